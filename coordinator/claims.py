@@ -1,0 +1,99 @@
+"""Judging: predictions against measurements, three-valued.
+
+A claim about a fault-free run says nothing of a run in which something broke, except that a crash adds no traffic and no
+delay: equalities of steps, packets and load then bound from above. What theory does say about the deliveries that are
+left (`Algorithm.served`, `Algorithm.tolerated_faults`) is claimed instead.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from coordinator.measure import Metric
+from coordinator.plan import Plan
+from emunode.collective.base import Claim
+
+BOUNDED_UNDER_FAULTS = frozenset({"steps", "packets", "segments", "max_link_segments_per_step", "max_link_segments"})
+
+
+class Verdict(StrEnum):
+    """What a run says about a claim, or about all of them."""
+
+    HOLDS = "holds"
+    VIOLATED = "violated"
+    UNDECIDED = "undecided"
+
+
+EXIT_STATUS = {Verdict.HOLDS: 0, Verdict.VIOLATED: 1, Verdict.UNDECIDED: 3}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One claim beside what was measured."""
+
+    claim: Claim
+    measured: Metric | None
+    verdict: Verdict
+
+    def record(self) -> dict[str, object]:
+        """The claim as it stands in summary.json."""
+        return {
+            "name": self.claim.name,
+            "predicted": self.claim.predicted,
+            "measured": self.measured,
+            "relation": self.claim.relation,
+            "verdict": str(self.verdict),
+            "source": self.claim.source,
+        }
+
+
+def claims_of(plan: Plan) -> list[Claim]:
+    """What theory says of this run, faults included."""
+    claims = plan.algorithm.claims()
+    if not plan.faults:
+        return claims
+    claims = [
+        Claim(claim.name, claim.predicted, "<=", f"{claim.source}; fewer where nodes crash")
+        for claim in claims
+        if claim.name in BOUNDED_UNDER_FAULTS and claim.relation != ">="
+    ]
+    served = plan.algorithm.served(plan.crashed)
+    if served is not None:
+        claims.append(Claim("intact_deliveries", served, "==", f"{plan.algorithm.source}: paths without a crashed node"))
+    elif len(plan.faults) <= plan.algorithm.tolerated_faults:
+        claims.append(Claim("delivery_ratio", 1.0, "==", f"{plan.algorithm.source}: tolerates these faults"))
+    return claims
+
+
+def judge(claims: Sequence[Claim], metrics: Mapping[str, Metric], undecided: str | None) -> list[Judgement]:
+    """Hold claims against metrics; a run that is `undecided` (with the reason) proves nothing either way."""
+    return [_judge(claim, metrics.get(claim.name), undecided) for claim in claims]
+
+
+def _judge(claim: Claim, measured: Metric | None, undecided: str | None) -> Judgement:
+    if measured is None or undecided:
+        return Judgement(claim, measured, Verdict.UNDECIDED)
+    match claim.relation:
+        case "==":
+            holds = _equal(measured, claim.predicted)
+        case "<=":
+            holds = _equal(measured, claim.predicted) or measured < claim.predicted  # type: ignore[operator]
+        case ">=":
+            holds = _equal(measured, claim.predicted) or measured > claim.predicted  # type: ignore[operator]
+        case _:
+            raise ValueError(claim.relation)
+    return Judgement(claim, measured, Verdict.HOLDS if holds else Verdict.VIOLATED)
+
+
+def _equal(measured: Metric, predicted: Metric) -> bool:
+    if isinstance(measured, float) or isinstance(predicted, float):
+        return abs(measured - predicted) <= 1e-9 * max(1.0, abs(predicted))  # type: ignore[operator,arg-type]
+    return measured == predicted
+
+
+def overall(judgements: Sequence[Judgement]) -> Verdict:
+    """Violated if any claim is, undecided if any is or there are none, else holds."""
+    verdicts = {judgement.verdict for judgement in judgements}
+    if Verdict.VIOLATED in verdicts:
+        return Verdict.VIOLATED
+    return Verdict.UNDECIDED if Verdict.UNDECIDED in verdicts or not verdicts else Verdict.HOLDS

@@ -1,0 +1,313 @@
+"""The coordinator's side of the hosts: admit them, bring links up in waves, run steps by counting, take all down.
+
+One poller carries all control connections, as in a host. A phase waits for a condition over what hosts said; it ends when
+the condition holds, when a host fails or is gone, or at its deadline, whichever is first.
+"""
+
+import os
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import trio
+
+from coordinator.network import Progress, StepResult
+from coordinator.plan import Plan
+from emunode import __version__, wire
+from emunode.errors import FrameError, RunError
+from emunode.fault import Crash, Fault, to_record
+from emunode.host import Assignment
+from emunode.links import Streams, listening_socket
+from emunode.log import log
+from emunode.model import Step
+from emunode.placement import Placement
+
+JOIN_SECONDS = 20.0
+STALL_SECONDS = 30.0
+"""How long a phase may go without any news from any host."""
+LISTEN_BACKLOG = 4096
+
+
+class HostState:
+    """What the coordinator knows of one host."""
+
+    __slots__ = ("alive", "due", "fd", "links", "listener", "pid", "received", "reported", "sent", "wanted")
+
+    def __init__(self, fd: int, pid: int) -> None:
+        self.fd = fd
+        self.pid = pid
+        self.alive = True
+        self.listener: tuple[str, int, bytes] | None = None
+        self.wanted: Sequence[int] = ()
+        """Hosts that it will dial."""
+        self.links = (-1, 0, 0, 0)
+        """(wave, dialled, accepted, still to dial)"""
+        self.reported: Step = 0
+        self.sent: Mapping[int, int] = {}
+        self.received: Mapping[int, int] = {}
+        self.due: Step = 0
+
+
+class HostNetwork:
+    """A network whose ranks live in host processes that connect to `address`.
+
+    `launch` starts them, given the port and the token; `addresses` gives the address at which host i listens and from
+    which it dials (empty: any).
+    """
+
+    def __init__(self, plan: Plan, launch: "Launch", address: str = "127.0.0.1", port: int = 0) -> None:
+        self._plan = plan
+        self._launch = launch
+        self._token = secrets.token_hex(32).encode()
+        self._run = secrets.randbits(64)
+        self._hosts: dict[int, HostState] = {}
+        self._by_fd: dict[int, int] = {}
+        self._challenges: dict[int, bytes] = {}
+        self._streams = Streams(self._on_frame, self._on_end)
+        self._listener = listening_socket(address, port, backlog=LISTEN_BACKLOG)
+        self._streams.listen(self._listener, self._on_accept)
+        self._doomed: set[int] = set()
+        self._rows: list[bytes] = []
+        self._error: RunError | None = None
+        self._progress: Callable[[], None] = lambda: None
+        self._placement = Placement(plan.topology.order, plan.hosts)
+        self.links_opened = 0
+
+    # --- phases ----------------------------------------------------------------------------------------------------
+
+    async def open(self, progress: Progress) -> None:
+        plan = self._plan
+        pidfd = self._launch.start(self._listener.getsockname()[1], self._token, plan.hosts)
+        self._streams.watch(pidfd, self._launch.check)
+        self._progress = lambda: progress("hosts joined", len(self._hosts), plan.hosts)
+        await self._until(lambda: len(self._hosts) == plan.hosts, "hosts to join", JOIN_SECONDS)
+        backlog = min(LISTEN_BACKLOG, _somaxconn())
+        setup_seconds = 30 + plan.topology.link_count / 2000
+        for index, state in sorted(self._hosts.items()):
+            listen, dial = self._launch.addresses(index)
+            assignment = Assignment(self._run, index, plan.hosts, plan.job, listen, dial, backlog, setup_seconds)
+            self._tell(state, "assign", *assignment.to_record())
+        await self._until(lambda: all(state.listener for state in self._hosts.values()), "hosts to listen")
+        await self._connect(max(1, backlog // 2 // plan.hosts), progress)
+
+    async def _connect(self, quota: int, progress: Progress) -> None:
+        """Dial in waves that no listener's queue overflows: at most `quota` links from each host to each other."""
+        hosts = [state for _, state in sorted(self._hosts.items())]
+        links = self._plan.topology.link_count
+
+        def up() -> int:
+            return sum(state.links[2] for state in hosts)
+
+        def settled(wave: int) -> bool:
+            return all(state.links[0] == wave for state in hosts) and up() == sum(state.links[1] for state in hosts)
+
+        self._progress = lambda: progress("links up", up(), links)
+        wave = 0
+        while True:
+            for state in hosts:
+                table = [self._hosts[peer].listener for peer in state.wanted] if wave == 0 else []
+                self._tell(state, "connect", wave, quota, table)
+            await self._until(lambda wave=wave: settled(wave), "links to come up")  # type: ignore[misc]
+            if not any(state.links[3] for state in hosts):
+                break
+            wave += 1
+        self.links_opened = up()
+        self._progress = lambda: None
+        if self.links_opened != links:
+            raise RunError(f"{self.links_opened} of {links} links came up")
+
+    async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
+        await self._kill_planned(step, faults)
+        living = [state for state in self._hosts.values() if state.alive]
+        self._order("step", step, faults, living)
+
+        def settled() -> bool:
+            return all(state.reported == step for state in living) and self._in_flight() == 0
+
+        await self._until(settled, f"step {step} to end", explain=self._missing)
+        rows, self._rows = self._rows, []
+        busy = any(state.due or state.sent for state in living)
+        return StepResult(rows, busy)
+
+    async def _kill_planned(self, step: Step, faults: Sequence[Fault]) -> None:
+        """Kill processes all of whose ranks crash now, after they have told what they read."""
+        crashing = {fault.rank for fault in faults if isinstance(fault, Crash)}
+        victims = sorted(
+            index
+            for index in {self._placement.host(rank) for rank in crashing}
+            if crashing.issuperset(self._placement.ranks(index)) and self._launch.can_kill
+        )
+        if not victims:
+            return
+        states = [self._hosts[index] for index in victims]
+        self._order("settle", step, faults, states)
+        await self._until(lambda: all(state.reported == step for state in states), "crashing hosts to settle")
+        self._doomed.update(victims)
+        for state in states:
+            self._launch.kill(state.pid)
+        await self._until(lambda: not any(state.alive for state in states), "crashed hosts to be gone")
+
+    def _order(self, name: str, step: Step, faults: Sequence[Fault], states: Sequence[HostState]) -> None:
+        frame = wire.encode_control(name, step, [to_record(fault) for fault in faults])
+        for state in states:
+            state.sent = state.received = {}
+            state.due = 0
+            self._streams.send(state.fd, frame)
+
+    async def close(self) -> None:
+        frame = wire.encode_control("bye")
+        for state in self._hosts.values():
+            if state.alive:
+                self._streams.send(state.fd, frame)
+        self._doomed.update(self._hosts)
+        for fd in list(self._challenges):
+            self._streams.close(fd)
+        await self._launch.stop()
+        for state in self._hosts.values():
+            if state.alive:
+                self._streams.close(state.fd)
+        self._streams.close_poller()
+        self._listener.close()
+
+    # --- waiting ---------------------------------------------------------------------------------------------------
+
+    async def _until(
+        self,
+        done: Callable[[], bool],
+        what: str,
+        stall_seconds: float = STALL_SECONDS,
+        explain: Callable[[], str] = lambda: "",
+    ) -> None:
+        """Carry frames until `done`; RunError when a host failed, or nothing was heard for `stall_seconds`."""
+        while not done():
+            if self._error:
+                raise self._error
+            with trio.move_on_after(stall_seconds) as scope:
+                await trio.lowlevel.wait_readable(self._streams.fileno())
+            if scope.cancelled_caught:
+                raise RunError(f"waited {stall_seconds:g} s for {what} without news; {self._silent()}{explain()}")
+            while self._streams.poll():
+                pass
+            self._progress()
+        if self._error:
+            raise self._error
+
+    def _silent(self) -> str:
+        missing = self._plan.hosts - len(self._hosts)
+        return f"{missing} of {self._plan.hosts} hosts never joined" if missing else ""
+
+    def _in_flight(self) -> int:
+        living = [state for state in self._hosts.values() if state.alive]
+        return sum(sum(state.sent.values()) for state in living) - sum(sum(state.received.values()) for state in living)
+
+    def _missing(self) -> str:
+        """Which packets did not arrive, by pair of hosts."""
+        lines = []
+        for index, state in sorted(self._hosts.items()):
+            for peer, sent in sorted(state.sent.items()):
+                got = self._hosts[peer].received.get(index, 0)
+                if got != sent and self._hosts[peer].alive:
+                    lines.append(f"host {index} sent {sent} packets to host {peer}, which received {got}")
+        silent = [str(index) for index, state in sorted(self._hosts.items()) if state.alive and not state.reported]
+        return "; ".join(lines[:3] or [f"hosts that said nothing: {', '.join(silent[:5]) or 'none'}"])
+
+    # --- what hosts say --------------------------------------------------------------------------------------------
+
+    def _tell(self, state: HostState, *message: object) -> None:
+        self._streams.send(state.fd, wire.encode_control(*message))
+
+    def _on_accept(self, fd: int) -> None:
+        challenge = os.urandom(wire.NONCE_BYTES)
+        self._challenges[fd] = challenge
+        self._streams.send(fd, wire.frame(challenge))
+
+    def _on_frame(self, fd: int, body: memoryview) -> None:
+        index = self._by_fd.get(fd)
+        if index is None:
+            self._admit(fd, body)
+            return
+        state = self._hosts[index]
+        name, *fields = wire.decode_control(body)
+        match name:
+            case "listening":
+                port, nonce, state.wanted = fields  # type: ignore[assignment]
+                state.listener = (self._launch.addresses(index)[0], port, nonce)  # type: ignore[assignment]
+            case "links":
+                state.links = tuple(fields)  # type: ignore[assignment]
+            case "rows":
+                self._rows.append(fields[0])  # type: ignore[arg-type]
+            case "report":
+                state.reported, state.sent, state.received, state.due, rows = fields  # type: ignore[assignment]
+                if rows:
+                    self._rows.append(rows)  # type: ignore[arg-type]
+            case "received":
+                if fields[0] == state.reported:
+                    state.received = fields[1]  # type: ignore[assignment]
+            case "failed":
+                self._error = self._error or RunError(f"host {index}: {fields[1]}")
+            case _:
+                raise FrameError(f"a message that is none: {name!r}")
+
+    def _admit(self, fd: int, body: memoryview) -> None:
+        """Let a host in that proves it knows the token, has our version, and finds a place."""
+        challenge = self._challenges[fd]
+        data = bytes(body)
+        nonce, proof, hello = data[:32], data[32:64], data[64:]
+        if not wire.proves(proof, self._token, b"host", challenge, nonce, hello):
+            raise FrameError("a host without proof of the run's token")
+        name, version, index, pid = wire.decode_control(memoryview(hello))
+        if name != "hello" or version != __version__:
+            raise FrameError(f"a host of version {version}, and this is {__version__}")
+        if index == -1:
+            index = next((free for free in range(self._plan.hosts) if free not in self._hosts), -1)
+        if not isinstance(index, int) or not isinstance(pid, int) or not 0 <= index < self._plan.hosts or index in self._hosts:
+            raise FrameError(f"a host {index!r} for which there is no place")
+        del self._challenges[fd]
+        self._streams.trust(fd)
+        self._hosts[index] = HostState(fd, pid)
+        self._by_fd[fd] = index
+        self._streams.send(fd, wire.frame(wire.prove(self._token, b"coordinator", nonce)))
+
+    def _on_end(self, fd: int, why: str) -> None:
+        index = self._by_fd.pop(fd, None)
+        if index is None:
+            self._challenges.pop(fd, None)
+            log("stranger refused", why=why)
+            return
+        self._hosts[index].alive = False
+        if index not in self._doomed:
+            self._error = self._error or RunError(f"host {index} (process {self._hosts[index].pid}) is gone: {why}")
+
+
+def _somaxconn() -> int:
+    try:
+        return int(Path("/proc/sys/net/core/somaxconn").read_text())
+    except OSError:
+        return 128
+
+
+class Launch:
+    """How host processes come to be; the local one is in `launch.local`."""
+
+    can_kill = False
+    """Whether `kill` really kills a host's process."""
+
+    def start(self, port: int, token: bytes, hosts: int) -> int:
+        """Start `hosts` hosts that will connect to `port`; a descriptor that is readable when they need a `check`."""
+        raise NotImplementedError
+
+    def addresses(self, host: int) -> tuple[str, str]:
+        """Where host `host` listens, and the source address it dials from (empty: any)."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Raise RunError when hosts that should come up or stay up cannot."""
+        raise NotImplementedError
+
+    def kill(self, pid: int) -> None:
+        """SIGKILL the process of a host."""
+        raise NotImplementedError
+
+    async def stop(self) -> None:
+        """Wait briefly for every process to leave, then make it."""
+        raise NotImplementedError

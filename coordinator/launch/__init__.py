@@ -1,0 +1,1 @@
+"""Drivers that start host processes."""

@@ -1,0 +1,78 @@
+"""The local driver: host processes on this machine, forked from one warm parent."""
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from typing import IO
+
+import trio
+
+from coordinator.control import Launch
+from emunode.errors import RunError
+
+LEAVE_SECONDS = 1.5
+"""How long hosts may take to leave by themselves."""
+
+
+class LocalLaunch(Launch):
+    """Host processes on this machine.
+
+    Each host has an address of its own in the loopback network, drawn anew for each run, so that runs side by side do not
+    meet and every link can be bound to a (address, port) pair.
+    """
+
+    can_kill = True
+
+    def __init__(self, log: IO[bytes]) -> None:
+        self._log = log
+        self._net = secrets.randbelow(1 << 22) + (1 << 16)
+        self._parent: subprocess.Popen[bytes] | None = None
+        self._pidfd = -1
+
+    def start(self, port: int, token: bytes, hosts: int) -> int:
+        # not through trio: its worker threads end, and the parent-death signal is bound to the thread that forked
+        command = [sys.executable, "-m", "emunode", "--coordinator", f"127.0.0.1:{port}", "--token-file", "-"]
+        self._parent = subprocess.Popen(
+            [*command, "--processes", str(hosts)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._log,
+            start_new_session=True,
+        )
+        assert self._parent.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._parent.stdin.write(token + b"\n")
+            self._parent.stdin.close()
+        self._pidfd = os.pidfd_open(self._parent.pid)
+        return self._pidfd
+
+    def addresses(self, host: int) -> tuple[str, str]:
+        number = (127 << 24) + (self._net + host) % (1 << 24)
+        address = ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
+        return address, address
+
+    def check(self) -> None:
+        if self._parent is not None and self._parent.poll() is not None:
+            raise RunError(f"the parent of all hosts ended with status {self._parent.returncode}; see log.jsonl")
+
+    def kill(self, pid: int) -> None:
+        # asked for right after the host reported over its own connection, so the pid is still its own
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    async def stop(self) -> None:
+        parent = self._parent
+        if parent is None:
+            return
+        self._parent = None
+        try:
+            with trio.move_on_after(LEAVE_SECONDS, shield=True):
+                await trio.lowlevel.wait_readable(self._pidfd)
+        finally:
+            os.close(self._pidfd)
+        if parent.poll() is None:
+            parent.kill()  # its children asked for SIGKILL when it dies
+        parent.wait()

@@ -1,0 +1,171 @@
+"""What a run did, from its journal and its plan alone: the tables of the run directory and the metrics of the summary."""
+
+from dataclasses import dataclass
+from math import ceil
+
+import polars as pl
+
+from coordinator.plan import Plan
+from emunode.model import EVERYBODY, Collective
+
+LINK = ["sender", "port"]
+Metric = int | float | tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Tables by node, link and step, and the metrics that claims are held against."""
+
+    nodes: pl.DataFrame
+    links: pl.DataFrame
+    steps: pl.DataFrame
+    metrics: dict[str, Metric]
+
+
+def measure(plan: Plan, journal: pl.LazyFrame) -> Measurement:
+    """Measure a finished run. Nothing here knows what the algorithm meant to do."""
+    packets = (
+        journal.group_by("step", "sender", "port", "receiver")
+        .agg(segments=pl.len(), bytes=pl.col("bytes").cast(pl.Int64).sum())
+        .collect(engine="streaming")
+    )
+    arrivals = _arrivals(plan, journal)
+    steps = _steps(plan, packets, arrivals)
+    links = (
+        packets.group_by("sender", "port", "receiver")
+        .agg(
+            packets=pl.len(),
+            segments=pl.col("segments").sum(),
+            bytes=pl.col("bytes").sum(),
+            busiest_step_segments=pl.col("segments").max(),
+        )
+        .sort("sender", "port")
+    )
+    nodes = _nodes(plan, arrivals)
+    outcomes = dict(journal.group_by("outcome").agg(pl.len()).collect(engine="streaming").iter_rows())
+    complete = _complete(plan, arrivals)
+    expected = int(nodes["expected"].sum())
+    metrics: dict[str, Metric] = {
+        "steps": len(steps),
+        "packets": len(packets),
+        "segments": int(packets["segments"].sum()),
+        "bytes": int(packets["bytes"].sum()),
+        "max_link_segments_per_step": int(links["busiest_step_segments"].max() or 0),  # type: ignore[arg-type]
+        "max_link_segments": int(links["segments"].max() or 0),  # type: ignore[arg-type]
+        "links_used": len(links),
+        "expected_deliveries": expected,
+        "deliveries": int(complete["delivered"].sum()),
+        "intact_deliveries": int(complete["intact"].sum()),
+        "delivery_ratio": int(complete["intact"].sum()) / expected if expected else 0.0,
+        "duplicates": outcomes.get("duplicate", 0),
+        "relays": outcomes.get("relay", 0),
+        "lost": outcomes.get("lost", 0),
+        "corrupt": outcomes.get("corrupt", 0),
+        "virtual_seconds": float(steps["virtual_seconds"].sum()),
+        "senders_per_step": tuple(steps["sending"]),
+        "receivers_per_step": tuple(steps["receiving"]),
+        "average_receive_step": _average_step(arrivals),
+    }
+    return Measurement(nodes, links, steps, metrics)
+
+
+def _arrivals(plan: Plan, journal: pl.LazyFrame) -> pl.DataFrame:
+    """Arrivals at ranks that the segment is meant for and that never crash: one row a piece and receiver."""
+    return (
+        journal.filter(
+            pl.col("outcome").is_in(["first", "corrupt"]),
+            (pl.col("target") == EVERYBODY) | (pl.col("target") == pl.col("receiver")),
+            pl.col("receiver") != pl.col("origin"),
+            ~pl.col("receiver").is_in(list(plan.crashed)),
+        )
+        .group_by("receiver", "origin", "segment")
+        .agg(step=pl.col("step").min(), intact=(pl.col("outcome") == "first").any())
+        .collect(engine="streaming")
+    )
+
+
+def _complete(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
+    """Messages of which a healthy rank has every piece."""
+    pieces = plan.algorithm.pieces
+    return (
+        arrivals.group_by("receiver", "origin", message=pl.col("segment") // pieces)
+        .agg(delivered=pl.len() == pieces, intact=(pl.len() == pieces) & pl.col("intact").all())
+        .sort("receiver", "origin", "message")
+    )
+
+
+def _average_step(arrivals: pl.DataFrame) -> float:
+    """Mean over receivers of the step of their last arrival."""
+    last = arrivals.group_by("receiver").agg(pl.col("step").max())["step"]
+    return float(last.mean() or 0.0)  # type: ignore[arg-type]
+
+
+def _steps(plan: Plan, packets: pl.DataFrame, arrivals: pl.DataFrame) -> pl.DataFrame:
+    count = int(packets["step"].max() or 0)  # type: ignore[arg-type]
+    scenario, order = plan.scenario, plan.topology.order
+    limit = scenario.packet_limit
+
+    def virtual(size: int) -> float:
+        startups = ceil(size / limit) if limit else min(size, 1)
+        return scenario.startup * startups + scenario.per_byte * size
+
+    traffic = packets.group_by("step").agg(
+        sending=pl.col("sender").n_unique(),
+        packets=pl.len(),
+        segments=pl.col("segments").sum(),
+        bytes=pl.col("bytes").sum(),
+        max_link_segments=pl.col("segments").max(),
+        heaviest=pl.col("bytes").max(),
+    )
+    got = arrivals.group_by("step").agg(receiving=pl.col("receiver").n_unique())
+    busy = (
+        pl.concat([packets.select("step", rank="sender"), arrivals.select("step", rank="receiver")])
+        .group_by("step")
+        .agg(active=pl.col("rank").n_unique())
+    )
+    every = pl.DataFrame({"step": range(1, count + 1)}, schema={"step": pl.Int32})
+    table = every.join(traffic, "step", "left").join(got, "step", "left").join(busy, "step", "left").fill_null(0)
+    return (
+        table.with_columns(
+            free=order - pl.col("active").cast(pl.Int64),
+            virtual_seconds=pl.col("heaviest").map_elements(virtual, return_dtype=pl.Float64),
+        )
+        .select(
+            "step", "sending", "receiving", "active", "free", "packets", "segments", "bytes", "max_link_segments", "virtual_seconds"
+        )
+        .sort("step")
+    )
+
+
+def _nodes(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
+    topology = plan.topology
+    received = arrivals.group_by(rank="receiver").agg(
+        received=pl.len(), first_step=pl.col("step").min(), last_step=pl.col("step").max()
+    )
+    table = pl.DataFrame({"rank": topology.ranks()}, schema={"rank": pl.Int32}).with_columns(
+        label=pl.Series([topology.label(rank) for rank in topology.ranks()]),
+    )
+    crashed = list(plan.crashed)
+    return (
+        table.join(received, "rank", "left")
+        .with_columns(
+            pl.col("received").fill_null(0),
+            expected=_expected(plan),
+            state=pl.when(pl.col("rank").is_in(crashed)).then(pl.lit("crashed")).otherwise(pl.lit("alive")),
+        )
+        .sort("rank")
+    )
+
+
+def _expected(plan: Plan) -> pl.Expr:
+    """Messages due to each rank: none to one that crashes."""
+    job, rank = plan.job, pl.col("rank")
+    others = plan.topology.order - 1
+    match job.collective:
+        case Collective.BROADCAST | Collective.SCATTER:
+            due = pl.when(rank == job.source).then(0).otherwise(job.messages)
+        case Collective.GATHER | Collective.REDUCE:
+            due = pl.when(rank == job.source).then(others * job.messages).otherwise(0)
+        case Collective.ALLGATHER | Collective.ALLTOALL:
+            due = pl.lit(others * job.messages)
+    return pl.when(rank.is_in(list(plan.crashed))).then(0).otherwise(due)

@@ -1,0 +1,65 @@
+"""What the run loop drives: one small interface, whatever carries the packets."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+import trio
+
+from coordinator.plan import Plan
+from emunode.fault import Fault
+from emunode.memory import MemoryNetwork
+from emunode.model import Step
+
+Progress = Callable[[str, int, int], None]
+"""Called with a phase and how much of how much of it is done."""
+
+SMALL_ORDER = 5000
+"""Up to this many ranks a step is short enough to run between two checks for Ctrl-C."""
+
+
+class StepResult(NamedTuple):
+    """What a network tells of one step."""
+
+    rows: Sequence[bytes | bytearray]
+    """Journal rows: arrivals of the step before, losses of this one."""
+    busy: bool
+    """Whether anything was sent, or will be sent later."""
+
+
+class Network(Protocol):
+    """A network of nodes that can be brought up, stepped and taken down, once each."""
+
+    links_opened: int
+
+    async def open(self, progress: Progress) -> None:
+        """Bring every node and link up; raises RunError when it cannot."""
+
+    async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
+        """Put `faults` into force and let every rank with work act; raises RunError when the step cannot end."""
+
+    async def close(self) -> None:
+        """Take everything down; safe after a failure at any point, and quick."""
+
+
+class InMemory:
+    """The memory driver."""
+
+    links_opened = 0
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    async def open(self, progress: Progress) -> None:
+        self._network = MemoryNetwork(self._plan.algorithm)
+        await trio.lowlevel.checkpoint()
+
+    async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
+        if self._plan.topology.order <= SMALL_ORDER:
+            await trio.lowlevel.checkpoint()
+            rows = self._network.step(step, faults)
+        else:
+            rows = await trio.to_thread.run_sync(self._network.step, step, faults, abandon_on_cancel=True)
+        return StepResult([rows], self._network.busy)
+
+    async def close(self) -> None:
+        await trio.lowlevel.checkpoint()

@@ -1,0 +1,197 @@
+"""From a scenario to a plan: everything resolved, everything the run will need, refused here if it cannot work.
+
+What a run needs is arithmetic: a link takes a descriptor at each end, a host a listener, a control connection and a few
+more. The figures per link end are what `scripts/bench` measured.
+"""
+
+import os
+import resource
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+
+import psutil
+
+from coordinator.faults import parse_faults
+from coordinator.scenario import Scenario
+from emunode.collective.base import Algorithm
+from emunode.collective.registry import make_algorithm
+from emunode.errors import RunError, ScenarioError
+from emunode.fault import Crash, Fault
+from emunode.model import Collective, Job, Rank, Step
+from emunode.placement import Placement
+from emunode.topology.base import Topology
+from emunode.topology.registry import parse_topology
+
+ROW_RANKS = 2**31 - 1
+"""Ranks that a journal row can name."""
+RESERVED_DESCRIPTORS = 64
+"""Descriptors of a host or coordinator that are no links: listener, control, poller, event loop, log, libraries."""
+KERNEL_BYTES_PER_END = 5200
+USER_BYTES_PER_END = 40
+USER_BYTES_PER_RANK = 6000
+BYTES_PER_PROCESS = 3_500_000
+BASE_BYTES = 150_000_000
+MEMORY_ENGINE_BYTES_PER_RANK = 2500
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A scenario resolved: what will run where, and what it takes."""
+
+    scenario: Scenario
+    topology: Topology
+    job: Job
+    algorithm: Algorithm
+    faults: tuple[Fault, ...]
+    hosts: int
+    """Host processes; 0 for the memory driver."""
+
+    @property
+    def name(self) -> str:
+        """Folder of the run below runs/."""
+        job = self.job
+        return self.scenario.name or f"{job.topology.replace(':', '-')}-{job.collective}-{job.algorithm}"
+
+    @property
+    def crashed(self) -> Mapping[Rank, Step]:
+        """Ranks that crash, and when."""
+        return {fault.rank: fault.step for fault in self.faults if isinstance(fault, Crash)}
+
+    def faults_at(self, step: Step) -> tuple[Fault, ...]:
+        """Faults that take effect at the beginning of `step`."""
+        return tuple(fault for fault in self.faults if fault.step == step)
+
+    @property
+    def ends_per_host(self) -> int:
+        """Link ends of the largest host."""
+        return -(-self.topology.order // self.hosts) * self.topology.degree if self.hosts else 0
+
+    @property
+    def listening_ports(self) -> int:
+        """One a host, one for the coordinator."""
+        return self.hosts + 1 if self.hosts else 0
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of user and kernel memory in all."""
+        order, ends = self.topology.order, self.topology.order * self.topology.degree
+        if not self.hosts:
+            return BASE_BYTES + order * MEMORY_ENGINE_BYTES_PER_RANK
+        processes = self.hosts * BYTES_PER_PROCESS
+        return BASE_BYTES + processes + ends * (KERNEL_BYTES_PER_END + USER_BYTES_PER_END) + order * USER_BYTES_PER_RANK
+
+    def needs(self) -> dict[str, object]:
+        """What the run will take, for people and for `--json`."""
+        return {
+            "topology": self.topology.name,
+            "order": self.topology.order,
+            "degree": self.topology.degree,
+            "diameter": self.topology.diameter,
+            "driver": self.scenario.driver,
+            "processes": self.hosts + 2 if self.hosts else 1,
+            "hosts": self.hosts,
+            "ranks_per_host": ceil(self.topology.order / self.hosts) if self.hosts else self.topology.order,
+            "links": self.topology.link_count if self.hosts else 0,
+            "links_across_hosts": self._crossing(),
+            "descriptors_per_host": self.ends_per_host + RESERVED_DESCRIPTORS if self.hosts else RESERVED_DESCRIPTORS,
+            "descriptor_limit": descriptor_limit(),
+            "listening_ports": self.listening_ports,
+            "memory_bytes": self.memory_bytes,
+            "memory_available_bytes": psutil.virtual_memory().available,
+        }
+
+    def _crossing(self) -> int | None:
+        """Links between hosts; None where counting them would mean to walk a very large network."""
+        if not self.hosts or self.topology.order * self.topology.degree > 2_000_000:
+            return None if self.hosts else 0
+        host = Placement(self.topology.order, self.hosts).host
+        return sum(host(one) != host(other) for one, _, other, _ in self.topology.links())
+
+    def predictions(self) -> list[dict[str, object]]:
+        """The claims of the algorithm when nothing breaks."""
+        return [
+            {"name": claim.name, "predicted": claim.predicted, "relation": claim.relation, "source": claim.source}
+            for claim in self.algorithm.claims()
+        ]
+
+
+def descriptor_limit() -> int:
+    """Soft limit of open files of a process; children inherit it."""
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def make_plan(scenario: Scenario) -> Plan:
+    """Resolve a scenario. ScenarioError for what cannot be, RunError for what cannot be here."""
+    topology = parse_topology(scenario.topology)
+    topology.require_order(ROW_RANKS)
+    source = 0
+    if scenario.source is not None:
+        if scenario.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
+            raise ScenarioError("source", scenario.source, f"in {scenario.collective} every node is a source; leave it out")
+        try:
+            source = topology.rank(scenario.source)
+        except ScenarioError as error:
+            raise ScenarioError("source", scenario.source, error.allowed) from None
+    if scenario.segments == "auto":
+        raise ScenarioError("segments", "auto", f"{scenario.algorithm} has no formula for it; give a number")
+    job = Job(
+        topology=topology.name,
+        collective=scenario.collective,
+        algorithm=scenario.algorithm,
+        source=source,
+        port_model=scenario.port_model,
+        duplex=scenario.duplex,
+        message_bytes=scenario.message_bytes,
+        messages=scenario.messages,
+        segments=scenario.segments,
+        redundancy=scenario.redundancy,
+        seed=scenario.seed,
+    )
+    algorithm = make_algorithm(topology, job)
+    faults = parse_faults(scenario.fault, topology)
+    plan = Plan(scenario, topology, job, algorithm, faults, _hosts(scenario, topology))
+    return plan
+
+
+def require_possible(plan: Plan) -> None:
+    """Refuse, with the remedy, what this machine cannot run."""
+    free = psutil.virtual_memory().available
+    if plan.memory_bytes > free:
+        raise RunError(
+            f"this run needs about {plan.memory_bytes / 2**30:.1f} GiB of memory and {free / 2**30:.1f} GiB are free; "
+            "use a smaller topology, or --driver memory"
+        )
+    if not plan.hosts:
+        return
+    limit = descriptor_limit()
+    if plan.ends_per_host + RESERVED_DESCRIPTORS > limit:
+        fit = (limit - RESERVED_DESCRIPTORS) // plan.topology.degree
+        remedy = f"use --ranks-per-host {fit} or less" if fit >= 1 else "raise the limit"
+        raise RunError(
+            f"a host would need {plan.ends_per_host + RESERVED_DESCRIPTORS} file descriptors and the limit is {limit}; "
+            f"{remedy}, or raise it with `ulimit -n {plan.ends_per_host + RESERVED_DESCRIPTORS}`"
+        )
+    if plan.hosts + RESERVED_DESCRIPTORS > limit:
+        raise RunError(f"{plan.hosts} hosts need {plan.hosts + RESERVED_DESCRIPTORS} file descriptors; the limit is {limit}")
+    try:
+        processes = int(Path("/proc/sys/kernel/pid_max").read_text())
+    except OSError:
+        return
+    if plan.hosts > processes // 2:
+        raise RunError(f"{plan.hosts} processes are too many here; use --ranks-per-host auto")
+
+
+def _hosts(scenario: Scenario, topology: Topology) -> int:
+    if scenario.driver == "memory":
+        if scenario.ranks_per_host != "auto":
+            raise ScenarioError("ranks_per_host", scenario.ranks_per_host, "the memory driver has no hosts; leave it out")
+        return 0
+    if scenario.ranks_per_host != "auto":
+        return ceil(topology.order / scenario.ranks_per_host)
+    room = (descriptor_limit() - RESERVED_DESCRIPTORS) // topology.degree
+    if room < 1:
+        raise RunError(f"the limit of {descriptor_limit()} file descriptors leaves no room for one node; raise it")
+    cores = len(os.sched_getaffinity(0))
+    return min(topology.order, max(cores, ceil(topology.order / room)))

@@ -1,0 +1,192 @@
+"""The run loop: bring a network up, step it until nothing is left to do, take it down, measure and judge."""
+
+import signal
+import time
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import trio
+
+from coordinator.claims import Judgement, Verdict, claims_of, judge, overall
+from coordinator.control import HostNetwork
+from coordinator.journal import Journal
+from coordinator.launch.local import LocalLaunch
+from coordinator.measure import Measurement, measure
+from coordinator.network import InMemory, Network, Progress
+from coordinator.plan import Plan
+from coordinator.rundir import RunDirectory
+from coordinator.scenario import dump_scenario
+from emunode.errors import EmulatorError, RuleError
+from emunode.fault import to_record
+from emunode.model import Step
+
+CLOSE_SECONDS = 5.0
+
+
+@dataclass
+class Outcome:
+    """How the network's part of a run went."""
+
+    steps: Step = 0
+    undecided: str | None = None
+    """Why the run proves nothing, or None."""
+    interrupted: bool = False
+    failure: EmulatorError | None = None
+    setup_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    links_opened: int = 0
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """A finished run: where it is, what it says."""
+
+    path: Path
+    summary: dict[str, object]
+    judgements: list[Judgement]
+    verdict: Verdict
+    outcome: Outcome
+
+
+def run(plan: Plan, out: Path | None, progress: Progress) -> RunResult:
+    """Run a plan and leave a run directory behind.
+
+    Raises ScenarioError when the directory cannot be made, RuleError when the algorithm broke its own rules, RunError when
+    the network could not be brought up; in each case nothing is left. A run that began and could not be finished is kept and
+    `undecided`.
+    """
+    directory = RunDirectory(plan.name, plan.scenario.seed, out)
+    try:
+        directory.write_text("scenario.toml", dump_scenario(plan.scenario))
+        journal = Journal(directory.path)
+        with (directory.path / "log.jsonl").open("ab", buffering=0) as log:
+            network = make_network(plan, log)
+            outcome = trio.run(_drive, plan, network, journal, progress)
+        journal.close()
+        result = _conclude(plan, directory, journal, outcome)
+        directory.finish()
+    except BaseException:
+        directory.discard()
+        raise
+    return result
+
+
+def make_network(plan: Plan, log: object) -> Network:
+    """The network that the plan's driver names."""
+    if plan.scenario.driver == "memory":
+        return InMemory(plan)
+    return HostNetwork(plan, LocalLaunch(log))  # type: ignore[arg-type]
+
+
+async def _drive(plan: Plan, network: Network, journal: Journal, progress: Progress) -> Outcome:
+    outcome = Outcome()
+    try:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals, trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_cancel_on_signal, signals, outcome, scope)
+                await _open_and_step(plan, network, journal, outcome, progress)
+                nursery.cancel_scope.cancel()
+    finally:
+        with trio.move_on_after(CLOSE_SECONDS, shield=True):
+            await network.close()
+    if outcome.interrupted:
+        outcome.undecided = "interrupted"
+    elif outcome.failure and (not outcome.steps or isinstance(outcome.failure, RuleError)):
+        raise outcome.failure
+    return outcome
+
+
+async def _cancel_on_signal(signals: AsyncIterator[int], outcome: Outcome, scope: trio.CancelScope) -> None:
+    async for _ in signals:
+        outcome.interrupted = True
+        scope.cancel()
+
+
+async def _open_and_step(plan: Plan, network: Network, journal: Journal, outcome: Outcome, progress: Progress) -> None:
+    began = time.perf_counter()
+    try:
+        await network.open(progress)
+        outcome.links_opened = network.links_opened
+        outcome.setup_seconds = time.perf_counter() - began
+        began = time.perf_counter()
+        await _steps(plan, network, journal, outcome, progress)
+    except EmulatorError as error:
+        outcome.failure = error
+        outcome.undecided = str(error)
+    finally:
+        outcome.wall_seconds = time.perf_counter() - began
+
+
+async def _steps(plan: Plan, network: Network, journal: Journal, outcome: Outcome, progress: Progress) -> None:
+    limit = plan.scenario.step_limit
+    for step in range(1, limit + 2):
+        result = await network.step(step, plan.faults_at(step))
+        journal.add(result.rows)
+        journal.settle(step - 1)
+        outcome.steps = step
+        progress("steps", step, 0)
+        if not result.busy:
+            return
+    outcome.undecided = f"the step limit of {limit} was reached"
+
+
+def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: Outcome) -> RunResult:
+    """Measure, judge and write everything but the journal."""
+    measurement = measure(plan, pl.scan_parquet(journal.path))
+    if not outcome.undecided and not measurement.metrics["intact_deliveries"]:
+        outcome.undecided = "nothing was delivered at all"
+    judgements = judge(claims_of(plan), measurement.metrics, outcome.undecided)
+    verdict = Verdict.UNDECIDED if outcome.undecided else overall(judgements)
+    summary = _summary(plan, measurement, journal, outcome, judgements, verdict)
+    measurement.nodes.write_parquet(directory.path / "nodes.parquet")
+    measurement.links.write_parquet(directory.path / "links.parquet")
+    measurement.steps.write_parquet(directory.path / "steps.parquet")
+    directory.write_json("faults.json", [_fault_record(plan, fault) for fault in plan.faults])
+    directory.write_json("summary.json", summary)
+    return RunResult(directory.final, summary, judgements, verdict, outcome)
+
+
+def _fault_record(plan: Plan, fault: object) -> dict[str, object]:
+    kind, step, rank = to_record(fault)  # type: ignore[arg-type]
+    return {"kind": kind, "step": step, "rank": rank, "label": plan.topology.label(rank)}  # type: ignore[arg-type]
+
+
+def _summary(
+    plan: Plan,
+    measurement: Measurement,
+    journal: Journal,
+    outcome: Outcome,
+    judgements: list[Judgement],
+    verdict: Verdict,
+) -> dict[str, object]:
+    scenario, topology = plan.scenario, plan.topology
+    return {
+        "topology": topology.name,
+        "order": topology.order,
+        "degree": topology.degree,
+        "diameter": topology.diameter,
+        "collective": str(scenario.collective),
+        "algorithm": scenario.algorithm,
+        "source": topology.label(plan.job.source),
+        "port_model": str(scenario.port_model),
+        "driver": scenario.driver,
+        "hosts": plan.hosts,
+        "clock": scenario.clock,
+        "seed": scenario.seed,
+        "messages": scenario.messages,
+        "message_bytes": scenario.message_bytes,
+        "segments_per_tree": scenario.segments,
+        "redundancy": scenario.redundancy,
+        "faults": list(scenario.fault),
+        **measurement.metrics,
+        "wall_seconds": round(outcome.wall_seconds, 6),
+        "setup_seconds": round(outcome.setup_seconds, 6),
+        "links_opened": outcome.links_opened,
+        "journal_rows": journal.rows,
+        "journal_hash": journal.hash,
+        "verdict": str(verdict),
+        "undecided_because": outcome.undecided,
+        "claims": [judgement.record() for judgement in judgements],
+    }

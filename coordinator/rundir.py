@@ -1,0 +1,68 @@
+"""The run directory: made beside its final place, filled, and moved there whole.
+
+A run that is killed leaves a folder whose name begins with a dot and which `coordinator clean` removes; nothing half
+written ever stands under a run's name.
+"""
+
+import json
+import os
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+from emunode.errors import ScenarioError
+
+RUNS = Path("runs")
+PARTIAL = ".partial-"
+
+
+class RunDirectory:
+    """A folder for one run: `path` while it is filled, `final` once `finish` was called."""
+
+    def __init__(self, name: str, seed: int, out: Path | None) -> None:
+        if out is None:
+            stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%f")[:-3] + "Z"
+            self.final = RUNS / name / f"{stamp}-{seed}"
+        else:
+            self.final = out
+        self._links_latest = out is None
+        if self.final.exists() and (not self.final.is_dir() or any(self.final.iterdir())):
+            raise ScenarioError("out", str(self.final), "it exists and is not an empty directory")
+        self.path = self.final.parent / f"{PARTIAL}{os.getpid()}-{self.final.name}"
+        try:
+            self.path.mkdir(parents=True)
+        except OSError as error:
+            raise ScenarioError("out", str(self.final), f"it cannot be made: {error.strerror}") from None
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write one file."""
+        (self.path / name).write_text(text)
+
+    def write_json(self, name: str, value: object) -> None:
+        """Write one JSON file."""
+        self.write_text(name, json.dumps(value, indent=2) + "\n")
+
+    def finish(self) -> None:
+        """Move the folder to its final name and point `latest` at it."""
+        if self.final.is_dir():
+            self.final.rmdir()
+        self.path.rename(self.final)
+        if self._links_latest:
+            link = self.final.parent / f"{PARTIAL}latest-{os.getpid()}"
+            link.unlink(missing_ok=True)
+            link.symlink_to(self.final.name)
+            link.replace(self.final.parent / "latest")
+
+    def discard(self) -> None:
+        """Remove what was written; the final name was never touched."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+
+def abandoned(root: Path = RUNS) -> list[Path]:
+    """Partial folders whose process is gone."""
+    found = []
+    for path in sorted(root.rglob(f"{PARTIAL}*")):
+        pid = path.name.removeprefix(PARTIAL).split("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            found.append(path)
+    return found

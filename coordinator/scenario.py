@@ -1,0 +1,110 @@
+"""What a user asks for: one frozen record, the same in a TOML file and on the command line.
+
+Everything is checked here or in `plan`, before anything starts; a wrong value raises ScenarioError with the field, the
+value and what is allowed.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tomli_w
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
+
+from emunode.errors import ScenarioError
+from emunode.model import Collective, Duplex, PortModel
+
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+DURATION = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d+)?)\s*(ns|us|ms|s)")
+
+
+def parse_duration(value: object) -> float:
+    """Seconds of `5ms`, `1.5us`, `2s`; 0 needs no unit. Raises ValueError."""
+    match = DURATION.fullmatch(str(value).strip())
+    if match:
+        return float(match[1]) * UNITS[match[2]]
+    if value in (0, "0"):
+        return 0.0
+    raise ValueError("a time of at least 0 with its unit, such as 5ms, 1.5us or 2s")
+
+
+def format_duration(seconds: float) -> str:
+    """Inverse of `parse_duration`."""
+    for unit, size in UNITS.items():
+        scaled = round(seconds / size, 9)
+        if scaled >= 1 or unit == "ns":
+            return f"{scaled:.12g}{unit}"
+    raise AssertionError
+
+
+Seconds = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration)]
+Count = Annotated[int, Field(ge=1)]
+
+
+class Scenario(BaseModel):
+    """One run, completely described: the same scenario and seed give the same journal hash on every driver."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    topology: str = Field(description="star:N, hypercube:N, ej:A+B or ej:A+B^DIMENSIONS")
+    collective: Collective = Field(description="collective operation")
+    algorithm: str = Field(description="see `coordinator list algorithms`")
+    source: str | None = Field(None, description="label of the source (broadcast, scatter) or of the target (gather, reduce)")
+    port_model: PortModel = Field(PortModel.ALL_PORT, description="ports a node may use in one step")
+    duplex: Duplex = Field(Duplex.FULL, description="whether a link carries packets both ways in one step")
+    message_bytes: Count = Field(64, description="size of one message in bytes")
+    messages: Count = Field(1, description="messages for each source and target")
+    segments: Count | Literal["auto"] = Field(1, description="pieces of a message on each tree")
+    redundancy: Count = Field(1, description="trees that carry each message")
+    driver: Literal["memory", "local"] = Field("local", description="where ranks run: in one loop, or in host processes")
+    ranks_per_host: Count | Literal["auto"] = Field("auto", description="ranks in one process; auto: one process a core")
+    clock: Literal["steps"] = Field("steps", description="lock-step")
+    startup: Seconds = Field(1e-3, description="virtual time to start one packet, such as 5ms")
+    per_byte: Seconds = Field(1e-6, description="virtual time of one byte, such as 1us")
+    packet_limit: Count | None = Field(None, description="most bytes that one start-up covers; default: no limit")
+    fault: tuple[str, ...] = Field((), description="fault, such as crash:3142@2 (repeatable)")
+    fault_knowledge: Literal["none"] = Field("none", description="who knows of faults: nobody, as in the papers")
+    seed: int = Field(0, ge=0, lt=2**63, description="seed of payloads and of every random choice")
+    step_limit: Count = Field(100_000, description="steps after which a run is stopped, undecided")
+    name: str | None = Field(None, pattern=r"[A-Za-z0-9][A-Za-z0-9._+^-]*", description="folder of the run below runs/")
+
+
+def make_scenario(values: Mapping[str, object]) -> Scenario:
+    """Validate plain values; ScenarioError names the first field that will not do."""
+    for key in values:
+        if key not in Scenario.model_fields:
+            near = get_close_matches(key, Scenario.model_fields, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(Scenario.model_fields)}"
+            raise ScenarioError("scenario", key, f"there is no such key; {hint}")
+    try:
+        return Scenario.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = str(first["loc"][0])
+        if first["type"] == "missing":
+            raise ScenarioError(field, None, f"it is required: {Scenario.model_fields[field].description}") from None
+        message = first["msg"].removeprefix("Value error, ")
+        if field == "segments":
+            message = "a whole number of at least 1, or 'auto'"
+        elif field == "ranks_per_host":
+            message = "a whole number of at least 1, or 'auto'"
+        raise ScenarioError(field, first["input"], message[:1].lower() + message[1:]) from None
+
+
+def read_scenario(path: Path) -> dict[str, object]:
+    """The keys of a scenario file, not validated yet."""
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ScenarioError("scenario", str(path), f"the file cannot be read: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ScenarioError("scenario", str(path), f"it is not TOML: {error}") from None
+
+
+def dump_scenario(scenario: Scenario) -> str:
+    """The scenario as TOML, every field that has a value."""
+    values = scenario.model_dump(mode="json", exclude_none=True)
+    return tomli_w.dumps(values)

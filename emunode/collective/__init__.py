@@ -1,0 +1,1 @@
+"""Collective algorithms as local rules, and what their papers claim of them."""

@@ -1,0 +1,140 @@
+"""What an algorithm is: a local rule for every rank, the claims of its paper, and what both need to know.
+
+An `Algorithm` is built once a process from a topology and a `Job`; it holds what all ranks may share because every rank
+would compute the same (tables that depend on the network alone). A `Rule` is built once a rank and sees a `LocalView`.
+It is called with what arrived in a step and answers with what shall leave in later steps. It has no clock, no socket,
+and no way to another rank's state: everything it knows is its own address, the arithmetic of the topology, and what it
+was sent.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from emunode.errors import ScenarioError
+from emunode.model import EVERYBODY, Collective, Job, Packet, PortModel, Rank, Send, Step
+from emunode.payload import Payloads
+from emunode.topology.base import Topology
+
+Value = int | float | tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One prediction: the metric `name` of a run stands in `relation` to `predicted`, says `source`.
+
+    `name` is a key of the measurements (`coordinator.claims` lists them); `relation` is `==`, `<=` or `>=`, read
+    "measured relation predicted".
+    """
+
+    name: str
+    predicted: Value
+    relation: str
+    source: str
+
+
+class LocalView:
+    """All that a rule may ask: its own rank, the topology's arithmetic on it, and which of its ports are known live."""
+
+    __slots__ = ("_topology", "live_ports", "rank")
+
+    def __init__(self, topology: Topology, rank: Rank) -> None:
+        self._topology = topology
+        self.rank = rank
+        self.live_ports: Sequence[int] = range(topology.degree)
+
+    def relative(self, root: Rank) -> Rank:
+        """This rank's address under the translation that carries `root` to 0."""
+        return self._topology.relative(self.rank, root)
+
+
+class Rule(ABC):
+    """The local part of an algorithm at one rank."""
+
+    __slots__ = ()
+
+    def start(self) -> Iterable[Send]:
+        """What this rank sends of its own accord, in order of steps; drawn lazily, so a long schedule costs nothing."""
+        return ()
+
+    @abstractmethod
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        """Everything that arrived in `step`, by ascending port; what shall leave in step + 1 or later."""
+
+
+class Algorithm(ABC):
+    """One collective algorithm on one network. Subclasses say in their docstring what a paper says of them.
+
+    Raises ScenarioError (exit status 2) from the constructor when the job asks for what it does not do.
+    """
+
+    name: ClassVar[str]
+    collective: ClassVar[Collective]
+    port_models: ClassVar[tuple[PortModel, ...]] = (PortModel.ALL_PORT,)
+    """The port models it has a schedule for, the paper's own first."""
+    queueing: ClassVar[bool] = False
+    """Whether a node may hold back sends until its port is free; otherwise a clash is an error of the rule."""
+    link_capacity: ClassVar[int | None] = None
+    """Most segments in one packet, by the paper; None where it sets no bound."""
+    source: ClassVar[str]
+    """The literature, with section or theorem."""
+
+    pieces: int = 1
+    """Pieces of each message."""
+
+    def __init__(self, topology: Topology, job: Job) -> None:
+        self.topology = topology
+        self.job = job
+        self.validate()
+        self.payloads = Payloads(job.seed, job.message_bytes, self.pieces)
+
+    def validate(self) -> None:
+        """Refuse what this algorithm cannot do; subclasses add their own conditions and set `pieces`."""
+        job = self.job
+        if job.port_model not in self.port_models:
+            allowed = ", ".join(self.port_models)
+            raise ScenarioError("port_model", str(job.port_model), f"{self.name} is defined for: {allowed}")
+        if job.redundancy > self.max_redundancy:
+            raise ScenarioError(
+                "redundancy", job.redundancy, f"{self.name} carries each message on 1..{self.max_redundancy} trees"
+            )
+
+    @property
+    def max_redundancy(self) -> int:
+        """Most trees that can carry one message; 1 for an algorithm without redundancy."""
+        return 1
+
+    @property
+    def tolerated_faults(self) -> int:
+        """Number of faulty nodes or links that leave every healthy rank served, by theory."""
+        return 0
+
+    @property
+    def sources(self) -> range:
+        """The ranks that start with something to send."""
+        if self.collective in (Collective.BROADCAST, Collective.SCATTER):
+            return range(self.job.source, self.job.source + 1)
+        return self.topology.ranks()
+
+    @property
+    def target(self) -> Rank:
+        """Target of every message that is meant for one rank or for all (broadcast, allgather, gather, reduce)."""
+        return self.job.source if self.collective in (Collective.GATHER, Collective.REDUCE) else EVERYBODY
+
+    @abstractmethod
+    def rule(self, view: LocalView) -> Rule:
+        """The rule of one rank."""
+
+    def content(self, origin: Rank, target: Rank, segment: int) -> bytes | None:
+        """The right payload of a segment, for the judge at its receiver; None where only the end result can tell."""
+        return self.payloads.piece(origin, target, segment)
+
+    @abstractmethod
+    def claims(self) -> list[Claim]:
+        """What holds when nothing breaks."""
+
+    def served(self, crashed: Mapping[Rank, Step]) -> int | None:
+        """Messages that healthy ranks get in full when ranks crash at the start of the given steps; None: no theory."""
+        del crashed
+        return None

@@ -1,0 +1,92 @@
+"""Flooding: whoever hears something for the first time tells every neighbour that has not just told it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from emunode.collective.base import Algorithm, Claim, LocalView, Rule
+from emunode.errors import ScenarioError
+from emunode.model import EVERYBODY, Collective, Packet, Port, Send, Step
+
+
+class FloodRule(Rule):
+    """Send a new piece on every port on which it did not arrive in the step of its first arrival."""
+
+    __slots__ = ("_algorithm", "_is_source", "_known", "_view")
+
+    def __init__(self, algorithm: "Flood", view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._view = view
+        self._is_source = view.relative(algorithm.job.source) == 0
+        self._known: set[int] = set()
+
+    def start(self) -> Iterator[Send]:
+        if not self._is_source:
+            return
+        source = self._algorithm.job.source
+        for index in range(self._algorithm.pieces * self._algorithm.job.messages):
+            self._known.add(index)
+            segment = (source, EVERYBODY, 0, index, self._algorithm.payloads.piece(source, EVERYBODY, index))
+            for port in self._view.live_ports:
+                yield index + 1, port, segment
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        told: dict[int, set[Port]] = {}
+        sends: list[Send] = []
+        for port, segments in packets:
+            for segment in segments:
+                told.setdefault(segment[3], set()).add(port)
+        for _, segments in packets:
+            for segment in segments:
+                index = segment[3]
+                if index not in self._known:
+                    self._known.add(index)
+                    ports = [port for port in self._view.live_ports if port not in told[index]]
+                    sends += [(step + 1, port, segment) for port in ports]
+        return sends
+
+
+class Flood(Algorithm):
+    """Flooding on any network.
+
+    Needs nothing but a memory of what was heard. Everybody receives in the step that is its distance; P pieces are
+    pipelined, one a step. Every link carries each piece once, or twice where both ends hear it in the same step. It
+    reaches every rank that the faults leave connected to the source.
+    """
+
+    name = "flood"
+    collective = Collective.BROADCAST
+    source = "flooding (Segall 1983, PI protocol)"
+
+    def validate(self) -> None:
+        super().validate()
+        self.pieces = self.job.segments
+        if self.pieces > self.job.message_bytes:
+            raise ScenarioError(
+                "segments", self.pieces, f"a message of {self.job.message_bytes} bytes has at most that many pieces"
+            )
+
+    def rule(self, view: LocalView) -> Rule:
+        return FloodRule(self, view)
+
+    @property
+    def tolerated_faults(self) -> int:
+        return self.topology.degree - 1
+
+    def claims(self) -> list[Claim]:
+        topology, pieces = self.topology, self.pieces * self.job.messages
+        links = topology.link_count * pieces
+        claims = [Claim("deliveries", (topology.order - 1) * self.job.messages, "==", f"{self.source}: connected")]
+        if topology.bipartite:
+            claims += [
+                Claim("steps", topology.diameter + pieces - 1, "==", f"{self.source}: distance + piece"),
+                Claim("packets", links, "==", f"{self.source}: each link once where no cycle is odd"),
+            ]
+        else:
+            claims += [
+                Claim("steps", topology.diameter + pieces, "<=", f"{self.source}: a last step between equals"),
+                Claim("packets", links, ">=", f"{self.source}: each link once or twice"),
+                Claim("packets", 2 * links, "<=", f"{self.source}: each link once or twice"),
+            ]
+        if pieces == 1:
+            receivers = topology.distance_distribution()[1:]
+            claims.append(Claim("receivers_per_step", receivers, "==", f"{self.source}: everybody at its distance"))
+        return claims

@@ -1,0 +1,67 @@
+"""Which algorithms there are: literal maps, one line an algorithm."""
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+
+from emunode.collective.base import Algorithm
+from emunode.collective.flood import Flood
+from emunode.collective.tree_broadcast import (
+    BinomialBroadcast,
+    BreadthFirstBroadcast,
+    GreedyBroadcast,
+    ImprovedBroadcast,
+)
+from emunode.errors import ScenarioError
+from emunode.model import Collective, Job
+from emunode.topology.base import Topology
+
+Entry = type[Algorithm]
+
+ANY: Mapping[Collective, tuple[Entry, ...]] = {
+    Collective.BROADCAST: (Flood, BreadthFirstBroadcast),
+}
+"""Algorithms for every topology."""
+
+BY_FAMILY: Mapping[str, Mapping[Collective, tuple[Entry, ...]]] = {
+    "star": {
+        Collective.BROADCAST: (GreedyBroadcast,),
+    },
+    "hypercube": {
+        Collective.BROADCAST: (BinomialBroadcast,),
+    },
+    "ej": {
+        Collective.BROADCAST: (ImprovedBroadcast,),
+    },
+}
+"""Algorithms for one topology, by its family."""
+
+
+def algorithms(family: str, collective: Collective) -> dict[str, Entry]:
+    """The algorithms of a collective on a family of topologies, by name, in the order of the maps."""
+    entries = (*BY_FAMILY[family].get(collective, ()), *ANY.get(collective, ()))
+    return {entry.name: entry for entry in entries}
+
+
+def make_algorithm(topology: Topology, job: Job) -> Algorithm:
+    """The algorithm that `job` names, ready on `topology`; ScenarioError when there is none or it cannot do the job."""
+    known = algorithms(topology.family, job.collective)
+    entry = known.get(job.algorithm)
+    if entry is None:
+        raise ScenarioError("algorithm", job.algorithm, _allowed(topology, job, known))
+    return entry(topology, job)
+
+
+def _allowed(topology: Topology, job: Job, known: Mapping[str, Entry]) -> str:
+    elsewhere = [
+        f"{collective} on {family}"
+        for family, collectives in BY_FAMILY.items()
+        for collective in collectives
+        if job.algorithm in algorithms(family, collective)
+    ]
+    if elsewhere:
+        hint = f"it is defined for {' and '.join(elsewhere)}; "
+    else:
+        near = get_close_matches(job.algorithm, known, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+    choice = ", ".join(known) or "nothing yet"
+    return f"{hint}{job.collective} on {topology.family} is done by: {choice}"

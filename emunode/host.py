@@ -1,0 +1,449 @@
+"""A host: the trio shell around the nodes it runs. It moves packets and obeys orders; it decides nothing.
+
+Every rank is a trio task, parked between steps and rescheduled once in a step in which it has something to read or to
+send. One more task awaits the poller that carries all links, the listener and the control connection. The life of a host:
+
+    prove itself -> ("assign") -> listen -> ("connect", wave) dial -> ("step", t) .. -> ("bye")
+
+A step of a host is: put new faults into force, wake the ranks with work, report how many packets went to which host. A
+packet may arrive before the order for its step, so it carries the step; arrivals are filed under it, and whenever the
+count changes after the report, the report is renewed. The coordinator opens the next step when all counts agree.
+"""
+
+import os
+import socket
+from array import array
+from collections.abc import Mapping, Sequence
+from itertools import count
+from typing import NamedTuple
+
+import trio
+
+from emunode import wire
+from emunode.collective.base import Algorithm, LocalView
+from emunode.collective.registry import make_algorithm
+from emunode.errors import EmulatorError, FrameError, RunError
+from emunode.fault import Crash, Fault, Faults, from_record
+from emunode.links import RESET, Streams, listening_socket
+from emunode.log import log
+from emunode.model import Collective, Duplex, Job, Outcome, Packet, PortModel, Rank, Step
+from emunode.node import Node
+from emunode.placement import Placement
+from emunode.topology.registry import parse_topology
+
+HELLO_SECONDS = 5.0
+"""How long a stranger may take to prove itself."""
+FLUSH_BYTES = 4 * 2**20
+"""Journal rows that a host collects before it sends them ahead of its report."""
+
+
+class Assignment(NamedTuple):
+    """What the coordinator tells a host that proved itself."""
+
+    run: int
+    """64-bit number of the run, repeated in every hello."""
+    host: int
+    hosts: int
+    job: Job
+    listen_address: str
+    dial_address: str
+    """Source address of dialled links, bound with ports of the host's own choice; empty: leave it to the kernel."""
+    backlog: int
+    setup_seconds: float
+
+    def to_record(self) -> tuple[object, ...]:
+        """Plain values for the wire."""
+        return (*self[:3], tuple(map(_plain, self.job)), *self[4:])
+
+    @classmethod
+    def from_record(cls, record: Sequence[object]) -> "Assignment":
+        """Inverse of `to_record`."""
+        run, host, hosts, fields, *rest = record
+        job = Job(*fields)  # type: ignore[misc]
+        job = job._replace(
+            collective=Collective(job.collective), port_model=PortModel(job.port_model), duplex=Duplex(job.duplex)
+        )
+        return cls(run, host, hosts, job, *rest)  # type: ignore[arg-type]
+
+
+def _plain(value: object) -> object:
+    return str(value) if isinstance(value, str) else value
+
+
+class Host:
+    """The ranks of one process, their links, and the control connection on descriptor `control`."""
+
+    def __init__(self, control: int, secret: bytes, nursery: trio.Nursery) -> None:
+        self._control = control
+        self._secret = secret
+        self._nursery = nursery
+        self._nonce = os.urandom(wire.NONCE_BYTES)
+        self._streams = Streams(self._on_frame, self._on_end)
+        self._streams.add(control, trusted=True)
+        self._strangers: dict[int, float] = {}
+        self._slot_of = array("i")
+        self._fd_of = array("i")
+        self._listener: socket.socket | None = None
+        self._know(control)
+        self._finished = trio.Event()
+        self._links_up = trio.Event()
+        self._wave = -1
+        self._dialled = self._accepted = self._links_told = 0
+        self._step: Step = 0
+        self._working = 0
+        self._reported = False
+        self._told = 0
+        self._rows = bytearray()
+        self._faults = Faults()
+        self._unexplained: list[tuple[int, str]] = []
+
+    async def carry(self) -> None:
+        """Carry frames until the coordinator says bye or is gone."""
+        self._nursery.start_soon(self._pump)
+        self._nursery.start_soon(self._shed_strangers)
+        await self._finished.wait()
+        self._nursery.cancel_scope.cancel()
+        self._close()
+
+    def _close(self) -> None:
+        """Let go of every descriptor."""
+        for fd in (*self._fd_of, *self._strangers, self._control):
+            if fd >= 0:
+                os.close(fd)
+        if self._listener is not None:
+            self._listener.close()
+        self._streams.close_poller()
+
+    async def _pump(self) -> None:
+        streams = self._streams
+        while True:
+            await trio.lowlevel.wait_readable(streams.fileno())
+            while streams.poll():
+                pass
+            if self._reported and sum(self._received[self._step & 1]) != self._told:
+                self._tell_received()
+            elif self._wave >= 0 and self._accepted != self._links_told:
+                self._tell_links(self._wave)
+
+    async def _shed_strangers(self) -> None:
+        while True:
+            await trio.sleep(HELLO_SECONDS / 5)
+            for fd, since in list(self._strangers.items()):
+                if trio.current_time() - since > HELLO_SECONDS:
+                    self._streams.close(fd)
+                    self._on_end(fd, f"no hello within {HELLO_SECONDS:g} s")
+
+    # --- control ---------------------------------------------------------------------------------------------------
+
+    def _tell(self, *message: object) -> None:
+        self._streams.send(self._control, wire.encode_control(*message))
+
+    def _on_order(self, body: memoryview) -> None:
+        name, *fields = wire.decode_control(body)
+        try:
+            match name:
+                case "assign":
+                    self._assign(Assignment.from_record(fields))
+                case "connect":
+                    self._connect(*fields)  # type: ignore[arg-type]
+                case "step" | "settle":
+                    step, faults = fields
+                    self._open_step(step, [from_record(fault) for fault in faults], settle=name == "settle")  # type: ignore[arg-type,attr-defined]
+                case "bye":
+                    self._finished.set()
+                case _:
+                    raise FrameError(f"an order that is none: {name!r}")
+        except EmulatorError as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        log("host failed", error=repr(error))
+        self._tell("failed", type(error).__name__, str(error))
+
+    def _assign(self, assignment: Assignment) -> None:
+        self._assignment = assignment
+        job = assignment.job
+        topology = parse_topology(job.topology)
+        self._topology = topology
+        self._algorithm: Algorithm = make_algorithm(topology, job)
+        self._placement = Placement(topology.order, assignment.hosts)
+        self._ranks = self._placement.ranks(assignment.host)
+        self._degree = topology.degree
+        self._reverse = [topology.reverse_port(port) for port in range(topology.degree)]
+        ends = len(self._ranks) * topology.degree
+        self._fd_of = array("i", [-1]) * ends
+        self._peers = array("q", (peer for rank in self._ranks for peer in topology.neighbours(rank)))
+        self._peer_hosts = array("i", map(self._placement.host, self._peers))
+        self._nodes: dict[Rank, Node] = {}
+        self._due: dict[Step, list[Rank]] = {}
+        self._inboxes: tuple[dict[Rank, list[Packet]], dict[Rank, list[Packet]]] = ({}, {})
+        self._sent = [0] * assignment.hosts
+        self._received = ([0] * assignment.hosts, [0] * assignment.hosts)
+        self._tasks: list[trio.lowlevel.Task | None] = [None] * len(self._ranks)
+        for rank in self._ranks:
+            self._nursery.start_soon(self._live, rank)
+        for rank in self._algorithm.sources:
+            if rank in self._ranks:
+                self._note_due(self._node(rank))
+        self._ports = count(1024)
+        self._to_dial: dict[int, list[int]] = {}
+        for slot, peer in enumerate(self._peers):
+            if peer > self._ranks[slot // self._degree]:
+                self._to_dial.setdefault(self._peer_hosts[slot], []).append(slot)
+        listener = listening_socket(assignment.listen_address, backlog=assignment.backlog)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        self._listener = listener
+        self._streams.listen(listener, self._on_accept)
+        self._nursery.start_soon(self._watch_setup)
+        self._tell("listening", listener.getsockname()[1], self._nonce, sorted(self._to_dial))
+
+    # --- links -----------------------------------------------------------------------------------------------------
+
+    def _know(self, fd: int, slot: int = -1) -> None:
+        if fd >= len(self._slot_of):
+            self._slot_of.extend([-1] * (fd + 1 - len(self._slot_of)))
+        self._slot_of[fd] = slot
+
+    def _on_accept(self, fd: int) -> None:
+        self._know(fd)
+        self._strangers[fd] = trio.current_time()
+
+    async def _watch_setup(self) -> None:
+        with trio.move_on_after(self._assignment.setup_seconds):
+            await self._links_up.wait()
+            return
+        missing = [slot for slot, fd in enumerate(self._fd_of) if fd < 0]
+        names = ", ".join(self._link_name(slot) for slot in missing[:3])
+        self._fail(RunError(f"{len(missing)} links did not come up within the deadline, such as {names}"))
+
+    def _link_name(self, slot: int) -> str:
+        index, port = divmod(slot, self._degree)
+        label = self._topology.label
+        return f"{label(self._ranks[index])} port {port} to {label(self._peers[slot])}"
+
+    def _connect(self, wave: int, quota: int, table: Sequence[tuple[str, int, bytes]]) -> None:
+        """Dial at most `quota` links to each host; the first wave brings (address, port, nonce) of those it asked for."""
+        if wave == 0:
+            self._table = dict(zip(sorted(self._to_dial), table, strict=True))
+        for host, slots in self._to_dial.items():
+            self._to_dial[host] = slots[quota:]
+            for slot in slots[:quota]:
+                self._dial(slot, self._table[host])
+        self._tell_links(wave)
+
+    def _dial(self, slot: int, listener: tuple[str, int, bytes]) -> None:
+        address, port, nonce = listener
+        stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if self._assignment.dial_address:
+            self._bind(stream)
+        stream.connect_ex((address, port))
+        fd = stream.detach()
+        index, own_port = divmod(slot, self._degree)
+        hello = wire.link_hello(
+            self._secret, self._assignment.run, nonce, self._ranks[index], own_port, self._peers[slot], self._reverse[own_port]
+        )
+        self._know(fd, slot)
+        self._fd_of[slot] = fd
+        self._streams.add(fd, trusted=True)
+        self._streams.send(fd, hello)
+        self._dialled += 1
+
+    def _bind(self, stream: socket.socket) -> None:
+        """Bind to the next free port: left to the kernel, the search for one makes links three times as slow."""
+        for port in self._ports:
+            if port > 65535:
+                raise RunError(f"no local port is free at {self._assignment.dial_address}")
+            try:
+                stream.bind((self._assignment.dial_address, port))
+            except OSError:
+                continue
+            return
+
+    def _on_hello(self, fd: int, body: memoryview) -> None:
+        """Admit the dialler of a link, once."""
+        run = self._assignment.run
+        sender, port, receiver, its_port = wire.read_link_hello(body, self._secret, run, self._nonce)
+        if receiver not in self._ranks or its_port >= self._degree:
+            raise FrameError(f"a hello for rank {receiver} port {its_port}, which is not here")
+        slot = (receiver - self._ranks[0]) * self._degree + its_port
+        if self._peers[slot] != sender or self._reverse[its_port] != port:
+            raise FrameError(f"a hello of rank {sender} port {port}, which is no neighbour of {self._link_name(slot)}")
+        if self._fd_of[slot] >= 0 or self._links_up.is_set():
+            raise FrameError(f"a second hello for {self._link_name(slot)}")
+        del self._strangers[fd]
+        self._streams.trust(fd)
+        self._slot_of[fd] = slot
+        self._fd_of[slot] = fd
+        self._accepted += 1
+
+    def _tell_links(self, wave: int) -> None:
+        left = sum(map(len, self._to_dial.values()))
+        self._wave, self._links_told = wave, self._accepted
+        if self._dialled + self._accepted == len(self._fd_of):
+            self._links_up.set()
+        self._tell("links", wave, self._dialled, self._accepted, left)
+
+    def _on_frame(self, fd: int, body: memoryview) -> None:
+        slot = self._slot_of[fd]
+        if slot >= 0:
+            step, segments = wire.decode_packet(body, self._topology.order)
+            if not 0 <= step - self._step <= 1:
+                raise FrameError(f"a packet of step {step} in step {self._step}")
+            rank, port = divmod(slot, self._degree)
+            box = self._inboxes[step & 1].setdefault(rank + self._ranks[0], [])
+            box.append((port, segments))
+            self._received[step & 1][self._peer_hosts[slot]] += 1
+        elif fd == self._control:
+            self._on_order(body)
+        else:
+            self._on_hello(fd, body)
+
+    def _on_end(self, fd: int, why: str) -> None:
+        if fd == self._control:
+            self._control = -1
+            self._finished.set()
+            return
+        self._strangers.pop(fd, None)
+        slot = self._slot_of[fd]
+        self._slot_of[fd] = -1
+        if slot < 0:
+            log("stranger refused", why=why)
+            return
+        self._fd_of[slot] = -1
+        self._unexplained.append((slot, why))
+
+    # --- steps -----------------------------------------------------------------------------------------------------
+
+    def _open_step(self, step: Step, faults: Sequence[Fault], *, settle: bool) -> None:
+        """Begin `step`; with `settle` only read what arrived before, for a process that is about to be killed."""
+        self._step = step
+        self._reported = False
+        self._sent = [0] * len(self._sent)
+        self._received[(step - 1) & 1][:] = [0] * len(self._sent)
+        self._inbox = self._inboxes[(step - 1) & 1]
+        waking = self._inbox.keys() | self._due.pop(step, ())
+        self._put_in_force(faults, waking)
+        self._explain()
+        waking -= self._faults.crashed
+        self._working = len(waking)
+        if settle or not waking:
+            self._report()
+        for rank in sorted(waking):
+            task = self._tasks[rank - self._ranks[0]]
+            assert task is not None
+            trio.lowlevel.reschedule(task)
+
+    def _put_in_force(self, faults: Sequence[Fault], waking: set[Rank]) -> None:
+        self._faults.apply(faults)
+        for fault in faults:
+            if isinstance(fault, Crash):
+                if fault.rank in self._ranks:
+                    if fault.rank in waking:
+                        self._run_node(fault.rank)
+                    self._nodes.pop(fault.rank, None)
+                    self._close_links(fault.rank)
+                else:
+                    for port, peer in enumerate(self._topology.neighbours(fault.rank)):
+                        if peer in self._ranks:
+                            self._close_link((peer - self._ranks[0]) * self._degree + self._reverse[port])
+
+    def _close_links(self, rank: Rank) -> None:
+        base = (rank - self._ranks[0]) * self._degree
+        for slot in range(base, base + self._degree):
+            self._close_link(slot)
+            peer = self._peers[slot]
+            if peer in self._ranks:
+                self._close_link((peer - self._ranks[0]) * self._degree + self._reverse[slot - base])
+
+    def _close_link(self, slot: int) -> None:
+        fd = self._fd_of[slot]
+        if fd >= 0:
+            self._slot_of[fd] = -1
+            self._fd_of[slot] = -1
+            self._streams.close(fd, reset=True)
+
+    def _explain(self) -> None:
+        """A link that ended although nothing in force says so means that this run cannot be trusted."""
+        for slot, why in self._unexplained:
+            rank = self._ranks[slot // self._degree]
+            if not self._faults.loses(rank, self._peers[slot]):
+                raise RunError(f"link {self._link_name(slot)} ended: {why}")
+        self._unexplained.clear()
+
+    async def _live(self, rank: Rank) -> None:
+        """The life of one rank: parked until a step gives it something to do."""
+        self._tasks[rank - self._ranks[0]] = trio.lowlevel.current_task()
+        while True:
+            await trio.lowlevel.wait_task_rescheduled(_abandon)
+            try:
+                self._run_node(rank)
+            except EmulatorError as error:
+                self._fail(error)
+            self._working -= 1
+            if not self._working:
+                self._report()
+
+    def _node(self, rank: Rank) -> Node:
+        node = self._nodes.get(rank)
+        if node is None:
+            node = self._nodes[rank] = Node(rank, self._algorithm, self._algorithm.rule(LocalView(self._topology, rank)))
+        return node
+
+    def _note_due(self, node: Node) -> None:
+        if node.due is not None:
+            self._due.setdefault(node.due, []).append(node.rank)
+
+    def _run_node(self, rank: Rank) -> None:
+        """One step of one rank: read, decide, write; journal what it saw."""
+        step, degree = self._step, self._degree
+        node = self._node(rank)
+        outbox, hops = node.step(step, self._inbox.pop(rank, []))
+        base = (rank - self._ranks[0]) * degree
+        if hops:
+            wire.encode_rows(self._rows, step - 1, rank, self._peers[base : base + degree], self._reverse, hops)
+        if rank in self._faults.crashed:
+            return
+        self._note_due(node)
+        previous, frame = None, b""
+        for port, segments in outbox:
+            slot = base + port
+            fd = self._fd_of[slot]
+            if fd < 0:
+                wire.encode_losses(self._rows, step, rank, port, self._peers[slot], segments, Outcome.LOST)
+                continue
+            if segments != previous:
+                previous, frame = segments, wire.encode_packet(step, segments)
+            self._sent[self._peer_hosts[slot]] += 1
+            self._streams.send(fd, frame)
+        if len(self._rows) > FLUSH_BYTES:
+            self._tell("rows", bytes(self._rows))
+            self._rows.clear()
+
+    def _report(self) -> None:
+        """Say that every rank has done its part of this step, and what is known of it so far."""
+        self._reported = True
+        received = self._received[self._step & 1]
+        self._told = sum(received)
+        due = min(self._due) if self._due else 0
+        self._tell("report", self._step, _sparse(self._sent), _sparse(received), due, bytes(self._rows))
+        self._rows.clear()
+
+    def _tell_received(self) -> None:
+        received = self._received[self._step & 1]
+        self._told = sum(received)
+        self._tell("received", self._step, _sparse(received))
+
+
+async def serve(control: int, secret: bytes) -> None:
+    """Be a host on a proven, non-blocking control connection, until the run is over."""
+    async with trio.open_nursery() as nursery:
+        await Host(control, secret, nursery).carry()
+
+
+def _sparse(counts: Sequence[int]) -> Mapping[int, int]:
+    return {host: packets for host, packets in enumerate(counts) if packets}
+
+
+def _abandon(_: object) -> trio.lowlevel.Abort:
+    return trio.lowlevel.Abort.SUCCEEDED

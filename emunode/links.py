@@ -1,0 +1,236 @@
+"""Framed TCP streams by the ten thousand: one edge-triggered epoll, no object and no task for a stream that is idle.
+
+What a process keeps of an idle stream is its descriptor in the kernel and whatever array its owner indexes by it. Bytes
+are read into one shared buffer until a read comes back short; a buffer of its own exists only while a frame is partial or
+a write is blocked. `Streams` knows frames and nothing of their meaning: the owner is told of frames and of ends by
+descriptor. Measured on two cores, this shape keeps nine tenths of what a bare epoll loop does; a task or a stream object
+a link keeps a fifth (`scripts/bench`).
+
+Known weak spot: a frame is handed out as a view of the shared buffer and is only valid during the call.
+"""
+
+import contextlib
+import os
+import select
+import socket
+from collections.abc import Callable
+from mmap import mmap
+from struct import Struct
+
+from emunode.errors import FrameError
+from emunode.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH
+
+BUFFER_BYTES = 256 * 1024
+EVENTS = 1024
+READ = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+WRITE = READ | select.EPOLLOUT
+RESET = Struct("ii").pack(1, 0)
+"""SO_LINGER value that makes close() send a reset and leave no TIME_WAIT behind."""
+
+
+class Streams:
+    """A set of non-blocking framed streams, by descriptor.
+
+    `on_frame(fd, body)` is called for every whole frame and may raise FrameError, which closes that stream;
+    `on_end(fd, why)` once for every stream that ends by itself or is closed for a bad frame; never after `close`.
+    """
+
+    def __init__(self, on_frame: Callable[[int, memoryview], None], on_end: Callable[[int, str], None]) -> None:
+        self._on_frame = on_frame
+        self._on_end = on_end
+        self._epoll = select.epoll()
+        self._view = memoryview(mmap(-1, BUFFER_BYTES))  # pages that nothing is read into cost nothing
+        self._buffers = [self._view]
+        self._partial: dict[int, bytearray] = {}
+        self._blocked: dict[int, bytearray] = {}
+        self._strangers: set[int] = set()
+        self._watched: dict[int, Callable[[], None]] = {}
+
+    def fileno(self) -> int:
+        """The epoll descriptor: readable whenever `poll` has something to do."""
+        return self._epoll.fileno()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is half read or half written."""
+        return not self._partial and not self._blocked
+
+    def listen(self, listener: socket.socket, on_accept: Callable[[int], None]) -> None:
+        """Accept from a listening socket; each new stream is a stranger until `trust` is called for it."""
+        listener.setblocking(False)
+        self.watch(listener.fileno(), lambda: self._accept(listener, on_accept))
+
+    def watch(self, fd: int, on_readable: Callable[[], None]) -> None:
+        """Call back whenever a descriptor of the owner's is readable."""
+        self._watched[fd] = on_readable
+        self._epoll.register(fd, select.EPOLLIN)
+
+    def unwatch(self, fd: int) -> None:
+        """Undo `watch`."""
+        del self._watched[fd]
+        self._epoll.unregister(fd)
+
+    def add(self, fd: int, *, trusted: bool) -> None:
+        """Take over a connected, non-blocking descriptor."""
+        if not trusted:
+            self._strangers.add(fd)
+        self._epoll.register(fd, READ)
+
+    def trust(self, fd: int) -> None:
+        """The peer has proved itself: allow frames of any size."""
+        self._strangers.discard(fd)
+
+    @property
+    def strangers(self) -> frozenset[int]:
+        """Streams whose peers have not proved themselves yet."""
+        return frozenset(self._strangers)
+
+    def send(self, fd: int, frame: bytes) -> None:
+        """Write a frame, or as much as the socket takes; the rest follows when it can."""
+        blocked = self._blocked.get(fd)
+        if blocked is not None:
+            blocked += frame
+            return
+        try:
+            done = os.write(fd, frame)
+        except BlockingIOError:
+            done = 0
+        except OSError as error:
+            self._end(fd, f"write failed: {error.strerror}")
+            return
+        if done != len(frame):
+            self._blocked[fd] = bytearray(memoryview(frame)[done:])
+            self._epoll.modify(fd, WRITE)
+
+    def close(self, fd: int, *, reset: bool = False) -> None:
+        """Close a stream; `reset` makes the peer see a reset instead of an orderly end."""
+        self._forget(fd)
+        if reset:
+            with contextlib.suppress(OSError), socket.socket(fileno=os.dup(fd)) as handle:
+                handle.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        os.close(fd)
+
+    def close_poller(self) -> None:
+        """Close the poller. Descriptors handed to `watch` or `add` stay the owner's to close."""
+        self._epoll.close()
+
+    def poll(self) -> bool:
+        """Read and write whatever is ready now, without waiting; whether there was anything."""
+        events = self._epoll.poll(0, EVENTS)
+        for fd, event in events:
+            if fd in self._watched:
+                self._watched[fd]()
+                continue
+            if event & select.EPOLLOUT and fd in self._blocked:
+                self._flush(fd)
+            if event & ~select.EPOLLOUT:
+                try:
+                    self._drain(fd)
+                except FrameError as error:
+                    self._end(fd, str(error))
+        return bool(events)
+
+    def _drain(self, fd: int) -> None:
+        """Read until a read comes back short; hand out every whole frame."""
+        view, on_frame, partial = self._view, self._on_frame, self._partial
+        length_at = LENGTH.unpack_from
+        while True:
+            try:
+                size = os.readv(fd, self._buffers)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                self._end(fd, f"read failed: {error.strerror}")
+                return
+            if not size:
+                self._end(fd, "closed by its peer")
+                return
+            if fd in partial:
+                self._continue(fd, view[:size])
+            else:
+                start = 0
+                while size - start >= 4:
+                    stop = start + 4 + length_at(view, start)[0]
+                    if stop > size:
+                        break
+                    on_frame(fd, view[start + 4 : stop])
+                    start = stop
+                if start < size:
+                    self._keep(fd, bytearray(view[start:size]))
+            if size < BUFFER_BYTES:
+                return
+
+    def _keep(self, fd: int, rest: bytearray) -> None:
+        """Remember the beginning of a frame, if it is one."""
+        if len(rest) >= 4:
+            length = LENGTH.unpack_from(rest)[0]
+            limit = HELLO_LIMIT if fd in self._strangers else FRAME_LIMIT
+            if length > limit:
+                raise FrameError(f"a frame of {length} bytes; at most {limit} are allowed here")
+        self._partial[fd] = rest
+
+    def _continue(self, fd: int, data: memoryview) -> None:
+        whole = self._partial.pop(fd)
+        whole += data
+        view, start = memoryview(whole), 0
+        while len(whole) - start >= 4:
+            stop = start + 4 + LENGTH.unpack_from(view, start)[0]
+            if stop > len(whole):
+                break
+            self._on_frame(fd, view[start + 4 : stop])
+            start = stop
+        if start:
+            if start < len(whole):
+                self._keep(fd, bytearray(view[start:]))
+        else:
+            view.release()
+            self._keep(fd, whole)
+
+    def _flush(self, fd: int) -> None:
+        rest = self._blocked[fd]
+        try:
+            done = os.write(fd, rest)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._end(fd, f"write failed: {error.strerror}")
+            return
+        del rest[:done]
+        if not rest:
+            del self._blocked[fd]
+            self._epoll.modify(fd, READ)
+
+    def _accept(self, listener: socket.socket, on_accept: Callable[[int], None]) -> None:
+        for _ in range(EVENTS):
+            try:
+                stream, _address = listener.accept()
+            except BlockingIOError:
+                return
+            except OSError:  # the peer is gone again, or descriptors ran out: the rest waits in the queue
+                return
+            stream.setblocking(False)
+            fd = stream.detach()
+            self.add(fd, trusted=False)
+            on_accept(fd)
+
+    def _end(self, fd: int, why: str) -> None:
+        self._forget(fd)
+        os.close(fd)
+        self._on_end(fd, why)
+
+    def _forget(self, fd: int) -> None:
+        with contextlib.suppress(OSError, KeyError):
+            self._epoll.unregister(fd)
+        self._partial.pop(fd, None)
+        self._blocked.pop(fd, None)
+        self._strangers.discard(fd)
+
+
+def listening_socket(address: str, port: int = 0, *, backlog: int) -> socket.socket:
+    """A TCP listener whose accepted streams inherit no-delay."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    listener.bind((address, port))
+    listener.listen(backlog)
+    return listener

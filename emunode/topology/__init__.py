@@ -1,0 +1,1 @@
+"""Interconnection networks, answered by arithmetic on one rank at a time."""

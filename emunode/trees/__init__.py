@@ -1,0 +1,1 @@
+"""Spanning trees as local parent and children functions at root 0."""

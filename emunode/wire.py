@@ -1,0 +1,126 @@
+"""Records to bytes and back: the only user of msgpack, and the only place that knows a byte layout.
+
+Every stream carries frames: a 4-byte little-endian length, then that many bytes. On a link the body is a packet: the
+step (4 bytes), then a msgpack array of segments. On a control connection it is a msgpack array whose first element names
+the message. Before either, each side proves that it knows the run's secret; those frames have a fixed size, so nothing
+of a stranger is ever parsed. Decoders raise FrameError and leave nothing behind: each call stands alone, there is no
+decoder state to poison.
+"""
+
+import hmac
+from collections.abc import Sequence
+from struct import Struct
+
+import msgpack
+
+from emunode.errors import FrameError
+from emunode.model import Hop, Rank, Segments, Step
+
+FRAME_LIMIT = 64 * 2**20
+"""Bytes of the largest frame of a peer that has proved itself."""
+HELLO_LIMIT = 256
+"""Bytes of the largest frame of a peer that has not."""
+NONCE_BYTES = 32
+PROOF_BYTES = 32
+
+LENGTH = Struct("<I")
+_HEADER = Struct("<II")
+_STEP = Struct("<I")
+_LINK = Struct("<QQHQH")
+_INT32 = 2**31
+
+_pack = msgpack.Packer(autoreset=True, buf_size=1024).pack
+_unpack = msgpack.unpackb
+
+Control = tuple[object, ...]
+
+
+def encode_packet(step: Step, segments: Segments) -> bytes:
+    """The frame of one packet."""
+    body = _pack(segments)
+    return _HEADER.pack(len(body) + 4, step) + body
+
+
+def decode_packet(body: memoryview, order: int) -> tuple[Step, Segments]:
+    """Step and segments of a packet's body, every field checked against a network of `order` ranks."""
+    try:
+        (step,) = _STEP.unpack_from(body)
+        segments = _unpack(body[4:], use_list=False)
+        for origin, target, tree, index, payload in segments:
+            if not (
+                0 <= origin < order and -1 <= target < order and 0 <= tree < 32768 and 0 <= index < _INT32
+            ) or payload.__class__ is not bytes:
+                raise FrameError(f"segment ({origin!r}, {target!r}, {tree!r}, {index!r}) is out of range")
+    except FrameError:
+        raise
+    except Exception as error:  # msgpack raises half a dozen kinds, and bad shapes raise TypeError or ValueError
+        raise FrameError(f"a packet that is none: {error}") from None
+    return step, segments
+
+
+def encode_control(*message: object) -> bytes:
+    """The frame of one control message."""
+    body = _pack(message)
+    return LENGTH.pack(len(body)) + body
+
+
+def decode_control(body: memoryview) -> Control:
+    """One control message: a tuple whose first element is its name."""
+    try:
+        message = _unpack(body, use_list=False, strict_map_key=False)
+    except Exception as error:
+        raise FrameError(f"a control message that is none: {error}") from None
+    if not (isinstance(message, tuple) and message and isinstance(message[0], str)):
+        raise FrameError("a control message without a name")
+    return message
+
+
+def frame(body: bytes) -> bytes:
+    """A frame of raw bytes (proofs and hellos)."""
+    return LENGTH.pack(len(body)) + body
+
+
+def prove(secret: bytes, role: bytes, *parts: bytes) -> bytes:
+    """HMAC-SHA256 that whoever plays `role` knows `secret`, bound to the other side's nonce: 32 bytes."""
+    return hmac.digest(secret, role + b"".join(parts), "sha256")
+
+
+def proves(proof: bytes, secret: bytes, role: bytes, *parts: bytes) -> bool:
+    """Constant-time check of `prove`."""
+    return hmac.compare_digest(proof, prove(secret, role, *parts))
+
+
+def link_hello(secret: bytes, run: int, nonce: bytes, sender: Rank, port: int, receiver: Rank, its_port: int) -> bytes:
+    """The dialler's first and only hello on a link, bound to the nonce of the listening host."""
+    link = _LINK.pack(run, sender, port, receiver, its_port)
+    return frame(link + prove(secret, b"link", nonce, link))
+
+
+def read_link_hello(body: memoryview, secret: bytes, run: int, nonce: bytes) -> tuple[Rank, int, Rank, int]:
+    """(sender, port, receiver, its port) of a proven hello; FrameError otherwise."""
+    if len(body) != _LINK.size + PROOF_BYTES:
+        raise FrameError(f"a hello of {len(body)} bytes")
+    link = bytes(body[: _LINK.size])
+    if not proves(bytes(body[_LINK.size :]), secret, b"link", nonce, link):
+        raise FrameError("a hello without proof of the run's secret")
+    its_run, sender, port, receiver, its_port = _LINK.unpack(link)
+    if its_run != run:
+        raise FrameError(f"a hello of run {its_run:x}")
+    return sender, port, receiver, its_port
+
+
+ROW = Struct("<iiiiiiiihb")
+"""A journal row: step, sender, receiver, origin, target, segment, bytes, tree, port, outcome."""
+
+
+def encode_rows(rows: bytearray, step: Step, rank: Rank, peers: Sequence[Rank], reverse: Sequence[int], hops: Sequence[Hop]) -> None:
+    """Append the journal rows of what arrived at `rank` in `step`; `peers` and `reverse` are indexed by its port."""
+    pack = ROW.pack
+    for port, outcome, (origin, target, tree, index, payload) in hops:
+        rows += pack(step, peers[port], rank, origin, target, index, len(payload), tree, reverse[port], outcome)
+
+
+def encode_losses(rows: bytearray, step: Step, rank: Rank, port: int, receiver: Rank, segments: Segments, outcome: int) -> None:
+    """Append the journal rows of a packet that `rank` sent in `step` and nobody got."""
+    for origin, target, tree, index, payload in segments:
+        rows += ROW.pack(step, rank, receiver, origin, target, index, len(payload), tree, port, outcome)

@@ -1,0 +1,80 @@
+# Sourced by the scripts beside it. After `ensure_venv`, the virtual environment `$venv` holds what requirements.lock
+# says, this project installed in place, and its programs come first on the PATH.
+#
+#   PYTHON           the interpreter to build it with; otherwise the first that will do of python3.11 .. python3
+#   TESTBENCH_VENV   where it is; otherwise .venv in the project. It is the scripts' own: they empty and rebuild it
+#                    whenever the lock, pyproject.toml, the interpreter or the place of the project has changed.
+
+root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+venv=${TESTBENCH_VENV:-$root/.venv}
+[[ $venv == /* ]] || venv=$PWD/$venv
+
+die() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 4
+}
+
+ensure_venv() {
+    unset PYTHONHOME PYTHONPATH # whatever they add would not be what the lock says
+    local python python_is stamp
+    find_python
+    stamp=$({ printf '%s\n' "$root" "$venv" "$python_is"; cat -- "$root"/{pyproject.toml,requirements.lock}; } | sha256sum)
+    if ! is_current "$stamp"; then
+        mkdir -p -- "$venv"
+        # one at a time, by a lock on the directory itself; whoever had to wait finds the work done
+        (
+            flock 9
+            is_current "$stamp" || build_venv "$stamp" 9<&-
+        ) 9<"$venv"
+    fi
+    PATH=$venv/bin:$PATH
+}
+
+is_current() {
+    [[ -x $venv/bin/python && $(cat -- "$venv/testbench-stamp" 2>/dev/null) == "$1" ]]
+}
+
+# The stamp is emptied first and written last: an attempt that was interrupted is begun again.
+build_venv() {
+    local stamp=$1 pip=("$venv/bin/python" -m pip --quiet --disable-pip-version-check --no-input)
+    if [[ -n ${TESTBENCH_VENV:-} && ! -e $venv/testbench-stamp && -n $(ls -A -- "$venv") ]]; then
+        die "TESTBENCH_VENV=$venv holds something that was not made here; remove it, or name another place"
+    fi
+    printf 'setting up %s with %s (once; about a minute)\n' "$venv" "$python" >&2
+    : >"$venv/testbench-stamp"
+    find "$venv" -mindepth 1 -maxdepth 1 ! -name testbench-stamp -exec rm -rf -- {} +
+    "$python" -m venv "$venv"
+    "${pip[@]}" install --require-hashes --requirement "$root/requirements.lock"
+    "${pip[@]}" install --no-deps --no-build-isolation --editable "$root"
+    printf '%s\n' "$stamp" >"$venv/testbench-stamp"
+}
+
+# Set `python` to one that can build the environment, and `python_is` to which it is.
+find_python() {
+    local candidates=(python3.11 python3.12 python3.13 python3) refused=""
+    [[ -z ${PYTHON:-} ]] || candidates=("$PYTHON")
+    for python in "${candidates[@]}"; do
+        if python_is=$(probe_python "$python" 2>&1); then
+            return
+        fi
+        refused+=$'\n'"  $python ${python_is%%$'\n'*}"
+    done
+    die "no Python that will do; install 3.11 or later, or name one: PYTHON=/path/to/python$refused"
+}
+
+# Print which Python `$1` is, or else why it will not do. It may be on the PATH and still not run (pyenv's shims).
+probe_python() {
+    command -v "$1" >/dev/null || {
+        echo "is not there"
+        return 1
+    }
+    "$1" -c 'if True:
+        import sys
+        if sys.version_info < (3, 11):
+            sys.exit("is Python %d.%d" % sys.version_info[:2])
+        try:
+            import ensurepip, venv
+        except ImportError as error:
+            sys.exit("lacks the module %s (Debian, Ubuntu: apt install python3-venv)" % error.name)
+        print(sys.version, sys.base_prefix)'
+}
