@@ -1,19 +1,17 @@
 """Judging: predictions against measurements, three-valued.
 
-A claim about a fault-free run says nothing of a run in which something broke, except that a crash adds no traffic and no
-delay: equalities of steps, packets and load then bound from above. What theory does say about the deliveries that are
-left (`Algorithm.served`, `Algorithm.tolerated_faults`) is claimed instead.
+A claim about a fault-free run says nothing of a run in which something broke, so an algorithm states separately what it
+claims under given faults. A run that proves nothing either way is `undecided`, and so is every claim about it.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import isclose
 
 from coordinator.measure import Metric
 from coordinator.plan import Plan
 from emunode.collective.base import Claim
-
-BOUNDED_UNDER_FAULTS = frozenset({"steps", "packets", "segments", "max_link_segments_per_step", "max_link_segments"})
 
 
 class Verdict(StrEnum):
@@ -49,20 +47,7 @@ class Judgement:
 
 def claims_of(plan: Plan) -> list[Claim]:
     """What theory says of this run, faults included."""
-    claims = plan.algorithm.claims()
-    if not plan.faults:
-        return claims
-    claims = [
-        Claim(claim.name, claim.predicted, "<=", f"{claim.source}; fewer where nodes crash")
-        for claim in claims
-        if claim.name in BOUNDED_UNDER_FAULTS and claim.relation != ">="
-    ]
-    served = plan.algorithm.served(plan.crashed)
-    if served is not None:
-        claims.append(Claim("intact_deliveries", served, "==", f"{plan.algorithm.source}: paths without a crashed node"))
-    elif len(plan.faults) <= plan.algorithm.tolerated_faults:
-        claims.append(Claim("delivery_ratio", 1.0, "==", f"{plan.algorithm.source}: tolerates these faults"))
-    return claims
+    return plan.algorithm.claims_under(plan.crashed) if plan.faults else plan.algorithm.claims()
 
 
 def judge(claims: Sequence[Claim], metrics: Mapping[str, Metric], undecided: str | None) -> list[Judgement]:
@@ -87,7 +72,7 @@ def _judge(claim: Claim, measured: Metric | None, undecided: str | None) -> Judg
 
 def _equal(measured: Metric, predicted: Metric) -> bool:
     if isinstance(measured, float) or isinstance(predicted, float):
-        return abs(measured - predicted) <= 1e-9 * max(1.0, abs(predicted))  # type: ignore[operator,arg-type]
+        return isclose(measured, predicted, rel_tol=1e-9)  # type: ignore[arg-type]
     return measured == predicted
 
 

@@ -260,7 +260,12 @@ class HostNetwork:
             raise FrameError(f"a host of version {version}, and this is {__version__}")
         if index == -1:
             index = next((free for free in range(self._plan.hosts) if free not in self._hosts), -1)
-        if not isinstance(index, int) or not isinstance(pid, int) or not 0 <= index < self._plan.hosts or index in self._hosts:
+        if (
+            not isinstance(index, int)
+            or not isinstance(pid, int)
+            or not 0 <= index < self._plan.hosts
+            or index in self._hosts
+        ):
             raise FrameError(f"a host {index!r} for which there is no place")
         del self._challenges[fd]
         self._streams.trust(fd)

@@ -17,7 +17,9 @@ def parse_fault(spec: str, topology: Topology) -> Fault:
         raise ScenarioError("fault", spec, f"it is KIND:WHERE@STEP with KIND one of: {', '.join(KINDS)}")
     where, at, when = rest.rpartition("@")
     if not at or not when.isdigit() or int(when) < 1:
-        raise ScenarioError("fault", spec, f"it says when as @STEP, counted from 1, such as {kind}:{topology.label(0)}@2")
+        raise ScenarioError(
+            "fault", spec, f"it says when as @STEP, counted from 1, such as {kind}:{topology.label(0)}@2"
+        )
     try:
         rank = topology.rank(where)
     except ScenarioError as error:

@@ -85,12 +85,20 @@ def _arrivals(plan: Plan, journal: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _complete(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
-    """Messages of which a healthy rank has every piece."""
-    pieces = plan.algorithm.pieces
+    """Messages of which a healthy rank has every piece; in a reduce, every partial result of every piece."""
+    algorithm = plan.algorithm
+    numbers = range(plan.job.messages)
+    due = pl.DataFrame(
+        {"message": numbers, "due": [algorithm.pieces_due(number) for number in numbers]},
+        schema={"message": pl.Int32, "due": pl.UInt32},
+    )
+    by = ["receiver"] if plan.job.collective is Collective.REDUCE else ["receiver", "origin"]
     return (
-        arrivals.group_by("receiver", "origin", message=pl.col("segment") // pieces)
-        .agg(delivered=pl.len() == pieces, intact=(pl.len() == pieces) & pl.col("intact").all())
-        .sort("receiver", "origin", "message")
+        arrivals.group_by(*by, message=pl.col("segment") // algorithm.pieces)
+        .agg(got=pl.len(), intact=pl.col("intact").all())
+        .join(due, "message")
+        .with_columns(delivered=pl.col("got") == pl.col("due"))
+        .with_columns(intact=pl.col("intact") & pl.col("delivered"))
     )
 
 
@@ -131,7 +139,16 @@ def _steps(plan: Plan, packets: pl.DataFrame, arrivals: pl.DataFrame) -> pl.Data
             virtual_seconds=pl.col("heaviest").map_elements(virtual, return_dtype=pl.Float64),
         )
         .select(
-            "step", "sending", "receiving", "active", "free", "packets", "segments", "bytes", "max_link_segments", "virtual_seconds"
+            "step",
+            "sending",
+            "receiving",
+            "active",
+            "free",
+            "packets",
+            "segments",
+            "bytes",
+            "max_link_segments",
+            "virtual_seconds",
         )
         .sort("step")
     )
@@ -164,8 +181,10 @@ def _expected(plan: Plan) -> pl.Expr:
     match job.collective:
         case Collective.BROADCAST | Collective.SCATTER:
             due = pl.when(rank == job.source).then(0).otherwise(job.messages)
-        case Collective.GATHER | Collective.REDUCE:
+        case Collective.GATHER:
             due = pl.when(rank == job.source).then(others * job.messages).otherwise(0)
+        case Collective.REDUCE:
+            due = pl.when(rank == job.source).then(job.messages).otherwise(0)
         case Collective.ALLGATHER | Collective.ALLTOALL:
             due = pl.lit(others * job.messages)
     return pl.when(rank.is_in(list(plan.crashed))).then(0).otherwise(due)

@@ -16,7 +16,7 @@ import psutil
 from coordinator.faults import parse_faults
 from coordinator.scenario import Scenario
 from emunode.collective.base import Algorithm
-from emunode.collective.registry import make_algorithm
+from emunode.collective.registry import find_algorithm, make_algorithm
 from emunode.errors import RunError, ScenarioError
 from emunode.fault import Crash, Fault
 from emunode.model import Collective, Job, Rank, Step
@@ -129,13 +129,13 @@ def make_plan(scenario: Scenario) -> Plan:
     source = 0
     if scenario.source is not None:
         if scenario.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
-            raise ScenarioError("source", scenario.source, f"in {scenario.collective} every node is a source; leave it out")
+            raise ScenarioError(
+                "source", scenario.source, f"in {scenario.collective} every node is a source; leave it out"
+            )
         try:
             source = topology.rank(scenario.source)
         except ScenarioError as error:
             raise ScenarioError("source", scenario.source, error.allowed) from None
-    if scenario.segments == "auto":
-        raise ScenarioError("segments", "auto", f"{scenario.algorithm} has no formula for it; give a number")
     job = Job(
         topology=topology.name,
         collective=scenario.collective,
@@ -145,14 +145,16 @@ def make_plan(scenario: Scenario) -> Plan:
         duplex=scenario.duplex,
         message_bytes=scenario.message_bytes,
         messages=scenario.messages,
-        segments=scenario.segments,
+        segments=1 if scenario.segments == "auto" else scenario.segments,
         redundancy=scenario.redundancy,
         seed=scenario.seed,
     )
+    if scenario.segments == "auto":
+        entry = find_algorithm(topology, job)
+        job = job._replace(segments=entry.auto_segments(topology, job, scenario.startup, scenario.per_byte))
     algorithm = make_algorithm(topology, job)
     faults = parse_faults(scenario.fault, topology)
-    plan = Plan(scenario, topology, job, algorithm, faults, _hosts(scenario, topology))
-    return plan
+    return Plan(scenario, topology, job, algorithm, faults, _hosts(scenario, topology))
 
 
 def require_possible(plan: Plan) -> None:
@@ -174,7 +176,9 @@ def require_possible(plan: Plan) -> None:
             f"{remedy}, or raise it with `ulimit -n {plan.ends_per_host + RESERVED_DESCRIPTORS}`"
         )
     if plan.hosts + RESERVED_DESCRIPTORS > limit:
-        raise RunError(f"{plan.hosts} hosts need {plan.hosts + RESERVED_DESCRIPTORS} file descriptors; the limit is {limit}")
+        raise RunError(
+            f"{plan.hosts} hosts need {plan.hosts + RESERVED_DESCRIPTORS} file descriptors; the limit is {limit}"
+        )
     try:
         processes = int(Path("/proc/sys/kernel/pid_max").read_text())
     except OSError:
@@ -186,7 +190,9 @@ def require_possible(plan: Plan) -> None:
 def _hosts(scenario: Scenario, topology: Topology) -> int:
     if scenario.driver == "memory":
         if scenario.ranks_per_host != "auto":
-            raise ScenarioError("ranks_per_host", scenario.ranks_per_host, "the memory driver has no hosts; leave it out")
+            raise ScenarioError(
+                "ranks_per_host", scenario.ranks_per_host, "the memory driver has no hosts; leave it out"
+            )
         return 0
     if scenario.ranks_per_host != "auto":
         return ceil(topology.order / scenario.ranks_per_host)

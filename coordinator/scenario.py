@@ -52,15 +52,21 @@ class Scenario(BaseModel):
     topology: str = Field(description="star:N, hypercube:N, ej:A+B or ej:A+B^DIMENSIONS")
     collective: Collective = Field(description="collective operation")
     algorithm: str = Field(description="see `coordinator list algorithms`")
-    source: str | None = Field(None, description="label of the source (broadcast, scatter) or of the target (gather, reduce)")
+    source: str | None = Field(
+        None, description="label of the source (broadcast, scatter) or of the target (gather, reduce)"
+    )
     port_model: PortModel = Field(PortModel.ALL_PORT, description="ports a node may use in one step")
     duplex: Duplex = Field(Duplex.FULL, description="whether a link carries packets both ways in one step")
     message_bytes: Count = Field(64, description="size of one message in bytes")
     messages: Count = Field(1, description="messages for each source and target")
     segments: Count | Literal["auto"] = Field(1, description="pieces of a message on each tree")
     redundancy: Count = Field(1, description="trees that carry each message")
-    driver: Literal["memory", "local"] = Field("local", description="where ranks run: in one loop, or in host processes")
-    ranks_per_host: Count | Literal["auto"] = Field("auto", description="ranks in one process; auto: one process a core")
+    driver: Literal["memory", "local"] = Field(
+        "local", description="where ranks run: in one loop, or in host processes"
+    )
+    ranks_per_host: Count | Literal["auto"] = Field(
+        "auto", description="ranks in one process; auto: one process a core"
+    )
     clock: Literal["steps"] = Field("steps", description="lock-step")
     startup: Seconds = Field(1e-3, description="virtual time to start one packet, such as 5ms")
     per_byte: Seconds = Field(1e-6, description="virtual time of one byte, such as 1us")

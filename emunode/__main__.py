@@ -21,7 +21,9 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--coordinator", required=True, metavar="HOST:PORT", help="where the coordinator listens")
     parser.add_argument(
-        "--token-file", metavar="FILE", help=f"file with the run's token ('-': standard input; default: ${TOKEN_VARIABLE})"
+        "--token-file",
+        metavar="FILE",
+        help=f"file with the run's token ('-': standard input; default: ${TOKEN_VARIABLE})",
     )
     parser.add_argument("--processes", type=int, metavar="N", help="fork N hosts (the local driver does)")
     options = parser.parse_args(arguments)

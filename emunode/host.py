@@ -103,9 +103,8 @@ class Host:
         self._nursery.start_soon(self._shed_strangers)
         await self._finished.wait()
         self._nursery.cancel_scope.cancel()
-        self._close()
 
-    def _close(self) -> None:
+    def close(self) -> None:
         """Let go of every descriptor."""
         for fd in (*self._fd_of, *self._strangers, self._control):
             if fd >= 0:
@@ -241,7 +240,13 @@ class Host:
         fd = stream.detach()
         index, own_port = divmod(slot, self._degree)
         hello = wire.link_hello(
-            self._secret, self._assignment.run, nonce, self._ranks[index], own_port, self._peers[slot], self._reverse[own_port]
+            self._secret,
+            self._assignment.run,
+            nonce,
+            self._ranks[index],
+            own_port,
+            self._peers[slot],
+            self._reverse[own_port],
         )
         self._know(fd, slot)
         self._fd_of[slot] = fd
@@ -387,7 +392,9 @@ class Host:
     def _node(self, rank: Rank) -> Node:
         node = self._nodes.get(rank)
         if node is None:
-            node = self._nodes[rank] = Node(rank, self._algorithm, self._algorithm.rule(LocalView(self._topology, rank)))
+            node = self._nodes[rank] = Node(
+                rank, self._algorithm, self._algorithm.rule(LocalView(self._topology, rank))
+            )
         return node
 
     def _note_due(self, node: Node) -> None:
@@ -438,7 +445,9 @@ class Host:
 async def serve(control: int, secret: bytes) -> None:
     """Be a host on a proven, non-blocking control connection, until the run is over."""
     async with trio.open_nursery() as nursery:
-        await Host(control, secret, nursery).carry()
+        host = Host(control, secret, nursery)
+        await host.carry()
+    host.close()
 
 
 def _sparse(counts: Sequence[int]) -> Mapping[int, int]:

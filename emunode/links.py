@@ -44,6 +44,7 @@ class Streams:
         self._partial: dict[int, bytearray] = {}
         self._blocked: dict[int, bytearray] = {}
         self._strangers: set[int] = set()
+        self._gone: set[int] = set()
         self._watched: dict[int, Callable[[], None]] = {}
 
     def fileno(self) -> int:
@@ -117,7 +118,10 @@ class Streams:
     def poll(self) -> bool:
         """Read and write whatever is ready now, without waiting; whether there was anything."""
         events = self._epoll.poll(0, EVENTS)
+        self._gone.clear()
         for fd, event in events:
+            if fd in self._gone:  # closed by an earlier event of this batch; its number may have a new owner by now
+                continue
             if fd in self._watched:
                 self._watched[fd]()
                 continue
@@ -221,6 +225,7 @@ class Streams:
     def _forget(self, fd: int) -> None:
         with contextlib.suppress(OSError, KeyError):
             self._epoll.unregister(fd)
+        self._gone.add(fd)
         self._partial.pop(fd, None)
         self._blocked.pop(fd, None)
         self._strangers.discard(fd)

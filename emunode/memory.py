@@ -64,7 +64,9 @@ class MemoryNetwork:
     def _node(self, rank: Rank) -> Node:
         node = self._nodes.get(rank)
         if node is None:
-            node = self._nodes[rank] = Node(rank, self._algorithm, self._algorithm.rule(LocalView(self._topology, rank)))
+            node = self._nodes[rank] = Node(
+                rank, self._algorithm, self._algorithm.rule(LocalView(self._topology, rank))
+            )
         return node
 
     def _remember(self, node: Node) -> None:

@@ -4,6 +4,7 @@ A *segment* is a plain tuple because every hop of every run makes, sends and rea
 `wire` yields exactly this tuple and a node that relays a segment passes the very same object on.
 """
 
+from collections.abc import Callable
 from enum import IntEnum, StrEnum
 from typing import NamedTuple
 
@@ -27,8 +28,11 @@ that travel over several trees differ in `tree` only. All three count from 0.
 Segments = tuple[Segment, ...]
 """What crosses one link in one direction in one step (a packet), in the order in which it was handed over."""
 
-Send = tuple[Step, Port, Segment]
-"""A rule's decision: hand `segment` to `port` in `step` (never earlier than the next step)."""
+Send = tuple[Step, Port, Segment | Callable[[], Segment]]
+"""A rule's decision: hand a segment to `port` in `step`, never earlier than the next step.
+
+A function in place of the segment is called when the step has come: that is how a rule sends what it will have by then.
+"""
 
 Packet = tuple[Port, Segments]
 """Seen from a node: what leaves on, or came in by, one of its ports in one step."""

@@ -10,7 +10,7 @@ An engine calls `step` whenever there is an inbox or `due` equals the step, and 
 an arrival is only read by the step after it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from emunode.collective.base import Algorithm, Rule
 from emunode.errors import RuleError
@@ -18,7 +18,7 @@ from emunode.model import EVERYBODY, Duplex, Hop, Outcome, Packet, Port, PortMod
 
 FIRST, DUPLICATE, RELAY, CORRUPT = Outcome.FIRST, Outcome.DUPLICATE, Outcome.RELAY, Outcome.CORRUPT
 
-Waiting = list[tuple[Port, Segment]]
+Leaving = list[tuple[Port, Segment | Callable[[], Segment]]]
 
 
 class Node:
@@ -27,7 +27,7 @@ class Node:
     `due` is the next step in which it has something to send without being sent anything first, or None.
     """
 
-    __slots__ = ("_agenda", "_algorithm", "_backlog", "_next", "_own", "_rule", "_seen", "_sent", "due", "rank")
+    __slots__ = ("_agenda", "_algorithm", "_next", "_own", "_rule", "_seen", "_sent", "due", "rank")
 
     def __init__(self, rank: Rank, algorithm: Algorithm, rule: Rule) -> None:
         self.rank = rank
@@ -35,10 +35,9 @@ class Node:
         self._rule = rule
         self._own: Iterator[Send] = iter(rule.start())
         self._next: Send | None = next(self._own, None)
-        self._agenda: dict[Step, Waiting] = {}
-        self._backlog: Waiting = []
+        self._agenda: dict[Step, Leaving] = {}
         self._seen: dict[Rank, int] = {}
-        self._sent: tuple[Port, ...] = ()
+        self._sent: tuple[Step, list[Port]] = (0, [])
         self.due: Step | None = self._next[0] if self._next else None
 
     def step(self, step: Step, inbox: list[Packet]) -> tuple[list[Packet], list[Hop]]:
@@ -52,8 +51,8 @@ class Node:
             inbox.sort(key=_port_of)
             judge = self._judge
             for port, segments in inbox:
-                for segment in segments:
-                    hops.append((port, judge(segment), segment))  # type: ignore[arg-type]  # a plain tuple, three times as fast
+                for arrived in segments:
+                    hops.append((port, judge(arrived), arrived))  # type: ignore[arg-type]  # a plain tuple, three times as fast
             for when, port, segment in self._rule.receive(step - 1, inbox):
                 if when in agenda:
                     agenda[when].append((port, segment))
@@ -61,63 +60,58 @@ class Node:
                     agenda[when] = [(port, segment)]
                 else:
                     raise RuleError(f"rank {self.rank} wants to send in step {when} what it read in step {step}")
-        if self._sent or inbox:
+        if inbox:
             self._check_receipts(step - 1, inbox)
-        waiting = self._waiting(step)
-        outbox = self._outbox(step, waiting) if waiting else []
+        leaving = self._leaving(step)
+        outbox = self._outbox(step, leaving) if leaving else []
         self.due = self._due(step)
         return outbox, hops
 
-    def _waiting(self, step: Step) -> Waiting:
-        """Everything that wants to leave in `step`: held back before, of its own accord, decided on arrivals."""
-        waiting = self._backlog
+    def _leaving(self, step: Step) -> Leaving:
+        """Everything that is to leave in `step`: of its own accord, and decided on arrivals."""
+        leaving: Leaving = []
         own = self._next
         while own is not None and own[0] <= step:
-            waiting.append((own[1], own[2]))
+            leaving.append((own[1], own[2]))
             own = next(self._own, None)
         self._next = own
         decided = self._agenda.pop(step, None)
         if decided is None:
-            return waiting
-        return waiting + decided if waiting else decided
+            return leaving
+        return leaving + decided if leaving else decided
 
-    def _outbox(self, step: Step, waiting: Waiting) -> list[Packet]:
-        algorithm = self._algorithm
-        capacity = algorithm.link_capacity
+    def _outbox(self, step: Step, leaving: Leaving) -> list[Packet]:
+        """One packet a port; raises RuleError where the algorithm may not send that."""
         packets: dict[Port, list[Segment]] = {}
-        held: Waiting = []
-        single = algorithm.job.port_model is not PortModel.ALL_PORT
-        for port, segment in waiting:
-            packet = packets.get(port)
-            if packet is None:
-                if single and packets:
-                    held.append((port, segment))
-                else:
-                    packets[port] = [segment]
-            elif capacity is not None and len(packet) >= capacity:
-                held.append((port, segment))
-            else:
-                packet.append(segment)
-        if held and not algorithm.queueing:
-            ports = sorted({port for port, _ in waiting})
-            raise RuleError(
-                f"{algorithm.name} at rank {self.rank}, step {step}: {len(waiting)} segments for ports {ports}, but "
-                f"{algorithm.job.port_model} allows {'one port' if single else 'every port'} and a packet holds "
-                f"{'any number' if capacity is None else capacity}"
-            )
-        self._backlog = held
+        for port, segment in leaving:
+            made = segment() if callable(segment) else segment
+            packets.setdefault(port, []).append(made)
+        algorithm = self._algorithm
         ports = sorted(packets)
         if ports[0] < 0 or ports[-1] >= algorithm.topology.degree:
             raise RuleError(f"{algorithm.name} at rank {self.rank}, step {step}: there is no port in {ports}")
-        self._sent = tuple(ports)
+        if len(ports) > 1 and algorithm.job.port_model is not PortModel.ALL_PORT:
+            raise RuleError(
+                f"{algorithm.name} at rank {self.rank}, step {step}: sends on ports {ports}, which "
+                f"{algorithm.job.port_model} does not allow"
+            )
+        capacity = algorithm.link_capacity
+        if capacity is not None and len(leaving) > capacity:
+            for port in ports:
+                if len(packets[port]) > capacity:
+                    raise RuleError(
+                        f"{algorithm.name} at rank {self.rank}, step {step}: sends {len(packets[port])} segments on port "
+                        f"{port}, and a packet holds {capacity}"
+                    )
+        self._sent = (step, ports)
         return [(port, tuple(packets[port])) for port in ports]
 
     def _check_receipts(self, step: Step, inbox: list[Packet]) -> None:
         """Hold what was received in `step` against what was sent in it."""
-        sent, self._sent = self._sent, ()
         job = self._algorithm.job
         if job.port_model is PortModel.ALL_PORT and job.duplex is Duplex.FULL:
             return
+        sent = self._sent[1] if self._sent[0] == step else []
         received = [port for port, _ in inbox]
         match job.port_model:
             case PortModel.ALL_PORT:
@@ -132,13 +126,11 @@ class Node:
             legal = False
         if not legal:
             raise RuleError(
-                f"{self._algorithm.name} at rank {self.rank}, step {step}: sent on ports {list(sent)} and received on "
+                f"{self._algorithm.name} at rank {self.rank}, step {step}: sent on ports {sent} and received on "
                 f"ports {received}, which {job.port_model} over {job.duplex}-duplex links does not allow"
             )
 
     def _due(self, step: Step) -> Step | None:
-        if self._backlog:
-            return step + 1
         due = self._next[0] if self._next is not None else None
         if self._agenda:
             soonest = min(self._agenda)

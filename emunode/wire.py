@@ -8,7 +8,7 @@ decoder state to poison.
 """
 
 import hmac
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 
 import msgpack
@@ -29,7 +29,7 @@ _STEP = Struct("<I")
 _LINK = Struct("<QQHQH")
 _INT32 = 2**31
 
-_pack = msgpack.Packer(autoreset=True, buf_size=1024).pack
+_pack: Callable[[object], bytes] = msgpack.Packer(autoreset=True, buf_size=1024).pack
 _unpack = msgpack.unpackb
 
 Control = tuple[object, ...]
@@ -47,9 +47,10 @@ def decode_packet(body: memoryview, order: int) -> tuple[Step, Segments]:
         (step,) = _STEP.unpack_from(body)
         segments = _unpack(body[4:], use_list=False)
         for origin, target, tree, index, payload in segments:
-            if not (
-                0 <= origin < order and -1 <= target < order and 0 <= tree < 32768 and 0 <= index < _INT32
-            ) or payload.__class__ is not bytes:
+            if (
+                not (0 <= origin < order and -1 <= target < order and 0 <= tree < 32768 and 0 <= index < _INT32)
+                or payload.__class__ is not bytes
+            ):
                 raise FrameError(f"segment ({origin!r}, {target!r}, {tree!r}, {index!r}) is out of range")
     except FrameError:
         raise
@@ -113,14 +114,18 @@ ROW = Struct("<iiiiiiiihb")
 """A journal row: step, sender, receiver, origin, target, segment, bytes, tree, port, outcome."""
 
 
-def encode_rows(rows: bytearray, step: Step, rank: Rank, peers: Sequence[Rank], reverse: Sequence[int], hops: Sequence[Hop]) -> None:
+def encode_rows(
+    rows: bytearray, step: Step, rank: Rank, peers: Sequence[Rank] | Mapping[int, Rank], reverse: Sequence[int], hops: Sequence[Hop]
+) -> None:
     """Append the journal rows of what arrived at `rank` in `step`; `peers` and `reverse` are indexed by its port."""
     pack = ROW.pack
     for port, outcome, (origin, target, tree, index, payload) in hops:
         rows += pack(step, peers[port], rank, origin, target, index, len(payload), tree, reverse[port], outcome)
 
 
-def encode_losses(rows: bytearray, step: Step, rank: Rank, port: int, receiver: Rank, segments: Segments, outcome: int) -> None:
+def encode_losses(
+    rows: bytearray, step: Step, rank: Rank, port: int, receiver: Rank, segments: Segments, outcome: int
+) -> None:
     """Append the journal rows of a packet that `rank` sent in `step` and nobody got."""
     for origin, target, tree, index, payload in segments:
         rows += ROW.pack(step, rank, receiver, origin, target, index, len(payload), tree, port, outcome)

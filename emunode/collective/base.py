@@ -71,14 +71,12 @@ class Algorithm(ABC):
 
     name: ClassVar[str]
     collective: ClassVar[Collective]
-    port_models: ClassVar[tuple[PortModel, ...]] = (PortModel.ALL_PORT,)
+    port_models: tuple[PortModel, ...] = (PortModel.ALL_PORT,)
     """The port models it has a schedule for, the paper's own first."""
-    queueing: ClassVar[bool] = False
-    """Whether a node may hold back sends until its port is free; otherwise a clash is an error of the rule."""
-    link_capacity: ClassVar[int | None] = None
+    link_capacity: int | None = None
     """Most segments in one packet, by the paper; None where it sets no bound."""
-    source: ClassVar[str]
-    """The literature, with section or theorem."""
+    citation: ClassVar[str]
+    """The literature, with section, table or theorem."""
 
     pieces: int = 1
     """Pieces of each message."""
@@ -126,6 +124,16 @@ class Algorithm(ABC):
     def rule(self, view: LocalView) -> Rule:
         """The rule of one rank."""
 
+    def pieces_due(self, message: int) -> int:
+        """Different pieces that a rank must have received to have `message` (of one origin; of all, in a reduce)."""
+        del message
+        return self.pieces
+
+    @classmethod
+    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
+        """The best number of segments by the paper's formula; ScenarioError where it has none."""
+        raise ScenarioError("segments", "auto", f"{cls.name} has no formula for it; give a number")
+
     def content(self, origin: Rank, target: Rank, segment: int) -> bytes | None:
         """The right payload of a segment, for the judge at its receiver; None where only the end result can tell."""
         return self.payloads.piece(origin, target, segment)
@@ -134,7 +142,11 @@ class Algorithm(ABC):
     def claims(self) -> list[Claim]:
         """What holds when nothing breaks."""
 
-    def served(self, crashed: Mapping[Rank, Step]) -> int | None:
-        """Messages that healthy ranks get in full when ranks crash at the start of the given steps; None: no theory."""
-        del crashed
-        return None
+    def claims_under(self, crashed: Mapping[Rank, Step]) -> list[Claim]:
+        """What still holds when ranks crash at the start of the given steps."""
+        if len(crashed) > self.tolerated_faults or not self._sources_live(crashed):
+            return []
+        return [Claim("delivery_ratio", 1.0, "==", f"{self.citation}: survives {self.tolerated_faults} faults")]
+
+    def _sources_live(self, crashed: Mapping[Rank, Step]) -> bool:
+        return len(self.sources) > 1 or self.job.source not in crashed

@@ -54,7 +54,7 @@ class Flood(Algorithm):
 
     name = "flood"
     collective = Collective.BROADCAST
-    source = "flooding (Segall 1983, PI protocol)"
+    citation = "flooding (Segall 1983, PI protocol)"
 
     def validate(self) -> None:
         super().validate()
@@ -74,19 +74,19 @@ class Flood(Algorithm):
     def claims(self) -> list[Claim]:
         topology, pieces = self.topology, self.pieces * self.job.messages
         links = topology.link_count * pieces
-        claims = [Claim("deliveries", (topology.order - 1) * self.job.messages, "==", f"{self.source}: connected")]
+        claims = [Claim("deliveries", (topology.order - 1) * self.job.messages, "==", f"{self.citation}: connected")]
         if topology.bipartite:
             claims += [
-                Claim("steps", topology.diameter + pieces - 1, "==", f"{self.source}: distance + piece"),
-                Claim("packets", links, "==", f"{self.source}: each link once where no cycle is odd"),
+                Claim("steps", topology.diameter + pieces - 1, "==", f"{self.citation}: distance + piece"),
+                Claim("packets", links, "==", f"{self.citation}: each link once where no cycle is odd"),
             ]
         else:
             claims += [
-                Claim("steps", topology.diameter + pieces, "<=", f"{self.source}: a last step between equals"),
-                Claim("packets", links, ">=", f"{self.source}: each link once or twice"),
-                Claim("packets", 2 * links, "<=", f"{self.source}: each link once or twice"),
+                Claim("steps", topology.diameter + pieces, "<=", f"{self.citation}: a last step between equals"),
+                Claim("packets", links, ">=", f"{self.citation}: each link once or twice"),
+                Claim("packets", 2 * links, "<=", f"{self.citation}: each link once or twice"),
             ]
         if pieces == 1:
             receivers = topology.distance_distribution()[1:]
-            claims.append(Claim("receivers_per_step", receivers, "==", f"{self.source}: everybody at its distance"))
+            claims.append(Claim("receivers_per_step", receivers, "==", f"{self.citation}: everybody at its distance"))
         return claims

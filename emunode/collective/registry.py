@@ -42,13 +42,18 @@ def algorithms(family: str, collective: Collective) -> dict[str, Entry]:
     return {entry.name: entry for entry in entries}
 
 
-def make_algorithm(topology: Topology, job: Job) -> Algorithm:
-    """The algorithm that `job` names, ready on `topology`; ScenarioError when there is none or it cannot do the job."""
+def find_algorithm(topology: Topology, job: Job) -> Entry:
+    """The class of the algorithm that `job` names; ScenarioError when `topology` has none of that name."""
     known = algorithms(topology.family, job.collective)
     entry = known.get(job.algorithm)
     if entry is None:
         raise ScenarioError("algorithm", job.algorithm, _allowed(topology, job, known))
-    return entry(topology, job)
+    return entry
+
+
+def make_algorithm(topology: Topology, job: Job) -> Algorithm:
+    """The algorithm that `job` names, ready on `topology`; ScenarioError when it cannot do the job."""
+    return find_algorithm(topology, job)(topology, job)
 
 
 def _allowed(topology: Topology, job: Job, known: Mapping[str, Entry]) -> str:
