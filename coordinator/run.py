@@ -18,7 +18,7 @@ from coordinator.network import InMemory, Network, Progress
 from coordinator.plan import Plan
 from coordinator.rundir import RunDirectory
 from coordinator.scenario import dump_scenario
-from emunode.errors import EmulatorError, RuleError
+from emunode.errors import EmulatorError, RuleError, RunError
 from emunode.fault import to_record
 from emunode.model import Step
 
@@ -67,9 +67,10 @@ def run(plan: Plan, out: Path | None, progress: Progress) -> RunResult:
         journal.close()
         result = _conclude(plan, directory, journal, outcome)
         directory.finish()
-    except BaseException:
+    except RunError as error:
+        raise RunError(f"{error}{directory.log_tail()}") from error
+    finally:
         directory.discard()
-        raise
     return result
 
 

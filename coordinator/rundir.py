@@ -53,8 +53,14 @@ class RunDirectory:
             link.symlink_to(self.final.name)
             link.replace(self.final.parent / "latest")
 
+    def log_tail(self, lines: int = 3) -> str:
+        """The last events of the log, each on a line of its own; empty if there are none."""
+        log = self.path / "log.jsonl"
+        events = log.read_text(errors="replace").splitlines()[-lines:] if log.exists() else []
+        return "".join(f"\n  {event}" for event in events)
+
     def discard(self) -> None:
-        """Remove what was written; the final name was never touched."""
+        """Remove what was written and not finished; the final name is not touched."""
         shutil.rmtree(self.path, ignore_errors=True)
 
 

@@ -1,0 +1,35 @@
+"""What many tests do: run a scenario and look at what it says."""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+
+from coordinator.plan import make_plan
+from coordinator.run import RunResult, run
+from coordinator.scenario import make_scenario
+
+
+def run_scenario(out: Path | None = None, **values: object) -> RunResult:
+    """Run a scenario (in memory unless it says otherwise) into `out`, or into a folder that is gone afterwards."""
+    plan = make_plan(make_scenario({"driver": "memory", **values}))
+    if out is not None:
+        return run(plan, out, lambda *_: None)
+    with TemporaryDirectory() as folder:
+        return run(plan, Path(folder) / "run", lambda *_: None)
+
+
+def run_journal(out: Path, **values: object) -> tuple[RunResult, pl.DataFrame]:
+    """Run a scenario and read its journal."""
+    result = run_scenario(out, **values)
+    return result, pl.read_parquet(result.path / "journal.parquet")
+
+
+def failures(result: RunResult) -> list[str]:
+    """The claims that do not hold, readable; empty when all do."""
+    return [
+        f"{judgement.claim.name}: measured {judgement.measured}, predicted {judgement.claim.relation} "
+        f"{judgement.claim.predicted} ({judgement.claim.source})"
+        for judgement in result.judgements
+        if judgement.verdict != "holds"
+    ]
