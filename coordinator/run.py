@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import trio
 
-from coordinator.claims import Judgement, Verdict, claims_of, judge, overall
+from coordinator.claims import EXIT_STATUS, Judgement, Verdict, claims_of, judge, overall
 from coordinator.control import HostNetwork
 from coordinator.journal import Journal
 from coordinator.launch.local import LocalLaunch
@@ -48,6 +48,11 @@ class RunResult:
     judgements: list[Judgement]
     verdict: Verdict
     outcome: Outcome
+
+    @property
+    def exit_status(self) -> int:
+        """0 holds, 1 violated, 3 undecided."""
+        return EXIT_STATUS[self.verdict]
 
 
 def run(plan: Plan, out: Path | None, progress: Progress) -> RunResult:

@@ -7,6 +7,7 @@ engine's business and never changes an answer.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
+from typing import ClassVar
 
 from emunode.model import Rank, Step
 
@@ -17,6 +18,8 @@ class Crash:
 
     step: Step
     rank: Rank
+
+    form: ClassVar[str] = "crash:LABEL@STEP"
 
 
 Fault = Crash

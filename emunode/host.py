@@ -178,7 +178,7 @@ class Host:
         self._inboxes: tuple[dict[Rank, list[Packet]], dict[Rank, list[Packet]]] = ({}, {})
         self._sent = [0] * assignment.hosts
         self._received = ([0] * assignment.hosts, [0] * assignment.hosts)
-        self._tasks: list[trio.lowlevel.Task | None] = [None] * len(self._ranks)
+        self._tasks: dict[Rank, trio.lowlevel.Task] = {}
         for rank in self._ranks:
             self._nursery.start_soon(self._live, rank)
         for rank in self._algorithm.sources:
@@ -189,6 +189,10 @@ class Host:
         for slot, peer in enumerate(self._peers):
             if peer > self._ranks[slot // self._degree]:
                 self._to_dial.setdefault(self._peer_hosts[slot], []).append(slot)
+
+    def _listen(self) -> None:
+        """Open the door, once every rank lives, and say where it is and whom this host will dial."""
+        assignment = self._assignment
         listener = listening_socket(assignment.listen_address, backlog=assignment.backlog)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self._listener = listener
@@ -335,9 +339,7 @@ class Host:
         if settle or not waking:
             self._report()
         for rank in sorted(waking):
-            task = self._tasks[rank - self._ranks[0]]
-            assert task is not None
-            trio.lowlevel.reschedule(task)
+            trio.lowlevel.reschedule(self._tasks[rank])
 
     def _put_in_force(self, faults: Sequence[Fault], waking: set[Rank]) -> None:
         self._faults.apply(faults)
@@ -378,7 +380,9 @@ class Host:
 
     async def _live(self, rank: Rank) -> None:
         """The life of one rank: parked until a step gives it something to do."""
-        self._tasks[rank - self._ranks[0]] = trio.lowlevel.current_task()
+        self._tasks[rank] = trio.lowlevel.current_task()
+        if len(self._tasks) == len(self._ranks):
+            self._listen()
         while True:
             await trio.lowlevel.wait_task_rescheduled(_abandon)
             try:

@@ -1,0 +1,207 @@
+"""The command line: thin commands over the rest.
+
+Exit status: 0 every claim holds, 1 one is violated, 2 the command or the scenario will not do, 3 undecided, 4 could not run
+here, 130 interrupted.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, field, make_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import App, CycloptsError, Parameter
+
+from coordinator.scenario import Scenario, make_scenario, read_scenario
+from emunode import __version__
+from emunode.errors import EmulatorError, RuleError, ScenarioError
+
+app = App(name="coordinator", version=__version__, help="Bring an interconnection network up, run a collective, judge it.")
+lister = App(name="list", help="What there is: topologies, algorithms, faults.")
+app.command(lister)
+
+Flags: Any = make_dataclass(
+    "Flags",
+    [
+        (
+            name,
+            Annotated[list[str] | None if name == "fault" else str | None, Parameter(help=info.description, negative=())],
+            field(default=None),
+        )
+        for name, info in Scenario.model_fields.items()
+    ],
+)
+"""Every field of a scenario as an optional text: a file may give it, and one place validates both."""
+Flags.__module__ = __name__  # where cyclopts looks its annotations up
+
+ScenarioFlags = Annotated[Flags, Parameter(name="*")]
+JsonFlag = Annotated[bool, Parameter(name="--json", negative=(), help="print JSON instead of text")]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command line; the exit status."""
+    try:
+        status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+    except CycloptsError as error:
+        return _complain(f"{str(error).strip()}\n  see `coordinator --help`", 2)
+    except ScenarioError as error:
+        return _complain(str(error), 2)
+    except RuleError as error:
+        return _complain(f"the algorithm broke its own rules: {error}", 4)
+    except EmulatorError as error:
+        return _complain(str(error), 4)
+    except KeyboardInterrupt:
+        return _complain("interrupted", 130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 0
+    return status if isinstance(status, int) else 0
+
+
+def _complain(message: str, status: int) -> int:
+    print(f"coordinator: {message}", file=sys.stderr)
+    return status
+
+
+def scenario_from(file: Path | None, flags: Any) -> Scenario:
+    """A scenario from a file, overridden by flags."""
+    values: dict[str, object] = read_scenario(file) if file else {}
+    if flags is not None:
+        values |= {name: value for name, value in asdict(flags).items() if value is not None}
+    return make_scenario(values)
+
+
+@app.command
+def run(
+    scenario: Path | None = None,
+    *,
+    flags: ScenarioFlags = None,
+    out: Annotated[Path | None, Parameter(help="put the run directory exactly there")] = None,
+    json: JsonFlag = False,
+) -> int:
+    """Run a scenario, from a file, from flags, or from a file with flags that override it."""
+    from coordinator.console import progress_display, show_result  # noqa: PLC0415
+    from coordinator.plan import make_plan, require_possible  # noqa: PLC0415
+    from coordinator.run import run as run_plan  # noqa: PLC0415
+
+    plan = make_plan(scenario_from(scenario, flags))
+    require_possible(plan)
+    with progress_display(plan.topology.title) as progress:
+        result = run_plan(plan, out, progress)
+    if json:
+        _print_json(result.summary)
+    else:
+        show_result(plan, result)
+    return 130 if result.outcome.interrupted else result.exit_status
+
+
+@app.command
+def plan(scenario: Path | None = None, *, flags: ScenarioFlags = None, json: JsonFlag = False) -> int:
+    """Say what a scenario will need and what theory predicts, without running it; exit status 4 if it cannot run here."""
+    from coordinator.console import show_plan  # noqa: PLC0415
+    from coordinator.plan import make_plan, require_possible  # noqa: PLC0415
+
+    made = make_plan(scenario_from(scenario, flags))
+    needs, claims = made.needs(), made.predictions()
+    if json:
+        _print_json({**needs, "claims": claims})
+    else:
+        show_plan(made, needs, claims)
+    require_possible(made)
+    return 0
+
+
+@lister.command(name="topologies")
+def list_topologies(*, json: JsonFlag = False) -> None:
+    """The networks, how they are written, and an example of each."""
+    from emunode.topology.registry import descriptions, parse_topology  # noqa: PLC0415
+
+    rows = [
+        {
+            "family": known.family,
+            "form": known.form,
+            "condition": known.condition,
+            "example": known.example,
+            **{key: value for key, value in parse_topology(known.example).facts().items() if key != "topology"},
+        }
+        for known in descriptions()
+    ]
+    _print_rows("topologies", rows, json)
+
+
+@lister.command(name="algorithms")
+def list_algorithms(*, json: JsonFlag = False) -> None:
+    """Every algorithm: where it runs, what it does, under which port models, and who published it."""
+    from emunode.collective.registry import BY_FAMILY, algorithms  # noqa: PLC0415
+    from emunode.model import Collective  # noqa: PLC0415
+
+    rows = [
+        {
+            "topology": family,
+            "collective": str(collective),
+            "algorithm": name,
+            "port_models": ", ".join(entry.port_models),
+            "citation": entry.citation,
+        }
+        for family in BY_FAMILY
+        for collective in Collective
+        for name, entry in algorithms(family, collective).items()
+    ]
+    _print_rows("algorithms", rows, json)
+
+
+@lister.command(name="faults")
+def list_faults(*, json: JsonFlag = False) -> None:
+    """Every kind of fault and how it is written."""
+    from emunode.fault import KINDS  # noqa: PLC0415
+
+    rows = [
+        {"kind": kind, "written": entry.form, "meaning": (entry.__doc__ or "").strip().splitlines()[0]}
+        for kind, entry in KINDS.items()
+    ]
+    _print_rows("faults", rows, json)
+
+
+@app.command
+def doctor(*, json: JsonFlag = False) -> int:
+    """Check what this machine offers: limits, loopback, forks, leftovers of runs that were killed."""
+    from coordinator.doctor import examine  # noqa: PLC0415
+
+    findings = examine()
+    _print_rows("doctor", [asdict(finding) for finding in findings], json)
+    return 0 if all(finding.state != "problem" for finding in findings) else 4
+
+
+@app.command
+def clean(*, json: JsonFlag = False) -> None:
+    """Remove what killed runs left behind: folders that were never finished. Running runs are not touched."""
+    import shutil  # noqa: PLC0415
+
+    from coordinator.rundir import abandoned  # noqa: PLC0415
+
+    found = abandoned()
+    for path in found:
+        if path.is_symlink():
+            path.unlink()
+        else:
+            shutil.rmtree(path)
+    if json:
+        _print_json({"removed": [str(path) for path in found]})
+    else:
+        print("\n".join(f"removed {path}" for path in found) or "nothing to clean")
+
+
+def _print_rows(title: str, rows: list[dict[str, object]], as_json: bool) -> None:
+    if as_json:
+        _print_json(rows)
+        return
+    from coordinator.console import show_rows  # noqa: PLC0415
+
+    show_rows(title, rows)
+
+
+def _print_json(value: Mapping[str, object] | list[dict[str, object]]) -> None:
+    print(json.dumps(value, indent=2))
+
+

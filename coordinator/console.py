@@ -1,0 +1,119 @@
+"""What a person sees: tables, and progress while links come up and steps go by."""
+
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.table import Table
+
+from coordinator.network import Progress
+from coordinator.plan import Plan
+from coordinator.run import RunResult
+
+SPARSE_SECONDS = 2.0
+"""At most one progress line in this time where output is no terminal."""
+STYLES = {"holds": "green", "violated": "bold red", "undecided": "yellow"}
+
+
+def console() -> Console:
+    """Standard output, as wide as a pipe needs it."""
+    return Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+
+
+@contextmanager
+def progress_display(title: str) -> Iterator[Progress]:
+    """One line that moves on a terminal, a line now and then elsewhere; on standard error, gone when done."""
+    errors = Console(stderr=True, highlight=False)
+    if errors.is_terminal:
+        with errors.status(title) as status:
+            yield lambda phase, done, total: status.update(_line(title, phase, done, total))
+        return
+    spoke = time.monotonic()
+
+    def sparse(phase: str, done: int, total: int) -> None:
+        nonlocal spoke
+        if time.monotonic() - spoke > SPARSE_SECONDS:
+            spoke = time.monotonic()
+            print(_line(title, phase, done, total), file=sys.stderr, flush=True)
+
+    yield sparse
+
+
+def _line(title: str, phase: str, done: int, total: int) -> str:
+    return f"{title}: {phase} {done:,} of {total:,}" if total else f"{title}: {phase} {done:,}"
+
+
+def show_result(plan: Plan, result: RunResult) -> None:
+    """What was run, each claim beside its measurement, what was delivered, and where the rest is."""
+    out, summary = console(), result.summary
+    where = "in memory" if not plan.hosts else f"{summary['links_opened']:,} TCP connections, {_plural(plan.hosts, 'host process', 'es')}"
+    out.print(f"[bold]{plan.topology.title}[/bold], {plan.topology.order:,} nodes, {where}")
+    job = plan.job
+    source = f" from {plan.topology.label(job.source)}" if len(plan.algorithm.sources) == 1 else ""
+    out.print(
+        f"{job.collective}{source} by {job.algorithm}, {job.port_model}, {_plural(job.messages, 'message')} of {job.message_bytes} bytes"
+        + (f", faults: {', '.join(plan.scenario.fault)}" if plan.faults else "")
+    )
+    table = Table("claim", "predicted", "measured", "verdict", "by")
+    for judgement in result.judgements:
+        claim = judgement.claim
+        table.add_row(
+            claim.name.replace("_", " "),
+            f"{'' if claim.relation == '==' else claim.relation + ' '}{_value(claim.predicted)}",
+            _value(judgement.measured),
+            f"[{STYLES[judgement.verdict]}]{judgement.verdict}[/]",
+            claim.source,
+        )
+    if result.judgements:
+        out.print(table)
+    out.print(
+        f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in {summary['steps']} steps with "
+        f"{summary['packets']:,} packets; set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s"
+    )
+    because = f" ({summary['undecided_because']})" if summary["undecided_because"] else ""
+    out.print(f"verdict: [{STYLES[result.verdict]}]{result.verdict}[/]{because}   journal {summary['journal_hash']}")
+    out.print(f"run directory: {result.path}", soft_wrap=True)
+
+
+def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[str, object]]) -> None:
+    """What a run would need, and what is predicted of it."""
+    out = console()
+    out.print(f"[bold]{plan.topology.title}[/bold]: {plan.job.collective} by {plan.job.algorithm}, driver {plan.scenario.driver}")
+    table = Table("needs", "amount")
+    for name, amount in needs.items():
+        shown = f"{amount / 2**20:,.0f} MiB" if name.endswith("_bytes") and isinstance(amount, int) else _value(amount)
+        table.add_row(name.removesuffix("_bytes").replace("_", " "), shown)
+    out.print(table)
+    show_rows("claims", [{**claim, "predicted": _value(claim["predicted"])} for claim in claims])
+
+
+def show_rows(title: str, rows: Sequence[Mapping[str, object]]) -> None:
+    """Records of one kind as a table."""
+    if not rows:
+        return
+    table = Table(*[column.replace("_", " ") for column in rows[0]], title=title)
+    for row in rows:
+        table.add_row(*map(_value, row.values()))
+    console().print(table)
+
+
+def _value(value: object) -> str:
+    match value:
+        case None:
+            return "-"
+        case bool() | str():
+            return str(value)
+        case int():
+            return f"{value:,}"
+        case float():
+            return f"{value:.6g}"
+        case tuple() | list():
+            shown = ", ".join(map(_value, value[:12]))
+            return f"{shown}, .. ({len(value)})" if len(value) > 12 else shown
+    return str(value)
+
+
+def _plural(count: int, noun: str, ending: str = "s") -> str:
+    return f"{count:,} {noun}{'' if count == 1 else ending}"
