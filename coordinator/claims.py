@@ -47,7 +47,7 @@ class Judgement:
 
 def claims_of(plan: Plan) -> list[Claim]:
     """What theory says of this run, faults included."""
-    return plan.algorithm.claims_under(plan.crashed) if plan.faults else plan.algorithm.claims()
+    return plan.algorithm.claims_under(plan.crashed) if plan.faults else plan.fault_free_claims()
 
 
 def judge(claims: Sequence[Claim], metrics: Mapping[str, Metric], undecided: str | None) -> list[Judgement]:

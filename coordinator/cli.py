@@ -5,8 +5,9 @@ here, 130 interrupted.
 """
 
 import json
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, field, make_dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,20 +18,22 @@ from coordinator.scenario import Scenario, make_scenario, read_scenario
 from emunode import __version__
 from emunode.errors import EmulatorError, RuleError, ScenarioError
 
-app = App(name="coordinator", version=__version__, help="Bring an interconnection network up, run a collective, judge it.")
+app = App(
+    name="coordinator", version=__version__, help="Bring an interconnection network up, run a collective, judge it."
+)
 lister = App(name="list", help="What there is: topologies, algorithms, faults.")
 app.command(lister)
 
+
+def _flag(name: str, description: str | None) -> Any:
+    """The type of a flag: text, or several of it; labels of some topologies begin with a minus."""
+    kind: Any = list[str] if name == "fault" else str
+    return Annotated[kind | None, Parameter(help=description, negative=(), allow_leading_hyphen=name == "source")]
+
+
 Flags: Any = make_dataclass(
     "Flags",
-    [
-        (
-            name,
-            Annotated[list[str] | None if name == "fault" else str | None, Parameter(help=info.description, negative=())],
-            field(default=None),
-        )
-        for name, info in Scenario.model_fields.items()
-    ],
+    [(name, _flag(name, info.description), field(default=None)) for name, info in Scenario.model_fields.items()],
 )
 """Every field of a scenario as an optional text: a file may give it, and one place validates both."""
 Flags.__module__ = __name__  # where cyclopts looks its annotations up
@@ -40,26 +43,38 @@ JsonFlag = Annotated[bool, Parameter(name="--json", negative=(), help="print JSO
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command line; the exit status."""
+    """Run a command line; the exit status. Being told to end (SIGTERM) is the same as Ctrl-C."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        return _main(arguments)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _main(arguments: list[str] | None) -> int:
     try:
         status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
-    except CycloptsError as error:
-        return _complain(f"{str(error).strip()}\n  see `coordinator --help`", 2)
-    except ScenarioError as error:
-        return _complain(str(error), 2)
-    except RuleError as error:
-        return _complain(f"the algorithm broke its own rules: {error}", 4)
-    except EmulatorError as error:
-        return _complain(str(error), 4)
-    except KeyboardInterrupt:
-        return _complain("interrupted", 130)
+    except (CycloptsError, EmulatorError, KeyboardInterrupt) as error:
+        return _complain(error)
     except BrokenPipeError:
         sys.stderr.close()
         return 0
     return status if isinstance(status, int) else 0
 
 
-def _complain(message: str, status: int) -> int:
+def _complain(error: BaseException) -> int:
+    """Say on standard error what is wrong; the exit status for it."""
+    match error:
+        case CycloptsError():
+            message, status = f"{str(error).strip()}\n  see `coordinator --help`", 2
+        case ScenarioError():
+            message, status = str(error), 2
+        case RuleError():
+            message, status = f"the algorithm broke its own rules: {error}", 4
+        case KeyboardInterrupt():
+            message, status = "interrupted", 130
+        case _:
+            message, status = str(error), 4
     print(f"coordinator: {message}", file=sys.stderr)
     return status
 
@@ -192,7 +207,7 @@ def clean(*, json: JsonFlag = False) -> None:
         print("\n".join(f"removed {path}" for path in found) or "nothing to clean")
 
 
-def _print_rows(title: str, rows: list[dict[str, object]], as_json: bool) -> None:
+def _print_rows(title: str, rows: Sequence[Mapping[str, object]], as_json: bool) -> None:
     if as_json:
         _print_json(rows)
         return
@@ -201,7 +216,5 @@ def _print_rows(title: str, rows: list[dict[str, object]], as_json: bool) -> Non
     show_rows(title, rows)
 
 
-def _print_json(value: Mapping[str, object] | list[dict[str, object]]) -> None:
+def _print_json(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> None:
     print(json.dumps(value, indent=2))
-
-

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from coordinator.network import Progress
@@ -48,13 +49,18 @@ def _line(title: str, phase: str, done: int, total: int) -> str:
 def show_result(plan: Plan, result: RunResult) -> None:
     """What was run, each claim beside its measurement, what was delivered, and where the rest is."""
     out, summary = console(), result.summary
-    where = "in memory" if not plan.hosts else f"{summary['links_opened']:,} TCP connections, {_plural(plan.hosts, 'host process', 'es')}"
+    where = (
+        "in memory"
+        if not plan.hosts
+        else f"{summary['links_opened']:,} TCP connections, {_plural(plan.hosts, 'host process', 'es')}"
+    )
     out.print(f"[bold]{plan.topology.title}[/bold], {plan.topology.order:,} nodes, {where}")
     job = plan.job
     source = f" from {plan.topology.label(job.source)}" if len(plan.algorithm.sources) == 1 else ""
+    faults = f", faults: {', '.join(plan.scenario.fault)}" if plan.faults else ""
     out.print(
-        f"{job.collective}{source} by {job.algorithm}, {job.port_model}, {_plural(job.messages, 'message')} of {job.message_bytes} bytes"
-        + (f", faults: {', '.join(plan.scenario.fault)}" if plan.faults else "")
+        f"{job.collective}{source} by {job.algorithm}, {job.port_model}, "
+        f"{_plural(job.messages, 'message')} of {job.message_bytes} bytes{faults}"
     )
     table = Table("claim", "predicted", "measured", "verdict", "by")
     for judgement in result.judgements:
@@ -64,7 +70,7 @@ def show_result(plan: Plan, result: RunResult) -> None:
             f"{'' if claim.relation == '==' else claim.relation + ' '}{_value(claim.predicted)}",
             _value(judgement.measured),
             f"[{STYLES[judgement.verdict]}]{judgement.verdict}[/]",
-            claim.source,
+            escape(claim.source),
         )
     if result.judgements:
         out.print(table)
@@ -72,15 +78,17 @@ def show_result(plan: Plan, result: RunResult) -> None:
         f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in {summary['steps']} steps with "
         f"{summary['packets']:,} packets; set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s"
     )
-    because = f" ({summary['undecided_because']})" if summary["undecided_because"] else ""
+    because = f" ({escape(str(summary['undecided_because']))})" if summary["undecided_because"] else ""
     out.print(f"verdict: [{STYLES[result.verdict]}]{result.verdict}[/]{because}   journal {summary['journal_hash']}")
-    out.print(f"run directory: {result.path}", soft_wrap=True)
+    out.print(f"run directory: {escape(str(result.path))}", soft_wrap=True)
 
 
 def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[str, object]]) -> None:
     """What a run would need, and what is predicted of it."""
     out = console()
-    out.print(f"[bold]{plan.topology.title}[/bold]: {plan.job.collective} by {plan.job.algorithm}, driver {plan.scenario.driver}")
+    out.print(
+        f"[bold]{plan.topology.title}[/bold]: {plan.job.collective} by {plan.job.algorithm}, driver {plan.scenario.driver}"
+    )
     table = Table("needs", "amount")
     for name, amount in needs.items():
         shown = f"{amount / 2**20:,.0f} MiB" if name.endswith("_bytes") and isinstance(amount, int) else _value(amount)
@@ -104,7 +112,7 @@ def _value(value: object) -> str:
         case None:
             return "-"
         case bool() | str():
-            return str(value)
+            return escape(str(value))
         case int():
             return f"{value:,}"
         case float():

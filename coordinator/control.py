@@ -6,6 +6,7 @@ the condition holds, when a host fails or is gone, or at its deadline, whichever
 
 import os
 import secrets
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -14,10 +15,10 @@ import trio
 from coordinator.network import Progress, StepResult
 from coordinator.plan import Plan
 from emunode import __version__, wire
-from emunode.errors import FrameError, RunError
+from emunode.errors import EmulatorError, FrameError, RuleError, RunError
 from emunode.fault import Crash, Fault, to_record
 from emunode.host import Assignment
-from emunode.links import Streams, listening_socket
+from emunode.links import HELLO_SECONDS, Streams, listening_socket
 from emunode.log import log
 from emunode.model import Step
 from emunode.placement import Placement
@@ -68,17 +69,25 @@ class HostNetwork:
         self._streams.listen(self._listener, self._on_accept)
         self._doomed: set[int] = set()
         self._rows: list[bytes] = []
-        self._error: RunError | None = None
+        self._error: EmulatorError | None = None
+        self._heard = 0.0
+        self._unreported = self._in_flight = 0
         self._progress: Callable[[], None] = lambda: None
         self._placement = Placement(plan.topology.order, plan.hosts)
         self.links_opened = 0
+        self.connect_seconds = 0.0
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the hosts, by host."""
+        return [state.pid for _, state in sorted(self._hosts.items())]
 
     # --- phases ----------------------------------------------------------------------------------------------------
 
     async def open(self, progress: Progress) -> None:
         plan = self._plan
         pidfd = self._launch.start(self._listener.getsockname()[1], self._token, plan.hosts)
-        self._streams.watch(pidfd, self._launch.check)
+        self._streams.watch(pidfd, lambda: self._on_launch(pidfd))
         self._progress = lambda: progress("hosts joined", len(self._hosts), plan.hosts)
         await self._until(lambda: len(self._hosts) == plan.hosts, "hosts to join", JOIN_SECONDS)
         backlog = min(LISTEN_BACKLOG, _somaxconn())
@@ -88,11 +97,16 @@ class HostNetwork:
             assignment = Assignment(self._run, index, plan.hosts, plan.job, listen, dial, backlog, setup_seconds)
             self._tell(state, "assign", *assignment.to_record())
         await self._until(lambda: all(state.listener for state in self._hosts.values()), "hosts to listen")
-        await self._connect(max(1, backlog // 2 // plan.hosts), progress)
+        await self._connect(backlog, progress)
 
-    async def _connect(self, quota: int, progress: Progress) -> None:
-        """Dial in waves that no listener's queue overflows: at most `quota` links from each host to each other."""
+    async def _connect(self, room: int, progress: Progress) -> None:
+        """Dial in waves such that no listener's queue, with `room` connections, overflows.
+
+        Half of the room is for the links within a host, half is shared by all that dial it.
+        """
         hosts = [state for _, state in sorted(self._hosts.items())]
+        diallers = Counter(peer for index, state in self._hosts.items() for peer in state.wanted if peer != index)
+        quota = max(1, room // 2 // max(diallers.values(), default=1))
         links = self._plan.topology.link_count
 
         def up() -> int:
@@ -102,16 +116,17 @@ class HostNetwork:
             return all(state.links[0] == wave for state in hosts) and up() == sum(state.links[1] for state in hosts)
 
         self._progress = lambda: progress("links up", up(), links)
-        wave = 0
+        began, wave = trio.current_time(), 0
         while True:
             for state in hosts:
                 table = [self._hosts[peer].listener for peer in state.wanted] if wave == 0 else []
-                self._tell(state, "connect", wave, quota, table)
+                self._tell(state, "connect", wave, max(1, room // 2), quota, table)
             await self._until(lambda wave=wave: settled(wave), "links to come up")  # type: ignore[misc]
             if not any(state.links[3] for state in hosts):
                 break
             wave += 1
         self.links_opened = up()
+        self.connect_seconds = trio.current_time() - began
         self._progress = lambda: None
         if self.links_opened != links:
             raise RunError(f"{self.links_opened} of {links} links came up")
@@ -121,10 +136,9 @@ class HostNetwork:
         living = [state for state in self._hosts.values() if state.alive]
         self._order("step", step, faults, living)
 
-        def settled() -> bool:
-            return all(state.reported == step for state in living) and self._in_flight() == 0
-
-        await self._until(settled, f"step {step} to end", explain=self._missing)
+        await self._until(
+            lambda: not self._unreported and not self._in_flight, f"step {step} to end", explain=self._missing
+        )
         rows, self._rows = self._rows, []
         busy = any(state.due or state.sent for state in living)
         return StepResult(rows, busy)
@@ -152,6 +166,8 @@ class HostNetwork:
         for state in states:
             state.sent = state.received = {}
             state.due = 0
+        self._unreported, self._in_flight = len(states), 0
+        for state in states:
             self._streams.send(state.fd, frame)
 
     async def close(self) -> None:
@@ -178,16 +194,18 @@ class HostNetwork:
         stall_seconds: float = STALL_SECONDS,
         explain: Callable[[], str] = lambda: "",
     ) -> None:
-        """Carry frames until `done`; RunError when a host failed, or nothing was heard for `stall_seconds`."""
+        """Carry frames until `done`; RunError when a host failed, or no host was heard for `stall_seconds`."""
+        self._heard = trio.current_time()
         while not done():
             if self._error:
                 raise self._error
-            with trio.move_on_after(stall_seconds) as scope:
-                await trio.lowlevel.wait_readable(self._streams.fileno())
-            if scope.cancelled_caught:
+            patience = self._heard + stall_seconds - trio.current_time()
+            if patience < 0:
                 raise RunError(f"waited {stall_seconds:g} s for {what} without news; {self._silent()}{explain()}")
-            while self._streams.poll():
-                pass
+            with trio.move_on_after(min(patience, HELLO_SECONDS)):
+                await trio.lowlevel.wait_readable(self._streams.fileno())
+            self._streams.carry()
+            self._streams.shed()
             self._progress()
         if self._error:
             raise self._error
@@ -196,9 +214,10 @@ class HostNetwork:
         missing = self._plan.hosts - len(self._hosts)
         return f"{missing} of {self._plan.hosts} hosts never joined" if missing else ""
 
-    def _in_flight(self) -> int:
-        living = [state for state in self._hosts.values() if state.alive]
-        return sum(sum(state.sent.values()) for state in living) - sum(sum(state.received.values()) for state in living)
+    def _account(self, state: HostState, received: Mapping[int, int]) -> None:
+        """Take a host's newest count of what it received in this step."""
+        self._in_flight -= sum(received.values()) - sum(state.received.values())
+        state.received = received
 
     def _missing(self) -> str:
         """Which packets did not arrive, by pair of hosts."""
@@ -210,6 +229,12 @@ class HostNetwork:
                     lines.append(f"host {index} sent {sent} packets to host {peer}, which received {got}")
         silent = [str(index) for index, state in sorted(self._hosts.items()) if state.alive and not state.reported]
         return "; ".join(lines[:3] or [f"hosts that said nothing: {', '.join(silent[:5]) or 'none'}"])
+
+    def _on_launch(self, pidfd: int) -> None:
+        """Whatever started the hosts is done, which is as it should be only if all of them were to be killed."""
+        self._streams.unwatch(pidfd)
+        if len(self._doomed) < self._plan.hosts:
+            self._launch.check()
 
     # --- what hosts say --------------------------------------------------------------------------------------------
 
@@ -226,6 +251,7 @@ class HostNetwork:
         if index is None:
             self._admit(fd, body)
             return
+        self._heard = trio.current_time()
         state = self._hosts[index]
         name, *fields = wire.decode_control(body)
         match name:
@@ -237,14 +263,19 @@ class HostNetwork:
             case "rows":
                 self._rows.append(fields[0])  # type: ignore[arg-type]
             case "report":
-                state.reported, state.sent, state.received, state.due, rows = fields  # type: ignore[assignment]
+                state.reported, state.sent, received, state.due, rows = fields  # type: ignore[assignment]
+                self._unreported -= 1
+                self._in_flight += sum(state.sent.values())
+                self._account(state, received)  # type: ignore[arg-type]
                 if rows:
                     self._rows.append(rows)  # type: ignore[arg-type]
             case "received":
                 if fields[0] == state.reported:
-                    state.received = fields[1]  # type: ignore[assignment]
+                    self._account(state, fields[1])  # type: ignore[arg-type]
             case "failed":
-                self._error = self._error or RunError(f"host {index}: {fields[1]}")
+                kind, text = fields
+                error = RuleError(text) if kind == RuleError.__name__ else RunError(f"host {index}: {text}")
+                self._error = self._error or error
             case _:
                 raise FrameError(f"a message that is none: {name!r}")
 
@@ -255,19 +286,19 @@ class HostNetwork:
         nonce, proof, hello = data[:32], data[32:64], data[64:]
         if not wire.proves(proof, self._token, b"host", challenge, nonce, hello):
             raise FrameError("a host without proof of the run's token")
-        name, version, index, pid = wire.decode_control(memoryview(hello))
-        if name != "hello" or version != __version__:
-            raise FrameError(f"a host of version {version}, and this is {__version__}")
+        match wire.decode_control(memoryview(hello)):
+            case "hello", version, int(index), int(pid) if version == __version__:
+                pass
+            case _, version, *_:
+                raise FrameError(f"a host of version {version}, and this is {__version__}")
+            case _:
+                raise FrameError("a hello that is none")
         if index == -1:
             index = next((free for free in range(self._plan.hosts) if free not in self._hosts), -1)
-        if (
-            not isinstance(index, int)
-            or not isinstance(pid, int)
-            or not 0 <= index < self._plan.hosts
-            or index in self._hosts
-        ):
-            raise FrameError(f"a host {index!r} for which there is no place")
+        if not 0 <= index < self._plan.hosts or index in self._hosts:
+            raise FrameError(f"a host {index} for which there is no place")
         del self._challenges[fd]
+        self._heard = trio.current_time()
         self._streams.trust(fd)
         self._hosts[index] = HostState(fd, pid)
         self._by_fd[fd] = index

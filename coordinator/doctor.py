@@ -24,7 +24,16 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Look at everything."""
-    looks: tuple[Callable[[], Finding], ...] = (_descriptors, _loopback, _backlog, _tracking, _memory, _cores, _leftovers, _runs)
+    looks: tuple[Callable[[], Finding], ...] = (
+        _descriptors,
+        _loopback,
+        _backlog,
+        _tracking,
+        _memory,
+        _cores,
+        _leftovers,
+        _runs,
+    )
     return [look() for look in looks]
 
 
@@ -34,7 +43,9 @@ def _descriptors() -> Finding:
     seen = f"{limit:,} file descriptors a process: {max(room, 0):,} link ends a host"
     if room < 64:
         return Finding("descriptors", "problem", seen, "ulimit -n 4096")
-    return Finding("descriptors", "good" if limit >= 4096 else "limit", seen, "" if limit >= 4096 else "ulimit -n 20000")
+    return Finding(
+        "descriptors", "good" if limit >= 4096 else "limit", seen, "" if limit >= 4096 else "ulimit -n 20000"
+    )
 
 
 def _loopback() -> Finding:
@@ -53,7 +64,9 @@ def _backlog() -> Finding:
     except OSError:
         return Finding("accept queue", "limit", "unknown", "mount /proc")
     state = "good" if backlog >= 1024 else "limit"
-    return Finding("accept queue", state, f"{backlog:,} connections", "" if state == "good" else "sysctl net.core.somaxconn=4096")
+    return Finding(
+        "accept queue", state, f"{backlog:,} connections", "" if state == "good" else "sysctl net.core.somaxconn=4096"
+    )
 
 
 def _tracking() -> Finding:
@@ -62,7 +75,9 @@ def _tracking() -> Finding:
     except OSError:
         return Finding("connection tracking", "good", "no packet filter tracks connections")
     seen = f"a packet filter tracks at most {limit:,} connections"
-    return Finding("connection tracking", "limit", seen, "run in a network namespace of its own: unshare -n, ip link set lo up")
+    return Finding(
+        "connection tracking", "limit", seen, "run in a network namespace of its own: unshare -n, ip link set lo up"
+    )
 
 
 def _memory() -> Finding:

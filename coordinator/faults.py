@@ -3,11 +3,14 @@
 `crash:LABEL@STEP`. Labels may hold any character but `@`, so the step is what follows the last one.
 """
 
+import re
 from collections.abc import Iterable
 
 from emunode.errors import ScenarioError
 from emunode.fault import KINDS, Crash, Fault
 from emunode.topology.base import Topology
+
+STEP = re.compile("[1-9][0-9]{0,8}")
 
 
 def parse_fault(spec: str, topology: Topology) -> Fault:
@@ -16,7 +19,7 @@ def parse_fault(spec: str, topology: Topology) -> Fault:
     if not colon or kind not in KINDS:
         raise ScenarioError("fault", spec, f"it is KIND:WHERE@STEP with KIND one of: {', '.join(KINDS)}")
     where, at, when = rest.rpartition("@")
-    if not at or not when.isdigit() or int(when) < 1:
+    if not at or not STEP.fullmatch(when):
         raise ScenarioError(
             "fault", spec, f"it says when as @STEP, counted from 1, such as {kind}:{topology.label(0)}@2"
         )

@@ -76,7 +76,7 @@ class Journal:
         if not len(records):
             return
         frame = pl.DataFrame({name: records[name] for name in COLUMNS})
-        order = frame.select(pl.arg_sort_by(*SORT_KEY, "outcome")).to_series().to_numpy()
+        order = frame.select(pl.arg_sort_by(*SORT_KEY, "outcome", "bytes")).to_series().to_numpy()
         self._hash.update(records[order].tobytes())
         frame = frame[order].with_columns(pl.col("outcome").cast(pl.UInt8).cat.to(OUTCOMES))
         part = self._folder / f"journal-{len(self._parts):05}.parquet"
@@ -96,7 +96,7 @@ class Journal:
             case [only]:
                 only.rename(self.path)
             case parts:
-                pl.scan_parquet(parts).sink_parquet(self.path)
+                pl.scan_parquet(parts, glob=False).sink_parquet(self.path)
                 for part in parts:
                     part.unlink()
         self._parts.clear()

@@ -6,7 +6,7 @@ from math import ceil
 import polars as pl
 
 from coordinator.plan import Plan
-from emunode.model import EVERYBODY, Collective
+from emunode.model import EVERYBODY, Collective, Rank
 
 LINK = ["sender", "port"]
 Metric = int | float | tuple[int, ...]
@@ -44,6 +44,7 @@ def measure(plan: Plan, journal: pl.LazyFrame) -> Measurement:
     nodes = _nodes(plan, arrivals)
     outcomes = dict(journal.group_by("outcome").agg(pl.len()).collect(engine="streaming").iter_rows())
     complete = _complete(plan, arrivals)
+    heaviest = _heaviest(packets)
     expected = int(nodes["expected"].sum())
     metrics: dict[str, Metric] = {
         "steps": len(steps),
@@ -62,6 +63,10 @@ def measure(plan: Plan, journal: pl.LazyFrame) -> Measurement:
         "lost": outcomes.get("lost", 0),
         "corrupt": outcomes.get("corrupt", 0),
         "virtual_seconds": float(steps["virtual_seconds"].sum()),
+        "startups": sum(_startups(size, plan.scenario.packet_limit) for size in heaviest["bytes"]),
+        "transfer_bytes": sum(heaviest["bytes"]),
+        "heaviest_link_segments_per_step": tuple(heaviest["segments"]),
+        "heaviest_link_bytes_per_step": tuple(heaviest["bytes"]),
         "senders_per_step": tuple(steps["sending"]),
         "receivers_per_step": tuple(steps["receiving"]),
         "average_receive_step": _average_step(arrivals),
@@ -85,8 +90,9 @@ def _arrivals(plan: Plan, journal: pl.LazyFrame) -> pl.DataFrame:
 
 
 def _complete(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
-    """Messages of which a healthy rank has every piece; in a reduce, every partial result of every piece."""
+    """Messages due to a healthy rank of which it has every piece; in a reduce, every partial result of every piece."""
     algorithm = plan.algorithm
+    arrivals = arrivals.filter(~pl.col("origin").is_in(_silent(plan)))
     numbers = range(plan.job.messages)
     due = pl.DataFrame(
         {"message": numbers, "due": [algorithm.pieces_due(number) for number in numbers]},
@@ -108,14 +114,26 @@ def _average_step(arrivals: pl.DataFrame) -> float:
     return float(last.mean() or 0.0)  # type: ignore[arg-type]
 
 
+def _startups(size: int, limit: int | None) -> int:
+    """Start-ups that a link needs for `size` bytes in one step."""
+    return ceil(size / limit) if limit else min(size, 1)
+
+
+def _heaviest(packets: pl.DataFrame) -> pl.DataFrame:
+    """Most segments and most bytes on one directed link, step by step; 0 in steps in which nothing is sent."""
+    count = int(packets["step"].max() or 0)  # type: ignore[arg-type]
+    most = packets.group_by("step").agg(pl.col("segments").max(), pl.col("bytes").max())
+    every = pl.DataFrame({"step": range(1, count + 1)}, schema={"step": pl.Int32})
+    return every.join(most, "step", "left").fill_null(0).sort("step")
+
+
 def _steps(plan: Plan, packets: pl.DataFrame, arrivals: pl.DataFrame) -> pl.DataFrame:
     count = int(packets["step"].max() or 0)  # type: ignore[arg-type]
     scenario, order = plan.scenario, plan.topology.order
     limit = scenario.packet_limit
 
     def virtual(size: int) -> float:
-        startups = ceil(size / limit) if limit else min(size, 1)
-        return scenario.startup * startups + scenario.per_byte * size
+        return scenario.startup * _startups(size, limit) + scenario.per_byte * size
 
     traffic = packets.group_by("step").agg(
         sending=pl.col("sender").n_unique(),
@@ -174,10 +192,16 @@ def _nodes(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _silent(plan: Plan) -> list[Rank]:
+    """Crashed ranks whose messages are due to nobody: those of a collective in which many ranks have something to say."""
+    many = plan.job.collective in (Collective.GATHER, Collective.ALLGATHER, Collective.ALLTOALL)
+    return list(plan.crashed) if many else []
+
+
 def _expected(plan: Plan) -> pl.Expr:
-    """Messages due to each rank: none to one that crashes."""
+    """Messages due to each rank: none to one that crashes, and none from one where many are sources."""
     job, rank = plan.job, pl.col("rank")
-    others = plan.topology.order - 1
+    others = plan.topology.order - 1 - len(_silent(plan))
     match job.collective:
         case Collective.BROADCAST | Collective.SCATTER:
             due = pl.when(rank == job.source).then(0).otherwise(job.messages)

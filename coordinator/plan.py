@@ -15,7 +15,7 @@ import psutil
 
 from coordinator.faults import parse_faults
 from coordinator.scenario import Scenario
-from emunode.collective.base import Algorithm
+from emunode.collective.base import Algorithm, Claim
 from emunode.collective.registry import find_algorithm, make_algorithm
 from emunode.errors import RunError, ScenarioError
 from emunode.fault import Crash, Fault
@@ -109,11 +109,16 @@ class Plan:
         host = Placement(self.topology.order, self.hosts).host
         return sum(host(one) != host(other) for one, _, other, _ in self.topology.links())
 
+    def fault_free_claims(self) -> list[Claim]:
+        """What theory says of this run if nothing breaks, virtual time included."""
+        scenario = self.scenario
+        return self.algorithm.claims() + self.algorithm.cost_claims(scenario.startup, scenario.per_byte)
+
     def predictions(self) -> list[dict[str, object]]:
         """The claims of the algorithm when nothing breaks."""
         return [
             {"name": claim.name, "predicted": claim.predicted, "relation": claim.relation, "source": claim.source}
-            for claim in self.algorithm.claims()
+            for claim in self.fault_free_claims()
         ]
 
 
@@ -148,6 +153,7 @@ def make_plan(scenario: Scenario) -> Plan:
         segments=1 if scenario.segments == "auto" else scenario.segments,
         redundancy=scenario.redundancy,
         seed=scenario.seed,
+        packet_limit=scenario.packet_limit or 0,
     )
     if scenario.segments == "auto":
         entry = find_algorithm(topology, job)

@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 import polars as pl
 import trio
@@ -20,6 +21,7 @@ from coordinator.rundir import RunDirectory
 from coordinator.scenario import dump_scenario
 from emunode.errors import EmulatorError, RuleError, RunError
 from emunode.fault import to_record
+from emunode.log import logging_to
 from emunode.model import Step
 
 CLOSE_SECONDS = 5.0
@@ -66,7 +68,7 @@ def run(plan: Plan, out: Path | None, progress: Progress) -> RunResult:
     try:
         directory.write_text("scenario.toml", dump_scenario(plan.scenario))
         journal = Journal(directory.path)
-        with (directory.path / "log.jsonl").open("ab", buffering=0) as log:
+        with (directory.path / "log.jsonl").open("a", encoding="utf-8", buffering=1) as log, logging_to(log):
             network = make_network(plan, log)
             outcome = trio.run(_drive, plan, network, journal, progress)
         journal.close()
@@ -74,29 +76,32 @@ def run(plan: Plan, out: Path | None, progress: Progress) -> RunResult:
         directory.finish()
     except RunError as error:
         raise RunError(f"{error}{directory.log_tail()}") from error
+    except OSError as error:
+        raise RunError(f"this machine refuses: {error}{directory.log_tail()}") from error
     finally:
         directory.discard()
     return result
 
 
-def make_network(plan: Plan, log: object) -> Network:
+def make_network(plan: Plan, log: TextIO) -> Network:
     """The network that the plan's driver names."""
     if plan.scenario.driver == "memory":
         return InMemory(plan)
-    return HostNetwork(plan, LocalLaunch(log))  # type: ignore[arg-type]
+    return HostNetwork(plan, LocalLaunch(log))
 
 
 async def _drive(plan: Plan, network: Network, journal: Journal, progress: Progress) -> Outcome:
-    outcome = Outcome()
-    try:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals, trio.CancelScope() as scope:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(_cancel_on_signal, signals, outcome, scope)
-                await _open_and_step(plan, network, journal, outcome, progress)
-                nursery.cancel_scope.cancel()
-    finally:
-        with trio.move_on_after(CLOSE_SECONDS, shield=True):
-            await network.close()
+    outcome, scope = Outcome(), trio.CancelScope()
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_cancel_on_signal, signals, outcome, scope)
+            try:
+                with scope:
+                    await _open_and_step(plan, network, journal, outcome, progress)
+            finally:
+                with trio.move_on_after(CLOSE_SECONDS, shield=True):
+                    await network.close()
+            nursery.cancel_scope.cancel()
     if outcome.interrupted:
         outcome.undecided = "interrupted"
     elif outcome.failure and (not outcome.steps or isinstance(outcome.failure, RuleError)):
@@ -118,9 +123,9 @@ async def _open_and_step(plan: Plan, network: Network, journal: Journal, outcome
         outcome.setup_seconds = time.perf_counter() - began
         began = time.perf_counter()
         await _steps(plan, network, journal, outcome, progress)
-    except EmulatorError as error:
-        outcome.failure = error
-        outcome.undecided = str(error)
+    except (EmulatorError, OSError) as error:
+        outcome.failure = error if isinstance(error, EmulatorError) else RunError(f"this machine refuses: {error}")
+        outcome.undecided = str(outcome.failure)
     finally:
         outcome.wall_seconds = time.perf_counter() - began
 
@@ -140,7 +145,7 @@ async def _steps(plan: Plan, network: Network, journal: Journal, outcome: Outcom
 
 def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: Outcome) -> RunResult:
     """Measure, judge and write everything but the journal."""
-    measurement = measure(plan, pl.scan_parquet(journal.path))
+    measurement = measure(plan, pl.scan_parquet(journal.path, glob=False))
     if not outcome.undecided and not measurement.metrics["intact_deliveries"]:
         outcome.undecided = "nothing was delivered at all"
     judgements = judge(claims_of(plan), measurement.metrics, outcome.undecided)

@@ -4,6 +4,7 @@ A run that is killed leaves a folder whose name begins with a dot and which `coo
 written ever stands under a run's name.
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -24,15 +25,16 @@ class RunDirectory:
             stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%f")[:-3] + "Z"
             self.final = RUNS / name / f"{stamp}-{seed}"
         else:
-            self.final = out
+            self.final = out.absolute()
         self._links_latest = out is None
-        if self.final.exists() and (not self.final.is_dir() or any(self.final.iterdir())):
-            raise ScenarioError("out", str(self.final), "it exists and is not an empty directory")
         self.path = self.final.parent / f"{PARTIAL}{os.getpid()}-{self.final.name}"
         try:
+            if self.final.exists() and (not self.final.is_dir() or any(self.final.iterdir())):
+                raise ScenarioError("out", str(out or self.final), "it exists and is not an empty directory")
+            self._made = [parent for parent in self.path.parents if not parent.exists()]
             self.path.mkdir(parents=True)
         except OSError as error:
-            raise ScenarioError("out", str(self.final), f"it cannot be made: {error.strerror}") from None
+            raise ScenarioError("out", str(out or self.final), f"it cannot be made: {error.strerror}") from None
 
     def write_text(self, name: str, text: str) -> None:
         """Write one file."""
@@ -48,7 +50,7 @@ class RunDirectory:
             self.final.rmdir()
         self.path.rename(self.final)
         if self._links_latest:
-            link = self.final.parent / f"{PARTIAL}latest-{os.getpid()}"
+            link = self.final.parent / f"{PARTIAL}{os.getpid()}-latest"
             link.unlink(missing_ok=True)
             link.symlink_to(self.final.name)
             link.replace(self.final.parent / "latest")
@@ -60,8 +62,11 @@ class RunDirectory:
         return "".join(f"\n  {event}" for event in events)
 
     def discard(self) -> None:
-        """Remove what was written and not finished; the final name is not touched."""
+        """Remove what was written and not finished, folders made for it included; the final name stays."""
         shutil.rmtree(self.path, ignore_errors=True)
+        with contextlib.suppress(OSError):  # not empty: the run stands there, or another one
+            for parent in self._made:
+                parent.rmdir()
 
 
 def abandoned(root: Path = RUNS) -> list[Path]:

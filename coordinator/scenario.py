@@ -8,6 +8,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,13 +19,13 @@ from emunode.errors import ScenarioError
 from emunode.model import Collective, Duplex, PortModel
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-DURATION = re.compile(r"(\d+(?:\.\d+)?(?:e-?\d+)?)\s*(ns|us|ms|s)")
+DURATION = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(ns|us|ms|s)", re.ASCII)
 
 
 def parse_duration(value: object) -> float:
     """Seconds of `5ms`, `1.5us`, `2s`; 0 needs no unit. Raises ValueError."""
     match = DURATION.fullmatch(str(value).strip())
-    if match:
+    if match and isfinite(float(match[1])):
         return float(match[1]) * UNITS[match[2]]
     if value in (0, "0"):
         return 0.0
@@ -34,10 +35,10 @@ def parse_duration(value: object) -> float:
 def format_duration(seconds: float) -> str:
     """Inverse of `parse_duration`."""
     for unit, size in UNITS.items():
-        scaled = round(seconds / size, 9)
-        if scaled >= 1 or unit == "ns":
-            return f"{scaled:.12g}{unit}"
-    raise AssertionError
+        text = f"{round(seconds / size, 9):.12g}{unit}"
+        if seconds >= size and DURATION.fullmatch(text) and parse_duration(text) == seconds:
+            return text
+    return f"{seconds!r}s"
 
 
 Seconds = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration)]
@@ -57,7 +58,7 @@ class Scenario(BaseModel):
     )
     port_model: PortModel = Field(PortModel.ALL_PORT, description="ports a node may use in one step")
     duplex: Duplex = Field(Duplex.FULL, description="whether a link carries packets both ways in one step")
-    message_bytes: Count = Field(64, description="size of one message in bytes")
+    message_bytes: int = Field(64, ge=1, le=2**25, description="size of one message in bytes")
     messages: Count = Field(1, description="messages for each source and target")
     segments: Count | Literal["auto"] = Field(1, description="pieces of a message on each tree")
     redundancy: Count = Field(1, description="trees that carry each message")
@@ -75,7 +76,9 @@ class Scenario(BaseModel):
     fault_knowledge: Literal["none"] = Field("none", description="who knows of faults: nobody, as in the papers")
     seed: int = Field(0, ge=0, lt=2**63, description="seed of payloads and of every random choice")
     step_limit: Count = Field(100_000, description="steps after which a run is stopped, undecided")
-    name: str | None = Field(None, pattern=r"[A-Za-z0-9][A-Za-z0-9._+^-]*", description="folder of the run below runs/")
+    name: str | None = Field(
+        None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+^-]*$", description="folder of the run below runs/"
+    )
 
 
 def make_scenario(values: Mapping[str, object]) -> Scenario:
@@ -93,9 +96,7 @@ def make_scenario(values: Mapping[str, object]) -> Scenario:
         if first["type"] == "missing":
             raise ScenarioError(field, None, f"it is required: {Scenario.model_fields[field].description}") from None
         message = first["msg"].removeprefix("Value error, ")
-        if field == "segments":
-            message = "a whole number of at least 1, or 'auto'"
-        elif field == "ranks_per_host":
+        if field in ("segments", "ranks_per_host"):
             message = "a whole number of at least 1, or 'auto'"
         raise ScenarioError(field, first["input"], message[:1].lower() + message[1:]) from None
 

@@ -14,7 +14,8 @@ import os
 import socket
 from array import array
 from collections.abc import Mapping, Sequence
-from itertools import count
+from itertools import count, islice
+from operator import itemgetter
 from typing import NamedTuple
 
 import trio
@@ -24,17 +25,19 @@ from emunode.collective.base import Algorithm, LocalView
 from emunode.collective.registry import make_algorithm
 from emunode.errors import EmulatorError, FrameError, RunError
 from emunode.fault import Crash, Fault, Faults, from_record
-from emunode.links import RESET, Streams, listening_socket
+from emunode.links import HELLO_SECONDS, RESET, Streams, listening_socket
 from emunode.log import log
-from emunode.model import Collective, Duplex, Job, Outcome, Packet, PortModel, Rank, Step
+from emunode.model import Collective, Duplex, Job, Outcome, Packet, PortModel, Rank, Segments, Step
 from emunode.node import Node
 from emunode.placement import Placement
 from emunode.topology.registry import parse_topology
 
-HELLO_SECONDS = 5.0
-"""How long a stranger may take to prove itself."""
 FLUSH_BYTES = 4 * 2**20
 """Journal rows that a host collects before it sends them ahead of its report."""
+
+
+Arrivals = list[tuple[int, Segments]]
+"""What arrived in one step, as (link end, segments) in order of arrival."""
 
 
 class Assignment(NamedTuple):
@@ -80,7 +83,6 @@ class Host:
         self._nonce = os.urandom(wire.NONCE_BYTES)
         self._streams = Streams(self._on_frame, self._on_end)
         self._streams.add(control, trusted=True)
-        self._strangers: dict[int, float] = {}
         self._slot_of = array("i")
         self._fd_of = array("i")
         self._listener: socket.socket | None = None
@@ -106,7 +108,7 @@ class Host:
 
     def close(self) -> None:
         """Let go of every descriptor."""
-        for fd in (*self._fd_of, *self._strangers, self._control):
+        for fd in (*self._fd_of, *self._streams.strangers, self._control):
             if fd >= 0:
                 os.close(fd)
         if self._listener is not None:
@@ -117,9 +119,12 @@ class Host:
         streams = self._streams
         while True:
             await trio.lowlevel.wait_readable(streams.fileno())
-            while streams.poll():
-                pass
-            if self._reported and sum(self._received[self._step & 1]) != self._told:
+            # while there is work, the loop below must not watch the poller: each arrival would ring twice in the kernel
+            trio.lowlevel.notify_closing(streams.fileno())
+            while streams.poll() or self._working:
+                if self._working:
+                    await trio.lowlevel.checkpoint()
+            if self._reported and len(self._arrivals[self._step & 1]) != self._told:
                 self._tell_received()
             elif self._wave >= 0 and self._accepted != self._links_told:
                 self._tell_links(self._wave)
@@ -127,10 +132,7 @@ class Host:
     async def _shed_strangers(self) -> None:
         while True:
             await trio.sleep(HELLO_SECONDS / 5)
-            for fd, since in list(self._strangers.items()):
-                if trio.current_time() - since > HELLO_SECONDS:
-                    self._streams.close(fd)
-                    self._on_end(fd, f"no hello within {HELLO_SECONDS:g} s")
+            self._streams.shed()
 
     # --- control ---------------------------------------------------------------------------------------------------
 
@@ -175,9 +177,9 @@ class Host:
         self._peer_hosts = array("i", map(self._placement.host, self._peers))
         self._nodes: dict[Rank, Node] = {}
         self._due: dict[Step, list[Rank]] = {}
-        self._inboxes: tuple[dict[Rank, list[Packet]], dict[Rank, list[Packet]]] = ({}, {})
+        self._arrivals: tuple[Arrivals, Arrivals] = ([], [])
         self._sent = [0] * assignment.hosts
-        self._received = ([0] * assignment.hosts, [0] * assignment.hosts)
+        self._received = [0] * assignment.hosts
         self._tasks: dict[Rank, trio.lowlevel.Task] = {}
         for rank in self._ranks:
             self._nursery.start_soon(self._live, rank)
@@ -196,7 +198,7 @@ class Host:
         listener = listening_socket(assignment.listen_address, backlog=assignment.backlog)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self._listener = listener
-        self._streams.listen(listener, self._on_accept)
+        self._streams.listen(listener, self._know)
         self._nursery.start_soon(self._watch_setup)
         self._tell("listening", listener.getsockname()[1], self._nonce, sorted(self._to_dial))
 
@@ -206,10 +208,6 @@ class Host:
         if fd >= len(self._slot_of):
             self._slot_of.extend([-1] * (fd + 1 - len(self._slot_of)))
         self._slot_of[fd] = slot
-
-    def _on_accept(self, fd: int) -> None:
-        self._know(fd)
-        self._strangers[fd] = trio.current_time()
 
     async def _watch_setup(self) -> None:
         with trio.move_on_after(self._assignment.setup_seconds):
@@ -224,13 +222,17 @@ class Host:
         label = self._topology.label
         return f"{label(self._ranks[index])} port {port} to {label(self._peers[slot])}"
 
-    def _connect(self, wave: int, quota: int, table: Sequence[tuple[str, int, bytes]]) -> None:
-        """Dial at most `quota` links to each host; the first wave brings (address, port, nonce) of those it asked for."""
+    def _connect(self, wave: int, own: int, quota: int, table: Sequence[tuple[str, int, bytes]]) -> None:
+        """Dial at most `own` links within this host and `quota` to each other one.
+
+        The first wave brings (address, port, nonce) of the hosts it asked for.
+        """
         if wave == 0:
             self._table = dict(zip(sorted(self._to_dial), table, strict=True))
         for host, slots in self._to_dial.items():
-            self._to_dial[host] = slots[quota:]
-            for slot in slots[:quota]:
+            most = own if host == self._assignment.host else quota
+            self._to_dial[host] = slots[most:]
+            for slot in slots[:most]:
                 self._dial(slot, self._table[host])
         self._tell_links(wave)
 
@@ -280,7 +282,6 @@ class Host:
             raise FrameError(f"a hello of rank {sender} port {port}, which is no neighbour of {self._link_name(slot)}")
         if self._fd_of[slot] >= 0 or self._links_up.is_set():
             raise FrameError(f"a second hello for {self._link_name(slot)}")
-        del self._strangers[fd]
         self._streams.trust(fd)
         self._slot_of[fd] = slot
         self._fd_of[slot] = fd
@@ -299,10 +300,7 @@ class Host:
             step, segments = wire.decode_packet(body, self._topology.order)
             if not 0 <= step - self._step <= 1:
                 raise FrameError(f"a packet of step {step} in step {self._step}")
-            rank, port = divmod(slot, self._degree)
-            box = self._inboxes[step & 1].setdefault(rank + self._ranks[0], [])
-            box.append((port, segments))
-            self._received[step & 1][self._peer_hosts[slot]] += 1
+            self._arrivals[step & 1].append((slot, segments))
         elif fd == self._control:
             self._on_order(body)
         else:
@@ -313,7 +311,6 @@ class Host:
             self._control = -1
             self._finished.set()
             return
-        self._strangers.pop(fd, None)
         slot = self._slot_of[fd]
         self._slot_of[fd] = -1
         if slot < 0:
@@ -328,9 +325,10 @@ class Host:
         """Begin `step`; with `settle` only read what arrived before, for a process that is about to be killed."""
         self._step = step
         self._reported = False
+        self._told = 0
         self._sent = [0] * len(self._sent)
-        self._received[(step - 1) & 1][:] = [0] * len(self._sent)
-        self._inbox = self._inboxes[(step - 1) & 1]
+        self._received = [0] * len(self._sent)
+        self._inbox = self._deliver(self._arrivals[(step - 1) & 1])
         waking = self._inbox.keys() | self._due.pop(step, ())
         self._put_in_force(faults, waking)
         self._explain()
@@ -340,6 +338,21 @@ class Host:
             self._report()
         for rank in sorted(waking):
             trio.lowlevel.reschedule(self._tasks[rank])
+
+    def _deliver(self, arrivals: Arrivals) -> dict[Rank, list[Packet]]:
+        """Sort what arrived in a step into an inbox for each rank, by port."""
+        first, degree = self._ranks[0], self._degree
+        inboxes: dict[Rank, list[Packet]] = {}
+        arrivals.sort(key=itemgetter(0))
+        for slot, segments in arrivals:
+            index, port = divmod(slot, degree)
+            inbox = inboxes.get(index + first)
+            if inbox is None:
+                inboxes[index + first] = [(port, segments)]
+            else:
+                inbox.append((port, segments))
+        arrivals.clear()
+        return inboxes
 
     def _put_in_force(self, faults: Sequence[Fault], waking: set[Rank]) -> None:
         self._faults.apply(faults)
@@ -416,17 +429,19 @@ class Host:
         if rank in self._faults.crashed:
             return
         self._note_due(node)
-        previous, frame = None, b""
+        previous: Segments = ()
+        frame = b""
+        fds, hosts, sent, send = self._fd_of, self._peer_hosts, self._sent, self._streams.send
         for port, segments in outbox:
-            slot = base + port
-            fd = self._fd_of[slot]
+            fd = fds[base + port]
             if fd < 0:
-                wire.encode_losses(self._rows, step, rank, port, self._peers[slot], segments, Outcome.LOST)
+                receiver = self._peers[base + port]
+                wire.encode_losses(self._rows, step, rank, port, receiver, segments, Outcome.LOST)
                 continue
             if segments != previous:
                 previous, frame = segments, wire.encode_packet(step, segments)
-            self._sent[self._peer_hosts[slot]] += 1
-            self._streams.send(fd, frame)
+            sent[hosts[base + port]] += 1
+            send(fd, frame)
         if len(self._rows) > FLUSH_BYTES:
             self._tell("rows", bytes(self._rows))
             self._rows.clear()
@@ -434,16 +449,20 @@ class Host:
     def _report(self) -> None:
         """Say that every rank has done its part of this step, and what is known of it so far."""
         self._reported = True
-        received = self._received[self._step & 1]
-        self._told = sum(received)
         due = min(self._due) if self._due else 0
-        self._tell("report", self._step, _sparse(self._sent), _sparse(received), due, bytes(self._rows))
+        self._tell("report", self._step, _sparse(self._sent), self._count_received(), due, bytes(self._rows))
         self._rows.clear()
 
     def _tell_received(self) -> None:
-        received = self._received[self._step & 1]
-        self._told = sum(received)
-        self._tell("received", self._step, _sparse(received))
+        self._tell("received", self._step, self._count_received())
+
+    def _count_received(self) -> Mapping[int, int]:
+        """Packets that arrived in this step so far, by the host that sent them."""
+        arrivals = self._arrivals[self._step & 1]
+        for slot, _ in islice(arrivals, self._told, None):
+            self._received[self._peer_hosts[slot]] += 1
+        self._told = len(arrivals)
+        return _sparse(self._received)
 
 
 async def serve(control: int, secret: bytes) -> None:

@@ -6,24 +6,32 @@ a write is blocked. `Streams` knows frames and nothing of their meaning: the own
 descriptor. Measured on two cores, this shape keeps nine tenths of what a bare epoll loop does; a task or a stream object
 a link keeps a fifth (`scripts/bench`).
 
-Known weak spot: a frame is handed out as a view of the shared buffer and is only valid during the call.
+Known weak spots: a frame is handed out as a view of the shared buffer and is only valid during the call; and an owner
+must not close a stream while it is called with one of that stream's own frames (it raises FrameError instead).
 """
 
 import contextlib
 import os
 import select
 import socket
+import time
 from collections.abc import Callable
 from mmap import mmap
 from struct import Struct
 
 from emunode.errors import FrameError
+from emunode.log import log
 from emunode.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH
 
 BUFFER_BYTES = 256 * 1024
 EVENTS = 1024
+ROUNDS = 64
+"""Polls in a row before others of the same thread get a turn."""
+HELLO_SECONDS = 5.0
+"""How long a stranger may take to prove itself."""
 READ = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 WRITE = READ | select.EPOLLOUT
+ENDED = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 RESET = Struct("ii").pack(1, 0)
 """SO_LINGER value that makes close() send a reset and leave no TIME_WAIT behind."""
 
@@ -43,7 +51,7 @@ class Streams:
         self._buffers = [self._view]
         self._partial: dict[int, bytearray] = {}
         self._blocked: dict[int, bytearray] = {}
-        self._strangers: set[int] = set()
+        self._strangers: dict[int, float] = {}
         self._gone: set[int] = set()
         self._watched: dict[int, Callable[[], None]] = {}
 
@@ -69,25 +77,37 @@ class Streams:
     def unwatch(self, fd: int) -> None:
         """Undo `watch`."""
         del self._watched[fd]
+        self._gone.add(fd)
         self._epoll.unregister(fd)
 
     def add(self, fd: int, *, trusted: bool) -> None:
         """Take over a connected, non-blocking descriptor."""
         if not trusted:
-            self._strangers.add(fd)
+            self._strangers[fd] = time.monotonic()
         self._epoll.register(fd, READ)
 
     def trust(self, fd: int) -> None:
         """The peer has proved itself: allow frames of any size."""
-        self._strangers.discard(fd)
+        self._strangers.pop(fd, None)
 
     @property
-    def strangers(self) -> frozenset[int]:
-        """Streams whose peers have not proved themselves yet."""
-        return frozenset(self._strangers)
+    def strangers(self) -> tuple[int, ...]:
+        """Streams whose peers have not proved themselves yet, the oldest first."""
+        return tuple(self._strangers)
+
+    def shed(self, seconds: float = HELLO_SECONDS) -> None:
+        """End the streams of strangers that had `seconds` to prove themselves and did not."""
+        for fd, since in list(self._strangers.items()):
+            if time.monotonic() - since < seconds:
+                return
+            self._end(fd, f"no hello within {seconds:g} s")
 
     def send(self, fd: int, frame: bytes) -> None:
-        """Write a frame, or as much as the socket takes; the rest follows when it can."""
+        """Write a frame, or as much as the socket takes; the rest follows when it can.
+
+        A stream that is gone takes it silently: the poller tells of its end, never this call. Raises FrameError for a
+        frame that no peer would take.
+        """
         blocked = self._blocked.get(fd)
         if blocked is not None:
             blocked += frame
@@ -96,10 +116,11 @@ class Streams:
             done = os.write(fd, frame)
         except BlockingIOError:
             done = 0
-        except OSError as error:
-            self._end(fd, f"write failed: {error.strerror}")
+        except OSError:
             return
         if done != len(frame):
+            if len(frame) > FRAME_LIMIT + LENGTH.size:
+                raise FrameError(f"a frame of {len(frame)} bytes cannot be sent; at most {FRAME_LIMIT} cross a stream at once")
             self._blocked[fd] = bytearray(memoryview(frame)[done:])
             self._epoll.modify(fd, WRITE)
 
@@ -118,51 +139,82 @@ class Streams:
     def poll(self) -> bool:
         """Read and write whatever is ready now, without waiting; whether there was anything."""
         events = self._epoll.poll(0, EVENTS)
-        self._gone.clear()
+        view, buffers, partial, watched, gone = self._view, self._buffers, self._partial, self._watched, self._gone
+        on_frame, readv, length_at = self._on_frame, os.readv, LENGTH.unpack_from
+        gone.clear()
         for fd, event in events:
-            if fd in self._gone:  # closed by an earlier event of this batch; its number may have a new owner by now
-                continue
-            if fd in self._watched:
-                self._watched[fd]()
-                continue
-            if event & select.EPOLLOUT and fd in self._blocked:
-                self._flush(fd)
-            if event & ~select.EPOLLOUT:
+            # nearly every event is one whole frame on an idle stream, and is dealt with here
+            if event == select.EPOLLIN and fd not in partial and fd not in watched and not (gone and fd in gone):
                 try:
-                    self._drain(fd)
+                    size = readv(fd, buffers)
+                except OSError as error:
+                    self._read_failed(fd, error)
+                    continue
+                try:
+                    if size > 4 and length_at(view)[0] + 4 == size:
+                        on_frame(fd, view[4:size])
+                    else:
+                        self._take(fd, size)
+                        if size == BUFFER_BYTES:
+                            self._drain(fd)
                 except FrameError as error:
                     self._end(fd, str(error))
+            elif fd not in gone:  # else closed by an earlier event of this batch; its number may have a new owner by now
+                self._handle(fd, event)
         return bool(events)
 
-    def _drain(self, fd: int) -> None:
-        """Read until a read comes back short; hand out every whole frame."""
-        view, on_frame, partial = self._view, self._on_frame, self._partial
-        length_at = LENGTH.unpack_from
+    def _handle(self, fd: int, event: int) -> None:
+        """One event, whatever it is."""
+        if fd in self._watched:
+            self._watched[fd]()
+            return
+        if event & select.EPOLLOUT and fd in self._blocked:
+            self._flush(fd)
+        if event & ~select.EPOLLOUT and fd not in self._gone:
+            try:
+                self._drain(fd, ended=bool(event & ENDED))
+            except FrameError as error:
+                self._end(fd, str(error))
+
+    def carry(self) -> None:
+        """Poll until nothing is ready, or for so long that others should have a turn."""
+        for _ in range(ROUNDS):
+            if not self.poll():
+                return
+
+    def _drain(self, fd: int, *, ended: bool = False) -> None:
+        """Read until a read comes back short; to the very end of a stream that `ended`, for no other event tells of it."""
         while True:
             try:
                 size = os.readv(fd, self._buffers)
-            except BlockingIOError:
-                return
             except OSError as error:
-                self._end(fd, f"read failed: {error.strerror}")
+                self._read_failed(fd, error)
                 return
-            if not size:
-                self._end(fd, "closed by its peer")
+            self._take(fd, size)
+            if not size or (size < BUFFER_BYTES and not ended):
                 return
-            if fd in partial:
-                self._continue(fd, view[:size])
-            else:
-                start = 0
-                while size - start >= 4:
-                    stop = start + 4 + length_at(view, start)[0]
-                    if stop > size:
-                        break
-                    on_frame(fd, view[start + 4 : stop])
-                    start = stop
-                if start < size:
-                    self._keep(fd, bytearray(view[start:size]))
-            if size < BUFFER_BYTES:
-                return
+
+    def _read_failed(self, fd: int, error: OSError) -> None:
+        if not isinstance(error, BlockingIOError):
+            self._end(fd, f"read failed: {error.strerror}")
+
+    def _take(self, fd: int, size: int) -> None:
+        """Hand out every whole frame of what was read, and keep the rest."""
+        view = self._view
+        if not size:
+            self._end(fd, "closed by its peer")
+        elif fd in self._partial:
+            self._continue(fd, view[:size])
+        else:
+            start = 0
+            while size - start >= 4:
+                stop = start + 4 + LENGTH.unpack_from(view, start)[0]
+                if stop > size:
+                    break
+                self._on_frame(fd, view[start + 4 : stop])
+                start = stop
+            if start < size:
+                self._keep(fd, bytearray(view[start:size]))
 
     def _keep(self, fd: int, rest: bytearray) -> None:
         """Remember the beginning of a frame, if it is one."""
@@ -210,12 +262,23 @@ class Streams:
                 stream, _address = listener.accept()
             except BlockingIOError:
                 return
-            except OSError:  # the peer is gone again, or descriptors ran out: the rest waits in the queue
+            except ConnectionError:  # the peer is gone again
+                continue
+            except OSError as error:
+                self._make_room(listener, error.strerror)
                 return
             stream.setblocking(False)
             fd = stream.detach()
             self.add(fd, trusted=False)
             on_accept(fd)
+
+    def _make_room(self, listener: socket.socket, why: str | None) -> None:
+        """Descriptors ran out: the oldest stranger goes. With none left nobody can come in, and the queue must not spin."""
+        if self._strangers:
+            self._end(next(iter(self._strangers)), f"no room: {why}")
+        else:
+            log("no more connections are accepted", why=why)
+            self.unwatch(listener.fileno())
 
     def _end(self, fd: int, why: str) -> None:
         self._forget(fd)
@@ -228,7 +291,7 @@ class Streams:
         self._gone.add(fd)
         self._partial.pop(fd, None)
         self._blocked.pop(fd, None)
-        self._strangers.discard(fd)
+        self._strangers.pop(fd, None)
 
 
 def listening_socket(address: str, port: int = 0, *, backlog: int) -> socket.socket:

@@ -1,28 +1,43 @@
-"""Structured events of the shells, one JSON object a line on standard error; never one a packet."""
+"""Structured events of the shells, one JSON object a line on standard error or in a file; never one a packet."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
+_files: list[TextIO | None] = [None]
+
 
 def log(event: str, **fields: object) -> None:
     """Write one event with its fields, the time and the process id."""
-    _logger().info(event, **fields)
+    _logger(_files[-1]).info(event, **fields)
+
+
+@contextmanager
+def logging_to(file: TextIO) -> Iterator[None]:
+    """Write the events of this process to `file` meanwhile, instead of to standard error."""
+    _files.append(file)
+    try:
+        yield
+    finally:
+        _files.pop()
+        _logger.cache_clear()
 
 
 @cache
-def _logger() -> "FilteringBoundLogger":
+def _logger(file: TextIO | None) -> "FilteringBoundLogger":
     # imported on the first event: a process with nothing to say is spared a fifth of a second
     import os  # noqa: PLC0415
     import sys  # noqa: PLC0415
 
     import structlog  # noqa: PLC0415
 
-    structlog.configure(
+    logger: FilteringBoundLogger = structlog.wrap_logger(
+        structlog.PrintLogger(file or sys.stderr),
         processors=[structlog.processors.TimeStamper(fmt="iso", utc=True), structlog.processors.JSONRenderer()],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        pid=os.getpid(),
     )
-    logger: FilteringBoundLogger = structlog.get_logger(pid=os.getpid())
     return logger

@@ -1,14 +1,16 @@
 """The in-memory engine: all nodes of a network in one loop, no sockets, the same journal.
 
 It is a product (large networks, campaigns) and the oracle against which the sockets are held. A node exists from the
-moment something happens at it, and a packet is handed over as the very tuple its sender made.
+moment something happens at it, and a packet is handed over as the very tuple its sender made: so it must be plain numbers
+and bytes, through which nobody can reach into anybody else.
 """
 
 from collections.abc import Iterable
 
 from emunode.collective.base import Algorithm, LocalView
+from emunode.errors import RuleError
 from emunode.fault import Fault, Faults
-from emunode.model import Hop, Outcome, Packet, Port, Rank, Step
+from emunode.model import Outcome, Packet, Port, Rank, Step
 from emunode.node import Node
 from emunode.wire import encode_losses, encode_rows
 
@@ -49,6 +51,9 @@ class MemoryNetwork:
                 continue
             self._remember(node)
             for port, segments in outbox:
+                for segment in segments:
+                    if segment.__class__ is not tuple or segment[4].__class__ is not bytes:
+                        raise RuleError(f"rank {rank}, step {step}: {segment!r} is no plain tuple of numbers and bytes")
                 receiver = self._topology.neighbour(rank, port)
                 if crashed and self._faults.loses(rank, receiver):
                     encode_losses(rows, step, rank, port, receiver, segments, Outcome.LOST)

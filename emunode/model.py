@@ -111,3 +111,5 @@ class Job(NamedTuple):
     redundancy: int = 1
     """Number of trees that carry each message."""
     seed: int = 0
+    packet_limit: int = 0
+    """Most bytes that one start-up covers, B of the papers; 0: no limit."""

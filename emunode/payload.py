@@ -20,7 +20,7 @@ class Payloads:
         self.message_bytes = message_bytes
         self.pieces = pieces
         self._seed = seed
-        keep = max(64, min(65536, CACHE_BYTES * pieces // max(1, message_bytes)))
+        keep = max(4, min(65536, CACHE_BYTES * pieces // max(1, message_bytes)))
         self.piece = lru_cache(maxsize=keep)(self._piece)
         self._message = lru_cache(maxsize=max(4, keep // pieces))(self.message)
 

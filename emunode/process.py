@@ -79,7 +79,10 @@ def _describe(error: BaseException) -> str:
 
 
 def fork_hosts(address: str, port: int, secret: bytes, hosts: int) -> int:
-    """Fork `hosts` hosts of indices 0..hosts-1 and wait for all; exit status 0 whatever became of them."""
+    """Fork `hosts` hosts of indices 0..hosts-1 and wait for all; exit status 0 whatever became of them.
+
+    4 when the system refuses one more process.
+    """
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     rehearse()
@@ -87,7 +90,11 @@ def fork_hosts(address: str, port: int, secret: bytes, hosts: int) -> int:
     me = os.getpid()
     living = set()
     for index in range(hosts):
-        pid = os.fork()
+        try:
+            pid = os.fork()
+        except OSError as error:
+            log("cannot fork", host=index, hosts=hosts, error=_describe(error))
+            return 4  # and the hosts forked so far die with this process
         if not pid:
             _child(me, address, port, secret, index)
         living.add(pid)

@@ -48,7 +48,7 @@ async def _coordinate(control: trio.SocketStream) -> None:
     async with control:
         await control.send_all(wire.encode_control("assign", *ASSIGNMENT.to_record()))
         port, nonce, _ = await _hear(control, "listening")
-        await control.send_all(wire.encode_control("connect", 0, 16, [["127.0.0.1", port, nonce]]))
+        await control.send_all(wire.encode_control("connect", 0, 16, 16, [["127.0.0.1", port, nonce]]))
         while True:
             _, dialled, accepted, _ = await _hear(control, "links")
             if dialled == accepted:

@@ -27,7 +27,7 @@ LENGTH = Struct("<I")
 _HEADER = Struct("<II")
 _STEP = Struct("<I")
 _LINK = Struct("<QQHQH")
-_INT32 = 2**31
+_INT16, _INT32 = 2**15, 2**31
 
 _pack: Callable[[object], bytes] = msgpack.Packer(autoreset=True, buf_size=1024).pack
 _unpack = msgpack.unpackb
@@ -42,16 +42,25 @@ def encode_packet(step: Step, segments: Segments) -> bytes:
 
 
 def decode_packet(body: memoryview, order: int) -> tuple[Step, Segments]:
-    """Step and segments of a packet's body, every field checked against a network of `order` ranks."""
+    """Step and segments of a packet's body, every field checked against a network of `order` ranks.
+
+    One sum of bits tells both that no number is negative (a target may be -1) and that all four are whole ones.
+    """
     try:
         (step,) = _STEP.unpack_from(body)
         segments = _unpack(body[4:], use_list=False)
         for origin, target, tree, index, payload in segments:
             if (
-                not (0 <= origin < order and -1 <= target < order and 0 <= tree < 32768 and 0 <= index < _INT32)
+                origin | target + 1 | tree | index < 0
+                or origin >= order
+                or target >= order
+                or tree >= _INT16
+                or index >= _INT32
                 or payload.__class__ is not bytes
             ):
                 raise FrameError(f"segment ({origin!r}, {target!r}, {tree!r}, {index!r}) is out of range")
+        if not segments:
+            raise FrameError("a packet without segments")
     except FrameError:
         raise
     except Exception as error:  # msgpack raises half a dozen kinds, and bad shapes raise TypeError or ValueError
@@ -115,7 +124,12 @@ ROW = Struct("<iiiiiiiihb")
 
 
 def encode_rows(
-    rows: bytearray, step: Step, rank: Rank, peers: Sequence[Rank] | Mapping[int, Rank], reverse: Sequence[int], hops: Sequence[Hop]
+    rows: bytearray,
+    step: Step,
+    rank: Rank,
+    peers: Sequence[Rank] | Mapping[int, Rank],
+    reverse: Sequence[int],
+    hops: Sequence[Hop],
 ) -> None:
     """Append the journal rows of what arrived at `rank` in `step`; `peers` and `reverse` are indexed by its port."""
     pack = ROW.pack

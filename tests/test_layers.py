@@ -34,17 +34,20 @@ EMUNODE: Final[Mapping[str, set[str]]] = {
     "pacing": {"model", "errors"},
     "links": {"wire", "log"},
     "host": {"node", "placement", "pacing", "links", "log"},
-    "process": {"host"},
+    "rehearsal": {"host"},
+    "process": {"rehearsal"},
     "__main__": {"process"},
 }
 
 # coordinator: what only computes (and at most reads or writes a file), and what asks the machine or the network.
 COORDINATOR_PURE: Final = {"claims", "faults", "journal", "measure", "papers", "report", "scenario"}
-COORDINATOR_SHELLS: Final = {"__main__", "campaign", "cli", "control", "launch", "network", "plan", "run", "rundir"}
+COORDINATOR_SHELLS: Final = {
+    "__main__", "campaign", "cli", "console", "control", "doctor", "launch", "network", "plan", "run", "rundir",
+}  # fmt: skip
 
-SHELLS: Final = {f"emunode.{unit}" for unit in ("__main__", "host", "links", "log", "pacing", "process")} | {
-    f"coordinator.{unit}" for unit in COORDINATOR_SHELLS
-}
+SHELLS: Final = {
+    f"emunode.{unit}" for unit in ("__main__", "host", "links", "log", "pacing", "process", "rehearsal")
+} | {f"coordinator.{unit}" for unit in COORDINATOR_SHELLS}
 ONLY_IN_SHELLS: Final = {
     "asyncio", "ctypes", "fcntl", "multiprocessing", "os", "resource", "select", "selectors", "signal", "socket",
     "subprocess", "threading", "time", "trio",

@@ -6,7 +6,7 @@ import secrets
 import signal
 import subprocess
 import sys
-from typing import IO
+from typing import TextIO
 
 import trio
 
@@ -26,7 +26,7 @@ class LocalLaunch(Launch):
 
     can_kill = True
 
-    def __init__(self, log: IO[bytes]) -> None:
+    def __init__(self, log: TextIO) -> None:
         self._log = log
         self._net = secrets.randbelow(1 << 22) + (1 << 16)
         self._parent: subprocess.Popen[bytes] | None = None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from emunode.errors import ScenarioError
-from emunode.model import EVERYBODY, Collective, Job, Packet, PortModel, Rank, Send, Step
+from emunode.model import EVERYBODY, Collective, Duplex, Job, Packet, PortModel, Rank, Send, Step
 from emunode.payload import Payloads
 from emunode.topology.base import Topology
 
@@ -73,6 +73,8 @@ class Algorithm(ABC):
     collective: ClassVar[Collective]
     port_models: tuple[PortModel, ...] = (PortModel.ALL_PORT,)
     """The port models it has a schedule for, the paper's own first."""
+    duplexes: tuple[Duplex, ...] = (Duplex.FULL, Duplex.HALF)
+    """The kinds of links it has a schedule for; whether it keeps to half-duplex ones, the nodes watch."""
     link_capacity: int | None = None
     """Most segments in one packet, by the paper; None where it sets no bound."""
     citation: ClassVar[str]
@@ -93,6 +95,8 @@ class Algorithm(ABC):
         if job.port_model not in self.port_models:
             allowed = ", ".join(self.port_models)
             raise ScenarioError("port_model", str(job.port_model), f"{self.name} is defined for: {allowed}")
+        if job.duplex not in self.duplexes:
+            raise ScenarioError("duplex", str(job.duplex), f"{self.name} needs {' or '.join(self.duplexes)}-duplex links")
         if job.redundancy > self.max_redundancy:
             raise ScenarioError(
                 "redundancy", job.redundancy, f"{self.name} carries each message on 1..{self.max_redundancy} trees"
@@ -142,6 +146,19 @@ class Algorithm(ABC):
     def claims(self) -> list[Claim]:
         """What holds when nothing breaks."""
 
+    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        """What holds of virtual time, in seconds for one start-up and one byte, when nothing breaks.
+
+        Here: a claim about start-ups and one about the bytes that cost time, taken together, are one about T.
+        """
+        exact = {claim.name: claim for claim in self.claims() if claim.relation == "=="}
+        startups, transferred = exact.get("startups"), exact.get("transfer_bytes")
+        if startups is None or transferred is None:
+            return []
+        assert isinstance(startups.predicted, int) and isinstance(transferred.predicted, int)
+        seconds = startup * startups.predicted + per_byte * transferred.predicted
+        return [Claim("virtual_seconds", seconds, "==", startups.source)]
+
     def claims_under(self, crashed: Mapping[Rank, Step]) -> list[Claim]:
         """What still holds when ranks crash at the start of the given steps."""
         if len(crashed) > self.tolerated_faults or not self._sources_live(crashed):
@@ -149,4 +166,6 @@ class Algorithm(ABC):
         return [Claim("delivery_ratio", 1.0, "==", f"{self.citation}: survives {self.tolerated_faults} faults")]
 
     def _sources_live(self, crashed: Mapping[Rank, Step]) -> bool:
-        return len(self.sources) > 1 or self.job.source not in crashed
+        """Whether what the run is about survives: no root, or a root that does not crash."""
+        rootless = self.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
+        return rootless or self.job.source not in crashed

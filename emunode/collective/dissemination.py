@@ -124,6 +124,16 @@ class Dissemination(Algorithm):
         for copy in range(tree, self.copies, self.trees.count):
             yield copy // self.trees.count, copy // self.job.redundancy
 
+    @cached_property
+    def departures(self) -> list[tuple[Step, int, int, int, Port]]:
+        """(step, tree, segment, place of the child, port) of all that a source starts, in order; the same for all."""
+        return sorted(
+            (number * self.period + delay, tree, segment, place, port)
+            for tree in range(self.trees.count)
+            for number, segment in self.numbered(tree)
+            for place, (port, delay) in enumerate(self.onward(0, tree))
+        )
+
     def rule(self, view: LocalView) -> Rule:
         return FoldRule(self, view) if self.collective is Collective.REDUCE else ForwardRule(self, view)
 
@@ -222,13 +232,7 @@ class ForwardRule(Rule):
         if me not in algorithm.sources:
             return
         piece = algorithm.payloads.piece
-        departures = sorted(
-            (number * algorithm.period + delay, tree, segment, place, port)
-            for tree in range(algorithm.trees.count)
-            for number, segment in algorithm.numbered(tree)
-            for place, (port, delay) in enumerate(algorithm.onward(0, tree))
-        )
-        for step, tree, segment, _, port in departures:
+        for step, tree, segment, _, port in algorithm.departures:
             yield step, port, (me, EVERYBODY, tree, segment, piece(me, EVERYBODY, segment))
 
     def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:

@@ -4,12 +4,49 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 
 from emunode.collective.base import Algorithm
+from emunode.collective.ej_allgather import (
+    DimensionWise,
+    ImprovedAllgather,
+    ThreePhase,
+    ThreePhasePrinted,
+    TwoPhase,
+)
+from emunode.collective.ej_broadcast import ImprovedBroadcast, IterativeBroadcast
+from emunode.collective.ej_independent import (
+    IndependentBroadcast,
+    IndependentGather,
+    IndependentReduce,
+    IndependentScatter,
+)
 from emunode.collective.flood import Flood
-from emunode.collective.tree_broadcast import (
-    BinomialBroadcast,
-    BreadthFirstBroadcast,
+from emunode.collective.hypercube_registry import HYPERCUBE
+from emunode.collective.star_allgather import HamiltonianCycle, NecklaceAllgather, RotatedHamiltonian
+from emunode.collective.star_edt import (
+    DisjointTreesBroadcast,
+    DisjointTreesExchange,
+    DisjointTreesGather,
+    DisjointTreesReduce,
+    DisjointTreesScatter,
+)
+from emunode.collective.star_edt_allgather import AcknowledgedTraversal, ClockedTraversal
+from emunode.collective.star_exchange import ListSchedule, NearBalancedExchange, ReplicatedExchange
+from emunode.collective.star_multiple_trees import (
+    CongestionTwoBroadcast,
+    CongestionTwoReduce,
     GreedyBroadcast,
-    ImprovedBroadcast,
+    GreedyReduce,
+    RotatedTreesAllgather,
+)
+from emunode.collective.star_scatter import (
+    BalancedGather,
+    BalancedScatter,
+    NearBalancedGather,
+    NearBalancedScatter,
+    ReplicatedGather,
+    ReplicatedScatter,
+)
+from emunode.collective.tree_broadcast import (
+    BreadthFirstBroadcast,
 )
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Job
@@ -24,13 +61,27 @@ ANY: Mapping[Collective, tuple[Entry, ...]] = {
 
 BY_FAMILY: Mapping[str, Mapping[Collective, tuple[Entry, ...]]] = {
     "star": {
-        Collective.BROADCAST: (GreedyBroadcast,),
+        Collective.BROADCAST: (GreedyBroadcast, CongestionTwoBroadcast, DisjointTreesBroadcast),
+        Collective.REDUCE: (GreedyReduce, CongestionTwoReduce, DisjointTreesReduce),
+        Collective.SCATTER: (BalancedScatter, NearBalancedScatter, ReplicatedScatter, DisjointTreesScatter),
+        Collective.GATHER: (BalancedGather, NearBalancedGather, ReplicatedGather, DisjointTreesGather),
+        Collective.ALLGATHER: (
+            RotatedTreesAllgather,
+            HamiltonianCycle,
+            RotatedHamiltonian,
+            NecklaceAllgather,
+            ClockedTraversal,
+            AcknowledgedTraversal,
+        ),
+        Collective.ALLTOALL: (NearBalancedExchange, ReplicatedExchange, DisjointTreesExchange, ListSchedule),
     },
-    "hypercube": {
-        Collective.BROADCAST: (BinomialBroadcast,),
-    },
+    "hypercube": HYPERCUBE,
     "ej": {
-        Collective.BROADCAST: (ImprovedBroadcast,),
+        Collective.BROADCAST: (IterativeBroadcast, ImprovedBroadcast, IndependentBroadcast),
+        Collective.REDUCE: (IndependentReduce,),
+        Collective.SCATTER: (IndependentScatter,),
+        Collective.GATHER: (IndependentGather,),
+        Collective.ALLGATHER: (ThreePhase, TwoPhase, DimensionWise, ImprovedAllgather, ThreePhasePrinted),
     },
 }
 """Algorithms for one topology, by its family."""

@@ -108,6 +108,16 @@ class Routing(Algorithm):
             for way, number, _ in self.copies_of(target)
         )
 
+    @cached_property
+    def departures(self) -> list[tuple[Step, Port, Rank, int, int]]:
+        """(step, port, relative target, way, segment) of all that a source starts, in order; the same for all."""
+        return sorted(
+            (step, port, target, way, segment)
+            for target in range(1, self.topology.order)
+            for way, number, segment in self.copies_of(target)
+            for port, step in [self.itinerary(target, way, number)[0]]
+        )
+
     def rule(self, view: LocalView) -> Rule:
         return GatherRule(self, view) if self.collective is Collective.GATHER else DeliverRule(self, view)
 
@@ -148,12 +158,7 @@ class DeliverRule(Rule):
         algorithm, me = self._algorithm, self._view.rank
         if me not in algorithm.sources:
             return
-        departures = sorted(
-            (*reversed(algorithm.itinerary(target, way, number)[0]), target, way, segment)
-            for target in range(1, algorithm.topology.order)
-            for way, number, segment in algorithm.copies_of(target)
-        )
-        for step, port, relative, way, segment in departures:
+        for step, port, relative, way, segment in algorithm.departures:
             target = algorithm.topology.absolute(relative, me)
             yield step, port, (me, target, way, segment, algorithm.payloads.piece(me, target, segment))
 

@@ -8,9 +8,6 @@ from emunode.model import Collective, PortModel, Step
 from emunode.topology.base import Topology
 from emunode.trees.base import Trees
 from emunode.trees.bfs import BreadthFirstTree
-from emunode.trees.eisenstein_jacobi import SectorTree
-from emunode.trees.hypercube import BinomialTree
-from emunode.trees.star import GreedyTree
 
 
 class TreeBroadcast(Dissemination):
@@ -34,7 +31,7 @@ class TreeBroadcast(Dissemination):
         if self.job.port_model is PortModel.ALL_PORT:
             steps = self.topology.diameter + self.numbers - 1
             claims.append(Claim("steps", steps, "==", f"{self.citation}: height + pieces - 1"))
-            if self.numbers == 1:
+            if self.numbers == 1 and self.collective is Collective.BROADCAST:
                 receivers = self.topology.distance_distribution()[1:]
                 claims.append(
                     Claim("receivers_per_step", receivers, "==", f"{self.citation}: everybody at its distance")
@@ -53,54 +50,3 @@ class BreadthFirstBroadcast(TreeBroadcast):
 
     def make_trees(self, topology: Topology) -> Trees:
         return BreadthFirstTree(topology)
-
-
-class GreedyBroadcast(TreeBroadcast):
-    """Down the greedy tree of the star graph: each node hangs where its first symbol goes home.
-
-    A shortest-path tree: height floor(3(n-1)/2) = the diameter, n!-1 transmissions a piece. One faulty node or link cuts
-    off its subtree. Tseng and Sheu 1997, section 3 (tree L(r)).
-    """
-
-    name = "greedy-tree"
-    citation = "Tseng-Sheu 1997, tree L(r)"
-
-    def make_trees(self, topology: Topology) -> Trees:
-        return GreedyTree(topology)
-
-
-class BinomialBroadcast(TreeBroadcast):
-    """Down the spanning binomial tree of the hypercube.
-
-    n + P - 1 steps over all ports; over one port dimension d of packet q is used in cycle qn + d, nP cycles in all. Johnsson
-    and Ho 1986, section 3.2 and table 4. Legal under every port model, even with one send or one receive a step.
-    """
-
-    name = "sbt"
-    citation = "Johnsson-Ho 1986, table 4 (SBT)"
-    port_models = (PortModel.ALL_PORT, PortModel.EXCHANGE, PortModel.ONE_PORT, PortModel.SEND_OR_RECEIVE)
-
-    def make_trees(self, topology: Topology) -> Trees:
-        return BinomialTree(topology)
-
-    def claims(self) -> list[Claim]:
-        claims = super().claims()
-        if self.job.port_model is not PortModel.ALL_PORT:
-            claims.append(Claim("steps", self.topology.degree * self.numbers, "==", f"{self.citation}: nP"))
-        return claims
-
-
-class ImprovedBroadcast(TreeBroadcast):
-    """The improved one-to-all broadcast of Eisenstein-Jacobi networks, for every 0 <= a <= b and any dimension.
-
-    Every node sends all it ever sends in the step after it received, so that each receives in the step that is its
-    distance: nD steps, D = floor((a+2b)/3), and N^n - 1 packets. Hussain, Algorithms 1 and 2. Errata: Algorithm 1
-    line 6 prints major -rho2 for the packet leaving via -rho, which must be -rho; the counters D-1 fit b = a+1 only and are
-    replaced by the sector position of the receiver, which gives the same events there and is right everywhere.
-    """
-
-    name = "improved"
-    citation = "Hussain, Algorithms 1 and 2 (corrected), tables 1-3"
-
-    def make_trees(self, topology: Topology) -> Trees:
-        return SectorTree(topology)

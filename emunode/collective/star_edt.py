@@ -1,0 +1,241 @@
+"""The n-1 arc-disjoint spanning trees of the star graph at work: broadcast, reduce, scatter, gather and total
+exchange.
+
+P. Fragopoulou and S. G. Akl, "Edge-disjoint spanning trees on the star network with applications to fault
+tolerance", IEEE Trans. Computers 45(2), 1996; all-port, one message a directed link and step (one-port versions are
+left open there). The formulas of the only text at hand are lost, so trees and schedules are a reconstruction. M is
+the number of messages, x (`redundancy`) the number of trees that carry each; the x root paths of a node in them
+share no inner node, so x - 1 faulty nodes or links leave every healthy node a copy. h is the height of the trees,
+floor(3n/2) + 1 as measured for n = 3..8, d their sum of depths: 15, 96, 648, 4838 for n = 3..6.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from emunode.collective.base import Claim
+from emunode.collective.dissemination import Dissemination
+from emunode.collective.routing import Route, Routing
+from emunode.collective.star_bounds import DISJOINT, unit_bounds
+from emunode.model import Collective, Duplex, Rank, Step
+from emunode.topology.base import Topology
+from emunode.trees.base import Trees
+from emunode.trees.star_edt import EdgeDisjointTrees
+from emunode.trees.star_rotation import Rotation
+
+
+class DisjointTreesBroadcast(Dissemination):
+    """M messages, each down x of the n-1 trees, pipelined: ceil(Mx/(n-1)) + h - 1 steps and Mx(n!-1) transmissions.
+    All-port.
+
+    Copy c of the list (message 0 x times, message 1 x times, ..) goes down tree c mod (n-1), so the copies of a
+    message take different trees. A node knows its own relative label only; a message says its tree. h - D_n, 2 or
+    3, steps more than the bound. Survives x - 1 faults. Fragopoulou and Akl 1996, single node broadcast and its
+    fault-tolerant version (reconstructed).
+    """
+
+    name = "edt"
+    collective = Collective.BROADCAST
+    citation = f"{DISJOINT}, single node broadcast"
+    duplexes = (Duplex.FULL,)
+    striped = False
+
+    def make_trees(self, topology: Topology) -> Trees:
+        return EdgeDisjointTrees(topology)
+
+    @property
+    def tolerated_faults(self) -> int:
+        return self.job.redundancy - 1
+
+    @cached_property
+    def last_offset(self) -> Step:
+        return self.trees.height(0)
+
+    def claims(self) -> list[Claim]:
+        steps = -(-self.copies // self.trees.count) + self.trees.height(0) - 1
+        source = f"{self.citation}: ceil(Mx/(n-1)) + h - 1, h = floor(3n/2) + 1 measured"
+        return [
+            *super().claims(),
+            Claim("steps", steps, "==", source),
+            Claim("max_link_segments", self.numbers, "<=", f"{self.citation}: the trees are arc-disjoint"),
+            *unit_bounds(self.topology, self.job, self.copies),
+        ]
+
+
+class DisjointTreesReduce(DisjointTreesBroadcast):
+    """M messages, each up one of the n-1 trees: the broadcast backwards, in as many steps and transmissions.
+    All-port.
+
+    A faulty node takes along what its subtree has sent. The paper has the broadcast only.
+    """
+
+    collective = Collective.REDUCE
+    citation = f"{DISJOINT}, single node broadcast backwards"
+
+
+class DisjointTreesScatter(Routing):
+    """M messages for each node, each down x of the trees; in each tree the farthest node first, one a step from the
+    root. All-port.
+
+    M x (n!-1)/(n-1) steps and M x d transmissions where n-1 divides M x. Else the copies for all nodes are dealt
+    out to the trees in turn, so that every tree has the same number within one. Everybody but the source passes on
+    at once, by its own relative label; the source needs the table of n! depths. Survives x - 1 faults. Fragopoulou
+    and Akl 1996, single node scattering (reconstructed).
+    """
+
+    name = "edt"
+    collective = Collective.SCATTER
+    citation = f"{DISJOINT}, single node scattering"
+    duplexes = (Duplex.FULL,)
+    striped = False
+
+    def validate(self) -> None:
+        self.trees = EdgeDisjointTrees(self.topology)
+        self.count = self.trees.count
+        super().validate()
+
+    @property
+    def tolerated_faults(self) -> int:
+        return self.job.redundancy - 1
+
+    @property
+    def even(self) -> bool:
+        """Whether every tree carries as many copies for every node."""
+        return not self.copies % self.count
+
+    def first_way(self, target: Rank) -> int:
+        """The tree of copy 0; the others take the next ones."""
+        return (target - 1) * self.copies % self.count
+
+    def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
+        first = self.first_way(target)
+        for copy in range(self.copies):
+            yield (first + copy) % self.count, copy // self.count, copy // self.job.redundancy
+
+    def number(self, target: Rank, way: int, segment: int) -> int:
+        first = segment * self.job.redundancy
+        return (first + (way - first - self.first_way(target)) % self.count) // self.count
+
+    def route(self, target: Rank, way: int, number: int) -> Route:
+        start = self._starts[target, way] + number
+        return [(port, start + hop) for hop, port in enumerate(self.trees.route(target, way))]
+
+    @cached_property
+    def _starts(self) -> dict[tuple[Rank, int], Step]:
+        """When number 0 for each (target, tree) leaves the root."""
+        loads = [[0] * self.topology.order for _ in range(self.count)]
+        for target in range(1, self.topology.order):
+            for way, _, _ in self.copies_of(target):
+                loads[way][target] += 1
+        starts: dict[tuple[Rank, int], Step] = {}
+        for way, load in enumerate(loads):
+            step = 1
+            targets = [target for target in range(1, self.topology.order) if load[target]]
+            for target in sorted(targets, key=lambda target: (-self.trees.level(target, way), target)):
+                starts[target, way] = step
+                step += load[target]
+        return starts
+
+    def claims(self) -> list[Claim]:
+        claims = [*super().claims(), *unit_bounds(self.topology, self.job, self.copies)]
+        if self.even:
+            steps = self.copies * (self.topology.order - 1) // self.count
+            depths = sum(self.trees.level(rank, 0) for rank in self.topology.ranks())
+            claims += [
+                Claim("steps", steps, "==", f"{self.citation}: M x (n!-1)/(n-1)"),
+                Claim(
+                    "segments", self.copies * depths, "==", f"{self.citation}: M x times the sum of depths, measured"
+                ),
+            ]
+        return claims
+
+
+class DisjointTreesGather(DisjointTreesScatter):
+    """M messages from each node, each up x of the trees: the scatter backwards, in as many steps and transmissions.
+    All-port.
+
+    Survives x - 1 faults. The paper has scattering only.
+    """
+
+    collective = Collective.GATHER
+    citation = f"{DISJOINT}, single node scattering backwards"
+
+
+class DisjointTreesExchange(Routing):
+    """M messages from each to each, each down x of the trees; rotations of one path are walked at once. All-port.
+
+    For each node i, in order of depth in tree 0, a group: to R^k(i) on tree k for k = 0 .. n-2, simultaneously; the
+    next group when this one has arrived. With all trees that takes M d steps and n! M x d transmissions. With fewer
+    a node is served by the trees in which it is least deep, and only the groups needed are sent (the paper has x =
+    n-1). Nodes find paths by their own relative labels; the order of groups is a table of n! entries that all
+    share. Survives x - 1 faults. Fragopoulou and Akl 1996, total exchange (reconstructed).
+    """
+
+    name = "edt"
+    collective = Collective.ALLTOALL
+    citation = f"{DISJOINT}, total exchange"
+    duplexes = (Duplex.FULL,)
+    striped = False
+
+    def validate(self) -> None:
+        self.trees = EdgeDisjointTrees(self.topology)
+        self.rotation = Rotation(self.trees.star)
+        self.count = self.trees.count
+        super().validate()
+
+    @property
+    def tolerated_faults(self) -> int:
+        return self.job.redundancy - 1
+
+    @cached_property
+    def _preference(self) -> dict[Rank, Sequence[int]]:
+        """The trees by depth of a node in them, the least first; nodes of a necklace agree on their groups."""
+        level, group = self.trees.level, self._group
+        return {
+            target: sorted(range(self.count), key=lambda tree: (level(target, tree), group(target, tree), tree))
+            for target in range(1, self.topology.order)
+        }
+
+    def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
+        preference = self._preference[target]
+        for copy in range(self.copies):
+            yield preference[copy % self.count], copy // self.count, copy // self.job.redundancy
+
+    def number(self, target: Rank, way: int, segment: int) -> int:
+        first = segment * self.job.redundancy
+        return (first + (self._preference[target].index(way) - first) % self.count) // self.count
+
+    def _group(self, target: Rank, tree: int) -> Rank:
+        """i, for which the target on `tree` is R^tree(i) on that tree."""
+        return self.rotation.rotate(target, -tree)
+
+    def route(self, target: Rank, way: int, number: int) -> Route:
+        start = self._starts[self._group(target, way), number]
+        return [(port, start + hop) for hop, port in enumerate(self.trees.route(target, way))]
+
+    @cached_property
+    def _starts(self) -> dict[tuple[Rank, int], Step]:
+        """When each group (node i, number) starts."""
+        depth = {rank: self.trees.level(rank, 0) for rank in range(1, self.topology.order)}
+        groups = {
+            (number, depth[i], i)
+            for target in depth
+            for way, number, _ in self.copies_of(target)
+            for i in [self._group(target, way)]
+        }
+        starts: dict[tuple[Rank, int], Step] = {}
+        step = 1
+        for number, length, i in sorted(groups):
+            starts[i, number] = step
+            step += length
+        return starts
+
+    def claims(self) -> list[Claim]:
+        claims = [*super().claims(), *unit_bounds(self.topology, self.job, self.copies)]
+        if not self.copies % self.count:
+            depths = sum(self.trees.level(rank, 0) for rank in self.topology.ranks())
+            order, source = self.topology.order, f"{self.citation}: sum of depths of one tree, measured"
+            claims += [
+                Claim("steps", self.copies // self.count * depths, "==", source),
+                Claim("segments", order * self.copies * depths, "==", source),
+            ]
+        return claims
