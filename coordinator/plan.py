@@ -110,9 +110,10 @@ class Plan:
         return sum(host(one) != host(other) for one, _, other, _ in self.topology.links())
 
     def fault_free_claims(self) -> list[Claim]:
-        """What theory says of this run if nothing breaks, virtual time included."""
+        """What theory says of this run if nothing breaks, virtual time included; of equal claims the more special."""
         scenario = self.scenario
-        return self.algorithm.claims() + self.algorithm.cost_claims(scenario.startup, scenario.per_byte)
+        claims = self.algorithm.claims() + self.algorithm.cost_claims(scenario.startup, scenario.per_byte)
+        return list({(claim.name, claim.relation, claim.predicted): claim for claim in claims}.values())
 
     def predictions(self) -> list[dict[str, object]]:
         """The claims of the algorithm when nothing breaks."""

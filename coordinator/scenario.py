@@ -42,7 +42,7 @@ def format_duration(seconds: float) -> str:
 
 
 Seconds = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration)]
-Count = Annotated[int, Field(ge=1)]
+Count = Annotated[int, Field(ge=1, lt=2**31)]
 
 
 class Scenario(BaseModel):

@@ -108,21 +108,21 @@ class Streams:
         A stream that is gone takes it silently: the poller tells of its end, never this call. Raises FrameError for a
         frame that no peer would take.
         """
-        blocked = self._blocked.get(fd)
-        if blocked is not None:
-            blocked += frame
+        if fd in self._blocked:
+            self._blocked[fd] += frame
             return
         try:
             done = os.write(fd, frame)
+            if done == len(frame):
+                return
         except BlockingIOError:
             done = 0
         except OSError:
             return
-        if done != len(frame):
-            if len(frame) > FRAME_LIMIT + LENGTH.size:
-                raise FrameError(f"a frame of {len(frame)} bytes cannot be sent; at most {FRAME_LIMIT} cross a stream at once")
-            self._blocked[fd] = bytearray(memoryview(frame)[done:])
-            self._epoll.modify(fd, WRITE)
+        if len(frame) > FRAME_LIMIT + LENGTH.size:
+            raise FrameError(f"a frame of {len(frame)} bytes cannot be sent; at most {FRAME_LIMIT} cross a stream at once")
+        self._blocked[fd] = bytearray(memoryview(frame)[done:])
+        self._epoll.modify(fd, WRITE)
 
     def close(self, fd: int, *, reset: bool = False) -> None:
         """Close a stream; `reset` makes the peer see a reset instead of an orderly end."""

@@ -60,3 +60,12 @@ def time_bounds(topology: Topology, job: Job) -> list[Claim]:
         Claim("startups", startups, ">=", f"{lemma}: diameter{', ceil(log2 n!)' if one_port else ''}"),
         Claim("transfer_bytes", received if one_port else -(-received // topology.degree), ">=", f"{lemma}: bandwidth"),
     ]
+
+
+def least_time(topology: Topology, job: Job, startup: float, per_byte: float) -> Claim:
+    """The larger of the two lower bounds in seconds: one holds if bytes cost nothing, the other if start-ups do not."""
+    startups, transferred = time_bounds(topology, job)
+    assert isinstance(startups.predicted, int)
+    assert isinstance(transferred.predicted, int)
+    seconds = max(startup * startups.predicted, per_byte * transferred.predicted)
+    return Claim("virtual_seconds", seconds, ">=", f"{startups.source}; {transferred.source}")

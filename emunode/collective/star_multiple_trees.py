@@ -12,7 +12,7 @@ from math import ceil, floor, sqrt
 
 from emunode.collective.base import Claim
 from emunode.collective.dissemination import Dissemination
-from emunode.collective.star_bounds import MULTIPLE, time_bounds
+from emunode.collective.star_bounds import MULTIPLE, least_time, time_bounds
 from emunode.collective.tree_broadcast import TreeBroadcast
 from emunode.model import Collective, Duplex, Job, Port, PortModel, Rank, Step
 from emunode.topology.base import Topology
@@ -50,16 +50,30 @@ class GreedyBroadcast(TreeBroadcast):
         return best_segments(lambda p: (height + p - 1) * (startup + per_byte * size / p), optimum, size)
 
     def claims(self) -> list[Claim]:
-        claims = super().claims()
-        job, steps = self.job, self.last_step
-        if job.port_model is PortModel.ALL_PORT:
-            piece = -(-job.message_bytes // self.pieces)
-            relation = "<=" if job.message_bytes % self.pieces else "=="
-            source = f"{MULTIPLE}, section 6.1: T = (h + p - 1)(Ts + m/p Tc)"
-            claims.append(Claim("transfer_bytes", steps * piece, relation, source))
-            if not job.packet_limit:
-                claims.append(Claim("startups", steps, "==", source))
-        return claims + time_bounds(self.topology, job)
+        claims = [*super().claims(), *time_bounds(self.topology, self.job)]
+        if self.job.port_model is PortModel.ALL_PORT:
+            source = f"{MULTIPLE}, section 6.1: h + p - 1 slots of m/p bytes"
+            claims.append(Claim("transfer_bytes", self.last_step * self._largest_piece, self._relation, source))
+            if not self.job.packet_limit:
+                claims.append(Claim("startups", self.last_step, "==", source))
+        return claims
+
+    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        if self.job.port_model is not PortModel.ALL_PORT or self.job.packet_limit:
+            return []
+        seconds = self.last_step * (startup + per_byte * self._largest_piece)
+        source = f"{MULTIPLE}, section 6.1: T = (h + p - 1)(Ts + m/p Tc)"
+        bound = least_time(self.topology, self.job, startup, per_byte)
+        return [Claim("virtual_seconds", seconds, self._relation, source), bound]
+
+    @property
+    def _largest_piece(self) -> int:
+        return -(-self.job.message_bytes // self.pieces)
+
+    @property
+    def _relation(self) -> str:
+        """Equal if all pieces are."""
+        return "<=" if self.job.message_bytes % self.pieces else "=="
 
 
 class GreedyReduce(GreedyBroadcast):
@@ -159,14 +173,11 @@ class CongestionTwoBroadcast(OnePortSimulation):
             return []
         packet = 2 * -(-self.job.message_bytes // self.pieces)
         most = self.slot * (self.height + self.numbers - 1) * (startup + per_byte * packet)
-        startups, transferred = (claim.predicted for claim in time_bounds(self.topology, self.job))
-        assert isinstance(startups, int)
-        assert isinstance(transferred, int)
         return [
             Claim(
                 "virtual_seconds", most, "<=", f"{MULTIPLE}, sections 4.1 and 4.3: T = (h + p - 1)(Ts + 2m/(p(n-1)) Tc)"
             ),
-            Claim("virtual_seconds", max(startup * startups, per_byte * transferred), ">=", f"{MULTIPLE}, lemma 1"),
+            least_time(self.topology, self.job, startup, per_byte),
         ]
 
 

@@ -1,0 +1,1 @@
+"""What a run directory says, for people: a page, tables, and files for other programs."""

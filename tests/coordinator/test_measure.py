@@ -1,0 +1,269 @@
+"""Measuring: small journals by hand, and random ones against a slow and plain reading of the definitions."""
+
+from collections import Counter, defaultdict
+from math import ceil
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator.journal import COLUMNS, OUTCOMES
+from coordinator.measure import Measurement, measure
+from coordinator.plan import Plan, make_plan
+from coordinator.scenario import make_scenario
+from emunode.model import EVERYBODY
+
+Row = tuple[int, int, int, int, int, int, int, int, int, str]
+"""step, sender, port, receiver, origin, target, tree, segment, bytes, outcome"""
+SMALL: dict[str, object] = {
+    "topology": "hypercube:2",
+    "collective": "broadcast",
+    "algorithm": "sbt",
+    "driver": "memory",
+}
+
+
+def plan_of(**values: object) -> Plan:
+    """A plan on the square."""
+    return make_plan(make_scenario({**SMALL, **values}))
+
+
+def table_of(rows: list[Row]) -> pl.LazyFrame:
+    """A journal of these rows."""
+    schema = {name: OUTCOMES if name == "outcome" else pl.Int16 if name == "port" else pl.Int32 for name in COLUMNS}
+    return pl.DataFrame(rows, schema=schema, orient="row").lazy()
+
+
+def measured(rows: list[Row], **values: object) -> Measurement:
+    """What is measured of these rows."""
+    return measure(plan_of(**values), table_of(rows))
+
+
+def hop(
+    step: int, sender: int, port: int, outcome: str = "first", segment: int = 0, tree: int = 0, size: int = 64
+) -> Row:
+    """A hop of a broadcast from rank 0 on the square."""
+    return step, sender, port, sender ^ 1 << port, 0, EVERYBODY, tree, segment, size, outcome
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+BROADCAST = [hop(1, 0, 0), hop(1, 0, 1), hop(2, 1, 1)]
+"""0 tells 1 and 2, 1 tells 3."""
+
+
+def test_a_whole_broadcast() -> None:
+    seen = measured(BROADCAST, startup="1ms", per_byte="1us")
+    assert seen.metrics == {
+        **seen.metrics,
+        "steps": 2,
+        "packets": 3,
+        "segments": 3,
+        "bytes": 192,
+        "max_link_segments_per_step": 1,
+        "max_link_segments": 1,
+        "links_used": 3,
+        "expected_deliveries": 3,
+        "deliveries": 3,
+        "intact_deliveries": 3,
+        "delivery_ratio": 1.0,
+        "duplicates": 0,
+        "relays": 0,
+        "lost": 0,
+        "corrupt": 0,
+        "virtual_seconds": pytest.approx(2 * (1e-3 + 64e-6)),
+        "senders_per_step": (1, 1),
+        "receivers_per_step": (2, 1),
+        "average_receive_step": pytest.approx(4 / 3),
+    }
+
+
+def test_its_tables() -> None:
+    seen = measured(BROADCAST)
+    assert seen.nodes.rows() == [
+        (0, "00", 0, None, None, 0, "alive"),
+        (1, "01", 1, 1, 1, 1, "alive"),
+        (2, "10", 1, 1, 1, 1, "alive"),
+        (3, "11", 1, 2, 2, 1, "alive"),
+    ]
+    assert seen.nodes.columns == ["rank", "label", "received", "first_step", "last_step", "expected", "state"]
+    assert seen.links.rows() == [(0, 0, 1, 1, 1, 64, 1), (0, 1, 2, 1, 1, 64, 1), (1, 1, 3, 1, 1, 64, 1)]
+    assert seen.links.columns == ["sender", "port", "receiver", "packets", "segments", "bytes", "busiest_step_segments"]
+    numbers = seen.steps.drop("virtual_seconds")
+    # step, sending, receiving, active, free, packets, segments, bytes, max_link_segments
+    assert numbers.rows() == [(1, 1, 2, 3, 1, 2, 2, 128, 1), (2, 1, 1, 2, 2, 1, 1, 64, 1)]
+
+
+def test_a_step_in_which_nothing_is_sent_is_a_step() -> None:
+    seen = measured([hop(1, 0, 0), hop(4, 0, 1)])
+    assert seen.metrics["steps"] == 4
+    assert seen.metrics["senders_per_step"] == (1, 0, 0, 1)
+    assert seen.metrics["receivers_per_step"] == (1, 0, 0, 1)
+    assert seen.steps["virtual_seconds"].to_list()[1:3] == [0.0, 0.0]
+
+
+def test_an_empty_journal_measures_nothing() -> None:
+    seen = measured([])
+    assert seen.metrics["steps"] == seen.metrics["packets"] == seen.metrics["deliveries"] == 0
+    assert seen.metrics["expected_deliveries"] == 3
+    assert seen.metrics["delivery_ratio"] == 0.0
+    assert seen.metrics["senders_per_step"] == ()
+    assert seen.nodes["received"].to_list() == [0, 0, 0, 0]
+    assert seen.links.is_empty()
+    assert seen.steps.is_empty()
+
+
+def test_segments_on_one_port_in_one_step_are_one_packet() -> None:
+    seen = measured([hop(1, 0, 0, segment=0), hop(1, 0, 0, segment=1), hop(2, 0, 0, segment=2)], messages=3)
+    assert seen.metrics["packets"] == 2
+    assert seen.metrics["segments"] == 3
+    assert seen.metrics["max_link_segments_per_step"] == 2
+    assert seen.metrics["max_link_segments"] == 3
+    assert seen.metrics["deliveries"] == 3
+
+
+def test_a_message_is_delivered_when_all_its_pieces_are() -> None:
+    first = [hop(1, 0, 0, segment=0), hop(2, 0, 0, segment=1)]
+    assert measured(first, segments=3).metrics["deliveries"] == 0
+    whole = [*first, hop(3, 0, 0, segment=2)]
+    assert measured(whole, segments=3).metrics["deliveries"] == 1
+    assert measured(whole, segments=3, messages=2).metrics["deliveries"] == 1
+    assert measured(whole, segments=3, messages=2).metrics["expected_deliveries"] == 6
+
+
+def test_a_corrupt_piece_is_delivered_and_not_intact() -> None:
+    seen = measured([hop(1, 0, 0, "corrupt"), hop(1, 0, 1)])
+    assert (seen.metrics["deliveries"], seen.metrics["intact_deliveries"], seen.metrics["corrupt"]) == (2, 1, 1)
+    mended = measured([hop(1, 0, 0, "corrupt"), hop(3, 3, 1, "first", tree=1), hop(4, 2, 0), hop(5, 3, 1, "first")])
+    assert mended.metrics["intact_deliveries"] == 2
+    good_copy = measured([hop(1, 0, 0, "corrupt"), hop(2, 0, 0, tree=1)])
+    assert (good_copy.metrics["deliveries"], good_copy.metrics["intact_deliveries"]) == (1, 1)
+
+
+@pytest.mark.parametrize("outcome", ["lost", "duplicate", "relay"])
+def test_what_is_lost_known_or_for_others_is_no_delivery(outcome: str) -> None:
+    seen = measured([hop(1, 0, 0, outcome)])
+    assert seen.metrics["deliveries"] == 0
+    assert seen.metrics["packets"] == 1
+    name = {"duplicate": "duplicates", "relay": "relays"}.get(outcome, outcome)
+    assert seen.metrics[name] == 1
+    assert seen.metrics["receivers_per_step"] == (0,)
+
+
+def test_what_comes_back_to_its_origin_is_no_delivery() -> None:
+    assert measured([hop(1, 0, 0), hop(2, 1, 0, "corrupt")]).metrics["deliveries"] == 1
+
+
+def test_a_rank_that_crashes_is_owed_nothing_and_counts_for_nothing() -> None:
+    seen = measured(BROADCAST, fault=("crash:01@2",))
+    assert seen.metrics["expected_deliveries"] == 2
+    assert seen.metrics["deliveries"] == 2
+    assert seen.nodes.filter(rank=1).rows() == [(1, "01", 0, None, None, 0, "crashed")]
+    assert seen.metrics["packets"] == 3
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm", "expected"),
+    [
+        ("broadcast", "greedy-tree", 23),
+        ("scatter", "balanced-tree", 23),
+        ("reduce", "greedy-tree", 1),
+        ("gather", "balanced-tree", 23),
+        ("allgather", "rotated-trees", 24 * 23),
+        ("alltoall", "list-schedule", 24 * 23),
+    ],
+)
+def test_what_is_owed(collective: str, algorithm: str, expected: int) -> None:
+    plan = make_plan(
+        make_scenario(
+            {"topology": "star:4", "collective": collective, "algorithm": algorithm, "driver": "memory", "messages": 2}
+        )
+    )
+    assert measure(plan, table_of([])).metrics["expected_deliveries"] == 2 * expected
+
+
+@pytest.mark.parametrize(
+    ("limit", "startups"),
+    [(None, 2), (64, 3 + 1), (128, 2 + 1), (63, 4 + 2), (192, 2), (1, 192 + 64)],
+)
+def test_virtual_time_is_that_of_the_heaviest_link_of_each_step(limit: int | None, startups: int) -> None:
+    rows = [hop(1, 0, 0, segment=number) for number in range(3)] + [hop(1, 0, 1), hop(2, 1, 1)]
+    values: dict[str, object] = {"startup": "1s", "per_byte": "1ms", "messages": 3}
+    if limit:
+        values["packet_limit"] = limit
+    assert measured(rows, **values).metrics["virtual_seconds"] == pytest.approx(startups + (192 + 64) * 1e-3)
+
+
+# --- against a plain reading -----------------------------------------------------------------------------------------
+
+ROWS: st.SearchStrategy[list[Row]] = st.lists(
+    st.builds(
+        hop,
+        step=st.integers(1, 5),
+        sender=st.integers(0, 3),
+        port=st.integers(0, 1),
+        outcome=st.sampled_from(OUTCOMES.categories.to_list()),
+        segment=st.integers(0, 3),
+        tree=st.integers(0, 1),
+        size=st.integers(0, 99),
+    ),
+    max_size=25,
+)
+
+
+def plainly(rows: list[Row]) -> dict[str, object]:
+    """Two messages in two pieces each, by the definitions."""
+    packets: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+    for step, sender, port, _, _, _, _, _, size, _ in rows:
+        packets[step, sender, port].append(size)
+    steps = max((step for step, _, _ in packets), default=0)
+    heaviest = [
+        max((sum(sizes) for (at, _, _), sizes in packets.items() if at == step), default=0)
+        for step in range(1, steps + 1)
+    ]
+    arrived: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row[9] in ("first", "corrupt") and row[3] != 0:
+            arrived[row[3], row[7]].append(row)
+    whole = [
+        (rank, one, one + 1)
+        for rank in (1, 2, 3)
+        for one in (0, 2)
+        if (rank, one) in arrived and (rank, one + 1) in arrived
+    ]
+    intact = [
+        all(any(row[9] == "first" for row in arrived[rank, piece]) for piece in pieces) for rank, *pieces in whole
+    ]
+    first = {where: min(row[0] for row in copies) for where, copies in arrived.items()}
+    return {
+        "steps": steps,
+        "packets": len(packets),
+        "segments": len(rows),
+        "bytes": sum(row[8] for row in rows),
+        "max_link_segments_per_step": max(map(len, packets.values()), default=0),
+        "max_link_segments": max(Counter(row[1:3] for row in rows).values(), default=0),
+        "links_used": len({row[1:3] for row in rows}),
+        "expected_deliveries": 6,
+        "deliveries": len(whole),
+        "intact_deliveries": sum(intact),
+        "delivery_ratio": sum(intact) / 6,
+        "duplicates": sum(row[9] == "duplicate" for row in rows),
+        "lost": sum(row[9] == "lost" for row in rows),
+        "virtual_seconds": pytest.approx(sum(1e-3 * ceil(size / 50) + 1e-6 * size for size in heaviest)),
+        "senders_per_step": tuple(len({row[1] for row in rows if row[0] == step}) for step in range(1, steps + 1)),
+        "receivers_per_step": tuple(
+            len({rank for (rank, _), at in first.items() if at == step}) for step in range(1, steps + 1)
+        ),
+    }
+
+
+@settings(max_examples=60)
+@given(ROWS)
+def test_metrics_are_what_they_say(rows: list[Row]) -> None:
+    seen = measured(rows, messages=2, segments=2, packet_limit=50)
+    expected = plainly(rows)
+    assert {name: seen.metrics[name] for name in expected} == expected
+    assert seen.links["segments"].sum() == seen.steps["segments"].sum() == len(rows)
+    assert seen.links["bytes"].sum() == seen.steps["bytes"].sum() == expected["bytes"]
+    assert (seen.steps["active"] + seen.steps["free"]).to_list() == [4] * len(seen.steps)

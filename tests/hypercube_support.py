@@ -1,0 +1,113 @@
+"""What the tests of hypercube algorithms share: expected numbers, and runs without anything around them."""
+
+import csv
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from coordinator.journal import RECORD
+from emunode.collective.registry import make_algorithm
+from emunode.memory import MemoryNetwork
+from emunode.model import Collective, Job, PortModel
+from emunode.topology.hypercube import Hypercube
+
+GOLDEN = Path(__file__).parent / "golden" / "hypercube"
+
+PORTS = {
+    "exchange": PortModel.EXCHANGE,
+    "sendrecv": PortModel.ONE_PORT,
+    "sendorrecv": PortModel.SEND_OR_RECEIVE,
+    "nport": PortModel.ALL_PORT,
+    "one": PortModel.EXCHANGE,
+    "n": PortModel.ALL_PORT,
+}
+"""The port models in the words of the expected numbers."""
+
+TREES = {"BRG": 1, "SBT": 1, "TCBT": 1, "SBnT": 1, "nRBRG": 0, "nRSBT": 0, "nESBT": 0, "SBnTc": 0}
+"""How many trees a graph has; 0: as many as dimensions."""
+
+
+def golden(name: str) -> list[dict[str, str]]:
+    """The rows of one file of expected numbers."""
+    with (GOLDEN / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@dataclass(frozen=True)
+class History:
+    """Every hop of a run in memory."""
+
+    rows: np.ndarray  # type: ignore[type-arg]  # a record array
+
+    @property
+    def steps(self) -> int:
+        return int(self.rows["step"].max())
+
+    @property
+    def hops(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def _packets(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+        """Steps of all packets, their segments and bytes."""
+        keys = self.rows["step"].astype(np.int64) * 2**32 + self.rows["sender"] * 64 + self.rows["port"]
+        packets, index = np.unique(keys, return_inverse=True)
+        return packets, np.bincount(index), np.bincount(index, weights=self.rows["bytes"]).astype(np.int64)
+
+    def _largest(self, values: np.ndarray) -> list[int]:  # type: ignore[type-arg]
+        largest = np.zeros(self.steps + 1, dtype=np.int64)
+        np.maximum.at(largest, self._packets[0] // 2**32, values)
+        return [int(value) for value in largest[1:]]
+
+    @cached_property
+    def segments_per_step(self) -> list[int]:
+        """Most segments on one directed link, step by step."""
+        return self._largest(self._packets[1])
+
+    @cached_property
+    def bytes_per_step(self) -> list[int]:
+        """Most bytes on one directed link, step by step."""
+        return self._largest(self._packets[2])
+
+    @property
+    def busiest_link(self) -> int:
+        """Most segments on one directed link over the whole run."""
+        _, counts = np.unique(self.rows["sender"] * 64 + self.rows["port"], return_counts=True)
+        return int(counts.max())
+
+    def links_of_a_dimension_are_alike(self, order: int) -> bool:
+        """Whether in every step all links of a dimension carry the same number of segments, or none does any."""
+        alike: dict[tuple[int, int], Counter[int]] = {}
+        for key, count in zip(*self._packets[:2], strict=True):
+            alike.setdefault((int(key) >> 32, int(key) % 64), Counter())[int(count)] += 1
+        return all(len(counts) == 1 and set(counts.values()) == {order} for counts in alike.values())
+
+
+def play(job: Job) -> History:
+    """Run a job in memory, without faults, and judge that every piece arrived intact."""
+    algorithm = make_algorithm(cube(job.topology), job)
+    network, rows, step = MemoryNetwork(algorithm), bytearray(), 0
+    while network.busy:
+        step += 1
+        rows += network.step(step)
+    history = History(np.frombuffer(bytes(rows), dtype=RECORD))
+    assert set(np.unique(history.rows["outcome"])) <= {0, 2}, "something was lost, altered or sent twice"
+    others, pieces = algorithm.topology.order - 1, algorithm.pieces * job.messages
+    if job.collective is not Collective.REDUCE:
+        pairs = others * (1 if job.collective is Collective.GATHER else len(algorithm.sources))
+        assert np.count_nonzero(history.rows["outcome"] == 0) == pairs * pieces
+    return history
+
+
+@lru_cache(64)
+def cube(name: str) -> Hypercube:
+    """The hypercube of a name."""
+    return Hypercube(int(name.partition(":")[2]))
+
+
+def job(n: int, collective: Collective, name: str, ports: PortModel, **values: int) -> Job:
+    """A job on Q_n."""
+    return Job(f"hypercube:{n}", collective, name, values.pop("source", 0), ports, **values)
