@@ -13,6 +13,8 @@ from coordinator.measure import Metric
 from coordinator.plan import Plan
 from emunode.collective.base import Claim
 
+LEGAL = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality, faults")
+
 
 class Verdict(StrEnum):
     """What a run says about a claim, or about all of them."""
@@ -46,8 +48,9 @@ class Judgement:
 
 
 def claims_of(plan: Plan) -> list[Claim]:
-    """What theory says of this run, faults included."""
-    return plan.algorithm.claims_under(plan.crashed) if plan.faults else plan.fault_free_claims()
+    """What theory says of this run, faults included; and that it kept to the model, if it says anything at all."""
+    claims = plan.algorithm.claims_under(plan.crashed) if plan.faults else plan.fault_free_claims()
+    return [*claims, LEGAL] if claims else []
 
 
 def judge(claims: Sequence[Claim], metrics: Mapping[str, Metric], undecided: str | None) -> list[Judgement]:

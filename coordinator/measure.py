@@ -6,9 +6,11 @@ from math import ceil
 import polars as pl
 
 from coordinator.plan import Plan
-from emunode.model import EVERYBODY, Collective, Rank
+from emunode.model import EVERYBODY, Collective, Duplex, PortModel, Rank
 
-LINK = ["sender", "port"]
+PIECE = ["origin", "target", "segment"]
+AUDITED_LINKS = 100_000
+"""Links that are looked up in the topology; of more than that, an even sample."""
 Metric = int | float | tuple[int, ...]
 
 
@@ -62,6 +64,7 @@ def measure(plan: Plan, journal: pl.LazyFrame) -> Measurement:
         "relays": outcomes.get("relay", 0),
         "lost": outcomes.get("lost", 0),
         "corrupt": outcomes.get("corrupt", 0),
+        "illegal_hops": _illegal_hops(plan, journal, packets, links),
         "virtual_seconds": float(steps["virtual_seconds"].sum()),
         "startups": sum(_startups(size, plan.scenario.packet_limit) for size in heaviest["bytes"]),
         "transfer_bytes": sum(heaviest["bytes"]),
@@ -212,3 +215,100 @@ def _expected(plan: Plan) -> pl.Expr:
         case Collective.ALLGATHER | Collective.ALLTOALL:
             due = pl.lit(others * job.messages)
     return pl.when(rank.is_in(list(plan.crashed))).then(0).otherwise(due)
+
+
+# --- the audit: what no algorithm can have done ----------------------------------------------------------------------
+
+
+def _illegal_hops(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, links: pl.DataFrame) -> int:
+    """Hops that the communication model, the topology or the faults of the plan rule out, whatever the algorithm.
+
+    Nodes and engines enforce all of this while a run goes on; here it is read off the journal once more. A hop counts
+    once for every rule that it breaks.
+    """
+    rules = [_misnamed(journal), _untimely(plan, journal), _unheard(journal), _crowded(plan, journal, packets)]
+    broken: int = sum(rule.select(pl.len()).collect(engine="streaming").item() for rule in rules)
+    return broken + _astray(plan, links)
+
+
+def _misnamed(journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Arrivals with a wrong outcome: `relay` is for others; of the rest, one of a piece is `first`, and none is earlier."""
+    meant = (pl.col("target") == EVERYBODY) | (pl.col("target") == pl.col("receiver"))
+    back = pl.col("receiver") == pl.col("origin")
+    first, duplicate, relay = (pl.col("outcome") == name for name in ("first", "duplicate", "relay"))
+    wrong = journal.filter((first & (back | ~meant)) | (duplicate & ~meant) | (relay & meant))
+    pieces = (
+        journal.filter(first | duplicate, ~back)
+        .group_by("receiver", *PIECE)
+        .agg(firsts=first.sum(), began=pl.col("step").filter(first).min(), step=pl.col("step").min())
+        .filter((pl.col("firsts") != 1) | (pl.col("began") > pl.col("step")))
+    )
+    return pl.concat([wrong.select("step"), pieces.select("step")])
+
+
+def _untimely(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Hops that do not fit the crashes: who crashed sends nothing, what it is sent is lost, and nothing else is.
+
+    Without a crash nothing is corrupt either; with one, what is folded of half a tree is.
+    """
+    lost = pl.col("outcome") == "lost"
+    if not plan.crashed:
+        return journal.filter(lost | (pl.col("outcome") == "corrupt")).select("step")
+    never = 2**31 - 1
+    sender_gone, receiver_gone = (
+        pl.col("step") >= pl.col(end).replace_strict(dict(plan.crashed), default=never, return_dtype=pl.Int64)
+        for end in ("sender", "receiver")
+    )
+    return journal.filter(sender_gone | (receiver_gone != lost)).select("step")
+
+
+def _unheard(journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Pieces that were sent by a rank that neither made them nor got them in an earlier step.
+
+    Who makes a segment is its origin, or its target (an answer goes back under the name of what it answers).
+    """
+    arrived = journal.filter(pl.col("outcome") != "lost")
+    heard = arrived.group_by("receiver", *PIECE).agg(heard=pl.col("step").min())
+    return (
+        journal.filter(pl.col("sender") != pl.col("origin"), pl.col("sender") != pl.col("target"))
+        .join(heard, how="left", left_on=["sender", *PIECE], right_on=["receiver", *PIECE])
+        .filter(pl.col("heard").is_null() | (pl.col("heard") >= pl.col("step")))
+        .select("step")
+    )
+
+
+def _crowded(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame) -> pl.LazyFrame:
+    """Packets larger than a link takes, and ranks that used more ports in a step than the port model has."""
+    job, capacity = plan.job, plan.algorithm.link_capacity
+    full = packets.lazy().filter(pl.col("segments") > (capacity or 2**31)).select("step")
+    if job.port_model is PortModel.ALL_PORT and job.duplex is Duplex.FULL:
+        return full
+    reverse = {port: plan.topology.reverse_port(port) for port in range(plan.topology.degree)}
+    back = pl.col("port").replace_strict(reverse, default=-1, return_dtype=pl.Int16)
+    arrived = journal.filter(pl.col("outcome") != "lost").select("step", back, rank="receiver", sent=False)
+    used = (
+        pl.concat([packets.lazy().select("step", "port", rank="sender", sent=True), arrived.unique()])
+        .group_by("step", "rank")
+        .agg(sends=pl.col("sent").sum(), receipts=(~pl.col("sent")).sum(), ports=pl.col("port").n_unique())
+    )
+    sends, receipts, ports = pl.col("sends"), pl.col("receipts"), pl.col("ports")
+    crowded = {
+        PortModel.ALL_PORT: pl.lit(value=False),
+        PortModel.ONE_PORT: (sends > 1) | (receipts > 1),
+        PortModel.EXCHANGE: ports > 1,
+        PortModel.SEND_OR_RECEIVE: sends + receipts > 1,
+    }[job.port_model]
+    if job.duplex is Duplex.HALF:
+        crowded |= sends + receipts > ports
+    return pl.concat([full, used.filter(crowded).select("step")])
+
+
+def _astray(plan: Plan, links: pl.DataFrame) -> int:
+    """Packets between ranks that no link of the topology joins at that port."""
+    topology = plan.topology
+    sample = links.gather_every(1 + len(links) // AUDITED_LINKS).select("sender", "port", "receiver", "packets")
+    return sum(
+        packets
+        for sender, port, receiver, packets in sample.iter_rows()
+        if not 0 <= port < topology.degree or topology.neighbour(sender, port) != receiver
+    )

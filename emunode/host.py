@@ -15,7 +15,6 @@ import socket
 from array import array
 from collections.abc import Mapping, Sequence
 from itertools import count, islice
-from operator import itemgetter
 from typing import NamedTuple
 
 import trio
@@ -340,10 +339,9 @@ class Host:
             trio.lowlevel.reschedule(self._tasks[rank])
 
     def _deliver(self, arrivals: Arrivals) -> dict[Rank, list[Packet]]:
-        """Sort what arrived in a step into an inbox for each rank, by port."""
+        """What arrived in a step, as an inbox for each rank."""
         first, degree = self._ranks[0], self._degree
         inboxes: dict[Rank, list[Packet]] = {}
-        arrivals.sort(key=itemgetter(0))
         for slot, segments in arrivals:
             index, port = divmod(slot, degree)
             inbox = inboxes.get(index + first)

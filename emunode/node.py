@@ -27,12 +27,13 @@ class Node:
     `due` is the next step in which it has something to send without being sent anything first, or None.
     """
 
-    __slots__ = ("_agenda", "_algorithm", "_next", "_own", "_rule", "_seen", "_sent", "due", "rank")
+    __slots__ = ("_agenda", "_algorithm", "_content", "_next", "_own", "_rule", "_seen", "_sent", "due", "rank")
 
     def __init__(self, rank: Rank, algorithm: Algorithm, rule: Rule) -> None:
         self.rank = rank
         self._algorithm = algorithm
         self._rule = rule
+        self._content = algorithm.content
         self._own: Iterator[Send] = iter(rule.start())
         self._next: Send | None = next(self._own, None)
         self._agenda: dict[Step, Leaving] = {}
@@ -52,10 +53,7 @@ class Node:
         if inbox:
             inbox.sort(key=_port_of)
             self._check_receipts(step - 1, inbox)
-            judge = self._judge
-            for port, segments in inbox:
-                for arrived in segments:
-                    hops.append((port, judge(arrived), arrived))  # type: ignore[arg-type]  # noqa: PERF401 - three times as fast
+            self._read(inbox, hops)
             for when, port, segment in self._rule.receive(step - 1, inbox):
                 if when in agenda:
                     agenda[when].append((port, segment))
@@ -142,20 +140,23 @@ class Node:
             return soonest if due is None else min(due, soonest)
         return due
 
-    def _judge(self, segment: Segment) -> Outcome:
-        origin, target, _, index, payload = segment
-        content = self._algorithm.content(origin, target, index)
-        if content is not None and payload != content:
-            return CORRUPT
-        if target not in (self.rank, EVERYBODY):
-            return RELAY
-        if origin == self.rank:
-            return DUPLICATE
-        have = self._seen.get(origin, 0)
-        if have >> index & 1:
-            return DUPLICATE
-        self._seen[origin] = have | 1 << index
-        return FIRST
+    def _read(self, inbox: list[Packet], hops: list[Hop]) -> None:
+        """Judge every arrival, by ascending port."""
+        rank, content, seen = self.rank, self._content, self._seen
+        for port, segments in inbox:
+            for segment in segments:
+                origin, target, _, index, payload = segment
+                right = content(origin, target, index)
+                if payload != right and right is not None:
+                    outcome = CORRUPT
+                elif target not in (EVERYBODY, rank):
+                    outcome = RELAY
+                elif origin == rank or seen.get(origin, 0) >> index & 1:
+                    outcome = DUPLICATE
+                else:
+                    seen[origin] = seen.get(origin, 0) | 1 << index
+                    outcome = FIRST
+                hops.append((port, outcome, segment))  # type: ignore[arg-type]  # a plain tuple, made three times as fast
 
 
 def _port_of(packet: Packet) -> Port:

@@ -112,6 +112,7 @@ def _child(parent: int, address: str, port: int, secret: bytes, index: int) -> N
         die_with_parent()
         if os.getppid() == parent:
             gc.enable()
+            gc.set_threshold(50_000, 20, 20)  # a step makes records by the thousand, and none of them in cycles
             status = run_host(address, port, secret, index)
     except BaseException as error:  # whatever it is, a forked child must not run its parent's code
         log("host died", host=index, error=_describe(error), traceback=traceback.format_exc())

@@ -245,37 +245,36 @@ async def network_up(plan: Plan) -> AsyncIterator[HostNetwork]:
                 await network.close()
 
 
-async def whole_stack(plan: Plan) -> tuple[float, float]:
-    """(packets per CPU second of the host processes, bytes of a packet) of a run, set-up not counted."""
+async def whole_stack(plan: Plan, steps: int) -> float:
+    """Packets per CPU second of the host processes over the first `steps` steps of a run, set-up not counted."""
     async with network_up(plan) as network:
         hosts = [psutil.Process(pid) for pid in network.pids]
         before = sum(sum(host.cpu_times()[:2]) for host in hosts)
-        packets = size = step = 0
-        while True:
-            step += 1
+        packets = 0
+        for step in range(1, steps + 1):
             result = await network.step(step, ())
-            for rows in result.rows:
-                packets += len(rows) // wire.ROW.size
-            if not result.busy:
-                break
+            packets += sum(len(rows) for rows in result.rows) // wire.ROW.size
         spent = sum(sum(host.cpu_times()[:2]) for host in hosts) - before
-    size = len(wire.encode_packet(1, ((0, -1, 0, 0, bytes(plan.job.message_bytes)),)))
-    return packets / spent, size
+    return packets / spent
 
 
-def stack_rows(name: str, message_bytes: int, wanted: float, turns: int) -> Iterator[Row]:
-    """The whole stack on one network and one host beside the bare loop with packets of the same size."""
+def stack_rows(name: str, algorithm: str, segment_bytes: int, wanted: float, turns: int) -> Iterator[Row]:
+    """The whole stack on one network and one host beside the bare loop with packets of the same size.
+
+    The algorithms are allgathers that keep every link busy both ways, one segment in one packet, as the bare loop does.
+    """
     topology = parse_topology(name)
-    messages = max(5, 150_000 // topology.link_count)
-    plan = plan_of(topology=name, messages=messages, message_bytes=message_bytes, ranks_per_host=topology.order)
+    values = {"topology": name, "collective": "allgather", "algorithm": algorithm, "ranks_per_host": topology.order}
+    plan = plan_of(**values, message_bytes=segment_bytes, redundancy=topology.degree)
+    size = len(wire.encode_packet(1, ((0, -1, 0, 0, bytes(segment_bytes)),)))
+    steps = max(6, 120_000 // (topology.order * topology.degree))
     speeds, floors = [], []
     for _ in range(turns):
-        speed, size = trio.run(whole_stack, plan)
         with connected(topology) as ends:
-            floors.append(bare_loop(ends, int(size), max(3, 60_000 // len(ends))))
-        speeds.append(speed)
+            floors.append(bare_loop(ends, size, steps))
+        speeds.append(trio.run(whole_stack, plan, steps))
     share = median(mine / floor for mine, floor in zip(speeds, floors, strict=True))
-    yield Row(f"{name}, {message_bytes}-byte messages", "whole stack", median(speeds), "packets/CPU s", share, wanted)
+    yield Row(f"{name}, {size}-byte packets", f"whole stack ({algorithm})", median(speeds), "packets/CPU s", share, wanted)
 
 
 async def idle_steps(plan: Plan, steps: int = 400) -> float:
@@ -345,8 +344,8 @@ SECTIONS: dict[str, Callable[[int], Iterator[Row]]] = {
     ),
     "stack": lambda turns: (
         row
-        for name, size in (("star:6", 56), ("star:6", 16384), ("hypercube:10", 56))
-        for row in stack_rows(name, size, 0.45, turns)
+        for name, algorithm, size in (("star:6", "edt-dfs", 56), ("star:6", "edt-dfs", 16384), ("star:5", "edt-dfs", 56))
+        for row in stack_rows(name, algorithm, size, 0.45, turns)
     ),
     "idle": lambda _: idle_rows(),
     "links": link_rows,

@@ -40,7 +40,7 @@ def golden(name: str) -> list[dict[str, str]]:
 class History:
     """Every hop of a run in memory."""
 
-    rows: np.ndarray  # type: ignore[type-arg]  # a record array
+    rows: np.ndarray
 
     @property
     def steps(self) -> int:
@@ -51,13 +51,13 @@ class History:
         return len(self.rows)
 
     @cached_property
-    def _packets(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # type: ignore[type-arg]
+    def _packets(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Steps of all packets, their segments and bytes."""
         keys = self.rows["step"].astype(np.int64) * 2**32 + self.rows["sender"] * 64 + self.rows["port"]
         packets, index = np.unique(keys, return_inverse=True)
         return packets, np.bincount(index), np.bincount(index, weights=self.rows["bytes"]).astype(np.int64)
 
-    def _largest(self, values: np.ndarray) -> list[int]:  # type: ignore[type-arg]
+    def _largest(self, values: np.ndarray) -> list[int]:
         largest = np.zeros(self.steps + 1, dtype=np.int64)
         np.maximum.at(largest, self._packets[0] // 2**32, values)
         return [int(value) for value in largest[1:]]
@@ -108,6 +108,29 @@ def cube(name: str) -> Hypercube:
     return Hypercube(int(name.partition(":")[2]))
 
 
-def job(n: int, collective: Collective, name: str, ports: PortModel, **values: int) -> Job:
+def job(
+    n: int,
+    collective: Collective,
+    name: str,
+    ports: PortModel,
+    *,
+    source: int = 0,
+    message_bytes: int = 64,
+    messages: int = 1,
+    segments: int = 1,
+    redundancy: int = 1,
+    packet_limit: int = 0,
+) -> Job:
     """A job on Q_n."""
-    return Job(f"hypercube:{n}", collective, name, values.pop("source", 0), ports, **values)
+    return Job(
+        f"hypercube:{n}",
+        collective,
+        name,
+        source,
+        ports,
+        message_bytes=message_bytes,
+        messages=messages,
+        segments=segments,
+        redundancy=redundancy,
+        packet_limit=packet_limit,
+    )

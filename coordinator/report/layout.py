@@ -135,8 +135,8 @@ def _level(m: int) -> tuple[float, list[tuple[float, float]]]:
     return radius, [(0.0, 0.0), *rim] if m >= 7 else rim
 
 
-HEXAGON = 0.76
-"""Radius of a ring of six within its disc; the rest keeps neighbouring rings apart."""
+HEXAGON = 2 / 3
+"""Radius of a ring of six within its disc: rings of neighbouring discs are as far apart as the nodes of one."""
 
 
 def _star(topology: StarGraph) -> tuple[Floats, Floats]:
@@ -156,7 +156,7 @@ def _star(topology: StarGraph) -> tuple[Floats, Floats]:
 
 
 def _star_spacing(n: int) -> float:
-    """Side of the rings of six."""
+    """Side of the rings of six, and distance between rings."""
     size = HEXAGON
     for m in range(n, 3, -1):
         size *= _level(m)[0]

@@ -8,8 +8,9 @@ was sent.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import ClassVar
 
 from emunode.errors import ScenarioError
@@ -17,6 +18,7 @@ from emunode.model import EVERYBODY, Collective, Duplex, Job, Packet, PortModel,
 from emunode.payload import Payloads
 from emunode.topology.base import Topology
 
+Content = Callable[[Rank, Rank, int], bytes | None]
 Value = int | float | tuple[int, ...]
 
 
@@ -37,16 +39,13 @@ class Claim:
 class LocalView:
     """All that a rule may ask: its own rank, the topology's arithmetic on it, and which of its ports are known live."""
 
-    __slots__ = ("_topology", "live_ports", "rank")
+    __slots__ = ("live_ports", "rank", "relative")
 
     def __init__(self, topology: Topology, rank: Rank) -> None:
-        self._topology = topology
         self.rank = rank
         self.live_ports: Sequence[int] = range(topology.degree)
-
-    def relative(self, root: Rank) -> Rank:
-        """This rank's address under the translation that carries `root` to 0."""
-        return self._topology.relative(self.rank, root)
+        self.relative: Callable[[Rank], Rank] = partial(topology.relative, rank)
+        """This rank's address under the translation that carries a given root to 0."""
 
 
 class Rule(ABC):
@@ -138,9 +137,10 @@ class Algorithm(ABC):
         """The best number of segments by the paper's formula; ScenarioError where it has none."""
         raise ScenarioError("segments", "auto", f"{cls.name} has no formula for it; give a number")
 
-    def content(self, origin: Rank, target: Rank, segment: int) -> bytes | None:
-        """The right payload of a segment, for the judge at its receiver; None where only the end result can tell."""
-        return self.payloads.piece(origin, target, segment)
+    @cached_property
+    def content(self) -> Content:
+        """The right payload of (origin, target, segment), for the judge at its receiver; None: only the end can tell."""
+        return self.payloads.piece
 
     @abstractmethod
     def claims(self) -> list[Claim]:

@@ -20,7 +20,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
-from emunode.collective.base import Algorithm, Claim, LocalView, Rule
+from emunode.collective.base import Algorithm, Claim, Content, LocalView, Rule
 from emunode.errors import ScenarioError
 from emunode.model import EVERYBODY, Collective, Job, Packet, Port, PortModel, Rank, Segment, Send, Step
 from emunode.topology.base import Topology
@@ -145,10 +145,12 @@ class Dissemination(Algorithm):
         pieces = range(message * self.pieces, (message + 1) * self.pieces)
         return sum(len(self.trees.children(0, piece % self.trees.count)) for piece in pieces)
 
-    def content(self, origin: Rank, target: Rank, segment: int) -> bytes | None:
-        if self.collective is not Collective.REDUCE:
-            return self.payloads.piece(origin, target, segment)
-        return self._folded(self.topology.relative(origin, self.job.source), segment)
+    @cached_property
+    def content(self) -> Content:
+        return self._partial_result if self.collective is Collective.REDUCE else self.payloads.piece
+
+    def _partial_result(self, origin: Rank, target: Rank, segment: int) -> bytes:
+        return self._folded(self.topology.relative(origin, target), segment)
 
     def _fold(self, relative: Rank, segment: int) -> bytes:
         """The exclusive or of a piece over the subtree of `relative`: what a complete partial result says."""

@@ -9,7 +9,7 @@ can traverse all their trees at once.
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from emunode.collective.base import Claim, LocalView, Rule
+from emunode.collective.base import Claim, Content, LocalView, Rule
 from emunode.collective.dissemination import Dissemination
 from emunode.collective.star_bounds import DISJOINT, unit_bounds
 from emunode.model import EVERYBODY, Collective, Duplex, Packet, Port, Rank, Segment, Send, Step
@@ -112,8 +112,12 @@ class AcknowledgedTraversal(ClockedTraversal):
     def rule(self, view: LocalView) -> Rule:
         return Acknowledge(self, view)
 
-    def content(self, origin: Rank, target: Rank, segment: int) -> bytes | None:
-        return super().content(origin, target, segment) if target == EVERYBODY else ACKNOWLEDGEMENT
+    @cached_property
+    def content(self) -> Content:
+        piece = self.payloads.piece
+        return lambda origin, target, segment: (
+            piece(origin, target, segment) if target == EVERYBODY else ACKNOWLEDGEMENT
+        )
 
     @cached_property
     def period(self) -> Step:
@@ -147,8 +151,9 @@ class Acknowledge(Rule):
         self._held: dict[tuple[Rank, int, int], Segment] = {}
 
     def start(self) -> Iterator[Send]:
-        for tree in range(self._algorithm.trees.count):
-            yield from self._begin(1, tree, 0)
+        if self._view.rank in self._algorithm.sources:
+            for tree in range(self._algorithm.trees.count):
+                yield from self._begin(1, tree, 0)
 
     def _begin(self, step: Step, tree: int, number: int) -> Iterator[Send]:
         """Start copy `number` of the own messages on `tree`, if there is one."""

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
+from emunode.topology.base import Topology
 from emunode.topology.hypercube import Hypercube
 from emunode.topology.star import StarGraph
 from emunode.trees.base import Trees, arc_congestion, arc_loads, levels, shared_rank, verify
@@ -25,8 +26,9 @@ from emunode.trees.star_scatter import BalancedTree, NearBalancedTree, Replicate
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "star"
 SCATTER: dict[str, type[ScatterTrees]] = {"5.1": BalancedTree, "5.2": NearBalancedTree, "Def15": ReplicatedTrees}
-Make = Callable[[StarGraph], Trees]
+Make = Callable[[Topology], Trees]
 SHORTEST: tuple[Make, ...] = (NecklaceTree, BalancedTree, NearBalancedTree, ReplicatedTrees)
+LOCAL: tuple[Make, ...] = (CongestionTwoTrees, EdgeDisjointTrees, NearBalancedTree, ReplicatedTrees)
 EVERY: tuple[Make, ...] = (CongestionTwoTrees, EdgeDisjointTrees, RotatedPaths, *SHORTEST)
 
 
@@ -453,7 +455,7 @@ def test_families_of_least_depth(n: int, depth: int) -> None:
 @st.composite
 def far_rank(draw: st.DrawFn) -> tuple[Trees, Rank, int]:
     """A local tree on a star graph that nobody could enumerate, a rank of it and a tree index."""
-    make = draw(st.sampled_from([CongestionTwoTrees, EdgeDisjointTrees, NearBalancedTree, ReplicatedTrees]))
+    make = draw(st.sampled_from(LOCAL))
     trees = make(StarGraph(draw(st.integers(9, 13))))
     return trees, draw(st.integers(1, trees.topology.order - 1)), draw(st.integers(0, trees.count - 1))
 

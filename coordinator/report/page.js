@@ -1,0 +1,89 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const $ = (id) => document.getElementById(id);
+  const slider = $("slider");
+  if (!slider) return;
+  const map = $("map"), circles = $("nodes") ? [...$("nodes").children] : [], names = $("names") ? [...$("names").children] : [];
+  const cells = [...map.querySelectorAll(".cells")], crosses = [...map.querySelectorAll(".cross")];
+  const cursors = [...document.querySelectorAll(".cursor")];
+  const initial = circles.map((circle) => circle.getAttribute("fill")), inks = names.map((name) => name.getAttribute("fill"));
+  const flows = [0, 1, 2].map((at) => $("flow" + at)), heads = $("heads"), lost = $("lost");
+  const shown = flows[0] && { flows: flows.map((flow) => flow.getAttribute("d")), heads: heads.getAttribute("d"), lost: lost.getAttribute("d") };
+  const isBright = (colour) => { const n = parseInt(colour.slice(1), 16); return 0.3 * (n >> 16) + 0.59 * ((n >> 8) & 255) + 0.11 * (n & 255) > 125; };
+  let most = 1, timer = 0;
+  if (data.loads) for (const loads of data.loads) for (const load of loads) most = Math.max(most, load);
+  const weight = (load) => most <= 1 ? 1 : Math.min(2, Math.ceil(3 * load / most) - 1);
+
+  function links(frame) {
+    const d = [[], [], []], tips = [], gone = data.lost[frame].map((link) => data.paths[link]);
+    data.links[frame].forEach((link, at) => {
+      d[weight(data.loads[frame][at])].push(data.paths[link]);
+      if (data.heads.length) tips.push(data.heads[link]);
+    });
+    flows.forEach((flow, at) => flow.setAttribute("d", d[at].join("")));
+    heads.setAttribute("d", tips.join(""));
+    lost.setAttribute("d", gone.join(""));
+  }
+
+  function nodes(frame) {
+    const have = new Array(circles.length).fill(0), when = new Array(circles.length).fill(-1);
+    for (let at = 0; at <= frame; at++) {
+      const gains = data.gains[at];
+      for (let k = 0; k < gains.length; k += 2) { have[gains[k]] += gains[k + 1]; when[gains[k]] = at; }
+    }
+    circles.forEach((circle, rank) => {
+      const share = data.full[rank] ? Math.min(1, have[rank] / data.full[rank]) : 0;
+      const colour = when[rank] < 0 ? "var(--paper)" : data.colours[when[rank]];
+      circle.setAttribute("fill", colour);
+      circle.setAttribute("fill-opacity", when[rank] < 0 ? 1 : 0.2 + 0.8 * share);
+      circle.setAttribute("stroke-width", when[rank] === frame ? 3 : 1);
+      if (names[rank]) names[rank].setAttribute("fill", when[rank] < 0 || share < 0.6 ? "var(--ink)" : isBright(colour) ? "#111" : "#fff");
+    });
+  }
+
+  function show(frame) {
+    const whole = frame < 0;
+    $("whole").setAttribute("aria-pressed", whole);
+    if (data.kind === "links") {
+      if (whole) {
+        flows.forEach((flow, at) => flow.setAttribute("d", shown.flows[at]));
+        heads.setAttribute("d", shown.heads);
+        lost.setAttribute("d", shown.lost);
+        circles.forEach((circle, rank) => {
+          circle.setAttribute("fill", initial[rank]);
+          circle.setAttribute("fill-opacity", 1);
+          circle.setAttribute("stroke-width", 1);
+        });
+        names.forEach((name, rank) => name.setAttribute("fill", inks[rank]));
+      } else { links(frame); nodes(frame); }
+    }
+    for (const cell of cells) cell.classList.toggle("later", !whole && +cell.dataset.frame > frame);
+    for (const cross of crosses) cross.style.display = whole || +cross.dataset.step <= data.last[frame] ? "" : "none";
+    for (const cursor of cursors) {
+      const left = +cursor.dataset.left, unit = (cursor.dataset.right - left) / cursor.dataset.steps;
+      cursor.setAttribute("x", whole ? 0 : left + (data.first[frame] - 1) * unit);
+      cursor.setAttribute("width", whole ? 0 : Math.max(1.5, (data.last[frame] - data.first[frame] + 1) * unit));
+    }
+    $("now").textContent = whole ? "whole run" : "step " + data.names[frame] + " of " + data.last[data.last.length - 1] + ": " + data.texts[frame];
+  }
+
+  function stop() { clearInterval(timer); timer = 0; $("play").textContent = "Play"; $("play").setAttribute("aria-pressed", "false"); }
+
+  slider.addEventListener("input", () => { stop(); show(slider.value - 1); });
+  $("whole").addEventListener("click", () => { stop(); show(-1); });
+  $("play").addEventListener("click", () => {
+    if (timer) { stop(); return; }
+    let frame = +slider.value >= +slider.max ? 0 : +slider.value - 1;
+    const next = () => {
+      slider.value = frame + 1;
+      show(frame);
+      if (++frame >= +slider.max) stop();
+    };
+    $("play").textContent = "Pause";
+    $("play").setAttribute("aria-pressed", "true");
+    timer = setInterval(next, data.names.length > 60 ? 150 : 700);
+    next();
+  });
+  window.addEventListener("beforeprint", () => { stop(); show(-1); });
+})();

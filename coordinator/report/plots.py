@@ -1,0 +1,302 @@
+"""Figures as SVG text: a few kinds of charts, drawn by hand from sequences of numbers.
+
+Colours are CSS variables (the page gives them a light, a dark and a printed value) from the palette of Okabe and Ito and from
+viridis, both readable with any colour vision; what matters is told by shape or text as well. Text is escaped here.
+Long runs are cut into at most `MOST_BARS` bars, each the largest value of its steps, so that peaks stay visible.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+
+MOST_BARS = 160
+TITLED_BARS = 64
+"""Up to so many bars each tells its value when pointed at."""
+
+VIRIDIS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")
+LIGHT: Mapping[str, str] = {
+    "paper": "#ffffff", "ink": "#1d2733", "muted": "#5c6875", "grid": "#dfe4ea", "panel": "#f6f8fa",
+    "blue": "#0072b2", "sky": "#56b4e9", "orange": "#c98500", "green": "#009e73", "red": "#d55e00", "grey": "#8a949e",
+}  # fmt: skip
+DARK: Mapping[str, str] = {
+    "paper": "#12171d", "ink": "#e3e8ee", "muted": "#98a4b0", "grid": "#2b343e", "panel": "#1a2128",
+    "blue": "#4da3dc", "sky": "#7cc6f0", "orange": "#e69f00", "green": "#2fbf95", "red": "#f07f33", "grey": "#77828d",
+}  # fmt: skip
+
+CSS = """
+.chart text, .map text { font-family: system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
+.chart text { font-size: 11px; fill: var(--muted); }
+.chart .axis { stroke: var(--grid); fill: none; }
+.chart .title { font-size: 12.5px; fill: var(--ink); font-weight: 600; }
+.chart .fault { stroke: var(--red); stroke-dasharray: 3 2; fill: none; }
+.chart .flag { fill: var(--red); stroke: none; }
+.chart .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
+.chart .cursor { fill: var(--ink); opacity: .1; }
+.chart .end { text-anchor: end; }
+.chart .middle { text-anchor: middle; }
+"""
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Steps 1..`steps` in bars of `width` steps."""
+
+    steps: int
+
+    @property
+    def width(self) -> int:
+        """Steps in one bar."""
+        return max(1, -(-self.steps // MOST_BARS))
+
+    @property
+    def count(self) -> int:
+        """Number of bars."""
+        return -(-self.steps // self.width)
+
+    def of(self, values: Sequence[float]) -> list[float]:
+        """The largest value in every bar."""
+        return [max(values[at : at + self.width], default=0) for at in range(0, self.steps, self.width)]
+
+    def span(self, bar: int) -> str:
+        """The steps of a bar, for people."""
+        first, last = bar * self.width + 1, min(self.steps, (bar + 1) * self.width)
+        return f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The inside of a chart: its edges and the largest value on its vertical axis."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    most: float
+
+    def y(self, value: float) -> float:
+        """Height of a value."""
+        return self.bottom - (self.bottom - self.top) * value / (self.most or 1)
+
+
+def viridis(share: float) -> str:
+    """Colour of 0 (dark) .. 1 (bright); the darkest tenth is left out, for dark pages."""
+    at = (0.1 + 0.88 * min(1.0, max(0.0, share))) * (len(VIRIDIS) - 1)
+    low = min(int(at), len(VIRIDIS) - 2)
+    one, other = (tuple(int(VIRIDIS[i][k : k + 2], 16) for k in (1, 3, 5)) for i in (low, low + 1))
+    return "#" + "".join(f"{round(a + (b - a) * (at - low)):02x}" for a, b in zip(one, other, strict=True))
+
+
+def number(value: float) -> str:
+    """A number for people."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.4g}"
+
+
+def step_bars(title: str, values: Sequence[float], colour: str, faults: Sequence[int] = ()) -> str:
+    """One value a step, as bars; faults as dashed lines."""
+    bins = Bins(len(values))
+    bars = bins.of(values)
+    frame = Frame(8, 30, 312, 108, max(bars, default=0))
+    step = (frame.right - frame.left) / max(1, bins.count)
+    wide = step * (0.8 if step > 4 else 1.0)
+    body = [_baseline(frame), f'<text class="title" x="8" y="14">{escape(title)}</text>']
+    body.append(f'<text class="end" x="312" y="14">at most {number(frame.most)}</text>')
+    if bins.count <= TITLED_BARS:
+        for bar, value in enumerate(bars):
+            x, y = frame.left + bar * step + (step - wide) / 2, frame.y(value)
+            body.append(
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{frame.bottom - y:.1f}" fill="var(--{colour})">'
+                f"<title>{bins.span(bar)}: {number(value)}</title></rect>"
+            )
+    else:
+        bars_path = "".join(
+            f"M{frame.left + bar * step:.1f} {frame.bottom:.0f}V{frame.y(value):.1f}h{wide:.1f}V{frame.bottom:.0f}z"
+            for bar, value in enumerate(bars)
+            if value
+        )
+        body.append(f'<path d="{bars_path}" fill="var(--{colour})"/>')
+    body += [_fault_lines(faults, len(values), frame), _step_axis(len(values), frame)]
+    return _chart(320, 126, title, body, len(values), frame)
+
+
+def step_lines(
+    title: str, lines: Mapping[str, tuple[str, Sequence[float]]], faults: Sequence[int] = (), most: float = 1.0
+) -> str:
+    """Shares (of `most`) after every step, as staircases named on the right: name -> (colour, values)."""
+    steps = max((len(values) for _, values in lines.values()), default=0)
+    frame = Frame(42, 14, 560, 170, most)
+    body = []
+    for share in (0, 0.25, 0.5, 0.75, 1):
+        y = frame.y(share * most)
+        body.append(f'<path class="axis" d="M{frame.left} {y:.1f}H{frame.right}"/>')
+        body.append(f'<text class="end" x="{frame.left - 6}" y="{y + 4:.1f}">{share:.0%}</text>')
+    body.append(_fault_lines(faults, steps, frame))
+    width = (frame.right - frame.left) / max(1, steps)
+    taken: list[float] = []
+    for order, (name, (colour, values)) in enumerate(lines.items()):
+        d = f"M{frame.left} {frame.bottom:.1f}" + "".join(_stairs(values, width, frame))
+        dash = ' stroke-dasharray="6 3"' if order else ""
+        body.append(f'<path class="line" stroke="var(--{colour})"{dash} d="{d}"/>')
+        y = frame.y(values[-1]) + 4 if values else frame.bottom
+        while any(abs(y - other) < 14 for other in taken):
+            y += 14
+        taken.append(y)
+        last = f"{values[-1] / most:.4g}" if values else "0"
+        share = f"{float(last):.1%}" if float(last) < 1 else "100%"
+        body.append(
+            f'<text x="{frame.right + 8}" y="{y:.1f}" style="fill:var(--{colour})">{escape(name)} {share}</text>'
+        )
+    body.append(_step_axis(steps, frame))
+    return _chart(760, 192, title, body, steps, frame)
+
+
+def _stairs(values: Sequence[float], width: float, frame: Frame) -> list[str]:
+    """A staircase; only the corners, and at most a few hundred of them."""
+    parts, last, every = [], None, max(1, len(values) // 600)
+    for step, value in enumerate(values):
+        if value != last and (step % every == 0 or step == len(values) - 1):
+            parts.append(f"H{frame.left + step * width:.1f}V{frame.y(value):.1f}")
+            last = value
+    return [*parts, f"H{frame.right}"]
+
+
+def histogram(title: str, bars: Sequence[tuple[str, int]], colour: str, xlabel: str) -> str:
+    """Named bars with their counts above them, on a linear axis."""
+    frame = Frame(8, 40, 472, 150, max((count for _, count in bars), default=0))
+    step = (frame.right - frame.left) / max(1, len(bars))
+    wide = min(64.0, step * 0.72)
+    every = max(1, -(-len(bars) // 16))
+    body = [_baseline(frame), f'<text class="title" x="8" y="14">{escape(title)}</text>']
+    for at, (name, count) in enumerate(bars):
+        x, y = frame.left + at * step + (step - wide) / 2, frame.y(count)
+        if count:
+            y = min(y, frame.bottom - 1.5)
+        body.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{frame.bottom - y:.1f}" fill="var(--{colour})">'
+            f"<title>{escape(name)}: {count:,}</title></rect>"
+        )
+        middle = x + wide / 2
+        if count and step > 26:
+            body.append(f'<text class="middle" x="{middle:.1f}" y="{y - 4:.1f}">{count:,}</text>')
+        if at % every == 0:
+            body.append(f'<text class="middle" x="{middle:.1f}" y="{frame.bottom + 14}">{escape(name)}</text>')
+    body.append(f'<text class="middle" x="240" y="{frame.bottom + 30}">{escape(xlabel)}</text>')
+    return _chart(480, 186, title, body, 0, frame)
+
+
+def heat_map(title: str, rows: Sequence[str], counts: Sequence[Sequence[float]], steps: int) -> str:
+    """A row a port and a column a step (or a few of them), darker or brighter by how much it carries."""
+    bins = Bins(steps)
+    table = [bins.of(row) for row in counts]
+    height = max(6.0, min(22.0, 260 / max(1, len(rows))))
+    frame = Frame(42, 26, 752, 26 + height * len(rows), 1)
+    width = (frame.right - frame.left) / max(1, bins.count)
+    most = max((value for row in table for value in row), default=0)
+    body = [
+        f'<text class="title" x="8" y="14">{escape(title)}</text>',
+        f'<text class="end" x="752" y="14">at most {number(most)}</text>',
+    ]
+    for at, (name, row) in enumerate(zip(rows, table, strict=True)):
+        y = frame.top + at * height
+        if height >= 10 or at % 2 == 0:
+            body.append(f'<text class="end" x="36" y="{y + height / 2 + 4:.1f}">{escape(name)}</text>')
+        for bar, value in enumerate(row):
+            if value:
+                body.append(
+                    f'<rect x="{frame.left + bar * width:.1f}" y="{y:.1f}" width="{max(0.6, width - (width > 4)):.1f}" '
+                    f'height="{height - 1:.1f}" fill="{viridis(value / most)}">'
+                    f"<title>{escape(name)}, {bins.span(bar)}: {number(value)}</title></rect>"
+                )
+    body.append(_step_axis(steps, frame))
+    return _chart(760, frame.bottom + 20, title, body, steps, frame)
+
+
+def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names: Sequence[str]) -> str:
+    """For each group a bar a name, as long as its share of the group's largest value; values beside the bars."""
+    colours = ("blue", "orange", "green", "sky", "red", "grey")
+    row, gap, top = 15, 14, 30 + 16 * len(names)
+    height = top + sum(row * len(names) + gap for _ in groups) + 6
+    longest = max((len(name) for name in groups), default=8)
+    left = 20 + 6.3 * longest
+    body = [f'<text class="title" x="8" y="16">{escape(title)}</text>']
+    for at, name in enumerate(names):
+        colour = colours[at % len(colours)]
+        body.append(f'<rect x="8" y="{24 + 16 * at}" width="10" height="10" fill="var(--{colour})"/>')
+        body.append(f'<text x="24" y="{33 + 16 * at}">{escape(name)}</text>')
+    y = float(top)
+    for group, values in groups.items():
+        most = max((value for value in values if value is not None), default=0) or 1
+        body.append(
+            f'<text class="end" x="{left - 8:.0f}" y="{y + row * len(names) / 2 + 4:.1f}">{escape(group)}</text>'
+        )
+        for at, value in enumerate(values):
+            length = (640 - left) * (value or 0) / most
+            text = "-" if value is None else number(value)
+            body.append(
+                f'<rect x="{left:.0f}" y="{y:.1f}" width="{max(0.8, length):.1f}" height="{row - 3}" '
+                f'fill="var(--{colours[at % len(colours)]})"/>'
+                f'<text x="{left + length + 6:.1f}" y="{y + row - 5:.1f}">{text}</text>'
+            )
+            y += row
+        y += gap
+    return _chart(760, height, title, body, 0, Frame(0, 0, 0, 0, 1))
+
+
+def standalone(figure: str) -> str:
+    """A figure as an SVG file of its own, in the light colours and on a white ground."""
+    css = re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], CSS)
+    figure = re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], figure)
+    head, _, rest = figure.partition(">")
+    _, _, width, height = re.search(r'viewBox="([^"]*)"', head)[1].split()  # type: ignore[index]
+    return (
+        f'{head} xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"><style>{css}</style>'
+        f'<rect width="{width}" height="{height}" fill="{LIGHT["paper"]}"/>{rest}\n'
+    )
+
+
+def _chart(width: float, height: float, title: str, body: Sequence[str], steps: int, frame: Frame) -> str:
+    cursor = ""
+    if steps:
+        cursor = (
+            f'<rect class="cursor" data-left="{frame.left}" data-right="{frame.right}" data-steps="{steps}" x="0" '
+            f'y="{frame.top}" width="0" height="{frame.bottom - frame.top:.1f}"/>'
+        )
+    return (
+        f'<svg class="chart" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(title)}">'
+        f"{''.join(body)}{cursor}</svg>"
+    )
+
+
+def _baseline(frame: Frame) -> str:
+    return f'<path class="axis" d="M{frame.left} {frame.bottom}H{frame.right}"/>'
+
+
+def _step_axis(steps: int, frame: Frame) -> str:
+    """Numbers of the first, the middle and the last step below the middle of their bars."""
+    if not steps:
+        return f'<text x="{frame.left}" y="{frame.bottom + 14}">no steps</text>'
+    width = (frame.right - frame.left) / steps
+    wanted = range(1, steps + 1) if width >= 24 else sorted({1, (steps + 1) // 2, steps})
+    ticks = "".join(
+        f'<text class="{"middle" if step > 1 or width > 12 else ""}" '
+        f'x="{min(frame.left + (step - 0.5) * width, frame.right - 4 * len(str(step))):.1f}" '
+        f'y="{frame.bottom + 14:.1f}">{step:,}</text>'
+        for step in wanted
+    )
+    return ticks
+
+
+def _fault_lines(faults: Sequence[int], steps: int, frame: Frame) -> str:
+    """A dashed line at the beginning of each step in which something breaks, with a flag on top."""
+    if not steps:
+        return ""
+    width = (frame.right - frame.left) / steps
+    parts = []
+    for step in sorted(set(faults)):
+        x = frame.left + (min(step, steps + 1) - 1) * width
+        parts.append(
+            f'<g><title>fault at the beginning of step {step:,}</title>'
+            f'<path class="fault" d="M{x:.1f} {frame.top}V{frame.bottom:.1f}"/>'
+            f'<path class="flag" d="M{x - 4:.1f} {frame.top - 7}h8l-4 7z"/></g>'
+        )
+    return "".join(parts[:200])
