@@ -179,6 +179,84 @@ def list_faults(*, json: JsonFlag = False) -> None:
 
 
 @app.command
+def report(
+    run: Path, *, out: Annotated[Path | None, Parameter(help="where to write it; default: in the run")] = None
+) -> int:
+    """Draw report.html of a run anew; RUN is a run directory, or a folder of runs/ for its latest run. Broken runs too."""
+    from coordinator.report.data import find_run  # noqa: PLC0415
+    from coordinator.report.html import write_report  # noqa: PLC0415
+
+    try:
+        print(write_report(find_run(run), out))
+    except OSError as error:
+        raise ScenarioError("out", str(out or run), f"it cannot be written: {error.strerror}") from None
+    return 0
+
+
+@app.command(name="compare")
+def compare_runs(
+    *runs: Path,
+    json: JsonFlag = False,
+    markdown: Annotated[bool, Parameter(negative=(), help="print a Markdown table")] = False,
+    csv: Annotated[bool, Parameter(negative=(), help="print comma-separated values")] = False,
+    plot: Annotated[Path | None, Parameter(help="draw the main metrics as bars: FILE.svg or FILE.png")] = None,
+) -> int:
+    """Put runs side by side: what their scenarios differ in, what was measured, which claims hold."""
+    from coordinator.report.compare import as_rows, compare, compare_figure, read_runs, write_figure  # noqa: PLC0415
+    from coordinator.report.tables import to_csv, to_markdown  # noqa: PLC0415
+
+    if json + markdown + csv > 1:
+        raise ScenarioError("compare", "--json --markdown --csv", "one of them at a time")
+    read = read_runs(runs)
+    comparison = compare(read)
+    rows = as_rows(comparison)
+    if plot is not None:
+        write_figure(compare_figure(read), plot)
+    if json:
+        _print_json(comparison)
+    elif markdown or csv:
+        print(to_markdown(rows) if markdown else to_csv(rows), end="")
+    else:
+        from coordinator.console import show_comparison  # noqa: PLC0415
+
+        show_comparison(comparison, rows)
+    return 0
+
+
+@app.command
+def export(
+    run: Path | None = None,
+    *,
+    graphml: Annotated[Path | None, Parameter(help="write the network and its trees as GraphML")] = None,
+    goal: Annotated[Path | None, Parameter(help="write the executed schedule of a run for LogGOPSim")] = None,
+    topology: Annotated[str | None, Parameter(help="without a run: the network")] = None,
+    collective: Annotated[str, Parameter(help="without a run: what the algorithm does")] = "broadcast",
+    algorithm: Annotated[str | None, Parameter(help="without a run: whose trees")] = None,
+    source: Annotated[str | None, Parameter(help="without a run: label of the root", allow_leading_hyphen=True)] = None,
+) -> int:
+    """Write a network, the trees of an algorithm or the schedule of a run for other programs."""
+    from coordinator.report import export as writer  # noqa: PLC0415
+
+    if graphml is None and goal is None:
+        raise ScenarioError("export", None, "say what to write: --graphml FILE or --goal FILE")
+    if (run is None) == (topology is None):
+        raise ScenarioError("export", None, "give a run, or else --topology")
+    if run is not None:
+        from coordinator.report.data import find_run, read_run  # noqa: PLC0415
+
+        data = read_run(find_run(run))
+        if graphml:
+            writer.write_lines(graphml, writer.graphml_of_run(data), "graphml")
+        if goal:
+            writer.write_lines(goal, writer.goal_of_run(data), "goal")
+        return 0
+    if goal or graphml is None:
+        raise ScenarioError("goal", str(goal), "a schedule is what a run executed: give the run")
+    writer.write_lines(graphml, writer.graphml_of_plan(topology or "", collective, algorithm, source), "graphml")
+    return 0
+
+
+@app.command
 def doctor(*, json: JsonFlag = False) -> int:
     """Check what this machine offers: limits, loopback, forks, leftovers of runs that were killed."""
     from coordinator.doctor import examine  # noqa: PLC0415

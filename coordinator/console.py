@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -101,10 +102,21 @@ def show_rows(title: str, rows: Sequence[Mapping[str, object]]) -> None:
     """Records of one kind as a table."""
     if not rows:
         return
-    table = Table(*[column.replace("_", " ") for column in rows[0]], title=title)
+    table = Table(*[escape(column.replace("_", " ")) for column in rows[0]], title=title)
     for row in rows:
         table.add_row(*map(_value, row.values()))
     console().print(table)
+
+
+def show_comparison(comparison: Mapping[str, Any], rows: Sequence[Mapping[str, object]]) -> None:
+    """Runs side by side."""
+    out = console()
+    for name, notes in comparison["missing"].items():
+        out.print(f"[yellow]{escape(name)} is not whole[/]: {escape('; '.join(notes))}", soft_wrap=True)
+    same = "the same history, byte for byte" if comparison["same_history"] else "different histories"
+    differs = ", ".join(comparison["differs"]) or "nothing"
+    out.print(f"the scenarios differ in: {escape(differs)}; {same}", soft_wrap=True)
+    show_rows("compared", rows)
 
 
 def _value(value: object) -> str:

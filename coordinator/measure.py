@@ -71,7 +71,7 @@ def measure(plan: Plan, journal: pl.LazyFrame) -> Measurement:
         "heaviest_link_segments_per_step": tuple(heaviest["segments"]),
         "heaviest_link_bytes_per_step": tuple(heaviest["bytes"]),
         "senders_per_step": tuple(steps["sending"]),
-        "receivers_per_step": tuple(steps["receiving"]),
+        "receivers_per_step": tuple(steps["receiving"][: _last_receipt(steps)]),
         "average_receive_step": _average_step(arrivals),
     }
     return Measurement(nodes, links, steps, metrics)
@@ -109,6 +109,11 @@ def _complete(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
         .with_columns(delivered=pl.col("got") == pl.col("due"))
         .with_columns(intact=pl.col("intact") & pl.col("delivered"))
     )
+
+
+def _last_receipt(steps: pl.DataFrame) -> int:
+    """The last step in which anybody received something new: flooding goes on for one more where cycles are odd."""
+    return int(steps.filter(pl.col("receiving") > 0)["step"].max() or 0)  # type: ignore[arg-type]
 
 
 def _average_step(arrivals: pl.DataFrame) -> float:

@@ -21,7 +21,7 @@ from coordinator.rundir import RunDirectory
 from coordinator.scenario import dump_scenario
 from emunode.errors import EmulatorError, RuleError, RunError
 from emunode.fault import to_record
-from emunode.log import logging_to
+from emunode.log import log, logging_to
 from emunode.model import Step
 
 CLOSE_SECONDS = 5.0
@@ -73,6 +73,7 @@ def run(plan: Plan, out: Path | None, progress: Progress) -> RunResult:
             outcome = trio.run(_drive, plan, network, journal, progress)
         journal.close()
         result = _conclude(plan, directory, journal, outcome)
+        _draw(directory)
         directory.finish()
     except RunError as error:
         raise RunError(f"{error}{directory.log_tail()}") from error
@@ -157,6 +158,17 @@ def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: Ou
     directory.write_json("faults.json", [_fault_record(plan, fault) for fault in plan.faults])
     directory.write_json("summary.json", summary)
     return RunResult(directory.final, summary, judgements, verdict, outcome)
+
+
+def _draw(directory: RunDirectory) -> None:
+    """Write report.html; a failure is logged, and loses the picture and not the run."""
+    try:
+        from coordinator.report.html import write_report  # noqa: PLC0415  # spares every other command its imports
+
+        write_report(directory.path, name=directory.final.name, thorough=False)
+    except Exception as error:
+        with (directory.path / "log.jsonl").open("a", encoding="utf-8") as file, logging_to(file):
+            log("report not drawn", error=f"{type(error).__name__}: {error}")
 
 
 def _fault_record(plan: Plan, fault: object) -> dict[str, object]:

@@ -118,8 +118,6 @@ class Host:
         streams = self._streams
         while True:
             await trio.lowlevel.wait_readable(streams.fileno())
-            # while there is work, the loop below must not watch the poller: each arrival would ring twice in the kernel
-            trio.lowlevel.notify_closing(streams.fileno())
             while streams.poll() or self._working:
                 if self._working:
                     await trio.lowlevel.checkpoint()
@@ -333,6 +331,8 @@ class Host:
         self._explain()
         waking -= self._faults.crashed
         self._working = len(waking)
+        if waking:  # until they are done, trio need not watch the poller: each arrival would ring twice in the kernel
+            trio.lowlevel.notify_closing(self._streams.fileno())
         if settle or not waking:
             self._report()
         for rank in sorted(waking):

@@ -32,6 +32,7 @@ HELLO_SECONDS = 5.0
 READ = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
 WRITE = READ | select.EPOLLOUT
 ENDED = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
+READABLE = int(select.EPOLLIN)
 RESET = Struct("ii").pack(1, 0)
 """SO_LINGER value that makes close() send a reset and leave no TIME_WAIT behind."""
 
@@ -144,7 +145,7 @@ class Streams:
         gone.clear()
         for fd, event in events:
             # nearly every event is one whole frame on an idle stream, and is dealt with here
-            if event == select.EPOLLIN and fd not in partial and fd not in watched and not (gone and fd in gone):
+            if event == READABLE and fd not in partial and fd not in watched and not (gone and fd in gone):
                 try:
                     size = readv(fd, buffers)
                 except OSError as error:

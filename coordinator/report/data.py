@@ -61,6 +61,11 @@ class RunData:
         return self.summary.get(key, self.scenario.get(key))
 
     @property
+    def measured(self) -> dict[str, Any]:
+        """The summary without what it repeats of the scenario (`segments` is a measurement in it, and a wish there)."""
+        return {key: value for key, value in self.summary.items() if key not in self.scenario or key == "segments"}
+
+    @property
     def order(self) -> int:
         """Number of nodes; 0 if that is not known."""
         return self.topology.order if self.topology else 0
@@ -75,7 +80,9 @@ def find_run(run: Path) -> Path:
         if any((candidate / name).is_file() for name in MAKES_A_RUN):
             return candidate.resolve()
     if not run.exists() and not (Path("runs") / run).exists():
-        raise ScenarioError("run", str(run), "there is no such run; give a run directory, or the name of a folder in runs/")
+        raise ScenarioError(
+            "run", str(run), "there is no such run; give a run directory, or the name of a folder in runs/"
+        )
     raise ScenarioError("run", str(run), f"it is no run directory: it holds none of {', '.join(MAKES_A_RUN)}")
 
 

@@ -1,16 +1,19 @@
 """report.html: everything about a run on one page that needs nothing but itself.
 
-Every run directory holds one, so it has to be small and to cost little: figures are SVG written by hand and thirty lines of
-script move the slider. A star graph of 24 nodes takes 40 KB, one of 5,040 nodes 200 KB, and there is nothing to load before the
-first thing is seen; a plotting library embedded in each report would be 4.5 MB and a second of start-up, for charts that
-need no zoom. A content security policy in the page forbids it to fetch anything at all.
+Every run directory holds one, so it has to be small and to cost little: figures are SVG written by hand and a hundred
+lines of script move the slider. A star graph of 24 nodes takes 40 KB, one of 5,040 nodes 200 KB, and there is nothing to
+load before the first thing is seen; a plotting library embedded in each report would be 4.5 MB and a second of start-up,
+for charts that need no zoom. A content security policy in the page forbids it to fetch anything at all.
 
-It is drawn from the files of the run directory only (`data.py`), so it can be drawn again at any time, and of a run that broke.
+It is drawn from the files of the run directory only (`data.py`), so it can be drawn again at any time, and of a run that
+broke.
 """
 
 import json
+import re
 from collections.abc import Sequence
 from functools import cache
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,7 @@ def render(data: RunData, *, thorough: bool = True) -> str:
         because=data.get("undecided_because"),
         notes=data.notes,
         title=data.topology.title if data.topology else str(data.get("topology") or "unknown network"),
+        heading=_heading(data),
         headline=_headline(data),
         tiles=_tiles(data),
         claims=_claims(data),
@@ -78,18 +82,22 @@ def render(data: RunData, *, thorough: bool = True) -> str:
 @cache
 def _template() -> Template:
     environment = Environment(
-        loader=FileSystemLoader(FOLDER), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     return environment.get_template("page.html.jinja")
 
 
 def _safe(text: str | None) -> Markup | None:
     """Text that was made here and escaped what it took from files."""
-    return None if text is None else Markup(text)  # noqa: S704
+    return None if text is None else Markup(text)
 
 
 def _json(value: object) -> Markup:
-    return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))  # noqa: S704
+    return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))
 
 
 def _variables() -> str:
@@ -98,8 +106,7 @@ def _variables() -> str:
 
     light, dark = block(plots.LIGHT), block(plots.DARK)
     return (
-        f":root{{color-scheme:light dark;{light}}}\n"
-        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+        f":root{{color-scheme:light dark;{light}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
     )
 
 
@@ -129,6 +136,14 @@ def _count_frames(picture: netmap.NetworkMap) -> int:
 # Words and numbers.
 
 
+def _heading(data: RunData) -> Markup:
+    """The name of the network with its indices low and its exponent high."""
+    title = escape(data.topology.title if data.topology else str(data.get("topology") or "unknown network"))
+    title = re.sub(r"_\{([^}]*)\}|_(\d+)", lambda found: f"<sub>{found[1] or found[2]}</sub>", title)
+    title = re.sub(r"\^\((\d+)\)", r"<sup>(\1)</sup>", title).replace("rho", "\N{GREEK SMALL LETTER RHO}")
+    return Markup(title[:1].upper() + title[1:])
+
+
 def _headline(data: RunData) -> str:
     """One sentence: what was run."""
     collective, algorithm = data.get("collective") or "a collective", data.get("algorithm") or "an unknown algorithm"
@@ -141,7 +156,11 @@ def _headline(data: RunData) -> str:
     by = {"memory": "in memory", "local": "over TCP on one machine"}.get(str(driver), f"driver {driver}")
     many = data.get("messages") or 1
     size = data.get("message_bytes")
-    load = f", {many:,} message{'s' * (many != 1)} of {size:,} bytes" if isinstance(size, int) and isinstance(many, int) else ""
+    load = (
+        f", {many:,} message{'s' * (many != 1)} of {size:,} bytes"
+        if isinstance(size, int) and isinstance(many, int)
+        else ""
+    )
     return f"{collective}{where} by {algorithm}, {data.get('port_model') or 'unknown port model'}{load}, {by}"
 
 
@@ -195,8 +214,8 @@ SHOWN_ELSEWHERE = {"claims", "verdict", "undecided_because", "faults"}
 def _metrics(data: RunData) -> list[tuple[str, str]]:
     return [
         (key.replace("_", " "), show(value))
-        for key, value in data.summary.items()
-        if key not in SHOWN_ELSEWHERE and key not in data.scenario
+        for key, value in data.measured.items()
+        if key not in SHOWN_ELSEWHERE
     ]
 
 
@@ -229,7 +248,8 @@ def _delivery(data: RunData, hops: pl.DataFrame | None, faults: Sequence[int]) -
     steps = len(data.steps) if data.steps is not None else 0
     if hops is not None and len(hops):
         steps = max(steps, int(hops["step"].max()))  # type: ignore[arg-type]
-        firsts = _by_step(hops, "first", steps)
+        healthy = hops.filter(~pl.col("receiver").is_in(list(netmap.crashes_of(data))))
+        firsts = _by_step(healthy, "first", steps)
         total = sum(firsts)
         ratio = data.get("delivery_ratio")
         whole = total / ratio if isinstance(ratio, float) and 0 < ratio < 1 else total
@@ -242,7 +262,10 @@ def _delivery(data: RunData, hops: pl.DataFrame | None, faults: Sequence[int]) -
         for step, count in done.iter_rows():
             if 1 <= step <= steps:
                 counts[step - 1] += count
-        lines["nodes, last piece"] = ("orange", _cumulative(counts, max(1, len(due))))
+        shares = _cumulative(counts, max(1, len(due)))
+        if "pieces" in lines and lines["pieces"][1] == shares:
+            return plots.step_lines("delivered after each step", {"everything": lines["pieces"]}, faults)
+        lines["nodes, last piece"] = ("orange", shares)
     return plots.step_lines("delivered after each step", lines, faults) if lines else None
 
 
@@ -267,7 +290,7 @@ MULTIPLES = (
     ("active", "nodes that do either", "orange"),
     ("free", "nodes that are free", "grey"),
     ("packets", "packets", "sky"),
-    ("max_link_segments", "segments on the busiest link", "red"),
+    ("max_link_segments", "segments on the busiest link", "purple"),
 )
 
 

@@ -2,8 +2,8 @@
 
 * EJ_alpha: canonical pairs on the hexagonal lattice, which fill a hexagon. A link that leaves the hexagon on one side and
   comes back on the other is drawn as two stubs. In n dimensions hexagons of hexagons, dimension n outermost.
-* S_n: n substars S_{n-1}, one for each last symbol, on a circle (from n = 7 on one of them in the middle), down to S_3, which
-  is a ring of six. The discs of one level never overlap, so positions are distinct.
+* S_n: n substars S_{n-1}, one for each last symbol, on a circle (from n = 7 on one of them in the middle), down to S_3,
+  which is a ring of six. The discs of one level never overlap, so positions are distinct.
 * Q_n: a grid whose rows and columns follow the Gray code, so that each line changes one bit; bits that are no neighbours on
   the grid are joined by arcs. Small gaps set blocks of four apart.
 
@@ -45,7 +45,7 @@ class Layout:
     @property
     def radius(self) -> float:
         """Of a node: a third of the way to the closest one, and not too large."""
-        return min(17.0, 0.33 * self.spacing)
+        return min(26.0, 0.33 * self.spacing)
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,8 @@ def shapes_of(topology: Topology, senders: Ranks, ports: Ranks, receivers: Ranks
     """How to draw these directed links."""
     zero = np.zeros(len(senders))
     match topology:
+        case StarGraph():  # from S_5 on straight lines between substars would run over other nodes
+            return Shapes(np.where(ports >= 3, np.where(senders < receivers, 0.1, -0.1), 0.0), zero, zero)
         case Hypercube():
             return Shapes(_arcs(topology, senders, receivers), zero, zero)
         case EisensteinJacobi():
@@ -112,9 +114,7 @@ def _scaled(x: Floats, y: Floats, spacing: float) -> Layout:
     border = max(MARGIN * width, 0.75 * spacing)
     scale = WIDTH / (float(np.ptp(x)) + 2 * border) if np.ptp(x) else WIDTH / (width + 2 * border)
     height = scale * (float(np.ptp(y)) + 2 * border)
-    return Layout(
-        scale * (x - x.min() + border), scale * (y - y.min() + border), height, scale * spacing, scale
-    )
+    return Layout(scale * (x - x.min() + border), scale * (y - y.min() + border), height, scale * spacing, scale)
 
 
 # Permutation star graphs.
@@ -131,12 +131,18 @@ def _level(m: int) -> tuple[float, list[tuple[float, float]]]:
     on_rim = m - 1 if m >= 7 else m
     radius, distance = _ring(on_rim)
     turn = -pi / 2 + (pi / 4 if m == 4 else 0)
-    rim = [(distance * cos(turn + 2 * pi * k / on_rim), distance * sin(turn + 2 * pi * k / on_rim)) for k in range(on_rim)]
+    rim = [
+        (distance * cos(turn + 2 * pi * k / on_rim), distance * sin(turn + 2 * pi * k / on_rim)) for k in range(on_rim)
+    ]
     return radius, [(0.0, 0.0), *rim] if m >= 7 else rim
 
 
-HEXAGON = 2 / 3
-"""Radius of a ring of six within its disc: rings of neighbouring discs are as far apart as the nodes of one."""
+HEXAGON = 0.72
+"""Radius of a ring of six within its disc; the rest keeps rings of neighbouring discs apart."""
+
+
+TWIST = 0.27
+"""Angle of the rings, chosen so that links between them pass beside other nodes."""
 
 
 def _star(topology: StarGraph) -> tuple[Floats, Floats]:
@@ -151,13 +157,13 @@ def _star(topology: StarGraph) -> tuple[Floats, Floats]:
     for place in range(6):
         around[rank] = place * pi / 3
         rank = small.neighbour(rank, place % 2)
-    angle = around[ranks % 6]
+    angle = around[ranks % 6] + TWIST
     return x + size * HEXAGON * np.cos(angle), y + size * HEXAGON * np.sin(angle)
 
 
 def _star_spacing(n: int) -> float:
-    """Side of the rings of six, and distance between rings."""
-    size = HEXAGON
+    """The smaller of the side of a ring of six and the gap between two rings."""
+    size = min(HEXAGON, 2 * (1 - HEXAGON))
     for m in range(n, 3, -1):
         size *= _level(m)[0]
     return size
@@ -187,15 +193,20 @@ def _grid(topology: Hypercube) -> tuple[Floats, Floats]:
 
 
 def _arcs(topology: Hypercube, senders: Ranks, receivers: Ranks) -> Floats:
-    """Neighbours on the grid are joined by a line, others by an arc; both directions of a link lie on one side."""
+    """Neighbours on the grid are joined by a line, others by an arc: the longer, the higher, below the next row.
+
+    Both directions of a link lie on one side; arcs of even and of odd bits on different ones.
+    """
     rows, columns = _halves(topology)
     low = (1 << columns) - 1
     across, down = _places(columns), _places(rows)
-    length = np.abs(across[senders & low] - across[receivers & low]) + np.abs(
-        down[senders >> columns] - down[receivers >> columns]
-    )
-    bow = np.where(length < 1.5 + 1.0 * (length % 1 > 0), 0.0, 0.22)
-    return np.where(senders < receivers, bow, -bow)
+    along = (across[receivers & low] - across[senders & low]) + (down[receivers >> columns] - down[senders >> columns])
+    length = np.abs(along)
+    longest = max(float(across.max()), float(down.max()))
+    lift = 0.34 + 0.24 * length / longest
+    bit = np.log2((senders ^ receivers).astype(np.float64)).round().astype(np.int64)
+    side = np.where(bit % 2 == 0, 1.0, -1.0) * np.sign(along)
+    return np.where(length < 2.5, 0.0, side * lift / length)
 
 
 # Eisenstein-Jacobi networks.

@@ -11,14 +11,16 @@ In gather and reduce, where nodes give and do not get, a node counts as done whe
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from math import hypot
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from coordinator.report.data import RunData
-from coordinator.report.layout import Layout, Shapes, cells_of, layout_of, shapes_of
+from coordinator.report.layout import Floats, Layout, Ranks, cells_of, layout_of, shapes_of
+from coordinator.report.linkpaths import link_paths
 from coordinator.report.plots import viridis
+from emunode.errors import ScenarioError
 from emunode.topology.base import Topology
 
 NODES_WITH_LINKS = 1_050
@@ -116,7 +118,7 @@ def _steps(data: RunData, hops: pl.DataFrame | None) -> int:
     return 0
 
 
-def _finish_steps(data: RunData, hops: pl.DataFrame | None, order: int) -> np.ndarray:  # type: ignore[type-arg]
+def _finish_steps(data: RunData, hops: pl.DataFrame | None, order: int) -> Ranks:
     """Of every rank the step in which it was done; 0 for never."""
     steps = np.zeros(order, dtype=np.int64)
     if giving(data):
@@ -144,11 +146,11 @@ def _source(data: RunData, topology: Topology) -> int | None:
     label = data.get("source")
     try:
         return topology.rank(str(label)) if label is not None else 0
-    except Exception:  # noqa: BLE001  # a label from a damaged file
+    except ScenarioError:  # from a damaged file
         return None
 
 
-def _crashes(data: RunData) -> dict[int, int]:
+def crashes_of(data: RunData) -> dict[int, int]:
     """Rank -> step of the crash."""
     found: dict[int, int] = {}
     for fault in data.faults:
@@ -161,16 +163,14 @@ def _crashes(data: RunData) -> dict[int, int]:
 # Up to a thousand nodes: node by node, link by link.
 
 
-def _small(
-    data: RunData, topology: Topology, layout: Layout, hops: pl.DataFrame | None, steps: int
-) -> NetworkMap:
+def _small(data: RunData, topology: Topology, layout: Layout, hops: pl.DataFrame | None, steps: int) -> NetworkMap:
     used, paths, heads = _used_links(topology, layout, hops)
     width = _frame_width(hops, steps)
     frames = _frames(hops, used, steps, width, giving(data))
     finish = _finish_steps(data, hops, topology.order)
     gained, full = _gained(data, frames, topology.order)
     _tell(frames, full, topology.order, finish)
-    source, crashes = _source(data, topology), _crashes(data)
+    source, crashes = _source(data, topology), crashes_of(data)
     totals = [0] * len(used)
     for links, loads in zip(frames.links, frames.loads, strict=True):
         for link, load in zip(links, loads, strict=True):
@@ -180,6 +180,8 @@ def _small(
     body += _nodes(layout, labels, finish, steps, source, crashes, gained)
     script: dict[str, object] = {
         "kind": "links",
+        "whole": f"{_count(len(used), 'directed link')} of {topology.order * topology.degree:,} "
+        f"{'carries' if len(used) == 1 else 'carry'} {_count(sum(totals), 'segment')} in {_count(steps, 'step')}",
         "paths": paths,
         "heads": heads,
         "totals": totals,
@@ -203,80 +205,25 @@ def _frame_width(hops: pl.DataFrame | None, steps: int) -> int:
     if hops is None:
         return 1
     width = max(1, -(-steps // MOST_FRAMES))
-    while width < steps and hops.select(((pl.col("step") - 1) // width).alias("f"), "sender", "port").n_unique() > LINK_ENTRIES:
+    while (
+        width < steps
+        and hops.select(((pl.col("step") - 1) // width).alias("f"), "sender", "port").n_unique() > LINK_ENTRIES
+    ):
         width *= 2
     return width
 
 
-def _used_links(topology: Topology, layout: Layout, hops: pl.DataFrame | None) -> tuple[dict[tuple[int, int], int], list[str], list[str]]:
+def _used_links(
+    topology: Topology, layout: Layout, hops: pl.DataFrame | None
+) -> tuple[dict[tuple[int, int], int], list[str], list[str]]:
     """Index of each used directed link by sender and port, its line and its arrowhead."""
     if hops is None:
         return {}, [], []
     links = hops.select("sender", "port", "receiver").unique().sort("sender", "port")
     senders, ports, receivers = (links[name].cast(pl.Int64).to_numpy() for name in ("sender", "port", "receiver"))
     used = {key: at for at, key in enumerate(zip(senders.tolist(), ports.tolist(), strict=True))}
-    lines, heads = _link_paths(layout, shapes_of(topology, senders, ports, receivers), senders, receivers)
+    lines, heads = link_paths(layout, shapes_of(topology, senders, ports, receivers), senders, receivers)
     return used, lines, heads if topology.order <= NODES_WITH_ARROWS else []
-
-
-def _link_paths(layout: Layout, shapes: Shapes, senders: Sequence[int], receivers: Sequence[int]) -> tuple[list[str], list[str]]:
-    lines, heads = [], []
-    radius, stub = layout.radius, 0.5 * layout.spacing
-    head = max(2.2, min(9.0, 0.42 * radius))
-    aside = 0.22 * radius
-    for x1, y1, x2, y2, bow, wx, wy in zip(
-        layout.x[senders].tolist(), layout.y[senders].tolist(), layout.x[receivers].tolist(), layout.y[receivers].tolist(),
-        shapes.bow.tolist(), shapes.wrap_x.tolist(), shapes.wrap_y.tolist(), strict=True,
-    ):  # fmt: skip
-        if wx or wy:
-            line, tip = _stubs((x1, y1), (x2, y2), (wx, wy), radius, stub, aside)
-        else:
-            line, tip = _curve((x1, y1), (x2, y2), bow, radius, aside)
-        lines.append(line)
-        heads.append(_head(*tip, head))
-    return lines, heads
-
-
-Point = tuple[float, float]
-Tip = tuple[float, float, float, float]
-
-
-def _stubs(one: Point, other: Point, unit: Point, radius: float, stub: float, aside: float) -> tuple[str, Tip]:
-    """Out of the hexagon at one end, into it at the other."""
-    (x1, y1), (x2, y2), (wx, wy) = one, other, unit
-    sx, sy = -wy * aside, wx * aside
-    line = (
-        f"M{x1 + wx * radius + sx:.1f} {y1 + wy * radius + sy:.1f}l{wx * (stub - radius):.1f} {wy * (stub - radius):.1f}"
-        f"M{x2 - wx * stub + sx:.1f} {y2 - wy * stub + sy:.1f}l{wx * (stub - radius):.1f} {wy * (stub - radius):.1f}"
-    )
-    return line, (x2 - wx * radius + sx, y2 - wy * radius + sy, wx, wy)
-
-
-def _curve(one: Point, other: Point, bow: float, radius: float, aside: float) -> tuple[str, Tip]:
-    """A line or an arc from rim to rim, a little to the right so that both directions of a link can be told apart."""
-    (x1, y1), (x2, y2) = one, other
-    dx, dy = x2 - x1, y2 - y1
-    length = hypot(dx, dy) or 1.0
-    ux, uy = dx / length, dy / length
-    if not bow:
-        sx, sy = -uy * aside, ux * aside
-        ax, ay, bx, by = x1 + ux * radius + sx, y1 + uy * radius + sy, x2 - ux * radius + sx, y2 - uy * radius + sy
-        return f"M{ax:.1f} {ay:.1f}L{bx:.1f} {by:.1f}", (bx, by, ux, uy)
-    lift = bow * length + (aside if bow > 0 else -aside)
-    cx, cy = (x1 + x2) / 2 - uy * lift, (y1 + y2) / 2 + ux * lift
-    half = hypot(cx - x1, cy - y1) or 1.0
-    vx, vy, tx, ty = (cx - x1) / half, (cy - y1) / half, (x2 - cx) / half, (y2 - cy) / half
-    bx, by = x2 - tx * radius, y2 - ty * radius
-    line = f"M{x1 + vx * radius:.1f} {y1 + vy * radius:.1f}Q{cx:.1f} {cy:.1f} {bx:.1f} {by:.1f}"
-    return line, (bx, by, tx, ty)
-
-
-def _head(x: float, y: float, ux: float, uy: float, size: float) -> str:
-    bx, by = x - ux * size * 1.6, y - uy * size * 1.6
-    return (
-        f"M{x:.1f} {y:.1f}L{bx - uy * size * 0.75:.1f} {by + ux * size * 0.75:.1f}"
-        f"L{bx + uy * size * 0.75:.1f} {by - ux * size * 0.75:.1f}z"
-    )
 
 
 def _frames(
@@ -290,7 +237,8 @@ def _frames(
         frames.last.append(last)
         frames.names.append(f"{first}" if first == last else f"{first} to {last}")
         frames.colours.append(viridis(at / (count - 1) if count > 1 else 0.6))
-    frames.links, frames.loads, frames.lost, frames.gains = ([[] for _ in range(count)] for _ in range(4))
+    for per_frame in (frames.links, frames.loads, frames.lost, frames.gains):
+        per_frame.extend([] for _ in range(count))
     if hops is None or not count:
         return frames
     by_frame = hops.with_columns(frame=(pl.col("step") - 1) // width)
@@ -319,7 +267,7 @@ def _gained(data: RunData, frames: Frames, order: int) -> tuple[list[int], list[
     return gained, [max(gained, default=0)] * order
 
 
-def _tell(frames: Frames, full: Sequence[int], order: int, finish: Sequence[int]) -> None:
+def _tell(frames: Frames, full: Sequence[int], order: int, finish: Ranks) -> None:
     """One sentence a frame: what moves, and how many nodes are done after it."""
     have, done = [0] * order, 0
     known = any(frames.gains)
@@ -334,7 +282,7 @@ def _tell(frames: Frames, full: Sequence[int], order: int, finish: Sequence[int]
         links, segments, lost = len(frames.links[at]), sum(frames.loads[at]), len(frames.lost[at])
         gone = f", {_count(lost, 'link')} lose something" if lost else ""
         moves = f"{_count(links, 'link')} carry {_count(segments, 'segment')}{gone}; " if links else ""
-        frames.texts.append(f"{moves}{_count(done, 'node')} done")
+        frames.texts.append(f"{moves}{done:,} of {_count(order, 'node')} done")
 
 
 def _count(number: int, noun: str) -> str:
@@ -347,7 +295,7 @@ def _web(topology: Topology, layout: Layout) -> str:
         return ""
     links = np.array([(rank, port, other) for rank, port, other, _ in topology.links()], dtype=np.int64)
     senders, ports, receivers = links[:, 0], links[:, 1], links[:, 2]
-    lines, _ = _link_paths(layout, shapes_of(topology, senders, ports, receivers), senders, receivers)
+    lines, _ = link_paths(layout, shapes_of(topology, senders, ports, receivers), senders, receivers)
     return f'<path class="web" stroke-width="{max(0.5, 0.05 * layout.radius):.2f}" d="{"".join(lines)}"/>'
 
 
@@ -380,7 +328,7 @@ def _lost(frames: Frames, paths: Sequence[str], layout: Layout) -> str:
 def _nodes(
     layout: Layout,
     labels: Sequence[str],
-    finish: Sequence[int],
+    finish: Ranks,
     steps: int,
     source: int | None,
     crashes: Mapping[int, int],
@@ -388,7 +336,7 @@ def _nodes(
 ) -> list[str]:
     radius, x, y = layout.radius, layout.x.tolist(), layout.y.tolist()
     letters = max((len(label) for label in labels), default=1)
-    font = min(15.0, 1.75 * radius / (0.58 * letters))
+    font = min(17.0, 1.75 * radius / (0.58 * letters))
     parts, names = [], []
     for rank, label in enumerate(labels):
         done, share = int(finish[rank]), 0.0
@@ -433,14 +381,16 @@ def _cross(x: float, y: float, arm: float, step: int) -> str:
 
 def _large(data: RunData, topology: Topology, layout: Layout, hops: pl.DataFrame | None, steps: int) -> NetworkMap:
     finish = _finish_steps(data, hops, topology.order)
-    source, crashes = _source(data, topology), _crashes(data)
+    source, crashes = _source(data, topology), crashes_of(data)
     frames = _frames(None, {}, steps or int(finish.max(initial=0)), max(1, -(-steps // MOST_FRAMES)), gives=False)
-    x, y, done, side, size = layout.x, layout.y, finish, 0.74 * layout.spacing, 1
+    x, y, done, side, size = layout.x, layout.y, finish, 0.9 * layout.spacing, 1
     if topology.order > NODES_ONE_BY_ONE:
         x, y, done, side, size = _cells(topology, layout, finish)
     width = frames.last[0] - frames.first[0] + 1 if frames.names else 1
     groups = np.where(done > 0, (done - 1) // width, -1)
-    body = [f'<path class="node never" stroke-width="{0.08 * side:.2f}" fill="none" d="{_squares(x, y, groups == -1, side)}"/>']
+    body = [
+        f'<path class="node never" stroke-width="{0.08 * side:.2f}" fill="none" d="{_squares(x, y, groups == -1, side)}"/>'
+    ]
     for at, colour in enumerate(frames.colours):
         squares = _squares(x, y, groups == at, side)
         if squares:
@@ -452,14 +402,19 @@ def _large(data: RunData, topology: Topology, layout: Layout, hops: pl.DataFrame
         )
     for rank, step in list(crashes.items())[:400]:
         body.append(_cross(float(layout.x[rank]), float(layout.y[rank]), max(4.0, side), step))
-    _tell_large(frames, hops, data, finish, width)
+    _tell_large(frames, data, finish, width)
     script: dict[str, object] = {
-        "kind": "cells", "names": frames.names, "texts": frames.texts, "first": frames.first, "last": frames.last,
-    }  # fmt: skip
+        "kind": "cells",
+        "whole": _count(steps, "step"),
+        "names": frames.names,
+        "texts": frames.texts,
+        "first": frames.first,
+        "last": frames.last,
+    }
     return NetworkMap(_svg(layout, body, topology), script, _legend(data, [], width, size), viridis(0), viridis(1))
 
 
-def _cells(topology: Topology, layout: Layout, finish: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, float, int]:  # type: ignore[type-arg]
+def _cells(topology: Topology, layout: Layout, finish: Ranks) -> tuple[Floats, Floats, Ranks, float, int]:
     """Middle of every cell of nodes, the mean step (rounded) in which they were done, and the side of its square."""
     cell = cells_of(topology, layout, CELLS)
     count = int(cell.max()) + 1
@@ -474,18 +429,20 @@ def _cells(topology: Topology, layout: Layout, finish: np.ndarray) -> tuple[np.n
     return x, y, done, side, int(size.max())
 
 
-def _squares(x: np.ndarray, y: np.ndarray, chosen: np.ndarray, side: float) -> str:  # type: ignore[type-arg]
+def _squares(x: Floats, y: Floats, chosen: NDArray[np.bool_], side: float) -> str:
     a, left, top = f"{side:.1f}", (x[chosen] - side / 2).tolist(), (y[chosen] - side / 2).tolist()
     return "".join([f"M{px:.1f} {py:.1f}h{a}v{a}h-{a}z" for px, py in zip(left, top, strict=True)])
 
 
-def _tell_large(frames: Frames, hops: pl.DataFrame | None, data: RunData, finish: np.ndarray, width: int) -> None:  # type: ignore[type-arg]
+def _tell_large(frames: Frames, data: RunData, finish: Ranks, width: int) -> None:
     finished = np.sort(finish[finish > 0])
     packets = data.steps["packets"].to_list() if data.steps is not None else []
     for last in frames.last:
         sent = sum(packets[last - width : last])
         done = int(np.searchsorted(finished, last, side="right"))
-        frames.texts.append((f"{_count(sent, 'packet')}; " if packets else "") + f"{_count(done, 'node')} done")
+        frames.texts.append(
+            (f"{_count(sent, 'packet')}; " if packets else "") + f"{done:,} of {_count(data.order, 'node')} done"
+        )
 
 
 # Around the picture.

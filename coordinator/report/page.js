@@ -65,7 +65,7 @@
       cursor.setAttribute("x", whole ? 0 : left + (data.first[frame] - 1) * unit);
       cursor.setAttribute("width", whole ? 0 : Math.max(1.5, (data.last[frame] - data.first[frame] + 1) * unit));
     }
-    $("now").textContent = whole ? "whole run" : "step " + data.names[frame] + " of " + data.last[data.last.length - 1] + ": " + data.texts[frame];
+    $("now").textContent = whole ? "whole run: " + data.whole : "step " + data.names[frame] + " of " + data.last[data.last.length - 1] + ": " + data.texts[frame];
   }
 
   function stop() { clearInterval(timer); timer = 0; $("play").textContent = "Play"; $("play").setAttribute("aria-pressed", "false"); }
@@ -85,5 +85,13 @@
     timer = setInterval(next, data.names.length > 60 ? 150 : 700);
     next();
   });
+  const wanted = () => {
+    const step = +(/^#step=(\d+)$/.exec(location.hash) || [])[1];
+    const frame = data.last.findIndex((last) => step <= last);
+    if (frame >= 0) { stop(); slider.value = frame + 1; show(frame); }
+  };
+  window.addEventListener("hashchange", wanted);
+  show(-1);
+  wanted();
   window.addEventListener("beforeprint", () => { stop(); show(-1); });
 })();

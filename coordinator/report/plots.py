@@ -1,7 +1,7 @@
 """Figures as SVG text: a few kinds of charts, drawn by hand from sequences of numbers.
 
-Colours are CSS variables (the page gives them a light, a dark and a printed value) from the palette of Okabe and Ito and from
-viridis, both readable with any colour vision; what matters is told by shape or text as well. Text is escaped here.
+Colours are CSS variables (the page gives them a light, a dark and a printed value) from the palette of Okabe and Ito and
+from viridis, both readable with any colour vision; what matters is told by shape or text as well. Text is escaped here.
 Long runs are cut into at most `MOST_BARS` bars, each the largest value of its steps, so that peaks stay visible.
 """
 
@@ -18,10 +18,12 @@ VIRIDIS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5
 LIGHT: Mapping[str, str] = {
     "paper": "#ffffff", "ink": "#1d2733", "muted": "#5c6875", "grid": "#dfe4ea", "panel": "#f6f8fa",
     "blue": "#0072b2", "sky": "#56b4e9", "orange": "#c98500", "green": "#009e73", "red": "#d55e00", "grey": "#8a949e",
+    "purple": "#b5679b",
 }  # fmt: skip
 DARK: Mapping[str, str] = {
     "paper": "#12171d", "ink": "#e3e8ee", "muted": "#98a4b0", "grid": "#2b343e", "panel": "#1a2128",
     "blue": "#4da3dc", "sky": "#7cc6f0", "orange": "#e69f00", "green": "#2fbf95", "red": "#f07f33", "grey": "#77828d",
+    "purple": "#cc79a7",
 }  # fmt: skip
 
 CSS = """
@@ -80,8 +82,8 @@ class Frame:
 
 
 def viridis(share: float) -> str:
-    """Colour of 0 (dark) .. 1 (bright); the darkest tenth is left out, for dark pages."""
-    at = (0.1 + 0.88 * min(1.0, max(0.0, share))) * (len(VIRIDIS) - 1)
+    """Colour of 0 (dark) .. 1 (bright); the darkest part is left out, for dark pages."""
+    at = (0.15 + 0.83 * min(1.0, max(0.0, share))) * (len(VIRIDIS) - 1)
     low = min(int(at), len(VIRIDIS) - 2)
     one, other = (tuple(int(VIRIDIS[i][k : k + 2], 16) for k in (1, 3, 5)) for i in (low, low + 1))
     return "#" + "".join(f"{round(a + (b - a) * (at - low)):02x}" for a, b in zip(one, other, strict=True))
@@ -124,7 +126,7 @@ def step_lines(
 ) -> str:
     """Shares (of `most`) after every step, as staircases named on the right: name -> (colour, values)."""
     steps = max((len(values) for _, values in lines.values()), default=0)
-    frame = Frame(42, 14, 560, 170, most)
+    frame = Frame(42, 14, 880, 190, most)
     body = []
     for share in (0, 0.25, 0.5, 0.75, 1):
         y = frame.y(share * most)
@@ -141,13 +143,13 @@ def step_lines(
         while any(abs(y - other) < 14 for other in taken):
             y += 14
         taken.append(y)
-        last = f"{values[-1] / most:.4g}" if values else "0"
-        share = f"{float(last):.1%}" if float(last) < 1 else "100%"
+        last = values[-1] / most if values else 0.0
+        percent = f"{last:.1%}" if last < 1 else "100%"
         body.append(
-            f'<text x="{frame.right + 8}" y="{y:.1f}" style="fill:var(--{colour})">{escape(name)} {share}</text>'
+            f'<text x="{frame.right + 8}" y="{y:.1f}" style="fill:var(--{colour})">{escape(name)} {percent}</text>'
         )
     body.append(_step_axis(steps, frame))
-    return _chart(760, 192, title, body, steps, frame)
+    return _chart(1040, 212, title, body, steps, frame)
 
 
 def _stairs(values: Sequence[float], width: float, frame: Frame) -> list[str]:
@@ -189,17 +191,17 @@ def heat_map(title: str, rows: Sequence[str], counts: Sequence[Sequence[float]],
     bins = Bins(steps)
     table = [bins.of(row) for row in counts]
     height = max(6.0, min(22.0, 260 / max(1, len(rows))))
-    frame = Frame(42, 26, 752, 26 + height * len(rows), 1)
+    frame = Frame(48, 26, 1036, 26 + height * len(rows), 1)
     width = (frame.right - frame.left) / max(1, bins.count)
     most = max((value for row in table for value in row), default=0)
     body = [
         f'<text class="title" x="8" y="14">{escape(title)}</text>',
-        f'<text class="end" x="752" y="14">at most {number(most)}</text>',
+        f'<text class="end" x="1036" y="14">at most {number(most)}</text>',
     ]
     for at, (name, row) in enumerate(zip(rows, table, strict=True)):
         y = frame.top + at * height
         if height >= 10 or at % 2 == 0:
-            body.append(f'<text class="end" x="36" y="{y + height / 2 + 4:.1f}">{escape(name)}</text>')
+            body.append(f'<text class="end" x="42" y="{y + height / 2 + 4:.1f}">{escape(name)}</text>')
         for bar, value in enumerate(row):
             if value:
                 body.append(
@@ -208,7 +210,7 @@ def heat_map(title: str, rows: Sequence[str], counts: Sequence[Sequence[float]],
                     f"<title>{escape(name)}, {bins.span(bar)}: {number(value)}</title></rect>"
                 )
     body.append(_step_axis(steps, frame))
-    return _chart(760, frame.bottom + 20, title, body, steps, frame)
+    return _chart(1040, frame.bottom + 20, title, body, steps, frame)
 
 
 def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names: Sequence[str]) -> str:
@@ -277,13 +279,12 @@ def _step_axis(steps: int, frame: Frame) -> str:
         return f'<text x="{frame.left}" y="{frame.bottom + 14}">no steps</text>'
     width = (frame.right - frame.left) / steps
     wanted = range(1, steps + 1) if width >= 24 else sorted({1, (steps + 1) // 2, steps})
-    ticks = "".join(
+    return "".join(
         f'<text class="{"middle" if step > 1 or width > 12 else ""}" '
         f'x="{min(frame.left + (step - 0.5) * width, frame.right - 4 * len(str(step))):.1f}" '
         f'y="{frame.bottom + 14:.1f}">{step:,}</text>'
         for step in wanted
     )
-    return ticks
 
 
 def _fault_lines(faults: Sequence[int], steps: int, frame: Frame) -> str:
@@ -295,7 +296,7 @@ def _fault_lines(faults: Sequence[int], steps: int, frame: Frame) -> str:
     for step in sorted(set(faults)):
         x = frame.left + (min(step, steps + 1) - 1) * width
         parts.append(
-            f'<g><title>fault at the beginning of step {step:,}</title>'
+            f"<g><title>fault at the beginning of step {step:,}</title>"
             f'<path class="fault" d="M{x:.1f} {frame.top}V{frame.bottom:.1f}"/>'
             f'<path class="flag" d="M{x - 4:.1f} {frame.top - 7}h8l-4 7z"/></g>'
         )

@@ -149,15 +149,18 @@ class Algorithm(ABC):
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         """What holds of virtual time, in seconds for one start-up and one byte, when nothing breaks.
 
-        Here: a claim about start-ups and one about the bytes that cost time, taken together, are one about T.
+        Here: a claim about start-ups and one of the same relation about the bytes that cost time are together one about T.
         """
-        exact = {claim.name: claim for claim in self.claims() if claim.relation == "=="}
-        startups, transferred = exact.get("startups"), exact.get("transfer_bytes")
-        if startups is None or transferred is None:
-            return []
-        assert isinstance(startups.predicted, int) and isinstance(transferred.predicted, int)
-        seconds = startup * startups.predicted + per_byte * transferred.predicted
-        return [Claim("virtual_seconds", seconds, "==", startups.source)]
+        claims = []
+        for relation in ("==", "<=", ">="):
+            found = {claim.name: claim for claim in self.claims() if claim.relation == relation}
+            startups, transferred = found.get("startups"), found.get("transfer_bytes")
+            if startups is not None and transferred is not None:
+                assert isinstance(startups.predicted, int)
+                assert isinstance(transferred.predicted, int)
+                seconds = startup * startups.predicted + per_byte * transferred.predicted
+                claims.append(Claim("virtual_seconds", seconds, relation, startups.source))
+        return claims
 
     def claims_under(self, crashed: Mapping[Rank, Step]) -> list[Claim]:
         """What still holds when ranks crash at the start of the given steps."""

@@ -99,6 +99,7 @@ def load_claims(job: Job, pieces: int, loads: Loads, source: str) -> list[Claim]
     carried = [int(load * size * job.messages) for load in loads]
     return [
         Claim("heaviest_link_segments_per_step", segments, "==", source),
+        Claim("max_link_segments_per_step", max(segments), "==", f"{source}: B_opt"),
         Claim("startups", sum(start_ups(load, job.packet_limit) for load in carried), relation, cited),
         Claim("transfer_bytes", sum(carried), relation, cited),
     ]

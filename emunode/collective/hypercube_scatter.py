@@ -9,6 +9,7 @@ Schedules for packets of one block, or of 2^b blocks, are algorithms of their ow
 """
 
 from functools import cached_property
+from math import log2
 
 from emunode.collective.base import Claim
 from emunode.collective.hypercube_costs import (
@@ -168,7 +169,8 @@ class BalancedScatter(CubeScatter):
     def claims(self) -> list[Claim]:
         n = self.topology.degree
         steps = n if self.job.port_model is ALL else 2 * n - 2
-        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: table 8")]
+        claims = [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: table 8")]
+        return claims if self.job.port_model is ALL else [*claims, most_bytes(self)]
 
 
 class BalancedPathsScatter(CubeScatter):
@@ -191,4 +193,13 @@ class BalancedPathsScatter(CubeScatter):
     def claims(self) -> list[Claim]:
         n = self.topology.degree
         steps = n if self.job.port_model is ALL else 2 * n - 1
-        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 5.1.5")]
+        claims = [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 5.1.5")]
+        return claims if self.job.port_model is ALL else [*claims, most_bytes(self)]
+
+
+def most_bytes(algorithm: CubeScatter) -> Claim:
+    """The paper's bound on a scatter down SBnT over one port, N(1 + 2 log2(n)/n) M, in whole parts of a block."""
+    job, n = algorithm.job, algorithm.topology.degree
+    size = algorithm.pieces * -(-job.message_bytes // algorithm.pieces) * job.messages
+    most = int((1 << n) * (1 + 2 * log2(n) / n) * size)
+    return Claim("transfer_bytes", most, "<=", f"{algorithm.citation}: table 8")

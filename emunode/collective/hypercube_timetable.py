@@ -170,7 +170,7 @@ class Tolerant(Algorithm):
 
     @property
     def max_redundancy(self) -> int:
-        return self.topology.degree
+        return 1 if self.collective is Collective.REDUCE else self.topology.degree
 
     @property
     def tolerated_faults(self) -> int:

@@ -6,7 +6,7 @@ tolerance", IEEE Trans. Computers 45(2), 1996; all-port, one message a directed 
 left open there). The formulas of the only text at hand are lost, so trees and schedules are a reconstruction. M is
 the number of messages, x (`redundancy`) the number of trees that carry each; the x root paths of a node in them
 share no inner node, so x - 1 faulty nodes or links leave every healthy node a copy. h is the height of the trees,
-floor(3n/2) + 1 as measured for n = 3..8, d their sum of depths: 15, 96, 648, 4838 for n = 3..6.
+floor(3n/2) + 1 as measured for n = 3..10, d their sum of depths: 15, 96, 648, 4838 for n = 3..6.
 """
 
 from collections.abc import Iterator, Sequence

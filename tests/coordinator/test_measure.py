@@ -148,7 +148,8 @@ def test_what_is_lost_known_or_for_others_is_no_delivery(outcome: str) -> None:
     assert seen.metrics["packets"] == 1
     name = {"duplicate": "duplicates", "relay": "relays"}.get(outcome, outcome)
     assert seen.metrics[name] == 1
-    assert seen.metrics["receivers_per_step"] == (0,)
+    assert seen.metrics["receivers_per_step"] == ()
+    assert seen.metrics["senders_per_step"] == (1,)
 
 
 def test_what_comes_back_to_its_origin_is_no_delivery() -> None:
@@ -253,7 +254,8 @@ def plainly(rows: list[Row]) -> dict[str, object]:
         "virtual_seconds": pytest.approx(sum(1e-3 * ceil(size / 50) + 1e-6 * size for size in heaviest)),
         "senders_per_step": tuple(len({row[1] for row in rows if row[0] == step}) for step in range(1, steps + 1)),
         "receivers_per_step": tuple(
-            len({rank for (rank, _), at in first.items() if at == step}) for step in range(1, steps + 1)
+            len({rank for (rank, _), at in first.items() if at == step})
+            for step in range(1, max(first.values(), default=0) + 1)
         ),
     }
 
@@ -267,3 +269,102 @@ def test_metrics_are_what_they_say(rows: list[Row]) -> None:
     assert seen.links["segments"].sum() == seen.steps["segments"].sum() == len(rows)
     assert seen.links["bytes"].sum() == seen.steps["bytes"].sum() == expected["bytes"]
     assert (seen.steps["active"] + seen.steps["free"]).to_list() == [4] * len(seen.steps)
+
+
+# --- the audit: what no algorithm can have done ----------------------------------------------------------------------
+
+
+def illegal(rows: list[Row], **values: object) -> object:
+    """How often these rows break the model, the topology or the faults."""
+    return measured(rows, **values).metrics["illegal_hops"]
+
+
+def test_a_broadcast_is_legal() -> None:
+    assert illegal(BROADCAST) == 0
+    assert illegal([]) == 0
+
+
+def test_flooding_the_square_is_legal() -> None:
+    flood = [hop(1, 0, 0), hop(1, 0, 1), hop(2, 1, 1), hop(2, 2, 0, "duplicate")]
+    assert illegal(flood, algorithm="flood") == 0
+    assert illegal(flood, algorithm="flood", duplex="half") == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "times"),
+    [
+        pytest.param([hop(1, 1, 1)], 1, id="never heard of"),
+        pytest.param([hop(1, 0, 0), hop(1, 1, 1)], 1, id="heard of in the same step"),
+        pytest.param([hop(3, 0, 0), hop(2, 1, 1)], 1, id="heard of later"),
+        pytest.param([hop(1, 0, 0, segment=1), hop(2, 1, 1, segment=0)], 1, id="heard of something else"),
+        pytest.param([hop(1, 0, 0, "duplicate")], 1, id="duplicate of nothing"),
+        pytest.param([hop(1, 0, 0), hop(2, 0, 0)], 1, id="first twice"),
+        pytest.param([hop(1, 0, 0, "duplicate"), hop(2, 0, 0)], 1, id="duplicate before first"),
+        pytest.param([hop(1, 0, 0), hop(2, 1, 0)], 1, id="news to its origin"),
+        pytest.param([hop(1, 0, 0, "relay")], 1, id="relay of what is for everybody"),
+        pytest.param([hop(1, 0, 0, "lost")], 1, id="lost for no reason"),
+        pytest.param([hop(1, 0, 0, "corrupt")], 1, id="corrupt for no reason"),
+        pytest.param([(1, 0, 0, 2, 0, EVERYBODY, 0, 0, 64, "first")], 1, id="no such link"),
+        pytest.param([(1, 0, 2, 0, 0, EVERYBODY, 0, 0, 64, "duplicate")], 1, id="no such port"),
+        pytest.param([(1, 0, 0, 1, 0, 2, 0, 0, 64, "first")], 1, id="first of what is for another"),
+        pytest.param(
+            [(1, 0, 0, 1, 0, 2, 0, 0, 64, "duplicate")], 2, id="duplicate of what is for another, and of nothing"
+        ),
+        pytest.param([(1, 0, 0, 1, 0, 1, 0, 0, 64, "relay")], 1, id="relay at its target"),
+        pytest.param([(1, 0, 0, 1, 0, 3, 0, 0, 64, "relay"), (2, 1, 1, 3, 0, 3, 0, 0, 64, "first")], 0, id="a relay"),
+        pytest.param([hop(1, 0, 0), (2, 1, 0, 0, 0, 1, 0, 0, 1, "relay")], 0, id="an answer"),
+        pytest.param([hop(1, 0, 0, segment=0), hop(1, 0, 0, segment=1)], 1, id="two segments where one fits"),
+    ],
+)
+def test_the_audit_counts_what_cannot_be(rows: list[Row], times: int) -> None:
+    assert illegal(rows, messages=2) == times
+
+
+CRASH = "crash:01@2"
+
+
+@pytest.mark.parametrize(
+    ("rows", "times"),
+    [
+        pytest.param([hop(1, 0, 0), hop(1, 0, 1)], 0, id="before it"),
+        pytest.param([hop(1, 0, 1), hop(2, 0, 0, "lost")], 0, id="lost to it"),
+        pytest.param([hop(2, 0, 0)], 1, id="received after it"),
+        pytest.param([hop(1, 0, 0, "lost")], 1, id="lost before it"),
+        pytest.param([hop(1, 0, 0), hop(2, 1, 1)], 1, id="sent after it"),
+        pytest.param([hop(1, 0, 1, "lost")], 1, id="lost to another"),
+    ],
+)
+def test_the_audit_knows_the_crashes(rows: list[Row], times: int) -> None:
+    assert illegal(rows, fault=(CRASH,), algorithm="flood") == times
+
+
+TRAFFIC = {
+    "out": hop(2, 1, 1),
+    "in": hop(2, 0, 0, "duplicate"),
+    "back": hop(2, 1, 0, "duplicate"),
+    "in too": (2, 3, 1, 1, 0, EVERYBODY, 0, 0, 64, "duplicate"),
+}
+"""What rank 1 sends or receives in step 2: `out` and `in too` are on its port 1, `in` and `back` on its port 0."""
+
+
+@pytest.mark.parametrize(
+    ("traffic", "model", "duplex", "times"),
+    [
+        ("out,in", "all-port", "full", 0),
+        ("out,in", "one-port", "full", 0),
+        ("out,in", "exchange", "full", 1),
+        ("out,in", "send-or-receive", "full", 1),
+        ("back,in", "one-port", "full", 0),
+        ("back,in", "exchange", "full", 0),
+        ("back,in", "exchange", "half", 2),
+        ("back,in", "one-port", "half", 2),
+        ("out,in", "one-port", "half", 0),
+        ("out,back", "all-port", "half", 0),
+        ("out,back", "one-port", "full", 1),
+        ("in,in too", "one-port", "full", 2),
+    ],
+)
+def test_the_audit_knows_the_port_model(traffic: str, model: str, duplex: str, times: int) -> None:
+    """Both ends of a half-duplex link break it. In the last case rank 3 passes on what it never heard, too."""
+    rows = [hop(1, 0, 0), *(TRAFFIC[name] for name in traffic.split(","))]
+    assert illegal(rows, port_model=model, duplex=duplex) == times

@@ -1,9 +1,10 @@
 """Every expected number of Johnsson and Ho's algorithms: measured in runs, and as the algorithms themselves claim it."""
 
 from collections import Counter
+from collections.abc import Callable
 from fractions import Fraction
 from itertools import product
-from math import ceil
+from math import ceil, comb
 
 import numpy as np
 import pytest
@@ -286,6 +287,74 @@ def test_largest_packets(row: Row) -> None:
         wanted = job(n, Collective.SCATTER, name, PortModel.ALL_PORT, message_bytes=n)
         largest = max(np.array(claimed(wanted)["heaviest_link_segments_per_step"]))
         assert Fraction(int(largest), 1 if name == "sbt" else n) == Fraction(exact) <= Fraction(printed)
+
+
+ONE, ALL = PortModel.EXCHANGE, PortModel.ALL_PORT
+
+
+def middle(n: int) -> Fraction:
+    """The largest level of the cube in parts of a message."""
+    return Fraction(comb(n, n // 2), n)
+
+
+Number = Fraction | int
+Optimum = Callable[[int, Fraction], tuple[Number, Number, Number]]
+TABLES: dict[tuple[str, str, PortModel], Optimum] = {
+    # (collective, name, port model): B_opt and transfer in messages, start-ups; order N
+    ("scatter", "sbt", ONE): lambda n, order: (order / 2, order - 1, n),
+    ("scatter", "tcbt", ONE): lambda n, order: (order / 2, 2 * order - 2 * n - 1, 2 * n - 2),
+    ("scatter", "nrsbt", ONE): lambda n, order: ((order - 1) / n, order - 1, 2 * n - 1),
+    ("scatter", "nrbrg", ALL): lambda n, order: ((order - 1) / n, order * (order - 1) / (2 * n), order - 1),
+    ("scatter", "sbt", ALL): lambda n, order: (comb(n - 1, (n - 1) // 2), order / 2, n),
+    ("scatter", "tcbt", ALL): lambda n, order: (order / 4, 3 * order / 4 - 1, n),
+    ("scatter", "nrsbt", ALL): lambda n, order: (middle(n), (order - 1) / n, n),
+    ("scatter", "sbntc", ALL): lambda n, order: (middle(n), (order - 1) / n, n),
+    ("allgather", "brg", ONE): lambda _, order: (1, order - 1, order - 1),
+    ("allgather", "sbt", ONE): lambda n, order: (order / 2, order - 1, n),
+    ("allgather", "nrsbt", ONE): lambda n, order: ((order - 1) / n, order - 1, 2 * n - 1),
+    ("allgather", "nesbt", ONE): lambda n, order: ((order - 2) / n, order - 1, 2 * n),
+    ("allgather", "sbntc", ONE): lambda n, order: ((order - 1) / n, order - 1, 2 * n - 1),
+    ("allgather", "nrbrg", ALL): lambda n, order: (1 / Fraction(n), (order - 1) / n, order - 1),
+    ("allgather", "sbt", ALL): lambda n, order: (comb(n - 1, (n - 1) // 2), order / 2, n),
+    ("allgather", "nrsbt", ALL): lambda n, order: (middle(n), (order - 1) / n, n),
+    ("allgather", "nesbt", ALL): lambda n, order: (middle(n), (order - 1) / n, n + 1),
+    ("allgather", "sbntc", ALL): lambda n, order: (middle(n), (order - 1) / n, n),
+    ("alltoall", "brg", ONE): lambda _, order: (order - 1, order * (order - 1) / 2, order - 1),
+    ("alltoall", "sbt", ONE): lambda n, order: (order / 2, n * order / 2, n),
+    ("alltoall", "nrsbt", ONE): lambda n, order: (order / 2, n * order / 2, 2 * n - 1),
+    ("alltoall", "nesbt", ONE): lambda n, order: (
+        (order * (n + 1) / 2 - 1) / n,
+        n * order / 2 + order - 2,
+        2 * n,
+    ),  # errata
+    ("alltoall", "sbntc", ONE): lambda n, order: (order / 2, n * order / 2, 2 * n - 1),
+    ("alltoall", "nrbrg", ALL): lambda n, order: ((order - 1) / n, order * (order - 1) / (2 * n), order - 1),
+    ("alltoall", "nrsbt", ALL): lambda n, order: (order / (2 * n), order / 2, n),  # named nESBT in table 19
+    ("alltoall", "nrsbt-postorder", ALL): lambda n, order: ((order - 1) / n, order / 2, n),
+    ("alltoall", "nesbt", ALL): lambda n, order: ((order - 1) / n, order / 2 + (order - 2) / n, n + 1),
+    ("alltoall", "sbntc", ALL): lambda n, order: ((order - 1) / n, order / 2, n),
+}
+"""Tables 8, 9, 12, 14, 16, 18 and 19, corrected; exact where the paper prints the asymptotic binomial coefficient."""
+
+
+@pytest.mark.parametrize(("collective", "name", "ports"), TABLES, ids=str)
+@pytest.mark.parametrize("n", range(3, 9))
+def test_optimum_complexity(collective: str, name: str, ports: PortModel, n: int) -> None:
+    """With packets of B_opt a run costs T_min = transfer t_c + start-ups tau, and with smaller ones more."""
+    best, transfer, startups = TABLES[collective, name, ports](n, Fraction(2**n))
+    size = 2 * n
+    claims = claimed(job(n, Collective(collective), name, ports, message_bytes=size))
+    assert claims["transfer_bytes"] == transfer * size
+    assert claims["startups"] == startups
+    limit = Fraction(best * size)
+    assert limit.denominator == 1
+    of_size = [
+        claimed(job(n, Collective(collective), name, ports, message_bytes=size, packet_limit=int(packet)))["startups"]
+        for packet in (limit, limit - 1)
+    ]
+    assert of_size[0] == startups
+    assert isinstance(of_size[1], int)
+    assert of_size[1] > startups
 
 
 # --- orders and reversals --------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
-"""Johnsson and Ho's algorithms as a user runs them: every name under every port model, faults, the best packets, bad input."""
+"""Johnsson and Ho's algorithms as a user runs them: every name and port model, faults, the best packets, bad input."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from itertools import combinations
+from math import sqrt
 from random import Random
 
 import pytest
@@ -128,7 +129,7 @@ def test_edge_disjoint_trees_are_n_times_as_fast(n: int) -> None:
 
 # --- the best packets ------------------------------------------------------------------------------------------------
 
-PIPELINED = {
+PIPELINED: dict[tuple[str, PortModel], Callable[[int], tuple[int, int, int]]] = {
     ("brg", PortModel.EXCHANGE): lambda n: (2, 2**n - 3, 1),
     ("brg", PortModel.ONE_PORT): lambda n: (1, 2**n - 2, 1),
     ("sbt", PortModel.ALL_PORT): lambda n: (1, n - 1, 1),
@@ -144,7 +145,7 @@ PIPELINED = {
 @pytest.mark.parametrize(("name", "ports"), PIPELINED, ids=identify)
 @pytest.mark.parametrize("n", range(3, 9))
 def test_segments_auto_take_the_best_packet(name: str, ports: PortModel, n: int) -> None:
-    """B_opt = sqrt(a M tau / (b t_c)) and T_min = (sqrt(a M t_c) + sqrt(b tau))^2 of tables 4 and 5, M the part of a tree."""
+    """B_opt = sqrt(a M tau / (b t_c)) and T_min = (sqrt(a M t_c) + sqrt(b tau))^2, tables 4 and 5; M: the part of a tree."""
     a, b, share = PIPELINED[name, ports](n)
     size, startup, per_byte = 60_000, 2e-3, 1e-6
     entry = next(entry for entry in HYPERCUBE[Collective.BROADCAST] if entry.name == name)
@@ -152,9 +153,9 @@ def test_segments_auto_take_the_best_packet(name: str, ports: PortModel, n: int)
     form = entry.form(n, ports)
     assert form == Form(a, b, share)
     part = size / share
-    best = (a * part * startup / (b * per_byte)) ** 0.5
+    best = sqrt(a * part * startup / (b * per_byte))
     assert part / form.best_packets(part, startup, per_byte) == pytest.approx(best)
-    least = ((a * part * per_byte) ** 0.5 + (b * startup) ** 0.5) ** 2
+    least = (sqrt(a * part * per_byte) + sqrt(b * startup)) ** 2
     assert form.seconds(part / best, part, startup, per_byte) == pytest.approx(least)
 
     wanted = job(n, Collective.BROADCAST, name, ports, message_bytes=size)
@@ -270,10 +271,11 @@ def test_redundancy_serves_the_healthy(collective: str, name: str, ports: str) -
 def test_whom_a_crash_cuts_off_the_trees_tell(name: str, ports: str) -> None:
     """Without redundancy a part lost in a broken tree is lost; exactly which ranks miss something is a claim."""
     for rank in range(1, 8):
-        for step in (1, 2, 4, 7):
+        for step in (1, 4, 7):
             result = cube_run(3, "broadcast", name, ports, segments=5, fault=crash(rank, n=3, step=step))
-            assert result.verdict == "holds", failures(result)
-            assert claim(result, "intact_deliveries")
+            (served,) = (found for found in result.judgements if found.claim.name == "intact_deliveries")
+            assert served.measured == served.claim.predicted
+            assert result.verdict == ("holds" if served.measured else "undecided")
 
 
 def test_a_fault_on_sockets() -> None:

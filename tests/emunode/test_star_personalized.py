@@ -56,7 +56,7 @@ def run_star(n: int, collective: str, algorithm: str, **values: object) -> dict[
     return result.summary
 
 
-def timetable(n: int, collective: str, algorithm: str, **values: int) -> Routing:
+def timetable(n: int, collective: str, algorithm: str, **values: object) -> Routing:
     """An algorithm without a network."""
     star = StarGraph(n)
     found = make_algorithm(star, Job(star.name, Collective(collective), algorithm, 0, **values))  # type: ignore[arg-type]
@@ -176,7 +176,10 @@ class MbstScatter(TreeScatter):
 
     name = "mbst"
     citation = "TR 93-346"
-    all_port_steps = (0, "")
+
+    @property
+    def all_port_steps(self) -> tuple[int, str]:
+        return -(-(self.topology.order - 1) // self.topology.degree), "balanced"
 
     def make_tree(self, topology: Topology) -> ScatterTrees:
         return MbstTree(topology)
@@ -192,8 +195,32 @@ def test_mbst_is_an_optimal_scattering_tree_too(n: int) -> None:
     for model, row in rows.items():
         job = Job(f"star:{n}", Collective.SCATTER, "mbst", 0, port_model=PortModel(MODELS[model]))
         algorithm = MbstScatter(StarGraph(n), job)
-        assert algorithm.last_step == int(row["steps_measured"])
-        assert algorithm.hops == int(row["tx_measured"])
+        assert algorithm.last_step == walked(algorithm)[0] == int(row["steps_measured"])
+        assert algorithm.hops == walked(algorithm)[1] == int(row["tx_measured"])
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6])
+@pytest.mark.parametrize("port_model", list(MODELS.values()))
+@pytest.mark.parametrize("name", TREES)
+def test_closed_forms_are_those_of_the_timetable(name: str, port_model: str, n: int) -> None:
+    algorithm = timetable(n, "scatter", name, messages=n - 1, port_model=PortModel(port_model))
+    assert walked(algorithm) == (algorithm.last_step, algorithm.hops)
+
+
+@pytest.mark.parametrize("name", ["near-balanced-tree", "replicated-balanced-tree"])
+def test_closed_forms_of_the_exchange(name: str) -> None:
+    algorithm = timetable(5, "alltoall", name, messages=4)
+    assert walked(algorithm) == (algorithm.last_step, algorithm.hops)
+
+
+def walked(algorithm: Routing) -> tuple[int, int]:
+    """(last step, hops) of all routes."""
+    routes = [
+        algorithm.route(target, way, number)
+        for target in range(1, algorithm.topology.order)
+        for way, number, _ in algorithm.copies_of(target)
+    ]
+    return max(route[-1][1] for route in routes), sum(map(len, routes))
 
 
 # Arc-disjoint trees.

@@ -149,7 +149,7 @@ def test_congestion_of_two(n: int) -> None:
     assert max(times) == int(row["max_congestion_paper"]) == 2
 
 
-@pytest.mark.parametrize("n", range(3, 7))
+@pytest.mark.parametrize("n", range(3, 8))
 def test_edge_disjoint_trees_are_golden(n: int) -> None:
     star = StarGraph(n)
     trees = EdgeDisjointTrees(star)
