@@ -15,9 +15,9 @@ import trio
 from coordinator.network import Progress, StepResult
 from coordinator.plan import Plan
 from emunode import __version__, wire
+from emunode.assignment import Assignment
 from emunode.errors import EmulatorError, FrameError, RuleError, RunError
 from emunode.fault import Crash, Fault, to_record
-from emunode.host import Assignment
 from emunode.links import HELLO_SECONDS, Streams, listening_socket
 from emunode.log import log
 from emunode.model import Step

@@ -58,7 +58,11 @@ class InMemory:
             await trio.lowlevel.checkpoint()
             rows = self._network.step(step, faults)
         else:
-            rows = await trio.to_thread.run_sync(self._network.step, step, faults, abandon_on_cancel=True)
+            try:
+                rows = await trio.to_thread.run_sync(self._network.step, step, faults, abandon_on_cancel=True)
+            except trio.Cancelled:
+                self._network.abandon()
+                raise
         return StepResult([rows], self._network.busy)
 
     async def close(self) -> None:

@@ -15,18 +15,18 @@ import socket
 from array import array
 from collections.abc import Mapping, Sequence
 from itertools import count, islice
-from typing import NamedTuple
 
 import trio
 
 from emunode import wire
+from emunode.assignment import Assignment
 from emunode.collective.base import Algorithm, LocalView
 from emunode.collective.registry import make_algorithm
 from emunode.errors import EmulatorError, FrameError, RunError
 from emunode.fault import Crash, Fault, Faults, from_record
 from emunode.links import HELLO_SECONDS, RESET, Streams, listening_socket
 from emunode.log import log
-from emunode.model import Collective, Duplex, Job, Outcome, Packet, PortModel, Rank, Segments, Step
+from emunode.model import Outcome, Packet, Rank, Segments, Step
 from emunode.node import Node
 from emunode.placement import Placement
 from emunode.topology.registry import parse_topology
@@ -37,39 +37,6 @@ FLUSH_BYTES = 4 * 2**20
 
 Arrivals = list[tuple[int, Segments]]
 """What arrived in one step, as (link end, segments) in order of arrival."""
-
-
-class Assignment(NamedTuple):
-    """What the coordinator tells a host that proved itself."""
-
-    run: int
-    """64-bit number of the run, repeated in every hello."""
-    host: int
-    hosts: int
-    job: Job
-    listen_address: str
-    dial_address: str
-    """Source address of dialled links, bound with ports of the host's own choice; empty: leave it to the kernel."""
-    backlog: int
-    setup_seconds: float
-
-    def to_record(self) -> tuple[object, ...]:
-        """Plain values for the wire."""
-        return (*self[:3], tuple(map(_plain, self.job)), *self[4:])
-
-    @classmethod
-    def from_record(cls, record: Sequence[object]) -> "Assignment":
-        """Inverse of `to_record`."""
-        run, host, hosts, fields, *rest = record
-        job = Job(*fields)  # type: ignore[misc]
-        job = job._replace(
-            collective=Collective(job.collective), port_model=PortModel(job.port_model), duplex=Duplex(job.duplex)
-        )
-        return cls(run, host, hosts, job, *rest)  # type: ignore[arg-type]
-
-
-def _plain(value: object) -> object:
-    return str(value) if isinstance(value, str) else value
 
 
 class Host:

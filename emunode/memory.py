@@ -26,6 +26,7 @@ class MemoryNetwork:
         self._nodes: dict[Rank, Node] = {}
         self._arrived: dict[Rank, tuple[list[Packet], dict[Port, Rank]]] = {}
         self._due: dict[Step, list[Rank]] = {}
+        self._abandoned = False
         for rank in algorithm.sources:
             self._remember(self._node(rank))
 
@@ -33,6 +34,10 @@ class MemoryNetwork:
     def busy(self) -> bool:
         """Whether anything was sent that is not read yet, or will be sent later."""
         return bool(self._arrived or self._due)
+
+    def abandon(self) -> None:
+        """Leave the step that another thread is in; what it returns is not whole, and there must be no other."""
+        self._abandoned = True
 
     def step(self, step: Step, faults: Iterable[Fault] = ()) -> bytearray:
         """Open `step` with these new faults; journal rows of the arrivals of step - 1 and of the losses of `step`."""
@@ -42,6 +47,8 @@ class MemoryNetwork:
         arrived, self._arrived = self._arrived, {}
         waking = sorted(arrived.keys() | self._due.pop(step, ()))
         for rank in waking:
+            if self._abandoned:
+                break
             inbox, senders = arrived.get(rank, ([], {}))
             node = self._node(rank)
             outbox, hops = node.step(step, inbox)

@@ -11,7 +11,8 @@ import socket
 import trio
 
 from emunode import wire
-from emunode.host import Assignment, serve
+from emunode.assignment import Assignment
+from emunode.host import serve
 from emunode.model import Collective, Job
 
 SECRET = b"rehearsal"

@@ -8,7 +8,7 @@ from coordinator.report.data import RunData, find_run, read_run
 from coordinator.report.plots import grouped_bars, standalone
 from emunode.errors import ScenarioError
 
-NOT_METRICS = {"claims", "faults", "name"}
+NOT_METRICS = {"claims", "faults", "source"}
 PLOTTED = (
     "steps", "packets", "segments", "bytes", "max_link_segments", "delivery_ratio", "virtual_seconds", "wall_seconds",
 )  # fmt: skip

@@ -174,7 +174,7 @@ def _tiles(data: RunData) -> list[tuple[str, str]]:
             tiles.append((show(data.get(key)), title))
     intact, expected = data.get("intact_deliveries"), data.get("expected_deliveries")
     if isinstance(intact, int) and isinstance(expected, int):
-        tiles.append((f"{intact:,} of {expected:,}", "delivered intact"))
+        tiles.append((f"all {intact:,}" if intact == expected else f"{intact:,} of {expected:,}", "delivered intact"))
     if isinstance(virtual := data.get("virtual_seconds"), float):
         tiles.append((_seconds(virtual), "virtual time"))
     if isinstance(wall := data.get("wall_seconds"), float):
@@ -212,11 +212,7 @@ SHOWN_ELSEWHERE = {"claims", "verdict", "undecided_because", "faults"}
 
 
 def _metrics(data: RunData) -> list[tuple[str, str]]:
-    return [
-        (key.replace("_", " "), show(value))
-        for key, value in data.measured.items()
-        if key not in SHOWN_ELSEWHERE
-    ]
+    return [(key.replace("_", " "), show(value)) for key, value in data.measured.items() if key not in SHOWN_ELSEWHERE]
 
 
 def _faults(data: RunData) -> list[dict[str, str]]:

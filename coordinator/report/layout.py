@@ -78,7 +78,8 @@ def shapes_of(topology: Topology, senders: Ranks, ports: Ranks, receivers: Ranks
         case Hypercube():
             return Shapes(_arcs(topology, senders, receivers), zero, zero)
         case EisensteinJacobi():
-            return Shapes(zero, *_wraps(topology, senders, ports, receivers))
+            beside = np.where(senders < receivers, 0.12, -0.12)  # of hexagons that lie between
+            return Shapes(np.where(ports >= 6, beside, 0.0), *_wraps(topology, senders, ports, receivers))
     return Shapes(zero, zero, zero)
 
 

@@ -33,6 +33,8 @@ LINK_ENTRIES = 60_000
 NODES_WITH_WEB = 420
 """Idle links are shown up to here; above they would be a grey area."""
 NODES_WITH_ARROWS = 420
+MANY_LINKS = 1_500
+"""From here on links shine through each other."""
 GIVING = ("gather", "reduce")
 
 CSS = """
@@ -305,8 +307,9 @@ def _flow(paths: Sequence[str], heads: Sequence[str], totals: Sequence[int], lay
     for path, total in zip(paths, totals, strict=True):
         thick[weight_class(total, max(totals))].append(path)
     unit = max(0.55, min(2.6, 0.12 * layout.radius))
+    faint = ' stroke-opacity="0.5"' if len(paths) > MANY_LINKS else ""
     flows = [
-        f'<path class="flow" id="flow{at}" stroke-width="{unit * wide:.2f}" d="{"".join(lines)}"/>'
+        f'<path class="flow" id="flow{at}"{faint} stroke-width="{unit * wide:.2f}" d="{"".join(lines)}"/>'
         for at, (lines, wide) in enumerate(zip(thick, (0.7, 1.4, 2.4), strict=True))
     ]
     return [*flows, f'<path class="head" id="heads" d="{"".join(heads)}"/>']
@@ -425,7 +428,7 @@ def _cells(topology: Topology, layout: Layout, finish: Ranks) -> tuple[Floats, F
     x = np.bincount(cell, weights=layout.x, minlength=count)[has] / size[has]
     y = np.bincount(cell, weights=layout.y, minlength=count)[has] / size[has]
     done = np.where(served > 0, np.maximum(1, np.round(mean)), 0).astype(np.int64)[has]
-    side = 0.8 * float(np.sqrt(1000.0 * layout.height / (1.9 * has.sum())))
+    side = 0.8 * float(np.sqrt(1000.0 * layout.height / (3.0 * has.sum())))
     return x, y, done, side, int(size.max())
 
 

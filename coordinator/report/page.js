@@ -35,8 +35,8 @@
     circles.forEach((circle, rank) => {
       const share = data.full[rank] ? Math.min(1, have[rank] / data.full[rank]) : 0;
       const colour = when[rank] < 0 ? "var(--paper)" : data.colours[when[rank]];
-      circle.setAttribute("fill", colour);
-      circle.setAttribute("fill-opacity", when[rank] < 0 ? 1 : 0.2 + 0.8 * share);
+      const part = Math.round(20 + 80 * share);
+      circle.setAttribute("fill", when[rank] < 0 || share === 1 ? colour : `color-mix(in srgb, ${colour} ${part}%, var(--paper))`);
       circle.setAttribute("stroke-width", when[rank] === frame ? 3 : 1);
       if (names[rank]) names[rank].setAttribute("fill", when[rank] < 0 || share < 0.6 ? "var(--ink)" : isBright(colour) ? "#111" : "#fff");
     });
@@ -52,7 +52,6 @@
         lost.setAttribute("d", shown.lost);
         circles.forEach((circle, rank) => {
           circle.setAttribute("fill", initial[rank]);
-          circle.setAttribute("fill-opacity", 1);
           circle.setAttribute("stroke-width", 1);
         });
         names.forEach((name, rank) => name.setAttribute("fill", inks[rank]));

@@ -1,0 +1,419 @@
+"""Real processes: whatever happens to a run, it ends soon, says why, and leaves no process and no half-written run."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+import pytest
+
+from emunode.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH, NONCE_BYTES, frame
+from tests.support import run_scenario
+
+ROOT = Path(__file__).resolve().parents[2]
+DEADLINE_SECONDS = 60.0
+"""For anything that should take a moment, on however busy a machine."""
+
+FLOOD = ("--collective", "broadcast", "--algorithm", "flood")
+ENDLESS = ("--topology", "star:3", *FLOOD, "--messages", "90000", "--message-bytes", "8")
+"""Takes minutes if nothing comes between."""
+SLOW_SETUP = ("--topology", "star:7", *FLOOD)
+"""Brings 15,120 links up before its first step."""
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    """Look again and again until something is the case; it must happen."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"it never happened: {what}"
+        time.sleep(0.01)
+
+
+def is_gone(process: psutil.Process) -> bool:
+    """Whether a process is no more, or waits to be buried by somebody else."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+class Coordinator:
+    """`coordinator` as a process of its own, in a folder of its own; nothing of it is left after the `with` block."""
+
+    def __init__(self, folder: Path, *arguments: str, descriptors: int | None = None) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        command = [sys.executable, "-m", "coordinator", *arguments]
+        if descriptors:
+            command = ["sh", "-c", f'ulimit -n {descriptors} && exec "$@"', "sh", *command]
+        with (folder / "stdout").open("wb") as stdout, (folder / "stderr").open("wb") as stderr:
+            self.process = subprocess.Popen(
+                command,
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+            )
+        self.seen: set[psutil.Process] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        everything = self.children()
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        for process in everything:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+
+    # --- what can be seen of it --------------------------------------------------------------------------------------
+
+    @property
+    def stderr(self) -> str:
+        """What it said on standard error so far."""
+        return (self.folder / "stderr").read_text()
+
+    def children(self) -> set[psutil.Process]:
+        """Every process below it that was ever seen."""
+        with suppress(psutil.NoSuchProcess):
+            self.seen |= set(psutil.Process(self.process.pid).children(recursive=True))
+        return self.seen
+
+    def hosts(self) -> list[psutil.Process]:
+        """Its hosts: the children of its child."""
+        self.children()
+        with suppress(psutil.NoSuchProcess):
+            return [host for child in psutil.Process(self.process.pid).children() for host in child.children()]
+        return []
+
+    def partial(self) -> list[Path]:
+        """Folders that are being written."""
+        return list(self.folder.rglob(".partial-*"))
+
+    def log(self) -> list[dict[str, Any]]:
+        """The events of its run, finished or not; each must be a JSON object on a line."""
+        (file,) = self.folder.rglob("log.jsonl")
+        return [json.loads(line) for line in file.read_text().splitlines()]
+
+    def summary(self) -> dict[str, Any]:
+        """The summary of the one run that it left."""
+        (file,) = self.folder.glob("runs/*/2*/summary.json")
+        return json.loads(file.read_text())  # type: ignore[no-any-return]
+
+    def listening_port(self, pid: int) -> tuple[str, int]:
+        """Where its process `pid` listens."""
+        for connection in psutil.Process(pid).net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN:
+                return connection.laddr.ip, connection.laddr.port
+        raise AssertionError(f"process {pid} listens nowhere")
+
+    # --- what can be waited for --------------------------------------------------------------------------------------
+
+    def wait_for(self, condition: Callable[[], object], what: str) -> None:
+        """Wait while it runs; it must not end before."""
+
+        def met() -> object:
+            self.children()
+            assert self.process.poll() is None, f"it ended before {what}: {self.stderr}"
+            return condition()
+
+        wait_until(met, what)
+
+    def wait_for_hosts(self, count: int) -> None:
+        """Wait until so many hosts have joined, and listen."""
+
+        def listening() -> bool:
+            with suppress(psutil.NoSuchProcess):
+                return sum(has_listener(host) for host in self.hosts()) == count
+            return False
+
+        self.wait_for(listening, f"{count} hosts")
+
+    def wait_for_steps(self) -> None:
+        """Wait until it says that steps go by."""
+        self.wait_for(lambda: ": steps " in self.stderr, "steps")
+
+    def status(self) -> int:
+        """Its exit status; nothing of it may be left when it has ended."""
+        status = self.process.wait(DEADLINE_SECONDS)
+        wait_until(lambda: all(map(is_gone, self.seen)), f"all of {self.seen} to leave")
+        assert self.partial() == []
+        return status
+
+
+def has_listener(process: psutil.Process) -> bool:
+    """Whether a process listens for links."""
+    return any(connection.status == psutil.CONN_LISTEN for connection in process.net_connections("tcp"))
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., Coordinator]]:
+    """Start coordinators that are gone after the test."""
+    started: list[Coordinator] = []
+
+    def start_one(*arguments: str, **options: Any) -> Coordinator:
+        started.append(Coordinator(tmp_path / str(len(started)), *arguments, **options))
+        return started[-1]
+
+    yield start_one
+    for coordinator in started:
+        coordinator.__exit__()
+
+
+Start = Callable[..., Coordinator]
+
+
+# --- being told to stop ----------------------------------------------------------------------------------------------
+
+STOPS = pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+
+
+def check_stop(run: Coordinator, stop: signal.Signals, times: int = 1) -> None:
+    """Tell a run to stop, as a terminal or a supervisor would; it must be gone in about two seconds."""
+    began = time.monotonic()
+    for _ in range(times):
+        os.killpg(run.process.pid, stop)
+    assert run.status() == 130
+    assert time.monotonic() - began < 2 + 10  # and some for a busy machine
+    assert "Traceback" not in run.stderr
+
+
+@STOPS
+def test_stopping_in_the_middle_keeps_what_was_measured(start: Start, stop: signal.Signals) -> None:
+    run = start("run", *ENDLESS)
+    run.wait_for_steps()
+    check_stop(run, stop)
+    summary = run.summary()
+    assert (summary["verdict"], summary["undecided_because"]) == ("undecided", "interrupted")
+    assert {claim["verdict"] for claim in summary["claims"]} == {"undecided"}
+    assert summary["deliveries"] > 0
+    assert summary["journal_rows"] >= summary["packets"] > 0
+    assert (run.folder / "runs" / "star-3-broadcast-flood" / "latest" / "journal.parquet").exists()
+
+
+def test_stopping_a_process_a_rank(start: Start) -> None:
+    run = start("run", *ENDLESS, "--ranks-per-host", "1")
+    run.wait_for_steps()
+    assert len(run.hosts()) == 6
+    check_stop(run, signal.SIGINT)
+    assert run.summary()["verdict"] == "undecided"
+
+
+def test_stopping_twice_is_stopping(start: Start) -> None:
+    run = start("run", *ENDLESS)
+    run.wait_for_steps()
+    check_stop(run, signal.SIGINT, times=3)
+    assert run.summary()["undecided_because"] == "interrupted"
+
+
+def test_stopping_while_hosts_come_up(start: Start) -> None:
+    run = start("run", *SLOW_SETUP)
+    run.wait_for(run.hosts, "a host")
+    check_stop(run, signal.SIGTERM)
+
+
+def test_stopping_while_links_come_up(start: Start) -> None:
+    run = start("run", *SLOW_SETUP, "--ranks-per-host", "2520")
+    run.wait_for_hosts(2)
+    check_stop(run, signal.SIGINT)
+
+
+@STOPS
+def test_stopping_before_anything_came_up(start: Start, stop: signal.Signals) -> None:
+    run = start("run", *ENDLESS)
+    run.wait_for(run.partial, "a folder")
+    check_stop(run, stop)
+
+
+def test_stopping_in_memory(start: Start) -> None:
+    """A step of this network takes more than a moment, and stopping does not wait for its end."""
+    run = start("run", "--topology", "hypercube:17", *FLOOD, "--driver", "memory")
+    run.wait_for_steps()
+    check_stop(run, signal.SIGTERM)
+    assert run.summary()["verdict"] == "undecided"
+
+
+# --- sudden death ----------------------------------------------------------------------------------------------------
+
+
+def test_a_host_that_is_killed_leaves_a_run_undecided(start: Start) -> None:
+    run = start("run", *ENDLESS, "--ranks-per-host", "2")
+    run.wait_for_steps()
+    victim = sorted(run.hosts(), key=lambda host: host.pid)[1]
+    victim.kill()
+    assert run.status() == 3
+    summary = run.summary()
+    assert summary["verdict"] == "undecided"
+    assert summary["undecided_because"].startswith(f"host 1 (process {victim.pid}) is gone: ")
+    assert summary["deliveries"] > 0
+
+
+def test_a_host_that_is_killed_while_links_come_up_fails_the_run(start: Start) -> None:
+    run = start("run", *SLOW_SETUP, "--ranks-per-host", "2520")
+    run.wait_for_hosts(2)
+    victim = run.hosts()[0]
+    victim.kill()
+    assert run.status() == 4
+    assert f"(process {victim.pid}) is gone" in run.stderr
+    assert not list(run.folder.glob("runs"))
+
+
+def test_when_the_parent_of_all_hosts_is_killed_they_all_go(start: Start) -> None:
+    run = start("run", *ENDLESS, "--ranks-per-host", "1")
+    run.wait_for_steps()
+    (parent,) = psutil.Process(run.process.pid).children()
+    parent.kill()
+    assert run.status() == 3
+    assert run.summary()["verdict"] == "undecided"
+
+
+def test_when_the_coordinator_is_killed_all_hosts_go_and_clean_takes_the_rest(start: Start) -> None:
+    run = start("run", *ENDLESS, "--ranks-per-host", "1")
+    run.wait_for_steps()
+    hosts = run.hosts()
+    run.process.kill()
+    assert run.process.wait() == -signal.SIGKILL
+    wait_until(lambda: all(map(is_gone, run.seen)), "hosts to leave")
+    assert len(hosts) == 6
+    (left,) = run.partial()
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "coordinator", "clean", "--json"]
+    cleaned = subprocess.run(command, cwd=run.folder, env=environment, capture_output=True, check=True)
+    assert json.loads(cleaned.stdout) == {"removed": [str(left.relative_to(run.folder))]}
+    assert run.partial() == []
+
+
+# --- side by side ----------------------------------------------------------------------------------------------------
+
+
+def test_two_runs_at_once_do_not_meet(start: Start) -> None:
+    arguments = ("run", "--topology", "star:4", *FLOOD, "--messages", "200", "--ranks-per-host", "4")
+    runs = [start(*arguments), start(*arguments), start(*arguments, "--seed", "1")]
+    assert [run.status() for run in runs] == [0, 0, 0]
+    one, other, third = (run.summary() for run in runs)
+    assert one["journal_hash"] == other["journal_hash"] == third["journal_hash"]
+    assert one["verdict"] == third["verdict"] == "holds"
+
+
+# --- strangers -------------------------------------------------------------------------------------------------------
+
+NONSENSE: dict[str, bytes] = {
+    "no frame": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a long frame": LENGTH.pack(HELLO_LIMIT + 1) + b"x",
+    "a longer frame": LENGTH.pack(FRAME_LIMIT + 1) + bytes(100_000),
+    "the longest frame": b"\xff" * 1000,
+    "an empty frame": frame(b""),
+    "no proof": frame(bytes(NONCE_BYTES + 32 + 10)),
+    "a large whole frame": frame(bytes(60_000)),
+    "a hello of zeros": frame(bytes(60)),
+    "nested arrays": frame(b"\x91" * 200),
+}
+
+
+def closes(address: tuple[str, int], data: bytes) -> bool:
+    """Whether a listener closes the connection of somebody who says `data`."""
+    with socket.create_connection(address, DEADLINE_SECONDS) as stranger:
+        with suppress(ConnectionError):
+            stranger.sendall(data)
+            while stranger.recv(1000):
+                pass
+        return True
+
+
+def refusals(run: Coordinator) -> list[dict[str, Any]]:
+    """The strangers that a run speaks of in its log."""
+    return [event for event in run.log() if event["event"] == "stranger refused"]
+
+
+def check_strangers(run: Coordinator, pid: int) -> None:
+    """Pester one process of a run; it must close every connection, and say so in the log."""
+    address = run.listening_port(pid)
+    for number, data in enumerate(NONSENSE.values()):
+        assert closes(address, data)
+        wait_until(lambda number=number: len(refused_by(run, pid)) > number, "a line in the log")  # type: ignore[misc]
+    with socket.create_connection(address):
+        pass  # who says nothing and leaves
+    with socket.create_connection(address) as stranger:
+        stranger.sendall(b"\x09\0\0\0trunc")
+    wait_until(lambda: len(refused_by(run, pid)) == len(NONSENSE) + 2, "lines for those who left")
+    assert all(event["why"] for event in refused_by(run, pid))
+
+
+def refused_by(run: Coordinator, pid: int) -> list[dict[str, Any]]:
+    """The strangers that one process turned away."""
+    return [event for event in refusals(run) if event["pid"] == pid]
+
+
+def test_strangers_are_turned_away_and_a_run_goes_on(start: Start) -> None:
+    values = {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "messages": 5000}
+    run = start("run", "--topology", "star:3", *FLOOD, "--messages", "5000", "--ranks-per-host", "3")
+    run.wait_for_hosts(2)
+    check_strangers(run, run.process.pid)
+    for host in run.hosts():
+        check_strangers(run, host.pid)
+    assert run.status() == 0
+    assert run.summary()["journal_hash"] == run_scenario(None, **values).summary["journal_hash"]
+    assert len(refusals(run)) == 3 * (len(NONSENSE) + 2)
+    assert "stranger" not in run.stderr
+
+
+def test_strangers_who_say_nothing_are_shed(start: Start) -> None:
+    run = start("run", *ENDLESS, "--ranks-per-host", "3")
+    run.wait_for_hosts(2)
+    addresses = [run.listening_port(pid) for pid in (run.process.pid, run.hosts()[0].pid)]
+    with socket.create_connection(addresses[0]) as one, socket.create_connection(addresses[1]) as other:
+        other.sendall(b"\x3c")  # says something, and then nothing
+        for stranger in (one, other):
+            stranger.settimeout(DEADLINE_SECONDS)
+            while stranger.recv(1000):
+                pass
+    wait_until(lambda: len(refusals(run)) == 2, "lines in the log")
+    assert {event["why"] for event in refusals(run)} == {"no hello within 5 s"}
+    check_stop(run, signal.SIGINT)
+
+
+# --- what cannot work here -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "descriptors", "said"),
+    [
+        (
+            ("--topology", "star:6", "--ranks-per-host", "720"),
+            256,
+            "limit is 256; use --ranks-per-host 38 or less, or raise it with `ulimit -n 3664`",
+        ),
+        (
+            ("--topology", "star:5", "--ranks-per-host", "1"),
+            128,
+            "120 hosts need 184 file descriptors; the limit is 128",
+        ),
+        (("--topology", "star:4"), 65, "the limit of 65 file descriptors leaves no room for one node; raise it"),
+    ],
+    ids=["links", "hosts", "nothing"],
+)
+def test_too_few_descriptors_are_said_with_the_remedy(
+    start: Start, arguments: Sequence[str], descriptors: int, said: str
+) -> None:
+    run = start("run", *arguments, *FLOOD, descriptors=descriptors)
+    assert run.status() == 4
+    assert said in run.stderr
+    assert not (run.folder / "runs").exists()
+
+
+def test_few_descriptors_make_more_hosts(start: Start) -> None:
+    run = start("run", "--topology", "star:5", *FLOOD, descriptors=200)
+    assert run.status() == 0
+    assert run.summary()["hosts"] == 4
