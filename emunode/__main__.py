@@ -4,7 +4,7 @@ import gc
 
 gc.disable()  # until hosts run: what is imported now stays, and pages that no collection touched are shared after a fork
 
-import argparse  # noqa: E402
+import argparse
 import os
 import sys
 from pathlib import Path

@@ -121,7 +121,9 @@ class Streams:
         except OSError:
             return
         if len(frame) > FRAME_LIMIT + LENGTH.size:
-            raise FrameError(f"a frame of {len(frame)} bytes cannot be sent; at most {FRAME_LIMIT} cross a stream at once")
+            raise FrameError(
+                f"a frame of {len(frame)} bytes cannot be sent; at most {FRAME_LIMIT} cross a stream at once"
+            )
         self._blocked[fd] = bytearray(memoryview(frame)[done:])
         self._epoll.modify(fd, WRITE)
 
@@ -160,7 +162,9 @@ class Streams:
                             self._drain(fd)
                 except FrameError as error:
                     self._end(fd, str(error))
-            elif fd not in gone:  # else closed by an earlier event of this batch; its number may have a new owner by now
+            elif (
+                fd not in gone
+            ):  # else closed by an earlier event of this batch; its number may have a new owner by now
                 self._handle(fd, event)
         return bool(events)
 

@@ -275,7 +275,9 @@ def stack_rows(name: str, algorithm: str, segment_bytes: int, wanted: float, tur
             floors.append(bare_loop(ends, size, steps))
         speeds.append(trio.run(whole_stack, plan, steps))
     share = median(mine / floor for mine, floor in zip(speeds, floors, strict=True))
-    yield Row(f"{name}, {size}-byte packets", f"whole stack ({algorithm})", median(speeds), "packets/CPU s", share, wanted)
+    yield Row(
+        f"{name}, {size}-byte packets", f"whole stack ({algorithm})", median(speeds), "packets/CPU s", share, wanted
+    )
 
 
 async def idle_steps(plan: Plan, steps: int = 400) -> float:
@@ -347,7 +349,11 @@ SECTIONS: dict[str, Callable[[int], Iterator[Row]]] = {
     ),
     "stack": lambda turns: (
         row
-        for name, algorithm, size in (("star:6", "edt-dfs", 56), ("star:6", "edt-dfs", 16384), ("star:5", "edt-dfs", 56))
+        for name, algorithm, size in (
+            ("star:6", "edt-dfs", 56),
+            ("star:6", "edt-dfs", 16384),
+            ("star:5", "edt-dfs", 56),
+        )
         for row in stack_rows(name, algorithm, size, 0.45, turns)
     ),
     "idle": lambda _: idle_rows(),
@@ -373,7 +379,10 @@ def main() -> int:
             share = "" if row.share is None else f"{row.share:.2f}"
             wanted = "" if row.wanted is None else f"{'>=' if row.share is not None else '<='}{row.wanted:g}"
             value = f"{row.value:,.0f}" if row.value >= 100 else f"{row.value:.3f}"
-            print(f"{row.subject:34} {row.figure:30} {value:>12} {row.unit:14} {share:>6} {wanted:>7}{'' if row.met else '  short'}")
+            print(
+                f"{row.subject:34} {row.figure:30} {value:>12} {row.unit:14} {share:>6} {wanted:>7}",
+                "" if row.met else "short",
+            )
             sys.stdout.flush()
     if options.json:
         options.json.write_text(json.dumps([asdict(row) | {"met": row.met} for row in rows], indent=2) + "\n")

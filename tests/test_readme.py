@@ -19,7 +19,14 @@ from emunode.wire import ROW
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-NAMES = {"Trees": Trees, "Rank": Rank, "Port": Port, "Collective": Collective, "PortModel": PortModel, "Topology": Topology}
+NAMES = {
+    "Trees": Trees,
+    "Rank": Rank,
+    "Port": Port,
+    "Collective": Collective,
+    "PortModel": PortModel,
+    "Topology": Topology,
+}
 
 
 def readme_algorithm() -> type[Dissemination]:

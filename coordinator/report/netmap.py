@@ -304,8 +304,9 @@ def _web(topology: Topology, layout: Layout) -> str:
 def _flow(paths: Sequence[str], heads: Sequence[str], totals: Sequence[int], layout: Layout) -> list[str]:
     """Used links in three widths by how much they carry; the script fills the same elements anew for every step."""
     thick = [[], [], []]  # type: list[list[str]]
+    most = max(totals, default=0)
     for path, total in zip(paths, totals, strict=True):
-        thick[weight_class(total, max(totals))].append(path)
+        thick[weight_class(total, most)].append(path)
     unit = max(0.55, min(2.6, 0.12 * layout.radius))
     faint = ' stroke-opacity="0.5"' if len(paths) > MANY_LINKS else ""
     flows = [

@@ -95,7 +95,9 @@ class Algorithm(ABC):
             allowed = ", ".join(self.port_models)
             raise ScenarioError("port_model", str(job.port_model), f"{self.name} is defined for: {allowed}")
         if job.duplex not in self.duplexes:
-            raise ScenarioError("duplex", str(job.duplex), f"{self.name} needs {' or '.join(self.duplexes)}-duplex links")
+            raise ScenarioError(
+                "duplex", str(job.duplex), f"{self.name} needs {' or '.join(self.duplexes)}-duplex links"
+            )
         if job.redundancy > self.max_redundancy:
             raise ScenarioError(
                 "redundancy", job.redundancy, f"{self.name} carries each message on 1..{self.max_redundancy} trees"

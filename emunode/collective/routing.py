@@ -1,17 +1,17 @@
 """Collectives in which every message is for one rank: routes and a timetable.
 
-Scatter, gather and alltoall (total exchange) are one idea. At root 0 every target r != 0 has one or several *routes*, lists of
-(port, step): the link to take and the step in which the message crosses it. That is a scatter. Then
+Scatter, gather and alltoall (total exchange) are one idea. At root 0 every target r != 0 has one or several *routes*,
+lists of (port, step): the link to take and the step in which the message crosses it. That is a scatter. Then
 
 * a **scatter** runs it from one source;
 * an **alltoall** runs it from every rank at once, each on the translated routes;
 * a **gather** runs it backwards: what would cross a link in step s crosses it the other way in step T + 1 - s.
 
-So an algorithm is data: `route`, and how many there are of them. The rule of a rank is local: it works out where on the route
-it stands from its own relative address and that of the target.
+So an algorithm is data: `route`, and how many there are of them. The rule of a rank is local: it works out where on the
+route it stands from its own relative address and that of the target.
 
-Pieces. Piece number s of what one rank sends to another travels as copies x s .. x s + x - 1 (redundancy x); copy c takes route
-c mod count as its number c div count.
+Pieces. Piece number s of what one rank sends to another travels as copies x s .. x s + x - 1 (redundancy x); copy c takes
+route c mod count as its number c div count.
 """
 
 from abc import abstractmethod

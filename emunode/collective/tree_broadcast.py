@@ -1,4 +1,4 @@
-"""Broadcast down one shortest-path tree: what every network offers, and what the multiple-tree algorithms are held against."""
+"""Broadcast down one shortest-path tree: what every network offers, and what several trees are held against."""
 
 from functools import cached_property
 
@@ -13,8 +13,8 @@ from emunode.trees.bfs import BreadthFirstTree
 class TreeBroadcast(Dissemination):
     """Pieces follow each other down a shortest-path tree: one a step over all ports.
 
-    Over one port a node serves its children one after the other, and the source starts a piece whenever it has served all its
-    children, which nobody has more of.
+    Over one port a node serves its children one after the other, and the source starts a piece whenever it has served
+    all its children, which nobody has more of.
     """
 
     collective = Collective.BROADCAST

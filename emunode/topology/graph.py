@@ -9,7 +9,7 @@ from emunode.model import Rank
 from emunode.topology.base import Topology
 
 if TYPE_CHECKING:
-    import networkx  # type: ignore[import-untyped, unused-ignore]  # stubs are a separate package
+    import networkx  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415 - hosts never need it
 
 
 class ContractError(EmulatorError, AssertionError):
@@ -34,7 +34,7 @@ def to_networkx(topology: Topology) -> "networkx.Graph[Rank]":
 
     Nodes carry `label`; links carry `lower_port` and `upper_port`, the ports at the end of lower and of higher rank.
     """
-    import networkx  # type: ignore[import-untyped, unused-ignore]  # stubs are a separate package
+    import networkx  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415 - hosts never need it
 
     graph: networkx.Graph[Rank] = networkx.Graph(name=topology.name)
     graph.add_nodes_from((rank, {"label": topology.label(rank)}) for rank in topology.ranks())

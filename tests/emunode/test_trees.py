@@ -73,7 +73,8 @@ def test_table_2_of_the_improved_broadcast() -> None:
     tree = SectorTree(EisensteinJacobi(3, 4, 3))
     counts = step_counts(tree)
     rows = [row for row in golden("ej", "table2_improved_EJ3+4rho_3D") if row["step"]]
-    assert len(counts) == 9 and len(rows) == 18
+    assert len(counts) == 9
+    assert len(rows) == 18
     for row in rows:
         assert counts[int(row["step"]) - 1] == (int(row["sending"]), int(row["receiving"]))
 
@@ -141,7 +142,8 @@ def test_sector_tree_is_the_printed_algorithm(name: str) -> None:
     assert len(events) == len(local) == network.order - 1
     assert set(events) == local
     steps = [step for step, _, _, _ in events]
-    assert steps == sorted(steps) and steps[-1] == network.diameter
+    assert steps == sorted(steps)
+    assert steps[-1] == network.diameter
 
 
 @pytest.mark.parametrize("name", ["ej:2+3", "ej:1+2^2", "ej:3+4^2"])
@@ -197,7 +199,8 @@ def test_children_of_star_and_cube_are_served_by_ascending_port(name: str, make:
 def test_trees_refuse_other_networks(make: Make, name: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         make(parse_topology(name))
-    assert caught.value.field == "topology" and caught.value.value == name
+    assert caught.value.field == "topology"
+    assert caught.value.value == name
 
 
 @st.composite
@@ -228,7 +231,8 @@ def test_route_and_path_lead_from_the_root() -> None:
     rank = star.rank("2143")
     assert [star.label(between) for between in tree.path(rank, 0)] == ["1234", "3214", "4213", "1243", "2143"]
     assert tree.route(rank, 0) == (1, 2, 1, 0)
-    assert tree.route(0, 0) == () and tree.path(0, 0) == (0,)
+    assert tree.route(0, 0) == ()
+    assert tree.path(0, 0) == (0,)
 
 
 # The checks themselves.
@@ -302,4 +306,5 @@ def test_shared_arcs_and_ranks_are_seen() -> None:
 def test_memory_of_children_is_bounded() -> None:
     tree = GreedyTree(StarGraph(9))
     cache = tree._children
-    assert hasattr(cache, "cache_info") and cache.cache_info().maxsize <= 1 << 16
+    assert hasattr(cache, "cache_info")
+    assert cache.cache_info().maxsize <= 1 << 16
