@@ -12,8 +12,8 @@ of a tree on its way `period` steps after number q - 1. That is a schedule of on
 So an algorithm is data: `make_trees`, `delays`, `period`. Rules are local: a node needs its own relative address.
 
 Pieces. A message is cut into `pieces`. With redundancy x, piece number s of the whole run travels as copies
-x s .. x s + x - 1, and copy c is number c div count on tree c mod count, so that the copies of one piece take different trees and every tree
-carries the same load within one.
+x s .. x s + x - 1, and copy c is number c div count on tree c mod count, so that the copies of one piece take different
+trees and every tree carries the same load within one.
 """
 
 from abc import abstractmethod

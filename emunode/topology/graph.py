@@ -9,7 +9,7 @@ from emunode.model import Rank
 from emunode.topology.base import Topology
 
 if TYPE_CHECKING:
-    import networkx  # type: ignore[import-untyped, unused-ignore]  # noqa: PLC0415 - hosts never need it
+    import networkx  # type: ignore[import-untyped, unused-ignore]  # stubs are a separate package
 
 
 class ContractError(EmulatorError, AssertionError):
