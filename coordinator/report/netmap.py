@@ -171,7 +171,7 @@ def _small(data: RunData, topology: Topology, layout: Layout, hops: pl.DataFrame
     frames = _frames(hops, used, steps, width, giving(data))
     finish = _finish_steps(data, hops, topology.order)
     gained, full = _gained(data, frames, topology.order)
-    _tell(frames, full, topology.order, finish)
+    _tell(frames, full, _due(data, gained), finish)
     source, crashes = _source(data, topology), crashes_of(data)
     totals = [0] * len(used)
     for links, loads in zip(frames.links, frames.loads, strict=True):
@@ -269,22 +269,29 @@ def _gained(data: RunData, frames: Frames, order: int) -> tuple[list[int], list[
     return gained, [max(gained, default=0)] * order
 
 
-def _tell(frames: Frames, full: Sequence[int], order: int, finish: Ranks) -> None:
+def _due(data: RunData, gained: Sequence[int]) -> NDArray[np.bool_]:
+    """Which nodes are to get (or give) anything: not the source, and not one that crashes."""
+    if data.nodes is None or giving(data):
+        return np.asarray(gained) > 0 if any(gained) else np.ones(len(gained), dtype=np.bool_)
+    return np.asarray(data.nodes["expected"].fill_null(0).to_numpy() > 0)
+
+
+def _tell(frames: Frames, full: Sequence[int], due: NDArray[np.bool_], finish: Ranks) -> None:
     """One sentence a frame: what moves, and how many nodes are done after it."""
-    have, done = [0] * order, 0
+    have, done, all_due = [0] * len(due), 0, int(due.sum())
     known = any(frames.gains)
-    finished = np.sort(np.asarray(finish))
+    finished = np.sort(finish[due])
     for at in range(len(frames.names)):
         for rank, pieces in zip(frames.gains[at][::2], frames.gains[at][1::2], strict=True):
             before = have[rank]
             have[rank] += pieces
-            done += before < full[rank] <= have[rank]
+            done += bool(due[rank]) and before < full[rank] <= have[rank]
         if not known:
             done = int(np.searchsorted(finished, frames.last[at], side="right") - np.searchsorted(finished, 1))
         links, segments, lost = len(frames.links[at]), sum(frames.loads[at]), len(frames.lost[at])
         gone = f", {_count(lost, 'link')} lose something" if lost else ""
         moves = f"{_count(links, 'link')} carry {_count(segments, 'segment')}{gone}; " if links else ""
-        frames.texts.append(f"{moves}{done:,} of {_count(order, 'node')} done")
+        frames.texts.append(f"{moves}{done:,} of {_count(all_due, 'node')} done")
 
 
 def _count(number: int, noun: str) -> str:
@@ -439,14 +446,14 @@ def _squares(x: Floats, y: Floats, chosen: NDArray[np.bool_], side: float) -> st
 
 
 def _tell_large(frames: Frames, data: RunData, finish: Ranks, width: int) -> None:
-    finished = np.sort(finish[finish > 0])
+    due = _due(data, finish.tolist())
+    finished = np.sort(finish[due & (finish > 0)])
     packets = data.steps["packets"].to_list() if data.steps is not None else []
     for last in frames.last:
         sent = sum(packets[last - width : last])
         done = int(np.searchsorted(finished, last, side="right"))
-        frames.texts.append(
-            (f"{_count(sent, 'packet')}; " if packets else "") + f"{done:,} of {_count(data.order, 'node')} done"
-        )
+        moves = f"{_count(sent, 'packet')}; " if packets else ""
+        frames.texts.append(f"{moves}{done:,} of {_count(int(due.sum()), 'node')} done")
 
 
 # Around the picture.
@@ -462,7 +469,7 @@ def _svg(layout: Layout, body: Sequence[str], topology: Topology) -> str:
 def _legend(data: RunData, totals: Sequence[int], width: int, cell: int) -> str:
     parts = []
     done = "it has sent all it had to send" if giving(data) else "the last it was to get arrived"
-    parts.append(f"Colour of a node: the step in which {done}; hollow: never.")
+    parts.append(f"Colour of a node: the step in which {done}; hollow: not yet, or never.")
     if totals:
         parts.append(f"Links: the thicker, the more segments (at most {max(totals):,} on one link in the whole run).")
     if width > 1:

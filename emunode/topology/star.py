@@ -97,10 +97,12 @@ class StarGraph(Topology):
         free = bytearray(self.identity)
         rank = 0
         for position, weight in self._radix:
-            smaller = free.index(permutation[position])
+            smaller = free.find(permutation[position])
+            if smaller < 0:
+                break
             rank += (position - smaller) * weight
             del free[smaller]
-        if free[0] != permutation[0]:
+        if bytes(free) != permutation[:1]:
             raise ValueError(f"{permutation!r} is no permutation of 1..{self.n}")
         return rank
 

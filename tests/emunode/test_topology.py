@@ -215,7 +215,7 @@ def test_star_refuses_impossible_ranks(impossible: int) -> None:
 
 @pytest.mark.parametrize("impossible", [b"", b"\1\2\3", b"\1\2\3\3", b"\0\1\2\3", b"\1\2\3\4\5", b"1234"])
 def test_star_refuses_impossible_permutations(impossible: bytes) -> None:
-    with pytest.raises(ValueError, match="symbols|permutation"):
+    with pytest.raises(ValueError, match=r"symbols|permutation"):
         StarGraph(4).rank_of(impossible)
 
 
