@@ -25,8 +25,9 @@ DEADLINE_SECONDS = 60.0
 FLOOD = ("--collective", "broadcast", "--algorithm", "flood")
 ENDLESS = ("--topology", "star:3", *FLOOD, "--messages", "90000", "--message-bytes", "8")
 """Takes minutes if nothing comes between."""
-SLOW_SETUP = ("--topology", "star:7", *FLOOD)
-"""Brings 15,120 links up before its first step."""
+ENDLESS_LINKS = 6
+MANY_HOSTS = ("--topology", "star:5", *FLOOD, "--ranks-per-host", "1")
+"""Forks 120 hosts before its first step."""
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:
@@ -91,11 +92,18 @@ class Coordinator:
             self.seen |= set(psutil.Process(self.process.pid).children(recursive=True))
         return self.seen
 
-    def hosts(self) -> list[psutil.Process]:
-        """Its hosts: the children of its child."""
+    def parent(self) -> psutil.Process | None:
+        """The parent of its hosts, once it is there."""
         self.children()
         with suppress(psutil.NoSuchProcess):
-            return [host for child in psutil.Process(self.process.pid).children() for host in child.children()]
+            return next(iter(psutil.Process(self.process.pid).children()), None)
+        return None
+
+    def hosts(self) -> list[psutil.Process]:
+        """Its hosts, in the order in which they were forked."""
+        with suppress(psutil.NoSuchProcess):
+            parent = self.parent()
+            return sorted(parent.children(), key=lambda host: host.pid) if parent else []
         return []
 
     def partial(self) -> list[Path]:
@@ -131,19 +139,26 @@ class Coordinator:
 
         wait_until(met, what)
 
-    def wait_for_hosts(self, count: int) -> None:
-        """Wait until so many hosts have joined, and listen."""
+    def wait_for_hosts(self, count: int, state: str) -> list[psutil.Process]:
+        """Wait until so many hosts have a connection in this state."""
+        self.wait_for(lambda: sum(connections(host, state) > 0 for host in self.hosts()) >= count, f"{count} hosts")
+        return self.hosts()
 
-        def listening() -> bool:
-            with suppress(psutil.NoSuchProcess):
-                return sum(has_listener(host) for host in self.hosts()) == count
-            return False
-
-        self.wait_for(listening, f"{count} hosts")
-
-    def wait_for_steps(self) -> None:
-        """Wait until it says that steps go by."""
-        self.wait_for(lambda: ": steps " in self.stderr, "steps")
+    def wait_for_steps(self, links: int = ENDLESS_LINKS) -> list[psutil.Process]:
+        """Wait until all links are up and every host has come to rest a hundred times since: a step is once or more."""
+        ends = 2 * links
+        self.wait_for(
+            lambda: sum(connections(host, psutil.CONN_ESTABLISHED) - 1 for host in self.hosts()) == ends, "links"
+        )
+        hosts = self.hosts()
+        before = [host.num_ctx_switches().voluntary for host in hosts]
+        self.wait_for(
+            lambda: all(
+                host.num_ctx_switches().voluntary > rests + 100 for host, rests in zip(hosts, before, strict=True)
+            ),
+            "steps",
+        )
+        return hosts
 
     def status(self) -> int:
         """Its exit status; nothing of it may be left when it has ended."""
@@ -153,9 +168,11 @@ class Coordinator:
         return status
 
 
-def has_listener(process: psutil.Process) -> bool:
-    """Whether a process listens for links."""
-    return any(connection.status == psutil.CONN_LISTEN for connection in process.net_connections("tcp"))
+def connections(process: psutil.Process, state: str) -> int:
+    """How many TCP sockets of a process are in this state."""
+    with suppress(psutil.NoSuchProcess):
+        return sum(connection.status == state for connection in process.net_connections("tcp"))
+    return 0
 
 
 @pytest.fixture
@@ -205,8 +222,7 @@ def test_stopping_in_the_middle_keeps_what_was_measured(start: Start, stop: sign
 
 def test_stopping_a_process_a_rank(start: Start) -> None:
     run = start("run", *ENDLESS, "--ranks-per-host", "1")
-    run.wait_for_steps()
-    assert len(run.hosts()) == 6
+    assert len(run.wait_for_steps()) == 6
     check_stop(run, signal.SIGINT)
     assert run.summary()["verdict"] == "undecided"
 
@@ -219,15 +235,24 @@ def test_stopping_twice_is_stopping(start: Start) -> None:
 
 
 def test_stopping_while_hosts_come_up(start: Start) -> None:
-    run = start("run", *SLOW_SETUP)
-    run.wait_for(run.hosts, "a host")
+    run = start("run", *MANY_HOSTS)
+    run.wait_for_hosts(1, psutil.CONN_ESTABLISHED)
     check_stop(run, signal.SIGTERM)
 
 
-def test_stopping_while_links_come_up(start: Start) -> None:
-    run = start("run", *SLOW_SETUP, "--ranks-per-host", "2520")
-    run.wait_for_hosts(2)
+def test_stopping_while_a_host_does_not_answer(start: Start) -> None:
+    run = start("run", *ENDLESS, "--ranks-per-host", "1")
+    run.wait_for_steps()[3].suspend()
     check_stop(run, signal.SIGINT)
+
+
+def test_stopping_while_no_host_comes_up(start: Start) -> None:
+    run = start("run", *ENDLESS)
+    run.wait_for(run.parent, "the parent of its hosts")
+    parent = run.parent()
+    assert parent is not None
+    parent.suspend()
+    check_stop(run, signal.SIGTERM)
 
 
 @STOPS
@@ -240,7 +265,7 @@ def test_stopping_before_anything_came_up(start: Start, stop: signal.Signals) ->
 def test_stopping_in_memory(start: Start) -> None:
     """A step of this network takes more than a moment, and stopping does not wait for its end."""
     run = start("run", "--topology", "hypercube:17", *FLOOD, "--driver", "memory")
-    run.wait_for_steps()
+    run.wait_for(lambda: ": steps " in run.stderr, "steps")
     check_stop(run, signal.SIGTERM)
     assert run.summary()["verdict"] == "undecided"
 
@@ -250,8 +275,7 @@ def test_stopping_in_memory(start: Start) -> None:
 
 def test_a_host_that_is_killed_leaves_a_run_undecided(start: Start) -> None:
     run = start("run", *ENDLESS, "--ranks-per-host", "2")
-    run.wait_for_steps()
-    victim = sorted(run.hosts(), key=lambda host: host.pid)[1]
+    victim = run.wait_for_steps()[1]
     victim.kill()
     assert run.status() == 3
     summary = run.summary()
@@ -260,20 +284,24 @@ def test_a_host_that_is_killed_leaves_a_run_undecided(start: Start) -> None:
     assert summary["deliveries"] > 0
 
 
-def test_a_host_that_is_killed_while_links_come_up_fails_the_run(start: Start) -> None:
-    run = start("run", *SLOW_SETUP, "--ranks-per-host", "2520")
-    run.wait_for_hosts(2)
-    victim = run.hosts()[0]
+def test_a_host_that_is_killed_before_the_first_step_fails_the_run(start: Start) -> None:
+    run = start("run", *MANY_HOSTS)
+    run.wait_for_hosts(1, psutil.CONN_ESTABLISHED)
+    parent = run.parent()
+    assert parent is not None
+    parent.suspend()  # so that the others never come
+    victim = run.wait_for_hosts(1, psutil.CONN_ESTABLISHED)[0]
     victim.kill()
     assert run.status() == 4
-    assert f"(process {victim.pid}) is gone" in run.stderr
-    assert not list(run.folder.glob("runs"))
+    assert f"host 0 (process {victim.pid}) is gone: " in run.stderr
+    assert not (run.folder / "runs").exists()
 
 
 def test_when_the_parent_of_all_hosts_is_killed_they_all_go(start: Start) -> None:
     run = start("run", *ENDLESS, "--ranks-per-host", "1")
     run.wait_for_steps()
-    (parent,) = psutil.Process(run.process.pid).children()
+    parent = run.parent()
+    assert parent is not None
     parent.kill()
     assert run.status() == 3
     assert run.summary()["verdict"] == "undecided"
@@ -281,8 +309,7 @@ def test_when_the_parent_of_all_hosts_is_killed_they_all_go(start: Start) -> Non
 
 def test_when_the_coordinator_is_killed_all_hosts_go_and_clean_takes_the_rest(start: Start) -> None:
     run = start("run", *ENDLESS, "--ranks-per-host", "1")
-    run.wait_for_steps()
-    hosts = run.hosts()
+    hosts = run.wait_for_steps()
     run.process.kill()
     assert run.process.wait() == -signal.SIGKILL
     wait_until(lambda: all(map(is_gone, run.seen)), "hosts to leave")
@@ -299,7 +326,7 @@ def test_when_the_coordinator_is_killed_all_hosts_go_and_clean_takes_the_rest(st
 
 
 def test_two_runs_at_once_do_not_meet(start: Start) -> None:
-    arguments = ("run", "--topology", "star:4", *FLOOD, "--messages", "200", "--ranks-per-host", "4")
+    arguments = ("run", "--topology", "star:4", *FLOOD, "--messages", "50", "--ranks-per-host", "8")
     runs = [start(*arguments), start(*arguments), start(*arguments, "--seed", "1")]
     assert [run.status() for run in runs] == [0, 0, 0]
     one, other, third = (run.summary() for run in runs)
@@ -322,14 +349,12 @@ NONSENSE: dict[str, bytes] = {
 }
 
 
-def closes(address: tuple[str, int], data: bytes) -> bool:
-    """Whether a listener closes the connection of somebody who says `data`."""
-    with socket.create_connection(address, DEADLINE_SECONDS) as stranger:
-        with suppress(ConnectionError):
-            stranger.sendall(data)
-            while stranger.recv(1000):
-                pass
-        return True
+def pester(address: tuple[str, int], data: bytes) -> None:
+    """Say `data` to a listener, and wait until it closes the connection."""
+    with socket.create_connection(address, DEADLINE_SECONDS) as stranger, suppress(ConnectionError):
+        stranger.sendall(data)
+        while stranger.recv(1000):
+            pass
 
 
 def refusals(run: Coordinator) -> list[dict[str, Any]]:
@@ -337,49 +362,47 @@ def refusals(run: Coordinator) -> list[dict[str, Any]]:
     return [event for event in run.log() if event["event"] == "stranger refused"]
 
 
-def check_strangers(run: Coordinator, pid: int) -> None:
-    """Pester one process of a run; it must close every connection, and say so in the log."""
-    address = run.listening_port(pid)
-    for number, data in enumerate(NONSENSE.values()):
-        assert closes(address, data)
-        wait_until(lambda number=number: len(refused_by(run, pid)) > number, "a line in the log")  # type: ignore[misc]
-    with socket.create_connection(address):
-        pass  # who says nothing and leaves
-    with socket.create_connection(address) as stranger:
-        stranger.sendall(b"\x09\0\0\0trunc")
-    wait_until(lambda: len(refused_by(run, pid)) == len(NONSENSE) + 2, "lines for those who left")
-    assert all(event["why"] for event in refused_by(run, pid))
-
-
 def refused_by(run: Coordinator, pid: int) -> list[dict[str, Any]]:
     """The strangers that one process turned away."""
     return [event for event in refusals(run) if event["pid"] == pid]
 
 
+def check_strangers(run: Coordinator, pid: int) -> None:
+    """Pester one process of a run: it must close every connection, and say why in the log."""
+    address = run.listening_port(pid)
+    for data in NONSENSE.values():
+        pester(address, data)
+    with socket.create_connection(address):
+        pass  # who says nothing and leaves
+    with socket.create_connection(address) as stranger:
+        stranger.sendall(b"\x09\0\0\0trunc")
+    wait_until(lambda: len(refused_by(run, pid)) == len(NONSENSE) + 2, "lines in the log")
+    assert all(event["why"] for event in refused_by(run, pid))
+
+
 def test_strangers_are_turned_away_and_a_run_goes_on(start: Start) -> None:
-    values = {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "messages": 5000}
-    run = start("run", "--topology", "star:3", *FLOOD, "--messages", "5000", "--ranks-per-host", "3")
-    run.wait_for_hosts(2)
+    run = start("run", "--topology", "star:3", *FLOOD, "--messages", "2000", "--ranks-per-host", "3")
+    one, other = run.wait_for_hosts(2, psutil.CONN_LISTEN)
+    other.suspend()  # so that the run does not end meanwhile
     check_strangers(run, run.process.pid)
-    for host in run.hosts():
-        check_strangers(run, host.pid)
+    check_strangers(run, one.pid)
+    one.suspend()
+    other.resume()
+    check_strangers(run, other.pid)
+    one.resume()
     assert run.status() == 0
-    assert run.summary()["journal_hash"] == run_scenario(None, **values).summary["journal_hash"]
+    memory = run_scenario(topology="star:3", collective="broadcast", algorithm="flood", messages=2000)
+    assert run.summary()["journal_hash"] == memory.summary["journal_hash"]
     assert len(refusals(run)) == 3 * (len(NONSENSE) + 2)
     assert "stranger" not in run.stderr
 
 
 def test_strangers_who_say_nothing_are_shed(start: Start) -> None:
     run = start("run", *ENDLESS, "--ranks-per-host", "3")
-    run.wait_for_hosts(2)
-    addresses = [run.listening_port(pid) for pid in (run.process.pid, run.hosts()[0].pid)]
-    with socket.create_connection(addresses[0]) as one, socket.create_connection(addresses[1]) as other:
-        other.sendall(b"\x3c")  # says something, and then nothing
-        for stranger in (one, other):
-            stranger.settimeout(DEADLINE_SECONDS)
-            while stranger.recv(1000):
-                pass
-    wait_until(lambda: len(refusals(run)) == 2, "lines in the log")
+    host, _ = run.wait_for_hosts(2, psutil.CONN_LISTEN)
+    with socket.create_connection(run.listening_port(run.process.pid), DEADLINE_SECONDS):
+        pester(run.listening_port(host.pid), b"\x3c")  # says something, and then nothing
+        wait_until(lambda: len(refusals(run)) == 2, "lines in the log")
     assert {event["why"] for event in refusals(run)} == {"no hello within 5 s"}
     check_stop(run, signal.SIGINT)
 
