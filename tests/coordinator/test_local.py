@@ -35,7 +35,7 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"it never happened: {what}"
-        time.sleep(0.01)
+        time.sleep(0.02)
 
 
 def is_gone(process: psutil.Process) -> bool:
@@ -66,16 +66,17 @@ class Coordinator:
                 start_new_session=True,
             )
         self.seen: set[psutil.Process] = set()
+        """Every process below it that was seen so far."""
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        everything = self.children()
+        self.hosts()
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        for process in everything:
+        for process in self.seen:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
 
@@ -86,24 +87,21 @@ class Coordinator:
         """What it said on standard error so far."""
         return (self.folder / "stderr").read_text()
 
-    def children(self) -> set[psutil.Process]:
-        """Every process below it that was ever seen."""
-        with suppress(psutil.NoSuchProcess):
-            self.seen |= set(psutil.Process(self.process.pid).children(recursive=True))
-        return self.seen
-
     def parent(self) -> psutil.Process | None:
         """The parent of its hosts, once it is there."""
-        self.children()
         with suppress(psutil.NoSuchProcess):
-            return next(iter(psutil.Process(self.process.pid).children()), None)
+            children = psutil.Process(self.process.pid).children()
+            self.seen.update(children)
+            return next(iter(children), None)
         return None
 
     def hosts(self) -> list[psutil.Process]:
         """Its hosts, in the order in which they were forked."""
         with suppress(psutil.NoSuchProcess):
             parent = self.parent()
-            return sorted(parent.children(), key=lambda host: host.pid) if parent else []
+            hosts = sorted(parent.children(), key=lambda host: host.pid) if parent else []
+            self.seen.update(hosts)
+            return hosts
         return []
 
     def partial(self) -> list[Path]:
@@ -133,7 +131,6 @@ class Coordinator:
         """Wait while it runs; it must not end before."""
 
         def met() -> object:
-            self.children()
             assert self.process.poll() is None, f"it ended before {what}: {self.stderr}"
             return condition()
 
@@ -162,6 +159,7 @@ class Coordinator:
 
     def status(self) -> int:
         """Its exit status; nothing of it may be left when it has ended."""
+        self.hosts()
         status = self.process.wait(DEADLINE_SECONDS)
         wait_until(lambda: all(map(is_gone, self.seen)), f"all of {self.seen} to leave")
         assert self.partial() == []
@@ -199,6 +197,7 @@ STOPS = pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM], ids=["C
 
 def check_stop(run: Coordinator, stop: signal.Signals, times: int = 1) -> None:
     """Tell a run to stop, as a terminal or a supervisor would; it must be gone in about two seconds."""
+    run.hosts()
     began = time.monotonic()
     for _ in range(times):
         os.killpg(run.process.pid, stop)
@@ -399,7 +398,8 @@ def test_strangers_are_turned_away_and_a_run_goes_on(start: Start) -> None:
 
 def test_strangers_who_say_nothing_are_shed(start: Start) -> None:
     run = start("run", *ENDLESS, "--ranks-per-host", "3")
-    host, _ = run.wait_for_hosts(2, psutil.CONN_LISTEN)
+    host, other = run.wait_for_hosts(2, psutil.CONN_LISTEN)
+    other.suspend()  # nothing of this needs steps to go by
     with socket.create_connection(run.listening_port(run.process.pid), DEADLINE_SECONDS):
         pester(run.listening_port(host.pid), b"\x3c")  # says something, and then nothing
         wait_until(lambda: len(refusals(run)) == 2, "lines in the log")

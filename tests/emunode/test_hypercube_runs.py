@@ -32,6 +32,11 @@ def identify(value: object) -> str:
     return str(value)
 
 
+def port_models(collective: Collective, name: str) -> tuple[PortModel, ...]:
+    (found,) = (entry.port_models for entry in HYPERCUBE[collective] if entry.name == name)
+    return found
+
+
 def cube_run(n: int, collective: str, algorithm: str, ports: str = "all-port", **values: object) -> RunResult:
     wanted: Mapping[str, object] = {
         "topology": f"hypercube:{n}",
@@ -59,9 +64,10 @@ def test_every_claim_holds(collective: Collective, name: str, ports: PortModel) 
     assert {"steps", "segments", "intact_deliveries", "startups", "transfer_bytes", "virtual_seconds"} <= claims
 
 
-@pytest.mark.parametrize(("collective", "name", "ports"), PAIRS, ids=identify)
-def test_every_claim_holds_of_uneven_parts(collective: Collective, name: str, ports: PortModel) -> None:
+@pytest.mark.parametrize(("collective", "name"), NAMES, ids=identify)
+def test_every_claim_holds_of_uneven_parts(collective: Collective, name: str) -> None:
     """Several messages that n does not divide, packets that do not fit, another source."""
+    ports = port_models(collective, name)[-1]
     source = {} if collective in (Collective.ALLGATHER, Collective.ALLTOALL) else {"source": "101"}
     result = cube_run(3, collective, name, ports, message_bytes=31, messages=2, segments=2, packet_limit=9, **source)
     assert result.verdict == "holds", failures(result)
@@ -72,7 +78,7 @@ def test_every_claim_holds_of_uneven_parts(collective: Collective, name: str, po
 
 @pytest.mark.parametrize(("collective", "name"), NAMES, ids=identify)
 def test_sockets_give_the_same_history(collective: Collective, name: str) -> None:
-    ports = HYPERCUBE[collective][[entry.name for entry in HYPERCUBE[collective]].index(name)].port_models[0]
+    ports = port_models(collective, name)[0]
     in_memory = cube_run(3, collective, name, ports, message_bytes=24)
     on_sockets = cube_run(3, collective, name, ports, message_bytes=24, driver="local")
     assert on_sockets.verdict == "holds", failures(on_sockets)
@@ -233,7 +239,8 @@ def crash(*ranks: int, n: int, step: int = 1) -> list[str]:
 
 @pytest.mark.parametrize("ports", ["exchange", "send-or-receive", "all-port"])
 def test_two_faults_of_q3_leave_everybody_served(ports: str) -> None:
-    for faulty in combinations(range(1, 8), 2):
+    """All pairs of nodes under the paper's own port model; some under the others."""
+    for faulty in combinations(range(1, 8 if ports == "exchange" else 4), 2):
         faults = crash(*faulty, n=3)
         result = cube_run(3, "broadcast", "nesbt", ports, redundancy=3, segments=2, fault=faults)
         assert result.verdict == "holds", (faulty, failures(result))
@@ -271,7 +278,7 @@ def test_redundancy_serves_the_healthy(collective: str, name: str, ports: str) -
 def test_whom_a_crash_cuts_off_the_trees_tell(name: str, ports: str) -> None:
     """Without redundancy a part lost in a broken tree is lost; exactly which ranks miss something is a claim."""
     for rank in range(1, 8):
-        for step in (1, 4, 7):
+        for step in (1, 4):
             result = cube_run(3, "broadcast", name, ports, segments=5, fault=crash(rank, n=3, step=step))
             (served,) = (found for found in result.judgements if found.claim.name == "intact_deliveries")
             assert served.measured == served.claim.predicted
