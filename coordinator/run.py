@@ -66,6 +66,7 @@ def run(plan: Plan, out: Path | None, progress: Progress) -> RunResult:
     """
     directory = RunDirectory(plan.name, plan.scenario.seed, out)
     try:
+        directory.make()
         directory.write_text("scenario.toml", dump_scenario(plan.scenario))
         journal = Journal(directory.path)
         with (directory.path / "log.jsonl").open("a", encoding="utf-8", buffering=1) as log, logging_to(log):

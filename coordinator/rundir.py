@@ -18,7 +18,7 @@ PARTIAL = ".partial-"
 
 
 class RunDirectory:
-    """A folder for one run: `path` while it is filled, `final` once `finish` was called."""
+    """A folder for one run: `path` from `make` on, while it is filled, and `final` once `finish` was called."""
 
     def __init__(self, name: str, seed: int, out: Path | None) -> None:
         if out is None:
@@ -27,14 +27,19 @@ class RunDirectory:
         else:
             self.final = out.absolute()
         self._links_latest = out is None
+        self._asked = str(out or self.final)
+        self._made: list[Path] = []
         self.path = self.final.parent / f"{PARTIAL}{os.getpid()}-{self.final.name}"
+
+    def make(self) -> None:
+        """Make the folder; ScenarioError when it cannot be. Whatever interrupts this, `discard` removes what it made."""
         try:
             if self.final.exists() and (not self.final.is_dir() or any(self.final.iterdir())):
-                raise ScenarioError("out", str(out or self.final), "it exists and is not an empty directory")
+                raise ScenarioError("out", self._asked, "it exists and is not an empty directory")
             self._made = [parent for parent in self.path.parents if not parent.exists()]
             self.path.mkdir(parents=True)
         except OSError as error:
-            raise ScenarioError("out", str(out or self.final), f"it cannot be made: {error.strerror}") from None
+            raise ScenarioError("out", self._asked, f"it cannot be made: {error.strerror}") from None
 
     def write_text(self, name: str, text: str) -> None:
         """Write one file."""

@@ -18,6 +18,13 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
+def make(name: str, seed: int, out: Path | None) -> RunDirectory:
+    """A run directory that is there to be filled."""
+    directory = RunDirectory(name, seed, out)
+    directory.make()
+    return directory
+
+
 def everything(folder: Path) -> set[str]:
     """Every path below a folder."""
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
@@ -31,7 +38,7 @@ def dead_process() -> int:
 
 
 def test_a_run_appears_whole_and_at_once() -> None:
-    directory = RunDirectory("net-broadcast", 7, None)
+    directory = make("net-broadcast", 7, None)
     directory.write_text("scenario.toml", "seed = 7\n")
     directory.write_json("summary.json", {"steps": 3})
     assert not directory.final.exists()
@@ -47,7 +54,7 @@ def test_a_run_appears_whole_and_at_once() -> None:
 
 def test_latest_points_at_the_newest(tmp_path: Path) -> None:
     for seed in (1, 2):
-        directory = RunDirectory("net", seed, None)
+        directory = make("net", seed, None)
         directory.write_text("seed", str(seed))
         directory.finish()
         latest = tmp_path / "runs" / "net" / "latest"
@@ -62,7 +69,7 @@ def test_out_is_exactly_there_and_links_nothing(tmp_path: Path, exists: bool) ->
     out = tmp_path / "some" / "where"
     if exists:
         out.mkdir(parents=True)
-    directory = RunDirectory("net", 0, Path("some/where"))
+    directory = make("net", 0, Path("some/where"))
     directory.write_text("file", "x")
     directory.finish()
     assert everything(tmp_path) == {"some", "some/where", "some/where/file"}
@@ -70,14 +77,14 @@ def test_out_is_exactly_there_and_links_nothing(tmp_path: Path, exists: bool) ->
 
 @pytest.mark.parametrize("out", [None, Path("there"), Path("deep/down/there")])
 def test_a_discarded_run_leaves_nothing(tmp_path: Path, out: Path | None) -> None:
-    directory = RunDirectory("net", 0, out)
+    directory = make("net", 0, out)
     directory.write_text("file", "x")
     directory.discard()
     assert everything(tmp_path) == set()
 
 
 def test_a_discarded_run_leaves_others_alone() -> None:
-    kept, other, lost = (RunDirectory("net", seed, None) for seed in (1, 2, 3))
+    kept, other, lost = (make("net", seed, None) for seed in (1, 2, 3))
     kept.finish()
     lost.discard()
     assert other.path.is_dir()
@@ -90,14 +97,14 @@ def test_a_discarded_run_leaves_others_alone() -> None:
 
 def test_a_discarded_run_leaves_an_empty_out_alone(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
-    RunDirectory("net", 0, tmp_path / "mine").discard()
+    make("net", 0, tmp_path / "mine").discard()
     assert everything(tmp_path) == {"mine"}
 
 
 def refused(out: Path) -> ScenarioError:
     """How an `--out` is refused."""
     with pytest.raises(ScenarioError) as caught:
-        RunDirectory("net", 0, out)
+        make("net", 0, out)
     assert caught.value.field == "out"
     assert caught.value.value == str(out)
     return caught.value
@@ -122,6 +129,19 @@ def test_out_must_be_writable(tmp_path: Path) -> None:
     assert everything(tmp_path) == {"file"}
 
 
+def test_what_was_refused_takes_nothing_with_it(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("years of work")
+    (tmp_path / "file").write_text("x")
+    before = everything(tmp_path)
+    for out in (Path("full"), Path("file"), Path("file/below"), Path("new") / ("long" * 100)):
+        directory = RunDirectory("net", 0, out)
+        with pytest.raises(ScenarioError):
+            directory.make()
+        directory.discard()
+    assert everything(tmp_path) == before
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 @pytest.mark.parametrize("mode", [0o500, 0o000])
 def test_out_must_be_permitted(tmp_path: Path, mode: int) -> None:
@@ -139,7 +159,7 @@ def test_whatever_the_system_refuses_is_said(monkeypatch: pytest.MonkeyPatch, me
 
 
 def test_the_tail_of_the_log_is_for_error_messages() -> None:
-    directory = RunDirectory("net", 0, None)
+    directory = make("net", 0, None)
     assert directory.log_tail() == ""
     directory.write_text("log.jsonl", "1\n2\n3\n4\n")
     assert directory.log_tail() == "\n  2\n  3\n  4"
@@ -147,8 +167,8 @@ def test_the_tail_of_the_log_is_for_error_messages() -> None:
 
 def test_only_what_dead_processes_left_is_abandoned(tmp_path: Path) -> None:
     gone = dead_process()
-    living = RunDirectory("net", 0, None)
-    finished = RunDirectory("net", 1, None)
+    living = make("net", 0, None)
+    finished = make("net", 1, None)
     finished.finish()
     folder = tmp_path / "runs" / "other"
     folder.mkdir()
@@ -165,7 +185,7 @@ def test_a_link_that_was_never_moved_is_found(monkeypatch: pytest.MonkeyPatch) -
     gone = dead_process()
     monkeypatch.setattr(os, "getpid", lambda: gone)
     monkeypatch.setattr(Path, "replace", lambda *_: None)  # killed just before
-    RunDirectory("net", 0, None).finish()
+    make("net", 0, None).finish()
     (link,) = abandoned()
     assert link.is_symlink()
 
