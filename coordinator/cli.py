@@ -296,3 +296,21 @@ def _print_rows(title: str, rows: Sequence[Mapping[str, object]], as_json: bool)
 
 def _print_json(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> None:
     print(json.dumps(value, indent=2))
+
+
+@app.command
+def reproduce(name: str | None = None, *, n: int = 4, json: JsonFlag = False) -> int:
+    """Run what a table of a paper is about and print it beside the paper's numbers; without a name, say which there are.
+
+    `star-against-hypercube`: S_n and the hypercube of nearest size, bounds and measurements side by side.
+    """
+    from coordinator.papers import star_against_hypercube  # noqa: PLC0415
+
+    tables = {"star-against-hypercube": star_against_hypercube.rows}
+    if name is None:
+        _print_rows("reproduce", [{"name": known} for known in tables], json)
+        return 0
+    if name not in tables:
+        raise ScenarioError("reproduce", name, f"there are: {', '.join(tables)}")
+    _print_rows(name, list(tables[name](n)), json)
+    return 0

@@ -62,7 +62,13 @@ def test_the_algorithm_of_the_readme_is_twenty_lines() -> None:
 
 
 def test_flags_of_the_readme_exist() -> None:
-    known = {f"--{name.replace('_', '-')}" for name in Scenario.model_fields} | {"--out", "--json", "--help", "--graphml", "--goal"}
+    known = {f"--{name.replace('_', '-')}" for name in Scenario.model_fields} | {
+        "--out",
+        "--json",
+        "--help",
+        "--graphml",
+        "--goal",
+    }
     flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
     assert flags <= known
 

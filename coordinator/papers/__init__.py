@@ -1,0 +1,1 @@
+"""Built-in scenarios that reproduce tables of the papers."""
