@@ -38,7 +38,7 @@ Flags: Any = make_dataclass(
 """Every field of a scenario as an optional text: a file may give it, and one place validates both."""
 Flags.__module__ = __name__  # where cyclopts looks its annotations up
 
-ScenarioFlags = Annotated[Flags, Parameter(name="*")]
+ScenarioFlags = Annotated[Flags | None, Parameter(name="*")]
 JsonFlag = Annotated[bool, Parameter(name="--json", negative=(), help="print JSON instead of text")]
 
 

@@ -1,7 +1,7 @@
 """What the run loop drives: one small interface, whatever carries the packets."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeVar, TypeVarTuple, Unpack
 
 import trio
 
@@ -10,6 +10,8 @@ from emunode.fault import Fault
 from emunode.memory import MemoryNetwork
 from emunode.model import Step
 
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
 Progress = Callable[[str, int, int], None]
 """Called with a phase and how much of how much of it is done."""
 
@@ -50,20 +52,22 @@ class InMemory:
         self._plan = plan
 
     async def open(self, progress: Progress) -> None:
-        self._network = MemoryNetwork(self._plan.algorithm)
-        await trio.lowlevel.checkpoint()
+        self._network = await self._call(MemoryNetwork, self._plan.algorithm)
 
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
+        try:
+            rows = await self._call(self._network.step, step, faults)
+        except trio.Cancelled:
+            self._network.abandon()
+            raise
+        return StepResult([rows], self._network.busy)
+
+    async def _call(self, function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Arguments]) -> Result:
+        """Do something long: between two checks for Ctrl-C, or in a thread that Ctrl-C leaves behind."""
         if self._plan.topology.order <= SMALL_ORDER:
             await trio.lowlevel.checkpoint()
-            rows = self._network.step(step, faults)
-        else:
-            try:
-                rows = await trio.to_thread.run_sync(self._network.step, step, faults, abandon_on_cancel=True)
-            except trio.Cancelled:
-                self._network.abandon()
-                raise
-        return StepResult([rows], self._network.busy)
+            return function(*arguments)
+        return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
 
     async def close(self) -> None:
         await trio.lowlevel.checkpoint()

@@ -1,11 +1,12 @@
 """The run loop: bring a network up, step it until nothing is left to do, take it down, measure and judge."""
 
+import contextlib
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Self, TextIO
 
 import polars as pl
 import trio
@@ -66,12 +67,13 @@ def run(plan: Plan, out: Path | None, progress: Progress) -> RunResult:
     """
     directory = RunDirectory(plan.name, plan.scenario.seed, out)
     try:
-        directory.make()
-        directory.write_text("scenario.toml", dump_scenario(plan.scenario))
-        journal = Journal(directory.path)
-        with (directory.path / "log.jsonl").open("a", encoding="utf-8", buffering=1) as log, logging_to(log):
-            network = make_network(plan, log)
-            outcome = trio.run(_drive, plan, network, journal, progress)
+        with Stop() as stop:
+            directory.make()
+            directory.write_text("scenario.toml", dump_scenario(plan.scenario))
+            journal = Journal(directory.path)
+            with (directory.path / "log.jsonl").open("a", encoding="utf-8", buffering=1) as log, logging_to(log):
+                network = make_network(plan, log)
+                outcome = trio.run(_drive, plan, network, journal, progress, stop)
         journal.close()
         result = _conclude(plan, directory, journal, outcome)
         _draw(directory)
@@ -92,29 +94,53 @@ def make_network(plan: Plan, log: TextIO) -> Network:
     return HostNetwork(plan, LocalLaunch(log))
 
 
-async def _drive(plan: Plan, network: Network, journal: Journal, progress: Progress) -> Outcome:
-    outcome, scope = Outcome(), trio.CancelScope()
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_cancel_on_signal, signals, outcome, scope)
-            try:
-                with scope:
-                    await _open_and_step(plan, network, journal, outcome, progress)
-            finally:
-                with trio.move_on_after(CLOSE_SECONDS, shield=True):
-                    await network.close()
-            nursery.cancel_scope.cancel()
+class Stop:
+    """Ctrl-C and SIGTERM, noted instead of raised: as exceptions they could strike anywhere, even within trio."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._tell: Callable[[], None] = lambda: None
+
+    def __enter__(self) -> Self:
+        self._before = [(number, signal.signal(number, self._note)) for number in (signal.SIGINT, signal.SIGTERM)]
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before:
+            signal.signal(number, handler)
+
+    def _note(self, *_: object) -> None:
+        self.asked = True
+        self._tell()
+
+    def cancels(self, scope: trio.CancelScope) -> None:
+        """From now on, cancel this scope when asked to stop; at once if that was asked before."""
+        token = trio.lowlevel.current_trio_token()
+
+        def tell() -> None:
+            with contextlib.suppress(trio.RunFinishedError):
+                token.run_sync_soon(scope.cancel)
+
+        self._tell = tell
+        if self.asked:
+            scope.cancel()
+
+
+async def _drive(plan: Plan, network: Network, journal: Journal, progress: Progress, stop: Stop) -> Outcome:
+    outcome = Outcome()
+    try:
+        with trio.CancelScope() as scope:
+            stop.cancels(scope)
+            await _open_and_step(plan, network, journal, outcome, progress)
+    finally:
+        with trio.move_on_after(CLOSE_SECONDS, shield=True):
+            await network.close()
+    outcome.interrupted = stop.asked
     if outcome.interrupted:
         outcome.undecided = "interrupted"
     elif outcome.failure and (not outcome.steps or isinstance(outcome.failure, RuleError)):
         raise outcome.failure
     return outcome
-
-
-async def _cancel_on_signal(signals: AsyncIterator[int], outcome: Outcome, scope: trio.CancelScope) -> None:
-    async for _ in signals:
-        outcome.interrupted = True
-        scope.cancel()
 
 
 async def _open_and_step(plan: Plan, network: Network, journal: Journal, outcome: Outcome, progress: Progress) -> None:
