@@ -1,10 +1,10 @@
 """Records to bytes and back: the only user of msgpack, and the only place that knows a byte layout.
 
 Every stream carries frames: a 4-byte little-endian length, then that many bytes. On a link the body is a packet: the
-step (4 bytes), then a msgpack array of segments. On a control connection it is a msgpack array whose first element names
-the message. Before either, each side proves that it knows the run's secret; those frames have a fixed size, so nothing
-of a stranger is ever parsed. Decoders raise FrameError and leave nothing behind: each call stands alone, there is no
-decoder state to poison.
+step and the number of segments (4 bytes each), then a single segment as a fixed header and its payload, or several as a
+msgpack array. On a control connection it is a msgpack array whose first element names the message. Before either, each
+side proves that it knows the run's secret; those frames have a fixed size, so nothing of a stranger is ever parsed.
+Decoders raise FrameError and leave nothing behind: each call stands alone, there is no decoder state to poison.
 """
 
 import hmac
@@ -24,8 +24,10 @@ NONCE_BYTES = 32
 PROOF_BYTES = 32
 
 LENGTH = Struct("<I")
-_HEADER = Struct("<II")
-_STEP = Struct("<I")
+_HEADER = Struct("<III")
+_STEP = Struct("<II")
+_SEGMENT = Struct("<iiHII")
+_SINGLE = Struct("<IIIiiHII")
 _LINK = Struct("<QQHQH")
 _INT16, _INT32 = 2**15, 2**31
 
@@ -37,8 +39,12 @@ Control = tuple[object, ...]
 
 def encode_packet(step: Step, segments: Segments) -> bytes:
     """The frame of one packet."""
+    if len(segments) == 1:
+        origin, target, tree, index, payload = segments[0]
+        size = len(payload)
+        return _SINGLE.pack(_SINGLE.size - LENGTH.size + size, step, 1, origin, target, tree, index, size) + payload
     body = _pack(segments)
-    return _HEADER.pack(len(body) + 4, step) + body
+    return _HEADER.pack(_HEADER.size - LENGTH.size + len(body), step, len(segments)) + body
 
 
 def decode_packet(body: memoryview, order: int) -> tuple[Step, Segments]:
@@ -47,8 +53,16 @@ def decode_packet(body: memoryview, order: int) -> tuple[Step, Segments]:
     One sum of bits tells both that no number is negative (a target may be -1) and that all four are whole ones.
     """
     try:
-        (step,) = _STEP.unpack_from(body)
-        segments = _unpack(body[4:], use_list=False)
+        step, count = _STEP.unpack_from(body)
+        segments: Segments
+        if count == 1:
+            origin, target, tree, index, size = _SEGMENT.unpack_from(body, _STEP.size)
+            payload = bytes(body[_STEP.size + _SEGMENT.size :])
+            if len(payload) != size:
+                raise FrameError(f"a segment of {len(payload)} bytes that says {size}")
+            segments = ((origin, target, tree, index, payload),)
+        else:
+            segments = _unpack(body[_STEP.size :], use_list=False)
         for origin, target, tree, index, payload in segments:
             if (
                 origin | target + 1 | tree | index < 0
@@ -59,8 +73,8 @@ def decode_packet(body: memoryview, order: int) -> tuple[Step, Segments]:
                 or payload.__class__ is not bytes
             ):
                 raise FrameError(f"segment ({origin!r}, {target!r}, {tree!r}, {index!r}) is out of range")
-        if not segments:
-            raise FrameError("a packet without segments")
+        if not segments or len(segments) != count:
+            raise FrameError(f"a packet of {len(segments)} segments that says {count}")
     except FrameError:
         raise
     except Exception as error:  # msgpack raises half a dozen kinds, and bad shapes raise TypeError or ValueError
