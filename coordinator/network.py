@@ -62,7 +62,7 @@ class InMemory:
             raise
         return StepResult([rows], self._network.busy)
 
-    async def _call(self, function: Callable[[Unpack[Arguments]], Result], *arguments: Unpack[Arguments]) -> Result:
+    async def _call(self, function: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments) -> Result:
         """Do something long: between two checks for Ctrl-C, or in a thread that Ctrl-C leaves behind."""
         if self._plan.topology.order <= SMALL_ORDER:
             await trio.lowlevel.checkpoint()
