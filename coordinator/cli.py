@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, field, make_dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
@@ -44,11 +45,22 @@ JsonFlag = Annotated[bool, Parameter(name="--json", negative=(), help="print JSO
 
 def main(arguments: list[str] | None = None) -> int:
     """Run a command line; the exit status. Being told to end (SIGTERM) is the same as Ctrl-C."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    asked: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        asked.append(number)
+        signal.default_int_handler(number, frame)
+
+    before = [(number, signal.signal(number, interrupt)) for number in (signal.SIGINT, signal.SIGTERM)]
     try:
         return _main(arguments)
+    except BaseException:
+        if asked:  # whatever a library on the way made of it
+            return _complain(KeyboardInterrupt())
+        raise
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 def _main(arguments: list[str] | None) -> int:

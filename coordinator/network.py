@@ -1,7 +1,7 @@
 """What the run loop drives: one small interface, whatever carries the packets."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, TypeVar, TypeVarTuple, Unpack
+from typing import NamedTuple, Protocol, TypeVar, TypeVarTuple
 
 import trio
 
@@ -62,7 +62,7 @@ class InMemory:
             raise
         return StepResult([rows], self._network.busy)
 
-    async def _call(self, function: Callable[[Unpack[Arguments]], Result], *arguments: *Arguments) -> Result:
+    async def _call(self, function: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Do something long: between two checks for Ctrl-C, or in a thread that Ctrl-C leaves behind."""
         if self._plan.topology.order <= SMALL_ORDER:
             await trio.lowlevel.checkpoint()
