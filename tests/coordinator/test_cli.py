@@ -1,94 +1,443 @@
-"""The command line: what it prints, and with which exit status it ends."""
+"""The command line: what it prints, what it leaves, and the exit status, which says what kind of end it was."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
-from coordinator.cli import main
+from coordinator import cli, console, doctor, plan
+from coordinator.claims import claims_of
+from coordinator.network import Progress
+from coordinator.scenario import Scenario
+from emunode import __version__
+from emunode.collective.base import Claim
+from emunode.collective.registry import ANY, BY_FAMILY
+from emunode.errors import RunError
+from emunode.fault import KINDS
+from emunode.topology.registry import parse_topology
 
-RUN = ("run", "--collective", "broadcast", "--driver", "memory")
-
-HOSTED = ("plan", "--collective", "broadcast", "--algorithm", "sbt")
+ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs go below a folder of their own."""
+def star(**changes: str) -> tuple[str, ...]:
+    """Flags of a small broadcast in memory, but for what is changed."""
+    values = {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree", "driver": "memory"} | changes
+    return tuple(part for key, value in values.items() for part in (f"--{key}", value))
+
+
+STAR = star()
+LOCAL = star(driver="local")
+FLOOD = ("--topology", "star:3", "--collective", "broadcast", "--algorithm", "flood", "--driver", "memory")
+
+
+class Said(NamedTuple):
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        """What it printed as JSON."""
+        return json.loads(self.out)
+
+
+Call = Callable[..., Said]
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Call `coordinator` in an empty folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # for the hosts, where this project is not installed
+
+    def one(*arguments: str) -> Said:
+        status = cli.main(list(arguments))
+        out, err = capsys.readouterr()
+        return Said(status, out, err)
+
+    return one
 
 
-def summary_of(capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
-    printed = json.loads(capsys.readouterr().out)
-    assert isinstance(printed, dict)
-    return printed
+def nothing_is_left(folder: Path) -> bool:
+    """Whether a command left a folder as it was."""
+    return list(folder.iterdir()) == []
 
 
-def test_json_is_the_summary_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "there"
-    assert main([*RUN, "--topology", "star:4", "--algorithm", "greedy-tree", "--json", "--out", str(out)]) == 0
-    assert summary_of(capsys) == json.loads((out / "summary.json").read_text())
+# --- run -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_file_needs_no_flags_and_flags_override_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "scenario.toml"
-    file.write_text('topology = "star:4"\ncollective = "broadcast"\nalgorithm = "greedy-tree"\ndriver = "memory"\n')
-    assert main(["run", str(file), "--json"]) == 0
-    assert summary_of(capsys)["seed"] == 0
-    assert main(["run", str(file), "--seed", "7", "--json"]) == 0
-    assert summary_of(capsys)["seed"] == 7
+def test_a_run_shows_each_claim_what_was_delivered_and_where_the_rest_is(call: Call, tmp_path: Path) -> None:
+    said = call("run", *STAR, "--source", "1234")
+    assert (said.status, said.err) == (0, "")
+    (folder,) = (tmp_path / "runs" / "star-4-broadcast-greedy-tree").glob("2*")
+    for part in (
+        "permutation star graph S_4, 24 nodes, in memory",
+        "broadcast from 1234 by greedy-tree, all-port, 1 message of 64 bytes",
+        "Tseng-Sheu 1997",
+        "delivered 23 of 23 in 4 steps with 23 packets",
+        "verdict: holds",
+        f"run directory: {folder.relative_to(tmp_path)}",
+    ):
+        assert part in said.out
+    names = {path.name for path in folder.iterdir()}
+    assert names >= {"scenario.toml", "summary.json", "faults.json", "log.jsonl"}
+    assert names >= {f"{table}.parquet" for table in ("journal", "nodes", "links", "steps")}
+    assert (folder.parent / "latest").readlink() == Path(folder.name)
 
 
-def test_what_is_printed_names_the_run_directory(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*RUN, "--topology", "star:3", "--algorithm", "flood"]) == 0
-    printed = capsys.readouterr().out
-    assert "verdict: holds" in printed
-    folder = Path(printed.rsplit("run directory: ", 1)[1].strip())
-    assert (folder / "journal.parquet").exists()
-    assert (folder.parent / "latest").resolve() == folder.resolve()
+def test_json_is_the_summary(call: Call, tmp_path: Path) -> None:
+    said = call("run", *STAR, "--json", "--out", "here")
+    assert (said.status, said.err) == (0, "")
+    assert said.data == json.loads((tmp_path / "here" / "summary.json").read_text())
+    assert set(said.data) >= {
+        "topology", "order", "degree", "collective", "algorithm", "port_model", "driver", "clock", "seed", "redundancy",
+        "steps", "packets", "segments", "bytes", "max_link_segments_per_step", "expected_deliveries", "deliveries",
+        "intact_deliveries", "delivery_ratio", "duplicates", "virtual_seconds", "wall_seconds", "setup_seconds",
+        "links_opened", "journal_hash", "verdict", "claims",
+    }  # fmt: skip
+    for claim in said.data["claims"]:
+        assert set(claim) == {"name", "predicted", "measured", "relation", "verdict", "source"}
+
+
+def test_real_connections_are_counted(call: Call) -> None:
+    said = call("run", *LOCAL)
+    assert said.status == 0
+    assert "S_4, 24 nodes, 36 TCP connections, " in said.out
+
+
+def test_a_file_is_run_and_flags_override_it(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        'topology = "star:4"\ncollective = "broadcast"\nalgorithm = "greedy-tree"\ndriver = "memory"\nseed = 3\n'
+    )
+    assert call("run", "mine.toml", "--json").data["seed"] == 3
+    assert call("run", "mine.toml", "--seed", "4", "--json").data["seed"] == 4
+    again = call("run", "--scenario", "mine.toml", "--algorithm", "flood", "--json").data
+    assert (again["seed"], again["algorithm"]) == (3, "flood")
+
+
+def test_the_scenario_of_a_run_is_run_again(call: Call) -> None:
+    first = call("run", *STAR, "--fault", "crash:2134@2", "--fault", "crash:4321@3", "--out", "one", "--json").data
+    again = call("run", "one/scenario.toml", "--json").data
+    assert first["faults"] == ["crash:2134@2", "crash:4321@3"]
+    assert again["journal_hash"] == first["journal_hash"]
+
+
+def test_labels_that_begin_with_a_minus(call: Call) -> None:
+    ej = ("--topology", "ej:2+3", "--collective", "broadcast", "--algorithm", "improved", "--driver", "memory")
+    assert call("run", *ej, "--source", "-1,0", "--json").data["source"] == "-1,0"
+    assert call("run", *ej, "--source=-1,0", "--json", "--fault", "crash:-1,1@1").data["faults"] == ["crash:-1,1@1"]
+
+
+def test_names_that_look_like_markup_or_patterns(call: Call, tmp_path: Path) -> None:
+    said = call("run", *FLOOD, "--out", "[/red]*?[bold]")
+    assert said.status == 0
+    assert f"run directory: {tmp_path / '[/red]*?[bold]'}" in said.out
+
+
+# --- exit statuses ---------------------------------------------------------------------------------------------------
+
+
+def test_status_1_is_for_a_claim_that_is_violated(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = Claim("steps", 1, "==", "wishful thinking")
+    monkeypatch.setattr("coordinator.run.claims_of", lambda plan: [*claims_of(plan), wrong])
+    said = call("run", *STAR)
+    assert said.status == 1
+    assert "verdict: violated" in said.out
+    assert "wishful thinking" in said.out
+
+
+BAD_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
+    "no topology": (("run", "--collective", "broadcast"), "topology: None will not do; it is required"),
+    "unknown topology": (("run", *star(topology="ring:5")), "topology: 'ring:5' will not do; known are"),
+    "unknown algorithm": (("run", *star(algorithm="gredy-tree")), "did you mean 'greedy-tree'?"),
+    "unknown collective": (("run", *star(collective="gossip")), "collective: 'gossip' will not do"),
+    "no label": (("run", *STAR, "--source", "1235"), "source: '1235' will not do"),
+    "algorithm of another network": (("run", *star(algorithm="sbt")), "it is defined for broadcast on hypercube"),
+    "no such port model": (
+        ("run", *STAR, "--port-model", "exchange"),
+        "greedy-tree is defined for: all-port, one-port",
+    ),
+    "no fault": (("run", *STAR, "--fault", "crash:1234"), "it says when as @STEP"),
+    "contradiction": (("run", *STAR, "--ranks-per-host", "2"), "the memory driver has no hosts; leave it out"),
+    "unknown flag": (("run", *STAR, "--sead", "1"), "--seed"),
+    "a flag without its value": (("run", *STAR, "--seed"), "--seed"),
+    "no such file": (("run", "nothing.toml"), "the file cannot be read: No such file or directory"),
+    "out that is taken": (("run", *STAR, "--out", "/"), "it exists and is not an empty directory"),
+    "out that cannot be": (("run", *STAR, "--out", "/dev/null/run"), "it cannot be made: Not a directory"),
+    "unknown command": (("rum", *STAR), "rum"),
+    "a flag given twice": (("run", *STAR, "--topology", "star:5"), "--topology specified multiple times"),
+    "one argument too many": (("run", "a.toml", "b.toml"), "b.toml"),
+    "unknown list": (("list", "colours"), "colours"),
+    "plan of nothing": (("plan",), "topology: None will not do"),
+    "flag of another command": (("clean", "--seed", "1"), "--seed"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_COMMANDS)
+def test_status_2_is_for_what_will_not_do(call: Call, tmp_path: Path, name: str) -> None:
+    arguments, message = BAD_COMMANDS[name]
+    said = call(*arguments)
+    assert said.status == 2
+    assert said.out == ""
+    assert said.err.startswith("coordinator: ")
+    assert message in said.err
+    assert nothing_is_left(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status", "said"),
+    ("flags", "because"),
     [
-        ([*RUN, "--topology", "ej:1+2^2", "--algorithm", "improved", "--fault", "crash:0,0/0,0@1"], 3, "undecided"),
-        (["run", "--topolgy", "star:4"], 2, "--topology"),
-        (["run"], 2, "topology"),
-        (["run", "nowhere.toml"], 2, "nowhere.toml"),
-        ([*RUN, "--topology", "star:4", "--algorithm", "gredy-tree"], 2, "'greedy-tree'"),
-        ([*RUN, "--topology", "star:4", "--algorithm", "flood", "--source", "1244"], 2, "permutation"),
-        ([*RUN, "--topology", "star:4", "--algorithm", "flood", "--fault", "crash:4321"], 2, "@STEP"),
-        ([*RUN, "--topology", "star:4", "--algorithm", "flood", "--messages", "0"], 2, "messages"),
-        ([*HOSTED, "--topology", "hypercube:26"], 4, "GiB of memory"),
-        (["frobnicate"], 2, "frobnicate"),
+        (("--messages", "5", "--step-limit", "3"), "the step limit of 3 was reached"),
+        (("--fault", "crash:123@1"), "nothing was delivered at all"),
     ],
+    ids=["step limit", "nothing delivered"],
 )
-def test_exit_status(arguments: list[str], status: int, said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(arguments) == status
-    printed = capsys.readouterr()
-    assert said in printed.out + printed.err
+def test_status_3_is_for_what_could_not_be_told(call: Call, flags: tuple[str, ...], because: str) -> None:
+    said = call("run", *FLOOD, *flags)
+    assert said.status == 3
+    assert f"verdict: undecided ({because})" in said.out
+    again = call("run", *FLOOD, *flags, "--json")
+    assert (again.status, again.data["verdict"], again.data["undecided_because"]) == (3, "undecided", because)
+    assert {claim["verdict"] for claim in again.data["claims"]} <= {"undecided"}
 
 
-def test_a_negative_control_is_violated(capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--topology", "ej:1+2^2", "--collective", "allgather", "--algorithm", "three-phase-printed"]
-    assert main(["run", "--driver", "memory", *arguments]) == 1
-    assert "violated" in capsys.readouterr().out
+def test_status_4_is_for_what_cannot_work_here(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "descriptor_limit", lambda: 100)
+    said = call("run", *LOCAL, "--ranks-per-host", "24")
+    assert said.status == 4
+    assert said.err == (
+        "coordinator: a host would need 136 file descriptors and the limit is 100; use --ranks-per-host 12 or less, "
+        "or raise it with `ulimit -n 136`\n"
+    )
+    assert nothing_is_left(tmp_path)
+
+
+def test_status_4_is_for_algorithms_that_break_their_promise(call: Call, tmp_path: Path) -> None:
+    flags = ("--topology", "ej:1+2", "--collective", "broadcast", "--algorithm", "flood", "--duplex", "half")
+    said = call("run", *flags, "--driver", "memory")
+    assert said.status == 4
+    assert said.err.startswith("coordinator: the algorithm broke its own rules: flood at rank ")
+    assert nothing_is_left(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "what", [["list", "topologies"], ["list", "algorithms"], ["list", "faults"], ["doctor"], ["clean"]]
+    "error", [RunError("no room"), OSError(28, "No space left on device")], ids=["ours", "the system's"]
 )
-def test_small_commands_print_text_and_json(what: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(what) == 0
-    assert capsys.readouterr().out.strip()
-    assert main([*what, "--json"]) == 0
-    json.loads(capsys.readouterr().out)
+def test_status_4_is_for_what_the_system_refuses(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def refuse(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("coordinator.journal.Journal.add", refuse)
+    said = call("run", *FLOOD)
+    assert said.status == 4
+    assert str(error) in said.err
+    assert nothing_is_left(tmp_path)
 
 
-def test_plan_predicts_without_running(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["plan", "--topology", "star:5", "--collective", "broadcast", "--algorithm", "greedy-tree", "--json"]
-    assert main(arguments) == 0
-    planned = summary_of(capsys)
-    assert planned["links"] == 240
-    assert planned["claims"]
-    assert not (tmp_path / "runs").exists()
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_status_130_is_for_a_run_that_was_interrupted(
+    call: Call, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    @contextmanager
+    def interrupting(_title: str) -> Iterator[Progress]:
+        yield lambda phase, done, _: os.kill(os.getpid(), number) if (phase, done) == ("steps", 2) else None
+
+    monkeypatch.setattr(console, "progress_display", interrupting)
+    said = call("run", *FLOOD, "--messages", "50", "--json")
+    assert said.status == 130
+    assert (said.data["verdict"], said.data["undecided_because"]) == ("undecided", "interrupted")
+    assert 0 < said.data["deliveries"] < said.data["expected_deliveries"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("disguise", [None, ValueError("a library gave up")], ids=["plain", "disguised"])
+def test_status_130_is_for_any_command_that_was_interrupted(
+    call: Call, monkeypatch: pytest.MonkeyPatch, number: signal.Signals, disguise: Exception | None
+) -> None:
+    def interrupted() -> None:
+        try:
+            os.kill(os.getpid(), number)
+        except KeyboardInterrupt:
+            if disguise:
+                raise disguise from None
+            raise
+
+    monkeypatch.setattr(doctor, "examine", interrupted)
+    before = signal.getsignal(number)
+    assert call("doctor") == (130, "", "coordinator: interrupted\n")
+    assert signal.getsignal(number) is before
+
+
+def test_what_nobody_foresaw_is_not_hidden(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise ValueError("a mistake of ours")
+
+    monkeypatch.setattr(doctor, "examine", fail)
+    with pytest.raises(ValueError, match="a mistake of ours"):
+        call("doctor")
+
+
+# --- plan ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_plan_says_what_it_takes_and_what_is_claimed(call: Call, tmp_path: Path) -> None:
+    said = call("plan", *LOCAL, "--ranks-per-host", "6", "--json")
+    assert said.status == 0
+    needs = said.data
+    expected = {
+        "order": 24, "degree": 3, "diameter": 4, "processes": 6, "hosts": 4, "ranks_per_host": 6, "links": 36,
+        "descriptors_per_host": 6 * 3 + plan.RESERVED_DESCRIPTORS, "listening_ports": 5,
+    }  # fmt: skip
+    assert {key: needs[key] for key in expected} == expected
+    assert 0 < needs["links_across_hosts"] < 36
+    assert needs["memory_bytes"] < needs["memory_available_bytes"]
+    assert {"name": "segments", "predicted": 23, "relation": "=="}.items() <= needs["claims"][1].items()
+    assert nothing_is_left(tmp_path)
+
+
+def test_a_plan_in_words(call: Call) -> None:
+    said = call("plan", *STAR)
+    assert (said.status, said.err) == (0, "")
+    assert "permutation star graph S_4: broadcast by greedy-tree, driver memory" in said.out
+    assert "receivers_per_step" in said.out
+
+
+def test_a_plan_of_a_giant_is_instant(call: Call) -> None:
+    giant = call("plan", *star(topology="star:9"), "--json").data
+    assert (giant["order"], giant["links"], giant["processes"]) == (362_880, 0, 1)
+
+
+def test_a_plan_that_cannot_work_here_says_so_after_all_the_rest(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "descriptor_limit", lambda: 100)
+    said = call("plan", *LOCAL, "--ranks-per-host", "24", "--json")
+    assert said.status == 4
+    assert said.data["descriptor_limit"] == 100
+    assert "use --ranks-per-host 12 or less" in said.err
+
+
+# --- list ------------------------------------------------------------------------------------------------------------
+
+
+def test_topologies_are_listed_with_an_example_that_works(call: Call) -> None:
+    rows = call("list", "topologies", "--json").data
+    assert [row["family"] for row in rows] == ["star", "hypercube", "ej"]
+    for row in rows:
+        topology = parse_topology(row["example"])
+        assert (row["order"], row["degree"], row["diameter"]) == (topology.order, topology.degree, topology.diameter)
+    words = call("list", "topologies")
+    assert words.status == 0
+    assert "hypercube" in words.out
+
+
+def test_every_algorithm_is_listed(call: Call) -> None:
+    rows = call("list", "algorithms", "--json").data
+    listed = {(row["topology"], row["collective"], row["algorithm"]) for row in rows}
+    for family, collectives in BY_FAMILY.items():
+        for entries in (*collectives.values(), *ANY.values()):
+            for entry in entries:
+                assert (family, str(entry.collective), entry.name) in listed
+    assert all(row["citation"] and row["port_models"] for row in rows)
+    assert len(listed) == len(rows)
+    assert call("list", "algorithms").status == 0
+
+
+def test_every_fault_is_listed(call: Call) -> None:
+    rows = call("list", "faults", "--json").data
+    assert [row["kind"] for row in rows] == list(KINDS)
+    assert "crash:LABEL@STEP" in call("list", "faults").out
+
+
+# --- doctor and clean ------------------------------------------------------------------------------------------------
+
+
+def test_the_doctor_finds_this_machine_fit_or_says_what_to_do(call: Call) -> None:
+    said = call("doctor", "--json")
+    assert {finding["state"] for finding in said.data} <= {"good", "limit", "problem"}
+    assert said.status == (4 if any(finding["state"] == "problem" for finding in said.data) else 0)
+    subjects = [finding["subject"] for finding in said.data]
+    assert subjects == [
+        "descriptors", "loopback", "accept queue", "connection tracking", "memory", "cores", "leftovers", "run directories",
+    ]  # fmt: skip
+    assert all(finding["remedy"] for finding in said.data if finding["state"] == "problem")
+    assert "descriptors" in call("doctor").out
+
+
+def test_the_doctor_calls_a_problem_a_problem(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "descriptor_limit", lambda: 65)
+    said = call("doctor", "--json")
+    assert said.status == 4
+    assert {"state": "problem", "remedy": "ulimit -n 4096"}.items() <= said.data[0].items()
+
+
+def test_clean_takes_what_killed_runs_left_and_nothing_else(call: Call, tmp_path: Path) -> None:
+    call("run", *FLOOD)
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    folder = tmp_path / "runs" / "star-3-broadcast-flood"
+    left = folder / f".partial-{process.pid}-2026-01-01T00-00-00.000Z-0"
+    left.mkdir()
+    (left / "journal-00000.parquet").write_bytes(b"half a journ")
+    (folder / f".partial-{process.pid}-latest").symlink_to(left.name)
+    mine = folder / f".partial-{os.getpid()}-2026-01-01T00-00-00.000Z-0"
+    mine.mkdir()
+    assert [finding["state"] for finding in call("doctor", "--json").data if finding["subject"] == "leftovers"] == [
+        "limit"
+    ]
+    said = call("clean", "--json")
+    assert said.status == 0
+    assert said.data == {
+        "removed": [str(path.relative_to(tmp_path)) for path in (left, folder / f".partial-{process.pid}-latest")]
+    }
+    assert min(path.name for path in folder.iterdir()) == mine.name
+    assert len(list(folder.iterdir())) == 3
+    assert call("clean").out == "nothing to clean\n"
+
+
+# --- help ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command", [(), ("run",), ("plan",), ("list",), ("list", "algorithms"), ("doctor",), ("clean",)]
+)
+def test_every_command_explains_itself(call: Call, command: tuple[str, ...]) -> None:
+    said = call(*command, "--help")
+    assert (said.status, said.err) == (0, "")
+    assert f"Usage: coordinator {' '.join(command)}".rstrip() in said.out
+
+
+def test_without_a_command_there_is_help(call: Call) -> None:
+    said = call()
+    assert said.status == 0
+    assert "Usage: coordinator COMMAND" in said.out
+
+
+def test_every_field_of_a_scenario_is_a_flag(call: Call) -> None:
+    for command in ("run", "plan"):
+        said = call(command, "--help")
+        for field in Scenario.model_fields:
+            assert f"--{field.replace('_', '-')}" in said.out
+
+
+def test_the_version(call: Call) -> None:
+    assert call("--version").out.strip() == __version__
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m coordinator list algorithms --json | head -c 1; echo ${{PIPESTATUS[0]}}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout == "[0\n"
+    assert ended.stderr == ""
