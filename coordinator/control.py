@@ -137,7 +137,9 @@ class HostNetwork:
         self._order("step", step, faults, living)
 
         await self._until(
-            lambda: not self._unreported and not self._in_flight, f"step {step} to end", explain=self._missing
+            lambda: not self._unreported and not self._in_flight,
+            f"step {step} to end",
+            explain=lambda: self._missing(step),
         )
         rows, self._rows = self._rows, []
         busy = any(state.due or state.sent for state in living)
@@ -191,11 +193,12 @@ class HostNetwork:
         self,
         done: Callable[[], bool],
         what: str,
-        stall_seconds: float = STALL_SECONDS,
+        stall_seconds: float | None = None,
         explain: Callable[[], str] = lambda: "",
     ) -> None:
         """Carry frames until `done`; RunError when a host failed, or no host was heard for `stall_seconds`."""
         self._heard = trio.current_time()
+        stall_seconds = stall_seconds or STALL_SECONDS
         while not done():
             if self._error:
                 raise self._error
@@ -219,16 +222,18 @@ class HostNetwork:
         self._in_flight -= sum(received.values()) - sum(state.received.values())
         state.received = received
 
-    def _missing(self) -> str:
-        """Which packets did not arrive, by pair of hosts."""
-        lines = []
+    def _missing(self, step: Step) -> str:
+        """Which hosts are not done with `step`, and which of its packets did not arrive, by pair of hosts."""
+        silent = [str(index) for index, state in sorted(self._hosts.items()) if state.alive and state.reported != step]
+        lines = (
+            [f"hosts that said nothing: {', '.join(silent[:5])}{', ..' if len(silent) > 5 else ''}"] if silent else []
+        )
         for index, state in sorted(self._hosts.items()):
             for peer, sent in sorted(state.sent.items()):
                 got = self._hosts[peer].received.get(index, 0)
                 if got != sent and self._hosts[peer].alive:
                     lines.append(f"host {index} sent {sent} packets to host {peer}, which received {got}")
-        silent = [str(index) for index, state in sorted(self._hosts.items()) if state.alive and not state.reported]
-        return "; ".join(lines[:3] or [f"hosts that said nothing: {', '.join(silent[:5]) or 'none'}"])
+        return "; ".join(lines[:3])
 
     def _on_launch(self, pidfd: int) -> None:
         """Whatever started the hosts is done, which is as it should be only if all of them were to be killed."""

@@ -282,8 +282,8 @@ class Streams:
         if self._strangers:
             self._end(next(iter(self._strangers)), f"no room: {why}")
         else:
-            log("no more connections are accepted", why=why)
             self.unwatch(listener.fileno())
+            log("no more connections are accepted", why=why)
 
     def _end(self, fd: int, why: str) -> None:
         self._forget(fd)

@@ -8,13 +8,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Self
 
 import psutil
 import pytest
 
+from coordinator import control
+from coordinator.claims import Verdict
+from coordinator.plan import make_plan
+from coordinator.run import run
+from coordinator.scenario import make_scenario
 from emunode.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH, NONCE_BYTES, frame
 from tests.support import run_scenario
 
@@ -142,20 +147,20 @@ class Coordinator:
         return self.hosts()
 
     def wait_for_steps(self, links: int = ENDLESS_LINKS) -> list[psutil.Process]:
-        """Wait until all links are up and every host has come to rest a hundred times since: a step is once or more."""
+        """Wait until all links are up, and steps go by."""
         ends = 2 * links
         self.wait_for(
             lambda: sum(connections(host, psutil.CONN_ESTABLISHED) - 1 for host in self.hosts()) == ends, "links"
         )
-        hosts = self.hosts()
-        before = [host.num_ctx_switches().voluntary for host in hosts]
+        self.wait_for_more_steps()
+        return self.hosts()
+
+    def wait_for_more_steps(self) -> None:
+        """Wait until every host has come to rest a hundred times: in a step it does so once or more."""
+        before = {host: host.num_ctx_switches().voluntary for host in self.hosts()}
         self.wait_for(
-            lambda: all(
-                host.num_ctx_switches().voluntary > rests + 100 for host, rests in zip(hosts, before, strict=True)
-            ),
-            "steps",
+            lambda: all(host.num_ctx_switches().voluntary > rests + 100 for host, rests in before.items()), "steps"
         )
-        return hosts
 
     def status(self) -> int:
         """Its exit status; nothing of it may be left when it has ended."""
@@ -296,6 +301,25 @@ def test_a_host_that_is_killed_before_the_first_step_fails_the_run(start: Start)
     assert not (run.folder / "runs").exists()
 
 
+def test_a_host_that_hangs_is_named_when_patience_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hung: list[psutil.Process] = []
+
+    def hang_one(phase: str, done: int, _: int) -> None:
+        if (phase, done) == ("steps", 3):
+            (parent,) = psutil.Process().children()
+            hung.append(sorted(parent.children(), key=lambda host: host.pid)[2])
+            hung[0].suspend()
+            monkeypatch.setattr(control, "STALL_SECONDS", 0.5)
+
+    flood = {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "messages": 50}
+    result = run(make_plan(make_scenario({**flood, "ranks_per_host": 1})), tmp_path / "run", hang_one)
+    because = result.outcome.undecided
+    assert because is not None
+    assert because.startswith("waited 0.5 s for step 4 to end without news; hosts that said nothing: 2")
+    assert result.verdict == Verdict.UNDECIDED
+    wait_until(lambda: is_gone(hung[0]), "the host that hung to leave")
+
+
 def test_when_the_parent_of_all_hosts_is_killed_they_all_go(start: Start) -> None:
     run = start("run", *ENDLESS, "--ranks-per-host", "1")
     run.wait_for_steps()
@@ -405,6 +429,21 @@ def test_strangers_who_say_nothing_are_shed(start: Start) -> None:
         wait_until(lambda: len(refusals(run)) == 2, "lines in the log")
     assert {event["why"] for event in refusals(run)} == {"no hello within 5 s"}
     check_stop(run, signal.SIGINT)
+
+
+def test_strangers_who_take_every_descriptor_have_to_make_room(start: Start) -> None:
+    run = start("run", *ENDLESS, "--ranks-per-host", "3", descriptors=128)
+    host = run.wait_for_steps()[0]
+    with ExitStack() as crowd:
+        for pid in (run.process.pid, host.pid):
+            address = run.listening_port(pid)
+            for _ in range(200):
+                crowd.enter_context(socket.create_connection(address, DEADLINE_SECONDS))
+            wait_until(lambda pid=pid: refused_by(run, pid), "lines in the log")  # type: ignore[misc]
+            assert refused_by(run, pid)[0]["why"] == "no room: Too many open files"
+        run.wait_for_more_steps()
+        check_stop(run, signal.SIGINT)
+    assert run.summary()["undecided_because"] == "interrupted"
 
 
 # --- what cannot work here -------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
+from struct import pack
 
 import msgpack
 import pytest
@@ -39,9 +40,14 @@ def body_of(frame: bytes) -> memoryview:
     return memoryview(frame)[wire.LENGTH.size :]
 
 
-def packet_body(value: object, step: int = 1) -> memoryview:
-    """The body of a packet that holds any value at all in the place of its segments."""
-    return memoryview(step.to_bytes(4, "little") + msgpack.packb(value))
+def packet_body(value: object, count: int = 2) -> memoryview:
+    """The body of a packet of step 1 that holds any value at all in the place of so many segments."""
+    return memoryview(pack("<II", 1, count) + msgpack.packb(value))
+
+
+def single(origin: int = 0, target: int = 0, tree: int = 0, index: int = 0, size: int = 3) -> memoryview:
+    """The body of a packet of step 1 with a single segment of three bytes."""
+    return memoryview(pack("<IIiiHII", 1, 1, origin, target, tree, index, size) + b"xyz")
 
 
 def nested(depth: int) -> bytes:
@@ -177,10 +183,12 @@ def test_one_byte_at_a_time() -> None:
 
 @given(st.binary(max_size=200))
 @example(b"")
-@example(b"\1\0\0")
-@example(b"\1\0\0\0" + nested(100_000))
-@example(b"\1\0\0\0\xdd\xff\xff\xff\xff")
-@example(b"\1\0\0\0\xc6\xff\xff\xff\xff")
+@example(b"\1\0\0\0\1\0\0")
+@example(b"\1\0\0\0\1\0\0\0")
+@example(b"\1\0\0\0\0\0\0\0\x90")
+@example(b"\1\0\0\0\2\0\0\0" + nested(100_000))
+@example(b"\1\0\0\0\2\0\0\0\xdd\xff\xff\xff\xff")
+@example(b"\1\0\0\0\2\0\0\0\xc6\xff\xff\xff\xff")
 def test_any_bytes_are_a_packet_or_a_frame_error(body: bytes) -> None:
     try:
         step, packet = wire.decode_packet(memoryview(body), ORDER)
@@ -197,7 +205,8 @@ def test_any_bytes_are_a_packet_or_a_frame_error(body: bytes) -> None:
 )
 def test_any_value_is_a_packet_or_a_frame_error(value: object) -> None:
     try:
-        _, packet = wire.decode_packet(packet_body(value), ORDER)
+        count = len(value) if isinstance(value, list | dict | str | bytes) else 2
+        _, packet = wire.decode_packet(packet_body(value, count), ORDER)
     except FrameError:
         return
     check_segments(packet)
@@ -247,10 +256,43 @@ def test_a_segment_out_of_range_is_refused(segment: object) -> None:
         wire.decode_packet(packet_body([good, segment]), ORDER)
 
 
-@pytest.mark.parametrize("value", [[], {}, "", b"", None, 7, {"abcde": 1}, [[]]], ids=repr)
-def test_a_packet_that_is_no_list_of_segments_is_refused(value: object) -> None:
+@pytest.mark.parametrize("count", [0, 1, 2])
+@pytest.mark.parametrize(
+    "value", [[], {}, "", b"", None, 7, {"abcde": 1}, {"abcde": 1, "fghij": 2}, [[]], b"ab"], ids=repr
+)
+def test_a_packet_that_is_no_list_of_segments_is_refused(value: object, count: int) -> None:
     with pytest.raises(FrameError):
-        wire.decode_packet(packet_body(value), ORDER)
+        wire.decode_packet(packet_body(value, count), ORDER)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 2**32 - 1])
+def test_a_packet_holds_as_many_segments_as_it_says(count: int) -> None:
+    segment = (0, EVERYBODY, 0, 0, b"")
+    assert wire.decode_packet(packet_body([segment, segment], 2), ORDER) == (1, (segment, segment))
+    with pytest.raises(FrameError):
+        wire.decode_packet(packet_body([segment, segment], count), ORDER)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        single(origin=ORDER),
+        single(origin=-1),
+        single(target=ORDER),
+        single(target=-2),
+        single(target=-(2**31)),
+        single(tree=2**15),
+        single(index=2**31),
+        single(size=2),
+        single(size=4),
+        single(size=2**32 - 1),
+    ],
+    ids=["origin", "no origin", "target", "no target", "least target", "tree", "segment", "short", "long", "longest"],
+)
+def test_a_single_segment_out_of_range_is_refused(body: memoryview) -> None:
+    assert wire.decode_packet(single(), ORDER) == (1, ((0, 0, 0, 0, b"xyz"),))
+    with pytest.raises(FrameError):
+        wire.decode_packet(body, ORDER)
 
 
 @given(st.binary(max_size=200))
