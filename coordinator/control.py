@@ -251,7 +251,7 @@ class HostNetwork:
         self._challenges[fd] = challenge
         self._streams.send(fd, wire.frame(challenge))
 
-    def _on_frame(self, fd: int, body: memoryview) -> None:
+    def _on_frame(self, fd: int, body: bytes) -> None:
         index = self._by_fd.get(fd)
         if index is None:
             self._admit(fd, body)
@@ -284,14 +284,13 @@ class HostNetwork:
             case _:
                 raise FrameError(f"a message that is none: {name!r}")
 
-    def _admit(self, fd: int, body: memoryview) -> None:
+    def _admit(self, fd: int, body: bytes) -> None:
         """Let a host in that proves it knows the token, has our version, and finds a place."""
         challenge = self._challenges[fd]
-        data = bytes(body)
-        nonce, proof, hello = data[:32], data[32:64], data[64:]
+        nonce, proof, hello = body[:32], body[32:64], body[64:]
         if not wire.proves(proof, self._token, b"host", challenge, nonce, hello):
             raise FrameError("a host without proof of the run's token")
-        match wire.decode_control(memoryview(hello)):
+        match wire.decode_control(hello):
             case "hello", version, int(index), int(pid) if version == __version__:
                 pass
             case _, version, *_:

@@ -1,13 +1,13 @@
 """Framed TCP streams by the ten thousand: one edge-triggered epoll, no object and no task for a stream that is idle.
 
 What a process keeps of an idle stream is its descriptor in the kernel and whatever array its owner indexes by it. Bytes
-are read into one shared buffer until a read comes back short; a buffer of its own exists only while a frame is partial or
-a write is blocked. `Streams` knows frames and nothing of their meaning: the owner is told of frames and of ends by
-descriptor. Measured on two cores, this shape keeps nine tenths of what a bare epoll loop does; a task or a stream object
-a link keeps a fifth (`scripts/bench`).
+are read until a read comes back short; a buffer of its own exists only while a frame is partial or a write is blocked.
+`Streams` knows frames and nothing of their meaning: the owner is told of frames and of ends by descriptor. Measured on
+two cores, this shape keeps nine tenths of what a bare epoll loop does; a task or a stream object a link keeps a fifth
+(`scripts/bench`).
 
-Known weak spots: a frame is handed out as a view of the shared buffer and is only valid during the call; and an owner
-must not close a stream while it is called with one of that stream's own frames (it raises FrameError instead).
+Known weak spot: an owner must not close a stream while it is called with one of that stream's own frames (it raises
+FrameError instead).
 """
 
 import contextlib
@@ -15,15 +15,15 @@ import os
 import select
 import socket
 import time
-from collections.abc import Callable
-from mmap import mmap
+from collections.abc import Callable, Iterable
 from struct import Struct
 
 from emunode.errors import FrameError
 from emunode.log import log
 from emunode.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH
 
-BUFFER_BYTES = 256 * 1024
+READ_BYTES = 64 * 1024
+"""Most that one read takes: an object of this size comes from the heap and shrinks in place, a larger one is mapped."""
 EVENTS = 1024
 ROUNDS = 64
 """Polls in a row before others of the same thread get a turn."""
@@ -44,17 +44,17 @@ class Streams:
     `on_end(fd, why)` once for every stream that ends by itself or is closed for a bad frame; never after `close`.
     """
 
-    def __init__(self, on_frame: Callable[[int, memoryview], None], on_end: Callable[[int, str], None]) -> None:
+    def __init__(self, on_frame: Callable[[int, bytes], None], on_end: Callable[[int, str], None]) -> None:
         self._on_frame = on_frame
         self._on_end = on_end
         self._epoll = select.epoll()
-        self._view = memoryview(mmap(-1, BUFFER_BYTES))  # pages that nothing is read into cost nothing
-        self._buffers = [self._view]
         self._partial: dict[int, bytearray] = {}
         self._blocked: dict[int, bytearray] = {}
         self._strangers: dict[int, float] = {}
         self._gone: set[int] = set()
         self._watched: dict[int, Callable[[], None]] = {}
+        self._special: set[int] = set()
+        """Descriptors whose next event is not simply one whole frame to come: watched, half read, or gone."""
 
     def fileno(self) -> int:
         """The epoll descriptor: readable whenever `poll` has something to do."""
@@ -73,13 +73,19 @@ class Streams:
     def watch(self, fd: int, on_readable: Callable[[], None]) -> None:
         """Call back whenever a descriptor of the owner's is readable."""
         self._watched[fd] = on_readable
+        self._special.add(fd)
         self._epoll.register(fd, select.EPOLLIN)
 
     def unwatch(self, fd: int) -> None:
         """Undo `watch`."""
         del self._watched[fd]
-        self._gone.add(fd)
+        self._leave(fd)
         self._epoll.unregister(fd)
+
+    def _leave(self, fd: int) -> None:
+        """No event of this batch concerns whoever owns the number `fd` by now."""
+        self._gone.add(fd)
+        self._special.add(fd)
 
     def add(self, fd: int, *, trusted: bool) -> None:
         """Take over a connected, non-blocking descriptor."""
@@ -104,22 +110,31 @@ class Streams:
             self._end(fd, f"no hello within {seconds:g} s")
 
     def send(self, fd: int, frame: bytes) -> None:
-        """Write a frame, or as much as the socket takes; the rest follows when it can.
+        """`send_all` for one frame."""
+        self.send_all(((fd, frame),))
+
+    def send_all(self, frames: Iterable[tuple[int, bytes]]) -> None:
+        """Write each frame to its stream, or as much as the socket takes; the rest follows when it can.
 
         A stream that is gone takes it silently: the poller tells of its end, never this call. Raises FrameError for a
         frame that no peer would take.
         """
-        if fd in self._blocked:
-            self._blocked[fd] += frame
-            return
-        try:
-            done = os.write(fd, frame)
-            if done == len(frame):
-                return
-        except BlockingIOError:
-            done = 0
-        except OSError:
-            return
+        blocked, write = self._blocked, os.write
+        for fd, frame in frames:
+            if blocked and fd in blocked:
+                blocked[fd] += frame
+                continue
+            try:
+                done = write(fd, frame)
+            except BlockingIOError:
+                done = 0
+            except OSError:
+                continue
+            if done != len(frame):
+                self._block(fd, frame, done)
+
+    def _block(self, fd: int, frame: bytes, done: int) -> None:
+        """Keep what of a frame the socket did not take."""
         if len(frame) > FRAME_LIMIT + LENGTH.size:
             raise FrameError(
                 f"a frame of {len(frame)} bytes cannot be sent; at most {FRAME_LIMIT} cross a stream at once"
@@ -142,23 +157,25 @@ class Streams:
     def poll(self) -> bool:
         """Read and write whatever is ready now, without waiting; whether there was anything."""
         events = self._epoll.poll(0, EVENTS)
-        view, buffers, partial, watched, gone = self._view, self._buffers, self._partial, self._watched, self._gone
-        on_frame, readv, length_at = self._on_frame, os.readv, LENGTH.unpack_from
-        gone.clear()
+        special, gone = self._special, self._gone
+        if gone:
+            special -= gone - self._watched.keys() - self._partial.keys()
+            gone.clear()
+        on_frame, read, length_at = self._on_frame, os.read, LENGTH.unpack_from
         for fd, event in events:
             # nearly every event is one whole frame on an idle stream, and is dealt with here
-            if event == READABLE and fd not in partial and fd not in watched and not (gone and fd in gone):
+            if event == READABLE and fd not in special:
                 try:
-                    size = readv(fd, buffers)
+                    data = read(fd, READ_BYTES)
                 except OSError as error:
                     self._read_failed(fd, error)
                     continue
                 try:
-                    if size > 4 and length_at(view)[0] + 4 == size:
-                        on_frame(fd, view[4:size])
+                    if len(data) > 4 and length_at(data)[0] + 4 == len(data):
+                        on_frame(fd, data[4:])
                     else:
-                        self._take(fd, size)
-                        if size == BUFFER_BYTES:
+                        self._take(fd, data)
+                        if len(data) == READ_BYTES:
                             self._drain(fd)
                 except FrameError as error:
                     self._end(fd, str(error))
@@ -191,61 +208,57 @@ class Streams:
         """Read until a read comes back short; to the very end of a stream that `ended`, for no other event tells of it."""
         while True:
             try:
-                size = os.readv(fd, self._buffers)
+                data = os.read(fd, READ_BYTES)
             except OSError as error:
                 self._read_failed(fd, error)
                 return
-            self._take(fd, size)
-            if not size or (size < BUFFER_BYTES and not ended):
+            self._take(fd, data)
+            if not data or (len(data) < READ_BYTES and not ended):
                 return
 
     def _read_failed(self, fd: int, error: OSError) -> None:
         if not isinstance(error, BlockingIOError):
             self._end(fd, f"read failed: {error.strerror}")
 
-    def _take(self, fd: int, size: int) -> None:
+    def _take(self, fd: int, data: bytes) -> None:
         """Hand out every whole frame of what was read, and keep the rest."""
-        view = self._view
-        if not size:
+        if not data:
             self._end(fd, "closed by its peer")
-        elif fd in self._partial:
-            self._continue(fd, view[:size])
-        else:
-            start = 0
-            while size - start >= 4:
-                stop = start + 4 + LENGTH.unpack_from(view, start)[0]
-                if stop > size:
-                    break
-                self._on_frame(fd, view[start + 4 : stop])
-                start = stop
-            if start < size:
-                self._keep(fd, bytearray(view[start:size]))
-
-    def _keep(self, fd: int, rest: bytearray) -> None:
-        """Remember the beginning of a frame, if it is one."""
-        if len(rest) >= 4:
-            length = LENGTH.unpack_from(rest)[0]
-            limit = HELLO_LIMIT if fd in self._strangers else FRAME_LIMIT
-            if length > limit:
-                raise FrameError(f"a frame of {length} bytes; at most {limit} are allowed here")
-        self._partial[fd] = rest
-
-    def _continue(self, fd: int, data: memoryview) -> None:
-        whole = self._partial.pop(fd)
-        whole += data
-        view, start = memoryview(whole), 0
+            return
+        whole: bytes | bytearray = data
+        if fd in self._partial:
+            whole = self._partial.pop(fd)
+            self._special.discard(fd)
+            whole += data
+            if self._missing(fd, whole) > 0:
+                self._keep(fd, whole)
+                return
+        start = 0
         while len(whole) - start >= 4:
-            stop = start + 4 + LENGTH.unpack_from(view, start)[0]
+            stop = start + 4 + LENGTH.unpack_from(whole, start)[0]
             if stop > len(whole):
                 break
-            self._on_frame(fd, view[start + 4 : stop])
+            self._on_frame(fd, bytes(whole[start + 4 : stop]))
             start = stop
-        if start:
-            if start < len(whole):
-                self._keep(fd, bytearray(view[start:]))
-        else:
-            view.release()
-            self._keep(fd, whole)
+        if start < len(whole):
+            rest = bytearray(whole[start:])
+            self._missing(fd, rest)
+            self._keep(fd, rest)
+
+    def _keep(self, fd: int, rest: bytearray) -> None:
+        """Remember the beginning of a frame."""
+        self._partial[fd] = rest
+        self._special.add(fd)
+
+    def _missing(self, fd: int, rest: bytearray) -> int:
+        """Bytes that the first frame still lacks, at least; FrameError if it would be too long."""
+        if len(rest) < 4:
+            return 4 - len(rest)
+        length: int = LENGTH.unpack_from(rest)[0]
+        limit = HELLO_LIMIT if fd in self._strangers else FRAME_LIMIT
+        if length > limit:
+            raise FrameError(f"a frame of {length} bytes; at most {limit} are allowed here")
+        return 4 + length - len(rest)
 
     def _flush(self, fd: int) -> None:
         rest = self._blocked[fd]
@@ -293,7 +306,7 @@ class Streams:
     def _forget(self, fd: int) -> None:
         with contextlib.suppress(OSError, KeyError):
             self._epoll.unregister(fd)
-        self._gone.add(fd)
+        self._leave(fd)
         self._partial.pop(fd, None)
         self._blocked.pop(fd, None)
         self._strangers.pop(fd, None)

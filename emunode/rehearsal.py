@@ -64,11 +64,9 @@ async def _coordinate(control: trio.SocketStream) -> None:
 
 
 async def _hear(control: trio.SocketStream, name: str) -> list[object]:
-    body = memoryview(b"")
     while True:
         (length,) = wire.LENGTH.unpack(await _exactly(control, wire.LENGTH.size))
-        body = memoryview(await _exactly(control, length))
-        heard, *fields = wire.decode_control(body)
+        heard, *fields = wire.decode_control(await _exactly(control, length))
         if heard == name:
             return fields
 

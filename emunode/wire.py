@@ -26,8 +26,8 @@ PROOF_BYTES = 32
 LENGTH = Struct("<I")
 _HEADER = Struct("<III")
 _STEP = Struct("<II")
-_SEGMENT = Struct("<iiHII")
 _SINGLE = Struct("<IIIiiHII")
+_SINGLE_BODY = Struct("<IIiiHII")
 _LINK = Struct("<QQHQH")
 _INT16, _INT32 = 2**15, 2**31
 
@@ -47,22 +47,26 @@ def encode_packet(step: Step, segments: Segments) -> bytes:
     return _HEADER.pack(_HEADER.size - LENGTH.size + len(body), step, len(segments)) + body
 
 
-def decode_packet(body: memoryview, order: int) -> tuple[Step, Segments]:
+def decode_packet(body: bytes, order: int) -> tuple[Step, Segments]:
     """Step and segments of a packet's body, every field checked against a network of `order` ranks.
 
-    One sum of bits tells both that no number is negative (a target may be -1) and that all four are whole ones.
+    One sum of bits tells both that no number is negative (a target may be -1) and that all are whole ones.
     """
+    if len(body) >= _SINGLE_BODY.size:
+        step, count, origin, target, tree, index, size = _SINGLE_BODY.unpack_from(body)
+        if count == 1:
+            if size != len(body) - _SINGLE_BODY.size:
+                raise FrameError(f"a segment of {len(body) - _SINGLE_BODY.size} bytes that says {size}")
+            if origin | target + 1 < 0 or origin >= order or target >= order or tree >= _INT16 or index >= _INT32:
+                raise FrameError(f"segment ({origin}, {target}, {tree}, {index}) is out of range")
+            return step, ((origin, target, tree, index, body[_SINGLE_BODY.size :]),)
+    return _decode_several(body, order)
+
+
+def _decode_several(body: bytes, order: int) -> tuple[Step, Segments]:
     try:
         step, count = _STEP.unpack_from(body)
-        segments: Segments
-        if count == 1:
-            origin, target, tree, index, size = _SEGMENT.unpack_from(body, _STEP.size)
-            payload = bytes(body[_STEP.size + _SEGMENT.size :])
-            if len(payload) != size:
-                raise FrameError(f"a segment of {len(payload)} bytes that says {size}")
-            segments = ((origin, target, tree, index, payload),)
-        else:
-            segments = _unpack(body[_STEP.size :], use_list=False)
+        segments: Segments = _unpack(memoryview(body)[_STEP.size :], use_list=False)
         for origin, target, tree, index, payload in segments:
             if (
                 origin | target + 1 | tree | index < 0
@@ -73,7 +77,7 @@ def decode_packet(body: memoryview, order: int) -> tuple[Step, Segments]:
                 or payload.__class__ is not bytes
             ):
                 raise FrameError(f"segment ({origin!r}, {target!r}, {tree!r}, {index!r}) is out of range")
-        if not segments or len(segments) != count:
+        if not segments or len(segments) != count or count == 1:
             raise FrameError(f"a packet of {len(segments)} segments that says {count}")
     except FrameError:
         raise
@@ -88,7 +92,7 @@ def encode_control(*message: object) -> bytes:
     return LENGTH.pack(len(body)) + body
 
 
-def decode_control(body: memoryview) -> Control:
+def decode_control(body: bytes) -> Control:
     """One control message: a tuple whose first element is its name."""
     try:
         message = _unpack(body, use_list=False, strict_map_key=False)
@@ -120,12 +124,12 @@ def link_hello(secret: bytes, run: int, nonce: bytes, sender: Rank, port: int, r
     return frame(link + prove(secret, b"link", nonce, link))
 
 
-def read_link_hello(body: memoryview, secret: bytes, run: int, nonce: bytes) -> tuple[Rank, int, Rank, int]:
+def read_link_hello(body: bytes, secret: bytes, run: int, nonce: bytes) -> tuple[Rank, int, Rank, int]:
     """(sender, port, receiver, its port) of a proven hello; FrameError otherwise."""
     if len(body) != _LINK.size + PROOF_BYTES:
         raise FrameError(f"a hello of {len(body)} bytes")
-    link = bytes(body[: _LINK.size])
-    if not proves(bytes(body[_LINK.size :]), secret, b"link", nonce, link):
+    link = body[: _LINK.size]
+    if not proves(body[_LINK.size :], secret, b"link", nonce, link):
         raise FrameError("a hello without proof of the run's secret")
     its_run, sender, port, receiver, its_port = _LINK.unpack(link)
     if its_run != run:

@@ -37,6 +37,7 @@ from coordinator.launch.local import LocalLaunch
 from coordinator.plan import Plan, descriptor_limit, make_plan
 from coordinator.scenario import make_scenario
 from emunode import wire
+from emunode.host import Rest
 from emunode.links import EVENTS, Streams
 from emunode.memory import MemoryNetwork
 from emunode.topology.base import Topology
@@ -120,7 +121,7 @@ def io_core(ends: list[int], size: int, rounds: int, degree: int) -> float:
     arrived: list[tuple[int, int]] = []
     step_of = wire.LENGTH.unpack_from
 
-    def on_frame(fd: int, body: memoryview) -> None:
+    def on_frame(fd: int, body: bytes) -> None:
         arrived.append((slots[fd], step_of(body)[0]))
 
     def on_end(_fd: int, why: str) -> None:
@@ -132,15 +133,14 @@ def io_core(ends: list[int], size: int, rounds: int, degree: int) -> float:
 
     async def main() -> float:
         tasks: list[trio.lowlevel.Task] = []
-        working = 0
+        working, rest = 0, Rest()
 
         async def node(own: list[int]) -> None:
             nonlocal working
             tasks.append(trio.lowlevel.current_task())
             while True:
-                await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)
-                for fd in own:
-                    streams.send(fd, frame)
+                await rest
+                streams.send_all([(fd, frame) for fd in own])
                 working -= 1
 
         async with trio.open_nursery() as nursery:

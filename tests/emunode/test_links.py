@@ -29,9 +29,9 @@ class Owner:
         self.exits = ExitStack()
         self.exits.callback(self.streams.close_poller)
 
-    def _on_frame(self, fd: int, body: memoryview) -> None:
-        self.frames.append((fd, bytes(body)))
-        self.react(fd, bytes(body))
+    def _on_frame(self, fd: int, body: bytes) -> None:
+        self.frames.append((fd, body))
+        self.react(fd, body)
 
     def join(self, pair: tuple[socket.socket, socket.socket], *, trusted: bool = True) -> tuple[int, socket.socket]:
         """Take one end of a pair over; its descriptor, and the other end."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from emunode import wire
 from emunode.errors import FrameError
-from emunode.links import BUFFER_BYTES, Streams
+from emunode.links import READ_BYTES, Streams
 from emunode.model import EVERYBODY, Hop, Outcome, Segment, Segments
 
 ORDER = 720
@@ -33,21 +33,21 @@ def segments(largest: int) -> st.SearchStrategy[Segments]:
     return st.lists(segment, min_size=1, max_size=4).map(tuple)
 
 
-def body_of(frame: bytes) -> memoryview:
+def body_of(frame: bytes) -> bytes:
     """The body of one frame, whose length must be right."""
     (length,) = wire.LENGTH.unpack_from(frame)
     assert length == len(frame) - wire.LENGTH.size
-    return memoryview(frame)[wire.LENGTH.size :]
+    return frame[wire.LENGTH.size :]
 
 
-def packet_body(value: object, count: int = 2) -> memoryview:
+def packet_body(value: object, count: int = 2) -> bytes:
     """The body of a packet of step 1 that holds any value at all in the place of so many segments."""
-    return memoryview(pack("<II", 1, count) + msgpack.packb(value))
+    return pack("<II", 1, count) + bytes(msgpack.packb(value))
 
 
-def single(origin: int = 0, target: int = 0, tree: int = 0, index: int = 0, size: int = 3) -> memoryview:
+def single(origin: int = 0, target: int = 0, tree: int = 0, index: int = 0, size: int = 3) -> bytes:
     """The body of a packet of step 1 with a single segment of three bytes."""
-    return memoryview(pack("<IIiiHII", 1, 1, origin, target, tree, index, size) + b"xyz")
+    return pack("<IIiiHII", 1, 1, origin, target, tree, index, size) + b"xyz"
 
 
 def nested(depth: int) -> bytes:
@@ -162,14 +162,14 @@ def test_frames_survive_any_cut(bodies: list[bytes], cuts: list[int]) -> None:
 def test_packets_survive_any_cut(packets: list[Segments], cuts: list[int]) -> None:
     stream = b"".join(wire.encode_packet(step, packet) for step, packet in enumerate(packets))
     bodies = read_in_pieces(stream, cuts)
-    assert [wire.decode_packet(memoryview(body), ORDER) for body in bodies] == list(enumerate(packets))
+    assert [wire.decode_packet(body, ORDER) for body in bodies] == list(enumerate(packets))
 
 
-@pytest.mark.parametrize("size", [16 * 1024, BUFFER_BYTES - 4, BUFFER_BYTES - 3, BUFFER_BYTES, 2**20])
+@pytest.mark.parametrize("size", [16 * 1024, READ_BYTES - 4, READ_BYTES - 3, READ_BYTES, 2**20])
 @pytest.mark.parametrize("cut", [0, 1, 3, 4, 5, 1000, -1])
 def test_large_frames_survive_a_cut(size: int, cut: int) -> None:
     bodies = [b"before", bytes(size), b"", bytes(size), b"after"]
-    assert read_in_pieces(b"".join(map(wire.frame, bodies)), [cut, BUFFER_BYTES + cut]) == bodies
+    assert read_in_pieces(b"".join(map(wire.frame, bodies)), [cut, READ_BYTES + cut]) == bodies
 
 
 def test_one_byte_at_a_time() -> None:
@@ -191,7 +191,7 @@ def test_one_byte_at_a_time() -> None:
 @example(b"\1\0\0\0\2\0\0\0\xc6\xff\xff\xff\xff")
 def test_any_bytes_are_a_packet_or_a_frame_error(body: bytes) -> None:
     try:
-        step, packet = wire.decode_packet(memoryview(body), ORDER)
+        step, packet = wire.decode_packet(body, ORDER)
     except FrameError:
         return
     check_segments(packet)
@@ -289,7 +289,7 @@ def test_a_packet_holds_as_many_segments_as_it_says(count: int) -> None:
     ],
     ids=["origin", "no origin", "target", "no target", "least target", "tree", "segment", "short", "long", "longest"],
 )
-def test_a_single_segment_out_of_range_is_refused(body: memoryview) -> None:
+def test_a_single_segment_out_of_range_is_refused(body: bytes) -> None:
     assert wire.decode_packet(single(), ORDER) == (1, ((0, 0, 0, 0, b"xyz"),))
     with pytest.raises(FrameError):
         wire.decode_packet(body, ORDER)
@@ -306,7 +306,7 @@ def test_a_single_segment_out_of_range_is_refused(body: memoryview) -> None:
 @example(b"\x92\xa1a\x81\x80\x01")
 def test_any_bytes_are_a_control_message_or_a_frame_error(body: bytes) -> None:
     try:
-        name, *_ = wire.decode_control(memoryview(body))
+        name, *_ = wire.decode_control(body)
     except FrameError:
         return
     assert isinstance(name, str)
@@ -323,7 +323,7 @@ def test_a_truncated_packet_is_refused(packet: Segments, data: st.DataObject) ->
 @given(segments(50), st.binary(min_size=1, max_size=9))
 def test_a_packet_with_something_behind_it_is_refused(packet: Segments, more: bytes) -> None:
     with pytest.raises(FrameError):
-        wire.decode_packet(memoryview(bytes(body_of(wire.encode_packet(1, packet))) + more), ORDER)
+        wire.decode_packet(body_of(wire.encode_packet(1, packet)) + more, ORDER)
 
 
 def test_a_decoder_that_failed_leaves_nothing_behind() -> None:
@@ -357,7 +357,7 @@ def hello(secret: bytes = SECRET, run: int = RUN, nonce: bytes = NONCE) -> bytes
 
 def read_hello(body: bytes) -> tuple[int, int, int, int]:
     """What a listener of run RUN, with the nonce NONCE, reads in it."""
-    return wire.read_link_hello(memoryview(body), SECRET, RUN, NONCE)
+    return wire.read_link_hello(body, SECRET, RUN, NONCE)
 
 
 def test_a_hello_names_its_link() -> None:
