@@ -13,6 +13,7 @@ count changes after the report, the report is renewed. The coordinator opens the
 import os
 import socket
 from array import array
+from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from itertools import count, islice
 from typing import Any
@@ -32,12 +33,14 @@ from emunode.node import Node
 from emunode.placement import Placement
 from emunode.topology.registry import parse_topology
 
+FRAMES = 256
+"""Packets that a host collects before it writes them: system calls in a row find their code and data in the cache."""
 FLUSH_BYTES = 4 * 2**20
 """Journal rows that a host collects before it sends them ahead of its report."""
 
 
-Arrivals = list[tuple[int, Segments]]
-"""What arrived in one step, as (link end, segments) in order of arrival."""
+Arrivals = tuple[list[int], list[Segments]]
+"""What arrived in one step: the link ends, in order of arrival, and what came in at each."""
 
 
 class Host:
@@ -66,6 +69,7 @@ class Host:
         self._faults = Faults()
         self._unexplained: list[tuple[int, str]] = []
         self._rest = Rest()
+        self._frames: list[tuple[int, bytes]] = []
 
     async def carry(self) -> None:
         """Carry frames until the coordinator says bye or is gone."""
@@ -90,7 +94,7 @@ class Host:
             while streams.poll() or self._working:
                 if self._working:
                     await trio.lowlevel.checkpoint()
-            if self._reported and len(self._arrivals[self._step & 1]) != self._told:
+            if self._reported and len(self._arrivals[self._step & 1][0]) != self._told:
                 self._tell_received()
             elif self._wave >= 0 and self._accepted != self._links_told:
                 self._tell_links(self._wave)
@@ -143,9 +147,9 @@ class Host:
         self._peer_hosts = array("i", map(self._placement.host, self._peers))
         self._nodes: dict[Rank, Node] = {}
         self._due: dict[Step, list[Rank]] = {}
-        self._arrivals: tuple[Arrivals, Arrivals] = ([], [])
+        self._arrivals: tuple[Arrivals, Arrivals] = (([], []), ([], []))
         self._sent = [0] * assignment.hosts
-        self._received = [0] * assignment.hosts
+        self._received: Counter[int] = Counter()
         self._tasks: dict[Rank, trio.lowlevel.Task] = {}
         for rank in self._ranks:
             self._nursery.start_soon(self._live, rank)
@@ -266,7 +270,9 @@ class Host:
             step, segments = wire.decode_packet(body, self._topology.order)
             if not 0 <= step - self._step <= 1:
                 raise FrameError(f"a packet of step {step} in step {self._step}")
-            self._arrivals[step & 1].append((slot, segments))
+            slots, packets = self._arrivals[step & 1]
+            slots.append(slot)
+            packets.append(segments)
         elif fd == self._control:
             self._on_order(body)
         else:
@@ -283,6 +289,7 @@ class Host:
             log("stranger refused", why=why)
             return
         self._fd_of[slot] = -1
+        self._forget_frames(fd)
         self._unexplained.append((slot, why))
 
     # --- steps -----------------------------------------------------------------------------------------------------
@@ -293,7 +300,7 @@ class Host:
         self._reported = False
         self._told = 0
         self._sent = [0] * len(self._sent)
-        self._received = [0] * len(self._sent)
+        self._received.clear()
         self._inbox = self._deliver(self._arrivals[(step - 1) & 1])
         waking = self._inbox.keys() | self._due.pop(step, ())
         self._put_in_force(faults, waking)
@@ -311,14 +318,15 @@ class Host:
         """What arrived in a step, as an inbox for each rank."""
         first, degree = self._ranks[0], self._degree
         inboxes: dict[Rank, list[Packet]] = {}
-        for slot, segments in arrivals:
+        for slot, segments in zip(*arrivals, strict=True):
             index, port = divmod(slot, degree)
             inbox = inboxes.get(index + first)
             if inbox is None:
                 inboxes[index + first] = [(port, segments)]
             else:
                 inbox.append((port, segments))
-        arrivals.clear()
+        for column in arrivals:
+            column.clear()
         return inboxes
 
     def _put_in_force(self, faults: Sequence[Fault], waking: set[Rank]) -> None:
@@ -348,6 +356,7 @@ class Host:
         if fd >= 0:
             self._slot_of[fd] = -1
             self._fd_of[slot] = -1
+            self._forget_frames(fd)
             self._streams.close(fd, reset=True)
 
     def _explain(self) -> None:
@@ -388,12 +397,11 @@ class Host:
 
     def _run_node(self, rank: Rank) -> None:
         """One step of one rank: read, decide, write; journal what it saw."""
-        step, degree = self._step, self._degree
+        step, base = self._step, (rank - self._ranks[0]) * self._degree
         node = self._node(rank)
         outbox, hops = node.step(step, self._inbox.pop(rank, []))
-        base = (rank - self._ranks[0]) * degree
         if hops:
-            wire.encode_rows(self._rows, step - 1, rank, self._peers[base : base + degree], self._reverse, hops)
+            wire.encode_rows(self._rows, step - 1, rank, self._peers, base, self._reverse, hops)
         if rank in self._faults.crashed:
             return
         self._note_due(node)
@@ -408,7 +416,7 @@ class Host:
         fds, hosts, sent = self._fd_of, self._peer_hosts, self._sent
         previous: Segments | None = None
         frame = b""
-        frames = []
+        frames = self._frames
         for port, segments in outbox:
             slot = base + port
             fd = fds[slot]
@@ -419,10 +427,20 @@ class Host:
                 previous, frame = segments, wire.encode_packet(step, segments)
             sent[hosts[slot]] += 1
             frames.append((fd, frame))
+        if len(frames) > FRAMES:
+            self._flush()
+
+    def _forget_frames(self, fd: int) -> None:
+        """What was not written yet goes nowhere: the number may have a new owner soon."""
+        self._frames = [pair for pair in self._frames if pair[0] != fd]
+
+    def _flush(self) -> None:
+        frames, self._frames = self._frames, []
         self._streams.send_all(frames)
 
     def _report(self) -> None:
         """Say that every rank has done its part of this step, and what is known of it so far."""
+        self._flush()
         self._reported = True
         due = min(self._due) if self._due else 0
         self._tell("report", self._step, _sparse(self._sent), self._count_received(), due, bytes(self._rows))
@@ -433,11 +451,10 @@ class Host:
 
     def _count_received(self) -> Mapping[int, int]:
         """Packets that arrived in this step so far, by the host that sent them."""
-        arrivals = self._arrivals[self._step & 1]
-        for slot, _ in islice(arrivals, self._told, None):
-            self._received[self._peer_hosts[slot]] += 1
-        self._told = len(arrivals)
-        return _sparse(self._received)
+        slots, _ = self._arrivals[self._step & 1]
+        self._received.update(map(self._peer_hosts.__getitem__, islice(slots, self._told, None)))
+        self._told = len(slots)
+        return self._received
 
 
 async def serve(control: int, secret: bytes) -> None:
@@ -453,7 +470,7 @@ def _sparse(counts: Sequence[int]) -> Mapping[int, int]:
 
 
 class Rest:
-    """Awaited, it parks the task until it is rescheduled: `trio.lowlevel.wait_task_rescheduled` at three quarters of its cost.
+    """Awaited, it parks the task until it is rescheduled: what `trio.lowlevel.wait_task_rescheduled` does, for less.
 
     What that function says to trio is the same every time, so it is made once and said by every task at every rest.
     """
@@ -461,7 +478,7 @@ class Rest:
     __slots__ = ("_message",)
 
     def __init__(self) -> None:
-        first = trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)
+        first = trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)  # noqa: ASYNC105
         self._message = first.send(None)
         first.close()
 

@@ -161,28 +161,32 @@ class Streams:
         if gone:
             special -= gone - self._watched.keys() - self._partial.keys()
             gone.clear()
-        on_frame, read, length_at = self._on_frame, os.read, LENGTH.unpack_from
+        # system calls in one loop and what they brought in another: each finds its own code and data in the cache
+        read, arrived = os.read, []
         for fd, event in events:
-            # nearly every event is one whole frame on an idle stream, and is dealt with here
+            # nearly every event is one whole frame on an idle stream
             if event == READABLE and fd not in special:
                 try:
-                    data = read(fd, READ_BYTES)
+                    arrived.append((fd, read(fd, READ_BYTES)))
                 except OSError as error:
                     self._read_failed(fd, error)
-                    continue
-                try:
-                    if len(data) > 4 and length_at(data)[0] + 4 == len(data):
-                        on_frame(fd, data[4:])
-                    else:
-                        self._take(fd, data)
-                        if len(data) == READ_BYTES:
-                            self._drain(fd)
-                except FrameError as error:
-                    self._end(fd, str(error))
             elif (
                 fd not in gone
             ):  # else closed by an earlier event of this batch; its number may have a new owner by now
                 self._handle(fd, event)
+        on_frame, length_at = self._on_frame, LENGTH.unpack_from
+        for fd, data in arrived:
+            if gone and fd in gone:
+                continue
+            try:
+                if len(data) > 4 and length_at(data)[0] + 4 == len(data):
+                    on_frame(fd, data[4:])
+                else:
+                    self._take(fd, data)
+                    if len(data) == READ_BYTES:
+                        self._drain(fd)
+            except FrameError as error:
+                self._end(fd, str(error))
         return bool(events)
 
     def _handle(self, fd: int, event: int) -> None:

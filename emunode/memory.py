@@ -52,7 +52,7 @@ class MemoryNetwork:
             inbox, senders = arrived.get(rank, ([], {}))
             node = self._node(rank)
             outbox, hops = node.step(step, inbox)
-            encode_rows(rows, step - 1, rank, senders, self._reverse, hops)
+            encode_rows(rows, step - 1, rank, senders, 0, self._reverse, hops)
             if rank in crashed:
                 self._nodes[rank].due = None
                 continue

@@ -146,13 +146,17 @@ def encode_rows(
     step: Step,
     rank: Rank,
     peers: Sequence[Rank] | Mapping[int, Rank],
+    base: int,
     reverse: Sequence[int],
     hops: Sequence[Hop],
 ) -> None:
-    """Append the journal rows of what arrived at `rank` in `step`; `peers` and `reverse` are indexed by its port."""
+    """Append the journal rows of what arrived at `rank` in `step`.
+
+    `reverse` is indexed by its port, `peers` by `base` more.
+    """
     pack = ROW.pack
     for port, outcome, (origin, target, tree, index, payload) in hops:
-        rows += pack(step, peers[port], rank, origin, target, index, len(payload), tree, reverse[port], outcome)
+        rows += pack(step, peers[base + port], rank, origin, target, index, len(payload), tree, reverse[port], outcome)
 
 
 def encode_losses(

@@ -81,7 +81,7 @@ def test_a_control_message_comes_back_as_it_was(name: str, fields: list[object])
 def test_a_row_says_all_of_a_hop_and_a_loss() -> None:
     rows = bytearray()
     segment = (4, EVERYBODY, 2, 9, b"seven..")
-    wire.encode_rows(rows, 3, 8, {1: 5}, [7, 6], [Hop(1, Outcome.DUPLICATE, segment)])
+    wire.encode_rows(rows, 3, 8, {1: 5}, 0, [7, 6], [Hop(1, Outcome.DUPLICATE, segment)])
     wire.encode_losses(rows, 4, 8, 1, 5, (segment, segment), Outcome.LOST)
     # step, sender, receiver, origin, target, segment, bytes, tree, port, outcome
     arrival = (3, 5, 8, 4, -1, 9, 7, 2, 6, Outcome.DUPLICATE)
