@@ -176,7 +176,7 @@ class Host:
 
     def _know(self, fd: int, slot: int = -1) -> None:
         if fd >= len(self._slot_of):
-            self._slot_of.extend([-1] * (fd + 1 - len(self._slot_of)))
+            self._slot_of.extend([-1] * (fd + 1))
         self._slot_of[fd] = slot
 
     async def _watch_setup(self) -> None:
