@@ -28,7 +28,7 @@ app.command(lister)
 
 def _flag(name: str, description: str | None) -> Any:
     """The type of a flag: text, or several of it; labels of some topologies begin with a minus."""
-    kind: Any = list[str] if name == "fault" else str
+    kind: Any = list[str] if name == "fault" else bool if name == "netns" else str
     return Annotated[kind | None, Parameter(help=description, negative=(), allow_leading_hyphen=name == "source")]
 
 
@@ -109,11 +109,15 @@ def run(
 ) -> int:
     """Run a scenario, from a file, from flags, or from a file with flags that override it."""
     from coordinator.console import progress_display, show_result  # noqa: PLC0415
+    from coordinator.launch.namespace import enter_own_network  # noqa: PLC0415
     from coordinator.plan import make_plan, require_possible  # noqa: PLC0415
-    from coordinator.run import run as run_plan  # noqa: PLC0415
 
     plan = make_plan(scenario_from(scenario, flags))
     require_possible(plan)
+    if plan.scenario.netns:
+        enter_own_network()
+    from coordinator.run import run as run_plan  # noqa: PLC0415  # now: its libraries start threads
+
     with progress_display(plan.topology.title) as progress:
         result = run_plan(plan, out, progress)
     if json:

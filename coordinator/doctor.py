@@ -8,7 +8,8 @@ from pathlib import Path
 
 import psutil
 
-from coordinator.plan import RESERVED_DESCRIPTORS, descriptor_limit
+from coordinator.launch.namespace import why_not
+from coordinator.plan import RESERVED_DESCRIPTORS, descriptor_limit, tracked_connections
 from coordinator.rundir import abandoned
 
 
@@ -29,6 +30,7 @@ def examine() -> list[Finding]:
         _loopback,
         _backlog,
         _tracking,
+        _namespaces,
         _memory,
         _cores,
         _leftovers,
@@ -70,14 +72,18 @@ def _backlog() -> Finding:
 
 
 def _tracking() -> Finding:
-    try:
-        limit = int(Path("/proc/sys/net/netfilter/nf_conntrack_max").read_text())
-    except OSError:
+    tracked = tracked_connections()
+    if tracked is None:
         return Finding("connection tracking", "good", "no packet filter tracks connections")
-    seen = f"a packet filter tracks at most {limit:,} connections"
-    return Finding(
-        "connection tracking", "limit", seen, "run in a network namespace of its own: unshare -n, ip link set lo up"
-    )
+    seen = f"a packet filter tracks at most {tracked[1]:,} connections, {tracked[0]:,} now"
+    return Finding("connection tracking", "limit", seen, "coordinator run --netns, for a network of its own")
+
+
+def _namespaces() -> Finding:
+    problem = why_not()
+    if problem:
+        return Finding("network namespaces", "limit", problem.partition(": ")[2])
+    return Finding("network namespaces", "good", "--netns works")
 
 
 def _memory() -> Finding:

@@ -28,6 +28,8 @@ ROW_RANKS = 2**31 - 1
 """Ranks that a journal row can name."""
 RESERVED_DESCRIPTORS = 64
 """Descriptors of a host or coordinator that are no links: listener, control, poller, event loop, log, libraries."""
+LOCAL_PORTS = 65536 - 1024
+"""Ports from which one address can dial."""
 KERNEL_BYTES_PER_END = 5200
 USER_BYTES_PER_END = 40
 USER_BYTES_PER_RANK = 6000
@@ -98,6 +100,7 @@ class Plan:
             "descriptors_per_host": self.ends_per_host + RESERVED_DESCRIPTORS if self.hosts else RESERVED_DESCRIPTORS,
             "descriptor_limit": descriptor_limit(),
             "listening_ports": self.listening_ports,
+            "local_ports_per_host": self.ends_per_host,
             "memory_bytes": self.memory_bytes,
             "memory_available_bytes": psutil.virtual_memory().available,
         }
@@ -126,6 +129,21 @@ class Plan:
 def descriptor_limit() -> int:
     """Soft limit of open files of a process; children inherit it."""
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+
+
+def tracked_connections() -> tuple[int, int] | None:
+    """(in use, at most) of the packet filter of this network; None where none tracks connections."""
+    try:
+        folder = Path("/proc/sys/net/netfilter")
+        return int((folder / "nf_conntrack_count").read_text()), int((folder / "nf_conntrack_max").read_text())
+    except OSError:
+        return None
+
+
+def system_files() -> tuple[int, int]:
+    """(in use, at most) of the file table that all processes share."""
+    used, _, most = Path("/proc/sys/fs/file-nr").read_text().split()
+    return int(used), int(most)
 
 
 def make_plan(scenario: Scenario) -> Plan:
@@ -186,6 +204,25 @@ def require_possible(plan: Plan) -> None:
         raise RunError(
             f"{plan.hosts} hosts need {plan.hosts + RESERVED_DESCRIPTORS} file descriptors; the limit is {limit}"
         )
+    if plan.ends_per_host > LOCAL_PORTS:
+        fit = LOCAL_PORTS // plan.topology.degree
+        raise RunError(
+            f"a host would dial up to {plan.ends_per_host} links and its address has {LOCAL_PORTS} ports; "
+            f"use --ranks-per-host {fit} or less"
+        )
+    used, most = system_files()
+    ends = 2 * plan.topology.link_count
+    if used + ends > most:
+        raise RunError(
+            f"this run needs {ends} sockets and the file table of this machine has room for {most - used} more; "
+            f"raise it with `sysctl fs.file-max={used + ends + 100_000}`, or use --driver memory"
+        )
+    tracked = None if plan.scenario.netns else tracked_connections()
+    if tracked and tracked[0] + plan.topology.link_count > tracked[1]:
+        raise RunError(
+            f"this run opens {plan.topology.link_count} connections and the packet filter here tracks at most {tracked[1]}, "
+            f"{tracked[0]} of which are taken; use --netns"
+        )
     try:
         processes = int(Path("/proc/sys/kernel/pid_max").read_text())
     except OSError:
@@ -196,6 +233,8 @@ def require_possible(plan: Plan) -> None:
 
 def _hosts(scenario: Scenario, topology: Topology) -> int:
     if scenario.driver == "memory":
+        if scenario.netns:
+            raise ScenarioError("netns", True, "the memory driver opens no connections; leave it out")
         if scenario.ranks_per_host != "auto":
             raise ScenarioError(
                 "ranks_per_host", scenario.ranks_per_host, "the memory driver has no hosts; leave it out"

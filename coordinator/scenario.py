@@ -68,6 +68,9 @@ class Scenario(BaseModel):
     ranks_per_host: Count | Literal["auto"] = Field(
         "auto", description="ranks in one process; auto: one process a core"
     )
+    netns: bool = Field(
+        default=False, description="run in a network namespace of its own, where no packet filter tracks connections"
+    )
     clock: Literal["steps"] = Field("steps", description="lock-step")
     startup: Seconds = Field(1e-3, description="virtual time to start one packet, such as 5ms")
     per_byte: Seconds = Field(1e-6, description="virtual time of one byte, such as 1us")
