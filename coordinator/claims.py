@@ -12,6 +12,7 @@ from math import isclose
 from coordinator.measure import Metric
 from coordinator.plan import Plan
 from emunode.collective.base import Claim
+from emunode.model import Collective
 
 LEGAL = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality, faults")
 
@@ -49,8 +50,22 @@ class Judgement:
 
 def claims_of(plan: Plan) -> list[Claim]:
     """What theory says of this run, faults included; and that it kept to the model, if it says anything at all."""
-    claims = plan.algorithm.claims_under(plan.crashed) if plan.faults else plan.fault_free_claims()
+    claims = plan.claims()
     return [*claims, LEGAL] if claims else []
+
+
+def proves_nothing(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]) -> str | None:
+    """Why a run that came to its end is undecided all the same, or None."""
+    root = plan.states.get(plan.job.source)
+    if plan.job.collective not in (Collective.ALLGATHER, Collective.ALLTOALL) and root:
+        which = "target" if plan.job.collective in (Collective.GATHER, Collective.REDUCE) else "source"
+        reason = f"the {which} {plan.topology.label(plan.job.source)} is {root}, and theory says nothing of that"
+        return reason if metrics["intact_deliveries"] else f"nothing was delivered at all: {reason}"
+    if not metrics["intact_deliveries"]:
+        return "nothing was delivered at all"
+    if not claims:
+        return f"{plan.job.algorithm} states nothing that these faults leave true"
+    return None
 
 
 def judge(claims: Sequence[Claim], metrics: Mapping[str, Metric], undecided: str | None) -> list[Judgement]:

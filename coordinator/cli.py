@@ -185,13 +185,9 @@ def list_algorithms(*, json: JsonFlag = False) -> None:
 @lister.command(name="faults")
 def list_faults(*, json: JsonFlag = False) -> None:
     """Every kind of fault and how it is written."""
-    from emunode.fault import KINDS  # noqa: PLC0415
+    from coordinator.faults import forms  # noqa: PLC0415
 
-    rows = [
-        {"kind": kind, "written": entry.form, "meaning": (entry.__doc__ or "").strip().splitlines()[0]}
-        for kind, entry in KINDS.items()
-    ]
-    _print_rows("faults", rows, json)
+    _print_rows("faults", forms(), json)
 
 
 @app.command

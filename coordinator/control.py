@@ -18,6 +18,7 @@ from emunode import __version__, wire
 from emunode.assignment import Assignment
 from emunode.errors import EmulatorError, FrameError, RuleError, RunError
 from emunode.fault import Crash, Fault, to_record
+from emunode.life import Ballot
 from emunode.links import HELLO_SECONDS, Streams, listening_socket
 from emunode.log import log
 from emunode.model import Step
@@ -69,6 +70,7 @@ class HostNetwork:
         self._streams.listen(self._listener, self._on_accept)
         self._doomed: set[int] = set()
         self._rows: list[bytes] = []
+        self._ballots: list[Ballot] = []
         self._error: EmulatorError | None = None
         self._heard = 0.0
         self._unreported = self._in_flight = 0
@@ -142,8 +144,9 @@ class HostNetwork:
             explain=lambda: self._missing(step),
         )
         rows, self._rows = self._rows, []
+        ballots, self._ballots = self._ballots, []
         busy = any(state.due or state.sent for state in living)
-        return StepResult(rows, busy)
+        return StepResult(rows, busy, ballots)
 
     async def _kill_planned(self, step: Step, faults: Sequence[Fault]) -> None:
         """Kill processes all of whose ranks crash now, after they have told what they read."""
@@ -171,6 +174,9 @@ class HostNetwork:
         self._unreported, self._in_flight = len(states), 0
         for state in states:
             self._streams.send(state.fd, frame)
+
+    async def reset(self, plan: Plan) -> None:
+        raise RunError("a network of hosts cannot be reset yet")
 
     async def close(self) -> None:
         frame = wire.encode_control("bye")
@@ -267,6 +273,8 @@ class HostNetwork:
                 state.links = tuple(fields)  # type: ignore[assignment]
             case "rows":
                 self._rows.append(fields[0])  # type: ignore[arg-type]
+            case "ballots":
+                self._ballots += map(tuple, fields[0])  # type: ignore[call-overload]
             case "report":
                 state.reported, state.sent, received, state.due, rows = fields  # type: ignore[assignment]
                 self._unreported -= 1

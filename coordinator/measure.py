@@ -1,16 +1,18 @@
 """What a run did, from its journal and its plan alone: the tables of the run directory and the metrics of the summary."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
 import polars as pl
 
+from coordinator.audit import illegal_hops
 from coordinator.plan import Plan
-from emunode.model import EVERYBODY, Collective, Duplex, PortModel, Rank
+from coordinator.voting import elect
+from emunode.fault import FOREVER, Fault, LinkFault, NodeFault, kind_of
+from emunode.life import Ballot
+from emunode.model import EVERYBODY, Collective, Rank
 
-PIECE = ["origin", "target", "segment"]
-AUDITED_LINKS = 100_000
-"""Links that are looked up in the topology; of more than that, an even sample."""
 Metric = int | float | tuple[int, ...]
 
 
@@ -22,16 +24,25 @@ class Measurement:
     links: pl.DataFrame
     steps: pl.DataFrame
     metrics: dict[str, Metric]
+    faults: list[dict[str, object]]
+    """What was broken, when, and in which step it first showed."""
+    elections: pl.DataFrame | None
+    """Pieces of which altered copies came and copies were voted on; None where there was nothing to vote on."""
 
 
-def measure(plan: Plan, journal: pl.LazyFrame) -> Measurement:
-    """Measure a finished run. Nothing here knows what the algorithm meant to do."""
+def measure(plan: Plan, journal: pl.LazyFrame, ballots: Sequence[Ballot] = ()) -> Measurement:
+    """Measure a finished run. Nothing here knows what the algorithm meant to do.
+
+    `ballots` are the altered copies that arrived, where the scenario has redundancy.
+    """
     packets = (
         journal.group_by("step", "sender", "port", "receiver")
         .agg(segments=pl.len(), bytes=pl.col("bytes").cast(pl.Int64).sum())
         .collect(engine="streaming")
     )
-    arrivals = _arrivals(plan, journal)
+    outcomes = dict(journal.group_by("outcome").agg(pl.len()).collect(engine="streaming").iter_rows())
+    elections = elect(plan, journal, ballots) if outcomes.get("corrupt") else None
+    arrivals = _arrivals(plan, journal) if elections is None else _elected(elections)
     steps = _steps(plan, packets, arrivals)
     links = (
         packets.group_by("sender", "port", "receiver")
@@ -44,7 +55,6 @@ def measure(plan: Plan, journal: pl.LazyFrame) -> Measurement:
         .sort("sender", "port")
     )
     nodes = _nodes(plan, arrivals)
-    outcomes = dict(journal.group_by("outcome").agg(pl.len()).collect(engine="streaming").iter_rows())
     complete = _complete(plan, arrivals)
     heaviest = _heaviest(packets)
     expected = int(nodes["expected"].sum())
@@ -64,7 +74,8 @@ def measure(plan: Plan, journal: pl.LazyFrame) -> Measurement:
         "relays": outcomes.get("relay", 0),
         "lost": outcomes.get("lost", 0),
         "corrupt": outcomes.get("corrupt", 0),
-        "illegal_hops": _illegal_hops(plan, journal, packets, links),
+        **_votes(plan, arrivals, elections),
+        "illegal_hops": illegal_hops(plan, journal, packets, links),
         "virtual_seconds": float(steps["virtual_seconds"].sum()),
         "startups": sum(_startups(size, plan.scenario.packet_limit) for size in heaviest["bytes"]),
         "transfer_bytes": sum(heaviest["bytes"]),
@@ -74,22 +85,68 @@ def measure(plan: Plan, journal: pl.LazyFrame) -> Measurement:
         "receivers_per_step": tuple(steps["receiving"][: _last_receipt(steps)]),
         "average_receive_step": _average_step(arrivals),
     }
-    return Measurement(nodes, links, steps, metrics)
+    contested = None
+    if elections is not None and plan.job.redundancy > 1:
+        contested = elections.filter(pl.col("right") < pl.col("copies")).drop("step")
+    return Measurement(nodes, links, steps, metrics, _broken(plan, journal), contested)
 
 
 def _arrivals(plan: Plan, journal: pl.LazyFrame) -> pl.DataFrame:
-    """Arrivals at ranks that the segment is meant for and that never crash: one row a piece and receiver."""
+    """Arrivals at ranks that the segment is meant for and that have no fault of their own: one row a piece and receiver."""
     return (
         journal.filter(
-            pl.col("outcome").is_in(["first", "corrupt"]),
+            pl.col("outcome") == "first",
             (pl.col("target") == EVERYBODY) | (pl.col("target") == pl.col("receiver")),
             pl.col("receiver") != pl.col("origin"),
-            ~pl.col("receiver").is_in(list(plan.crashed)),
+            ~pl.col("receiver").is_in(list(plan.states)),
         )
         .group_by("receiver", "origin", "segment")
-        .agg(step=pl.col("step").min(), intact=(pl.col("outcome") == "first").any())
+        .agg(step=pl.col("step").min(), intact=pl.lit(value=True))
         .collect(engine="streaming")
     )
+
+
+def _elected(elections: pl.DataFrame) -> pl.DataFrame:
+    """The same where copies were altered: a piece is intact if the right one was elected."""
+    return elections.select("receiver", "origin", "segment", "step", intact=pl.col("elected") == "right")
+
+
+def _votes(plan: Plan, arrivals: pl.DataFrame, elections: pl.DataFrame | None) -> dict[str, Metric]:
+    """How many pieces were elected rightly, wrongly, or not at all, where there is redundancy."""
+    found: dict[str, int] = {}
+    if plan.job.redundancy > 1:
+        found = {"right": len(arrivals)} if elections is None else dict(elections["elected"].value_counts().iter_rows())
+    return {f"elected_{what}": found.get(what, 0) for what in ("right", "wrong", "none")}
+
+
+def _broken(plan: Plan, journal: pl.LazyFrame) -> list[dict[str, object]]:
+    """Every fault as it stands in faults.json."""
+    if not plan.faults:
+        return []
+    ranks = list(plan.states)
+    senders = [fault.sender for fault in plan.faults if isinstance(fault, LinkFault)]
+    near = journal.filter(
+        pl.col("receiver").is_in(ranks) | pl.col("sender").is_in(ranks) | pl.col("sender").is_in(senders)
+    )
+    hops = near.select("step", "sender", "port", "receiver", "outcome").unique().collect(engine="streaming")
+    return [_record(plan, fault, hops) for fault in plan.faults]
+
+
+def _record(plan: Plan, fault: Fault, hops: pl.DataFrame) -> dict[str, object]:
+    label = plan.topology.label
+    record: dict[str, object] = {"kind": kind_of(fault), "step": fault.step}
+    if isinstance(fault, NodeFault):
+        record |= {"rank": fault.rank, "label": label(fault.rank)}
+        where = pl.col("sender" if fault.tampers else "receiver") == fault.rank
+    else:
+        assert isinstance(fault, LinkFault)
+        there = plan.topology.neighbour(fault.sender, fault.port)
+        record |= {"sender": fault.sender, "port": fault.port, "label": f"{label(fault.sender)}>{label(there)}"}
+        where = (pl.col("sender") == fault.sender) & (pl.col("port") == fault.port)
+    record |= {name: getattr(fault, name) for name in ("rate", "steps", "packet") if hasattr(fault, name)}
+    record["last"] = fault.end if fault.end < FOREVER else None
+    shown = hops.filter(where, pl.col("step").is_between(fault.step, fault.end), pl.col("outcome").is_in(fault.shows))
+    return {**record, "seen": shown["step"].min()}
 
 
 def _complete(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
@@ -188,26 +245,28 @@ def _nodes(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
     table = pl.DataFrame({"rank": topology.ranks()}, schema={"rank": pl.Int32}).with_columns(
         label=pl.Series([topology.label(rank) for rank in topology.ranks()]),
     )
-    crashed = list(plan.crashed)
     return (
         table.join(received, "rank", "left")
         .with_columns(
             pl.col("received").fill_null(0),
             expected=_expected(plan),
-            state=pl.when(pl.col("rank").is_in(crashed)).then(pl.lit("crashed")).otherwise(pl.lit("alive")),
+            state=pl.col("rank").replace_strict(dict(plan.states), default="alive", return_dtype=pl.String),
         )
         .sort("rank")
     )
 
 
 def _silent(plan: Plan) -> list[Rank]:
-    """Crashed ranks whose messages are due to nobody: those of a collective in which many ranks have something to say."""
+    """Faulty ranks whose messages are due to nobody: those of a collective in which many ranks have something to say."""
     many = plan.job.collective in (Collective.GATHER, Collective.ALLGATHER, Collective.ALLTOALL)
-    return list(plan.crashed) if many else []
+    return list(plan.states) if many else []
 
 
 def _expected(plan: Plan) -> pl.Expr:
-    """Messages due to each rank: none to one that crashes, and none from one where many are sources."""
+    """Messages due to each rank: none to one with a fault of its own, and none from one where many are sources.
+
+    A rank that ever crashes, hangs or lies counts as faulty throughout: nothing is promised to it, even if it recovers.
+    """
     job, rank = plan.job, pl.col("rank")
     others = plan.topology.order - 1 - len(_silent(plan))
     match job.collective:
@@ -219,101 +278,4 @@ def _expected(plan: Plan) -> pl.Expr:
             due = pl.when(rank == job.source).then(job.messages).otherwise(0)
         case Collective.ALLGATHER | Collective.ALLTOALL:
             due = pl.lit(others * job.messages)
-    return pl.when(rank.is_in(list(plan.crashed))).then(0).otherwise(due)
-
-
-# --- the audit: what no algorithm can have done ----------------------------------------------------------------------
-
-
-def _illegal_hops(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, links: pl.DataFrame) -> int:
-    """Hops that the communication model, the topology or the faults of the plan rule out, whatever the algorithm.
-
-    Nodes and engines enforce all of this while a run goes on; here it is read off the journal once more. A hop counts
-    once for every rule that it breaks.
-    """
-    rules = [_misnamed(journal), _untimely(plan, journal), _unheard(journal), _crowded(plan, journal, packets)]
-    broken: int = sum(rule.select(pl.len()).collect(engine="streaming").item() for rule in rules)
-    return broken + _astray(plan, links)
-
-
-def _misnamed(journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Arrivals with a wrong outcome: `relay` is for others; of the rest, one of a piece is `first`, and none is earlier."""
-    meant = (pl.col("target") == EVERYBODY) | (pl.col("target") == pl.col("receiver"))
-    back = pl.col("receiver") == pl.col("origin")
-    first, duplicate, relay = (pl.col("outcome") == name for name in ("first", "duplicate", "relay"))
-    wrong = journal.filter((first & (back | ~meant)) | (duplicate & ~meant) | (relay & meant))
-    pieces = (
-        journal.filter(first | duplicate, ~back)
-        .group_by("receiver", *PIECE)
-        .agg(firsts=first.sum(), began=pl.col("step").filter(first).min(), step=pl.col("step").min())
-        .filter((pl.col("firsts") != 1) | (pl.col("began") > pl.col("step")))
-    )
-    return pl.concat([wrong.select("step"), pieces.select("step")])
-
-
-def _untimely(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Hops that do not fit the crashes: who crashed sends nothing, what it is sent is lost, and nothing else is.
-
-    Without a crash nothing is corrupt either; with one, what is folded of half a tree is.
-    """
-    lost = pl.col("outcome") == "lost"
-    if not plan.crashed:
-        return journal.filter(lost | (pl.col("outcome") == "corrupt")).select("step")
-    never = 2**31 - 1
-    sender_gone, receiver_gone = (
-        pl.col("step") >= pl.col(end).replace_strict(dict(plan.crashed), default=never, return_dtype=pl.Int64)
-        for end in ("sender", "receiver")
-    )
-    return journal.filter(sender_gone | (receiver_gone != lost)).select("step")
-
-
-def _unheard(journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Pieces that were sent by a rank that neither made them nor got them in an earlier step.
-
-    Who makes a segment is its origin, or its target (an answer goes back under the name of what it answers).
-    """
-    arrived = journal.filter(pl.col("outcome") != "lost")
-    heard = arrived.group_by("receiver", *PIECE).agg(heard=pl.col("step").min())
-    return (
-        journal.filter(pl.col("sender") != pl.col("origin"), pl.col("sender") != pl.col("target"))
-        .join(heard, how="left", left_on=["sender", *PIECE], right_on=["receiver", *PIECE])
-        .filter(pl.col("heard").is_null() | (pl.col("heard") >= pl.col("step")))
-        .select("step")
-    )
-
-
-def _crowded(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame) -> pl.LazyFrame:
-    """Packets larger than a link takes, and ranks that used more ports in a step than the port model has."""
-    job, capacity = plan.job, plan.algorithm.link_capacity
-    full = packets.lazy().filter(pl.col("segments") > (capacity or 2**31)).select("step")
-    if job.port_model is PortModel.ALL_PORT and job.duplex is Duplex.FULL:
-        return full
-    reverse = {port: plan.topology.reverse_port(port) for port in range(plan.topology.degree)}
-    back = pl.col("port").replace_strict(reverse, default=-1, return_dtype=pl.Int16)
-    arrived = journal.filter(pl.col("outcome") != "lost").select("step", back, rank="receiver", sent=False)
-    used = (
-        pl.concat([packets.lazy().select("step", "port", rank="sender", sent=True), arrived.unique()])
-        .group_by("step", "rank")
-        .agg(sends=pl.col("sent").sum(), receipts=(~pl.col("sent")).sum(), ports=pl.col("port").n_unique())
-    )
-    sends, receipts, ports = pl.col("sends"), pl.col("receipts"), pl.col("ports")
-    crowded = {
-        PortModel.ALL_PORT: pl.lit(value=False),
-        PortModel.ONE_PORT: (sends > 1) | (receipts > 1),
-        PortModel.EXCHANGE: ports > 1,
-        PortModel.SEND_OR_RECEIVE: sends + receipts > 1,
-    }[job.port_model]
-    if job.duplex is Duplex.HALF:
-        crowded |= sends + receipts > ports
-    return pl.concat([full, used.filter(crowded).select("step")])
-
-
-def _astray(plan: Plan, links: pl.DataFrame) -> int:
-    """Packets between ranks that no link of the topology joins at that port."""
-    topology = plan.topology
-    sample = links.gather_every(1 + len(links) // AUDITED_LINKS).select("sender", "port", "receiver", "packets")
-    return sum(
-        packets
-        for sender, port, receiver, packets in sample.iter_rows()
-        if not 0 <= port < topology.degree or topology.neighbour(sender, port) != receiver
-    )
+    return pl.when(rank.is_in(list(plan.states))).then(0).otherwise(due)

@@ -7,6 +7,7 @@ import trio
 
 from coordinator.plan import Plan
 from emunode.fault import Fault
+from emunode.life import Ballot
 from emunode.memory import MemoryNetwork
 from emunode.model import Step
 
@@ -26,6 +27,8 @@ class StepResult(NamedTuple):
     """Journal rows: arrivals of the step before, losses of this one."""
     busy: bool
     """Whether anything was sent, or will be sent later."""
+    ballots: Sequence[Ballot] = ()
+    """Altered copies that arrived in the step before, where copies are voted on."""
 
 
 class Network(Protocol):
@@ -38,6 +41,12 @@ class Network(Protocol):
 
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
         """Put `faults` into force and let every rank with work act; raises RunError when the step cannot end."""
+
+    async def reset(self, plan: Plan) -> None:
+        """Be as new for another run of the same scenario but for its seed and faults, which `plan` has.
+
+        All ranks forget, all faults are over, all links are up; the next step is 1. Raises RunError when it cannot be.
+        """
 
     async def close(self) -> None:
         """Take everything down; safe after a failure at any point, and quick."""
@@ -60,7 +69,12 @@ class InMemory:
         except trio.Cancelled:
             self._network.abandon()
             raise
-        return StepResult([rows], self._network.busy)
+        ballots, self._network.ballots = self._network.ballots, []
+        return StepResult([rows], self._network.busy, ballots)
+
+    async def reset(self, plan: Plan) -> None:
+        self._plan = plan
+        self._network = await self._call(MemoryNetwork, plan.algorithm)
 
     async def _call(self, function: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Do something long: between two checks for Ctrl-C, or in a thread that Ctrl-C leaves behind."""

@@ -8,6 +8,7 @@ import os
 import resource
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 from pathlib import Path
 
@@ -18,8 +19,8 @@ from coordinator.scenario import Scenario
 from emunode.collective.base import Algorithm, Claim
 from emunode.collective.registry import find_algorithm, make_algorithm
 from emunode.errors import RunError, ScenarioError
-from emunode.fault import Crash, Fault
-from emunode.model import Collective, Job, Rank, Step
+from emunode.fault import Crash, Fault, LinkFault, NodeFault, Recover
+from emunode.model import Collective, Job, Knowledge, Port, Rank, Step
 from emunode.placement import Placement
 from emunode.topology.base import Topology
 from emunode.topology.registry import parse_topology
@@ -60,6 +61,51 @@ class Plan:
     def crashed(self) -> Mapping[Rank, Step]:
         """Ranks that crash, and when."""
         return {fault.rank: fault.step for fault in self.faults if isinstance(fault, Crash)}
+
+    @cached_property
+    def states(self) -> Mapping[Rank, str]:
+        """Ranks with faults of their own, and what the last of these makes of them; such a rank is owed nothing."""
+        return {fault.rank: fault.state for fault in self.faults if isinstance(fault, NodeFault)}
+
+    @cached_property
+    def last_revival(self) -> Step:
+        """The last step in which a source comes back that may go on by itself, or 0."""
+        sources = self.algorithm.sources
+        return max(
+            (fault.step for fault in self.faults if isinstance(fault, Recover) and fault.rank in sources), default=0
+        )
+
+    def claims(self) -> list[Claim]:
+        """What theory says of this run, its faults included."""
+        if not self.faults:
+            return self.fault_free_claims()
+        if all(isinstance(fault, Crash) for fault in self.faults):
+            return self.algorithm.claims_under(self.crashed)
+        broken, altering = self._broken()
+        return self.algorithm.claims_despite(broken, altering, self.states)
+
+    def _broken(self) -> tuple[int, int]:
+        """How many nodes and links lose, delay or repeat packets, and how many alter them, for the claims of theory.
+
+        A node counts once and stands for its links too; a link counts once for both its directions.
+        """
+        alter = {fault.rank: False for fault in self.faults if isinstance(fault, NodeFault)}
+        for fault in self.faults:
+            if isinstance(fault, NodeFault):
+                alter[fault.rank] |= fault.tampers
+        links: dict[tuple[Rank, Port], bool] = {}
+        for fault in self.faults:
+            if not isinstance(fault, LinkFault) or not fault.breaks:
+                continue
+            peer = self.topology.neighbour(fault.sender, fault.port)
+            ends = [rank for rank in (fault.sender, peer) if rank in alter]
+            for rank in ends:
+                alter[rank] |= fault.tampers
+            if not ends:
+                link = min((fault.sender, fault.port), (peer, self.topology.reverse_port(fault.port)))
+                links[link] = links.get(link, False) or fault.tampers
+        both = [*alter.values(), *links.values()]
+        return both.count(False), both.count(True)
 
     def faults_at(self, step: Step) -> tuple[Fault, ...]:
         """Faults that take effect at the beginning of `step`."""
@@ -173,6 +219,7 @@ def make_plan(scenario: Scenario) -> Plan:
         redundancy=scenario.redundancy,
         seed=scenario.seed,
         packet_limit=scenario.packet_limit or 0,
+        knowledge=scenario.fault_knowledge if scenario.fault else Knowledge.NONE,
     )
     if scenario.segments == "auto":
         entry = find_algorithm(topology, job)

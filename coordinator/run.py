@@ -4,14 +4,14 @@ import contextlib
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self, TextIO
 
 import polars as pl
 import trio
 
-from coordinator.claims import EXIT_STATUS, Judgement, Verdict, claims_of, judge, overall
+from coordinator.claims import EXIT_STATUS, Judgement, Verdict, claims_of, judge, overall, proves_nothing
 from coordinator.control import HostNetwork
 from coordinator.journal import Journal
 from coordinator.launch.local import LocalLaunch
@@ -21,7 +21,7 @@ from coordinator.plan import Plan
 from coordinator.rundir import RunDirectory
 from coordinator.scenario import dump_scenario
 from emunode.errors import EmulatorError, RuleError, RunError
-from emunode.fault import to_record
+from emunode.life import Ballot
 from emunode.log import log, logging_to
 from emunode.model import Step
 
@@ -40,6 +40,7 @@ class Outcome:
     setup_seconds: float = 0.0
     wall_seconds: float = 0.0
     links_opened: int = 0
+    ballots: list[Ballot] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -164,25 +165,29 @@ async def _steps(plan: Plan, network: Network, journal: Journal, outcome: Outcom
         result = await network.step(step, plan.faults_at(step))
         journal.add(result.rows)
         journal.settle(step - 1)
+        outcome.ballots += result.ballots
         outcome.steps = step
         progress("steps", step, 0)
-        if not result.busy:
+        if not result.busy and step >= plan.last_revival:
             return
     outcome.undecided = f"the step limit of {limit} was reached"
 
 
 def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: Outcome) -> RunResult:
     """Measure, judge and write everything but the journal."""
-    measurement = measure(plan, pl.scan_parquet(journal.path, glob=False))
-    if not outcome.undecided and not measurement.metrics["intact_deliveries"]:
-        outcome.undecided = "nothing was delivered at all"
-    judgements = judge(claims_of(plan), measurement.metrics, outcome.undecided)
+    measurement = measure(plan, pl.scan_parquet(journal.path, glob=False), outcome.ballots)
+    claims = claims_of(plan)
+    if not outcome.undecided:
+        outcome.undecided = proves_nothing(plan, claims, measurement.metrics)
+    judgements = judge(claims, measurement.metrics, outcome.undecided)
     verdict = Verdict.UNDECIDED if outcome.undecided else overall(judgements)
     summary = _summary(plan, measurement, journal, outcome, judgements, verdict)
     measurement.nodes.write_parquet(directory.path / "nodes.parquet")
     measurement.links.write_parquet(directory.path / "links.parquet")
     measurement.steps.write_parquet(directory.path / "steps.parquet")
-    directory.write_json("faults.json", [_fault_record(plan, fault) for fault in plan.faults])
+    if measurement.elections is not None:
+        measurement.elections.write_parquet(directory.path / "elections.parquet")
+    directory.write_json("faults.json", measurement.faults)
     directory.write_json("summary.json", summary)
     return RunResult(directory.final, summary, judgements, verdict, outcome)
 
@@ -196,11 +201,6 @@ def _draw(directory: RunDirectory) -> None:
     except Exception as error:
         with (directory.path / "log.jsonl").open("a", encoding="utf-8") as file, logging_to(file):
             log("report not drawn", error=f"{type(error).__name__}: {error}")
-
-
-def _fault_record(plan: Plan, fault: object) -> dict[str, object]:
-    kind, step, rank = to_record(fault)  # type: ignore[arg-type]
-    return {"kind": kind, "step": step, "rank": rank, "label": plan.topology.label(rank)}  # type: ignore[arg-type]
 
 
 def _summary(

@@ -16,7 +16,7 @@ import tomli_w
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
 from emunode.errors import ScenarioError
-from emunode.model import Collective, Duplex, PortModel
+from emunode.model import Collective, Duplex, Knowledge, PortModel
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 DURATION = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(ns|us|ms|s)", re.ASCII)
@@ -76,7 +76,9 @@ class Scenario(BaseModel):
     per_byte: Seconds = Field(1e-6, description="virtual time of one byte, such as 1us")
     packet_limit: Count | None = Field(None, description="most bytes that one start-up covers; default: no limit")
     fault: tuple[str, ...] = Field((), description="fault, such as crash:3142@2 (repeatable)")
-    fault_knowledge: Literal["none"] = Field("none", description="who knows of faults: nobody, as in the papers")
+    fault_knowledge: Knowledge = Field(
+        Knowledge.NONE, description="who knows of faults: nobody (as in the papers), the neighbours, all"
+    )
     seed: int = Field(0, ge=0, lt=2**63, description="seed of payloads and of every random choice")
     step_limit: Count = Field(100_000, description="steps after which a run is stopped, undecided")
     name: str | None = Field(

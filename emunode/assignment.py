@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from emunode.model import Collective, Duplex, Job, PortModel
+from emunode.model import Collective, Duplex, Job, Knowledge, PortModel
 
 
 class Assignment(NamedTuple):
@@ -30,7 +30,10 @@ class Assignment(NamedTuple):
         run, host, hosts, fields, *rest = record
         job = Job(*fields)  # type: ignore[misc]
         job = job._replace(
-            collective=Collective(job.collective), port_model=PortModel(job.port_model), duplex=Duplex(job.duplex)
+            collective=Collective(job.collective),
+            port_model=PortModel(job.port_model),
+            duplex=Duplex(job.duplex),
+            knowledge=Knowledge(job.knowledge),
         )
         return cls(run, host, hosts, job, *rest)  # type: ignore[arg-type]
 

@@ -15,6 +15,7 @@ import socket
 from array import array
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import count, islice
 from typing import Any
 
@@ -22,14 +23,14 @@ import trio
 
 from emunode import wire
 from emunode.assignment import Assignment
-from emunode.collective.base import Algorithm, LocalView
+from emunode.collective.base import Algorithm
 from emunode.collective.registry import make_algorithm
 from emunode.errors import EmulatorError, FrameError, RunError
-from emunode.fault import Crash, Fault, Faults, from_record
+from emunode.fault import Connections, Fault, from_record
+from emunode.life import Ballot, Lives
 from emunode.links import HELLO_SECONDS, RESET, Streams, listening_socket
 from emunode.log import log
-from emunode.model import Outcome, Packet, Rank, Segments, Step
-from emunode.node import Node
+from emunode.model import Outcome, Packet, Port, Rank, Segments, Step
 from emunode.placement import Placement
 from emunode.topology.registry import parse_topology
 
@@ -66,7 +67,7 @@ class Host:
         self._reported = False
         self._told = 0
         self._rows = bytearray()
-        self._faults = Faults()
+        self._ballots: list[Ballot] = []
         self._unexplained: list[tuple[int, str]] = []
         self._rest = Rest()
         self._frames: list[tuple[int, bytes]] = []
@@ -145,22 +146,29 @@ class Host:
         self._fd_of = array("i", [-1]) * ends
         self._peers = array("q", (peer for rank in self._ranks for peer in topology.neighbours(rank)))
         self._peer_hosts = array("i", map(self._placement.host, self._peers))
-        self._nodes: dict[Rank, Node] = {}
-        self._due: dict[Step, list[Rank]] = {}
         self._arrivals: tuple[Arrivals, Arrivals] = (([], []), ([], []))
         self._sent = [0] * assignment.hosts
         self._received: Counter[int] = Counter()
         self._tasks: dict[Rank, trio.lowlevel.Task] = {}
         for rank in self._ranks:
             self._nursery.start_soon(self._live, rank)
-        for rank in self._algorithm.sources:
-            if rank in self._ranks:
-                self._note_due(self._node(rank))
+        self._begin_life()
         self._ports = count(1024)
         self._to_dial: dict[int, list[int]] = {}
         for slot, peer in enumerate(self._peers):
             if peer > self._ranks[slot // self._degree]:
                 self._to_dial.setdefault(self._peer_hosts[slot], []).append(slot)
+
+    def _begin_life(self) -> None:
+        """Let nothing have happened yet, to any rank or link."""
+        self._lives = Lives(self._algorithm, self._ranks)
+        self._faults = self._lives.faults
+        self._connections = Connections(self._topology, self._faults)
+        self._troubled = False
+        self._due: dict[Step, list[Rank]] = {}
+        for rank in self._algorithm.sources:
+            if rank in self._ranks:
+                self._note_due(rank, self._lives.node(rank).due)
 
     def _listen(self) -> None:
         """Open the door, once every rank lives, and say where it is and whom this host will dial."""
@@ -303,9 +311,10 @@ class Host:
         self._received.clear()
         self._inbox = self._deliver(self._arrivals[(step - 1) & 1])
         waking = self._inbox.keys() | self._due.pop(step, ())
-        self._put_in_force(faults, waking)
+        self._troubled |= bool(faults)
+        if self._troubled:
+            waking = self._put_in_force(step, faults, waking)
         self._explain()
-        waking -= self._faults.crashed
         self._working = len(waking)
         if waking:  # until they are done, trio need not watch the poller: each arrival would ring twice in the kernel
             trio.lowlevel.notify_closing(self._streams.fileno())
@@ -329,27 +338,23 @@ class Host:
             column.clear()
         return inboxes
 
-    def _put_in_force(self, faults: Sequence[Fault], waking: set[Rank]) -> None:
-        self._faults.apply(faults)
-        for fault in faults:
-            if isinstance(fault, Crash):
-                if fault.rank in self._ranks:
-                    if fault.rank in waking:
-                        self._run_node(fault.rank)
-                    self._nodes.pop(fault.rank, None)
-                    self._close_links(fault.rank)
-                else:
-                    for port, peer in enumerate(self._topology.neighbours(fault.rank)):
-                        if peer in self._ranks:
-                            self._close_link((peer - self._ranks[0]) * self._degree + self._reverse[port])
+    def _put_in_force(self, step: Step, faults: Sequence[Fault], waking: AbstractSet[Rank]) -> set[Rank]:
+        """Let faults happen to ranks and links; who wakes in this step."""
+        waking, falling = self._lives.begin(step, faults, waking)
+        for rank, reads in falling:
+            if reads:
+                self._think(rank)
+            self._note_due(rank, self._lives.fall(rank))
+        closing, _ = self._connections.update(step, faults)
+        for rank, port in sorted(closing):
+            for end, its_port in ((rank, port), (self._topology.neighbour(rank, port), self._reverse[port])):
+                if end in self._ranks:
+                    self._close_link(self._slot(end, its_port))
+        return waking
 
-    def _close_links(self, rank: Rank) -> None:
-        base = (rank - self._ranks[0]) * self._degree
-        for slot in range(base, base + self._degree):
-            self._close_link(slot)
-            peer = self._peers[slot]
-            if peer in self._ranks:
-                self._close_link((peer - self._ranks[0]) * self._degree + self._reverse[slot - base])
+    def _slot(self, rank: Rank, port: Port) -> int:
+        """The number of a link end of this host."""
+        return (rank - self._ranks[0]) * self._degree + port
 
     def _close_link(self, slot: int) -> None:
         fd = self._fd_of[slot]
@@ -362,8 +367,8 @@ class Host:
     def _explain(self) -> None:
         """A link that ended although nothing in force says so means that this run cannot be trusted."""
         for slot, why in self._unexplained:
-            rank = self._ranks[slot // self._degree]
-            if not self._faults.loses(rank, self._peers[slot]):
+            index, port = divmod(slot, self._degree)
+            if self._connections.link(self._ranks[index], port) not in self._connections.concerned:
                 raise RunError(f"link {self._link_name(slot)} ended: {why}")
         self._unexplained.clear()
 
@@ -383,36 +388,48 @@ class Host:
             if not self._working:
                 self._report()
 
-    def _node(self, rank: Rank) -> Node:
-        node = self._nodes.get(rank)
-        if node is None:
-            node = self._nodes[rank] = Node(
-                rank, self._algorithm, self._algorithm.rule(LocalView(self._topology, rank))
-            )
-        return node
-
-    def _note_due(self, node: Node) -> None:
-        if node.due is not None:
-            self._due.setdefault(node.due, []).append(node.rank)
+    def _note_due(self, rank: Rank, due: Step | None) -> None:
+        if due is not None:
+            self._due.setdefault(due, []).append(rank)
 
     def _run_node(self, rank: Rank) -> None:
         """One step of one rank: read, decide, write; journal what it saw."""
-        step, base = self._step, (rank - self._ranks[0]) * self._degree
-        node = self._node(rank)
-        outbox, hops = node.step(step, self._inbox.pop(rank, []))
-        if hops:
-            wire.encode_rows(self._rows, step - 1, rank, self._peers, base, self._reverse, hops)
-        if rank in self._faults.crashed:
-            return
-        self._note_due(node)
-        if outbox:
-            self._send(rank, base, step, outbox)
+        outbox = self._think(rank)
+        if self._faults.general:
+            self._send_despite(rank, outbox)
+        elif outbox:
+            self._send(rank, outbox)
         if len(self._rows) > FLUSH_BYTES:
             self._tell("rows", bytes(self._rows))
             self._rows.clear()
 
-    def _send(self, rank: Rank, base: int, step: Step, outbox: Sequence[Packet]) -> None:
-        """Put packets of a rank on its links, whose ends count from `base`; those that have no link are lost."""
+    def _think(self, rank: Rank) -> list[Packet]:
+        """Let a rank read what came and decide what leaves."""
+        step = self._step
+        node = self._lives.node(rank)
+        outbox, hops = node.step(step, self._inbox.pop(rank, []))
+        if hops:
+            base = (rank - self._ranks[0]) * self._degree
+            wire.encode_rows(self._rows, step - 1, rank, self._peers, base, self._reverse, hops)
+            if self._faults.tampered:
+                self._ballots += self._lives.ballots(step - 1, rank, hops)
+        if node.due is not None:
+            self._due.setdefault(node.due, []).append(rank)
+        return outbox
+
+    def _send_despite(self, rank: Rank, outbox: Sequence[Packet]) -> None:
+        """Send through faults of any kind."""
+        crossings = self._faults.crossings(self._step, rank, outbox)
+        for port, segments, arrives in crossings:
+            if not arrives:
+                peer = self._peers[self._slot(rank, port)]
+                wire.encode_losses(self._rows, self._step, rank, port, peer, segments, Outcome.LOST)
+        self._send(rank, [(port, segments) for port, segments, arrives in crossings if arrives])
+        self._note_due(rank, self._faults.next_crossing(rank))
+
+    def _send(self, rank: Rank, outbox: Sequence[Packet]) -> None:
+        """Put packets of a rank on its links; those that have no link are lost."""
+        step, base = self._step, (rank - self._ranks[0]) * self._degree
         fds, hosts, sent = self._fd_of, self._peer_hosts, self._sent
         previous: Segments | None = None
         frame = b""
@@ -441,6 +458,9 @@ class Host:
     def _report(self) -> None:
         """Say that every rank has done its part of this step, and what is known of it so far."""
         self._flush()
+        if self._ballots:
+            self._tell("ballots", self._ballots)
+            self._ballots.clear()
         self._reported = True
         due = min(self._due) if self._due else 0
         self._tell("report", self._step, _sparse(self._sent), self._count_received(), due, bytes(self._rows))

@@ -5,30 +5,32 @@ moment something happens at it, and a packet is handed over as the very tuple it
 and bytes, through which nobody can reach into anybody else.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from emunode.collective.base import Algorithm, LocalView
+from emunode.collective.base import Algorithm
 from emunode.errors import RuleError
-from emunode.fault import Fault, Faults
-from emunode.model import Outcome, Packet, Port, Rank, Step
-from emunode.node import Node
+from emunode.fault import Fault
+from emunode.life import Ballot, Lives
+from emunode.model import Outcome, Packet, Port, Rank, Segments, Step
 from emunode.wire import encode_losses, encode_rows
 
 
 class MemoryNetwork:
     """The nodes of one run. Call `step` for steps 1, 2, .. until `busy` is false."""
 
-    def __init__(self, algorithm: Algorithm) -> None:
-        self._algorithm = algorithm
+    def __init__(self, algorithm: Algorithm, lives: Lives | None = None) -> None:
         self._topology = algorithm.topology
         self._reverse = [self._topology.reverse_port(port) for port in range(self._topology.degree)]
-        self._faults = Faults()
-        self._nodes: dict[Rank, Node] = {}
+        self._lives = lives or Lives(algorithm, self._topology.ranks())
+        self._faults = self._lives.faults
+        self._troubled = False
         self._arrived: dict[Rank, tuple[list[Packet], dict[Port, Rank]]] = {}
         self._due: dict[Step, list[Rank]] = {}
         self._abandoned = False
+        self.ballots: list[Ballot] = []
+        """Altered copies that arrived since the owner last emptied it."""
         for rank in algorithm.sources:
-            self._remember(self._node(rank))
+            self._note_due(rank, self._lives.node(rank).due)
 
     @property
     def busy(self) -> bool:
@@ -39,48 +41,76 @@ class MemoryNetwork:
         """Leave the step that another thread is in; what it returns is not whole, and there must be no other."""
         self._abandoned = True
 
-    def step(self, step: Step, faults: Iterable[Fault] = ()) -> bytearray:
+    def step(self, step: Step, faults: Sequence[Fault] = ()) -> bytearray:
         """Open `step` with these new faults; journal rows of the arrivals of step - 1 and of the losses of `step`."""
         rows = bytearray()
-        self._faults.apply(faults)
-        crashed = self._faults.crashed
         arrived, self._arrived = self._arrived, {}
-        waking = sorted(arrived.keys() | self._due.pop(step, ()))
-        for rank in waking:
+        waking = arrived.keys() | self._due.pop(step, ())
+        self._troubled |= bool(faults)
+        if self._troubled:
+            waking, falling = self._lives.begin(step, faults, waking)
+            for rank, reads in falling:
+                if reads:
+                    self._run(rows, step, rank, arrived)
+                self._note_due(rank, self._lives.fall(rank))
+        send = self._send_despite if self._faults.general else self._send
+        for rank in sorted(waking):
             if self._abandoned:
                 break
-            inbox, senders = arrived.get(rank, ([], {}))
-            node = self._node(rank)
-            outbox, hops = node.step(step, inbox)
-            encode_rows(rows, step - 1, rank, senders, 0, self._reverse, hops)
-            if rank in crashed:
-                self._nodes[rank].due = None
-                continue
-            self._remember(node)
-            for port, segments in outbox:
-                for segment in segments:
-                    if segment.__class__ is not tuple or segment[4].__class__ is not bytes:
-                        raise RuleError(f"rank {rank}, step {step}: {segment!r} is no plain tuple of numbers and bytes")
-                receiver = self._topology.neighbour(rank, port)
-                if crashed and self._faults.loses(rank, receiver):
-                    encode_losses(rows, step, rank, port, receiver, segments, Outcome.LOST)
-                    continue
-                box = self._arrived.get(receiver)
-                if box is None:
-                    box = self._arrived[receiver] = ([], {})
-                there = self._reverse[port]
-                box[0].append((there, segments))
-                box[1][there] = rank
+            outbox = self._run(rows, step, rank, arrived)
+            send(rows, step, rank, outbox)
         return rows
 
-    def _node(self, rank: Rank) -> Node:
-        node = self._nodes.get(rank)
-        if node is None:
-            node = self._nodes[rank] = Node(
-                rank, self._algorithm, self._algorithm.rule(LocalView(self._topology, rank))
-            )
-        return node
-
-    def _remember(self, node: Node) -> None:
+    def _run(
+        self,
+        rows: bytearray,
+        step: Step,
+        rank: Rank,
+        arrived: dict[Rank, tuple[list[Packet], dict[Port, Rank]]],
+    ) -> list[Packet]:
+        """One step of one node: what it sends; what it read is written down."""
+        inbox, senders = arrived.get(rank, ([], {}))
+        node = self._lives.node(rank)
+        outbox, hops = node.step(step, inbox)
+        encode_rows(rows, step - 1, rank, senders, 0, self._reverse, hops)
+        if self._faults.tampered:
+            self.ballots += self._lives.ballots(step - 1, rank, hops)
+        for _, segments in outbox:
+            for segment in segments:
+                if segment.__class__ is not tuple or segment[4].__class__ is not bytes:
+                    raise RuleError(f"rank {rank}, step {step}: {segment!r} is no plain tuple of numbers and bytes")
         if node.due is not None:
-            self._due.setdefault(node.due, []).append(node.rank)
+            self._due.setdefault(node.due, []).append(rank)
+        return outbox
+
+    def _send(self, rows: bytearray, step: Step, rank: Rank, outbox: Sequence[Packet]) -> None:
+        """Hand packets to their receivers, or lose them where somebody has crashed."""
+        crashed = self._faults.crashed
+        for port, segments in outbox:
+            receiver = self._topology.neighbour(rank, port)
+            if crashed and receiver in crashed:
+                encode_losses(rows, step, rank, port, receiver, segments, Outcome.LOST)
+            else:
+                self._deliver(rank, port, receiver, segments)
+
+    def _send_despite(self, rows: bytearray, step: Step, rank: Rank, outbox: Sequence[Packet]) -> None:
+        """The same through faults of any kind."""
+        for port, segments, arrives in self._faults.crossings(step, rank, outbox):
+            receiver = self._topology.neighbour(rank, port)
+            if arrives:
+                self._deliver(rank, port, receiver, segments)
+            else:
+                encode_losses(rows, step, rank, port, receiver, segments, Outcome.LOST)
+        self._note_due(rank, self._faults.next_crossing(rank))
+
+    def _deliver(self, rank: Rank, port: Port, receiver: Rank, segments: Segments) -> None:
+        box = self._arrived.get(receiver)
+        if box is None:
+            box = self._arrived[receiver] = ([], {})
+        there = self._reverse[port]
+        box[0].append((there, segments))
+        box[1][there] = rank
+
+    def _note_due(self, rank: Rank, due: Step | None) -> None:
+        if due is not None:
+            self._due.setdefault(due, []).append(rank)

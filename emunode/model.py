@@ -81,6 +81,17 @@ class Duplex(StrEnum):
     HALF = "half"
 
 
+class Knowledge(StrEnum):
+    """Who knows what is broken."""
+
+    NONE = "none"
+    """Nobody, as in the papers."""
+    NEIGHBOURS = "neighbours"
+    """Every rank knows which of its own links carry nothing and which of its neighbours are silent."""
+    ALL = "all"
+    """And an algorithm that can use it knows all that is broken in step 1."""
+
+
 class Collective(StrEnum):
     """The collective operations."""
 
@@ -113,3 +124,5 @@ class Job(NamedTuple):
     seed: int = 0
     packet_limit: int = 0
     """Most bytes that one start-up covers, B of the papers; 0: no limit."""
+    knowledge: Knowledge = Knowledge.NONE
+    """What ranks know of faults."""

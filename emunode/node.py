@@ -24,7 +24,9 @@ Leaving = list[tuple[Port, Segment | Callable[[], Segment]]]
 class Node:
     """One rank of a network, living by its rule.
 
-    `due` is the next step in which it has something to send without being sent anything first, or None.
+    `due` is the next step in which it has something to send without being sent anything first, or None. `patient` is for
+    when faults make packets late: then what the port model or the link capacity forbids waits for the next step, in order,
+    what should have left before leaves now, and receipts are not held against the port model.
     """
 
     __slots__ = (
@@ -38,11 +40,13 @@ class Node:
         "_seen",
         "_sent",
         "due",
+        "patient",
         "rank",
     )
 
     def __init__(self, rank: Rank, algorithm: Algorithm, rule: Rule) -> None:
         self.rank = rank
+        self.patient = False
         self._algorithm = algorithm
         self._rule = rule
         self._content = algorithm.content
@@ -74,9 +78,13 @@ class Node:
                     agenda[when].append((port, segment))
                 elif when >= step:
                     agenda[when] = [(port, segment)]
+                elif self.patient:
+                    agenda.setdefault(step, []).append((port, segment))
                 else:
                     raise RuleError(f"rank {self.rank} wants to send in step {when} what it read in step {step}")
         leaving = self._leaving(step)
+        if leaving and self.patient:
+            leaving = self._possible(step, leaving)
         outbox = self._outbox(step, leaving) if leaving else []
         own = self._next
         due = own[0] if own is not None else None
@@ -85,6 +93,39 @@ class Node:
             due = soonest if due is None or soonest < due else due
         self.due = due
         return outbox, hops
+
+    def resume(self, step: Step) -> None:
+        """Go on in `step` after missing the steps before it; what was to leave in them never does."""
+        while self._next is not None and self._next[0] < step:
+            self._next = next(self._own, None)
+        for when in [when for when in self._agenda if when < step]:
+            del self._agenda[when]
+        own = [self._next[0]] if self._next is not None else []
+        self.due = min([*own, *self._agenda], default=None)
+
+    def be_patient(self) -> None:
+        """From now on let wait what cannot leave, for faults may have made it late."""
+        self.patient = True
+        self._restricted = False
+
+    def _possible(self, step: Step, leaving: Leaving) -> Leaving:
+        """As much of `leaving` as may leave in one step, in order; the rest is put first on the agenda of the next."""
+        capacity = self._algorithm.link_capacity
+        one_port = self._algorithm.job.port_model is not PortModel.ALL_PORT
+        loads: dict[Port, int] = {}
+        now: Leaving = []
+        later: Leaving = []
+        for item in leaving:
+            port = item[0]
+            load = loads.get(port, 0)
+            if load == capacity or (one_port and loads and not load):
+                later.append(item)
+            else:
+                loads[port] = load + 1
+                now.append(item)
+        if later:
+            self._agenda[step + 1] = later + self._agenda.get(step + 1, [])
+        return now
 
     def _leaving(self, step: Step) -> Leaving:
         """Everything that is to leave in `step`: of its own accord, and decided on arrivals."""

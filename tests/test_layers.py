@@ -25,23 +25,24 @@ EMUNODE: Final[Mapping[str, set[str]]] = {
     "trees": {"topology"},
     "payload": {"model", "errors"},
     "collective": {"trees", "payload"},
-    "fault": {"model", "errors"},
+    "fault": {"topology"},
     "wire": {"model", "errors"},
     "placement": {"model", "errors"},
     "assignment": {"model", "errors"},
     "node": {"collective", "fault", "wire", "payload"},
-    "memory": {"node"},
+    "life": {"node"},
+    "memory": {"life"},
     "log": set(),
     "pacing": {"model", "errors"},
     "links": {"wire", "log"},
-    "host": {"node", "assignment", "placement", "pacing", "links", "log"},
+    "host": {"life", "assignment", "placement", "pacing", "links", "log"},
     "rehearsal": {"host"},
     "process": {"rehearsal"},
     "__main__": {"process"},
 }
 
 # coordinator: what only computes (and at most reads or writes a file), and what asks the machine or the network.
-COORDINATOR_PURE: Final = {"claims", "faults", "journal", "measure", "papers", "report", "scenario"}
+COORDINATOR_PURE: Final = {"audit", "claims", "faults", "journal", "measure", "papers", "report", "scenario", "voting"}
 COORDINATOR_SHELLS: Final = {
     "__main__", "campaign", "cli", "console", "control", "doctor", "launch", "network", "plan", "run", "rundir",
 }  # fmt: skip

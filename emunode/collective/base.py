@@ -8,7 +8,7 @@ was sent.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar
@@ -37,7 +37,10 @@ class Claim:
 
 
 class LocalView:
-    """All that a rule may ask: its own rank, the topology's arithmetic on it, and which of its ports are known live."""
+    """All that a rule may ask: its own rank, the topology's arithmetic on it, and which of its ports are known live.
+
+    `live_ports` are all ports unless the scenario says that ranks know what is broken beside them; engines renew it.
+    """
 
     __slots__ = ("live_ports", "rank", "relative")
 
@@ -170,7 +173,21 @@ class Algorithm(ABC):
             return []
         return [Claim("delivery_ratio", 1.0, "==", f"{self.citation}: survives {self.tolerated_faults} faults")]
 
-    def _sources_live(self, crashed: Mapping[Rank, Step]) -> bool:
+    def claims_despite(self, broken: int, altering: int, faulty: Collection[Rank]) -> list[Claim]:
+        """What still holds when `broken` nodes and links lose, delay or repeat, and `altering` ones alter what they carry.
+
+        `faulty` are the ranks with faults of their own. By majority, x copies bear c of the first and b of the second kind
+        if c + 2b < x: more copies arrive right than wrong. Without altering ones, a copy is enough.
+        """
+        bound = min(self.tolerated_faults, self.job.redundancy - 1) if altering else self.tolerated_faults
+        if broken + 2 * altering > bound or not self._sources_live(faulty):
+            return []
+        source = f"{self.citation}: survives {self.tolerated_faults} faults"
+        if altering:
+            source += f"; by majority {self.job.redundancy} copies bear {bound // 2} liars"
+        return [Claim("delivery_ratio", 1.0, "==", source)]
+
+    def _sources_live(self, crashed: Collection[Rank]) -> bool:
         """Whether what the run is about survives: no root, or a root that does not crash."""
         rootless = self.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
         return rootless or self.job.source not in crashed

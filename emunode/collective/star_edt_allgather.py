@@ -174,7 +174,9 @@ class Acknowledge(Rule):
                     self._held[origin, tree, index] = segment
                     yield self._serve(step + 1, segment, 0)
                 else:
-                    yield from self._go_on(step + 1, self._held[origin, tree, index], port)
+                    message = self._held.get((origin, tree, index))
+                    if message is not None:  # else a repeated acknowledgement
+                        yield from self._go_on(step + 1, message, port)
 
     def _go_on(self, step: Step, message: Segment, served: Port) -> Iterator[Send]:
         """The child at port `served` is done."""
@@ -195,5 +197,5 @@ class Acknowledge(Rule):
         ports = trees.children(relative, tree)
         if child < len(ports):
             return step, ports[child], message
-        del self._held[origin, tree, index]
+        self._held.pop((origin, tree, index), None)
         return step, trees.parent(relative, tree), (origin, self._view.rank, tree, index, ACKNOWLEDGEMENT)

@@ -197,9 +197,13 @@ def test_status_2_is_for_what_will_not_do(call: Call, tmp_path: Path, name: str)
     ("flags", "because"),
     [
         (("--messages", "5", "--step-limit", "3"), "the step limit of 3 was reached"),
-        (("--fault", "crash:123@1"), "nothing was delivered at all"),
+        (
+            ("--fault", "crash:123@1"),
+            "nothing was delivered at all: the source 123 is crashed, and theory says nothing of that",
+        ),
+        (("--fault", "crash:123@2"), "the source 123 is crashed, and theory says nothing of that"),
     ],
-    ids=["step limit", "nothing delivered"],
+    ids=["step limit", "nothing delivered", "source"],
 )
 def test_status_3_is_for_what_could_not_be_told(call: Call, flags: tuple[str, ...], because: str) -> None:
     said = call("run", *FLOOD, *flags)

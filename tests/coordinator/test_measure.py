@@ -136,9 +136,38 @@ def test_a_corrupt_piece_is_delivered_and_not_intact() -> None:
     seen = measured([hop(1, 0, 0, "corrupt"), hop(1, 0, 1)])
     assert (seen.metrics["deliveries"], seen.metrics["intact_deliveries"], seen.metrics["corrupt"]) == (2, 1, 1)
     mended = measured([hop(1, 0, 0, "corrupt"), hop(3, 3, 1, "first", tree=1), hop(4, 2, 0), hop(5, 3, 1, "first")])
-    assert mended.metrics["intact_deliveries"] == 2
-    good_copy = measured([hop(1, 0, 0, "corrupt"), hop(2, 0, 0, tree=1)])
-    assert (good_copy.metrics["deliveries"], good_copy.metrics["intact_deliveries"]) == (1, 1)
+    assert mended.metrics["intact_deliveries"] == 1
+
+
+TWO_OF_THREE = [hop(1, 0, 0, "corrupt"), hop(2, 0, 0, tree=1), hop(3, 0, 0, "duplicate", tree=2)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "elected"),
+    [
+        pytest.param(TWO_OF_THREE, "right", id="two of three"),
+        pytest.param(TWO_OF_THREE[:2], "none", id="one of two"),
+        pytest.param([*TWO_OF_THREE[:2], hop(3, 0, 0, "duplicate", tree=1)], "none", id="a tree has one vote"),
+        pytest.param([*TWO_OF_THREE[:2], hop(3, 0, 0, "corrupt", tree=2)], "wrong", id="liars that agree"),
+        pytest.param([hop(1, 0, 0, "corrupt"), hop(2, 0, 0)], "wrong", id="the first copy of a tree"),
+        pytest.param([hop(1, 0, 0), hop(2, 0, 0, "corrupt")], "right", id="the first copy of a tree, right"),
+    ],
+)
+def test_copies_are_voted_on(rows: list[Row], elected: str) -> None:
+    seen = measured([*rows, hop(9, 0, 1)], algorithm="nesbt", redundancy=2)
+    votes = [f"elected_{name}" for name in ("right", "wrong", "none") for _ in range(seen.metrics[f"elected_{name}"])]  # type: ignore[arg-type]
+    assert sorted(votes) == sorted(["elected_right", f"elected_{elected}"])
+    assert seen.metrics["intact_deliveries"] == 1 + (elected == "right")
+    assert seen.elections is not None
+    assert set(seen.elections["elected"]) <= {elected}
+
+
+def test_liars_that_disagree_elect_nobody() -> None:
+    rows = [hop(1, 0, 0, "corrupt", tree=tree) for tree in (0, 1)] + [hop(2, 0, 0, tree=2)]
+    ballots = [(1, 1, 0, 0, 0, 0, 17), (1, 1, 0, 0, 1, 0, 18)]
+    plan = plan_of(algorithm="nesbt", redundancy=2)
+    apart, together = measure(plan, table_of(rows), ballots), measure(plan, table_of(rows))
+    assert (apart.metrics["elected_none"], together.metrics["elected_wrong"]) == (1, 1)
 
 
 @pytest.mark.parametrize("outcome", ["lost", "duplicate", "relay"])
@@ -213,6 +242,15 @@ ROWS: st.SearchStrategy[list[Row]] = st.lists(
 )
 
 
+def elected(rows: list[Row], rank: int, piece: int) -> bool:
+    """Whether more than half of the trees brought the right copy first."""
+    votes = {}
+    for row in sorted(rows, key=lambda row: (row[0], row[2], OUTCOMES.categories.to_list().index(row[9]))):
+        if (row[3], row[7]) == (rank, piece) and row[9] in ("first", "duplicate", "corrupt"):
+            votes.setdefault(row[6], row[9] != "corrupt")
+    return 2 * sum(votes.values()) > len(votes)
+
+
 def plainly(rows: list[Row]) -> dict[str, object]:
     """Two messages in two pieces each, by the definitions."""
     packets: dict[tuple[int, int, int], list[int]] = defaultdict(list)
@@ -233,9 +271,7 @@ def plainly(rows: list[Row]) -> dict[str, object]:
         for one in (0, 2)
         if (rank, one) in arrived and (rank, one + 1) in arrived
     ]
-    intact = [
-        all(any(row[9] == "first" for row in arrived[rank, piece]) for piece in pieces) for rank, *pieces in whole
-    ]
+    intact = [all(elected(rows, rank, piece) for piece in pieces) for rank, *pieces in whole]
     first = {where: min(row[0] for row in copies) for where, copies in arrived.items()}
     return {
         "steps": steps,

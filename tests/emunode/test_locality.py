@@ -6,7 +6,7 @@ gives another history.
 """
 
 import gc
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import FunctionType, ModuleType
 
 import pytest
@@ -15,6 +15,7 @@ from emunode.collective.base import Algorithm, Claim, LocalView, Rule
 from emunode.collective.registry import ANY, BY_FAMILY
 from emunode.errors import RuleError, ScenarioError
 from emunode.fault import Crash, Faults
+from emunode.life import Lives
 from emunode.memory import MemoryNetwork
 from emunode.model import EVERYBODY, Collective, Job, Outcome, Packet, Rank, Segment, Send, Step
 from emunode.node import Node
@@ -77,7 +78,7 @@ def reachable(*things: object) -> list[object]:
 
 
 def test_the_walk_finds_what_is_there() -> None:
-    secret = Faults()
+    secret = Faults(parse_topology("star:3"), 0)
 
     def closure() -> Faults:
         return secret
@@ -99,30 +100,33 @@ def test_a_rule_reaches_nobody_else(family: str, entry: type[Algorithm]) -> None
     network = MemoryNetwork(algorithm)
     for step in range(1, 4):  # in the middle of things, with packets on their way and a crash in force
         network.step(step, FAULTS.get(step, ()))
-    nodes = list(network._nodes.values())
+    nodes = list(network._lives.nodes.values())
     assert len(nodes) > 1
     for node in (nodes[0], nodes[-1]):
         mine = reachable(node._rule)
         assert [view.rank for view in mine if isinstance(view, LocalView)] in ([], [node.rank])
         assert [thing for thing in mine if isinstance(thing, Rule)] == [node._rule]
-        assert not [thing for thing in mine if isinstance(thing, Node | MemoryNetwork | Faults | Crash)]
+        assert not [thing for thing in mine if isinstance(thing, Node | MemoryNetwork | Lives | Faults | Crash)]
 
 
 @pytest.mark.parametrize(("family", "entry"), CASES)
 def test_nothing_passes_through_what_ranks_of_a_host_share(family: str, entry: type[Algorithm]) -> None:
-    shared = live(MemoryNetwork(algorithm_of(family, entry)))
-    alone = live(AlgorithmPerRank(algorithm_of(family, entry)))
+    algorithm = algorithm_of(family, entry)
+    shared = live(MemoryNetwork(algorithm))
+    alone = live(MemoryNetwork(algorithm, AlgorithmPerRank(algorithm, lambda: algorithm_of(family, entry))))
     assert shared == alone
 
 
-class AlgorithmPerRank(MemoryNetwork):
-    """A network in which each rank has an algorithm of its own, as with a process per rank."""
+class AlgorithmPerRank(Lives):
+    """Nodes that have an algorithm each, as with a process per rank."""
 
-    def _node(self, rank: Rank) -> Node:
-        if rank not in self._nodes:
-            its = type(self._algorithm)(parse_topology(self._topology.name), self._algorithm.job)
-            self._nodes[rank] = Node(rank, its, its.rule(LocalView(its.topology, rank)))
-        return self._nodes[rank]
+    def __init__(self, algorithm: Algorithm, make: Callable[[], Algorithm]) -> None:
+        super().__init__(algorithm, algorithm.topology.ranks())
+        self._make = make
+
+    def make(self, view: LocalView) -> Node:
+        its = self._make()
+        return Node(view.rank, its, its.rule(LocalView(its.topology, view.rank)))
 
 
 # --- those who try ---------------------------------------------------------------------------------------------------
@@ -186,18 +190,10 @@ class Blackboard(Cheat):
         return BlackboardRule(self, view.rank)
 
 
-class BlackboardPerRank(AlgorithmPerRank):
-    """A process per rank, for an algorithm that takes no arguments."""
-
-    def _node(self, rank: Rank) -> Node:
-        if rank not in self._nodes:
-            its = Blackboard()
-            self._nodes[rank] = Node(rank, its, its.rule(LocalView(its.topology, rank)))
-        return self._nodes[rank]
-
-
 def test_a_shared_blackboard_is_found_out_by_a_process_per_rank() -> None:
-    assert live(MemoryNetwork(Blackboard())) != live(BlackboardPerRank(Blackboard()))
+    assert live(MemoryNetwork(Blackboard())) != live(
+        MemoryNetwork(Blackboard(), AlgorithmPerRank(Blackboard(), Blackboard))
+    )
 
 
 class Trapdoor(bytes):
