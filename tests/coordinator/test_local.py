@@ -97,7 +97,8 @@ class Coordinator:
         with suppress(psutil.NoSuchProcess):
             children = psutil.Process(self.process.pid).children()
             self.seen.update(children)
-            return next(iter(children), None)
+            # between fork and exec it is a copy of the coordinator, which sleeps in the kernel until then
+            return next((child for child in children if "emunode" in child.cmdline()), None)
         return None
 
     def hosts(self) -> list[psutil.Process]:

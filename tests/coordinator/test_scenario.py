@@ -37,6 +37,7 @@ FULL: dict[str, object] = {
     "redundancy": 1,
     "driver": "local",
     "ranks_per_host": 12,
+    "netns": True,
     "clock": "steps",
     "startup": "5ms",
     "per_byte": "1.5us",
