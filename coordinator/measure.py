@@ -1,9 +1,12 @@
 """What a run did, from its journal and its plan alone: the tables of the run directory and the metrics of the summary."""
 
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import ceil
 
+import numpy as np
 import polars as pl
 
 from coordinator.audit import illegal_hops
@@ -12,7 +15,10 @@ from coordinator.voting import elect
 from emunode.fault import FOREVER, Fault, LinkFault, NodeFault, kind_of
 from emunode.life import Ballot
 from emunode.model import EVERYBODY, Collective, Rank
+from emunode.topology.base import Topology
 
+LISTED_LINKS = 2_000_000
+"""Up to this many directed links, links.parquet lists those that carried nothing too."""
 Metric = int | float | tuple[int, ...]
 
 
@@ -88,7 +94,22 @@ def measure(plan: Plan, journal: pl.LazyFrame, ballots: Sequence[Ballot] = ()) -
     contested = None
     if elections is not None and plan.job.redundancy > 1:
         contested = elections.filter(pl.col("right") < pl.col("copies")).drop("step")
-    return Measurement(nodes, links, steps, metrics, _broken(plan, journal), contested)
+    return Measurement(nodes, _with_idle(plan.topology, links), steps, metrics, _broken(plan, journal), contested)
+
+
+def _with_idle(topology: Topology, used: pl.DataFrame) -> pl.DataFrame:
+    """Every directed link, those that carried nothing too; of very large networks, and astray, only what was used."""
+    ends = topology.order * topology.degree
+    if ends > LISTED_LINKS:
+        return used
+    receivers = array("i", chain.from_iterable(map(topology.neighbours, topology.ranks())))
+    every = pl.DataFrame({"receiver": np.frombuffer(receivers, dtype=np.int32)}).select(
+        sender=pl.int_range(ends, dtype=pl.Int32) // topology.degree,
+        port=(pl.int_range(ends, dtype=pl.Int32) % topology.degree).cast(pl.Int16),
+        receiver="receiver",
+    )
+    by = every.columns
+    return every.join(used, by, "full", coalesce=True).fill_null(0).sort(by)
 
 
 def _arrivals(plan: Plan, journal: pl.LazyFrame) -> pl.DataFrame:

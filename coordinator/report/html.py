@@ -319,7 +319,8 @@ def _busiest(data: RunData) -> list[tuple[str, ...]]:
     if data.links is None or not len(data.links):
         return []
     topology = data.topology
-    top = data.links.sort("segments", "sender", "port", descending=[True, False, False]).head(BUSIEST)
+    used = data.links.filter(pl.col("packets") > 0)
+    top = used.sort("segments", "sender", "port", descending=[True, False, False]).head(BUSIEST)
     rows = []
     for row in top.iter_rows(named=True):
         sender, receiver = row["sender"], row["receiver"]
