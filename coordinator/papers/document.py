@@ -1,0 +1,153 @@
+"""What `coordinator reproduce --out` writes: one page with every table and figure, and each table as CSV.
+
+The page needs nothing but itself: figures are SVG in it, colours follow the reader's light or dark setting, and it prints.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from markupsafe import Markup
+
+from coordinator.claims import Verdict
+from coordinator.papers.base import VERDICT, Figure, Reproduction, Section, Table, verdict_of
+from coordinator.report import html, netmap, plots
+from coordinator.report.tables import show, to_csv
+from emunode.errors import ScenarioError
+
+FOLDER = Path(__file__).parent
+PAGE = "reproduction.html"
+
+
+@dataclass(frozen=True)
+class Reproduced:
+    """A reproduction that was carried out: what it yielded, in order."""
+
+    reproduction: Reproduction
+    sections: Sequence[Section]
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables among the sections."""
+        return [section for section in self.sections if isinstance(section, Table)]
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """Of all rows that are judged."""
+        return [verdict for table in self.tables for verdict in table.verdicts]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Of all rows together."""
+        return verdict_of(self.verdicts)
+
+    def record(self) -> dict[str, object]:
+        """For `--json`."""
+        about = self.reproduction
+        return {
+            "name": about.name,
+            "title": about.title,
+            "paper": about.paper,
+            "verdict": str(self.verdict),
+            "tables": [{"title": table.title, "rows": table.rows, "notes": table.notes} for table in self.tables],
+            "figures": [
+                {"title": section.title, "caption": section.caption}
+                for section in self.sections
+                if isinstance(section, Figure)
+            ],
+        }
+
+
+def write(done: Sequence[Reproduced], folder: Path) -> list[Path]:
+    """Write the page and the tables into `folder`, made if need be; the files, the page first.
+
+    Raises ScenarioError (field `out`) where that cannot be done.
+    """
+    require_folder(folder)
+    try:
+        page = folder / PAGE
+        page.write_text(render(done), encoding="utf-8")
+        files = [page]
+        for name, table in _named(done):
+            files.append(folder / f"{name}.csv")
+            files[-1].write_text(to_csv(table.rows), encoding="utf-8")
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    return files
+
+
+def require_folder(folder: Path) -> None:
+    """Make the folder if it is not there; ScenarioError (field `out`) where that cannot be done."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+
+
+def _unwritable(folder: Path, error: OSError) -> ScenarioError:
+    return ScenarioError("out", str(folder), f"it cannot be written: {error.strerror}")
+
+
+def _named(done: Sequence[Reproduced]) -> Iterator[tuple[str, Table]]:
+    """Every table with the name of its file: the reproduction, a number, the title."""
+    for reproduced in done:
+        for number, table in enumerate(reproduced.tables, 1):
+            words = re.sub(r"[^a-z0-9]+", "-", table.title.lower()).strip("-")
+            yield f"{reproduced.reproduction.name}-{number:02}-{words}"[:100].rstrip("-"), table
+
+
+def render(done: Sequence[Reproduced]) -> str:
+    """The page."""
+    return _template().render(
+        parts=[_part(reproduced) for reproduced in done],
+        verdict=str(verdict_of(reproduced.verdict for reproduced in done)),
+        marks=html.MARKS,
+        css=Markup(plots.CSS + netmap.CSS + (FOLDER.parent / "report" / "page.css").read_text()),
+        colours=Markup(plots.colour_variables()),
+    )
+
+
+def _part(reproduced: Reproduced) -> dict[str, object]:
+    about, verdicts = reproduced.reproduction, reproduced.verdicts
+    return {
+        "name": about.name,
+        "title": about.title,
+        "paper": about.paper,
+        "description": about.description,
+        "verdict": str(reproduced.verdict),
+        "holding": f"{verdicts.count(Verdict.HOLDS):,} of {len(verdicts):,} rows hold",
+        "sections": [_section(section) for section in reproduced.sections],
+    }
+
+
+def _section(section: Section) -> dict[str, object]:
+    if isinstance(section, Figure):
+        return {"title": section.title, "svg": Markup(section.svg), "caption": section.caption}
+    numeric = {
+        column for column in section.columns if all(isinstance(row[column], int | float | None) for row in section.rows)
+    }
+    return {
+        "title": section.title,
+        "svg": None,
+        "columns": [(column, column in numeric) for column in section.columns],
+        "rows": [
+            [(show(value), column in numeric, value if column == VERDICT else None) for column, value in row.items()]
+            for row in section.rows
+        ],
+        "notes": section.notes,
+    }
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("document.html.jinja")
