@@ -14,7 +14,7 @@ from markupsafe import Markup
 
 from coordinator.claims import Verdict
 from coordinator.papers.base import VERDICT, Figure, Reproduction, Section, Table, verdict_of
-from coordinator.report import html, netmap, plots
+from coordinator.report import drawings, html, netmap, plots
 from coordinator.report.tables import show, to_csv
 from emunode.errors import ScenarioError
 
@@ -105,7 +105,7 @@ def render(done: Sequence[Reproduced]) -> str:
         parts=[_part(reproduced) for reproduced in done],
         verdict=str(verdict_of(reproduced.verdict for reproduced in done)),
         marks=html.MARKS,
-        css=Markup(plots.CSS + netmap.CSS + (FOLDER.parent / "report" / "page.css").read_text()),
+        css=Markup(plots.CSS + netmap.CSS + (FOLDER.parent / "report" / "page.css").read_text() + drawings.CSS),
         colours=Markup(plots.colour_variables()),
     )
 
