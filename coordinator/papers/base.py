@@ -44,6 +44,12 @@ class Table:
         return list(self.rows[0]) if self.rows else []
 
     @property
+    def shown(self) -> list[Row]:
+        """The rows without the columns that are empty in all of them."""
+        filled = [column for column in self.columns if any(row[column] is not None for row in self.rows)]
+        return [{column: row[column] for column in filled} for row in self.rows]
+
+    @property
     def verdicts(self) -> list[Verdict]:
         """The verdicts of the rows that are judged."""
         return [Verdict(str(row[VERDICT])) for row in self.rows if row.get(VERDICT) is not None]
@@ -197,4 +203,16 @@ def compared(
         "lower bound": bound,
         "ratio": ratio_to(bound, measured),
         VERDICT: str(verdict_of([*verdicts, *(trial.verdict for trial in trials)])),
+    }
+
+
+def unmeasured(predicted: Value, *, paper: object = None, bound: float | None = None) -> dict[str, object]:
+    """The columns of `compared` for a closed form of which there is no run; not judged, the ratio is the prediction's."""
+    return {
+        "paper": paper,
+        "predicted": predicted,
+        "measured": None,
+        "lower bound": bound,
+        "ratio": ratio_to(bound, predicted),
+        VERDICT: None,
     }

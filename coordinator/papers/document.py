@@ -73,7 +73,7 @@ def write(done: Sequence[Reproduced], folder: Path) -> list[Path]:
         files = [page]
         for name, table in _named(done):
             files.append(folder / f"{name}.csv")
-            files[-1].write_text(to_csv(table.rows), encoding="utf-8")
+            files[-1].write_text(to_csv(table.shown), encoding="utf-8")
     except OSError as error:
         raise _unwritable(folder, error) from None
     return files
@@ -126,16 +126,16 @@ def _part(reproduced: Reproduced) -> dict[str, object]:
 def _section(section: Section) -> dict[str, object]:
     if isinstance(section, Figure):
         return {"title": section.title, "svg": Markup(section.svg), "caption": section.caption}
-    numeric = {
-        column for column in section.columns if all(isinstance(row[column], int | float | None) for row in section.rows)
-    }
+    rows = section.shown
+    columns = list(rows[0]) if rows else []
+    numeric = {column for column in columns if all(isinstance(row[column], int | float | None) for row in rows)}
     return {
         "title": section.title,
         "svg": None,
-        "columns": [(column, column in numeric) for column in section.columns],
+        "columns": [(column, column in numeric) for column in columns],
         "rows": [
             [(show(value), column in numeric, value if column == VERDICT else None) for column, value in row.items()]
-            for row in section.rows
+            for row in rows
         ],
         "notes": section.notes,
     }

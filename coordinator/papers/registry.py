@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from coordinator.papers import star_against_hypercube
+from coordinator.papers import star_against_hypercube, tseng_sheu
 from coordinator.papers.base import Reproduction
 from emunode.errors import ScenarioError
 
 REPRODUCTIONS: Mapping[str, Reproduction] = {
     reproduction.name: reproduction
     for reproduction in (
+        tseng_sheu.REPRODUCTION,
         star_against_hypercube.REPRODUCTION,
     )
 }  # fmt: skip

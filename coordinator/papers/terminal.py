@@ -17,7 +17,7 @@ def show_section(section: Section) -> None:
     if isinstance(section, Figure):
         out.print(f"{escape(section.title)} [dim](a figure: --out DIR draws it)[/]\n", soft_wrap=True)
         return
-    show_rows(section.title, section.rows)
+    show_rows(section.title, section.shown)
     for note in section.notes:
         out.print(f"  {escape(note)}", soft_wrap=True)
     out.print()
