@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from coordinator.papers import star_against_hypercube, tseng_sheu
+from coordinator.papers import fragopoulou_akl_1993, fragopoulou_akl_1996, star_against_hypercube, tseng_sheu
 from coordinator.papers.base import Reproduction
 from emunode.errors import ScenarioError
 
@@ -11,6 +11,8 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
     reproduction.name: reproduction
     for reproduction in (
         tseng_sheu.REPRODUCTION,
+        fragopoulou_akl_1993.REPRODUCTION,
+        fragopoulou_akl_1996.REPRODUCTION,
         star_against_hypercube.REPRODUCTION,
     )
 }  # fmt: skip

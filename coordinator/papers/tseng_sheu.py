@@ -14,7 +14,7 @@ from math import ceil, factorial, gcd, log2, sqrt
 import polars as pl
 
 from coordinator.papers.base import ERRATUM, Figure, Lab, Reproduction, Section, Table, Trial, compared, unmeasured
-from coordinator.papers.star_figures import checks_of_tseng_sheu, figure_1, figure_2, figure_4
+from coordinator.papers.tseng_sheu_figures import figure_1, figure_2, figure_4, figure_checks
 from coordinator.report.curves import curves
 from emunode.collective.star_multiple_trees import best_segments
 from emunode.topology.star import StarGraph
@@ -48,7 +48,7 @@ def build(lab: Lab) -> Iterator[Section]:
     yield figure_1()
     yield figure_2()
     yield figure_4()
-    yield Table("Figures 1, 2 and 4: what the trees in them have", list(checks_of_tseng_sheu()))
+    yield Table("Figures 1, 2 and 4: what the trees in them have", list(figure_checks()))
 
 
 @dataclass(frozen=True)

@@ -212,26 +212,26 @@ def _pill(x: float, y: float, width: float, node: Branch) -> str:
 
 
 def branch_of(
-    trees: Trees,
-    tree: int,
-    rank: Rank = 0,
+    topology: Topology,
+    children: Callable[[Rank], Iterable[Port]],
     *,
-    label: Label,
-    link: Callable[[Port], str],
-    step: Callable[[Rank], int] | None = None,
-    steps: int = 1,
+    label: Label | None = None,
+    link: Callable[[Port], str] = str,
+    steps: Mapping[Rank, int] | None = None,
+    root: Rank = 0,
 ) -> Branch:
-    """The subtree of `rank` in a tree at root 0; nodes are shaded by the step of `steps` in which they are reached."""
+    """The tree below `root`, by the ports to the children of each rank, in the order in which they are drawn.
 
-    def grow(here: Rank, name: str) -> Branch:
-        below = tuple(grow(trees.topology.neighbour(here, port), link(port)) for port in trees.children(here, tree))
-        when = step(here) if step is not None and here else 0
-        return Branch(
-            label(here),
-            name,
-            f"{label(here)}, step {when}" if when else label(here),
-            (when - 1) / max(1, steps - 1) if when else None,
-            below,
-        )
+    A rank is shaded by the step that `steps` gives it, if any: dark is early, bright is the last.
+    """
+    times = steps or {}
+    last = max(times.values(), default=1)
 
-    return grow(rank, "")
+    def grow(rank: Rank, name: str) -> Branch:
+        below = tuple(grow(topology.neighbour(rank, port), link(port)) for port in children(rank))
+        shown, step = (label or topology.label)(rank), times.get(rank)
+        if not step:
+            return Branch(shown, name, below=below)
+        return Branch(shown, name, f"{shown}, step {step}", (step - 1) / max(1, last - 1), below)
+
+    return grow(root, "")

@@ -1,7 +1,4 @@
-"""The figures of the star graph's papers, drawn from the trees that run; nodes are named as in the paper in question.
-
-Tseng and Sheu number symbols from 0, Fragopoulou and Akl from 1; links are named by their type 2..n in the latter.
-"""
+"""Figures 1, 2 and 4 of Tseng and Sheu 1997, drawn from the trees that run; symbols count from 0, as they print them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,9 +13,9 @@ from emunode.trees.star import CongestionTwoTrees, GreedyTree
 from emunode.trees.star_rotation import RotatedTrees
 
 STAR = StarGraph(4)
-"""All of them show S_4."""
+"""Which all of them show."""
 LABEL_CHANGE = "4132"
-"""3021 in the symbols of Tseng and Sheu."""
+"""3021 where symbols count from 0."""
 
 
 def from_zero(rank: Rank) -> str:
@@ -91,12 +88,12 @@ def figure_4() -> Figure:
     )
 
 
-def checks_of_tseng_sheu() -> Iterator[dict[str, object]]:
+def figure_checks() -> Iterator[dict[str, object]]:
     """What the paper says of the trees drawn; that they span S_4 is checked first, and raises ContractError if not."""
     greedy, hats, rotated = GreedyTree(STAR), CongestionTwoTrees(STAR), RotatedTrees(STAR, GreedyTree(STAR))
     for trees in (greedy, hats, rotated):
         verify(trees)
-    yield _check("figure 1: L(r)", "shortest paths", "lemma 3", 1, int(is_greedy(greedy)))
+    yield _check("figure 1: L(r)", "shortest paths", "lemma 3", True, is_greedy(greedy))
     yield _check("figure 1: L(r)", "height", "D_n", STAR.diameter, _height(greedy, 0))
     shifted = Counter(arc for i in (1, 2, 3) for arc in tree_arcs(greedy, 0, rotated_root(i), upward=True))
     yield _check("figure 1 (b) to (d)", "congestion", "lemma 4: at most 2", 2, max(shifted.values()))
