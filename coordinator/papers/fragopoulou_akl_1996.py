@@ -88,8 +88,8 @@ NOTES_ONE_FAULT = (
 )
 NOTES_FAULTS = (
     (
-        "Each set of as many nodes other than the source crashes before step 1, one run a set. x - 1 faults are claimed to be "
-        "survived; with one more nothing is claimed, and the row is not judged."
+        "Each set of as many nodes other than the source crashes before step 1, one run a set. x - 1 faults are claimed to "
+        "be survived; with one more nothing is claimed, and the row is not judged."
     ),
 )
 NOTES_HYPERCUBE = (
