@@ -59,9 +59,9 @@ def build(lab: Lab) -> Iterator[Section]:
     yield Table("Single node scattering", [row for n in sizes for row in _scatterings(lab, n)], NOTES)
     yield Table("Total exchange", [row for n in sizes for row in _exchanges(lab, n)], NOTES)
     yield Table("Every set of faulty nodes, broadcast", list(_faults(lab)), NOTES_FAULTS)
-    yield Table(
-        "One faulty node, multinode broadcast", [row for n in sizes if n in UNHEARD for row in _one_fault(lab, n)]
-    )
+    one = [row for n in sizes if n in UNHEARD for row in _one_fault(lab, n)]
+    if one:
+        yield Table("One faulty node, multinode broadcast", one, NOTES_ONE_FAULT)
     yield Table("Lower bounds on the hypercube C_k beside S_n", list(_hypercubes(lab)), NOTES_HYPERCUBE)
     yield _drawn()
 

@@ -48,11 +48,13 @@ class Axis:
         if self.only:
             return list(self.only)
         if self.log:
-            powers = range(ceil(log10(self.low) - 1e-9), floor(log10(self.high) + 1e-9) + 1)
+            powers = range(floor(log10(self.low)), floor(log10(self.high)) + 1)
             every = max(1, len(powers) // 6)
-            marks = (1, 2, 5) if len(powers) <= 2 else (1,)
-            found = [10.0**power * mark for power in [powers[0] - 1, *powers][::every] for mark in marks]
-            return [value for value in found if self.low <= value * (1 + 1e-9) and value <= self.high * (1 + 1e-9)]
+            marks = (1, 2, 5) if len(powers) <= 3 else (1,)
+            found = [10.0**power * mark for power in powers[::every] for mark in marks]
+            within = [value for value in found if self.low <= value <= self.high]
+            if len(within) > 1:
+                return within
         step = _round_step((self.high - self.low) / 5)
         return [step * k for k in range(ceil(self.low / step - 1e-9), floor(self.high / step + 1e-9) + 1)]
 
