@@ -21,7 +21,7 @@ STYLES = {"holds": "green", "violated": "bold red", "undecided": "yellow"}
 
 def console() -> Console:
     """Standard output, as wide as a pipe needs it."""
-    return Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else 150, highlight=False)
 
 
 @contextmanager
@@ -70,7 +70,7 @@ def show_result(plan: Plan, result: RunResult) -> None:
             claim.name.replace("_", " "),
             f"{'' if claim.relation == '==' else claim.relation + ' '}{_value(claim.predicted)}",
             _value(judgement.measured),
-            "" if judgement.ratio is None else f"{judgement.ratio:.4g} times",
+            "" if judgement.ratio is None else f"{judgement.ratio:.4g}",
             verdict_text(judgement.verdict),
             escape(claim.source),
         )

@@ -17,6 +17,7 @@ import polars as pl
 from coordinator.claims import Verdict, judge, ratio_to
 from coordinator.network import Progress
 from coordinator.plan import Plan, make_plan, require_possible
+from coordinator.report.tables import show
 from coordinator.run import run
 from coordinator.scenario import make_scenario
 from emunode.collective.base import Claim, Value
@@ -195,7 +196,7 @@ def compared(
     if bound is not None:
         claims.append(Claim("measured", bound, ">=", "the lower bound"))
     verdicts = [judgement.verdict for judgement in judge(claims, {"measured": measured}, None)]
-    shown = predicted if relation == "==" else f"{relation} {predicted}"
+    shown = predicted if relation == "==" else f"{relation} {show(predicted)}"
     return {
         "paper": paper,
         "predicted": shown,

@@ -128,7 +128,7 @@ def _section(section: Section) -> dict[str, object]:
         return {"title": section.title, "svg": Markup(section.svg), "caption": section.caption}
     rows = section.shown
     columns = list(rows[0]) if rows else []
-    numeric = {column for column in columns if all(isinstance(row[column], int | float | None) for row in rows)}
+    numeric = {column for column in columns if all(_is_number(row[column]) for row in rows)}
     return {
         "title": section.title,
         "svg": None,
@@ -139,6 +139,11 @@ def _section(section: Section) -> dict[str, object]:
         ],
         "notes": section.notes,
     }
+
+
+def _is_number(value: object) -> bool:
+    """Whether a cell is a number, nothing, or a bound of one such as `<= 12`."""
+    return isinstance(value, int | float | None) or str(value).startswith(("<= ", ">= "))
 
 
 @cache

@@ -95,7 +95,7 @@ def build(lab: Lab) -> Iterator[Section]:
     """One table a size: both networks side by side."""
     for n in lab.sizes:
         star, cube = networks(n)
-        yield Table(f"{star.title} beside {cube.title}", list(rows(lab, n)), NOTES)
+        yield Table(f"{star.title} beside {cube.title}", list(rows(lab, n)), NOTES if n == lab.sizes[-1] else ())
 
 
 NOTES = (

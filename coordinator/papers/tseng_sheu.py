@@ -34,14 +34,14 @@ def build(lab: Lab) -> Iterator[Section]:
     """Tables 1 and 2 for every size, then what they rest on, then the figures."""
     for n in lab.sizes:
         title = f"Table 1, one-to-all broadcast, n = {n}, m = {BROADCAST_BYTES:,} bytes"
-        yield Table(title, list(_table_1(lab, n)), NOTES_1)
+        yield Table(title, list(_table_1(lab, n)), NOTES_1 if n == lab.sizes[-1] else ())
     drawn = max(n for n in lab.sizes if n <= LARGEST_DRAWN or len(lab.sizes) == 1)
     yield _over_message_size(lab, drawn)
     yield _over_segments(lab, drawn)
     yield Table("Section 4.2: the best number of segments", [_best(lab, n) for n in lab.sizes])
     for n in lab.sizes:
         title = f"Table 2, all-to-all broadcast, n = {n}, m = {ALLGATHER_BYTES} bytes"
-        yield Table(title, list(_table_2(lab, n)), NOTES_2)
+        yield Table(title, list(_table_2(lab, n)), NOTES_2 if n == lab.sizes[-1] else ())
     heights = [row for n in dict.fromkeys((3, *lab.sizes)) for row in _heights(lab, n)]
     yield Table("Lemmas 5 and 6: heights and congestion", heights, NOTES_5)
     yield Table("Lemma 7: segments on each directed link in each step", [_levels(lab, n) for n in lab.sizes])

@@ -190,7 +190,7 @@ def _claims(data: RunData) -> list[dict[str, str]]:
             "name": str(claim.get("name")).replace("_", " "),
             "predicted": f"{relation}{show(claim.get('predicted'))}",
             "measured": show(claim.get("measured")),
-            "ratio": "" if claim.get("ratio") is None else f"{show(claim['ratio'])} times",
+            "ratio": "" if claim.get("ratio") is None else show(claim["ratio"]),
             "verdict": verdict,
             "mark": MARKS.get(verdict, "?"),
             "source": str(claim.get("source") or ""),

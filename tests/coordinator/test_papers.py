@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -133,6 +134,23 @@ def test_a_page_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 def test_every_reproduction_is_named_as_it_is_registered() -> None:
     assert all(name == about.name and about.paper and about.description for name, about in REPRODUCTIONS.items())
+
+
+def test_the_documentation_names_every_reproduction_and_its_example_runs(lab: Lab) -> None:
+    text = (Path(__file__).parent.parent.parent / "docs" / "reproduce.md").read_text()
+    assert all(f"`{name}`" in text for name in REPRODUCTIONS)
+    start = text.index("    def build(")
+    made: dict[str, object] = {
+        "Lab": Lab,
+        "Table": Table,
+        "Section": Section,
+        "Iterator": Iterator,
+        "compared": compared,
+    }
+    exec(compile(dedent(text[start : text.index("\n`coordinator/papers/base.py` says")]), "reproduce.md", "exec"), made)
+    (table,) = made["build"](replace(lab, sizes=[3, 4]))  # type: ignore[operator]
+    assert [row["measured"] for row in table.rows] == [3, 4]
+    assert verdict_of(table.verdicts) is Verdict.HOLDS
 
 
 def test_without_a_name_it_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
