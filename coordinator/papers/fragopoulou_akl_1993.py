@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, factorial
 
+import polars as pl
+
 from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table, Trial, compared, unmeasured
 from coordinator.papers.fragopoulou_akl_figures import figure_checks, figures
 from coordinator.papers.star_against_hypercube import PROBLEMS, QUANTITIES, bound_row, networks
@@ -224,6 +226,9 @@ def build(lab: Lab) -> Iterator[Section]:
     for problem in (BROADCASTING, SCATTERING, EXCHANGE):
         rows = [row for n in lab.sizes for method in problem.methods for row in _method_rows(lab, problem, method, n)]
         yield Table(problem.title, rows, problem.notes)
+    yield Table("Section 5: messages over the root's links", [row for n in lab.sizes for row in _balance(lab, n)])
+    rule_9 = [row for n in lab.sizes for row in _rule_9(lab, n)]
+    yield Table("Section 7: the time of rule 9, as printed and as it is", rule_9, NOTES_RULE_9)
     pairs = [n for n in lab.sizes if n <= LARGEST_PAIR]
     if pairs:
         yield Table("Table 4, star network S_n", [row for n in pairs for row in _network_rows(lab, n, 0)])
@@ -261,6 +266,48 @@ def _run(lab: Lab, problem: Problem, method: Method, n: int, many: int) -> Trial
     )
 
 
+def _balance(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+    """The largest share of a root link in a scatter is the largest root subtree of its tree, and the time."""
+    least = ceil(Fraction(others(n), n - 1))
+    for section, algorithm, many, largest, printed in (
+        ("5.1", "balanced-tree", 1, least, "ceil((n!-1)/(n-1))"),
+        ("5.2", "near-balanced-tree", 1, necklace_count(n), "(n-1)! to 2(n-1)!"),
+        ("5.3", "replicated-balanced-tree", n - 1, others(n), "M(n!-1)/(n-1), M = n-1"),
+    ):
+        trial = lab.run(
+            topology=f"star:{n}",
+            collective="scatter",
+            algorithm=algorithm,
+            port_model="all-port",
+            message_bytes=MESSAGE_BYTES,
+            messages=many,
+        )
+        shares = sorted(trial.table("links").filter(pl.col("sender") == 0)["segments"])
+        yield {"n": n, "tree of section": section, "smallest": shares[0]} | compared(
+            largest, shares[-1], trial, paper=printed, bound=ceil(Fraction(many * others(n), n - 1))
+        )
+
+
+def _rule_9(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+    """h d, which the paper prints, and the sum of distances over the h necklaces."""
+    rule = next(
+        method for method in EXCHANGE.methods if method.algorithm == "near-balanced-tree" and method.model == "MLA"
+    )
+    average = Fraction(total_distance(n), factorial(n))
+    necklaces = necklace_count(n)
+    about = {"n": n, "necklaces h": necklaces, "average distance d": round(float(average), 4)}
+    steps, bound = rule.steps(n, 1), EXCHANGE.least_steps(n, 1, "MLA")
+    trial = _run(lab, EXCHANGE, rule, n, 1)
+    yield about | compared(
+        steps, trial.number("steps"), trial, paper=f"h d = {float(necklaces * average):.6g} {ERRATUM}", bound=bound
+    )
+
+
+NOTES_RULE_9 = (
+    f"{ERRATUM} d averages over nodes, the time is a sum over necklaces, whose sizes differ: h d is close from below only.",
+)
+
+
 # Tables 4 to 6.
 
 PRINTED = {
@@ -294,10 +341,11 @@ NOTES_6 = (
 
 def _network_rows(lab: Lab, n: int, which: int) -> Iterator[dict[str, object]]:
     network = networks(n)[which]
+    name = f"C_{network.degree}" if which else f"S_{n}"
     for problem in PROBLEMS:
         for quantity, printed in zip(QUANTITIES, PRINTED[network.family, problem.name], strict=True):
             row = bound_row(lab, network, problem, quantity)
-            yield {"network": network.title, "problem": problem.name, "quantity": quantity} | row | {"paper": printed}
+            yield {"network": name, "problem": problem.name, "quantity": quantity} | row | {"paper": printed}
 
 
 def _orders(lab: Lab, sizes: list[int]) -> Iterator[dict[str, object]]:

@@ -272,8 +272,8 @@ def _hypercubes(lab: Lab) -> Iterator[dict[str, object]]:
         )
         for problem, on_star, on_cube, measured in bounds:
             row = {
-                "S_n": star.title,
-                "C_k": cube.title,
+                "S_n": f"S_{n}",
+                "C_k": f"C_{k}",
                 "x": x,
                 "problem": problem,
                 "S_n, bound": on_star,
