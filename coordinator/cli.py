@@ -21,7 +21,7 @@ from emunode import __version__
 from emunode.errors import EmulatorError, RuleError, ScenarioError
 
 if TYPE_CHECKING:
-    from coordinator.papers.base import Reproduction
+    from coordinator.papers.base import Reproduction, Section
 
 app = App(
     name="coordinator", version=__version__, help="Bring an interconnection network up, run a collective, judge it."
@@ -355,7 +355,10 @@ def reproduce(
 def _reproduce(
     chosen: "Sequence[tuple[Reproduction, Sequence[int]]]", out: Path | None, minutes: float, *, as_json: bool
 ) -> int:
-    """Carry them out one after the other, each table shown as soon as it is there; the exit status."""
+    """Carry them out one after the other, each table shown as soon as it is there; the exit status.
+
+    What was done before an error or an interrupt is written all the same, as cut short.
+    """
     from coordinator.claims import EXIT_STATUS  # noqa: PLC0415
     from coordinator.console import progress_display  # noqa: PLC0415
     from coordinator.papers.base import laboratory, verdict_of  # noqa: PLC0415
@@ -365,14 +368,19 @@ def _reproduce(
     if out is not None:
         require_folder(out)
     deadline = time.monotonic() + 60 * minutes
-    done = []
+    done: list[Reproduced] = []
     with progress_display("reproduce") as progress, laboratory(progress, lambda: time.monotonic() > deadline) as lab:
         for about, sizes in chosen:
-            sections = []
-            for section in about.build(replace(lab, sizes=sizes)):
-                sections.append(section)
-                if not as_json:
-                    show_section(section)
+            sections: list[Section] = []
+            try:
+                for section in about.build(replace(lab, sizes=sizes)):
+                    sections.append(section)
+                    if not as_json:
+                        show_section(section)
+            except (EmulatorError, KeyboardInterrupt):
+                if out is not None:
+                    write([*done, Reproduced(about, sections, finished=False)], out)
+                raise
             done.append(Reproduced(about, sections))
     files = write(done, out) if out is not None else []
     if as_json:

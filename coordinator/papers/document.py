@@ -28,6 +28,8 @@ class Reproduced:
 
     reproduction: Reproduction
     sections: Sequence[Section]
+    finished: bool = True
+    """Whether nothing was cut short: then what is missing is undecided."""
 
     @property
     def tables(self) -> list[Table]:
@@ -42,7 +44,13 @@ class Reproduced:
     @property
     def verdict(self) -> Verdict:
         """Of all rows together."""
-        return verdict_of(self.verdicts)
+        return verdict_of([*self.verdicts, *([] if self.finished else [Verdict.UNDECIDED])])
+
+    @property
+    def holding(self) -> str:
+        """How many rows hold, in words."""
+        count = f"{self.verdicts.count(Verdict.HOLDS):,} of {len(self.verdicts):,} rows hold"
+        return count if self.finished else f"{count}, and it was cut short"
 
     def record(self) -> dict[str, object]:
         """For `--json`."""
@@ -111,14 +119,14 @@ def render(done: Sequence[Reproduced]) -> str:
 
 
 def _part(reproduced: Reproduced) -> dict[str, object]:
-    about, verdicts = reproduced.reproduction, reproduced.verdicts
+    about = reproduced.reproduction
     return {
         "name": about.name,
         "title": about.title,
         "paper": about.paper,
         "description": about.description,
         "verdict": str(reproduced.verdict),
-        "holding": f"{verdicts.count(Verdict.HOLDS):,} of {len(verdicts):,} rows hold",
+        "holding": reproduced.holding,
         "sections": [_section(section) for section in reproduced.sections],
     }
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from rich.markup import escape
 
-from coordinator.claims import Verdict
 from coordinator.console import console, show_rows, verdict_text
 from coordinator.papers.base import Figure, Section
 from coordinator.papers.document import Reproduced
@@ -27,11 +26,8 @@ def show_summary(done: Sequence[Reproduced], files: Sequence[Path]) -> None:
     """One line a reproduction, and where the page and the tables are."""
     out = console()
     for reproduced in done:
-        verdicts = reproduced.verdicts
         out.print(
-            f"{reproduced.reproduction.name}: {verdict_text(reproduced.verdict)}, "
-            f"{verdicts.count(Verdict.HOLDS):,} of {len(verdicts):,} rows hold",
-            soft_wrap=True,
+            f"{reproduced.reproduction.name}: {verdict_text(reproduced.verdict)}, {reproduced.holding}", soft_wrap=True
         )
     if files:
         out.print(f"{escape(str(files[0]))}, and {len(files) - 1:,} tables as CSV beside it", soft_wrap=True)

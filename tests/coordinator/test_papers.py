@@ -2,7 +2,8 @@
 
 import csv
 import json
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
@@ -199,6 +200,30 @@ def test_exit_status_output_and_files(
         rows[:] = [{"n": 3, **compared(predicted, 1)}]
         assert main(["reproduce", "tried", "--json"]) == status
         assert json.loads(capsys.readouterr().out)[0]["tables"][0]["rows"][0]["measured"] == 1
+
+
+def fail() -> None:
+    raise RunError("no memory")
+
+
+def interrupt() -> None:
+    signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.parametrize(("end", "status"), [(interrupt, 130), (fail, 4)])
+def test_what_was_done_before_an_error_is_kept_and_undecided(
+    end: Callable[[], None], status: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def build(_: Lab) -> Iterator[Section]:
+        yield Table("before", [{"n": 3, **compared(1, 1)}])
+        end()
+
+    monkeypatch.setitem(REPRODUCTIONS, "tried", Reproduction("tried", "T", "P", "D", build))
+    assert main(["reproduce", "tried", "--out", str(tmp_path)]) == status
+    text = (tmp_path / document.PAGE).read_text()
+    assert "before" in text
+    assert "cut short" in text
+    assert 'class="verdict undecided"' in text
 
 
 # --- the star graph beside the hypercube -----------------------------------------------------------------------------
