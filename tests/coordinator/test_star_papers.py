@@ -200,3 +200,14 @@ def test_the_trees_measure_what_brute_force_counted(disjoint: tuple[int, list[Se
                 assert measured == [int(row[column])], row
                 compared += 1
     assert compared >= 10
+
+
+def test_a_formula_that_is_wrong_is_violated(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fragopoulou_akl_1996, "depth", lambda n: 3 * n // 2)
+    monkeypatch.setattr(fragopoulou_akl_1996, "EXHAUSTIVE", ())
+    monkeypatch.setattr(fragopoulou_akl_1996, "BEYOND", ())
+    tables = tables_of(sections(lab, fragopoulou_akl_1996.REPRODUCTION, 3))
+    assert verdict_of(tables["Depth of the trees"].verdicts) is Verdict.VIOLATED
+    assert verdict_of(tables["Total exchange"].verdicts) is Verdict.HOLDS
+    steps = [row[VERDICT] for row in tables["Single node broadcast"].rows if row["quantity"] == "time"]
+    assert set(steps) == {"violated"}
