@@ -36,6 +36,11 @@ class Judgement:
     measured: Metric | None
     verdict: Verdict
 
+    @property
+    def ratio(self) -> float | None:
+        """Measured to a lower bound; None for a claim that is none."""
+        return ratio_to(self.claim.predicted, self.measured) if self.claim.relation == ">=" else None
+
     def record(self) -> dict[str, object]:
         """The claim as it stands in summary.json."""
         return {
@@ -44,8 +49,16 @@ class Judgement:
             "measured": self.measured,
             "relation": self.claim.relation,
             "verdict": str(self.verdict),
+            "ratio": self.ratio,
             "source": self.claim.source,
         }
+
+
+def ratio_to(bound: Metric | None, measured: Metric | None) -> float | None:
+    """How many times a lower bound was measured, to four digits after the point; None where that is no number."""
+    if not isinstance(bound, int | float) or not isinstance(measured, int | float) or not bound:
+        return None
+    return round(measured / bound, 4)
 
 
 def claims_of(plan: Plan) -> list[Claim]:

@@ -7,17 +7,21 @@ here, 130 interrupted.
 import json
 import signal
 import sys
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field, make_dataclass
+from dataclasses import asdict, field, make_dataclass, replace
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, CycloptsError, Parameter
 
 from coordinator.scenario import Scenario, make_scenario, read_scenario
 from emunode import __version__
 from emunode.errors import EmulatorError, RuleError, ScenarioError
+
+if TYPE_CHECKING:
+    from coordinator.papers.base import Reproduction, Section
 
 app = App(
     name="coordinator", version=__version__, help="Bring an interconnection network up, run a collective, judge it."
@@ -311,18 +315,76 @@ def _print_json(value: Mapping[str, object] | Sequence[Mapping[str, object]]) ->
 
 
 @app.command
-def reproduce(name: str | None = None, *, n: int = 4, json: JsonFlag = False) -> int:
-    """Run what a table of a paper is about and print it beside the paper's numbers; without a name, say which there are.
+def reproduce(
+    name: str | None = None,
+    *,
+    all: Annotated[bool, Parameter(negative=(), help="every one of them")] = False,  # noqa: A002
+    n: Annotated[int | None, Parameter(help="only this size of the network; default: every size of the tables")] = None,
+    out: Annotated[
+        Path | None, Parameter(help="folder for one page with tables and figures, and each table as CSV")
+    ] = None,
+    minutes: Annotated[float, Parameter(help="start no further run when this time is over")] = 60.0,
+    json: JsonFlag = False,
+) -> int:
+    """Run what the tables and figures of a paper are about and print paper, prediction and measurement side by side.
 
-    `star-against-hypercube`: S_n and the hypercube of nearest size, bounds and measurements side by side.
+    Without a name, say which reproductions there are. Exit status 1 if a row is violated.
     """
-    from coordinator.papers import star_against_hypercube  # noqa: PLC0415
+    from coordinator.papers.registry import REPRODUCTIONS, find_reproduction  # noqa: PLC0415
 
-    tables = {"star-against-hypercube": star_against_hypercube.rows}
-    if name is None:
-        _print_rows("reproduce", [{"name": known} for known in tables], json)
+    if all and name is not None:
+        raise ScenarioError("reproduce", name, "give a name or --all, not both")
+    if not all and name is None:
+        if n is not None or out is not None:
+            raise ScenarioError(
+                "reproduce", None, f"say what to reproduce: --all, or one of {', '.join(REPRODUCTIONS)}"
+            )
+        rows = [
+            {"name": about.name, "paper": about.paper, "about": about.description} for about in REPRODUCTIONS.values()
+        ]
+        _print_rows("reproduce", rows, json)
         return 0
-    if name not in tables:
-        raise ScenarioError("reproduce", name, f"there are: {', '.join(tables)}")
-    _print_rows(name, list(tables[name](n)), json)
-    return 0
+    if not minutes > 0:
+        raise ScenarioError("minutes", minutes, "a number above 0")
+    if all and n is not None:
+        raise ScenarioError("n", n, "--all goes over every size; leave --n out, or name one reproduction")
+    chosen = [find_reproduction(name)] if name is not None else list(REPRODUCTIONS.values())
+    return _reproduce([(about, about.over(n)) for about in chosen], out, minutes, as_json=json)
+
+
+def _reproduce(
+    chosen: "Sequence[tuple[Reproduction, Sequence[int]]]", out: Path | None, minutes: float, *, as_json: bool
+) -> int:
+    """Carry them out one after the other, each table shown as soon as it is there; the exit status.
+
+    What was done before an error or an interrupt is written all the same, as cut short.
+    """
+    from coordinator.claims import EXIT_STATUS  # noqa: PLC0415
+    from coordinator.console import progress_display  # noqa: PLC0415
+    from coordinator.papers.base import laboratory, verdict_of  # noqa: PLC0415
+    from coordinator.papers.document import Reproduced, require_folder, write  # noqa: PLC0415
+    from coordinator.papers.terminal import show_section, show_summary  # noqa: PLC0415
+
+    if out is not None:
+        require_folder(out)
+    deadline = time.monotonic() + 60 * minutes
+    done: list[Reproduced] = []
+    with progress_display("reproduce") as progress, laboratory(progress, lambda: time.monotonic() > deadline) as lab:
+        for about, sizes in chosen:
+            sections: list[Section] = []
+            try:
+                for section in about.build(replace(lab, sizes=sizes)):
+                    sections.append(section)
+                    if not as_json:
+                        show_section(section)
+            except (EmulatorError, KeyboardInterrupt):
+                if out is not None:
+                    write([*done, Reproduced(about, sections, finished=False)], out)
+                raise
+            done.append(Reproduced(about, sections))
+    files = write(done, out) if out is not None else []
+    if as_json:
+        _print_json([reproduced.record() for reproduced in done])
+    else:
+        show_summary(done, files)
+    return EXIT_STATUS[verdict_of(reproduced.verdict for reproduced in done)]

@@ -21,7 +21,7 @@ STYLES = {"holds": "green", "violated": "bold red", "undecided": "yellow"}
 
 def console() -> Console:
     """Standard output, as wide as a pipe needs it."""
-    return Console(width=None if sys.stdout.isatty() else 140, highlight=False)
+    return Console(width=None if sys.stdout.isatty() else 150, highlight=False)
 
 
 @contextmanager
@@ -63,14 +63,15 @@ def show_result(plan: Plan, result: RunResult) -> None:
         f"{job.collective}{source} by {job.algorithm}, {job.port_model}, "
         f"{_plural(job.messages, 'message')} of {job.message_bytes} bytes{faults}"
     )
-    table = Table("claim", "predicted", "measured", "verdict", "by")
+    table = Table("claim", "predicted", "measured", "to bound", "verdict", "by")
     for judgement in result.judgements:
         claim = judgement.claim
         table.add_row(
             claim.name.replace("_", " "),
             f"{'' if claim.relation == '==' else claim.relation + ' '}{_value(claim.predicted)}",
             _value(judgement.measured),
-            f"[{STYLES[judgement.verdict]}]{judgement.verdict}[/]",
+            "" if judgement.ratio is None else f"{judgement.ratio:.4g}",
+            verdict_text(judgement.verdict),
             escape(claim.source),
         )
     if result.judgements:
@@ -80,7 +81,7 @@ def show_result(plan: Plan, result: RunResult) -> None:
         f"{summary['packets']:,} packets; set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s"
     )
     because = f" ({escape(str(summary['undecided_because']))})" if summary["undecided_because"] else ""
-    out.print(f"verdict: [{STYLES[result.verdict]}]{result.verdict}[/]{because}   journal {summary['journal_hash']}")
+    out.print(f"verdict: {verdict_text(result.verdict)}{because}   journal {summary['journal_hash']}")
     out.print(f"run directory: {escape(str(result.path))}", soft_wrap=True)
 
 
@@ -99,12 +100,12 @@ def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[
 
 
 def show_rows(title: str, rows: Sequence[Mapping[str, object]]) -> None:
-    """Records of one kind as a table."""
+    """Records of one kind as a table, verdicts in their colours."""
     if not rows:
         return
-    table = Table(*[escape(column.replace("_", " ")) for column in rows[0]], title=title)
+    table = Table(*[escape(column.replace("_", " ")) for column in rows[0]], title=escape(title))
     for row in rows:
-        table.add_row(*map(_value, row.values()))
+        table.add_row(*(verdict_text(value) if key == "verdict" else _value(value) for key, value in row.items()))
     console().print(table)
 
 
@@ -117,6 +118,12 @@ def show_comparison(comparison: Mapping[str, Any], rows: Sequence[Mapping[str, o
     differs = ", ".join(comparison["differs"]) or "nothing"
     out.print(f"the scenarios differ in: {escape(differs)}; {same}", soft_wrap=True)
     show_rows("compared", rows)
+
+
+def verdict_text(verdict: object) -> str:
+    """A verdict in its colour."""
+    style = STYLES.get(str(verdict))
+    return f"[{style}]{verdict}[/]" if style else _value(verdict)
 
 
 def _value(value: object) -> str:

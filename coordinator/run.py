@@ -59,8 +59,8 @@ class RunResult:
         return EXIT_STATUS[self.verdict]
 
 
-def run(plan: Plan, out: Path | None, progress: Progress) -> RunResult:
-    """Run a plan and leave a run directory behind.
+def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) -> RunResult:
+    """Run a plan and leave a run directory behind, with its report unless `draw` is false.
 
     Raises ScenarioError when the directory cannot be made, RuleError when the algorithm broke its own rules, RunError when
     the network could not be brought up; in each case nothing is left. A run that began and could not be finished is kept and
@@ -77,7 +77,8 @@ def run(plan: Plan, out: Path | None, progress: Progress) -> RunResult:
                 outcome = trio.run(_drive, plan, network, journal, progress, stop)
         journal.close()
         result = _conclude(plan, directory, journal, outcome)
-        _draw(directory)
+        if draw:
+            _draw(directory)
         directory.finish()
     except RunError as error:
         raise RunError(f"{error}{directory.log_tail()}") from error

@@ -68,6 +68,7 @@ def test_flags_of_the_readme_exist() -> None:
         "--help",
         "--graphml",
         "--goal",
+        "--all",
     }
     flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
     assert flags <= known

@@ -7,21 +7,17 @@ messages; for the star algorithms, one message a packet, that is the number of s
 exchange on C_n over one port; k 2^(k-1) gives n! n log n.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil, factorial, log2
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from coordinator.plan import make_plan
-from coordinator.run import run
-from coordinator.scenario import make_scenario
-from emunode.errors import ScenarioError
+from coordinator.claims import Verdict
+from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table, Trial, compared, verdict_of
 from emunode.topology.base import Topology
 from emunode.topology.hypercube import Hypercube
 from emunode.topology.star import StarGraph
 
-SIZES = range(3, 6)
+QUANTITIES = ("transmissions", "one-port time", "all-port time")
 MESSAGE_BYTES = 840
 """A multiple of every degree in question, so that parts are equal."""
 
@@ -34,8 +30,8 @@ class Problem:
     collective: str
     transmissions: Callable[[Topology], int]
     one_port: Callable[[Topology], int]
-    all_port: Callable[[Topology], int]
-    algorithms: dict[tuple[str, str], str]
+    all_port: Callable[[Topology], float]
+    algorithms: Mapping[tuple[str, str], str]
     """(family, port model) -> algorithm."""
 
 
@@ -43,8 +39,8 @@ def _total_distance(network: Topology) -> int:
     return sum(distance * count for distance, count in enumerate(network.distance_distribution()))
 
 
-def _others_over_links(network: Topology) -> int:
-    return ceil((network.order - 1) / network.degree)
+def _others_over_links(network: Topology) -> float:
+    return (network.order - 1) / network.degree
 
 
 PROBLEMS = (
@@ -79,7 +75,7 @@ PROBLEMS = (
         "alltoall",
         lambda network: network.order * _total_distance(network),
         _total_distance,
-        lambda network: ceil(_total_distance(network) / network.degree),
+        lambda network: _total_distance(network) / network.degree,
         {
             ("star", "one-port"): "near-balanced-tree",
             ("star", "all-port"): "list-schedule",
@@ -92,76 +88,86 @@ PROBLEMS = (
 
 def networks(n: int) -> tuple[Topology, Topology]:
     """S_n and the hypercube whose order is nearest to n! by ratio."""
-    if n not in SIZES:
-        raise ScenarioError("n", n, f"{SIZES[0]}..{SIZES[-1]}: larger total exchanges take minutes")
     return StarGraph(n), Hypercube(round(log2(factorial(n))))
 
 
-def rows(n: int) -> Iterator[dict[str, object]]:
+def build(lab: Lab) -> Iterator[Section]:
+    """One table a size: both networks side by side."""
+    for n in lab.sizes:
+        star, cube = networks(n)
+        yield Table(f"{star.title} beside {cube.title}", list(rows(lab, n)), NOTES if n == lab.sizes[-1] else ())
+
+
+NOTES = (
+    "Time: what the heaviest link carries, summed over steps, in messages. Equal parts of messages need no rounding up.",
+    f"{ERRATUM} Table 6 prints n! n for total exchange on C_n over one port; k 2^(k-1) of table 5 gives n! n log n.",
+)
+
+
+def rows(lab: Lab, n: int) -> Iterator[dict[str, object]]:
     """Every row: one problem on both networks, bound and measurement of each."""
     pair = networks(n)
     for problem in PROBLEMS:
-        yield _row(problem.name, "transmissions", pair, problem.transmissions, _measure_hops(problem))
-        for model, bound in (("one-port", problem.one_port), ("all-port", problem.all_port)):
-            yield _row(problem.name, f"{model} time", pair, bound, _measure_time(problem, model))
+        for quantity in QUANTITIES:
+            halves = [bound_row(lab, network, problem, quantity) for network in pair]
+            yield _side_by_side(problem.name, quantity, pair, halves)
     for redundancy in range(1, n):
-        yield _row(
-            f"broadcast over {redundancy} disjoint trees",
-            "all-port time",
-            pair,
-            lambda network, x=redundancy: ceil(x / network.degree) + network.diameter - 1,  # type: ignore[misc]
-            lambda network, x=redundancy: _broadcast_steps(network, x),  # type: ignore[misc]
-        )
+        halves = [_broadcast(lab, network, redundancy) for network in pair]
+        yield _side_by_side(f"broadcast over {redundancy} disjoint trees", "all-port time", pair, halves)
 
 
-def _row(
-    problem: str,
-    quantity: str,
-    pair: tuple[Topology, Topology],
-    bound: Callable[[Topology], int],
-    measured: Callable[[Topology], float],
+def _side_by_side(
+    problem: str, quantity: str, pair: tuple[Topology, Topology], halves: list[dict[str, object]]
 ) -> dict[str, object]:
     row: dict[str, object] = {"problem": problem, "quantity": quantity}
-    for network in pair:
-        row[f"{network.name} bound"] = bound(network)
-        row[f"{network.name} measured"] = measured(network)
-    return row
+    for network, half in zip(pair, halves, strict=True):
+        row |= {f"{network.name} bound": half["paper"], f"{network.name} measured": half["measured"]}
+    return row | {VERDICT: str(verdict_of(Verdict(str(half[VERDICT])) for half in halves))}
 
 
-def _summary(**values: object) -> dict[str, object]:
-    plan = make_plan(make_scenario({"driver": "memory", "message_bytes": MESSAGE_BYTES, **values}))
-    with TemporaryDirectory() as folder:
-        return run(plan, Path(folder) / "run", lambda *_: None).summary
+def bound_row(lab: Lab, network: Topology, problem: Problem, quantity: str) -> dict[str, object]:
+    """A bound of table 4 or 5 and the run that meets it, as the columns of `compared`."""
+    if quantity == "transmissions":
+        trial = _run(lab, problem, network, "one-port")
+        bound: float = problem.transmissions(network)
+        return compared(bound, messages(trial, "bytes"), trial, paper=bound, bound=bound)
+    model = quantity.removesuffix(" time")
+    trial = _run(lab, problem, network, model)
+    time = (problem.one_port if model == "one-port" else problem.all_port)(network)
+    printed = ceil(time)
+    parts = network.family == "hypercube" and model == "all-port"
+    exact = time if parts else printed
+    return compared(round(exact, 3), messages(trial, "transfer_bytes"), trial, paper=printed, bound=round(exact, 3))
 
 
-def _port_model(network: Topology, model: str) -> str:
-    return "exchange" if network.family == "hypercube" and model == "one-port" else model
-
-
-def _run(problem: Problem, network: Topology, model: str) -> dict[str, object]:
-    return _summary(
+def _run(lab: Lab, problem: Problem, network: Topology, model: str) -> Trial:
+    return lab.run(
         topology=network.name,
         collective=problem.collective,
         algorithm=problem.algorithms[network.family, model],
-        port_model=_port_model(network, model),
+        port_model="exchange" if network.family == "hypercube" and model == "one-port" else model,
+        message_bytes=MESSAGE_BYTES,
     )
 
 
-def _measure_time(problem: Problem, model: str) -> Callable[[Topology], float]:
-    return lambda network: _messages(_run(problem, network, model)["transfer_bytes"])
-
-
-def _measure_hops(problem: Problem) -> Callable[[Topology], float]:
-    return lambda network: _messages(_run(problem, network, "one-port")["bytes"])
-
-
-def _messages(size: object) -> float:
+def messages(trial: Trial, metric: str) -> float:
     """Bytes as messages; a fraction where the hypercube's algorithms move equal parts of messages over all ports."""
-    whole, rest = divmod(int(str(size)), MESSAGE_BYTES)
+    whole, rest = divmod(int(trial.number(metric)), MESSAGE_BYTES)
     return whole + round(rest / MESSAGE_BYTES, 3) if rest else whole
 
 
-def _broadcast_steps(network: Topology, redundancy: int) -> float:
+def _broadcast(lab: Lab, network: Topology, redundancy: int) -> dict[str, object]:
     algorithm = "edt" if network.family == "star" else "nesbt"
-    summary = _summary(topology=network.name, collective="broadcast", algorithm=algorithm, redundancy=redundancy)
-    return int(str(summary["steps"]))
+    trial = lab.run(topology=network.name, collective="broadcast", algorithm=algorithm, redundancy=redundancy)
+    bound = ceil(redundancy / network.degree) + network.diameter - 1
+    return compared(bound, trial.number("steps"), trial, paper=bound, relation=">=", bound=bound)
+
+
+REPRODUCTION = Reproduction(
+    name="star-against-hypercube",
+    title="The star graph beside the hypercube",
+    paper="Fragopoulou-Akl 1993 (TR 93-346), tables 4 to 6; Fragopoulou-Akl 1996, closing table",
+    description="S_n and the hypercube of nearest size: lower bounds, and what runs measure.",
+    build=build,
+    sizes=range(3, 6),
+)

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from functools import cache
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
@@ -72,7 +71,7 @@ def render(data: RunData, *, thorough: bool = True) -> str:
         heat=_safe(_heat(data, hops)),
         busiest=_busiest(data),
         css=_safe(plots.CSS + netmap.CSS + (FOLDER / "page.css").read_text()),
-        colours=_safe(_variables()),
+        colours=_safe(plots.colour_variables()),
         js=_safe((FOLDER / "page.js").read_text()),
         scale=", ".join(plots.viridis(share / 8) for share in range(9)),
         scale_names=_scale_names(data),
@@ -98,16 +97,6 @@ def _safe(text: str | None) -> Markup | None:
 
 def _json(value: object) -> Markup:
     return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))
-
-
-def _variables() -> str:
-    def block(colours: Any) -> str:
-        return "".join(f"--{name}:{value};" for name, value in colours.items())
-
-    light, dark = block(plots.LIGHT), block(plots.DARK)
-    return (
-        f":root{{color-scheme:light dark;{light}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
-    )
 
 
 def _hops(data: RunData, thorough: bool) -> pl.DataFrame | None:
@@ -201,6 +190,7 @@ def _claims(data: RunData) -> list[dict[str, str]]:
             "name": str(claim.get("name")).replace("_", " "),
             "predicted": f"{relation}{show(claim.get('predicted'))}",
             "measured": show(claim.get("measured")),
+            "ratio": "" if claim.get("ratio") is None else show(claim["ratio"]),
             "verdict": verdict,
             "mark": MARKS.get(verdict, "?"),
             "source": str(claim.get("source") or ""),

@@ -81,6 +81,18 @@ class Frame:
         return self.bottom - (self.bottom - self.top) * value / (self.most or 1)
 
 
+def colour_variables() -> str:
+    """CSS that gives every colour variable its value, on light and on dark pages; print is light."""
+
+    def block(colours: Mapping[str, str]) -> str:
+        return "".join(f"--{name}:{value};" for name, value in colours.items())
+
+    light, dark = block(LIGHT), block(DARK)
+    return (
+        f":root{{color-scheme:light dark;{light}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+    )
+
+
 def viridis(share: float) -> str:
     """Colour of 0 (dark) .. 1 (bright); the darkest part is left out, for dark pages."""
     at = (0.15 + 0.83 * min(1.0, max(0.0, share))) * (len(VIRIDIS) - 1)

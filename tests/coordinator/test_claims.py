@@ -280,6 +280,24 @@ def test_a_run_that_proves_nothing_decides_nothing_either_way() -> None:
     assert overall(judgements) == UNDECIDED
 
 
+@pytest.mark.parametrize(
+    ("bound", "relation", "measured", "ratio"),
+    [
+        (4, ">=", 5, 1.25),
+        (3.0, ">=", 1, 0.3333),
+        (4, "==", 4, None),
+        (4, "<=", 2, None),
+        (0, ">=", 2, None),
+        ((1, 2), ">=", (1, 2), None),
+        (4, ">=", None, None),
+    ],
+)
+def test_a_measurement_is_a_multiple_of_its_lower_bound(
+    bound: Value, relation: str, measured: Metric | None, ratio: float | None
+) -> None:
+    assert Judgement(Claim("steps", bound, relation, "a paper"), measured, Verdict.HOLDS).ratio == ratio
+
+
 def test_a_judgement_as_it_stands_in_the_summary() -> None:
     (judgement,) = judge([Claim("steps", 4, "<=", "a paper, table 1")], {"steps": 5}, None)
     assert judgement.record() == {
@@ -288,6 +306,7 @@ def test_a_judgement_as_it_stands_in_the_summary() -> None:
         "measured": 5,
         "relation": "<=",
         "verdict": "violated",
+        "ratio": None,
         "source": "a paper, table 1",
     }
 

@@ -105,7 +105,7 @@ def test_json_is_the_summary(call: Call, tmp_path: Path) -> None:
         "links_opened", "journal_hash", "verdict", "claims",
     }  # fmt: skip
     for claim in said.data["claims"]:
-        assert set(claim) == {"name", "predicted", "measured", "relation", "verdict", "source"}
+        assert set(claim) == {"name", "predicted", "measured", "relation", "verdict", "ratio", "source"}
 
 
 def test_real_connections_are_counted(call: Call) -> None:

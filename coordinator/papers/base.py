@@ -1,0 +1,219 @@
+"""What a reproduction is: scenarios of a paper, run, and tables and figures that set print beside measurement.
+
+A reproduction yields tables and figures; where it needs a run it asks a `Lab`, which runs every scenario once and keeps it
+until the end. A row of a table says what the paper prints, what its closed form (with errata put right) predicts, what a run
+measured, the paper's lower bound and the ratio to it, and a verdict: `violated` if measurement and prediction differ, if the
+bound is undercut, or if the run broke any of its own claims.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import polars as pl
+
+from coordinator.claims import Verdict, judge, ratio_to
+from coordinator.network import Progress
+from coordinator.plan import Plan, make_plan, require_possible
+from coordinator.report.tables import show
+from coordinator.run import run
+from coordinator.scenario import make_scenario
+from emunode.collective.base import Claim, Value
+from emunode.errors import RunError, ScenarioError
+
+Row = Mapping[str, object]
+
+VERDICT = "verdict"
+"""The column that judges a row; a row without one, or with None in it, shows and does not judge."""
+ERRATUM = "†"
+"""Marks what a paper prints wrong; a note of the table says what is right, and the evidence."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows with the same keys, which are the columns; notes hold the errata, each with its evidence."""
+
+    title: str
+    rows: Sequence[Row]
+    notes: Sequence[str] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """The keys of every row, in order."""
+        return list(self.rows[0]) if self.rows else []
+
+    @property
+    def shown(self) -> list[Row]:
+        """The rows without the columns that are empty in all of them."""
+        filled = [column for column in self.columns if any(row[column] is not None for row in self.rows)]
+        return [{column: row[column] for column in filled} for row in self.rows]
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The verdicts of the rows that are judged."""
+        return [Verdict(str(row[VERDICT])) for row in self.rows if row.get(VERDICT) is not None]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawing: an SVG element in the colour variables of `coordinator.report.plots`."""
+
+    title: str
+    svg: str
+    caption: str = ""
+
+
+Section = Table | Figure
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A run of a laboratory: its plan, its summary, and its directory for as long as the laboratory is open."""
+
+    plan: Plan
+    summary: Mapping[str, object]
+    path: Path
+    verdict: Verdict
+
+    def number(self, metric: str) -> int | float:
+        """A metric that is one number."""
+        value = self.summary[metric]
+        assert isinstance(value, int | float), metric
+        return value
+
+    def series(self, metric: str) -> list[int]:
+        """A metric that is a number a step."""
+        value = self.summary[metric]
+        assert isinstance(value, tuple | list), metric
+        return [int(entry) for entry in value]
+
+    def journal(self) -> pl.LazyFrame:
+        """Every hop (section 7 of the design)."""
+        return pl.scan_parquet(self.path / "journal.parquet", glob=False)
+
+    def table(self, name: str) -> pl.DataFrame:
+        """`nodes`, `links` or `steps`."""
+        return pl.read_parquet(self.path / f"{name}.parquet")
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Runs scenarios for reproductions, the same scenario once.
+
+    `sizes` are the sizes n that a reproduction shall go over, all that it has or the one that was asked for.
+    """
+
+    folder: Path
+    progress: Progress = lambda *_: None
+    expired: Callable[[], bool] = lambda: False
+    """Whether the time that was given is over; asked before every run."""
+    sizes: Sequence[int] = ()
+    trials: dict[str, Trial] = field(default_factory=dict)
+
+    def run(self, **values: object) -> Trial:
+        """Run a scenario, given by its fields; in memory unless `driver` says otherwise.
+
+        Raises what making and running a plan raises, KeyboardInterrupt when a run was interrupted, and RunError when the
+        time is over.
+        """
+        plan = make_plan(make_scenario({"driver": "memory", **values}))
+        key = plan.scenario.model_dump_json()
+        if key not in self.trials:
+            if self.expired():
+                raise RunError(f"the time is over, before {plan.name} could run; give more of it, or a smaller size")
+            require_possible(plan)
+            self.trials[key] = self._run(plan)
+        return self.trials[key]
+
+    def _run(self, plan: Plan) -> Trial:
+        number = len(self.trials) + 1
+
+        def progress(phase: str, done: int, total: int) -> None:
+            self.progress(f"run {number}, {plan.name}, {phase}", done, total)
+
+        result = run(plan, self.folder / str(number), progress, draw=False)
+        if result.outcome.interrupted:
+            raise KeyboardInterrupt
+        return Trial(plan, result.summary, result.path, result.verdict)
+
+
+@contextmanager
+def laboratory(progress: Progress, expired: Callable[[], bool] = lambda: False) -> Iterator[Lab]:
+    """A laboratory whose run directories are gone afterwards."""
+    with TemporaryDirectory(prefix="coordinator-reproduce-") as folder:
+        yield Lab(Path(folder), progress, expired)
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What `coordinator reproduce NAME` runs and shows."""
+
+    name: str
+    title: str
+    paper: str
+    """Citation."""
+    description: str
+    """One sentence: what is reproduced."""
+    build: Callable[[Lab], Iterator[Section]]
+    sizes: range = range(0)
+    """The sizes n that `--n` may choose from; none where the reproduction has no such choice."""
+
+    def over(self, n: int | None) -> Sequence[int]:
+        """All sizes, or the one that is asked for; ScenarioError (field `n`) if there is no such size."""
+        if n is None:
+            return self.sizes
+        if n not in self.sizes:
+            allowed = f"{self.sizes[0]}..{self.sizes[-1]}" if self.sizes else "it has no sizes; leave --n out"
+            raise ScenarioError("n", n, f"{self.name} goes over {allowed}" if self.sizes else allowed)
+        return [n]
+
+
+def verdict_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Violated if anything is, undecided if anything is, else holds: what is only drawn cannot fail."""
+    found = set(verdicts)
+    for worst in (Verdict.VIOLATED, Verdict.UNDECIDED):
+        if worst in found:
+            return worst
+    return Verdict.HOLDS
+
+
+def compared(
+    predicted: Value,
+    measured: Value,
+    *trials: Trial,
+    paper: object = None,
+    relation: str = "==",
+    bound: float | None = None,
+) -> dict[str, object]:
+    """The columns paper, predicted, measured, bound, ratio and verdict of one row.
+
+    `relation` is read "measured relation predicted". The ratio is that of the measurement to the lower bound. A run among
+    `trials` that broke one of its own claims, or could not be decided, decides the row.
+    """
+    claims = [Claim("measured", predicted, relation, "the paper")]
+    if bound is not None:
+        claims.append(Claim("measured", bound, ">=", "the lower bound"))
+    verdicts = [judgement.verdict for judgement in judge(claims, {"measured": measured}, None)]
+    shown = predicted if relation == "==" else f"{relation} {show(predicted)}"
+    return {
+        "paper": paper,
+        "predicted": shown,
+        "measured": measured,
+        "lower bound": bound,
+        "ratio": ratio_to(bound, measured),
+        VERDICT: str(verdict_of([*verdicts, *(trial.verdict for trial in trials)])),
+    }
+
+
+def unmeasured(predicted: Value, *, paper: object = None, bound: float | None = None) -> dict[str, object]:
+    """The columns of `compared` for a closed form of which there is no run; not judged, the ratio is the prediction's."""
+    return {
+        "paper": paper,
+        "predicted": predicted,
+        "measured": None,
+        "lower bound": bound,
+        "ratio": ratio_to(bound, predicted),
+        VERDICT: None,
+    }

@@ -1,0 +1,213 @@
+"""The reproductions of the star graph's papers, small sizes: every row holds, and measures what brute force counted."""
+
+import csv
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from coordinator.claims import Verdict
+from coordinator.papers import fragopoulou_akl_1993, fragopoulou_akl_1996, tseng_sheu
+from coordinator.papers.base import ERRATUM, VERDICT, Figure, Lab, Reproduction, Section, Table, laboratory, verdict_of
+from emunode.topology.star import StarGraph
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "star"
+Tables = Mapping[str, Table]
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with laboratory(lambda *_: None) as opened:
+        yield opened
+
+
+def golden(name: str) -> list[dict[str, str]]:
+    with (GOLDEN / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def sections(lab: Lab, about: Reproduction, n: int) -> list[Section]:
+    return list(about.build(replace(lab, sizes=about.over(n))))
+
+
+def tables_of(found: list[Section]) -> dict[str, Table]:
+    return {section.title: section for section in found if isinstance(section, Table)}
+
+
+def require_sound(found: list[Section], tables: int, figures: int) -> None:
+    """Every row that is judged holds, errata are explained, figures are SVG in the colours of the page."""
+    assert len(tables_of(found)) == tables
+    for section in found:
+        if isinstance(section, Figure):
+            ET.fromstring(section.svg)
+            assert "var(--" in section.svg
+            figures -= 1
+            continue
+        assert verdict_of(section.verdicts) is Verdict.HOLDS, [row for row in section.rows if row[VERDICT] != "holds"]
+        if any(ERRATUM in str(value) for row in section.rows for value in row.values()):
+            assert any(note.startswith(ERRATUM) for note in section.notes), section.title
+    assert not figures
+
+
+def cells(table: Table, **wanted: object) -> list[object]:
+    """What was measured in the rows that have these values."""
+    return [row["measured"] for row in table.rows if all(row[key] == value for key, value in wanted.items())]
+
+
+# --- Tseng and Sheu 1997 ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def tseng(lab: Lab) -> list[Section]:
+    return sections(lab, tseng_sheu.REPRODUCTION, 4)
+
+
+def test_every_row_of_tseng_and_sheu_holds(tseng: list[Section]) -> None:
+    require_sound(tseng, tables=6, figures=5)
+
+
+def test_every_algorithm_that_table_1_names_is_there(tseng: list[Section]) -> None:
+    table = next(table for title, table in tables_of(tseng).items() if title.startswith("Table 1"))
+    names = dict.fromkeys(str(row["algorithm"]) for row in table.rows)
+    assert [name.split(" ")[0] for name in names] == ["Sheu", "Day", "algorithm", "Misic", "Akl", "Sheu", "section"]
+    assert len(table.rows) == 3 * len(names)
+
+
+def test_heights_of_lhat_are_those_counted_and_lemma_5_is_marked_where_it_fails(tseng: list[Section]) -> None:
+    table = tables_of(tseng)["Lemmas 5 and 6: heights and congestion"]
+    for row in golden("lhat_heights"):
+        if int(row["n"]) not in (3, 4):
+            continue
+        (found,) = [
+            found
+            for found in table.rows
+            if (found["n"], found["quantity"]) == (int(row["n"]), f"height of Lhat, i = {row['i']}")
+        ]
+        assert found["measured"] == int(row["height_measured"])
+        assert (ERRATUM in str(found["paper"])) == (row["height_paper"] != row["height_measured"])
+
+
+@pytest.mark.parametrize(
+    "row", golden("alg1_time_formula"), ids=lambda row: f"{row['n']}-{row['m']}-{row['Ts']}-{row['Tc']}"
+)
+def test_the_closed_form_of_algorithm_1(row: dict[str, str]) -> None:
+    n, m, p = int(row["n"]), int(row["m"]), int(row["p_best_integer"])
+    assert tseng_sheu.height(n) == int(row["h"])
+    cost = tseng_sheu.algorithm_1(n, m, p)
+    seconds = cost.startups * float(row["Ts"]) + cost.transferred * float(row["Tc"])
+    rounding = 2 * cost.startups * float(row["Tc"])  # a segment is whole bytes here
+    assert float(row["T_at_integer_p"]) - 1e-3 <= seconds <= float(row["T_at_integer_p"]) + rounding
+
+
+# --- Fragopoulou and Akl 1993 ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=[3, 4])
+def report(request: pytest.FixtureRequest, lab: Lab) -> tuple[int, list[Section]]:
+    return request.param, sections(lab, fragopoulou_akl_1993.REPRODUCTION, request.param)
+
+
+def test_every_row_of_the_report_holds(report: tuple[int, list[Section]]) -> None:
+    require_sound(report[1], tables=9, figures=5)
+
+
+METHODS = {
+    ("MNB", "rotated Hamiltonian paths"): ("Table 1, multinode broadcasting", "rotated Hamiltonian paths"),
+    ("MNB", "rotated Hamiltonian paths, phase-2 rule rotated"): (
+        "Table 1, multinode broadcasting",
+        "rotated Hamiltonian paths, M times",
+    ),
+    ("MNB", "MBST"): ("Table 1, multinode broadcasting", "technique from [11] (MBST)"),
+    ("MNB", "Hamiltonian cycle"): ("Table 1, multinode broadcasting", "Hamiltonian cycle"),
+    ("SNS", "5.2 balanced within a constant factor"): ("Table 2, single node scattering", "almost balanced"),
+    ("SNS", "Def 15 repeated nodes"): ("Table 2, single node scattering", "perfectly balanced, repeated nodes"),
+    ("TE", "rule 9 on the 5.2 tree"): ("Table 3, total exchange", "almost balanced (rule 9)"),
+    ("TE", "open problem: longest-remaining-first job shop"): (
+        "Table 3, total exchange",
+        "open problem: list schedule",
+    ),
+    ("TE", "rule 10 on Def 15"): ("Table 3, total exchange", "perfectly balanced (rule 10)"),
+}
+
+
+def test_tables_1_to_3_measure_what_brute_force_counted(report: tuple[int, list[Section]]) -> None:
+    n, found = report
+    tables, compared = tables_of(found), 0
+    for row in golden("tr_algorithms"):
+        if int(row["n"]) != n or (row["problem"], row["method"]) not in METHODS:
+            continue
+        title, method = METHODS[row["problem"], row["method"]]
+        messages = "1" if row["M"] == "1" else "M = n-1"
+        if row["M"] not in ("1", str(n - 1)):
+            continue
+        wanted = {"method": method, "model": row["model"], "messages": messages}
+        for quantity, column in (("time", "steps_measured"), ("messages", "tx_measured")):
+            measured = cells(tables[title], quantity=quantity, **wanted)
+            if measured:
+                assert measured == [int(row[column])], row
+                compared += 1
+    assert compared >= 16
+
+
+@pytest.mark.parametrize("n", range(3, 10))
+def test_the_closed_form_of_all_distances(n: int) -> None:
+    counted = sum(distance * nodes for distance, nodes in enumerate(StarGraph(n).distance_distribution()))
+    assert fragopoulou_akl_1993.total_distance(n) == counted
+
+
+# --- Fragopoulou and Akl 1996 ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=[3, 4])
+def disjoint(request: pytest.FixtureRequest, lab: Lab) -> Iterator[tuple[int, list[Section]]]:
+    """All sets of faults for n = 3, single ones for n = 4 (`coordinator reproduce fragopoulou-akl-1996` runs the pairs)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fragopoulou_akl_1996, "EXHAUSTIVE", ((3, 2, 1), (4, 3, 1)))
+        patch.setattr(fragopoulou_akl_1996, "BEYOND", ((3, 1, 1), (3, 2, 2)))
+        yield request.param, sections(lab, fragopoulou_akl_1996.REPRODUCTION, request.param)
+
+
+def test_every_row_of_the_disjoint_trees_holds(disjoint: tuple[int, list[Section]]) -> None:
+    require_sound(disjoint[1], tables=9, figures=1)
+
+
+def test_one_fault_more_than_claimed_is_not_judged_and_does_harm(disjoint: tuple[int, list[Section]]) -> None:
+    n, found = disjoint
+    rows = tables_of(found)["Every set of faulty nodes, broadcast"].rows
+    for row in rows:
+        beyond = row["paper"] == "no claim"
+        assert (row[VERDICT] is None) == beyond
+        assert (row["measured"] == row["sets"]) == (not beyond), row
+    assert len(rows) == (3 if n == 3 else 1)
+
+
+def test_the_trees_measure_what_brute_force_counted(disjoint: tuple[int, list[Section]]) -> None:
+    n, found = disjoint
+    tables, compared = tables_of(found), 0
+    titles = {"SNB": "Single node broadcast", "FT-SNB": "Single node broadcast", "FT-SNS": "Single node scattering"}
+    titles |= {"FT-TE": "Total exchange", "FT-MNB clocked DFS": "Multinode broadcast"}
+    for row in golden("edt_algorithms"):
+        if int(row["n"]) != n or row["algorithm"] not in titles:
+            continue
+        wanted = {"n": n, "M": int(row["M"]), "x": int(row["degree_x"])}
+        if row["algorithm"] == "FT-MNB clocked DFS":
+            wanted["traversal"] = "by the clock"  # type: ignore[assignment]
+        table = tables[titles[row["algorithm"]]]
+        for quantity, column in (("time", "steps_measured"), ("transmissions", "tx_measured")):
+            if measured := cells(table, quantity=quantity, **wanted):
+                assert measured == [int(row[column])], row
+                compared += 1
+    assert compared >= 10
+
+
+def test_a_formula_that_is_wrong_is_violated(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fragopoulou_akl_1996, "depth", lambda n: 3 * n // 2)
+    monkeypatch.setattr(fragopoulou_akl_1996, "EXHAUSTIVE", ())
+    monkeypatch.setattr(fragopoulou_akl_1996, "BEYOND", ())
+    tables = tables_of(sections(lab, fragopoulou_akl_1996.REPRODUCTION, 3))
+    assert verdict_of(tables["Depth of the trees"].verdicts) is Verdict.VIOLATED
+    assert verdict_of(tables["Total exchange"].verdicts) is Verdict.HOLDS
+    steps = [row[VERDICT] for row in tables["Single node broadcast"].rows if row["quantity"] == "time"]
+    assert set(steps) == {"violated"}
