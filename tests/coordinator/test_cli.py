@@ -371,8 +371,8 @@ def test_the_doctor_finds_this_machine_fit_or_says_what_to_do(call: Call) -> Non
     assert said.status == (4 if any(finding["state"] == "problem" for finding in said.data) else 0)
     subjects = [finding["subject"] for finding in said.data]
     assert subjects == [
-        "descriptors", "loopback", "accept queue", "connection tracking", "network namespaces", "memory", "cores", "leftovers",
-        "run directories",
+        "descriptors", "loopback", "accept queue", "connection tracking", "network namespaces", "memory", "cores",
+        "leftovers", "run directories",
     ]  # fmt: skip
     assert all(finding["remedy"] for finding in said.data if finding["state"] == "problem")
     assert "descriptors" in call("doctor").out

@@ -248,7 +248,7 @@ ROWS: st.SearchStrategy[list[Row]] = st.lists(
 
 def elected(rows: list[Row], rank: int, piece: int) -> bool:
     """Whether more than half of the trees brought the right copy first."""
-    votes = {}
+    votes: dict[object, bool] = {}
     for row in sorted(rows, key=lambda row: (row[0], row[2], OUTCOMES.categories.to_list().index(row[9]))):
         if (row[3], row[7]) == (rank, piece) and row[9] in ("first", "duplicate", "corrupt"):
             votes.setdefault(row[6], row[9] != "corrupt")
