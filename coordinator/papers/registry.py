@@ -6,6 +6,8 @@ from difflib import get_close_matches
 from coordinator.papers import (
     fragopoulou_akl_1993,
     fragopoulou_akl_1996,
+    hussain,
+    hussain_allgather,
     johnsson_ho_allgather,
     johnsson_ho_alltoall,
     johnsson_ho_broadcast,
@@ -33,6 +35,8 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
         johnsson_ho_alltoall.REPRODUCTION,
         johnsson_ho_summary.REPRODUCTION,
         johnsson_ho_ipsc.REPRODUCTION,
+        hussain.REPRODUCTION,
+        hussain_allgather.REPRODUCTION,
     )
 }  # fmt: skip
 """By name, in the order in which `--all` goes through them."""
