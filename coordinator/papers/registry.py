@@ -3,7 +3,21 @@
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from coordinator.papers import fragopoulou_akl_1993, fragopoulou_akl_1996, star_against_hypercube, tseng_sheu
+from coordinator.papers import (
+    fragopoulou_akl_1993,
+    fragopoulou_akl_1996,
+    hussain,
+    hussain_allgather,
+    johnsson_ho_allgather,
+    johnsson_ho_alltoall,
+    johnsson_ho_broadcast,
+    johnsson_ho_graphs,
+    johnsson_ho_ipsc,
+    johnsson_ho_scatter,
+    johnsson_ho_summary,
+    star_against_hypercube,
+    tseng_sheu,
+)
 from coordinator.papers.base import Reproduction
 from emunode.errors import ScenarioError
 
@@ -14,6 +28,15 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
         fragopoulou_akl_1993.REPRODUCTION,
         fragopoulou_akl_1996.REPRODUCTION,
         star_against_hypercube.REPRODUCTION,
+        johnsson_ho_graphs.REPRODUCTION,
+        johnsson_ho_broadcast.REPRODUCTION,
+        johnsson_ho_scatter.REPRODUCTION,
+        johnsson_ho_allgather.REPRODUCTION,
+        johnsson_ho_alltoall.REPRODUCTION,
+        johnsson_ho_summary.REPRODUCTION,
+        johnsson_ho_ipsc.REPRODUCTION,
+        hussain.REPRODUCTION,
+        hussain_allgather.REPRODUCTION,
     )
 }  # fmt: skip
 """By name, in the order in which `--all` goes through them."""

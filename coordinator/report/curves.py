@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from math import ceil, floor, log10
+from typing import NamedTuple
 
 from coordinator.report.plots import number
 
@@ -16,6 +17,13 @@ WIDTH, HEIGHT = 760, 380
 LEFT, TOP, BOTTOM = 64, 40, 328
 
 Points = Sequence[tuple[float, float]]
+
+
+class Held(NamedTuple):
+    """A prediction, and the measurement it is held against."""
+
+    predicted: Points
+    measured: Points
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ class Axis:
 
 def curves(
     title: str,
-    lines: Mapping[str, Points],
+    lines: Mapping[str, Points | Held],
     xlabel: str,
     ylabel: str,
     *,
@@ -72,29 +80,37 @@ def curves(
 ) -> str:
     """Named series of (x, y) as lines with their points; those named in `dots` as points alone (measurements).
 
-    A logarithmic axis shows positive values only. `only_x` names the values that the x axis tells.
+    Of a prediction held against a measurement, the line is the one and the points are the other. A logarithmic axis shows
+    positive values only. `only_x` names the values that the x axis tells.
     """
-    drawn = {
-        name: [(a, b) for a, b in line if (not log_x or a > 0) and (not log_y or b > 0)] for name, line in lines.items()
-    }
+    held = {name: line if isinstance(line, Held) else Held(line, line) for name, line in lines.items()}
+    drawn = {name: _drawable(line.predicted, log_x=log_x, log_y=log_y) for name, line in held.items()}
+    points = {name: _drawable(line.measured, log_x=log_x, log_y=log_y) for name, line in held.items()}
+    every = [point for series in (drawn, points) for line in series.values() for point in line]
     right = WIDTH - 46 - max((6.1 * len(name) for name in lines), default=0)
-    x = _axis(xlabel, [a for line in drawn.values() for a, _ in line], LEFT, right, log=log_x, zero=False, only=only_x)
-    y = _axis(ylabel, [b for line in drawn.values() for _, b in line], BOTTOM, TOP, log=log_y, zero=True)
+    x = _axis(xlabel, [a for a, _ in every], LEFT, right, log=log_x, zero=False, only=only_x)
+    y = _axis(ylabel, [b for _, b in every], BOTTOM, TOP, log=log_y, zero=True)
     body = [f'<text class="title" x="8" y="16">{escape(title)}</text>', *_grid(x, y, right)]
     for at, (name, line) in enumerate(drawn.items()):
         colour = COLOURS[at % len(COLOURS)]
-        shown = [(x.at(a), y.at(b), a, b) for a, b in line]
         legend_y = TOP + 18 * at
-        if name not in dots and shown:
-            path = "L".join(f"{px:.1f} {py:.1f}" for px, py, _, _ in shown)
+        if name not in dots and line:
+            path = "L".join(f"{x.at(a):.1f} {y.at(b):.1f}" for a, b in line)
             dash = DASHES[at % len(DASHES)]
             style = f' stroke-dasharray="{dash}"' if dash else ""
             body.append(f'<path class="line" stroke="var(--{colour})"{style} d="M{path}"/>')
             body.append(f'<path class="line" stroke="var(--{colour})"{style} d="M{right + 8:.0f} {legend_y}h22"/>')
-        marks = [(px, py, f"{name}: {number(a)}, {number(b)}") for px, py, a, b in shown]
-        body += [_mark(at, px, py, colour, tip) for px, py, tip in [*marks, (right + 19, legend_y, name)]]
+        marks = [(x.at(a), y.at(b), f"{name}: {number(a)}, {number(b)}") for a, b in points[name]]
+        if marks:
+            marks.append((right + 19, legend_y, name))
+        body += [_mark(at, px, py, colour, tip) for px, py, tip in marks]
         body.append(f'<text x="{right + 36:.0f}" y="{legend_y + 4}">{escape(name)}</text>')
     return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">{"".join(body)}</svg>'
+
+
+def _drawable(line: Points, *, log_x: bool, log_y: bool) -> list[tuple[float, float]]:
+    """The points that an axis can show."""
+    return [(a, b) for a, b in line if (not log_x or a > 0) and (not log_y or b > 0)]
 
 
 def _axis(
@@ -114,15 +130,23 @@ def _grid(x: Axis, y: Axis, right: float) -> list[str]:
     for value in y.ticks():
         at = y.at(value)
         body.append(f'<path class="axis" d="M{LEFT} {at:.1f}H{right:.0f}"/>')
-        body.append(f'<text class="end" x="{LEFT - 6}" y="{at + 4:.1f}">{number(round(value, 10))}</text>')
+        body.append(f'<text class="end" x="{LEFT - 6}" y="{at + 4:.1f}">{_short(value)}</text>')
     for value in x.ticks():
         at = x.at(value)
         body.append(f'<path class="axis" d="M{at:.1f} {BOTTOM}v5"/>')
-        body.append(f'<text class="middle" x="{at:.1f}" y="{BOTTOM + 18}">{number(round(value, 10))}</text>')
+        body.append(f'<text class="middle" x="{at:.1f}" y="{BOTTOM + 18}">{_short(value)}</text>')
     body.append(f'<path class="axis" d="M{LEFT} {BOTTOM}H{right:.0f}"/>')
     body.append(f'<text class="middle" x="{(LEFT + right) / 2:.0f}" y="{BOTTOM + 38}">{escape(x.title)}</text>')
     body.append(f'<text x="8" y="{TOP - 8}">{escape(y.title)}</text>')
     return body
+
+
+def _short(value: float) -> str:
+    """A number for people, millions as M and thousands of millions as G."""
+    for size, unit in ((1e9, "G"), (1e6, "M")):
+        if abs(value) >= size:
+            return f"{number(round(value / size, 3))}{unit}"
+    return number(round(value, 10))
 
 
 def _mark(at: int, x: float, y: float, colour: str, tip: str) -> str:

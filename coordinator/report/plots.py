@@ -110,11 +110,11 @@ def step_bars(title: str, values: Sequence[float], colour: str, faults: Sequence
     """One value a step, as bars; faults as dashed lines."""
     bins = Bins(len(values))
     bars = bins.of(values)
-    frame = Frame(8, 30, 312, 108, max(bars, default=0))
+    frame = Frame(8, 33, 312, 108, max(bars, default=0))
     step = (frame.right - frame.left) / max(1, bins.count)
     wide = step * (0.8 if step > 4 else 1.0)
     body = [_baseline(frame), f'<text class="title" x="8" y="14">{escape(title)}</text>']
-    body.append(f'<text class="end" x="312" y="14">at most {number(frame.most)}</text>')
+    body.append(f'<text class="end" x="312" y="27">at most {number(frame.most)}</text>')  # below a title of any length
     if bins.count <= TITLED_BARS:
         for bar, value in enumerate(bars):
             x, y = frame.left + bar * step + (step - wide) / 2, frame.y(value)

@@ -1,0 +1,240 @@
+"""A headless Chromium, driven over its debugging pipe: open a page, press keys, ask what is drawn.
+
+The DevTools protocol on two pipes (`--remote-debugging-pipe`: file descriptors 3 and 4, JSON ended by a zero byte) needs no
+port, no websocket and no driver program. Every answer is waited for until a deadline; leaving the context ends the browser
+and removes its profile.
+
+    python -m tests.browser report.html ..      # how large each page is, and how long it takes to load and paint
+"""
+
+import fcntl
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Any, Self
+
+PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+SECONDS = 60.0
+"""For any answer; a loaded machine starts a browser slowly."""
+FLAGS = (
+    "--headless",
+    "--remote-debugging-pipe",
+    "--no-first-run",
+    "--no-default-browser-check",
+    "--disable-gpu",
+    "--disable-extensions",
+    "--disable-background-networking",
+    "--disable-dev-shm-usage",
+    "--hide-scrollbars",
+)
+
+
+ON_THREE_AND_FOUR = """
+import os, sys
+for end, wanted in zip(map(int, sys.argv[1:3]), (3, 4)):
+    os.dup2(end, wanted)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
+"""Becomes the program of its arguments with the two pipes where Chromium looks for them."""
+
+
+class BrowserError(Exception):
+    """The browser did not answer, or complained."""
+
+
+def find_chromium() -> str | None:
+    """The browser: `$CHROMIUM`, or the first that is installed."""
+    wanted = os.environ.get("CHROMIUM")
+    return shutil.which(wanted) if wanted else next(filter(None, map(shutil.which, PROGRAMS)), None)
+
+
+class Browser:
+    """One browser with one page."""
+
+    def __init__(self, program: str, *, width: int = 1200, height: int = 1600) -> None:
+        self._program = program
+        self._size = f"--window-size={width},{height}"
+        self._buffer = b""
+        self._number = 0
+        self._session: str | None = None
+        self.events: list[dict[str, Any]] = []
+        """What the page told without being asked, oldest first."""
+
+    def __enter__(self) -> Self:
+        self._profile = TemporaryDirectory(prefix="testbench-browser-")
+        ours, theirs = _pipe(), _pipe()  # to the browser, from the browser
+        sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+        command = [self._program, *FLAGS, *sandbox, self._size, f"--user-data-dir={self._profile.name}", "about:blank"]
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", ON_THREE_AND_FOUR, str(ours[0]), str(theirs[1]), *command],
+            pass_fds=(ours[0], theirs[1]),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        os.close(ours[0])
+        os.close(theirs[1])
+        self._write, self._read = ours[1], theirs[0]
+        try:
+            target = self.call("Target.createTarget", url="about:blank")["targetId"]
+            self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+            for domain in ("Page", "Runtime", "Log", "Network"):
+                self.call(f"{domain}.enable")
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with suppress(BrowserError, OSError):
+            self._session = None
+            self.call("Browser.close")
+        self._end()
+
+    def _end(self) -> None:
+        """Close the pipes, which ends the browser; kill the session it leads if that does not."""
+        os.close(self._write)
+        os.close(self._read)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(10)
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        with suppress(OSError):
+            self._profile.cleanup()
+
+    def call(self, method: str, **parameters: object) -> dict[str, Any]:
+        """Call a method of the protocol and wait for its result; BrowserError if there is none."""
+        self._number += 1
+        message: dict[str, object] = {"id": self._number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        deadline = time.monotonic() + SECONDS
+        while True:
+            answer = self._next(deadline, method)
+            if answer.get("id") == self._number:
+                if "error" in answer:
+                    raise BrowserError(f"{method}: {answer['error']['message']}")
+                return dict(answer["result"])
+            self.events.append(answer)
+
+    def wait_for(self, event: str) -> dict[str, Any]:
+        """The next event of this name, among those that came already first."""
+        deadline = time.monotonic() + SECONDS
+        while True:
+            for at, seen in enumerate(self.events):
+                if seen.get("method") == event:
+                    del self.events[at]
+                    return dict(seen["params"])
+            self.events.append(self._next(deadline, event))
+
+    def _next(self, deadline: float, wanted: str) -> dict[str, Any]:
+        while b"\0" not in self._buffer:
+            ready, _, _ = select.select([self._read], [], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise BrowserError(f"no answer to {wanted} within {SECONDS:.0f} s")
+            chunk = os.read(self._read, 1 << 20)
+            if not chunk:
+                raise BrowserError(f"the browser ended before it answered {wanted}")
+            self._buffer += chunk
+        message, _, self._buffer = self._buffer.partition(b"\0")
+        return dict(json.loads(message))
+
+    def open(self, path: Path, fragment: str = "") -> None:
+        """Show a file and wait until it is loaded."""
+        self.call("Page.navigate", url=path.resolve().as_uri() + fragment)
+        self.wait_for("Page.loadEventFired")
+
+    def evaluate(self, expression: str) -> Any:
+        """The value of a JavaScript expression, a promise's when it is there; BrowserError if it throws."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        if "exceptionDetails" in answer:
+            raise BrowserError(str(answer["exceptionDetails"]["exception"].get("description")))
+        return answer["result"].get("value")
+
+    def press(self, key: str, code: int) -> None:
+        """Press and release a key, as a person would."""
+        for kind in ("keyDown", "keyUp"):
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+
+    def click(self, selector: str) -> None:
+        """Click into the middle of an element, as a person would."""
+        self.evaluate(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center'}})")
+        box = self.evaluate(
+            f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])"
+            f"(document.querySelector({selector!r}).getBoundingClientRect())"
+        )
+        for kind in ("mousePressed", "mouseReleased"):
+            self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
+
+    def prefer(self, media: str = "", **features: str) -> None:
+        """Show the page as in print, or to a person who prefers dark."""
+        wanted = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
+        self.call("Emulation.setEmulatedMedia", media=media, features=wanted)
+
+    def complaints(self) -> list[str]:
+        """Errors and warnings of the page, and what it asked the network for."""
+        found = []
+        for event in self.events:
+            match event.get("method"), event.get("params"):
+                case "Runtime.exceptionThrown", {"exceptionDetails": details}:
+                    found.append(str(details))
+                case "Log.entryAdded", {"entry": {"level": "error" | "warning"} as entry}:
+                    found.append(str(entry["text"]))
+                case "Network.requestWillBeSent", {"request": {"url": str(url)}} if not url.startswith(
+                    ("file:", "data:", "about:")
+                ):
+                    found.append(f"request for {url}")
+        return found
+
+
+def _pipe() -> tuple[int, int]:
+    """A pipe whose ends are none of the descriptors that they are to become."""
+    low = os.pipe()
+    high = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 16) for end in low)
+    for end in low:
+        os.close(end)
+    return high[0], high[1]
+
+
+PAINTED = """
+new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => {
+  const [navigation] = performance.getEntriesByType("navigation");
+  done([navigation.loadEventEnd, performance.now(), document.querySelectorAll("*").length]);
+})))
+"""
+"""Milliseconds from the request until the page was loaded, and until the second frame after it; elements."""
+
+
+def main(pages: list[str]) -> int:
+    """Open every page once and say how long that took."""
+    program = find_chromium()
+    if program is None:
+        print("no Chromium here (Debian, Ubuntu: apt install chromium; or set CHROMIUM)", file=sys.stderr)
+        return 4
+    with Browser(program) as browser:
+        for page in map(Path, pages):
+            browser.open(page)
+            loaded, painted, elements = browser.evaluate(PAINTED)
+            size = page.stat().st_size / 1e6
+            print(
+                f"{page}: {size:.2f} MB, {elements:,} elements, loaded in {loaded:.0f} ms, painted in {painted:.0f} ms"
+            )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
