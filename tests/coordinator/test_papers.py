@@ -86,6 +86,16 @@ def test_run_directories_are_gone_afterwards_and_time_is_kept() -> None:
         lab.run(**BROADCAST)
 
 
+def test_sizes_are_all_or_the_one_that_is_asked_for() -> None:
+    sized = Reproduction("a", "A", "P", "D", lambda _: iter(()), range(3, 6))
+    assert list(sized.over(None)) == [3, 4, 5]
+    assert list(sized.over(4)) == [4]
+    with pytest.raises(ScenarioError, match=r"a goes over 3\.\.5"):
+        sized.over(6)
+    with pytest.raises(ScenarioError, match="leave --n out"):
+        replace(sized, sizes=range(0)).over(3)
+
+
 # --- pages -----------------------------------------------------------------------------------------------------------
 
 
