@@ -4,7 +4,8 @@ import argparse
 import pkgutil
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from types import FrameType
@@ -53,6 +54,22 @@ def refresh_documents(document: Document) -> None:
         print(f"wrote {path.relative_to(ROOT)}")
 
 
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ctrl-C works even where a shell has it ignored, and SIGTERM is the same."""
+
+    def pass_on(_number: int, _frame: FrameType | None) -> None:
+        signal.raise_signal(signal.SIGINT)  # trio knows where that may strike
+
+    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: pass_on}
+    before = [(number, signal.signal(number, handler)) for number, handler in handlers.items()]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
 def parse(arguments: Sequence[str] | None, sections: dict[str, Section]) -> argparse.Namespace:
     """The command line; exit status 2 for one that will not do."""
     about = "".join(f"\n  {name:10} {section.about}; {section.seconds} s" for name, section in sections.items())
@@ -92,11 +109,11 @@ def parse(arguments: Sequence[str] | None, sections: dict[str, Section]) -> argp
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the sections asked for; exit status 1 when a figure falls short of what is wanted, 130 when interrupted."""
-    signal.signal(signal.SIGTERM, _interrupt)
     sections = find_sections()
     asked = parse(arguments, sections)
     try:
-        return _run(asked, sections)
+        with interruptible():
+            return _run(asked, sections)
     except KeyboardInterrupt:
         print("scripts/bench: interrupted", file=sys.stderr)
         return 130
@@ -125,10 +142,6 @@ def _run(asked: argparse.Namespace, sections: dict[str, Section]) -> int:
     if asked.plot:
         draw(document, asked.plot)
     return 0 if met else 1
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

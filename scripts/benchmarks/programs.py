@@ -93,7 +93,7 @@ def ask(
         seconds=seconds,
         question=question,
         pass_fds=pass_fds,
-        environment={"PYTHONPATH": os.pathsep.join((str(SCRIPTS), str(ROOT)))},
+        environment={"PYTHONPATH": os.pathsep.join((str(SCRIPTS), str(ROOT))), "PYTHONSAFEPATH": "1"},
     )
     return json.loads(answer.splitlines()[-1])
 

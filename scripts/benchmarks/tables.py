@@ -74,12 +74,11 @@ def _without_empty(rows: Sequence[dict[str, object]]) -> list[dict[str, object]]
 
 def _said(document: Mapping[str, Any], section: str) -> Iterator[str]:
     """When and where it was measured, and what was not."""
-    measured = document["sections"].values() if section == WANTED else [document["sections"][section]]
-    places = dict.fromkeys(f"{part['machine']}; load {part['load'][0]:g} before" for part in measured)
+    measured = list(document["sections"].values()) if section == WANTED else [document["sections"][section]]
+    places = dict.fromkeys(part["machine"] for part in measured)
     dates = sorted(part["measured"] for part in measured)
     span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
-    if section == WANTED:
-        places = dict.fromkeys(part["machine"] for part in measured)
-    yield f"Measured {span} on {'; '.join(places)}."
+    load = max(part["load"][0] for part in measured)
+    yield f"Measured {span} on {'; '.join(places)}; load average of other work at most {load:.1f}."
     if section != WANTED:
         yield from (f"\n{note}." for note in measured[0]["notes"])

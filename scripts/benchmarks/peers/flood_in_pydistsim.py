@@ -10,12 +10,14 @@ from pydistsim.simulation import Simulation
 from benchmarks.answering import answer
 
 disable_logger()
+WIDTH = 500
+"""Nodes in a row: they must lie in an area of 600 by 600, wherever their links go."""
 
 
 def flood(order: int, links: list[tuple[int, int]]) -> float:
     """Seconds until a message has reached every node."""
     network = BidirectionalNetwork()
-    nodes = [network.add_node(pos=(rank, 0)) for rank in range(order)]
+    nodes = [network.add_node(pos=(rank % WIDTH, rank // WIDTH)) for rank in range(order)]
     for one, other in links:
         network.add_edge(nodes[one], nodes[other])
     simulation = Simulation(network)

@@ -14,7 +14,7 @@ from benchmarks.record import Note, Options, Row, Section
 from benchmarks.sections.stack import busy_plan
 from coordinator.plan import Plan
 
-NETWORKS = ("star:6", "hypercube:10")
+NETWORKS = ("star:5", "star:6")
 QUICK_NETWORKS = ("star:4",)
 ALONE = "1 host"
 

@@ -9,7 +9,7 @@ import time
 from statistics import median
 
 from benchmarks.answering import answer
-from benchmarks.ways.common import BUFFER_BYTES, ORDER, RESET, echoing, private_bytes
+from benchmarks.ways.common import BUFFER_BYTES, ORDER, RESET, Growth, echoing
 
 EVENTS = 1024
 
@@ -93,11 +93,11 @@ def _echo(stream: socket.socket) -> None:
 
 def memory(ends: list[int]) -> float:
     """Bytes of user memory for each end that is registered and idle."""
-    before = private_bytes()
+    growth = Growth()
     epoll = select.epoll()
     for fd in ends:
         epoll.register(fd, select.EPOLLIN | select.EPOLLET)
-    return (private_bytes() - before) / len(ends)
+    return growth.for_each(len(ends))
 
 
 if __name__ == "__main__":

@@ -14,8 +14,18 @@ RESET = struct.pack("ii", 1, 0)
 """SO_LINGER value that makes close() leave nothing behind for the next measurement."""
 
 
-def private_bytes() -> int:
-    """Proportional set size of this process."""
+class Growth:
+    """Bytes by which the proportional set size of this process has grown since this was made."""
+
+    def __init__(self) -> None:
+        self._before = _private_bytes()
+
+    def for_each(self, count: int) -> float:
+        """Of `count` things, what each has added; 0 if the process shrank."""
+        return max(0, _private_bytes() - self._before) / count
+
+
+def _private_bytes() -> int:
     for line in Path("/proc/self/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from benchmarks.answering import answer
-from benchmarks.ways.common import BUFFER_BYTES, ORDER, RESET, echoing, private_bytes
+from benchmarks.ways.common import BUFFER_BYTES, ORDER, RESET, Growth, echoing
 
 DIALLING = 64
 """Links that are dialled and not yet accepted at any time; more would overflow the queue of the listener."""
@@ -137,15 +137,15 @@ def memory(ends: list[int]) -> float:
     """Bytes of user memory for each end with its stream and its waiting task."""
 
     async def main() -> float:
-        before = private_bytes()
+        growth = Growth()
         owned = [_stream(fd) for fd in ends]
         async with trio.open_nursery() as nursery:
             for stream in owned:
                 nursery.start_soon(stream.receive_some, BUFFER_BYTES)
             await trio.testing.wait_all_tasks_blocked()
-            grown = private_bytes() - before
+            grown = growth.for_each(len(ends))
             nursery.cancel_scope.cancel()
-        return grown / len(ends)
+        return grown
 
     return trio.run(main)
 

@@ -10,7 +10,7 @@ from statistics import median
 import uvloop
 
 from benchmarks.answering import answer
-from benchmarks.ways.common import BUFFER_BYTES, ORDER, RESET, echoing, private_bytes
+from benchmarks.ways.common import BUFFER_BYTES, ORDER, RESET, Growth, echoing
 
 DIALLING = 64
 """Links that are dialled and not yet accepted at any time; more would overflow the queue of the listener."""
@@ -170,9 +170,9 @@ def memory(ends: list[int]) -> float:
     """Bytes of user memory for each end with its transport and protocol."""
 
     async def main() -> float:
-        before = private_bytes()
+        growth = Growth()
         ports = await _own(ends, lambda _size: None)
-        return (private_bytes() - before) / len(ports)
+        return growth.for_each(len(ports))
 
     return float(uvloop.run(main()))
 
