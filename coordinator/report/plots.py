@@ -9,7 +9,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import ceil, floor, log10
 
 MOST_BARS = 160
 TITLED_BARS = 64
@@ -255,52 +254,6 @@ def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names
             y += row
         y += gap
     return _chart(760, height, title, body, 0, Frame(0, 0, 0, 0, 1))
-
-
-def log_lines(title: str, xlabel: str, lines: Mapping[str, tuple[str, Sequence[tuple[float, float]]]]) -> str:
-    """Points joined by lines on two logarithmic axes, named on the right: name -> (colour, (x, y) above zero)."""
-    points = [point for _, line in lines.values() for point in line]
-    (low_x, high_x), (low_y, high_y) = (_decades([point[axis] for point in points]) for axis in (0, 1))
-    left, top, right, bottom = 56.0, 30.0, 600.0, 250.0
-
-    def across(x: float) -> float:
-        return left + (right - left) * (log10(x) - low_x) / (high_x - low_x)
-
-    def up(y: float) -> float:
-        return bottom - (bottom - top) * (log10(y) - low_y) / (high_y - low_y)
-
-    body = [f'<text class="title" x="8" y="16">{escape(title)}</text>']
-    for power in range(low_x, high_x + 1):
-        x = across(10**power)
-        body.append(f'<path class="axis" d="M{x:.1f} {top}V{bottom}"/>')
-        body.append(f'<text class="middle" x="{x:.1f}" y="{bottom + 15}">{number(10**power)}</text>')
-    for power in range(low_y, high_y + 1):
-        y = up(10**power)
-        body.append(f'<path class="axis" d="M{left} {y:.1f}H{right}"/>')
-        body.append(f'<text class="end" x="{left - 6}" y="{y + 4:.1f}">{number(10**power)}</text>')
-    body.append(f'<text class="middle" x="{(left + right) / 2:.0f}" y="{bottom + 32}">{escape(xlabel)}</text>')
-    taken: list[float] = []
-    for name, (colour, line) in lines.items():
-        ordered = sorted(line)
-        d = "L".join(f"{across(x):.1f} {up(y):.1f}" for x, y in ordered)
-        body.append(f'<path class="line" stroke="var(--{colour})" d="M{d}"/>')
-        body += [
-            f'<circle cx="{across(x):.1f}" cy="{up(y):.1f}" r="3" fill="var(--{colour})">'
-            f"<title>{escape(name)}: {number(x)}, {number(y)}</title></circle>"
-            for x, y in ordered
-        ]
-        at = up(ordered[-1][1]) + 4
-        while any(abs(at - other) < 14 for other in taken):
-            at += 14
-        taken.append(at)
-        body.append(f'<text x="{right + 8}" y="{at:.1f}" style="fill:var(--{colour})">{escape(name)}</text>')
-    return _chart(760, bottom + 44, title, body, 0, Frame(0, 0, 0, 0, 1))
-
-
-def _decades(values: Sequence[float]) -> tuple[int, int]:
-    """Powers of ten that hold all values, and are not the same."""
-    low, high = floor(log10(min(values))), ceil(log10(max(values)))
-    return low, max(high, low + 1)
 
 
 def stacked(figures: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 <!-- bench core -->  ..  <!-- /bench -->              every row of a section
 <!-- bench core: I/O core -->  ..  <!-- /bench -->    rows of these figures only (several: separated by `;`)
+<!-- bench core across -->  ..  <!-- /bench -->       a row for each subject, and a column for each figure
 <!-- bench wanted -->  ..  <!-- /bench -->            every row of which something is wanted
 """
 
@@ -14,7 +15,9 @@ from benchmarks.results import rows_of
 from coordinator.report.tables import to_markdown
 
 HEADER = f"{'what':34} {'figure':42} {'value':>10} {'unit':14} {'share':>7}  of"
-MARKS = re.compile(r"<!-- bench (?P<section>\w+)(?:: (?P<figures>[^>]*?))? -->\n.*?<!-- /bench -->", re.DOTALL)
+MARKS = re.compile(
+    r"<!-- bench (?P<section>\w+)(?P<across> across)?(?:: (?P<figures>[^>]*?))? -->\n.*?<!-- /bench -->", re.DOTALL
+)
 WANTED = "wanted"
 
 
@@ -44,6 +47,17 @@ def cells(row: Row) -> dict[str, object]:
     }
 
 
+def across(rows: Sequence[Row]) -> list[dict[str, object]]:
+    """A row for each subject and a column for each figure; empty cells where there is none."""
+    figures = dict.fromkeys(row.figure.strip() for row in rows)
+    table: dict[str, dict[str, object]] = {}
+    for row in rows:
+        of_subject = table.setdefault(row.subject, {"what": row.subject, **dict.fromkeys(figures, "")})
+        short = "" if row.met else " (short)"
+        of_subject[row.figure.strip()] = f"{show_number(row.value)} {row.unit}".strip() + short
+    return list(table.values())
+
+
 def render(text: str, document: Mapping[str, Any]) -> str:
     """A document with what stands between its marks made anew. ValueError for a mark that finds nothing."""
     return MARKS.sub(lambda found: _between(found, document), text)
@@ -58,7 +72,8 @@ def _between(found: "re.Match[str]", document: Mapping[str, Any]) -> str:
     first = found[0].split("\n", 1)[0]
     if not rows:
         raise ValueError(f"nothing was measured for {first}")
-    parts = [first, "", to_markdown(_without_empty([cells(row) for row in rows])), *_said(document, section)]
+    table = across(rows) if found["across"] else _without_empty([cells(row) for row in rows])
+    parts = [first, "", to_markdown(table), *_said(document, section)]
     return "\n".join(parts) + "\n<!-- /bench -->"
 
 

@@ -115,6 +115,13 @@ def test_chosen_figures_only() -> None:
     assert "share" not in text, "a column in which nobody says anything"
 
 
+def test_figures_across() -> None:
+    rows = Row("star:4", "links", 36.0, ""), Row("star:4", "ready", 0.1, "s"), replace(TIME, value=39.0)
+    text = tables.render("<!-- bench core across -->\n<!-- /bench -->", document_of(*rows))
+    assert "| what | links | ready |\n" in text
+    assert "| star:4 | 36 | 0.1 s |\n| ej:3+4^3 |  | 39 s |\n" in text
+
+
 @pytest.mark.parametrize("mark", ["core: nothing", "links", "wanted"])
 def test_a_mark_that_finds_nothing_is_an_error(mark: str) -> None:
     with pytest.raises(ValueError, match="nothing was measured"):
@@ -141,7 +148,7 @@ def test_a_figure_is_drawn(tmp_path: Path) -> None:
     draw(document, tmp_path / "figures.svg")
     drawing = (tmp_path / "figures.svg").read_text()
     assert "var(" not in drawing
-    for words in ("star graph", "Eisenstein-Jacobi", "Seconds of the whole run", "61,234"):
+    for words in ("star graph", "Eisenstein-Jacobi", "The whole run", "61,234"):
         assert words in drawing
     with pytest.raises(ValueError, match="nothing to draw"):
         draw({"sections": {}}, tmp_path / "nothing.svg")
