@@ -15,6 +15,11 @@ PLOTTED = (
 FORMATS = (".svg", ".png")
 FONTS = ("/usr/share/fonts", "/usr/local/share/fonts", "/System/Library/Fonts", "/Library/Fonts", "C:/Windows/Fonts")
 """Where systems keep them; the renderer has none of its own."""
+FAMILIES = {
+    "DejaVuSans.ttf": "DejaVu Sans", "LiberationSans-Regular.ttf": "Liberation Sans", "NotoSans-Regular.ttf": "Noto Sans",
+    "Arial.ttf": "Arial", "arial.ttf": "Arial", "Helvetica.ttc": "Helvetica",
+}  # fmt: skip
+"""File of a font -> its family: the renderer must be told which one stands for `sans-serif`, or it leaves words out."""
 
 
 def read_runs(paths: Sequence[Path]) -> dict[str, RunData]:
@@ -120,6 +125,14 @@ def _png(svg: str, path: Path) -> bytes:
         raise ScenarioError(
             "plot", str(path), "PNG needs the extra `report` (pip install 'collective-testbench[report]'); or use .svg"
         ) from None
-    if not any(Path(folder).is_dir() and any(Path(folder).rglob("*.[to]t[fc]")) for folder in FONTS):
-        raise ScenarioError("plot", str(path), "there are no fonts on this machine, words would be missing; use .svg")
-    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=2))
+    files = {file.name for folder in FONTS if Path(folder).is_dir() for file in Path(folder).rglob("*.tt[fc]")}
+    family = next((name for file, name in FAMILIES.items() if file in files), None)
+    if family is None:
+        raise ScenarioError(
+            "plot", str(path), f"words would be missing, for none of these fonts is here: {_names()}; use .svg"
+        )
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=2, sans_serif_family=family))
+
+
+def _names() -> str:
+    return ", ".join(dict.fromkeys(FAMILIES.values()))

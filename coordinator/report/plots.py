@@ -256,6 +256,18 @@ def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names
     return _chart(760, height, title, body, 0, Frame(0, 0, 0, 0, 1))
 
 
+def stacked(figures: Sequence[str]) -> str:
+    """Figures one above the other, as one."""
+    boxes = [re.search(r'viewBox="0 0 (\d+) (\d+)"', figure) for figure in figures]
+    sizes = [(int(box[1]), int(box[2])) for box in boxes if box]
+    body, y = [], 0
+    for figure, (width, height) in zip(figures, sizes, strict=True):
+        body.append(figure.replace("<svg", f'<svg y="{y}" width="{width}" height="{height}"', 1))
+        y += height + 12
+    width = max(width for width, _ in sizes)
+    return _chart(width, y, "figures", body, 0, Frame(0, 0, 0, 0, 1))
+
+
 def standalone(figure: str) -> str:
     """A figure as an SVG file of its own, in the light colours and on a white ground."""
     css = re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], CSS)

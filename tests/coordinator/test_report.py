@@ -17,11 +17,11 @@ import pytest
 from coordinator.cli import main
 from coordinator.plan import make_plan
 from coordinator.report import netmap
-from coordinator.report.compare import as_rows, compare, read_runs
+from coordinator.report.compare import as_rows, compare, read_runs, write_figure
 from coordinator.report.data import find_run, read_run
 from coordinator.report.html import render, write_report
 from coordinator.report.layout import cells_of, layout_of, shapes_of
-from coordinator.report.plots import DARK, LIGHT, Bins, viridis
+from coordinator.report.plots import DARK, LIGHT, Bins, grouped_bars, standalone, viridis
 from coordinator.report.tables import show, to_csv, to_markdown
 from coordinator.run import run
 from coordinator.scenario import make_scenario
@@ -466,6 +466,17 @@ def test_png(runs: dict[str, Path], tmp_path: Path) -> None:
     if status == 2:
         pytest.skip("no fonts on this machine")
     assert (tmp_path / "both.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_words_are_in_a_png(tmp_path: Path) -> None:
+    pytest.importorskip("resvg_py", reason="the extra `report` is not installed")
+    figure = standalone(grouped_bars("Compared", {"steps": [4]}, ["one"]))
+    try:
+        write_figure(figure, tmp_path / "with.png")
+    except ScenarioError:
+        pytest.skip("no fonts on this machine")
+    write_figure(re.sub("<text.*?</text>", "", figure), tmp_path / "without.png")
+    assert (tmp_path / "with.png").read_bytes() != (tmp_path / "without.png").read_bytes()
 
 
 def test_report_command(

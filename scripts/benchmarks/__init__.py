@@ -1,0 +1,1 @@
+"""What the sockets cost: `scripts/bench`. Nothing of the project imports this."""

@@ -1,0 +1,54 @@
+"""The figures of a document as one drawing: what the ways carry beside the floor, and how set-up and broadcast scale."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.record import Row
+from benchmarks.results import rows_of
+from coordinator.report.compare import write_figure
+from coordinator.report.curves import curves
+from coordinator.report.plots import grouped_bars, stacked, standalone
+
+FAMILIES = {"star": "star graph", "hypercube": "hypercube", "ej": "Eisenstein-Jacobi"}
+READY, COMMAND = "ready", "the whole command"
+
+
+def draw(document: Mapping[str, Any], path: Path) -> None:
+    """Write what there is to draw as .svg or .png. ValueError when there is nothing, ScenarioError as `write_figure`."""
+    figures = [*_shares(document), *_scaling(document)]
+    if not figures:
+        raise ValueError("there is nothing to draw: measure core or sizes")
+    write_figure(standalone(stacked(figures)), path)
+
+
+def _shares(document: Mapping[str, Any]) -> list[str]:
+    rows = rows_of(document, "core")
+    names = list(dict.fromkeys(row.figure for row in rows))
+    subjects = dict.fromkeys(row.subject for row in rows)
+    groups = {subject: [_rounded(_value(rows, subject, name)) for name in names] for subject in subjects}
+    return [grouped_bars("Packets per CPU second on the same sockets", groups, names)] if groups else []
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value)
+
+
+def _scaling(document: Mapping[str, Any]) -> list[str]:
+    rows = rows_of(document, "sizes")
+    figures = []
+    for figure, title in ((READY, "Until every node and link is ready"), (COMMAND, "The whole run")):
+        lines = {name: line for family, name in FAMILIES.items() if (line := _line(rows, family, figure))}
+        if lines:
+            figures.append(curves(title, lines, "links (TCP connections)", "seconds", log_x=True, log_y=True))
+    return figures
+
+
+def _line(rows: Sequence[Row], family: str, figure: str) -> list[tuple[float, float]]:
+    subjects = dict.fromkeys(row.subject for row in rows if row.subject.startswith(f"{family}:"))
+    pairs = ((_value(rows, subject, "links"), _value(rows, subject, figure)) for subject in subjects)
+    return sorted((x, y) for x, y in pairs if x and y)
+
+
+def _value(rows: Sequence[Row], subject: str, figure: str) -> float | None:
+    return next((row.value for row in rows if (row.subject, row.figure) == (subject, figure)), None)

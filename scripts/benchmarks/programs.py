@@ -1,0 +1,110 @@
+"""Run a program to its end, within a deadline, and leave nothing of it behind."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+SCRIPTS = Path(__file__).resolve().parent.parent
+ROOT = SCRIPTS.parent
+PEERS_PYTHON = ROOT / ".peers" / "bin" / "python"
+"""Interpreter with packages that the project does not depend on; `TESTBENCH_PEERS` names another one."""
+HOW_TO_INSTALL = "python3 -m venv .peers && .peers/bin/pip install {}"
+
+
+class ProgramError(Exception):
+    """A program failed or took too long; the last thing it said."""
+
+
+def run_program(
+    command: Sequence[str | Path],
+    *,
+    seconds: float,
+    question: str = "",
+    pass_fds: Sequence[int] = (),
+    environment: Mapping[str, str] | None = None,
+) -> str:
+    """What a program prints; it gets `question` on standard input, and inherits the descriptors.
+
+    It runs in a session of its own, of which nothing is left afterwards, whatever happens. Raises ProgramError when it
+    cannot be started, fails or takes longer.
+    """
+    try:
+        process = subprocess.Popen(
+            [str(word) for word in command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+            pass_fds=pass_fds,
+            env={**os.environ, **(environment or {})},
+        )
+    except OSError as error:
+        raise ProgramError(f"{command[0]}: {error.strerror}") from None
+    try:
+        answer, complaint = process.communicate(question, timeout=seconds)
+    except subprocess.TimeoutExpired:
+        raise ProgramError(f"{Path(command[0]).name} took longer than {seconds:g} s") from None
+    finally:
+        _end_session(process)
+    if process.returncode:
+        last = (complaint.strip() or answer.strip() or f"exit status {process.returncode}").splitlines()[-1]
+        raise ProgramError(f"{Path(command[0]).name}: {last}")
+    return answer
+
+
+def _end_session(process: "subprocess.Popen[str]") -> None:
+    """Ask what is left of the session to go, so that it can tidy up, and then make it."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        if process.poll() is None or number == signal.SIGKILL:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, number)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+    for stream in (process.stdin, process.stdout, process.stderr):
+        if stream is not None:
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+
+
+def ask(
+    module: str,
+    name: str,
+    *,
+    python: str = sys.executable,
+    within: Sequence[str] = (),
+    seconds: float = 300,
+    pass_fds: Sequence[int] = (),
+    **arguments: object,
+) -> object:
+    """The answer of a module of this package, run as a program of its own, to the question `name`.
+
+    The program is started by `python`, and that by the command `within` if there is one.
+    """
+    question = json.dumps({"name": name, "arguments": arguments})
+    answer = run_program(
+        [*within, python, "-m", module],
+        seconds=seconds,
+        question=question,
+        pass_fds=pass_fds,
+        environment={"PYTHONPATH": os.pathsep.join((str(SCRIPTS), str(ROOT))), "PYTHONSAFEPATH": "1"},
+    )
+    return json.loads(answer.splitlines()[-1])
+
+
+@cache
+def python_with(module: str) -> str | None:
+    """An interpreter that has a module which is not ours to depend on; None if neither this nor the peers' one has."""
+    for python in (sys.executable, os.environ.get("TESTBENCH_PEERS") or str(PEERS_PYTHON)):
+        try:
+            run_program([python, "-c", f"import importlib.util as u; exit(not u.find_spec({module!r}))"], seconds=30)
+        except ProgramError:
+            continue
+        return python
+    return None

@@ -1,0 +1,1 @@
+"""One module a section; each has a `SECTION`, and is found by being here."""

@@ -1,0 +1,55 @@
+"""Idle step: time of a step in which nothing happens, over several hosts.
+
+Bare: a process sends as many others an order and waits for all their reports; the other ways do the same.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from statistics import median
+from time import perf_counter
+
+import trio
+
+from benchmarks.contenders import measure, missing, others
+from benchmarks.networks import network_up, plan_of
+from benchmarks.record import Note, Options, Row, Section
+from benchmarks.turns import race
+from coordinator.plan import Plan
+
+OURS = "idle step"
+CASES = ((2, 0.3), (4, 0.5), (48, 8.0))
+"""Hosts, and the milliseconds wanted."""
+QUICK_CASES = ((2, None),)
+
+
+async def idle_step(plan: Plan, steps: int) -> float:
+    """Milliseconds of a step in which nothing happens."""
+    async with network_up(plan) as network:
+        first = 1
+        while (await network.step(first, ())).busy:
+            first += 1
+        times = []
+        for step in range(first + 1, first + 1 + steps):
+            began = perf_counter()
+            await network.step(step, ())
+            times.append(perf_counter() - began)
+    return median(times) * 1000
+
+
+def rows(options: Options) -> Iterator[Row | Note]:
+    """Idle steps of S_6 beside round trips."""
+    yield from missing()
+    name, steps = ("star:4", 50) if options.quick else ("star:6", 400)
+    order = plan_of(topology=name).topology.order
+    for hosts, wanted in QUICK_CASES if options.quick else CASES:
+        plan = plan_of(topology=name, ranks_per_host=-(-order // hosts))
+        outcome = race(
+            partial(measure, "bare", "idle", hosts=hosts, rounds=steps),
+            {OURS: partial(trio.run, idle_step, plan, steps), **others("idle", hosts=hosts, rounds=steps)},
+            max(1, options.turns // 2),
+            times=True,
+        )
+        yield from outcome.rows(f"{hosts} hosts", "ms", OURS, at_most=wanted)
+
+
+SECTION = Section("time of a step in which nothing happens, over 2, 4 and 48 hosts", rows, seconds=20)

@@ -1,0 +1,58 @@
+"""Memory of a link end: what the kernel takes for a connected socket, and what a process adds to it.
+
+Kernel memory is the growth of slabs, kernel stacks, page tables and socket buffers; user memory the proportional set size of
+the processes, all that they hold counted for ours and only the growth for the others.
+"""
+
+from collections.abc import Iterator
+
+import trio
+
+from benchmarks.contenders import measure, missing, others
+from benchmarks.memory import Memory, Peak, kernel_bytes, settled_kernel_bytes
+from benchmarks.networks import connected, network_up, plan_of, run_steps
+from benchmarks.record import BARE, Note, Options, Row, Section
+from coordinator.plan import Plan
+from emunode.topology.registry import parse_topology
+
+WANTED = 6.5 * 1024
+
+
+async def peak_of_run(plan: Plan) -> Memory:
+    """The most kernel and user memory of the hosts while links come up and a broadcast crosses them."""
+    pids: list[int] = []
+    with Peak(lambda: pids, 0.2) as peak:
+        async with network_up(plan) as network:
+            pids += network.pids
+            peak.look()
+            await run_steps(network, 1000)
+            peak.look()
+    return peak.most
+
+
+def rows(options: Options) -> Iterator[Row | Note]:
+    """Each way on one network; ours on a larger one too, where what a process costs weighs less."""
+    yield from missing()
+    name = "hypercube:6" if options.quick else "hypercube:10"
+    topology = parse_topology(name)
+    before = settled_kernel_bytes()
+    with connected(topology) as ends:
+        kernel = (kernel_bytes() - before) / len(ends)
+        yield Row(name, f"{BARE}, kernel", kernel, "bytes/link end")
+        yield Row(name, f"{BARE}, user", measure("bare", "memory", fds=ends, ends=ends), "bytes/link end")
+        for way, ask in others("memory", fds=ends, ends=ends).items():
+            yield Row(name, f"{way}, user", ask(), "bytes/link end")
+    yield from _our_rows(name, None)
+    if not options.quick:
+        yield from _our_rows("star:7", WANTED)
+
+
+def _our_rows(name: str, wanted: float | None) -> Iterator[Row]:
+    plan = plan_of(topology=name)
+    peak, ends = trio.run(peak_of_run, plan), 2 * plan.topology.link_count
+    yield Row(name, "hosts at their peak, kernel", peak.kernel / ends, "bytes/link end")
+    yield Row(name, "hosts at their peak, user", peak.user / ends, "bytes/link end")
+    yield Row(name, "hosts at their peak", peak.total / ends, "bytes/link end", at_most=wanted)
+
+
+SECTION = Section("kernel and user memory of a link end", rows, seconds=15)

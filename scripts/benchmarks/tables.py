@@ -1,0 +1,99 @@
+"""Figures as text for a terminal, and as Markdown between two marks of a document.
+
+<!-- bench core -->  ..  <!-- /bench -->              every row of a section
+<!-- bench core: I/O core -->  ..  <!-- /bench -->    rows of these figures only (several: separated by `;`)
+<!-- bench core across -->  ..  <!-- /bench -->       a row for each subject, and a column for each figure
+<!-- bench wanted -->  ..  <!-- /bench -->            every row of which something is wanted
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from benchmarks.record import Row, show_number
+from benchmarks.results import rows_of
+from coordinator.report.tables import to_markdown
+
+HEADER = f"{'what':34} {'figure':42} {'value':>10} {'unit':14} {'share':>7}  of"
+MARKS = re.compile(
+    r"<!-- bench (?P<section>\w+)(?P<across> across)?(?:: (?P<figures>[^>]*?))? -->\n.*?<!-- /bench -->", re.DOTALL
+)
+WANTED = "wanted"
+
+
+def line(row: Row) -> str:
+    """A row for a terminal."""
+    share = "" if row.share is None else show_share(row.share)
+    text = f"{row.subject:34} {row.figure:42} {show_number(row.value):>10} {row.unit:14} {share:>7}  {row.beside}"
+    verdict = "" if row.met else "  SHORT"
+    return f"{text:<124} {row.bound}{verdict}".rstrip()
+
+
+def show_share(share: float) -> str:
+    """A share for people: two digits, or a multiple."""
+    if share >= 10:
+        return f"{share:,.0f} x"
+    return f"{share:.2f}" if share >= 0.1 else f"{share:.2g}"
+
+
+def cells(row: Row) -> dict[str, object]:
+    """A row for a document; empty cells where there is nothing to say."""
+    return {
+        "what": row.subject,
+        "figure": row.figure.strip(),
+        "value": f"{show_number(row.value)} {row.unit}".strip(),
+        "share": "" if row.share is None else f"{show_share(row.share)} of {row.beside}",
+        "wanted": row.bound + ("" if row.met else " (short)"),
+    }
+
+
+def across(rows: Sequence[Row]) -> list[dict[str, object]]:
+    """A row for each subject and a column for each figure; empty cells where there is none."""
+    figures = dict.fromkeys(row.figure.strip() for row in rows)
+    table: dict[str, dict[str, object]] = {}
+    for row in rows:
+        of_subject = table.setdefault(row.subject, {"what": row.subject, **dict.fromkeys(figures, "")})
+        short = "" if row.met else " (short)"
+        of_subject[row.figure.strip()] = f"{show_number(row.value)} {row.unit}".strip() + short
+    return list(table.values())
+
+
+def render(text: str, document: Mapping[str, Any]) -> str:
+    """A document with what stands between its marks made anew. ValueError for a mark that finds nothing."""
+    return MARKS.sub(lambda found: _between(found, document), text)
+
+
+def _between(found: "re.Match[str]", document: Mapping[str, Any]) -> str:
+    section, figures = found["section"], found["figures"]
+    rows = wanted_rows(document) if section == WANTED else rows_of(document, section)
+    if figures:
+        named = [figure.strip() for figure in figures.split(";")]
+        rows = [row for row in rows if row.figure.strip() in named]
+    first = found[0].split("\n", 1)[0]
+    if not rows:
+        raise ValueError(f"nothing was measured for {first}")
+    table = across(rows) if found["across"] else _without_empty([cells(row) for row in rows])
+    parts = [first, "", to_markdown(table), *_said(document, section)]
+    return "\n".join(parts) + "\n<!-- /bench -->"
+
+
+def wanted_rows(document: Mapping[str, Any]) -> list[Row]:
+    """Every row of which something is wanted."""
+    return [row for section in document["sections"] for row in rows_of(document, section) if row.bound]
+
+
+def _without_empty(rows: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    """The rows without the columns in which nobody says anything."""
+    return [{key: value for key, value in row.items() if any(other[key] for other in rows)} for row in rows]
+
+
+def _said(document: Mapping[str, Any], section: str) -> Iterator[str]:
+    """When and where it was measured, and what was not."""
+    measured = list(document["sections"].values()) if section == WANTED else [document["sections"][section]]
+    places = dict.fromkeys(part["machine"] for part in measured)
+    dates = sorted(part["measured"] for part in measured)
+    span = dates[0] if dates[0] == dates[-1] else f"{dates[0]} to {dates[-1]}"
+    load = max(part["load"][0] for part in measured)
+    yield f"Measured {span} on {'; '.join(places)}; load average of other work at most {load:.1f}."
+    if section != WANTED:
+        yield from (f"\n{note}." for note in measured[0]["notes"])

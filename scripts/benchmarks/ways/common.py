@@ -1,0 +1,72 @@
+"""What every way needs: echoing processes, and how much memory is its own. Standard library only."""
+
+import contextlib
+import os
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+BUFFER_BYTES = 256 * 1024
+ORDER = bytes(24)
+"""A message of about the size of an order to open a step, or of the report on an idle one."""
+RESET = struct.pack("ii", 1, 0)
+"""SO_LINGER value that makes close() leave nothing behind for the next measurement."""
+
+
+class Growth:
+    """Bytes by which the proportional set size of this process has grown since this was made."""
+
+    def __init__(self) -> None:
+        self._before = _private_bytes()
+
+    def for_each(self, count: int) -> float:
+        """Of `count` things, what each has added; 0 if the process shrank."""
+        return max(0, _private_bytes() - self._before) / count
+
+
+def _private_bytes() -> int:
+    for line in Path("/proc/self/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    raise OSError("no Pss in smaps_rollup")
+
+
+@contextlib.contextmanager
+def echoing(hosts: int, echo: Callable[[socket.socket], None]) -> Iterator[list[socket.socket]]:
+    """Connections to `hosts` forked processes, in each of which `echo` serves its own until that ends."""
+    near: list[socket.socket] = []
+    pids: list[int] = []
+    try:
+        with socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
+            for _ in range(hosts):
+                ours = socket.create_connection(listener.getsockname())
+                its, _ = listener.accept()
+                for stream in (ours, its):
+                    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                pid = os.fork()
+                if not pid:
+                    _serve(echo, its, [listener, ours, *near])
+                near.append(ours)
+                pids.append(pid)
+                its.close()
+        yield near
+    finally:
+        for stream in near:
+            with contextlib.suppress(OSError):  # a loop may have closed it
+                stream.shutdown(socket.SHUT_RDWR)
+            stream.close()
+        for pid in pids:
+            os.waitpid(pid, 0)
+
+
+def _serve(echo: Callable[[socket.socket], None], own: socket.socket, others: list[socket.socket]) -> None:
+    """Be an echoing process, and never return."""
+    status = 1
+    try:
+        for other in others:
+            other.close()
+        echo(own)
+        status = 0
+    finally:
+        os._exit(status)

@@ -1,0 +1,79 @@
+"""The I/O core of a host without its nodes: `Streams` under trio with a parked task a node.
+
+The other questions are answered by real hosts.
+"""
+
+import time
+from array import array
+
+import trio
+import trio.testing
+
+from benchmarks.answering import answer
+from emunode import wire
+from emunode.host import Rest
+from emunode.links import Streams
+
+
+def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
+    """Packets per CPU second: every end writes one and reads one, `rounds` times."""
+    frame = wire.frame(bytes(size - wire.LENGTH.size))
+    slots = array("i", [-1]) * (max(ends) + 1)
+    for slot, fd in enumerate(ends):
+        slots[fd] = slot
+    arrived: list[int] = []
+    bodies: list[bytes] = []
+
+    def on_frame(fd: int, body: bytes) -> None:
+        arrived.append(slots[fd])
+        bodies.append(body)
+
+    def on_end(_fd: int, why: str) -> None:
+        raise SystemExit(why)
+
+    streams = Streams(on_frame, on_end)
+    for fd in ends:
+        streams.add(fd, trusted=True)
+
+    async def main() -> float:
+        tasks: list[trio.lowlevel.Task] = []
+        working, rest = 0, Rest()
+
+        async def node(own: list[int]) -> None:
+            nonlocal working
+            tasks.append(trio.lowlevel.current_task())
+            while True:
+                await rest
+                streams.send_all([(fd, frame) for fd in own])
+                working -= 1
+
+        async with trio.open_nursery() as nursery:
+            for first in range(0, len(ends), degree):
+                nursery.start_soon(node, ends[first : first + degree])
+            await trio.testing.wait_all_tasks_blocked()
+            began = time.process_time()
+            for _ in range(rounds):
+                arrived.clear()
+                bodies.clear()
+                working = len(tasks)
+                for task in tasks:
+                    trio.lowlevel.reschedule(task)
+                while streams.poll() or working:
+                    if working:
+                        await trio.lowlevel.checkpoint()
+                while len(arrived) < len(ends):
+                    await trio.lowlevel.wait_readable(streams.fileno())
+                    trio.lowlevel.notify_closing(streams.fileno())
+                    while streams.poll():
+                        pass
+            spent = time.process_time() - began
+            nursery.cancel_scope.cancel()
+        return spent
+
+    spent = trio.run(main)
+    streams.close_poller()
+    return len(ends) * rounds / spent
+
+
+if __name__ == "__main__":
+    answer({"packets": packets})

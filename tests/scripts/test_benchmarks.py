@@ -1,0 +1,299 @@
+"""The benchmark: its arithmetic on made-up figures, every section on small networks, and that it leaves nothing behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from benchmarks import __main__ as bench
+from benchmarks import programs, tables
+from benchmarks.figure import draw
+from benchmarks.peers import mininet, mpi, simulators
+from benchmarks.programs import ProgramError, run_program
+from benchmarks.record import BARE, Note, Options, Row
+from benchmarks.results import Document, Measured, read_document, rows_of, write_document
+from benchmarks.sections import peers
+from benchmarks.turns import race
+from emunode.errors import ScenarioError
+
+ROOT = Path(__file__).parent.parent.parent
+QUICK = Options(turns=1, quick=True)
+
+
+# --- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+def test_a_contender_is_held_against_the_floor_before_and_after_it() -> None:
+    floors, ours = iter([100.0, 200.0, 400.0, 100.0]), iter([75.0, 600.0, 50.0])
+    outcome = race(lambda: next(floors), {"ours": lambda: next(ours)}, 3)
+    assert outcome.floor == 150
+    assert outcome.standings["ours"] == (75, 0.5)  # of 0.5, 2.0 and 0.2
+
+
+def test_of_times_the_shorter_is_the_faster() -> None:
+    outcome = race(lambda: 2.0, {"ours": lambda: 4.0, "theirs": lambda: 1.0}, 1, times=True)
+    assert [standing.share for standing in outcome.standings.values()] == [0.5, 2.0]
+
+
+def test_only_of_ours_something_is_wanted() -> None:
+    outcome = race(lambda: 1.0, {"ours": lambda: 0.5, "theirs": lambda: 0.1}, 1)
+    floor, ours, theirs = outcome.rows("here", "packets/s", "ours", at_least=0.6)
+    assert (floor.figure, floor.share, floor.met) == (BARE, None, True)
+    assert (ours.beside, ours.bound, ours.met) == (BARE, "share >= 0.6", False)
+    assert (theirs.bound, theirs.met) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("row", "met"),
+    [
+        (Row("a", "b", 5.0, "s"), True),
+        (Row("a", "b", 5.0, "s", at_most=5.0), True),
+        (Row("a", "b", 5.1, "s", at_most=5.0), False),
+        (Row("a", "b", 5.0, "s", 0.5, BARE, at_least=0.5), True),
+        (Row("a", "b", 5.0, "s", 0.4, BARE, at_least=0.5), False),
+        (Row("a", "b", 5.0, "s", at_least=0.5), False),
+    ],
+)
+def test_what_is_wanted(row: Row, met: bool) -> None:
+    assert row.met is met
+    assert ("SHORT" in tables.line(row)) is not met
+
+
+# --- documents -------------------------------------------------------------------------------------------------------
+
+
+def document_of(*rows: Row, section: str = "core", load: float = 0.5) -> Document:
+    measured = Measured(list(rows), [Note("uvloop: not installed")], 1.0, (load, 2.0))
+    return {"sections": {section: measured.record(Options())}}
+
+
+SPEED = Row("star:5", "I/O core", 61234.5, "packets/CPU s", 0.93, BARE, at_least=0.8)
+TIME = Row("ej:3+4^3", "ready", 41.2, "s", at_most=40)
+MARKED = "before\n<!-- bench core -->\nstale\n<!-- /bench -->\nafter\n<!-- bench wanted -->\n<!-- /bench -->\n"
+
+
+def test_a_document_keeps_its_rows(tmp_path: Path) -> None:
+    path = tmp_path / "figures.json"
+    assert read_document(path) == {"sections": {}}
+    write_document(path, document_of(SPEED, TIME))
+    assert rows_of(read_document(path), "core") == [SPEED, TIME]
+    assert rows_of(read_document(path), "sizes") == []
+
+
+@pytest.mark.parametrize("text", ["[]", '{"rows": []}', "{", '{"sections": []}'])
+def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"no JSON of this benchmark|Expecting"):
+        read_document(path)
+
+
+def test_tables_stand_between_their_marks() -> None:
+    document = document_of(SPEED, TIME, load=7.25)
+    text = tables.render(MARKED, document)
+    assert text == tables.render(text, document)
+    assert text.startswith("before\n<!-- bench core -->\n")
+    assert "\nafter\n" in text
+    assert "stale" not in text
+    assert text.count("| star:5 | I/O core | 61,234 packets/CPU s | 0.93 of bare loop | share >= 0.8 |") == 2
+    assert text.count("| ej:3+4^3 | ready | 41.2 s |  | <= 40 (short) |") == 2
+    assert text.count("load average of other work at most 7.2.") == 2
+    assert text.count("uvloop: not installed.") == 1
+
+
+def test_chosen_figures_only() -> None:
+    text = tables.render("<!-- bench core: ready; set up -->\n<!-- /bench -->", document_of(SPEED, TIME))
+    assert "ready" in text
+    assert "I/O core" not in text
+    assert "share" not in text, "a column in which nobody says anything"
+
+
+def test_figures_across() -> None:
+    rows = Row("star:4", "links", 36.0, ""), Row("star:4", "ready", 0.1, "s"), replace(TIME, value=39.0)
+    text = tables.render("<!-- bench core across -->\n<!-- /bench -->", document_of(*rows))
+    assert "| what | links | ready |\n" in text
+    assert "| star:4 | 36 | 0.1 s |\n| ej:3+4^3 |  | 39 s |\n" in text
+
+
+@pytest.mark.parametrize("mark", ["core: nothing", "links", "wanted"])
+def test_a_mark_that_finds_nothing_is_an_error(mark: str) -> None:
+    with pytest.raises(ValueError, match="nothing was measured"):
+        tables.render(f"<!-- bench {mark} -->\n<!-- /bench -->", document_of(Row("a", "b", 1.0, "s")))
+
+
+def test_the_documentation_says_what_was_measured() -> None:
+    document = read_document(bench.DOCUMENT)
+    assert not any(part["quick"] for part in document["sections"].values())
+    for path in bench.RENDERED:
+        text = path.read_text()
+        assert tables.MARKS.search(text), path
+        assert tables.render(text, document) == text, f"{path.name} is stale: scripts/bench --render"
+
+
+def test_a_figure_is_drawn(tmp_path: Path) -> None:
+    sizes = [
+        Row(name, figure, value, unit)
+        for name, links, seconds in (("star:4", 36.0, 0.1), ("star:5", 240.0, 0.2), ("ej:3+4", 111.0, 0.15))
+        for figure, value, unit in (("links", links, ""), ("ready", seconds, "s"), ("the whole command", 2.0, "s"))
+    ]
+    document = document_of(SPEED, replace(SPEED, figure=BARE))
+    document["sections"] |= document_of(*sizes, section="sizes")["sections"]
+    draw(document, tmp_path / "figures.svg")
+    drawing = (tmp_path / "figures.svg").read_text()
+    assert "var(" not in drawing
+    for words in ("star graph", "Eisenstein-Jacobi", "The whole run", "61,234"):
+        assert words in drawing
+    with pytest.raises(ValueError, match="nothing to draw"):
+        draw({"sections": {}}, tmp_path / "nothing.svg")
+    with pytest.raises(ScenarioError):
+        draw(document, tmp_path / "figures.gif")
+
+
+# --- programs --------------------------------------------------------------------------------------------------------
+
+FORKS = "import os, time; print(os.getpid(), flush=True); os.fork(); time.sleep(600)"
+
+
+def test_nothing_is_left_of_a_program_that_takes_too_long() -> None:
+    with pytest.raises(ProgramError, match="longer than"):
+        run_program([sys.executable, "-c", FORKS], seconds=0.5)
+    assert not psutil.Process().children(recursive=True)
+    assert not [process for process in psutil.process_iter(["cmdline"]) if FORKS in (process.info["cmdline"] or ())]
+
+
+def test_a_program_that_fails_says_why() -> None:
+    with pytest.raises(ProgramError, match=r"python.*: no such luck$"):
+        run_program([sys.executable, "-c", "raise SystemExit('first\\nno such luck')"], seconds=60)
+    with pytest.raises(ProgramError, match="no-such-program: No such file"):
+        run_program(["no-such-program"], seconds=60)
+
+
+@pytest.mark.parametrize("way", ["bare", "streams", "uvloops"])
+def test_every_way_answers_every_question(way: str) -> None:
+    python = programs.python_with("uvloop" if way == "uvloops" else "trio")
+    if python is None:
+        pytest.skip("uvloop is not installed")
+    module = f"benchmarks.ways.{way}"
+    assert float(str(programs.ask(module, "links", python=python, count=40, seconds=60))) > 0
+    assert float(str(programs.ask(module, "idle", python=python, hosts=2, rounds=5, seconds=60))) > 0
+
+
+# --- sections --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_peers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine on which nothing optional is installed."""
+    monkeypatch.setattr(simulators, "python_with", lambda _: None)
+    monkeypatch.setattr(mininet, "PYTHON", "/nowhere/python3")
+    monkeypatch.setattr("shutil.which", lambda _: None)
+
+
+@pytest.fixture
+def descriptors() -> Iterator[None]:
+    """Nothing that the test opens may be left open."""
+    before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208  # names, not paths
+    yield
+    assert set(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208
+
+
+def test_there_is_a_section_for_everything() -> None:
+    sections = bench.find_sections()
+    assert set(sections) >= {"core", "stack", "idle", "links", "memory", "sizes", "hosts", "peers", "stretch"}
+    assert [name for name, section in sections.items() if section.optional] == ["stretch"]
+
+
+@pytest.mark.parametrize("name", ["core", "stack", "idle", "links", "memory", "sizes", "hosts"])
+@pytest.mark.usefixtures("descriptors")
+def test_every_section_works_alone(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "figures.json"
+    write_document(path, document_of(SPEED, section="earlier"))
+    assert bench.main([name, "--quick", "--json", str(path)]) == 0
+    document = read_document(path)
+    assert list(document["sections"]) == ["earlier", name]
+    rows = rows_of(document, name)
+    assert rows
+    assert all(row.value > 0 or row.unit == "bytes/link end" for row in rows)
+    assert all(row.beside and row.share > 0 for row in rows if row.share is not None)
+    assert document["sections"][name]["quick"]
+    printed = capsys.readouterr().out
+    assert all(tables.line(row) in printed for row in rows)
+    assert not psutil.Process().children(recursive=True)
+
+
+@pytest.mark.usefixtures("no_peers", "descriptors")
+def test_peers_that_are_missing_are_named_with_what_to_install() -> None:
+    items = list(peers.rows(QUICK))
+    notes = [item.text for item in items if isinstance(item, Note)]
+    assert [note.partition(":")[0] for note in notes] == ["Open MPI", "Mininet", "PyDistSim"]
+    assert "apt-get install openmpi-bin" in notes[0]
+    assert "apt-get install mininet" in notes[1]
+    assert "pip install pydistsim" in notes[2]
+    assert {item.beside for item in items if isinstance(item, Row)} == {"", simulators.LOOP}
+
+
+@pytest.mark.parametrize("peer", [mpi, mininet])
+def test_a_peer_that_is_installed_is_measured(peer: object) -> None:
+    items = list(peer.rows(QUICK))  # type: ignore[attr-defined]
+    missing = [item.text for item in items if isinstance(item, Note)]
+    if missing:
+        pytest.skip(missing[0])
+    assert all(item.value > 0 for item in items if isinstance(item, Row))
+    assert any(item.share for item in items if isinstance(item, Row))
+
+
+def test_sizes_that_are_refused_become_notes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from benchmarks.sections import sizes
+
+    monkeypatch.setattr(sizes, "QUICK_CASES", (sizes.Case("star:2000", "greedy-tree"),))
+    assert bench.main(["sizes", "--quick", "--json", str(tmp_path / "figures.json")]) == 0
+    (note,) = json.loads((tmp_path / "figures.json").read_text())["sections"]["sizes"]["notes"]
+    assert note.startswith("star:2000: not measured: ")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["nothing"], ["--turns", "0"], ["--turns", "x"], ["--docs", "--quick"], ["core", "links", "core2"]]
+)
+def test_a_wrong_command_line_is_refused(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        bench.main(arguments)
+    assert stop.value.code == 2
+
+
+def test_a_file_that_is_none_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "figures.json"
+    path.write_text("[]")
+    assert bench.main(["core", "--quick", "--json", str(path)]) == 4
+    assert "no JSON of this benchmark" in capsys.readouterr().err
+    assert path.read_text() == "[]"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_it_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
+    mark = str(tmp_path / "figures.json")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "benchmarks", "idle", "--turns", "1000", "--json", mark],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "scripts")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        ours = psutil.Process(process.pid)
+        children: list[psutil.Process] = []
+        while not children:  # it starts processes all the time
+            children = ours.children(recursive=True)
+        process.send_signal(number)
+        _, complaint = process.communicate(timeout=60)
+    assert (process.returncode, complaint.strip()) == (130, "scripts/bench: interrupted")
+    _, alive = psutil.wait_procs(children, timeout=30)
+    assert not alive
