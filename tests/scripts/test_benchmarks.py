@@ -252,10 +252,10 @@ def test_a_peer_that_is_installed_is_measured(peer: object) -> None:
 def test_sizes_that_are_refused_become_notes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from benchmarks.sections import sizes
 
-    monkeypatch.setattr(sizes, "QUICK_CASES", (sizes.Case("star:2000", "greedy-tree"),))
+    monkeypatch.setattr(sizes, "QUICK_CASES", (sizes.Case("hypercube:60", "sbt"),))
     assert bench.main(["sizes", "--quick", "--json", str(tmp_path / "figures.json")]) == 0
     (note,) = json.loads((tmp_path / "figures.json").read_text())["sections"]["sizes"]["notes"]
-    assert note.startswith("star:2000: not measured: ")
+    assert note.startswith("hypercube:60: not measured: ")
 
 
 @pytest.mark.parametrize(
