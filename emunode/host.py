@@ -34,7 +34,7 @@ from emunode.model import Outcome, Packet, Port, Rank, Segments, Step
 from emunode.placement import Placement
 from emunode.topology.registry import parse_topology
 
-FRAMES = 256
+FRAMES = 64
 """Packets that a host collects before it writes them: system calls in a row find their code and data in the cache."""
 FLUSH_BYTES = 4 * 2**20
 """Journal rows that a host collects before it sends them ahead of its report."""

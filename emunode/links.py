@@ -16,15 +16,19 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterable
+from mmap import mmap
 from struct import Struct
 
 from emunode.errors import FrameError
 from emunode.log import log
 from emunode.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH
 
-READ_BYTES = 64 * 1024
-"""Most that one read takes: an object of this size comes from the heap and shrinks in place, a larger one is mapped."""
-EVENTS = 1024
+READ_BYTES = 4096
+"""Most that the first read of an event takes, into an object of its own; more goes through the shared buffer."""
+BUFFER_BYTES = 256 * 1024
+EVENTS = 64
+"""Events of one poll: enough for system calls in a row to be cheap, few enough for what they bring to stay in the cache."""
+ACCEPTS = 1024
 ROUNDS = 64
 """Polls in a row before others of the same thread get a turn."""
 HELLO_SECONDS = 5.0
@@ -48,6 +52,8 @@ class Streams:
         self._on_frame = on_frame
         self._on_end = on_end
         self._epoll = select.epoll()
+        self._view = memoryview(mmap(-1, BUFFER_BYTES))  # pages that nothing is read into cost nothing
+        self._buffers = [self._view]
         self._partial: dict[int, bytearray] = {}
         self._blocked: dict[int, bytearray] = {}
         self._strangers: dict[int, float] = {}
@@ -167,9 +173,14 @@ class Streams:
             # nearly every event is one whole frame on an idle stream
             if event == READABLE and fd not in special:
                 try:
-                    arrived.append((fd, read(fd, READ_BYTES)))
+                    data = read(fd, READ_BYTES)
                 except OSError as error:
                     self._read_failed(fd, error)
+                    continue
+                if len(data) < READ_BYTES:
+                    arrived.append((fd, data))
+                else:
+                    self._drain(fd, data)
             elif (
                 fd not in gone
             ):  # else closed by an earlier event of this batch; its number may have a new owner by now
@@ -183,8 +194,6 @@ class Streams:
                     on_frame(fd, data[4:])
                 else:
                     self._take(fd, data)
-                    if len(data) == READ_BYTES:
-                        self._drain(fd)
             except FrameError as error:
                 self._end(fd, str(error))
         return bool(events)
@@ -197,10 +206,7 @@ class Streams:
         if event & select.EPOLLOUT and fd in self._blocked:
             self._flush(fd)
         if event & ~select.EPOLLOUT and fd not in self._gone:
-            try:
-                self._drain(fd, ended=bool(event & ENDED))
-            except FrameError as error:
-                self._end(fd, str(error))
+            self._drain(fd, ended=bool(event & ENDED))
 
     def carry(self) -> None:
         """Poll until nothing is ready, or for so long that others should have a turn."""
@@ -208,28 +214,44 @@ class Streams:
             if not self.poll():
                 return
 
-    def _drain(self, fd: int, *, ended: bool = False) -> None:
-        """Read until a read comes back short; to the very end of a stream that `ended`, for no other event tells of it."""
-        while True:
-            try:
-                data = os.read(fd, READ_BYTES)
-            except OSError as error:
-                self._read_failed(fd, error)
-                return
-            self._take(fd, data)
-            if not data or (len(data) < READ_BYTES and not ended):
-                return
+    def _drain(self, fd: int, data: bytes = b"", *, ended: bool = False) -> None:
+        """Read on after `data` until a read comes back short; to the very end of a stream that `ended`, for no other event
+        tells of it.
+        """
+        try:
+            while True:
+                try:
+                    size = os.readv(fd, self._buffers)
+                except BlockingIOError:
+                    if data:
+                        self._take(fd, data)
+                    return
+                except OSError as error:
+                    self._read_failed(fd, error)
+                    return
+                more = self._view[:size]
+                if data and LENGTH.unpack_from(data)[0] + 4 == len(data) + size and fd not in self._partial:
+                    self._on_frame(fd, b"".join((memoryview(data)[4:], more)))
+                else:
+                    if data:
+                        self._take(fd, data)
+                    self._take(fd, more)
+                data = b""
+                if not size or (size < BUFFER_BYTES and not ended):
+                    return
+        except FrameError as error:
+            self._end(fd, str(error))
 
     def _read_failed(self, fd: int, error: OSError) -> None:
         if not isinstance(error, BlockingIOError):
             self._end(fd, f"read failed: {error.strerror}")
 
-    def _take(self, fd: int, data: bytes) -> None:
+    def _take(self, fd: int, data: bytes | memoryview) -> None:
         """Hand out every whole frame of what was read, and keep the rest."""
         if not data:
             self._end(fd, "closed by its peer")
             return
-        whole: bytes | bytearray = data
+        whole: bytes | bytearray | memoryview = data
         if fd in self._partial:
             whole = self._partial.pop(fd)
             self._special.discard(fd)
@@ -279,7 +301,7 @@ class Streams:
             self._epoll.modify(fd, READ)
 
     def _accept(self, listener: socket.socket, on_accept: Callable[[int], None]) -> None:
-        for _ in range(EVENTS):
+        for _ in range(ACCEPTS):
             try:
                 stream, _address = listener.accept()
             except BlockingIOError:

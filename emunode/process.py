@@ -24,6 +24,8 @@ from emunode.rehearsal import rehearse
 JOIN_SECONDS = 10.0
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+KEPT_BYTES = 64 * 2**20
 ANY_HOST = -1
 """The index of a host that takes whatever place the coordinator has left."""
 
@@ -35,8 +37,19 @@ def run_host(address: str, port: int, secret: bytes, index: int = ANY_HOST) -> i
     except (OSError, FrameError) as error:
         log("host cannot join", coordinator=f"{address}:{port}", error=_describe(error))
         return 4
+    keep_memory()
     trio.run(serve, control, secret)
     return 0
+
+
+def keep_memory() -> None:
+    """Have the C library keep what is freed: what packets of one step took, those of the next take again.
+
+    By default it gives the top of the heap back after every step, for the kernel to clear and map anew.
+    """
+    if hasattr(LIBC, "mallopt"):
+        for option in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):
+            LIBC.mallopt(option, KEPT_BYTES)
 
 
 def join(address: str, port: int, secret: bytes, index: int) -> int:

@@ -13,10 +13,12 @@ from benchmarks.answering import answer
 from emunode import wire
 from emunode.host import Rest
 from emunode.links import Streams
+from emunode.process import keep_memory
 
 
 def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
     """Packets per CPU second: every end writes one and reads one, `rounds` times."""
+    keep_memory()
     frame = wire.frame(bytes(size - wire.LENGTH.size))
     slots = array("i", [-1]) * (max(ends) + 1)
     for slot, fd in enumerate(ends):
