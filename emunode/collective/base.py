@@ -91,6 +91,12 @@ class Algorithm(ABC):
         self.validate()
         self.payloads = Payloads(job.seed, job.message_bytes, self.pieces)
 
+    def renew(self, job: Job) -> None:
+        """Be the same algorithm for another run, whose job differs in nothing but its seed and what ranks know."""
+        self.job = job
+        self.payloads = Payloads(job.seed, job.message_bytes, self.pieces)
+        self.__dict__.pop("content", None)
+
     def validate(self) -> None:
         """Refuse what this algorithm cannot do; subclasses add their own conditions and set `pieces`."""
         job = self.job
