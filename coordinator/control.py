@@ -16,7 +16,7 @@ import trio
 from coordinator.network import Progress, StepResult
 from coordinator.plan import Plan
 from emunode import __version__, wire
-from emunode.assignment import Assignment
+from emunode.assignment import Assignment, job_to_record
 from emunode.errors import EmulatorError, FrameError, RuleError, RunError
 from emunode.fault import Connections, Crash, Fault, Faults, Hang, Link, Recover, to_record
 from emunode.life import Ballot
@@ -279,7 +279,7 @@ class HostNetwork:
         for state in self._hosts.values():
             if broken:
                 self._tell(state, "part", sorted(self._deferred))
-            self._tell(state, "reset", plan.job.seed, str(plan.job.knowledge))
+            self._tell(state, "reset", *job_to_record(plan.job))
             state.reported = state.due = 0
             state.sent = state.received = {}
         if broken:

@@ -22,7 +22,7 @@ from typing import Any
 import trio
 
 from emunode import wire
-from emunode.assignment import Assignment
+from emunode.assignment import Assignment, job_from_record
 from emunode.collective.base import Algorithm
 from emunode.collective.registry import make_algorithm
 from emunode.errors import EmulatorError, FrameError, RunError
@@ -30,7 +30,7 @@ from emunode.fault import Connections, Fault, from_record
 from emunode.life import Ballot, Lives
 from emunode.links import HELLO_SECONDS, RESET, Streams, listening_socket
 from emunode.log import log
-from emunode.model import Knowledge, Outcome, Packet, Port, Rank, Segments, Step
+from emunode.model import Outcome, Packet, Port, Rank, Segments, Step
 from emunode.placement import Placement
 from emunode.topology.registry import parse_topology
 
@@ -123,7 +123,7 @@ class Host:
                 case "dial":
                     self._dial_again(*fields)  # type: ignore[arg-type]
                 case "reset":
-                    self._reset(*fields)  # type: ignore[arg-type]
+                    self._reset(fields)
                 case "step" | "settle" | "awake":
                     step, faults = fields
                     self._open_step(step, [from_record(fault) for fault in faults], name)  # type: ignore[arg-type,attr-defined]
@@ -176,11 +176,13 @@ class Host:
             if rank in self._ranks:
                 self._note_due(rank, self._lives.node(rank).due)
 
-    def _reset(self, seed: int, knowledge: str) -> None:
-        """Forget everything but the links; the next step is 1."""
-        job = self._algorithm.job
-        if (job.seed, job.knowledge) != (seed, knowledge):
-            self._algorithm.renew(job._replace(seed=seed, knowledge=Knowledge(knowledge)))
+    def _reset(self, fields: Sequence[object]) -> None:
+        """Forget everything but the links; the next step is 1, of this job."""
+        job, before = job_from_record(fields), self._algorithm.job
+        if job == before._replace(seed=job.seed, knowledge=job.knowledge):
+            self._algorithm.renew(job)
+        else:
+            self._algorithm = make_algorithm(self._topology, job)
         self._step = 0
         self._reported = False
         for slots, packets in self._arrivals:

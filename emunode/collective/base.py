@@ -193,6 +193,11 @@ class Algorithm(ABC):
             source += f"; by majority {self.job.redundancy} copies bear {bound // 2} liars"
         return [Claim("delivery_ratio", 1.0, "==", source)]
 
+    def claims_around(self, faulty: Collection[Rank]) -> list[Claim]:
+        """What holds when all that is broken is so from step 1 on for good and known to all; nothing, for most."""
+        del faulty
+        return []
+
     def _sources_live(self, crashed: Collection[Rank]) -> bool:
         """Whether what the run is about survives: no root, or a root that does not crash."""
         rootless = self.collective in (Collective.ALLGATHER, Collective.ALLTOALL)

@@ -118,6 +118,12 @@ FAULTS: dict[str, Values] = {
 }
 OF_FAULTS: Values = {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "messages": 12}
 OTHERS: dict[str, Values] = {
+    "a tree around what is broken": {
+        "topology": "hypercube:3",
+        "algorithm": "bfs-tree",
+        "fault": ["crash:001@1", "down:000>010@1"],
+        "fault_knowledge": "all",
+    },
     "reduce": {"topology": "star:4", "collective": "reduce", "algorithm": "greedy-tree", "segments": 2},
     "reduce with a crash": {
         "topology": "star:4",
