@@ -76,7 +76,7 @@ class Hang(NodeFault):
 
     last: Step = FOREVER
 
-    form = "hang:LABEL@STEP-STEP"
+    form = "hang:LABEL@STEP[-STEP]"
     state = "hung"
     shows = ("lost",)
 
