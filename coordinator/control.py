@@ -8,6 +8,7 @@ import os
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 import trio
@@ -15,13 +16,13 @@ import trio
 from coordinator.network import Progress, StepResult
 from coordinator.plan import Plan
 from emunode import __version__, wire
-from emunode.assignment import Assignment
+from emunode.assignment import Assignment, job_to_record
 from emunode.errors import EmulatorError, FrameError, RuleError, RunError
-from emunode.fault import Crash, Fault, to_record
+from emunode.fault import Connections, Crash, Fault, Faults, Hang, Link, Recover, to_record
 from emunode.life import Ballot
 from emunode.links import HELLO_SECONDS, Streams, listening_socket
 from emunode.log import log
-from emunode.model import Step
+from emunode.model import Rank, Step
 from emunode.placement import Placement
 
 JOIN_SECONDS = 20.0
@@ -33,7 +34,20 @@ LISTEN_BACKLOG = 4096
 class HostState:
     """What the coordinator knows of one host."""
 
-    __slots__ = ("alive", "due", "fd", "links", "listener", "pid", "received", "reported", "sent", "wanted")
+    __slots__ = (
+        "alive",
+        "asleep",
+        "due",
+        "fd",
+        "fell",
+        "links",
+        "listener",
+        "pid",
+        "received",
+        "reported",
+        "sent",
+        "wanted",
+    )
 
     def __init__(self, fd: int, pid: int) -> None:
         self.fd = fd
@@ -48,6 +62,10 @@ class HostState:
         self.sent: Mapping[int, int] = {}
         self.received: Mapping[int, int] = {}
         self.due: Step = 0
+        self.asleep: Step = 0
+        """The last step for which its process is stopped, or 0."""
+        self.fell: Step = 0
+        """The step in which it was stopped."""
 
 
 class HostNetwork:
@@ -58,7 +76,9 @@ class HostNetwork:
     """
 
     def __init__(self, plan: Plan, launch: "Launch", address: str = "127.0.0.1", port: int = 0) -> None:
-        self._plan = plan
+        self._deferred: set[Link] = set()
+        """Links that are to be opened when the process of one of their ends goes on."""
+        self._begin_life(plan)
         self._launch = launch
         self._token = secrets.token_hex(32).encode()
         self._run = secrets.randbits(64)
@@ -69,6 +89,8 @@ class HostNetwork:
         self._listener = listening_socket(address, port, backlog=LISTEN_BACKLOG)
         self._streams.listen(self._listener, self._on_accept)
         self._doomed: set[int] = set()
+        self._backlog = min(LISTEN_BACKLOG, _somaxconn())
+        self._wave = 0
         self._rows: list[bytes] = []
         self._ballots: list[Ballot] = []
         self._error: EmulatorError | None = None
@@ -92,14 +114,13 @@ class HostNetwork:
         self._streams.watch(pidfd, lambda: self._on_launch(pidfd))
         self._progress = lambda: progress("hosts joined", len(self._hosts), plan.hosts)
         await self._until(lambda: len(self._hosts) == plan.hosts, "hosts to join", JOIN_SECONDS)
-        backlog = min(LISTEN_BACKLOG, _somaxconn())
         setup_seconds = 30 + plan.topology.link_count / 2000
         for index, state in sorted(self._hosts.items()):
             listen, dial = self._launch.addresses(index)
-            assignment = Assignment(self._run, index, plan.hosts, plan.job, listen, dial, backlog, setup_seconds)
+            assignment = Assignment(self._run, index, plan.hosts, plan.job, listen, dial, self._backlog, setup_seconds)
             self._tell(state, "assign", *assignment.to_record())
         await self._until(lambda: all(state.listener for state in self._hosts.values()), "hosts to listen")
-        await self._connect(backlog, progress)
+        await self._connect(self._backlog, progress)
 
     async def _connect(self, room: int, progress: Progress) -> None:
         """Dial in waves such that no listener's queue, with `room` connections, overflows.
@@ -127,6 +148,7 @@ class HostNetwork:
             if not any(state.links[3] for state in hosts):
                 break
             wave += 1
+        self._wave = wave
         self.links_opened = up()
         self.connect_seconds = trio.current_time() - began
         self._progress = lambda: None
@@ -134,9 +156,10 @@ class HostNetwork:
             raise RunError(f"{self.links_opened} of {links} links came up")
 
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
-        await self._kill_planned(step, faults)
-        living = [state for state in self._hosts.values() if state.alive]
-        self._order("step", step, faults, living)
+        if faults or self._history:
+            await self._prepare(step, faults)
+        awake = [state for state in self._hosts.values() if state.alive and not state.asleep]
+        self._order("step", step, faults, awake)
 
         await self._until(
             lambda: not self._unreported and not self._in_flight,
@@ -145,26 +168,96 @@ class HostNetwork:
         )
         rows, self._rows = self._rows, []
         ballots, self._ballots = self._ballots, []
-        busy = any(state.due or state.sent for state in living)
+        busy = any(state.due or state.sent for state in self._hosts.values() if state.alive)
         return StepResult(rows, busy, ballots)
 
-    async def _kill_planned(self, step: Step, faults: Sequence[Fault]) -> None:
-        """Kill processes all of whose ranks crash now, after they have told what they read."""
-        crashing = {fault.rank for fault in faults if isinstance(fault, Crash)}
-        victims = sorted(
-            index
-            for index in {self._placement.host(rank) for rank in crashing}
-            if crashing.issuperset(self._placement.ranks(index)) and self._launch.can_kill
-        )
-        if not victims:
+    async def _prepare(self, step: Step, faults: Sequence[Fault]) -> None:
+        """Let happen to processes and connections what happens to them before `step` is opened."""
+        await self._wake(step)
+        self._faults.apply(faults)
+        _, opening = self._connections.update(step, faults)
+        await self._strike(step, faults)
+        self._history += faults
+        await self._open_links(opening)
+
+    async def _strike(self, step: Step, faults: Sequence[Fault]) -> None:
+        """Kill processes all of whose ranks crash now, stop those all of whose ranks hang, once they told what they read."""
+        if not self._launch.can_kill:
             return
-        states = [self._hosts[index] for index in victims]
-        self._order("settle", step, faults, states)
-        await self._until(lambda: all(state.reported == step for state in states), "crashing hosts to settle")
-        self._doomed.update(victims)
-        for state in states:
-            self._launch.kill(state.pid)
-        await self._until(lambda: not any(state.alive for state in states), "crashed hosts to be gone")
+        doomed = self._struck({fault.rank: fault.step for fault in faults if isinstance(fault, Crash)})
+        hanging = self._struck({fault.rank: fault.last for fault in faults if isinstance(fault, Hang)})
+        settling = [self._hosts[index] for index in (*doomed, *hanging) if not self._hosts[index].asleep]
+        if settling:
+            self._order("settle", step, faults, settling)
+            await self._until(lambda: all(state.reported == step for state in settling), "failing hosts to settle")
+        self._doomed.update(doomed)
+        for index in doomed:
+            self._hosts[index].due = 0
+            self._launch.kill(self._hosts[index].pid)
+        await self._until(lambda: not any(self._hosts[index].alive for index in doomed), "crashed hosts to be gone")
+        for index, last in hanging.items():
+            state = self._hosts[index]
+            if not state.asleep:
+                state.fell = step
+                self._launch.pause(state.pid)
+            state.asleep = max(last, state.asleep)
+
+    def _struck(self, when: Mapping[Rank, Step]) -> dict[int, Step]:
+        """Living hosts all of whose ranks are struck alike and for good or until the same step, and that step.
+
+        A host with a rank that recovers later is none of them: a process that was killed cannot.
+        """
+        found: dict[int, Step] = {}
+        for index in sorted({self._placement.host(rank) for rank in when}):
+            ranks = self._placement.ranks(index)
+            steps = {when.get(rank, 0) for rank in ranks}
+            if self._hosts[index].alive and len(steps) == 1 and 0 not in steps and self._reviving.isdisjoint(ranks):
+                found[index] = steps.pop()
+        return found
+
+    async def _wake(self, step: Step) -> None:
+        """Let processes go on whose ranks have hung long enough, and tell them what they missed."""
+        for index, state in sorted(self._hosts.items()):
+            if not state.alive or not state.asleep or state.asleep >= step:
+                continue
+            state.asleep = 0
+            self._launch.resume(state.pid)
+            self._tell(state, "part", [link for link in sorted(self._deferred) if index in self._ends(link)])
+            missed = [fault for fault in self._history if fault.step > state.fell]
+            self._order("awake", step - 1, missed, [state])
+            await self._until(lambda: not self._unreported, "a host that hung to go on")
+
+    def _ends(self, link: Link) -> set[int]:
+        """The hosts of both ends of a link."""
+        rank, port = link
+        return {self._placement.host(rank), self._placement.host(self._plan.topology.neighbour(rank, port))}
+
+    async def _open_links(self, links: AbstractSet[Link]) -> None:
+        """Dial closed links again, all but those of processes that are stopped: these when they go on."""
+        wanted = (links | self._deferred) - self._connections.closed
+        self._deferred = {link for link in wanted if any(self._hosts[index].asleep for index in self._ends(link))}
+        wanted -= self._deferred
+        chunk = max(1, self._backlog // 2)
+        for start in range(0, len(wanted), chunk):
+            await self._dial(sorted(wanted)[start : start + chunk])
+
+    async def _dial(self, links: Sequence[Link]) -> None:
+        """One wave of links; over when each is up at both ends."""
+        living = [(index, state) for index, state in sorted(self._hosts.items()) if state.alive and not state.asleep]
+        self._wave += 1
+        accepted = sum(state.links[2] for _, state in living) + len(links)
+        dialling: dict[int, list[Link]] = {}
+        for link in links:
+            dialling.setdefault(self._placement.host(link[0]), []).append(link)
+        for index, state in living:
+            self._tell(state, "dial", self._wave, dialling.get(index, []))
+        await self._until(
+            lambda: (
+                all(state.links[0] == self._wave for _, state in living)
+                and sum(state.links[2] for _, state in living) == accepted
+            ),
+            "links to come up again",
+        )
 
     def _order(self, name: str, step: Step, faults: Sequence[Fault], states: Sequence[HostState]) -> None:
         frame = wire.encode_control(name, step, [to_record(fault) for fault in faults])
@@ -176,14 +269,46 @@ class HostNetwork:
             self._streams.send(state.fd, frame)
 
     async def reset(self, plan: Plan) -> None:
-        raise RunError("a network of hosts cannot be reset yet")
+        if not all(state.alive for state in self._hosts.values()):
+            raise RunError("processes of this network were killed, so it cannot be as new; open another")
+        for state in self._hosts.values():
+            if state.asleep:
+                state.asleep = 0
+                self._launch.resume(state.pid)
+        closed, broken = self._connections.closed, bool(self._deferred)
+        for state in self._hosts.values():
+            if broken:
+                self._tell(state, "part", sorted(self._deferred))
+            self._tell(state, "reset", *job_to_record(plan.job))
+            state.reported = state.due = 0
+            state.sent = state.received = {}
+        if broken:
+            await self._dial([])
+        closed = closed | self._deferred
+        self._begin_life(plan)
+        self._rows.clear()
+        self._ballots.clear()
+        await self._open_links(closed)
+        if not closed:
+            await self._dial([])
+
+    def _begin_life(self, plan: Plan) -> None:
+        """Take note of a network to which nothing has happened yet."""
+        self._plan = plan
+        self._faults = Faults(plan.topology, plan.job.seed)
+        self._connections = Connections(plan.topology, self._faults)
+        self._deferred.clear()
+        self._history: list[Fault] = []
+        self._reviving = {fault.rank for fault in plan.faults if isinstance(fault, Recover)}
 
     async def close(self) -> None:
         frame = wire.encode_control("bye")
-        for state in self._hosts.values():
-            if state.alive:
-                self._streams.send(state.fd, frame)
         self._doomed.update(self._hosts)
+        for state in self._hosts.values():
+            if state.alive and state.asleep:
+                self._launch.kill(state.pid)
+            elif state.alive:
+                self._streams.send(state.fd, frame)
         for fd in list(self._challenges):
             self._streams.close(fd)
         await self._launch.stop()
@@ -338,7 +463,7 @@ class Launch:
     """How host processes come to be; the local one is in `launch.local`."""
 
     can_kill = False
-    """Whether `kill` really kills a host's process."""
+    """Whether `kill`, `pause` and `resume` reach a host's process."""
 
     def start(self, port: int, token: bytes, hosts: int) -> int:
         """Start `hosts` hosts that will connect to `port`; a descriptor that is readable when they need a `check`."""
@@ -354,6 +479,14 @@ class Launch:
 
     def kill(self, pid: int) -> None:
         """SIGKILL the process of a host."""
+        raise NotImplementedError
+
+    def pause(self, pid: int) -> None:
+        """SIGSTOP the process of a host."""
+        raise NotImplementedError
+
+    def resume(self, pid: int) -> None:
+        """SIGCONT it."""
         raise NotImplementedError
 
     async def stop(self) -> None:

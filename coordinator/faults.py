@@ -28,7 +28,7 @@ def parse_fault(spec: str, topology: Topology) -> tuple[Fault, ...]:
     values: dict[str, object] = dict(_when(spec, record, when if at else None, topology))
     for name, read in VALUES.items():
         if name in field_names(record):
-            where, _, text = where.rpartition(":")
+            where, _, text = where.partition(":")
             values[name] = read(spec, text)
     if issubclass(record, NodeFault):
         return (record(rank=_rank(spec, where, topology), **values),)  # type: ignore[arg-type]

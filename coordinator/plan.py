@@ -6,7 +6,7 @@ more. The figures per link end are what `scripts/bench` measured.
 
 import os
 import resource
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import ceil
@@ -19,7 +19,7 @@ from coordinator.scenario import Scenario
 from emunode.collective.base import Algorithm, Claim
 from emunode.collective.registry import find_algorithm, make_algorithm
 from emunode.errors import RunError, ScenarioError
-from emunode.fault import Crash, Fault, LinkFault, NodeFault, Recover
+from emunode.fault import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault, Recover
 from emunode.model import Collective, Job, Knowledge, Port, Rank, Step
 from emunode.placement import Placement
 from emunode.topology.base import Topology
@@ -79,6 +79,9 @@ class Plan:
         """What theory says of this run, its faults included."""
         if not self.faults:
             return self.fault_free_claims()
+        around = self.algorithm.claims_around(self.states) if all(map(is_known, self.faults)) else []
+        if around:
+            return around
         if all(isinstance(fault, Crash) for fault in self.faults):
             return self.algorithm.claims_under(self.crashed)
         broken, altering = self._broken()
@@ -206,6 +209,7 @@ def make_plan(scenario: Scenario) -> Plan:
             source = topology.rank(scenario.source)
         except ScenarioError as error:
             raise ScenarioError("source", scenario.source, error.allowed) from None
+    faults = parse_faults(scenario.fault, topology)
     job = Job(
         topology=topology.name,
         collective=scenario.collective,
@@ -219,14 +223,31 @@ def make_plan(scenario: Scenario) -> Plan:
         redundancy=scenario.redundancy,
         seed=scenario.seed,
         packet_limit=scenario.packet_limit or 0,
-        knowledge=scenario.fault_knowledge if scenario.fault else Knowledge.NONE,
+        knowledge=scenario.fault_knowledge if faults else Knowledge.NONE,
+        broken=broken_from_the_start(topology, faults) if scenario.fault_knowledge is Knowledge.ALL else (),
     )
     if scenario.segments == "auto":
         entry = find_algorithm(topology, job)
         job = job._replace(segments=entry.auto_segments(topology, job, scenario.startup, scenario.per_byte))
     algorithm = make_algorithm(topology, job)
-    faults = parse_faults(scenario.fault, topology)
     return Plan(scenario, topology, job, algorithm, faults, _hosts(scenario, topology))
+
+
+def is_known(fault: Fault) -> bool:
+    """Whether a fault is one that can be known from the start and stays as it is."""
+    return isinstance(fault, Crash | Hang | Down) and fault.step == 1 and fault.end == FOREVER
+
+
+def broken_from_the_start(topology: Topology, faults: Iterable[Fault]) -> tuple[tuple[Rank, Port], ...]:
+    """(rank, port) of every direction of a link that carries nothing in step 1."""
+    found: set[tuple[Rank, Port]] = set()
+    for fault in faults:
+        match fault:
+            case Crash(step=1, rank=rank) | Hang(step=1, rank=rank):
+                found.update((peer, topology.reverse_port(port)) for port, peer in enumerate(topology.neighbours(rank)))
+            case Down(step=1, sender=sender, port=port):
+                found.add((sender, port))
+    return tuple(sorted(found))
 
 
 def require_possible(plan: Plan) -> None:

@@ -22,20 +22,30 @@ class Assignment(NamedTuple):
 
     def to_record(self) -> tuple[object, ...]:
         """Plain values for the wire."""
-        return (*self[:3], tuple(map(_plain, self.job)), *self[4:])
+        return (*self[:3], job_to_record(self.job), *self[4:])
 
     @classmethod
     def from_record(cls, record: Sequence[object]) -> "Assignment":
         """Inverse of `to_record`."""
         run, host, hosts, fields, *rest = record
-        job = Job(*fields)  # type: ignore[misc]
-        job = job._replace(
-            collective=Collective(job.collective),
-            port_model=PortModel(job.port_model),
-            duplex=Duplex(job.duplex),
-            knowledge=Knowledge(job.knowledge),
-        )
-        return cls(run, host, hosts, job, *rest)  # type: ignore[arg-type]
+        return cls(run, host, hosts, job_from_record(fields), *rest)  # type: ignore[arg-type]
+
+
+def job_to_record(job: Job) -> tuple[object, ...]:
+    """A job as plain values for the wire."""
+    return tuple(map(_plain, job))
+
+
+def job_from_record(fields: Sequence[object]) -> Job:
+    """Inverse of `job_to_record`."""
+    job = Job(*fields)  # type: ignore[arg-type]
+    return job._replace(
+        collective=Collective(job.collective),
+        port_model=PortModel(job.port_model),
+        duplex=Duplex(job.duplex),
+        knowledge=Knowledge(job.knowledge),
+        broken=tuple((rank, port) for rank, port in job.broken),
+    )
 
 
 def _plain(value: object) -> object:

@@ -76,7 +76,7 @@ class Hang(NodeFault):
 
     last: Step = FOREVER
 
-    form = "hang:LABEL@STEP-STEP"
+    form = "hang:LABEL@STEP[-STEP]"
     state = "hung"
     shows = ("lost",)
 
@@ -491,22 +491,26 @@ class Faults:
         return segment if segment[0] == rank and self._authors else lie(self._seed, segment)
 
 
+Link = tuple[Rank, Port]
+"""A link by its lower rank, and the port there."""
+
+
 class Connections:
-    """Which links are closed, told step by step after `Faults`: by their lower rank, as (rank, port)."""
+    """Which links are closed; told of every step with faults, and of every later one, after `Faults`."""
 
     def __init__(self, topology: Topology, faults: Faults) -> None:
         self._topology = topology
         self._faults = faults
-        self.concerned: set[tuple[Rank, Port]] = set()
+        self.concerned: set[Link] = set()
         """Links that faults have closed, or may have."""
-        self.closed: set[tuple[Rank, Port]] = set()
+        self.closed: set[Link] = set()
 
-    def link(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
+    def link(self, rank: Rank, port: Port) -> Link:
         """The name of a link that has this end."""
         peer = self._topology.neighbour(rank, port)
         return (rank, port) if rank < peer else (peer, self._topology.reverse_port(port))
 
-    def update(self, step: Step, faults: Iterable[Fault]) -> tuple[set[tuple[Rank, Port]], set[tuple[Rank, Port]]]:
+    def update(self, step: Step, faults: Iterable[Fault]) -> tuple[set[Link], set[Link]]:
         """Take note of what is due in `step`; the links that close now, and those that open again."""
         for fault in faults:
             match fault:

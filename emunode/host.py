@@ -14,15 +14,15 @@ import os
 import socket
 from array import array
 from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import count, islice
+from itertools import cycle, islice
 from typing import Any
 
 import trio
 
 from emunode import wire
-from emunode.assignment import Assignment
+from emunode.assignment import Assignment, job_from_record
 from emunode.collective.base import Algorithm
 from emunode.collective.registry import make_algorithm
 from emunode.errors import EmulatorError, FrameError, RunError
@@ -118,9 +118,15 @@ class Host:
                     self._assign(Assignment.from_record(fields))
                 case "connect":
                     self._connect(*fields)  # type: ignore[arg-type]
-                case "step" | "settle":
+                case "part":
+                    self._part(fields[0])  # type: ignore[arg-type]
+                case "dial":
+                    self._dial_again(*fields)  # type: ignore[arg-type]
+                case "reset":
+                    self._reset(fields)
+                case "step" | "settle" | "awake":
                     step, faults = fields
-                    self._open_step(step, [from_record(fault) for fault in faults], settle=name == "settle")  # type: ignore[arg-type,attr-defined]
+                    self._open_step(step, [from_record(fault) for fault in faults], name)  # type: ignore[arg-type,attr-defined]
                 case "bye":
                     self._finished.set()
                 case _:
@@ -153,7 +159,7 @@ class Host:
         for rank in self._ranks:
             self._nursery.start_soon(self._live, rank)
         self._begin_life()
-        self._ports = count(1024)
+        self._ports = cycle(range(1024, 65536))
         self._to_dial: dict[int, list[int]] = {}
         for slot, peer in enumerate(self._peers):
             if peer > self._ranks[slot // self._degree]:
@@ -169,6 +175,23 @@ class Host:
         for rank in self._algorithm.sources:
             if rank in self._ranks:
                 self._note_due(rank, self._lives.node(rank).due)
+
+    def _reset(self, fields: Sequence[object]) -> None:
+        """Forget everything but the links; the next step is 1, of this job."""
+        job, before = job_from_record(fields), self._algorithm.job
+        if job == before._replace(seed=job.seed, knowledge=job.knowledge):
+            self._algorithm.renew(job)
+        else:
+            self._algorithm = make_algorithm(self._topology, job)
+        self._step = 0
+        self._reported = False
+        for slots, packets in self._arrivals:
+            slots.clear()
+            packets.clear()
+        self._rows.clear()
+        self._ballots.clear()
+        self._unexplained.clear()
+        self._begin_life()
 
     def _listen(self) -> None:
         """Open the door, once every rank lives, and say where it is and whom this host will dial."""
@@ -214,6 +237,20 @@ class Host:
                 self._dial(slot, self._table[host])
         self._tell_links(wave)
 
+    def _dial_again(self, wave: int, links: Iterable[tuple[Rank, Port]]) -> None:
+        """Dial links of ranks of this host that were closed."""
+        for rank, port in links:
+            slot = self._slot(rank, port)
+            self._dial(slot, self._table[self._peer_hosts[slot]])
+        self._tell_links(wave)
+
+    def _part(self, links: Iterable[tuple[Rank, Port]]) -> None:
+        """Close links, those of their ends that are here."""
+        for rank, port in links:
+            for end, its_port in ((rank, port), (self._topology.neighbour(rank, port), self._reverse[port])):
+                if end in self._ranks:
+                    self._close_link(self._slot(end, its_port))
+
     def _dial(self, slot: int, listener: tuple[str, int, bytes]) -> None:
         address, port, nonce = listener
         stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
@@ -240,14 +277,13 @@ class Host:
 
     def _bind(self, stream: socket.socket) -> None:
         """Bind to the next free port: left to the kernel, the search for one makes links three times as slow."""
-        for port in self._ports:
-            if port > 65535:
-                raise RunError(f"no local port is free at {self._assignment.dial_address}")
+        for port in islice(self._ports, 65536 - 1024):
             try:
                 stream.bind((self._assignment.dial_address, port))
             except OSError:
                 continue
             return
+        raise RunError(f"no local port is free at {self._assignment.dial_address}")
 
     def _on_hello(self, fd: int, body: bytes) -> None:
         """Admit the dialler of a link, once."""
@@ -258,7 +294,7 @@ class Host:
         slot = (receiver - self._ranks[0]) * self._degree + its_port
         if self._peers[slot] != sender or self._reverse[its_port] != port:
             raise FrameError(f"a hello of rank {sender} port {port}, which is no neighbour of {self._link_name(slot)}")
-        if self._fd_of[slot] >= 0 or self._links_up.is_set():
+        if self._fd_of[slot] >= 0:
             raise FrameError(f"a second hello for {self._link_name(slot)}")
         self._streams.trust(fd)
         self._slot_of[fd] = slot
@@ -302,8 +338,11 @@ class Host:
 
     # --- steps -----------------------------------------------------------------------------------------------------
 
-    def _open_step(self, step: Step, faults: Sequence[Fault], *, settle: bool) -> None:
-        """Begin `step`; with `settle` only read what arrived before, for a process that is about to be killed."""
+    def _open_step(self, step: Step, faults: Sequence[Fault], order: str) -> None:
+        """Begin `step`. To `settle` is only to read what arrived before: the process is about to be killed or stopped.
+
+        To be `awake` is to take note of what was missed while stopped, up to this step.
+        """
         self._step = step
         self._reported = False
         self._told = 0
@@ -313,12 +352,12 @@ class Host:
         waking = self._inbox.keys() | self._due.pop(step, ())
         self._troubled |= bool(faults)
         if self._troubled:
-            waking = self._put_in_force(step, faults, waking)
+            waking = self._put_in_force(step, faults, waking, order)
         self._explain()
         self._working = len(waking)
         if waking:  # until they are done, trio need not watch the poller: each arrival would ring twice in the kernel
             trio.lowlevel.notify_closing(self._streams.fileno())
-        if settle or not waking:
+        if order != "step" or not waking:
             self._report()
         for rank in sorted(waking):
             trio.lowlevel.reschedule(self._tasks[rank])
@@ -338,18 +377,18 @@ class Host:
             column.clear()
         return inboxes
 
-    def _put_in_force(self, step: Step, faults: Sequence[Fault], waking: AbstractSet[Rank]) -> set[Rank]:
+    def _put_in_force(self, step: Step, faults: Sequence[Fault], waking: AbstractSet[Rank], order: str) -> set[Rank]:
         """Let faults happen to ranks and links; who wakes in this step."""
         waking, falling = self._lives.begin(step, faults, waking)
+        if order != "step":  # what would have been due while the process does not run is due no more
+            missed = max(self._due, default=0) if order == "settle" else step
+            self._due = {when: ranks for when, ranks in self._due.items() if when > missed}
         for rank, reads in falling:
             if reads:
                 self._think(rank)
             self._note_due(rank, self._lives.fall(rank))
         closing, _ = self._connections.update(step, faults)
-        for rank, port in sorted(closing):
-            for end, its_port in ((rank, port), (self._topology.neighbour(rank, port), self._reverse[port])):
-                if end in self._ranks:
-                    self._close_link(self._slot(end, its_port))
+        self._part(sorted(closing))
         return waking
 
     def _slot(self, rank: Rank, port: Port) -> int:

@@ -11,7 +11,7 @@ from emunode.collective.base import Algorithm
 from emunode.errors import RuleError
 from emunode.fault import Fault
 from emunode.life import Ballot, Lives
-from emunode.model import Outcome, Packet, Port, Rank, Segments, Step
+from emunode.model import Outcome, Packet, Port, Rank, Step
 from emunode.wire import encode_losses, encode_rows
 
 
@@ -84,32 +84,28 @@ class MemoryNetwork:
         return outbox
 
     def _send(self, rows: bytearray, step: Step, rank: Rank, outbox: Sequence[Packet]) -> None:
-        """Hand packets to their receivers, or lose them where somebody has crashed."""
-        crashed = self._faults.crashed
+        """Hand packets to their receivers; what is for the crashed is lost."""
+        crashed, boxes, reverse = self._faults.crashed, self._arrived, self._reverse
         for port, segments in outbox:
             receiver = self._topology.neighbour(rank, port)
             if crashed and receiver in crashed:
                 encode_losses(rows, step, rank, port, receiver, segments, Outcome.LOST)
-            else:
-                self._deliver(rank, port, receiver, segments)
+                continue
+            box = boxes.get(receiver)
+            if box is None:
+                box = boxes[receiver] = ([], {})
+            there = reverse[port]
+            box[0].append((there, segments))
+            box[1][there] = rank
 
     def _send_despite(self, rows: bytearray, step: Step, rank: Rank, outbox: Sequence[Packet]) -> None:
         """The same through faults of any kind."""
-        for port, segments, arrives in self._faults.crossings(step, rank, outbox):
-            receiver = self._topology.neighbour(rank, port)
-            if arrives:
-                self._deliver(rank, port, receiver, segments)
-            else:
-                encode_losses(rows, step, rank, port, receiver, segments, Outcome.LOST)
+        crossings = self._faults.crossings(step, rank, outbox)
+        for port, segments, arrives in crossings:
+            if not arrives:
+                encode_losses(rows, step, rank, port, self._topology.neighbour(rank, port), segments, Outcome.LOST)
+        self._send(rows, step, rank, [(port, segments) for port, segments, arrives in crossings if arrives])
         self._note_due(rank, self._faults.next_crossing(rank))
-
-    def _deliver(self, rank: Rank, port: Port, receiver: Rank, segments: Segments) -> None:
-        box = self._arrived.get(receiver)
-        if box is None:
-            box = self._arrived[receiver] = ([], {})
-        there = self._reverse[port]
-        box[0].append((there, segments))
-        box[1][there] = rank
 
     def _note_due(self, rank: Rank, due: Step | None) -> None:
         if due is not None:

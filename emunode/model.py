@@ -126,3 +126,5 @@ class Job(NamedTuple):
     """Most bytes that one start-up covers, B of the papers; 0: no limit."""
     knowledge: Knowledge = Knowledge.NONE
     """What ranks know of faults."""
+    broken: tuple[tuple[Rank, Port], ...] = ()
+    """Where everything is known: (rank, port) of every direction of a link that carries nothing in step 1."""

@@ -59,9 +59,18 @@ class LocalLaunch(Launch):
             raise RunError(f"the parent of all hosts ended with status {self._parent.returncode}; see log.jsonl")
 
     def kill(self, pid: int) -> None:
-        # asked for right after the host reported over its own connection, so the pid is still its own
+        self._signal(pid, signal.SIGKILL)
+
+    def pause(self, pid: int) -> None:
+        self._signal(pid, signal.SIGSTOP)
+
+    def resume(self, pid: int) -> None:
+        self._signal(pid, signal.SIGCONT)
+
+    def _signal(self, pid: int, number: signal.Signals) -> None:
+        # a host that is alive has its connection, and its parent has not waited for it: the pid is still its own
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+            os.kill(pid, number)
 
     async def stop(self) -> None:
         parent = self._parent

@@ -91,6 +91,12 @@ class Algorithm(ABC):
         self.validate()
         self.payloads = Payloads(job.seed, job.message_bytes, self.pieces)
 
+    def renew(self, job: Job) -> None:
+        """Be the same algorithm for another run, whose job differs in nothing but its seed and what ranks know."""
+        self.job = job
+        self.payloads = Payloads(job.seed, job.message_bytes, self.pieces)
+        self.__dict__.pop("content", None)
+
     def validate(self) -> None:
         """Refuse what this algorithm cannot do; subclasses add their own conditions and set `pieces`."""
         job = self.job
@@ -186,6 +192,11 @@ class Algorithm(ABC):
         if altering:
             source += f"; by majority {self.job.redundancy} copies bear {bound // 2} liars"
         return [Claim("delivery_ratio", 1.0, "==", source)]
+
+    def claims_around(self, faulty: Collection[Rank]) -> list[Claim]:
+        """What holds when all that is broken is so from step 1 on for good and known to all; nothing, for most."""
+        del faulty
+        return []
 
     def _sources_live(self, crashed: Collection[Rank]) -> bool:
         """Whether what the run is about survives: no root, or a root that does not crash."""

@@ -1,13 +1,14 @@
 """Broadcast down one shortest-path tree: what every network offers, and what several trees are held against."""
 
+from collections.abc import Collection
 from functools import cached_property
 
 from emunode.collective.base import Claim
 from emunode.collective.dissemination import Dissemination
-from emunode.model import Collective, PortModel, Step
+from emunode.model import Collective, PortModel, Rank, Step
 from emunode.topology.base import Topology
 from emunode.trees.base import Trees
-from emunode.trees.bfs import BreadthFirstTree
+from emunode.trees.bfs import BreadthFirstTree, GrownTree
 
 
 class TreeBroadcast(Dissemination):
@@ -29,7 +30,7 @@ class TreeBroadcast(Dissemination):
     def claims(self) -> list[Claim]:
         claims = super().claims()
         if self.job.port_model is PortModel.ALL_PORT:
-            steps = self.topology.diameter + self.numbers - 1
+            steps = self.last_offset + self.numbers - 1
             claims.append(Claim("steps", steps, "==", f"{self.citation}: height + pieces - 1"))
             if self.numbers == 1 and self.collective is Collective.BROADCAST:
                 receivers = self.topology.distance_distribution()[1:]
@@ -43,10 +44,29 @@ class TreeBroadcast(Dissemination):
 
 
 class BreadthFirstBroadcast(TreeBroadcast):
-    """Down the breadth-first tree in which every rank hangs under its lowest port that leads one closer."""
+    """Down the breadth-first tree in which every rank hangs under its lowest port that leads one closer.
+
+    Where everybody knows what is broken, the tree is grown around what is broken in step 1, and so reaches everybody who
+    can be reached.
+    """
 
     name = "bfs-tree"
     citation = "breadth-first spanning tree (E. F. Moore 1959)"
 
     def make_trees(self, topology: Topology) -> Trees:
-        return BreadthFirstTree(topology)
+        if not self.job.broken:
+            return BreadthFirstTree(topology)
+        source = self.job.source
+        return GrownTree(topology, {(topology.relative(rank, source), port) for rank, port in self.job.broken})
+
+    @cached_property
+    def last_offset(self) -> Step:
+        all_port = self.job.port_model is PortModel.ALL_PORT
+        return self.trees.height(0) if self.job.broken and all_port else super().last_offset
+
+    def claims_around(self, faulty: Collection[Rank]) -> list[Claim]:
+        if not self.job.broken or not self._sources_live(faulty):
+            return []
+        reached = sum(1 for _ in self._walk(0)) - 1
+        source = f"{self.citation}: all that broken links leave connected to the source"
+        return [Claim("intact_deliveries", reached * self.job.messages, "==", source)]

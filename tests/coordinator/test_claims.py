@@ -15,6 +15,7 @@ from coordinator.plan import Plan, make_plan
 from coordinator.run import run
 from coordinator.scenario import make_scenario
 from emunode.collective.base import Claim, Value
+from tests.support import run_scenario
 
 Row = dict[str, Any]
 """One row of a journal, by column."""
@@ -339,3 +340,44 @@ def test_a_crash_changes_what_is_claimed() -> None:
 
 def test_when_the_source_crashes_nothing_is_claimed() -> None:
     assert claims(fault=["crash:2134@2"]) == []
+
+
+# --- who knows what is broken ----------------------------------------------------------------------------------------
+
+AROUND: dict[str, object] = {"topology": "star:4", "collective": "broadcast", "algorithm": "bfs-tree"}
+BROKEN = ["crash:2134@1", "down:1234>3214@1", "hang:4231@1"]
+"""All that joins 1234 to others."""
+
+
+@pytest.mark.parametrize("knowledge", ["none", "neighbours", "all"])
+@pytest.mark.parametrize("port_model", ["all-port", "one-port"])
+def test_who_knows_all_goes_around_what_is_broken(knowledge: str, port_model: str) -> None:
+    values = AROUND | {"fault": BROKEN[:2], "fault_knowledge": knowledge, "port_model": port_model, "messages": 2}
+    result = run_scenario(None, **values)
+    served = result.summary["intact_deliveries"] == result.summary["expected_deliveries"] == 2 * 22
+    assert served == (knowledge == "all")
+    assert (result.summary["lost"] == 0) == (knowledge != "none")
+    assert result.verdict == ("holds" if knowledge == "all" else "undecided")
+
+
+def test_who_knows_all_reaches_whom_it_can() -> None:
+    """Nobody, when all is broken around the source; and nobody through what comes up later."""
+    result = run_scenario(None, **AROUND, fault=BROKEN, fault_knowledge="all")
+    assert result.verdict == "undecided"
+    assert result.summary["packets"] == 0
+    later = run_scenario(None, **AROUND, fault=[*BROKEN[:1], "crash:3214@2"], fault_knowledge="all")
+    assert later.summary["illegal_hops"] == 0
+    assert later.verdict == "holds"
+    assert later.summary["delivery_ratio"] < 1  # type: ignore[operator]
+
+
+def test_flooding_does_not_send_where_it_knows_that_nobody_is() -> None:
+    values: dict[str, object] = {"topology": "star:4", "collective": "broadcast", "algorithm": "flood", "messages": 3}
+    faults = ["crash:2134@2", "down:1234~3214@3-4"]
+    blind, seeing = (
+        run_scenario(None, **values, fault=faults, fault_knowledge=name) for name in ("none", "neighbours")
+    )
+    assert (blind.summary["lost"], seeing.summary["lost"]) != (0, 0)
+    assert seeing.summary["lost"] == 0
+    assert seeing.summary["packets"] == blind.summary["packets"] - blind.summary["lost"]  # type: ignore[operator]
+    assert blind.verdict == seeing.verdict == "holds"

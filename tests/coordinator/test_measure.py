@@ -378,6 +378,66 @@ def test_the_audit_knows_the_crashes(rows: list[Row], times: int) -> None:
     assert illegal(rows, fault=(CRASH,), algorithm="flood") == times
 
 
+LATE = [hop(1, 0, 1), hop(3, 0, 0)]
+"""What left 0 for 1 in step 1 comes two steps later."""
+
+
+@pytest.mark.parametrize(
+    ("fault", "rows", "times"),
+    [
+        pytest.param("hang:01@2-3", [hop(1, 0, 0), hop(4, 1, 1)], 0, id="sent after it hung"),
+        pytest.param("hang:01@2-3", [hop(1, 0, 0), hop(3, 1, 1)], 1, id="sent while it hung"),
+        pytest.param("hang:01@2-3", [hop(2, 0, 0)], 1, id="received while it hung"),
+        pytest.param("down:00>01@2", [hop(2, 0, 0, "lost"), hop(2, 0, 1)], 0, id="lost to a link that is down"),
+        pytest.param("down:00>01@2", [hop(2, 0, 0)], 1, id="crossed a link that is down"),
+        pytest.param("down:00>01@2", [hop(1, 0, 0), hop(2, 1, 0, "duplicate")], 0, id="crossed it the other way"),
+        pytest.param("down:00>01@2-2", [hop(3, 0, 0, "lost")], 1, id="lost to a link that is up again"),
+        pytest.param("loss:00>01:1", [hop(1, 0, 0, "lost"), hop(1, 0, 1)], 0, id="lost by chance"),
+        pytest.param("loss:00>01:1", [hop(1, 0, 0)], 1, id="not lost at a rate of 1"),
+        pytest.param("loss:00>01:0", [hop(1, 0, 0, "lost")], 1, id="lost at a rate of 0"),
+        pytest.param("drop:00>01:2", [hop(1, 0, 0), hop(2, 0, 0, "lost", segment=1)], 0, id="the second is lost"),
+        pytest.param("drop:00>01:2", [hop(1, 0, 0, "lost")], 1, id="the first is lost"),
+        pytest.param("corrupt:00>01:1", [hop(1, 0, 0, "corrupt"), hop(2, 1, 1, "corrupt")], 0, id="altered, passed on"),
+        pytest.param("corrupt:00>01:1", [hop(1, 0, 1, "corrupt")], 1, id="altered on another link"),
+        pytest.param("corrupt:00>01:1@2", [hop(1, 0, 0, "corrupt")], 1, id="altered too early"),
+        pytest.param("byzantine:01", [hop(1, 0, 0), hop(2, 1, 1, "corrupt")], 0, id="a liar"),
+        pytest.param("byzantine:01", [hop(1, 0, 0, "corrupt")], 1, id="a liar is told a lie"),
+        pytest.param("duplicate:00>01:1", [hop(1, 0, 0), hop(1, 0, 0, "duplicate")], 0, id="twice in a step"),
+        pytest.param("duplicate:00>01:1", [hop(1, 0, 1), hop(1, 0, 1, "duplicate")], 1, id="twice on another link"),
+        pytest.param("delay:00>01:2", LATE, 0, id="late"),
+        pytest.param("delay:00>01:2", [hop(1, 0, 0)], 1, id="not late"),
+        pytest.param("delay:00>01:2@1-1", [*LATE, hop(3, 0, 0, "duplicate")], 0, id="late, with what is not"),
+        pytest.param("delay:00>01:2", [hop(1, 0, 0, "lost")], 1, id="lost where things are late"),
+    ],
+)
+def test_the_audit_knows_every_fault(fault: str, rows: list[Row], times: int) -> None:
+    assert illegal(rows, fault=(fault,), algorithm="sbt", messages=2) == times
+
+
+def test_who_recovers_has_forgotten() -> None:
+    rows = [hop(1, 0, 0), hop(5, 0, 0)]
+    assert illegal(rows, fault=("crash:01@2", "recover:01@4")) == 0
+    assert illegal(rows, fault=("crash:01@2", "recover:01@6")) == 2
+
+
+def test_the_audit_knows_who_knows() -> None:
+    rows = [hop(1, 0, 1), hop(2, 0, 0, "lost")]
+    known = {"fault_knowledge": "neighbours", "fault": ("down:00~01@1",)}
+    assert illegal(rows, **known | {"fault_knowledge": "none"}) == 0
+    assert illegal(rows, **known) == 1
+
+
+def test_what_was_broken_and_when_it_showed() -> None:
+    faults = ("crash:01@2", "loss:00>10:1@1-7", "byzantine:11@2")
+    seen = measured([hop(1, 0, 1, "lost"), hop(4, 0, 0, "lost")], fault=faults)
+    loss, crash, liar = seen.faults
+    assert crash == {"kind": "crash", "step": 2, "rank": 1, "label": "01", "last": None, "seen": 4}
+    assert loss == {
+        "kind": "loss", "step": 1, "sender": 0, "port": 1, "label": "00>10", "rate": 1.0, "last": 7, "seen": 1,
+    }  # fmt: skip
+    assert liar["seen"] is None
+
+
 TRAFFIC = {
     "out": hop(2, 1, 1),
     "in": hop(2, 0, 0, "duplicate"),

@@ -20,7 +20,7 @@ from coordinator.scenario import (
     read_scenario,
 )
 from emunode.errors import ScenarioError
-from emunode.fault import Crash
+from emunode.fault import Byzantine, Corrupt, Crash, Delay, Down, Drop, Fault, Hang, Loss, Recover, Up
 from emunode.model import Collective, Duplex, PortModel
 from emunode.topology.registry import parse_topology
 from tests.support import run_scenario
@@ -246,6 +246,35 @@ BAD = [
     ("fault", ["crash:4444@2"], "there is no node '4444'"),
     ("fault", ["crash:@2"], "there is no node ''"),
     ("fault", ["crash:2134@2", "crash:2134@3"], "this node crashes already"),
+    (
+        "fault",
+        ["crash:1234@2-4"],
+        "it happens in one step and has no end: crash:LABEL@STEP; recover:1234@4 ends a crash",
+    ),
+    ("fault", ["crash:2134@2", "hang:2134@3"], "this node crashes already"),
+    ("fault", ["recover:2134@3"], "this node does not crash before that"),
+    ("fault", ["crash:2134@3", "recover:2134@3"], "this node does not crash before that"),
+    ("fault", ["hang:2134@7-3"], "it ends in step 3, before it begins in step 7"),
+    ("fault", ["hang:2134@3-"], "such as @3-3"),
+    ("fault", ["hang:2134"], "as @STEP, counted from 1, such as hang:1234@2"),
+    ("fault", ["down:1234~2134"], "as @STEP, counted from 1, such as down:1234~2134@2"),
+    ("fault", ["loss:1234~2134:0.5@x"], "such as loss:1234~2134:0.2@2"),
+    ("fault", ["down:1234@2"], "it names a link as A~B, both ways, or A>B, one way"),
+    ("fault", ["down:1234~2134~3214@2"], "it names a link"),
+    ("fault", ["down:1234~4321@2"], "no link joins 1234 and 4321; neighbours of 1234: 2134, 3214, 4231"),
+    ("fault", ["down:1234~1234@2"], "no link joins"),
+    ("fault", ["down:1234>9@2"], "there is no node '9'"),
+    ("fault", ["up:1234>2134@2"], "this link is not down then"),
+    ("fault", ["down:1234>2134@2-3", "up:1234~2134@5"], "this link is not down then"),
+    ("fault", ["down:1234>2134@2", "up:2134>1234@5"], "this link is not down then"),
+    ("fault", ["loss:1234~2134"], "its rate is a number from 0 (never) to 1 (always), and not ''"),
+    ("fault", ["loss:1234~2134:1.5"], "its rate"),
+    ("fault", ["loss:1234~2134:-1"], "its rate"),
+    ("fault", ["corrupt:1234~2134:nan"], "its rate"),
+    ("fault", ["duplicate:1234~2134:0,5"], "its rate"),
+    ("fault", ["delay:1234~2134:0"], "its number of steps is a whole number of at least 1, and not '0'"),
+    ("fault", ["delay:1234~2134:2ms"], "its number of steps"),
+    ("fault", ["drop:1234>2134:@2"], "its number of the packet"),
     ("fault_knowledge", "rumours", "'none'"),
     ("seed", -1, "greater than or equal to 0"),
     ("seed", 2**63, "less than"),
@@ -343,3 +372,33 @@ def test_a_label_may_hold_what_it_likes() -> None:
     ej = parse_topology("ej:2+3^2")
     (fault,) = parse_faults(["crash:-1,0/0,1@12"], ej)
     assert fault == Crash(12, ej.rank("-1,0/0,1"))
+
+
+EJ = "ej:2+3"
+SPECS: list[tuple[str, tuple[Fault, ...]]] = [
+    ("hang:-1,0@3-7", (Hang(3, 18, 7),)),
+    ("hang:-1,0@3", (Hang(3, 18),)),
+    ("byzantine:-1,0", (Byzantine(1, 18),)),
+    ("byzantine:-1,0@2-2", (Byzantine(2, 18, 2),)),
+    ("down:0,0~-1,0@2", (Down(2, 0, 3), Down(2, 18, 0))),
+    ("down:-1,0>0,0@2-4", (Down(2, 18, 0, 4),)),
+    ("loss:0,0>-1,0:0.25", (Loss(1, 0, 3, 0.25),)),
+    ("loss:0,0>-1,0:1e-3@2-9", (Loss(2, 0, 3, 0.001, 9),)),
+    ("corrupt:0,0~-1,0:1", (Corrupt(1, 0, 3, 1.0), Corrupt(1, 18, 0, 1.0))),
+    ("delay:-1,0>0,0:2@3", (Delay(3, 18, 0, 2),)),
+    ("drop:-1,0>0,0:3", (Drop(1, 18, 0, 3),)),
+]
+
+
+@pytest.mark.parametrize(("spec", "faults"), SPECS, ids=[spec for spec, _ in SPECS])
+def test_what_a_specification_says(spec: str, faults: tuple[Fault, ...]) -> None:
+    ej = parse_topology(EJ)
+    assert ej.label(18) == "-1,0"
+    assert parse_faults([spec], ej) == faults
+
+
+def test_what_went_down_may_come_up_one_way() -> None:
+    ej = parse_topology(EJ)
+    faults = parse_faults(["up:-1,0>0,0@5", "down:0,0~-1,0@2", "crash:1,0@1", "recover:1,0@2", "crash:1,0@3"], ej)
+    one = ej.rank("1,0")
+    assert faults == (Crash(1, one), Recover(2, one), Down(2, 0, 3), Down(2, 18, 0), Crash(3, one), Up(5, 18, 0))
