@@ -1,0 +1,134 @@
+"""A node that runs free: the same `Node`, whose steps begin when what they need is there. No clock, no socket.
+
+It knows the timetable's side that concerns it: in which steps how many packets come to it, as a program of the papers'
+machines says what it receives before it goes on. It executes its step t + 1 as soon as everything due in steps up to t is
+there, whatever other nodes do. So it takes the very decisions of lock-step, in the same steps of its own, and its history is
+the same byte for byte; what is new is when. Everything here is virtual time, in nanoseconds since the run began (`pacing`),
+and may be worked out before the time has come: the shell lets no packet leave and takes none in before its time.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from emunode.errors import FrameError
+from emunode.model import Hop, Packet, Port, Segments, Step
+from emunode.node import Node
+from emunode.pacing import Costs, Ports
+
+NEVER: Step = 2**62
+
+Receipt = tuple[int, Port, Step]
+"""(when it is received, port, step) of a packet that has come in."""
+Departure = tuple[int, int, Port, Step, Segments]
+"""(when it starts, when it is received at the other end, port, step, segments) of a packet that is to leave."""
+
+
+class Progress(NamedTuple):
+    """What a node has decided: packets taken in, packets that leave, and hops judged with the step they belong to."""
+
+    receipts: list[Receipt]
+    departures: list[Departure]
+    hops: list[tuple[Step, list[Hop]]]
+
+
+class FreeNode:
+    """One rank under the timed clock.
+
+    `receipts` are the steps of all packets that come to it, in ascending order; after step `last` it sends nothing more.
+    `pending` counts the departures handed out and not reported by `departed`: with some pending it does not go on to a
+    step that needs nothing received, so that a source with a thousand packets does not make them all at once.
+    """
+
+    __slots__ = ("_costs", "_durations", "_filed", "_inbox", "_last", "_node", "_ports", "_schedule", "awaited", "pending")
+
+    def __init__(self, node: Node, ports: Ports, costs: Costs, receipts: Iterable[Step], last: Step) -> None:
+        self._node = node
+        self._ports = ports
+        self._costs = costs
+        self._durations: dict[int, int] = {}
+        self._last = last
+        self._schedule = deque((step, len(list(same))) for step, same in groupby(receipts))
+        self._schedule.append((NEVER, 0))
+        self.awaited = self._schedule[0][0]
+        self._filed: dict[Step, list[tuple[Port, int, Segments]]] = {}
+        self._inbox: list[Packet] = []
+        self.pending = 0
+
+    @property
+    def done(self) -> bool:
+        """Whether everything was received and nothing more will be sent, but for what is pending."""
+        due = self._node.due
+        return self.awaited == NEVER and (due is None or due > self._last)
+
+    def arrive(self, step: Step, port: Port, deadline: int, segments: Segments) -> bool:
+        """File a packet whose sender is done with it at `deadline`; whether `advance` has something to do now.
+
+        Raises FrameError for a packet of a step in which nothing is due any more.
+        """
+        if step < self.awaited or step > self._last:
+            raise FrameError(f"rank {self._node.rank} is sent a packet of step {step} and waits for step {self.awaited}")
+        filed = self._filed.get(step)
+        if filed is None:
+            self._filed[step] = [(port, deadline, segments)]
+        else:
+            filed.append((port, deadline, segments))
+        return step == self.awaited
+
+    def departed(self) -> bool:
+        """Count one departure off; whether `advance` may have something to do now."""
+        self.pending -= 1
+        return not self.pending
+
+    def advance(self) -> Progress:
+        """Take in and decide whatever can be by now. Raises RuleError as `Node.step` does."""
+        receipts: list[Receipt] = []
+        departures: list[Departure] = []
+        judged: list[tuple[Step, list[Hop]]] = []
+        node, last = self._node, self._last
+        while True:
+            due, awaited = node.due, self.awaited
+            if due is not None and due <= awaited:
+                if self.pending or due > last:
+                    break
+                step, inbox = due, []
+            elif awaited in self._filed:
+                self._take_in(awaited, receipts)
+                missing = self._schedule[0][1] - len(self._inbox)
+                if missing > 0:
+                    break
+                if missing:
+                    raise FrameError(f"rank {node.rank} is sent more packets of step {awaited} than the timetable has")
+                step, inbox = awaited + 1, self._inbox
+                self._inbox = []
+                self._schedule.popleft()
+                self.awaited = self._schedule[0][0]
+            else:
+                break
+            outbox, hops = node.step(step, inbox)
+            if hops:
+                judged.append((step - 1, hops))
+            if outbox and step <= last:
+                self._leave(step, outbox, departures)
+        return Progress(receipts, departures, judged)
+
+    def _take_in(self, step: Step, receipts: list[Receipt]) -> None:
+        for port, deadline, segments in self._filed.pop(step):
+            received = self._ports.arrive(step, deadline, self._duration(segments))
+            receipts.append((received, port, step))
+            self._inbox.append((port, segments))
+
+    def _leave(self, step: Step, outbox: Sequence[Packet], departures: list[Departure]) -> None:
+        for port, segments in outbox:
+            duration = self._duration(segments)
+            start = self._ports.depart(step, port, duration)
+            departures.append((start, start + duration, port, step, segments))
+        self.pending += len(outbox)
+
+    def _duration(self, segments: Segments) -> int:
+        size = len(segments[0][4]) if len(segments) == 1 else sum(len(segment[4]) for segment in segments)
+        duration = self._durations.get(size)
+        if duration is None:
+            duration = self._durations[size] = self._costs.nanoseconds(size)
+        return duration
