@@ -7,10 +7,8 @@ the same byte for byte; what is new is when. Everything here is virtual time, in
 and may be worked out before the time has come: the shell lets no packet leave and takes none in before its time.
 """
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import groupby
-from typing import NamedTuple
 
 from emunode.errors import FrameError
 from emunode.model import Hop, Packet, Port, Segments, Step
@@ -25,12 +23,8 @@ Departure = tuple[int, int, Port, Step, Segments]
 """(when it starts, when it is received at the other end, port, step, segments) of a packet that is to leave."""
 
 
-class Progress(NamedTuple):
-    """What a node has decided: packets taken in, packets that leave, and hops judged with the step they belong to."""
-
-    receipts: list[Receipt]
-    departures: list[Departure]
-    hops: list[tuple[Step, list[Hop]]]
+Progress = tuple[list[Receipt], list[Departure], list[tuple[Step, list[Hop]]]]
+"""What a node has decided: packets taken in, packets that leave, and hops judged with the step they belong to."""
 
 
 class FreeNode:
@@ -41,7 +35,10 @@ class FreeNode:
     step that needs nothing received, so that a source with a thousand packets does not make them all at once.
     """
 
-    __slots__ = ("_costs", "_durations", "_filed", "_inbox", "_last", "_node", "_ports", "_schedule", "awaited", "pending")
+    __slots__ = (
+        "_costs", "_durations", "_filed", "_inbox", "_last", "_missing", "_node", "_ports", "_schedule", "awaited",
+        "pending",
+    )  # fmt: skip
 
     def __init__(self, node: Node, ports: Ports, costs: Costs, receipts: Iterable[Step], last: Step) -> None:
         self._node = node
@@ -49,9 +46,11 @@ class FreeNode:
         self._costs = costs
         self._durations: dict[int, int] = {}
         self._last = last
-        self._schedule = deque((step, len(list(same))) for step, same in groupby(receipts))
+        self._schedule = [(step, len(list(same))) for step, same in groupby(receipts)]
         self._schedule.append((NEVER, 0))
-        self.awaited = self._schedule[0][0]
+        self._schedule.reverse()
+        self.awaited, self._missing = self._schedule.pop()
+        """The next step in which packets come to it, and how many of them are not there yet."""
         self._filed: dict[Step, list[tuple[Port, int, Segments]]] = {}
         self._inbox: list[Packet] = []
         self.pending = 0
@@ -62,69 +61,69 @@ class FreeNode:
         due = self._node.due
         return self.awaited == NEVER and (due is None or due > self._last)
 
-    def arrive(self, step: Step, port: Port, deadline: int, segments: Segments) -> bool:
-        """File a packet whose sender is done with it at `deadline`; whether `advance` has something to do now.
+    def arrive(self, step: Step, port: Port, deadline: int, segments: Segments) -> Progress | None:
+        """Take a packet whose sender is done with it at `deadline`, and decide what can be now; None if nothing can.
 
-        Raises FrameError for a packet of a step in which nothing is due any more.
+        Raises FrameError for a packet that the timetable does not have.
         """
-        if step < self.awaited or step > self._last:
-            raise FrameError(f"rank {self._node.rank} is sent a packet of step {step} and waits for step {self.awaited}")
-        filed = self._filed.get(step)
-        if filed is None:
-            self._filed[step] = [(port, deadline, segments)]
-        else:
-            filed.append((port, deadline, segments))
-        return step == self.awaited
-
-    def departed(self) -> bool:
-        """Count one departure off; whether `advance` may have something to do now."""
-        self.pending -= 1
-        return not self.pending
+        awaited, due = self.awaited, self._node.due
+        if step == awaited and (due is None or due > step):
+            return self._advance([(port, deadline, segments)])
+        if step < awaited or step > self._last:
+            raise FrameError(f"rank {self._node.rank} is sent a packet of step {step} and waits for step {awaited}")
+        self._filed.setdefault(step, []).append((port, deadline, segments))
+        return None
 
     def advance(self) -> Progress:
-        """Take in and decide whatever can be by now. Raises RuleError as `Node.step` does."""
+        """Take in and decide whatever can be by now, as in the beginning. Raises RuleError as `Node.step` does."""
+        return self._advance(None)
+
+    def departed(self) -> Progress | None:
+        """Count one departure off, and decide what waited for that; None if nothing did."""
+        self.pending -= 1
+        due = self._node.due
+        if self.pending or due is None or due > self.awaited or due > self._last:
+            return None
+        return self._advance(None)
+
+    def _advance(self, filed: list[tuple[Port, int, Segments]] | None) -> Progress:
         receipts: list[Receipt] = []
         departures: list[Departure] = []
         judged: list[tuple[Step, list[Hop]]] = []
-        node, last = self._node, self._last
+        node, ports, last = self._node, self._ports, self._last
         while True:
             due, awaited = node.due, self.awaited
             if due is not None and due <= awaited:
                 if self.pending or due > last:
                     break
                 step, inbox = due, []
-            elif awaited in self._filed:
-                self._take_in(awaited, receipts)
-                missing = self._schedule[0][1] - len(self._inbox)
-                if missing > 0:
-                    break
-                if missing:
-                    raise FrameError(f"rank {node.rank} is sent more packets of step {awaited} than the timetable has")
-                step, inbox = awaited + 1, self._inbox
-                self._inbox = []
-                self._schedule.popleft()
-                self.awaited = self._schedule[0][0]
             else:
-                break
+                if filed is None:
+                    filed = self._filed.pop(awaited, None)
+                    if filed is None:
+                        break
+                inbox = self._inbox
+                for port, deadline, segments in filed:
+                    receipts.append((ports.arrive(awaited, deadline, self._duration(segments)), port, awaited))
+                    inbox.append((port, segments))
+                self._missing -= len(filed)
+                filed = None
+                if self._missing > 0:
+                    break
+                if self._missing:
+                    raise FrameError(f"rank {node.rank} is sent more packets of step {awaited} than the timetable has")
+                step, self._inbox = awaited + 1, []
+                self.awaited, self._missing = self._schedule.pop()
             outbox, hops = node.step(step, inbox)
             if hops:
                 judged.append((step - 1, hops))
             if outbox and step <= last:
-                self._leave(step, outbox, departures)
-        return Progress(receipts, departures, judged)
-
-    def _take_in(self, step: Step, receipts: list[Receipt]) -> None:
-        for port, deadline, segments in self._filed.pop(step):
-            received = self._ports.arrive(step, deadline, self._duration(segments))
-            receipts.append((received, port, step))
-            self._inbox.append((port, segments))
-
-    def _leave(self, step: Step, outbox: Sequence[Packet], departures: list[Departure]) -> None:
-        for port, segments in outbox:
-            duration = self._duration(segments)
-            start = self._ports.depart(step, port, duration)
-            departures.append((start, start + duration, port, step, segments))
-        self.pending += len(outbox)
+                for port, segments in outbox:
+                    duration = self._duration(segments)
+                    start = ports.depart(step, port, duration)
+                    departures.append((start, start + duration, port, step, segments))
+                self.pending += len(outbox)
+        return receipts, departures, judged
 
     def _duration(self, segments: Segments) -> int:
         size = len(segments[0][4]) if len(segments) == 1 else sum(len(segment[4]) for segment in segments)

@@ -283,9 +283,6 @@ class Host:
     def _on_frame(self, fd: int, body: bytes) -> None:
         slot = self._slot_of[fd]
         if slot >= 0:
-            if self._timed is not None:
-                self._timed.on_packet(slot, body)
-                return
             step, segments = wire.decode_packet(body, self._topology.order)
             if not 0 <= step - self._step <= 1:
                 raise FrameError(f"a packet of step {step} in step {self._step}")
@@ -500,10 +497,12 @@ class Host:
                 self._peers,
                 self._reverse,
                 self._fd_of,
+                self._slot_of,
                 self._streams,
                 self._node,
                 self._tell,
                 self._fail,
+                self._on_frame,
             )
             self._nursery.start_soon(self._keep_reporting, self._timed)
         return self._timed

@@ -17,8 +17,8 @@ from heapq import heappop, heappush
 
 from emunode import wire
 from emunode.collective.base import Algorithm
-from emunode.errors import EmulatorError, FrameError, RunError
-from emunode.free import FreeNode
+from emunode.errors import EmulatorError, FrameError, RuleError, RunError
+from emunode.free import NEVER, FreeNode, Progress
 from emunode.links import Streams
 from emunode.model import Hop, Rank, Step
 from emunode.node import Node
@@ -29,11 +29,16 @@ TFD_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 TFD_TIMER_ABSTIME = 1
 BATCH = 16
 """Packets that are written in a row under one reading of the clock."""
+ARRIVALS = 128
+"""Packets that are read in a row before what is due has a turn."""
 QUIET_NANOSECONDS = 2_000_000
 """Records are sent ahead of the end of a run while nothing is due for this long."""
 
-Event = tuple[int, int, int, int, Step, bytes]
-"""(2 x virtual time, odd for a receipt; running number; link end; descriptor, -1 for a receipt; step; frame)."""
+Mark = tuple[int, Step]
+"""(link end, step) of a packet."""
+Event = tuple[int, int, int, int, Step, bytes, Mark | None]
+"""(2 x virtual time, odd for a receipt; running number; link end; descriptor, -1 for a receipt; step; frame; the receipt of
+the same node that falls on the same time)."""
 
 
 class Timer:
@@ -66,10 +71,12 @@ class TimedRun:
         peers: Sequence[Rank],
         reverse: Sequence[int],
         descriptors: Sequence[int],
+        slot_of: Sequence[int],
         streams: Streams,
         make_node: Callable[[Rank], Node],
         tell: Callable[..., None],
         fail: Callable[[Exception], None],
+        otherwise: Callable[[int, bytes], None],
     ) -> None:
         self._order = algorithm.topology.order
         self._degree = algorithm.topology.degree
@@ -78,18 +85,21 @@ class TimedRun:
         self._peers = peers
         self._reverse = reverse
         self._descriptors = descriptors
+        self._slot_of = slot_of
         self._streams = streams
         self._make_node = make_node
         self._tell = tell
         self._fail = fail
+        self._otherwise = otherwise
         self._receipts: dict[Rank, Sequence[Step]] = {}
         self._nodes: list[FreeNode] = []
-        self._running = 0
+        self._running: set[int] = set()
         self._heap: list[Event] = []
         self._number = 0
         self._begin: int | None = None
         self._armed = 0
-        self._judged: list[tuple[Step, Rank, list[Hop]]] = []
+        self._arrivals = 0
+        self._judged: list[tuple[int, list[tuple[Step, list[Hop]]]]] = []
         self._times: list[tuple[int, Step, int, int, int]] = []
         self.finished = False
         self._timer = Timer()
@@ -113,12 +123,12 @@ class TimedRun:
                     ports = Ports(self._port_model, self._degree)
                     node = FreeNode(self._make_node(rank), ports, costs, self._receipts.pop(rank, ()), last)  # type: ignore[arg-type]
                     self._nodes.append(node)
-                self._running = len(self._nodes)
+                self._running = set(range(len(self._nodes)))
                 gc.collect()
                 gc.disable()
+                self._streams.hand_to(self._on_frame)
                 for index, node in enumerate(self._nodes):
-                    self._advance(index, node)
-                    self._running -= node.done
+                    self._plan(index, node.advance())
                 self._tell("prepared")
             case "begin", int(begin):
                 self._begin = begin
@@ -128,35 +138,49 @@ class TimedRun:
 
     # --- packets ---------------------------------------------------------------------------------------------------
 
-    def on_packet(self, slot: int, body: bytes) -> None:
-        """Take a packet that came in at a link end; raises FrameError for one that is none, or that nobody waits for."""
+    def _on_frame(self, fd: int, body: bytes) -> None:
+        """A packet, or something that is none of ours; raises FrameError for one that nobody waits for."""
+        slot = self._slot_of[fd]
+        if slot < 0:
+            self._otherwise(fd, body)
+            return
         deadline, step, segments = wire.decode_timed_packet(body, self._order)
         index, port = divmod(slot, self._degree)
-        node = self._nodes[index]
-        if node.arrive(step, port, deadline, segments):
-            self._advance(index, node)
-            self._running -= node.done
-        if self._begin is not None and self._heap and self._heap[0][0] <= 2 * (time.monotonic_ns() - self._begin):
-            self._fire()
-
-    def _advance(self, index: int, node: FreeNode) -> None:
-        """Let a node decide, and put on the heap what comes of it."""
         try:
-            receipts, departures, judged = node.advance()
-        except EmulatorError as error:
+            progress = self._nodes[index].arrive(step, port, deadline, segments)
+        except RuleError as error:
             self._fail(error)
             return
-        base, heap, descriptors, number = index * self._degree, self._heap, self._descriptors, self._number
+        if progress is not None:
+            self._plan(index, progress)
+        self._arrivals += 1
+        if not self._arrivals % ARRIVALS:
+            self._fire()
+
+    def _plan(self, index: int, progress: Progress) -> None:
+        """Put on the heap what a node decided."""
+        receipts, departures, judged = progress
+        base, heap, number = index * self._degree, self._heap, self._number + 1
+        receipt: Mark | None = None
+        if departures and len(receipts) == 1 and receipts[0][0] == departures[0][0]:
+            _, port, step = receipts.pop()
+            receipt = base + port, step
         for received, port, step in receipts:
+            heappush(heap, (2 * received + 1, number, base + port, -1, step, b"", None))
             number += 1
-            heappush(heap, (2 * received + 1, number, base + port, -1, step, b""))
+        descriptors, encode = self._descriptors, wire.encode_timed_packet
         for start, deadline, port, step, segments in departures:
+            slot = base + port
+            frame = encode(deadline, step, segments)
+            heappush(heap, (2 * start, number, slot, descriptors[slot], step, frame, receipt))
             number += 1
-            frame = wire.encode_timed_packet(deadline, step, segments)
-            heappush(heap, (2 * start, number, base + port, descriptors[base + port], step, frame))
+            receipt = None
         self._number = number
-        for step, hops in judged:
-            self._judged.append((step, self._ranks[index], hops))
+        if judged:
+            self._judged.append((index, judged))
+        node = self._nodes[index]
+        if node.awaited == NEVER and node.done:
+            self._running.discard(index)
 
     def _on_timer(self) -> None:
         self._armed = 0
@@ -168,45 +192,47 @@ class TimedRun:
 
     def _fire(self) -> None:
         """Let everything happen whose time has come."""
-        begin = self._begin
-        if begin is None:
+        if self._begin is None:
             return
         heap, times = self._heap, self._times
-        now = time.monotonic_ns() - begin
-        frames: list[tuple[int, bytes]] = []
-        started: list[tuple[int, Step, int]] = []
+        now = time.monotonic_ns() - self._begin
+        starting: list[Event] = []
         while heap:
             if heap[0][0] > 2 * now + 1:
-                now = self._write(frames, started)
+                now = self._write(starting)
                 if not heap or heap[0][0] > 2 * now + 1:
                     break
-            moment, _, slot, fd, step, frame = heappop(heap)
-            if fd < 0:
-                if frames:
-                    now = self._write(frames, started)
-                times.append((1, step, slot, moment >> 1, now))
+            event = heappop(heap)
+            if event[3] < 0:
+                if starting:
+                    now = self._write(starting)
+                times.append((1, event[4], event[2], event[0] >> 1, now))
             else:
-                frames.append((fd, frame))
-                started.append((moment >> 1, step, slot))
-                if len(frames) == BATCH:
-                    now = self._write(frames, started)
-        if frames:
-            self._write(frames, started)
+                starting.append(event)
+                if len(starting) == BATCH:
+                    now = self._write(starting)
+        if starting:
+            self._write(starting)
 
-    def _write(self, frames: list[tuple[int, bytes]], started: list[tuple[int, Step, int]]) -> int:
+    def _write(self, starting: list[Event]) -> int:
         """Write packets, note when they started, and let their nodes go on that waited for it; the time."""
         assert self._begin is not None
-        self._streams.send_all(frames)
+        self._streams.send_all([(event[3], event[5]) for event in starting])
         now = time.monotonic_ns() - self._begin
-        self._times += [(0, step, slot, start, now) for start, step, slot in started]
-        frames.clear()
-        for _, _, slot in started:
-            index = slot // self._degree
-            node = self._nodes[index]
-            if node.departed() and not node.done:
-                self._advance(index, node)
-                self._running -= node.done
-        started.clear()
+        times, degree = self._times, self._degree
+        for moment, _, slot, _, step, _, receipt in starting:
+            times.append((0, step, slot, moment >> 1, now))
+            if receipt is not None:
+                times.append((1, receipt[1], receipt[0], moment >> 1, now))
+            index = slot // degree
+            try:
+                progress = self._nodes[index].departed()
+            except EmulatorError as error:
+                self._fail(error)
+                continue
+            if progress is not None:
+                self._plan(index, progress)
+        starting.clear()
         return now
 
     def turn(self) -> None:
@@ -239,8 +265,9 @@ class TimedRun:
     def flush(self) -> None:
         """Send the records so far."""
         rows, degree, first = bytearray(), self._degree, self._ranks[0]
-        for step, rank, hops in self._judged:
-            wire.encode_rows(rows, step, rank, self._peers, (rank - first) * degree, self._reverse, hops)
+        for index, judged in self._judged:
+            for step, hops in judged:
+                wire.encode_rows(rows, step, first + index, self._peers, index * degree, self._reverse, hops)
         self._judged.clear()
         times = bytearray()
         for ended, step, slot, intended, achieved in self._times:

@@ -30,6 +30,7 @@ _SINGLE = Struct("<IIIiiHII")
 _SINGLE_BODY = Struct("<IIiiHII")
 _DEADLINE = Struct("<Q")
 _TIMED = Struct("<IQ")
+_TIMED_SINGLE = Struct("<IQIIiiHII")
 _LINK = Struct("<QQHQH")
 _INT16, _INT32 = 2**15, 2**31
 
@@ -69,6 +70,11 @@ def encode_timed_packet(deadline: int, step: Step, segments: Segments) -> bytes:
     """The frame of one packet under the timed clock: before its body, the virtual time at which its sender is done with
     it, in nanoseconds since the run began.
     """
+    if len(segments) == 1:
+        origin, target, tree, index, payload = segments[0]
+        size = len(payload)
+        length = _TIMED_SINGLE.size - LENGTH.size + size
+        return _TIMED_SINGLE.pack(length, deadline, step, 1, origin, target, tree, index, size) + payload
     body = encode_packet(step, segments)[LENGTH.size :]
     return _TIMED.pack(_TIMED.size - LENGTH.size + len(body), deadline) + body
 
