@@ -145,5 +145,3 @@ class TimedHosts(HostNetwork):
                 self._ended.add(index)
             case _:
                 raise FrameError(f"a message that is none: {name!r}")
-
-

@@ -55,7 +55,7 @@ class Timetable:
         return {
             rank: array("I", group["step"].to_numpy()).tobytes()
             for (rank,), group in ordered.group_by("receiver", maintain_order=True)
-        }  # type: ignore[misc]
+        }
 
     def times(self) -> bytes:
         """The times as hosts tell them, of a machine that is never late."""
@@ -95,9 +95,9 @@ def _times(packets: pl.DataFrame, model: PortModel, degree: int, costs: Costs) -
                 if rank not in ports:
                     ports[rank] = Ports(model, degree)
             duration = costs.nanoseconds(size)
-            crossing.append((ports[sender].depart(step, port, duration), duration, receiver))  # type: ignore[arg-type]
+            crossing.append((ports[sender].depart(step, port, duration), duration, receiver))
         for start, duration, receiver in crossing:
-            yield start, ports[receiver].arrive(step, start + duration, duration)  # type: ignore[arg-type]
+            yield start, ports[receiver].arrive(step, start + duration, duration)
 
 
 # --- what came of it ---------------------------------------------------------------------------------------------------
@@ -120,19 +120,21 @@ def judge_times(timetable: Timetable, times: Iterable[bytes]) -> Punctuality:
     told = pl.DataFrame({name: records[name] for name in TIME_RECORD.names or ()})
     hops = timetable.packets
     for ended, name, achieved in ((0, "start", "started"), (1, "end", "ended")):
-        one = told.filter(pl.col("ended") == ended).select(*HOP, pl.col("intended").alias(f"{name}_told"), achieved=pl.col("achieved"))
+        one = told.filter(pl.col("ended") == ended).select(
+            *HOP, pl.col("intended").alias(f"{name}_told"), achieved=pl.col("achieved")
+        )
         hops = hops.join(one.rename({"achieved": achieved}), on=HOP, how="left", maintain_order="left")
     other = hops.filter((pl.col("start_told") != pl.col("start")) | (pl.col("end_told") != pl.col("end")))
     done = hops.filter(pl.col("ended").is_not_null())
     late = pl.concat([done["ended"] - done["end"], (hops["started"] - hops["start"]).drop_nulls()])
-    intended, achieved = (int(done[name].max() or 0) / NANO for name in ("end", "ended"))  # type: ignore[arg-type]
+    intended, last = (int(done[name].max() or 0) / NANO for name in ("end", "ended"))  # type: ignore[arg-type]
     seconds = hops.select(
-        *HOP, "receiver", "bytes", *((pl.col(name) / NANO) for name in ("start", "started", "end", "ended"))
+        *HOP, "receiver", "bytes", *(pl.col(name) / NANO for name in ("start", "started", "end", "ended"))
     )
     metrics: dict[str, int | float | tuple[int, ...]] = {
         "intended_seconds": timetable.intended_seconds,
-        "achieved_seconds": achieved,
-        "late_share": achieved / intended - 1 if intended else 0.0,
+        "achieved_seconds": last,
+        "late_share": last / intended - 1 if intended else 0.0,
         "worst_lateness_seconds": int(late.max() or 0) / NANO,  # type: ignore[arg-type]
         "mean_lateness_seconds": float(late.mean() or 0.0) / NANO,  # type: ignore[arg-type]
         "early_hops": int((late < 0).sum()),

@@ -32,7 +32,7 @@ from emunode.links import HELLO_SECONDS, RESET, Streams, listening_socket
 from emunode.log import log
 from emunode.model import Outcome, Packet, Port, Rank, Segments, Step
 from emunode.placement import Placement
-from emunode.timed import TimedRun
+from emunode.timed import LinkEnds, Owner, TimedRun
 from emunode.topology.registry import parse_topology
 
 FRAMES = 256
@@ -132,7 +132,7 @@ class Host:
                 case "bye":
                     self._finished.set()
                 case _:
-                    self._run_free().obey(name, fields)
+                    self._run_free().obey(name, fields)  # type: ignore[arg-type]
         except EmulatorError as error:
             self._fail(error)
 
@@ -491,19 +491,9 @@ class Host:
     def _run_free(self) -> TimedRun:
         """From the first of its orders on, the timed clock drives the ranks."""
         if self._timed is None:
-            self._timed = TimedRun(
-                self._algorithm,
-                self._ranks,
-                self._peers,
-                self._reverse,
-                self._fd_of,
-                self._slot_of,
-                self._streams,
-                self._node,
-                self._tell,
-                self._fail,
-                self._on_frame,
-            )
+            ends = LinkEnds(self._ranks, self._peers, self._reverse, self._fd_of, self._slot_of)
+            owner = Owner(self._node, self._tell, self._fail, self._on_frame)
+            self._timed = TimedRun(self._algorithm, self._streams, ends, owner)
             self._nursery.start_soon(self._keep_reporting, self._timed)
         return self._timed
 

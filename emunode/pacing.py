@@ -48,9 +48,8 @@ class Ports:
         """When a packet of `step` starts over `port`: everything of earlier steps received, and the port free."""
         unit = 0 if self._serial else port
         free = self._free[unit]
-        if self._alone:
-            if step != self._step:
-                self._step, self._before = step, free
+        if self._alone and step != self._step:
+            self._step, self._before = step, free
         start = max(free, self._received)
         self._free[unit] = start + duration
         return start
@@ -62,6 +61,5 @@ class Ports:
             if self._alone:
                 free = max(free, self._before if self._step == step else self._free[0])
             deadline = max(deadline, free + duration)
-        if deadline > self._received:
-            self._received = deadline
+        self._received = max(self._received, deadline)
         return deadline

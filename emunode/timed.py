@@ -14,6 +14,7 @@ import time
 from array import array
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
+from typing import NamedTuple
 
 from emunode import wire
 from emunode.collective.base import Algorithm
@@ -57,6 +58,30 @@ class Timer:
             raise RunError(f"timerfd_settime failed: {os.strerror(ctypes.get_errno())}")
 
 
+class LinkEnds(NamedTuple):
+    """The ranks of a host and the ends of their links: rank index x degree + port."""
+
+    ranks: range
+    peers: Sequence[Rank]
+    reverse: Sequence[int]
+    """The port at the other end, by port."""
+    descriptors: Sequence[int]
+    slots: Sequence[int]
+    """Link end by descriptor, negative where there is none."""
+
+
+class Owner(NamedTuple):
+    """What the host does for its timed run."""
+
+    make_node: Callable[[Rank], Node]
+    tell: Callable[..., None]
+    """Tell the coordinator."""
+    fail: Callable[[Exception], None]
+    """The run cannot go on."""
+    on_frame: Callable[[int, bytes], None]
+    """A frame of a stream that is no link."""
+
+
 class TimedRun:
     """The ranks of one host under the timed clock; `Host` hands it its links and its orders.
 
@@ -64,33 +89,13 @@ class TimedRun:
     "begin" (nanoseconds on CLOCK_MONOTONIC). It tells "prepared", now and then "rows", "times" and "going", and "ran".
     """
 
-    def __init__(
-        self,
-        algorithm: Algorithm,
-        ranks: range,
-        peers: Sequence[Rank],
-        reverse: Sequence[int],
-        descriptors: Sequence[int],
-        slot_of: Sequence[int],
-        streams: Streams,
-        make_node: Callable[[Rank], Node],
-        tell: Callable[..., None],
-        fail: Callable[[Exception], None],
-        otherwise: Callable[[int, bytes], None],
-    ) -> None:
+    def __init__(self, algorithm: Algorithm, streams: Streams, ends: LinkEnds, owner: Owner) -> None:
         self._order = algorithm.topology.order
         self._degree = algorithm.topology.degree
         self._port_model = algorithm.job.port_model
-        self._ranks = ranks
-        self._peers = peers
-        self._reverse = reverse
-        self._descriptors = descriptors
-        self._slot_of = slot_of
+        self._ranks, self._peers, self._reverse, self._descriptors, self._slot_of = ends
+        self._make_node, self._tell, self._fail, self._otherwise = owner
         self._streams = streams
-        self._make_node = make_node
-        self._tell = tell
-        self._fail = fail
-        self._otherwise = otherwise
         self._receipts: dict[Rank, Sequence[Step]] = {}
         self._nodes: list[FreeNode] = []
         self._running: set[int] = set()
