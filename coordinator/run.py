@@ -220,7 +220,8 @@ def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: Ou
         measurement.metrics.update(punctuality.metrics)
         punctuality.hops.write_parquet(directory.path / "timeline.parquet")
         claims += timed_claims(plan, measurement.metrics)
-        outcome.undecided = outcome.undecided or why_invalid(plan, punctuality)
+        reasons = (outcome.undecided, why_invalid(plan, punctuality))
+        outcome.undecided = "; ".join(reason for reason in reasons if reason) or None
     if not outcome.undecided:
         outcome.undecided = proves_nothing(plan, claims, measurement.metrics)
     judgements = judge(claims, measurement.metrics, outcome.undecided)

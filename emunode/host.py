@@ -492,7 +492,7 @@ class Host:
         """From the first of its orders on, the timed clock drives the ranks."""
         if self._timed is None:
             ends = LinkEnds(self._ranks, self._peers, self._reverse, self._fd_of, self._slot_of)
-            owner = Owner(self._node, self._tell, self._fail, self._on_frame)
+            owner = Owner(self._lives.node, self._tell, self._fail, self._on_frame)
             self._timed = TimedRun(self._algorithm, self._streams, ends, owner)
             self._nursery.start_soon(self._keep_reporting, self._timed)
         return self._timed

@@ -64,8 +64,7 @@ def late_or_whole(result: RunResult) -> bool:
     return not failures(result) or "the machine was late" in str(result.summary["undecided_because"])
 
 
-@pytest.mark.parametrize("hosts", [1, 3, None], ids=["one host", "three hosts", "a process a rank"])
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize(("name", "hosts"), [*((name, 3) for name in SCENARIOS), ("ring", 1), ("scatter", None)])
 def test_one_history_whatever_the_clock(name: str, hosts: int | None, tmp_path: Path) -> None:
     values = SCENARIOS[name]
     steps = run_scenario(tmp_path / "steps", **values)
@@ -132,7 +131,7 @@ def test_the_step_limit_ends_a_timed_run(tmp_path: Path) -> None:
     steps = run_scenario(tmp_path / "steps", **values)
     timed = run_scenario(tmp_path / "timed", **values, **NEVER_TOO_LATE, driver="local")
     assert timed.exit_status == 3
-    assert timed.summary["undecided_because"] == "the step limit of 7 was reached"
+    assert "the step limit of 7 was reached" in str(timed.summary["undecided_because"])
     assert timed.summary["journal_hash"] == steps.summary["journal_hash"]
     assert timed.summary["intended_seconds"] == pytest.approx(7 * (0.010 + 64e-6))
 
