@@ -90,7 +90,7 @@ class FreeNode:
         receipts: list[Receipt] = []
         departures: list[Departure] = []
         judged: list[tuple[Step, list[Hop]]] = []
-        node, ports, last = self._node, self._ports, self._last
+        node, ports, durations, last = self._node, self._ports, self._durations, self._last
         while True:
             due, awaited = node.due, self.awaited
             if due is not None and due <= awaited:
@@ -104,7 +104,9 @@ class FreeNode:
                         break
                 inbox = self._inbox
                 for port, deadline, segments in filed:
-                    receipts.append((ports.arrive(awaited, deadline, self._duration(segments)), port, awaited))
+                    size = len(segments[0][4]) if len(segments) == 1 else _size(segments)
+                    duration = durations[size] if size in durations else self._duration(size)
+                    receipts.append((ports.arrive(awaited, deadline, duration), port, awaited))
                     inbox.append((port, segments))
                 self._missing -= len(filed)
                 filed = None
@@ -119,15 +121,17 @@ class FreeNode:
                 judged.append((step - 1, hops))
             if outbox and step <= last:
                 for port, segments in outbox:
-                    duration = self._duration(segments)
+                    size = len(segments[0][4]) if len(segments) == 1 else _size(segments)
+                    duration = durations[size] if size in durations else self._duration(size)
                     start = ports.depart(step, port, duration)
                     departures.append((start, start + duration, port, step, segments))
                 self.pending += len(outbox)
         return receipts, departures, judged
 
-    def _duration(self, segments: Segments) -> int:
-        size = len(segments[0][4]) if len(segments) == 1 else sum(len(segment[4]) for segment in segments)
-        duration = self._durations.get(size)
-        if duration is None:
-            duration = self._durations[size] = self._costs.nanoseconds(size)
-        return duration
+    def _duration(self, size: int) -> int:
+        self._durations[size] = self._costs.nanoseconds(size)
+        return self._durations[size]
+
+
+def _size(segments: Segments) -> int:
+    return sum(len(segment[4]) for segment in segments)

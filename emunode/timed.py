@@ -12,7 +12,7 @@ import gc
 import os
 import time
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
@@ -35,11 +35,11 @@ ARRIVALS = 128
 QUIET_NANOSECONDS = 2_000_000
 """Records are sent ahead of the end of a run while nothing is due for this long."""
 
-Mark = tuple[int, Step]
-"""(link end, step) of a packet."""
-Event = tuple[int, int, int, int, Step, bytes, Mark | None]
-"""(2 x virtual time, odd for a receipt; running number; link end; descriptor, -1 for a receipt; step; frame; the receipt of
-the same node that falls on the same time)."""
+Start = tuple[int, bytes, int, Step, int, Step, FreeNode]
+"""What starts at some time: (descriptor, frame, link end, step); the link end and step of what its node receives at the same
+time, or -1 and 0; the node."""
+Receipt = tuple[int, Step]
+"""What is received at some time: (link end, step)."""
 
 
 class Timer:
@@ -99,13 +99,15 @@ class TimedRun:
         self._receipts: dict[Rank, Sequence[Step]] = {}
         self._nodes: list[FreeNode] = []
         self._running: set[int] = set()
-        self._heap: list[Event] = []
-        self._number = 0
+        self._moments: list[int] = []
+        self._starts: dict[int, list[Start]] = {}
+        self._receipts_at: dict[int, list[Receipt]] = {}
         self._begin: int | None = None
         self._armed = 0
         self._arrivals = 0
         self._judged: list[tuple[int, list[tuple[Step, list[Hop]]]]] = []
-        self._times: list[tuple[int, Step, int, int, int]] = []
+        self._started: list[tuple[int, int, list[Start]]] = []
+        self._received: list[tuple[int, int, list[Receipt]]] = []
         self.finished = False
         self._timer = Timer()
         streams.watch(self._timer.fd, self._on_timer)
@@ -163,27 +165,32 @@ class TimedRun:
             self._fire()
 
     def _plan(self, index: int, progress: Progress) -> None:
-        """Put on the heap what a node decided."""
+        """File what a node decided under its times."""
         receipts, departures, judged = progress
-        base, heap, number = index * self._degree, self._heap, self._number + 1
-        receipt: Mark | None = None
+        base, node, moments = index * self._degree, self._nodes[index], self._moments
+        receipt, received_step = -1, 0
         if departures and len(receipts) == 1 and receipts[0][0] == departures[0][0]:
-            _, port, step = receipts.pop()
-            receipt = base + port, step
+            _, port, received_step = receipts.pop()
+            receipt = base + port
         for received, port, step in receipts:
-            heappush(heap, (2 * received + 1, number, base + port, -1, step, b"", None))
-            number += 1
-        descriptors, encode = self._descriptors, wire.encode_timed_packet
+            if received not in self._receipts_at:
+                self._receipts_at[received] = []
+                heappush(moments, 2 * received + 1)
+            self._receipts_at[received].append((base + port, step))
+        descriptors, starts, encode = self._descriptors, self._starts, wire.encode_timed_packet
         for start, deadline, port, step, segments in departures:
             slot = base + port
-            frame = encode(deadline, step, segments)
-            heappush(heap, (2 * start, number, slot, descriptors[slot], step, frame, receipt))
-            number += 1
-            receipt = None
-        self._number = number
+            event = (
+                descriptors[slot], encode(deadline, step, segments), slot, step, receipt, received_step, node,
+            )  # fmt: skip
+            if start in starts:
+                starts[start].append(event)
+            else:
+                starts[start] = [event]
+                heappush(moments, 2 * start)
+            receipt = -1
         if judged:
             self._judged.append((index, judged))
-        node = self._nodes[index]
         if node.awaited == NEVER and node.done:
             self._running.discard(index)
 
@@ -196,57 +203,44 @@ class TimedRun:
         self._fire()
 
     def _fire(self) -> None:
-        """Let everything happen whose time has come."""
+        """Let everything happen whose time has come; what starts at one time before what is received at it."""
         if self._begin is None:
             return
-        heap, times = self._heap, self._times
-        now = time.monotonic_ns() - self._begin
-        starting: list[Event] = []
-        while heap:
-            if heap[0][0] > 2 * now + 1:
-                now = self._write(starting)
-                if not heap or heap[0][0] > 2 * now + 1:
-                    break
-            event = heappop(heap)
-            if event[3] < 0:
-                if starting:
-                    now = self._write(starting)
-                times.append((1, event[4], event[2], event[0] >> 1, now))
+        moments, clock = self._moments, time.monotonic_ns
+        while moments:
+            now = clock() - self._begin
+            moment, odd = divmod(moments[0], 2)
+            if moment > now:
+                break
+            heappop(moments)
+            if odd:
+                self._received.append((moment, now, self._receipts_at.pop(moment)))
             else:
-                starting.append(event)
-                if len(starting) == BATCH:
-                    now = self._write(starting)
-        if starting:
-            self._write(starting)
+                events = self._starts.pop(moment)
+                for first in range(0, len(events), BATCH):
+                    self._start(moment, events[first : first + BATCH])
 
-    def _write(self, starting: list[Event]) -> int:
-        """Write packets, note when they started, and let their nodes go on that waited for it; the time."""
+    def _start(self, moment: int, events: list[Start]) -> None:
+        """Write packets, note when they started, and let their nodes go on that waited for it."""
         assert self._begin is not None
-        self._streams.send_all([(event[3], event[5]) for event in starting])
-        now = time.monotonic_ns() - self._begin
-        times, degree = self._times, self._degree
-        for moment, _, slot, _, step, _, receipt in starting:
-            times.append((0, step, slot, moment >> 1, now))
-            if receipt is not None:
-                times.append((1, receipt[1], receipt[0], moment >> 1, now))
-            index = slot // degree
+        self._streams.send_all([event[:2] for event in events])
+        self._started.append((moment, time.monotonic_ns() - self._begin, events))
+        for event in events:
             try:
-                progress = self._nodes[index].departed()
+                progress = event[6].departed()
             except EmulatorError as error:
                 self._fail(error)
                 continue
             if progress is not None:
-                self._plan(index, progress)
-        starting.clear()
-        return now
+                self._plan(event[2] // self._degree, progress)
 
     def turn(self) -> None:
         """After every batch of arrivals: do what is due, set the timer for what comes next, notice the end."""
         if self.finished or self._begin is None:
             return
         self._fire()
-        if self._heap:
-            moment = self._begin + (self._heap[0][0] >> 1)
+        if self._moments:
+            moment = self._begin + (self._moments[0] >> 1)
             if moment != self._armed:
                 self._timer.set(moment)
                 self._armed = moment
@@ -262,7 +256,7 @@ class TimedRun:
         """Now and then: say that this host is alive and, if it has the time, what it has seen so far."""
         if self.finished or self._begin is None:
             return
-        next_moment = self._heap[0][0] >> 1 if self._heap else 2**62
+        next_moment = self._moments[0] >> 1 if self._moments else 0
         if next_moment - (time.monotonic_ns() - self._begin) > QUIET_NANOSECONDS:
             self.flush()
         self._tell("going")
@@ -274,11 +268,20 @@ class TimedRun:
             for step, hops in judged:
                 wire.encode_rows(rows, step, first + index, self._peers, index * degree, self._reverse, hops)
         self._judged.clear()
-        times = bytearray()
-        for ended, step, slot, intended, achieved in self._times:
-            index, port = divmod(slot, degree)
-            sender, its_port = (self._peers[slot], self._reverse[port]) if ended else (first + index, port)
-            times += wire.TIME.pack(step, sender, its_port, ended, intended, achieved)
-        self._times.clear()
+        times = b"".join(wire.TIME.pack(*time) for time in self._told_times())
+        self._started.clear()
+        self._received.clear()
         self._tell("rows", bytes(rows))
-        self._tell("times", bytes(times))
+        self._tell("times", times)
+
+    def _told_times(self) -> Iterator[tuple[int, ...]]:
+        """What `wire.TIME` holds of every start and receipt since the last time."""
+        degree, first, peers, reverse = self._degree, self._ranks[0], self._peers, self._reverse
+        for moment, now, starts in self._started:
+            for _, _, slot, step, receipt, received_step, _ in starts:
+                yield step, first + slot // degree, slot % degree, 0, moment, now
+                if receipt >= 0:
+                    yield received_step, peers[receipt], reverse[receipt % degree], 1, moment, now
+        for moment, now, receipts in self._received:
+            for slot, step in receipts:
+                yield step, peers[slot], reverse[slot % degree], 1, moment, now
