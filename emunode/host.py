@@ -99,7 +99,10 @@ class Host:
         while True:
             await trio.lowlevel.wait_readable(streams.fileno())
             while streams.poll() or self._working:
-                if self._working:
+                if self._timed is not None:
+                    self._timed.turn()
+                    await trio.lowlevel.checkpoint()
+                elif self._working:
                     await trio.lowlevel.checkpoint()
             if self._timed is not None:
                 self._timed.turn()

@@ -49,7 +49,7 @@ class Row:
     @property
     def met(self) -> bool:
         """Whether the median is as wanted."""
-        return self.wanted is None or self.late_share <= self.wanted
+        return self.verdict != "failed" and (self.wanted is None or self.late_share <= self.wanted)
 
 
 def ring(n: int, startup_ms: float, hops: int, runs: int, wanted: float | None) -> Row:
@@ -73,8 +73,13 @@ def ring(n: int, startup_ms: float, hops: int, runs: int, wanted: float | None) 
     def all_of(key: str) -> list[float]:
         return [float(str(summary[key])) for summary in summaries]
 
-    reasons = {str(summary["undecided_because"]) for summary in summaries}
-    late = sum("late" in reason for reason in reasons)
+    expected = f"the step limit of {hops} was reached"
+    reasons = {str(summary["undecided_because"] or expected).removeprefix(expected) for summary in summaries} - {""}
+    verdict = (
+        "punctual" if not reasons else "late" if all("the machine was late" in why for why in reasons) else "failed"
+    )
+    if verdict == "failed":
+        print(*sorted(reasons), sep="\n", file=sys.stderr)
     shares = all_of("late_share")
     return Row(
         nodes=plan.topology.order,
@@ -88,7 +93,7 @@ def ring(n: int, startup_ms: float, hops: int, runs: int, wanted: float | None) 
         mean_lateness_ms=median(all_of("mean_lateness_seconds")) * 1000,
         worst_lateness_ms=median(all_of("worst_lateness_seconds")) * 1000,
         packets_per_ms=median(all_of("packets_per_ms")),
-        verdict="late" if late else "punctual",
+        verdict=verdict,
         load=load,
     )
 
