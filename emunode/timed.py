@@ -33,7 +33,9 @@ BATCH = 16
 ARRIVALS = 128
 """Packets that are read in a row before what is due has a turn."""
 QUIET_NANOSECONDS = 2_000_000
-"""Records are sent ahead of the end of a run while nothing is due for this long."""
+"""Records are sent ahead of the end of a run while nothing is due for this long, .."""
+MOST_RECORDS = 100_000
+""".. or when there are more of them than this, whatever is due."""
 
 Start = tuple[int, bytes, int, Step, int, Step, FreeNode]
 """What starts at some time: (descriptor, frame, link end, step); the link end and step of what its node receives at the same
@@ -257,7 +259,8 @@ class TimedRun:
         if self.finished or self._begin is None:
             return
         next_moment = self._moments[0] >> 1 if self._moments else 0
-        if next_moment - (time.monotonic_ns() - self._begin) > QUIET_NANOSECONDS:
+        quiet = next_moment - (time.monotonic_ns() - self._begin) > QUIET_NANOSECONDS
+        if quiet or len(self._judged) > MOST_RECORDS:
             self.flush()
         self._tell("going")
 

@@ -83,7 +83,8 @@ def decode_timed_packet(body: bytes, order: int) -> tuple[int, Step, Segments]:
     """Deadline, step and segments; raises FrameError as `decode_packet` does."""
     if len(body) < _DEADLINE.size:
         raise FrameError(f"a packet of {len(body)} bytes")
-    return (*_DEADLINE.unpack_from(body), *decode_packet(body[_DEADLINE.size :], order))
+    step, segments = decode_packet(body[_DEADLINE.size :], order)
+    return _DEADLINE.unpack_from(body)[0], step, segments
 
 
 def _decode_several(body: bytes, order: int) -> tuple[Step, Segments]:
