@@ -11,6 +11,7 @@ from math import isclose
 
 from coordinator.measure import Metric
 from coordinator.plan import Plan
+from coordinator.timetable import Punctuality
 from emunode.collective.base import Claim
 from emunode.model import Collective
 
@@ -79,6 +80,33 @@ def proves_nothing(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Me
     if not claims:
         return f"{plan.job.algorithm} states nothing that these faults leave true"
     return None
+
+
+def timed_claims(plan: Plan, metrics: Mapping[str, Metric]) -> list[Claim]:
+    """What holds of a run under the timed clock, lock-step virtual time being among its `metrics`."""
+    lockstep, steps = metrics["virtual_seconds"], metrics["steps"]
+    assert isinstance(lockstep, float)
+    assert isinstance(steps, int)
+    rounding = steps * 1e-9
+    return [
+        Claim("intended_seconds", lockstep + rounding, "<=", "the timed clock: no packet is later than in lock-step"),
+        Claim("early_hops", 0, "==", "the timed clock: nothing happens before its time"),
+        Claim("late_share", plan.scenario.lateness_limit, "<=", "the scenario: lateness_limit"),
+    ]
+
+
+def why_invalid(plan: Plan, punctuality: Punctuality) -> str | None:
+    """Why the times of a timed run prove nothing, or None."""
+    limit, metrics = plan.scenario.lateness_limit, punctuality.metrics
+    late = metrics["late_share"]
+    assert isinstance(late, float)
+    if punctuality.unexpected or late <= limit:
+        return punctuality.unexpected
+    return (
+        f"the machine was late by {late:.1%} of the intended time, and {limit:.1%} are allowed: "
+        f"{metrics['packets_per_ms']:.3g} packets a millisecond were due; "
+        "use a longer startup, or a machine with more idle cores"
+    )
 
 
 def judge(claims: Sequence[Claim], metrics: Mapping[str, Metric], undecided: str | None) -> list[Judgement]:

@@ -415,7 +415,12 @@ class HostNetwork:
                 error = RuleError(text) if kind == RuleError.__name__ else RunError(f"host {index}: {text}")
                 self._error = self._error or error
             case _:
-                raise FrameError(f"a message that is none: {name!r}")
+                self._on_news(index, state, name, fields)  # type: ignore[arg-type]
+
+    def _on_news(self, index: int, state: HostState, name: str, fields: Sequence[object]) -> None:
+        """A message that concerns no step; raises FrameError for one that is none."""
+        del index, state, fields
+        raise FrameError(f"a message that is none: {name!r}")
 
     def _admit(self, fd: int, body: bytes) -> None:
         """Let a host in that proves it knows the token, has our version, and finds a place."""

@@ -20,7 +20,7 @@ from emunode.collective.base import Algorithm, Claim
 from emunode.collective.registry import find_algorithm, make_algorithm
 from emunode.errors import RunError, ScenarioError
 from emunode.fault import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault, Recover
-from emunode.model import Collective, Job, Knowledge, Port, Rank, Step
+from emunode.model import Collective, Duplex, Job, Knowledge, Port, Rank, Step
 from emunode.placement import Placement
 from emunode.topology.base import Topology
 from emunode.topology.registry import parse_topology
@@ -230,6 +230,8 @@ def make_plan(scenario: Scenario) -> Plan:
         entry = find_algorithm(topology, job)
         job = job._replace(segments=entry.auto_segments(topology, job, scenario.startup, scenario.per_byte))
     algorithm = make_algorithm(topology, job)
+    if scenario.clock == "timed":
+        _require_timed(scenario)
     return Plan(scenario, topology, job, algorithm, faults, _hosts(scenario, topology))
 
 
@@ -248,6 +250,16 @@ def broken_from_the_start(topology: Topology, faults: Iterable[Fault]) -> tuple[
             case Down(step=1, sender=sender, port=port):
                 found.add((sender, port))
     return tuple(sorted(found))
+
+
+def _require_timed(scenario: Scenario) -> None:
+    """Refuse what the timed clock cannot do."""
+    if not scenario.startup and not scenario.per_byte:
+        raise ScenarioError("startup", "0s", "under the timed clock a packet takes time: give --startup or --per-byte")
+    if scenario.fault:
+        raise ScenarioError("fault", scenario.fault[0], "under the timed clock nothing breaks; use --clock steps")
+    if scenario.duplex is Duplex.HALF:
+        raise ScenarioError("duplex", "half", "the timed clock has full-duplex links only; use --clock steps")
 
 
 def require_possible(plan: Plan) -> None:

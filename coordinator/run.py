@@ -11,7 +11,17 @@ from typing import Self, TextIO
 import polars as pl
 import trio
 
-from coordinator.claims import EXIT_STATUS, Judgement, Verdict, claims_of, judge, overall, proves_nothing
+from coordinator.claims import (
+    EXIT_STATUS,
+    Judgement,
+    Verdict,
+    claims_of,
+    judge,
+    overall,
+    proves_nothing,
+    timed_claims,
+    why_invalid,
+)
 from coordinator.control import HostNetwork
 from coordinator.journal import Journal
 from coordinator.launch.local import LocalLaunch
@@ -20,6 +30,8 @@ from coordinator.network import InMemory, Network, Progress
 from coordinator.plan import Plan
 from coordinator.rundir import RunDirectory
 from coordinator.scenario import dump_scenario
+from coordinator.timed import Timed, TimedHosts, TimedInMemory, predict
+from coordinator.timetable import Timetable, judge_times
 from emunode.errors import EmulatorError, RuleError, RunError
 from emunode.life import Ballot
 from emunode.log import log, logging_to
@@ -41,6 +53,10 @@ class Outcome:
     wall_seconds: float = 0.0
     links_opened: int = 0
     ballots: list[Ballot] = field(default_factory=list)
+    timetable: Timetable | None = None
+    """What was intended, under the timed clock."""
+    times: list[bytes] = field(default_factory=list)
+    """What hosts told of the times of hops, under the timed clock."""
 
 
 @dataclass(frozen=True)
@@ -89,11 +105,12 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
     return result
 
 
-def make_network(plan: Plan, log: TextIO) -> Network:
-    """The network that the plan's driver names."""
+def make_network(plan: Plan, log: TextIO) -> Network | Timed:
+    """The network that the plan's driver and clock name."""
+    timed = plan.scenario.clock == "timed"
     if plan.scenario.driver == "memory":
-        return InMemory(plan)
-    return HostNetwork(plan, LocalLaunch(log))
+        return TimedInMemory(plan) if timed else InMemory(plan)
+    return (TimedHosts if timed else HostNetwork)(plan, LocalLaunch(log))
 
 
 class Stop:
@@ -128,7 +145,7 @@ class Stop:
             scope.cancel()
 
 
-async def _drive(plan: Plan, network: Network, journal: Journal, progress: Progress, stop: Stop) -> Outcome:
+async def _drive(plan: Plan, network: Network | Timed, journal: Journal, progress: Progress, stop: Stop) -> Outcome:
     outcome = Outcome()
     try:
         with trio.CancelScope() as scope:
@@ -145,19 +162,39 @@ async def _drive(plan: Plan, network: Network, journal: Journal, progress: Progr
     return outcome
 
 
-async def _open_and_step(plan: Plan, network: Network, journal: Journal, outcome: Outcome, progress: Progress) -> None:
+async def _open_and_step(
+    plan: Plan, network: Network | Timed, journal: Journal, outcome: Outcome, progress: Progress
+) -> None:
     began = time.perf_counter()
     try:
+        if plan.scenario.clock == "timed":
+            outcome.timetable = await predict(plan, progress)
         await network.open(progress)
         outcome.links_opened = network.links_opened
         outcome.setup_seconds = time.perf_counter() - began
         began = time.perf_counter()
-        await _steps(plan, network, journal, outcome, progress)
+        if outcome.timetable is None:
+            await _steps(plan, network, journal, outcome, progress)  # type: ignore[arg-type]
+        else:
+            await _run_free(plan, network, outcome.timetable, journal, outcome, progress)  # type: ignore[arg-type]
     except (EmulatorError, OSError) as error:
         outcome.failure = error if isinstance(error, EmulatorError) else RunError(f"this machine refuses: {error}")
         outcome.undecided = str(outcome.failure)
     finally:
         outcome.wall_seconds = time.perf_counter() - began
+
+
+async def _run_free(
+    plan: Plan, network: Timed, timetable: Timetable, journal: Journal, outcome: Outcome, progress: Progress
+) -> None:
+    outcome.steps = timetable.steps
+    try:
+        await network.run(timetable, progress)
+    finally:
+        journal.add(network.rows)
+        outcome.times = network.times
+    if not timetable.complete:
+        outcome.undecided = f"the step limit of {plan.scenario.step_limit} was reached"
 
 
 async def _steps(plan: Plan, network: Network, journal: Journal, outcome: Outcome, progress: Progress) -> None:
@@ -178,6 +215,13 @@ def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: Ou
     """Measure, judge and write everything but the journal."""
     measurement = measure(plan, pl.scan_parquet(journal.path, glob=False), outcome.ballots)
     claims = claims_of(plan)
+    if outcome.timetable is not None:
+        punctuality = judge_times(outcome.timetable, outcome.times)
+        measurement.metrics.update(punctuality.metrics)
+        punctuality.hops.write_parquet(directory.path / "timeline.parquet")
+        claims += timed_claims(plan, measurement.metrics)
+        reasons = (outcome.undecided, why_invalid(plan, punctuality))
+        outcome.undecided = "; ".join(reason for reason in reasons if reason) or None
     if not outcome.undecided:
         outcome.undecided = proves_nothing(plan, claims, measurement.metrics)
     judgements = judge(claims, measurement.metrics, outcome.undecided)

@@ -71,9 +71,14 @@ class Scenario(BaseModel):
     netns: bool = Field(
         default=False, description="run in a network namespace of its own, where no packet filter tracks connections"
     )
-    clock: Literal["steps"] = Field("steps", description="lock-step")
-    startup: Seconds = Field(1e-3, description="virtual time to start one packet, such as 5ms")
-    per_byte: Seconds = Field(1e-6, description="virtual time of one byte, such as 1us")
+    clock: Literal["steps", "timed"] = Field(
+        "steps", description="steps: lock-step; timed: every node by itself, packets take real time"
+    )
+    startup: Seconds = Field(1e-3, description="time to start one packet, such as 5ms; virtual, or real if timed")
+    per_byte: Seconds = Field(1e-6, description="time of one byte, such as 1us")
+    lateness_limit: float = Field(
+        0.05, gt=0, le=1, description="share of its time by which a timed run may be late and still count"
+    )
     packet_limit: Count | None = Field(None, description="most bytes that one start-up covers; default: no limit")
     fault: tuple[str, ...] = Field((), description="fault, such as crash:3142@2 (repeatable)")
     fault_knowledge: Knowledge = Field(

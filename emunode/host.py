@@ -32,10 +32,13 @@ from emunode.links import HELLO_SECONDS, RESET, Streams, listening_socket
 from emunode.log import log
 from emunode.model import Outcome, Packet, Port, Rank, Segments, Step
 from emunode.placement import Placement
+from emunode.timed import LinkEnds, Owner, TimedRun
 from emunode.topology.registry import parse_topology
 
 FRAMES = 64
 """Packets that a host collects before it writes them: system calls in a row find their code and data in the cache."""
+REPORT_SECONDS = 0.5
+"""How often a host under the timed clock says that it is alive."""
 FLUSH_BYTES = 4 * 2**20
 """Journal rows that a host collects before it sends them ahead of its report."""
 
@@ -71,6 +74,7 @@ class Host:
         self._unexplained: list[tuple[int, str]] = []
         self._rest = Rest()
         self._frames: list[tuple[int, bytes]] = []
+        self._timed: TimedRun | None = None
 
     async def carry(self) -> None:
         """Carry frames until the coordinator says bye or is gone."""
@@ -86,6 +90,8 @@ class Host:
                 os.close(fd)
         if self._listener is not None:
             self._listener.close()
+        if self._timed is not None:
+            self._timed.close()
         self._streams.close_poller()
 
     async def _pump(self) -> None:
@@ -93,9 +99,14 @@ class Host:
         while True:
             await trio.lowlevel.wait_readable(streams.fileno())
             while streams.poll() or self._working:
-                if self._working:
+                if self._timed is not None:
+                    self._timed.turn()
                     await trio.lowlevel.checkpoint()
-            if self._reported and len(self._arrivals[self._step & 1][0]) != self._told:
+                elif self._working:
+                    await trio.lowlevel.checkpoint()
+            if self._timed is not None:
+                self._timed.turn()
+            elif self._reported and len(self._arrivals[self._step & 1][0]) != self._told:
                 self._tell_received()
             elif self._wave >= 0 and self._accepted != self._links_told:
                 self._tell_links(self._wave)
@@ -130,7 +141,7 @@ class Host:
                 case "bye":
                     self._finished.set()
                 case _:
-                    raise FrameError(f"an order that is none: {name!r}")
+                    self._run_free().obey(name, fields)  # type: ignore[arg-type]
         except EmulatorError as error:
             self._fail(error)
 
@@ -335,6 +346,8 @@ class Host:
         self._fd_of[slot] = -1
         self._forget_frames(fd)
         self._unexplained.append((slot, why))
+        if self._timed is not None and not self._timed.finished:
+            self._fail(RunError(f"link {self._link_name(slot)} ended: {why}"))
 
     # --- steps -----------------------------------------------------------------------------------------------------
 
@@ -514,6 +527,22 @@ class Host:
         self._received.update(map(self._peer_hosts.__getitem__, islice(slots, self._told, None)))
         self._told = len(slots)
         return self._received
+
+    # --- the timed clock -------------------------------------------------------------------------------------------
+
+    def _run_free(self) -> TimedRun:
+        """From the first of its orders on, the timed clock drives the ranks."""
+        if self._timed is None:
+            ends = LinkEnds(self._ranks, self._peers, self._reverse, self._fd_of, self._slot_of)
+            owner = Owner(self._lives.node, self._tell, self._fail, self._on_frame)
+            self._timed = TimedRun(self._algorithm, self._streams, ends, owner)
+            self._nursery.start_soon(self._keep_reporting, self._timed)
+        return self._timed
+
+    async def _keep_reporting(self, timed: TimedRun) -> None:
+        while not timed.finished:
+            await trio.sleep(REPORT_SECONDS)
+            timed.report()
 
 
 async def serve(control: int, secret: bytes) -> None:

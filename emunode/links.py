@@ -71,6 +71,10 @@ class Streams:
         """Whether nothing is half read or half written."""
         return not self._partial and not self._blocked
 
+    def hand_to(self, on_frame: Callable[[int, bytes], None]) -> None:
+        """From the next poll on, call somebody else for every whole frame."""
+        self._on_frame = on_frame
+
     def listen(self, listener: socket.socket, on_accept: Callable[[int], None]) -> None:
         """Accept from a listening socket; each new stream is a stranger until `trust` is called for it."""
         listener.setblocking(False)

@@ -28,6 +28,9 @@ _HEADER = Struct("<III")
 _STEP = Struct("<II")
 _SINGLE = Struct("<IIIiiHII")
 _SINGLE_BODY = Struct("<IIiiHII")
+_DEADLINE = Struct("<Q")
+_TIMED = Struct("<IQ")
+_TIMED_SINGLE = Struct("<IQIIiiHII")
 _LINK = Struct("<QQHQH")
 _INT16, _INT32 = 2**15, 2**31
 
@@ -61,6 +64,27 @@ def decode_packet(body: bytes, order: int) -> tuple[Step, Segments]:
                 raise FrameError(f"segment ({origin}, {target}, {tree}, {index}) is out of range")
             return step, ((origin, target, tree, index, body[_SINGLE_BODY.size :]),)
     return _decode_several(body, order)
+
+
+def encode_timed_packet(deadline: int, step: Step, segments: Segments) -> bytes:
+    """The frame of one packet under the timed clock: before its body, the virtual time at which its sender is done with
+    it, in nanoseconds since the run began.
+    """
+    if len(segments) == 1:
+        origin, target, tree, index, payload = segments[0]
+        size = len(payload)
+        length = _TIMED_SINGLE.size - LENGTH.size + size
+        return _TIMED_SINGLE.pack(length, deadline, step, 1, origin, target, tree, index, size) + payload
+    body = encode_packet(step, segments)[LENGTH.size :]
+    return _TIMED.pack(_TIMED.size - LENGTH.size + len(body), deadline) + body
+
+
+def decode_timed_packet(body: bytes, order: int) -> tuple[int, Step, Segments]:
+    """Deadline, step and segments; raises FrameError as `decode_packet` does."""
+    if len(body) < _DEADLINE.size:
+        raise FrameError(f"a packet of {len(body)} bytes")
+    step, segments = decode_packet(body[_DEADLINE.size :], order)
+    return _DEADLINE.unpack_from(body)[0], step, segments
 
 
 def _decode_several(body: bytes, order: int) -> tuple[Step, Segments]:
@@ -165,3 +189,9 @@ def encode_losses(
     """Append the journal rows of a packet that `rank` sent in `step` and nobody got."""
     for origin, target, tree, index, payload in segments:
         rows += ROW.pack(step, rank, receiver, origin, target, index, len(payload), tree, port, outcome)
+
+
+TIME = Struct("<iihbqq")
+"""When one end of a hop took place: step, sender, its port, 0 for the start or 1 for the receipt, and the virtual and the
+real time of it in nanoseconds since the run began.
+"""

@@ -32,23 +32,27 @@ EMUNODE: Final[Mapping[str, set[str]]] = {
     "node": {"collective", "fault", "wire", "payload"},
     "life": {"node"},
     "memory": {"life"},
+    "free": {"node", "pacing"},
+    "timed": {"free", "links"},
     "log": set(),
     "pacing": {"model", "errors"},
     "links": {"wire", "log"},
-    "host": {"life", "assignment", "placement", "pacing", "links", "log"},
+    "host": {"life", "assignment", "placement", "timed", "links", "log"},
     "rehearsal": {"host"},
     "process": {"rehearsal"},
     "__main__": {"process"},
 }
 
 # coordinator: what only computes (and at most reads or writes a file), and what asks the machine or the network.
-COORDINATOR_PURE: Final = {"audit", "claims", "faults", "journal", "measure", "papers", "report", "scenario", "voting"}
+COORDINATOR_PURE: Final = {
+    "audit", "claims", "faults", "journal", "measure", "papers", "report", "scenario", "timetable", "voting",
+}  # fmt: skip
 COORDINATOR_SHELLS: Final = {
-    "__main__", "campaign", "cli", "console", "control", "doctor", "launch", "network", "plan", "run", "rundir",
+    "__main__", "campaign", "cli", "console", "control", "doctor", "launch", "network", "plan", "run", "rundir", "timed",
 }  # fmt: skip
 
 SHELLS: Final = {
-    f"emunode.{unit}" for unit in ("__main__", "host", "links", "log", "pacing", "process", "rehearsal")
+    f"emunode.{unit}" for unit in ("__main__", "host", "links", "log", "process", "rehearsal", "timed")
 } | {f"coordinator.{unit}" for unit in COORDINATOR_SHELLS}
 ONLY_IN_SHELLS: Final = {
     "asyncio", "ctypes", "fcntl", "multiprocessing", "os", "resource", "select", "selectors", "signal", "socket",

@@ -16,6 +16,7 @@ from coordinator.papers import (
     johnsson_ho_scatter,
     johnsson_ho_summary,
     star_against_hypercube,
+    timed_speedup,
     tseng_sheu,
 )
 from coordinator.papers.base import Reproduction
@@ -35,6 +36,7 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
         johnsson_ho_alltoall.REPRODUCTION,
         johnsson_ho_summary.REPRODUCTION,
         johnsson_ho_ipsc.REPRODUCTION,
+        timed_speedup.REPRODUCTION,
         hussain.REPRODUCTION,
         hussain_allgather.REPRODUCTION,
     )

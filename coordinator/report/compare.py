@@ -39,7 +39,10 @@ def compare(runs: Mapping[str, RunData]) -> dict[str, Any]:
     """`differs` and `metrics`: name -> one value a run; `claims`: the same with verdicts; `missing`: run -> notes."""
     data = list(runs.values())
     scenarios = [run.scenario for run in data]
-    summaries = [{key: value for key, value in run.measured.items() if key not in NOT_METRICS} for run in data]
+    summaries = [
+        {**{key: value for key, value in run.measured.items() if key not in NOT_METRICS}, **_model_seconds(run)}
+        for run in data
+    ]
     scenario_keys = list(dict.fromkeys(key for scenario in scenarios for key in scenario))
     keys = dict.fromkeys(key for summary in summaries for key in summary)
     hashes = {summary.get("journal_hash") for summary in summaries}
@@ -51,6 +54,12 @@ def compare(runs: Mapping[str, RunData]) -> dict[str, Any]:
         "claims": _claims(data),
         "missing": {name: run.notes for name, run in runs.items() if run.notes},
     }
+
+
+def _model_seconds(run: RunData) -> dict[str, Any]:
+    """What a run took by the model of communication: achieved under the timed clock, else predicted by virtual time."""
+    seconds = run.summary.get("achieved_seconds", run.summary.get("virtual_seconds"))
+    return {} if seconds is None else {"model_seconds": seconds}
 
 
 def _columns(records: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> dict[str, list[Any]]:

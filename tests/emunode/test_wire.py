@@ -390,3 +390,24 @@ def test_a_hello_with_one_bit_changed_is_refused(bit: int) -> None:
     changed[bit // 8] ^= 1 << bit % 8
     with pytest.raises(FrameError):
         read_hello(bytes(changed))
+
+
+# --- packets under the timed clock -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("deadline", [0, 1, 2**63])
+def test_a_timed_packet_carries_its_deadline(deadline: int, count: int) -> None:
+    segments = tuple((3, -1, 0, index, bytes(index)) for index in range(count))
+    frame = wire.encode_timed_packet(deadline, 7, segments)
+    assert wire.LENGTH.unpack_from(frame)[0] == len(frame) - wire.LENGTH.size
+    assert wire.decode_timed_packet(frame[wire.LENGTH.size :], 4) == (deadline, 7, segments)
+
+
+def test_a_timed_packet_that_is_cut_is_refused() -> None:
+    body = wire.encode_timed_packet(5, 7, ((3, -1, 0, 0, b"payload"),))[wire.LENGTH.size :]
+    for size in range(len(body)):
+        with pytest.raises(FrameError):
+            wire.decode_timed_packet(body[:size], 4)
+    with pytest.raises(FrameError):
+        wire.decode_timed_packet(body, 3)

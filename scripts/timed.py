@@ -1,0 +1,165 @@
+"""How punctual this machine is under the timed clock, and what nESBT gains over SBT by a real clock.
+
+A ring: every node of S_n passes on to its successor of a Hamiltonian cycle what it got from its predecessor, all at once,
+over so many hops. Theory says hops x (startup + bytes x per_byte). What is held against it is the median of some runs of how
+much later the last packet was received, as a share of that. Beside it the mean and the worst lateness of any departure or
+receipt, and what the machine was asked for in packets a millisecond. Other load on the machine counts against it: the load
+is printed with each row.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+
+from coordinator.papers import timed_speedup
+from coordinator.papers.base import laboratory
+from coordinator.plan import make_plan
+from coordinator.run import run
+from coordinator.scenario import make_scenario
+
+CASES = ((4, 5.0, 0.01), (4, 1.0, 0.05), (5, 5.0, 0.03), (6, 8.0, 0.08))
+"""(n of S_n, startup in milliseconds, share by which the median may be late)."""
+OVERLOAD = (6, 2.0)
+"""Far more packets a millisecond than two cores carry."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """Some runs of one case; times in milliseconds."""
+
+    nodes: int
+    startup_ms: float
+    hops: int
+    intended_ms: float
+    late_share: float
+    wanted: float | None
+    best: float
+    worst: float
+    mean_lateness_ms: float
+    worst_lateness_ms: float
+    packets_per_ms: float
+    verdict: str
+    load: float
+
+    @property
+    def met(self) -> bool:
+        """Whether the median is as wanted."""
+        return self.verdict != "failed" and (self.wanted is None or self.late_share <= self.wanted)
+
+
+def ring(n: int, startup_ms: float, hops: int, runs: int, wanted: float | None) -> Row:
+    """The ring of S_n, so many hops, so many times."""
+    scenario = make_scenario({
+        "topology": f"star:{n}",
+        "collective": "allgather",
+        "algorithm": "hamiltonian-cycle",
+        "port_model": "one-port",
+        "clock": "timed",
+        "startup": f"{startup_ms}ms",
+        "step_limit": hops,
+    })  # fmt: skip
+    plan = make_plan(scenario)
+    load = os.getloadavg()[0]
+    summaries = []
+    for _ in range(runs):
+        with TemporaryDirectory() as folder:
+            summaries.append(run(plan, Path(folder) / "run", lambda *_: None).summary)
+
+    def all_of(key: str) -> list[float]:
+        return [float(str(summary[key])) for summary in summaries]
+
+    expected = f"the step limit of {hops} was reached"
+    reasons = {str(summary["undecided_because"] or expected).removeprefix(expected) for summary in summaries} - {""}
+    verdict = (
+        "punctual" if not reasons else "late" if all("the machine was late" in why for why in reasons) else "failed"
+    )
+    if verdict == "failed":
+        print(*sorted(reasons), sep="\n", file=sys.stderr)
+    shares = all_of("late_share")
+    return Row(
+        nodes=plan.topology.order,
+        startup_ms=startup_ms,
+        hops=hops,
+        intended_ms=median(all_of("intended_seconds")) * 1000,
+        late_share=median(shares),
+        wanted=wanted,
+        best=min(shares),
+        worst=max(shares),
+        mean_lateness_ms=median(all_of("mean_lateness_seconds")) * 1000,
+        worst_lateness_ms=median(all_of("worst_lateness_seconds")) * 1000,
+        packets_per_ms=median(all_of("packets_per_ms")),
+        verdict=verdict,
+        load=load,
+    )
+
+
+def table(hops: int, runs: int) -> Iterator[Row]:
+    """Every case, then one that is too much."""
+    for n, startup_ms, wanted in CASES:
+        yield ring(n, startup_ms, hops, runs, wanted)
+    yield ring(*OVERLOAD, hops, 1, None)
+
+
+def main() -> int:
+    """Print the tables; exit status 1 when something falls short."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=5, help="runs of each case (default 5)")
+    parser.add_argument("--hops", type=int, default=20, help="hops of each run (default 20)")
+    parser.add_argument("--speedup", action="store_true", help="measure nESBT over SBT instead (15 s)")
+    parser.add_argument("--json", action="store_true", help="print JSON lines instead of a table")
+    options = parser.parse_args()
+    if options.speedup:
+        return speedup(as_json=options.json)
+    met = True
+    line = "{:>5} {:>8} {:>5} {:>9} {:>8} {:>7} {:>17} {:>9} {:>10} {:>8} {:>9} {:>6}"
+    heads = ("nodes", "startup", "hops", "theory", "late by", "wanted", "best..worst run", "mean late", "worst late")
+    if not options.json:
+        print(line.format(*heads, "pkts/ms", "verdict", "load"))
+    for row in table(options.hops, options.runs):
+        met &= row.met
+        if options.json:
+            print(json.dumps(asdict(row)), flush=True)
+            continue
+        print(
+            line.format(
+                row.nodes,
+                f"{row.startup_ms:g} ms",
+                row.hops,
+                f"{row.intended_ms:.2f} ms",
+                f"{row.late_share:.2%}",
+                "" if row.wanted is None else f"{row.wanted:.0%}",
+                f"{row.best:.2%}..{row.worst:.2%}",
+                f"{row.mean_lateness_ms:.3f} ms",
+                f"{row.worst_lateness_ms:.2f} ms",
+                f"{row.packets_per_ms:.1f}",
+                row.verdict if row.met else "short",
+                f"{row.load:.1f}",
+            ),
+            flush=True,
+        )
+    return 0 if met else 1
+
+
+def speedup(*, as_json: bool) -> int:
+    """Figures 16 and 17 of Johnsson and Ho, really timed."""
+    met = True
+    with laboratory(lambda *_: None) as lab:
+        for row in timed_speedup.rows(replace(lab, sizes=timed_speedup.REPRODUCTION.sizes)):
+            met &= row["verdict"] == "holds"
+            shown = "  ".join(f"{key} {_short(value)}" for key, value in row.items())
+            print(json.dumps(row) if as_json else shown, flush=True)
+    return 0 if met else 1
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
