@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
+from coordinator.commands.campaign import campaign
+from coordinator.commands.certify import certify
 from coordinator.flags import JsonFlag, ScenarioFlags, print_json, print_rows, scenario_from
 from emunode import __version__
 from emunode.errors import EmulatorError, RuleError, ScenarioError
@@ -27,6 +29,8 @@ app = App(
 )
 lister = App(name="list", help="What there is: topologies, algorithms, faults.")
 app.command(lister)
+app.command(campaign)
+app.command(certify)
 
 
 def main(arguments: list[str] | None = None) -> int:

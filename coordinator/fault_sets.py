@@ -87,7 +87,7 @@ class Recipe:
 
     @property
     def name(self) -> str:
-        """The recipe as it is written, in one canonical way."""
+        """The recipe as it is written, in one canonical way: nothing said that is so anyway."""
         names = {kind: short for short, kind in SHORT.items()}
         words = [
             f"{names.get(part.kind, part.kind)}={part.share if self.how == 'bernoulli' else part.count}{part.argument}"
@@ -97,7 +97,8 @@ class Recipe:
             words.insert(0, f"victim={self.victim}")
         if self.sources:
             words.append("sources")
-        return f"{self.how}:{';'.join(words)}@{self.when}"
+        how = "" if self.how == "random" else f"{self.how}:"
+        return f"{how}{';'.join(words)}{'' if self.when == '1' else f'@{self.when}'}"
 
 
 class Places:

@@ -28,12 +28,17 @@ ScenarioFlags = Annotated[Flags | None, Parameter(name="*")]
 JsonFlag = Annotated[bool, Parameter(name="--json", negative=(), help="print JSON instead of text")]
 
 
-def scenario_from(file: Path | None, flags: Any) -> Scenario:
-    """A scenario from a file, overridden by flags."""
+def values_from(file: Path | None, flags: Any) -> dict[str, object]:
+    """The keys of a scenario file, overridden by flags, not validated yet."""
     values: dict[str, object] = read_scenario(file) if file else {}
     if flags is not None:
         values |= {name: value for name, value in asdict(flags).items() if value is not None}
-    return make_scenario(values)
+    return values
+
+
+def scenario_from(file: Path | None, flags: Any) -> Scenario:
+    """A scenario from a file, overridden by flags."""
+    return make_scenario(values_from(file, flags))
 
 
 def print_rows(title: str, rows: Sequence[Mapping[str, object]], as_json: bool) -> None:

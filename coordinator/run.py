@@ -3,10 +3,10 @@
 import contextlib
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self, TextIO
+from typing import Protocol, Self, TextIO
 
 import polars as pl
 import trio
@@ -174,7 +174,7 @@ async def _open_and_step(
         outcome.setup_seconds = time.perf_counter() - began
         began = time.perf_counter()
         if outcome.timetable is None:
-            await _steps(plan, network, journal, outcome, progress)  # type: ignore[arg-type]
+            await take_steps(plan, network, journal, outcome, progress)  # type: ignore[arg-type]
         else:
             await _run_free(plan, network, outcome.timetable, journal, outcome, progress)  # type: ignore[arg-type]
     except (EmulatorError, OSError) as error:
@@ -197,7 +197,18 @@ async def _run_free(
         outcome.undecided = f"the step limit of {plan.scenario.step_limit} was reached"
 
 
-async def _steps(plan: Plan, network: Network, journal: Journal, outcome: Outcome, progress: Progress) -> None:
+class Collector(Protocol):
+    """What takes the journal rows of a run."""
+
+    def add(self, rows: Sequence[bytes | bytearray]) -> None:
+        """Take packed rows of any steps not settled yet."""
+
+    def settle(self, step: Step) -> None:
+        """All rows up to `step` are in."""
+
+
+async def take_steps(plan: Plan, network: Network, journal: Collector, outcome: Outcome, progress: Progress) -> None:
+    """Step a network that is up until nothing is left to do; `outcome` is undecided where the step limit ends that."""
     limit = plan.scenario.step_limit
     for step in range(1, limit + 2):
         result = await network.step(step, plan.faults_at(step))

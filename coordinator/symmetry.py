@@ -85,12 +85,16 @@ def candidates(topology: Topology) -> Iterator[tuple[Port, ...]]:
                 yield tuple((port + turn) % degree for port in range(degree))
 
 
+def identity(topology: Topology) -> Symmetry:
+    """The symmetry that everything has."""
+    return Symmetry(np.arange(topology.order, dtype=np.int64), tuple(range(topology.degree)))
+
+
 def symmetries(algorithm: Algorithm) -> list[Symmetry]:
     """Every candidate that is a symmetry of the runs of `algorithm`, the identity first."""
     topology = algorithm.topology
-    identity = Symmetry(np.arange(topology.order, dtype=np.int64), tuple(range(topology.degree)))
     if not isinstance(algorithm, Dissemination) or algorithm.collective is not Collective.BROADCAST:
-        return [identity]
+        return [identity(topology)]
     network = Neighbourhood(topology, algorithm.job.source)
     trees = _trees(algorithm)
     found = []
