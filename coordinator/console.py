@@ -17,6 +17,7 @@ from coordinator.run import RunResult
 
 if TYPE_CHECKING:
     from coordinator.campaign.certify import Certificate
+    from coordinator.campaign.conduct import Session
 
 SPARSE_SECONDS = 2.0
 """At most one progress line in this time where output is no terminal."""
@@ -135,8 +136,7 @@ def show_campaign(
     rows: Sequence[Mapping[str, object]],
     left_out: Sequence[str],
     violations: Sequence[Mapping[str, Any]],
-    *,
-    finished: bool,
+    session: "Session",
 ) -> None:
     """What a campaign found, by variant and point, and where the rest is."""
     out = console()
@@ -156,7 +156,9 @@ def show_campaign(
     for violation in violations:
         out.print(f"[bold red]violated[/]: {escape('; '.join(violation['claims']))}", soft_wrap=True)
         out.print(f"  repeat it with: {escape(violation['repeat'])}", soft_wrap=True)
-    if not finished:
+    if session.rate:
+        out.print(f"{_plural(session.trials, 'trial')} run, {session.rate:,.0f} in a second")
+    if not session.finished:
         out.print("interrupted; what ended is kept, and the same command goes on with the rest")
     out.print(f"campaign: {escape(str(folder))} (campaign.html, table.csv, trials.parquet)", soft_wrap=True)
 
@@ -192,6 +194,7 @@ def show_certificate(certificate: "Certificate", path: Path | None) -> None:
     out.print(
         f"verdict: [{STYLES[verdict]}]{verdict}[/]   {_plural(covered, 'set')} of faults in {_plural(orbits, 'orbit')}, "
         "each one run"
+        + (f"; {certificate.trials_per_second:,.0f} in a second" if certificate.trials_per_second else "")
     )
 
 

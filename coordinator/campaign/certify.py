@@ -81,8 +81,16 @@ class Certificate:
     levels: list[Level] = field(default_factory=list)
     counterexample: Counterexample | None = None
     interrupted: bool = False
+    trials: int = 0
+    seconds: float = 0.0
+    """Of running trials, processes that were being started apart."""
     different: tuple[str, ...] | None = None
     """Faults under which two drivers did not have the same history."""
+
+    @property
+    def trials_per_second(self) -> float | None:
+        """The rate; None if everything went too fast to have one."""
+        return round(self.trials / self.seconds, 1) if self.seconds else None
 
     @property
     def verdict(self) -> Verdict:
@@ -195,7 +203,7 @@ class Certifier:
         expected = level.sets // certificate.symmetries
         conductor = Conductor([scenario], crew_size(self._workers, [scenario], expected), self._log, self._progress)
         conductor.carry_out(next_round, take, expected)
-        certificate.interrupted = conductor.interrupted
+        _count(certificate, conductor)
         if suspicion:
             certificate.counterexample = self._small(suspicion[0])
         elif sample is not None and not conductor.interrupted:
@@ -220,13 +228,19 @@ class Certifier:
 
         conductor = Conductor([self._scenario], self._workers or 1, self._log, self._progress)
         conductor.carry_out(lambda: next(rounds, []), take, len(todo))
-        certificate.interrupted = conductor.interrupted
+        _count(certificate, conductor)
 
     def _small(self, suspicion: Suspicion) -> Counterexample:
         faults = (*self._scenario.fault, *suspicion.trial.faults)
         whole = self._scenario.model_copy(update={"fault": faults, "seed": suspicion.trial.seed})
         smallest = smallest_failure(whole, failed, self._log)
         return Counterexample(suspicion.trial.faults, suspicion.finding.unserved, suspicion.finding.violated, smallest)
+
+
+def _count(certificate: Certificate, conductor: Conductor) -> None:
+    certificate.interrupted = conductor.interrupted
+    certificate.trials += conductor.clock.done
+    certificate.seconds += conductor.clock.seconds
 
 
 def _rounds() -> Iterator[int]:

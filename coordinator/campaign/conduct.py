@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
@@ -36,6 +37,7 @@ class Conductor:
         self._log = log
         self._progress = progress
         self.interrupted = False
+        self.clock = Clock(0, progress)
 
     def carry_out(self, rounds: Callable[[], Iterable[Trial]], sink: Sink, total: int) -> None:
         """Run what `rounds` gives, call after call, until it gives nothing; `sink` takes each trial as it ends.
@@ -50,7 +52,7 @@ class Conductor:
         self.interrupted = stop.asked
 
     async def _carry_out(self, rounds: Callable[[], Iterable[Trial]], sink: Sink, total: int, stop: Stop) -> None:
-        clock = Clock(total, self._progress)
+        clock = self.clock = Clock(total, self._progress)
         with trio.CancelScope() as scope:
             stop.cancels(scope)
             async with self._laboratory() as laboratory:
@@ -72,21 +74,33 @@ class Conductor:
 
 
 class Clock:
-    """Counts trials and says how much time is left, by the rate so far."""
+    """Counts trials and says how much time is left, by the rate so far; it starts when the first trial has ended."""
 
     def __init__(self, total: int, progress: Progress) -> None:
         self._total = total
         self._progress = progress
-        self._began = time.monotonic()
-        self._done = 0
+        self._began = 0.0
+        self._last = 0.0
+        self.done = 0
+
+    @property
+    def seconds(self) -> float:
+        """Time from the end of the first trial to that of the last."""
+        return self._last - self._began
+
+    @property
+    def rate(self) -> float | None:
+        """Trials in a second; None before there are two."""
+        return (self.done - 1) / self.seconds if self.seconds else None
 
     def tick(self) -> None:
         """One more has ended."""
-        self._done += 1
-        elapsed = time.monotonic() - self._began
-        if elapsed > SETTLING_SECONDS:
-            left = elapsed / self._done * max(0, self._total - self._done)
-            self._progress(f"about {duration(left)} left, trials", self._done, self._total)
+        self._last = time.monotonic()
+        self._began = self._began or self._last
+        self.done += 1
+        if self.rate and self.seconds > SETTLING_SECONDS:
+            left = max(0, self._total - self.done) / self.rate
+            self._progress(f"about {duration(left)} left, trials", self.done, self._total)
 
 
 def duration(seconds: float) -> str:
@@ -112,13 +126,24 @@ def crew_size(workers: int | None, scenarios: Sequence[Scenario], trials: int) -
     return len(os.sched_getaffinity(0)) if in_memory and trials >= WORTH_A_CREW else 1
 
 
-def run_campaign(store: Store, workers: int | None, progress: Progress) -> bool:
-    """Run what is left of the campaign of an open store; whether it was finished (else it was interrupted)."""
+@dataclass(frozen=True)
+class Session:
+    """What one call did for a campaign."""
+
+    finished: bool
+    """Whether nothing is left to do; if not, it was interrupted."""
+    trials: int = 0
+    rate: float | None = None
+    """Trials in a second, processes that were being started apart."""
+
+
+def run_campaign(store: Store, workers: int | None, progress: Progress) -> Session:
+    """Run what is left of the campaign of an open store."""
     grid = store.grid
     scenarios = [variant.scenario for variant in grid.variants]
     left = _left(store)
     if not left:
-        return True
+        return Session(finished=True)
     keys: list[Key] = []
 
     def next_round() -> Iterable[Trial]:
@@ -129,7 +154,7 @@ def run_campaign(store: Store, workers: int | None, progress: Progress) -> bool:
     with log_file(store.folder) as log:
         conductor = Conductor(scenarios, crew_size(workers, scenarios, left), log, progress)
         conductor.carry_out(next_round, lambda place, trial, found: store.add(keys[place], trial, found), left)
-    return not conductor.interrupted
+    return Session(not conductor.interrupted, conductor.clock.done, conductor.clock.rate)
 
 
 def _left(store: Store) -> int:

@@ -9,7 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple, Protocol, Self, TextIO
 
@@ -311,7 +311,7 @@ def encode(value: object) -> bytes:
 def write_answer(answer: Finding | EmulatorError) -> bytes:
     """What a worker says of a trial, as a line."""
     if isinstance(answer, Finding):
-        return encode(asdict(answer))
+        return encode(vars(answer))
     fields = [answer.field, answer.value, answer.allowed] if isinstance(answer, ScenarioError) else [str(answer)]
     return encode({"error": type(answer).__name__, "fields": fields})
 

@@ -1,7 +1,6 @@
 """What a campaign found: one row for each variant and point, with intervals, and the rows' curves."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import groupby
 from statistics import fmean
 
@@ -110,5 +109,5 @@ def trial_rows(grid: Grid, findings: Findings) -> Iterator[Row]:
             "draw": key.number,
             "faults": " ".join(trial.faults),
             "seed": trial.seed,
-            **{name: " ".join(value) if isinstance(value, tuple) else value for name, value in asdict(finding).items()},
+            **{name: " ".join(value) if isinstance(value, tuple) else value for name, value in vars(finding).items()},
         }

@@ -10,7 +10,6 @@ import os
 import time
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Self
 
@@ -70,7 +69,7 @@ class Store:
 
     def add(self, key: Key, trial: Trial, finding: Finding) -> None:
         """Record a trial that ended."""
-        record = {**key._asdict(), "faults": trial.faults, "seed": trial.seed, **asdict(finding)}
+        record = {**key._asdict(), "faults": trial.faults, "seed": trial.seed, **vars(finding)}
         self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
         self.findings[key] = trial, finding
         if time.monotonic() - self._synced > SYNC_SECONDS:

@@ -1,6 +1,7 @@
 """`coordinator campaign`: many trials over a grid."""
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -60,22 +61,16 @@ def campaign(  # noqa: PLR0913  # its flags
     grid.check()
     with Store(folder, grid) as store:
         with progress_display("campaign") as progress:
-            finished = run_campaign(store, workers, progress)
+            session = run_campaign(store, workers, progress)
         rows, violations = conclude(store)
     if json:
-        summary = {
-            "out": str(folder),
-            "finished": finished,
-            "left_out": grid.left_out,
-            "rows": rows,
-            "violations": violations,
-        }
-        print_json(summary)
+        known = {"out": str(folder), **asdict(session), "left_out": grid.left_out}
+        print_json({**known, "rows": rows, "violations": violations})
     else:
         from coordinator.console import show_campaign  # noqa: PLC0415
 
-        show_campaign(folder, rows, grid.left_out, violations, finished=finished)
-    return 130 if not finished else _status(rows)
+        show_campaign(folder, rows, grid.left_out, violations, session)
+    return 130 if not session.finished else _status(rows)
 
 
 def _status(rows: "list[Row]") -> int:

@@ -88,6 +88,8 @@ def record(certificate: "Certificate", path: Path | None) -> dict[str, object]:
         "sets": sum(level.sets for level in certificate.levels),
         "orbits": sum(level.orbits for level in certificate.levels),
         "symmetries": certificate.symmetries,
+        "trials": certificate.trials,
+        "trials_per_second": certificate.trials_per_second,
         "levels": [level.record() for level in certificate.levels],
         "counterexample": counterexample,
         "different_histories": list(certificate.different) if certificate.different is not None else None,
