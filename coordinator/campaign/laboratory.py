@@ -23,7 +23,7 @@ from coordinator.run import CLOSE_SECONDS, Outcome, make_network, take_steps
 from coordinator.scenario import Scenario, make_scenario
 from coordinator.tally import Tally, records_of, tally
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
-from emunode.model import Step
+from emunode.model import Collective, Step
 
 BATCH = 16
 """Trials that a process of a crew is given at once."""
@@ -92,7 +92,8 @@ class Laboratory:
     def __init__(self, scenarios: Sequence[Scenario], log: TextIO) -> None:
         self._scenarios = scenarios
         self._log = log
-        self._plans: dict[int, Plan] = {}
+        self._base: tuple[tuple[int, int, bool], Plan] | None = None
+        """The plan of the last trial: of another one without chance, only the faults differ (and whether they are known)."""
         self._network: tuple[int, Network] | None = None
 
     async def __aenter__(self) -> Self:
@@ -119,20 +120,23 @@ class Laboratory:
                 raise RunError(str(error)) from error
             outcome.undecided = str(error)
             await self._close()
-        return find(plan, tally(plan, records_of(rows.blocks)), outcome)
+        return find(plan, tally(plan, records_of(rows.blocks), outcome.ballots), outcome)
 
     def plan(self, trial: Trial) -> Plan:
         """The plan of a trial: that of its scenario, with other faults."""
         scenario = self._scenarios[trial.variant]
-        base = self._plans.get(trial.variant)
-        if base is None:
-            base = self._plans[trial.variant] = make_plan(scenario)
-        whole = scenario.model_copy(update={"fault": (*base.scenario.fault, *trial.faults), "seed": trial.seed})
-        if trial.seed != scenario.seed:
-            return make_plan(whole)
+        whole = scenario.model_copy(update={"fault": (*scenario.fault, *trial.faults), "seed": trial.seed})
+        kept = trial.variant, trial.seed, bool(whole.fault)
+        if self._base is None or self._base[0] != kept:
+            self._base = kept, make_plan(whole)
+        base = self._base[1]
         return replace(base, scenario=whole, faults=parse_faults(whole.fault, base.topology))
 
     async def _open(self, variant: int, plan: Plan) -> Network:
+        """The network of a variant, as new: reset if it is up."""
+        if self._network is not None and self._network[0] == variant:
+            await self._network[1].reset(plan)
+            return self._network[1]
         await self._close()
         network = make_network(plan, self._log)
         self._network = variant, network
@@ -190,12 +194,12 @@ EXACT = ("intact_deliveries", "==")
 
 
 def _proves_nothing(plan: Plan, counted: Tally) -> str | None:
-    """A network whose source is broken from the start, or in which nobody healthy is left, says nothing of an algorithm."""
+    """A network whose source is broken, or in which nobody healthy is left, says nothing of an algorithm."""
     if not counted.metrics["expected_deliveries"]:
         return "nobody healthy is left to deliver to"
-    if len(plan.algorithm.sources) == 1 and plan.crashed.get(plan.job.source):
-        return "the source is broken"
-    return None
+    state = plan.states.get(plan.job.source)
+    rooted = plan.job.collective not in (Collective.ALLGATHER, Collective.ALLTOALL)
+    return f"the source is {state}" if rooted and state else None
 
 
 # --- several processes -------------------------------------------------------------------------------------------------
