@@ -56,9 +56,7 @@ def _changes(scenario: Scenario) -> Iterator[dict[str, object]]:
     for name, least in (("messages", 1), ("segments", 1), ("message_bytes", 1), ("seed", 0)):
         now = getattr(scenario, name)
         if isinstance(now, int) and now > least:
-            yield {name: least}
-            if now // 2 > least:
-                yield {name: now // 2}
+            yield from ({name: smaller} for smaller in sorted({least, max(least, now // 2), now - 1}))
     if scenario.fault_knowledge != "none":
         yield {"fault_knowledge": "none"}
     for at, spec in enumerate(faults):
