@@ -4,6 +4,7 @@ A `Laboratory` runs them in this process, a `Crew` has several processes do it, 
 the same findings for the same trials, and both leave nothing behind.
 """
 
+import contextlib
 import json
 import os
 import subprocess
@@ -133,10 +134,11 @@ class Laboratory:
         return replace(base, scenario=whole, faults=parse_faults(whole.fault, base.topology))
 
     async def _open(self, variant: int, plan: Plan) -> Network:
-        """The network of a variant, as new: reset if it is up."""
+        """The network of a variant, as new: reset if it is up and can be, else brought up."""
         if self._network is not None and self._network[0] == variant:
-            await self._network[1].reset(plan)
-            return self._network[1]
+            with contextlib.suppress(RunError):
+                await self._network[1].reset(plan)
+                return self._network[1]
         await self._close()
         network = make_network(plan, self._log)
         self._network = variant, network

@@ -56,7 +56,8 @@ def _changes(scenario: Scenario) -> Iterator[dict[str, object]]:
     for name, least in (("messages", 1), ("segments", 1), ("message_bytes", 1), ("seed", 0)):
         now = getattr(scenario, name)
         if isinstance(now, int) and now > least:
-            yield from ({name: smaller} for smaller in sorted({least, max(least, now // 2), now - 1}))
+            for smaller in sorted({least, max(least, now // 2), now - 1}):
+                yield {name: smaller}
     if scenario.fault_knowledge != "none":
         yield {"fault_knowledge": "none"}
     for at, spec in enumerate(faults):

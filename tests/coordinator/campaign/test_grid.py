@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.campaign.grid import CHUNK, Grid, Key, half_width, mean_interval, wilson
+from coordinator.campaign.grid import CHUNK, Done, Grid, Key, half_width, mean_interval, wilson
 from emunode.errors import ScenarioError
 
 STAR: Mapping[str, object] = {
@@ -34,7 +34,7 @@ def test_every_variant_meets_the_same_faults() -> None:
 def test_what_is_finished_is_not_run_again() -> None:
     grid = grid_of("nodes=1..2", trials=4)
     every = dict(grid.rest({}))
-    done = {(0, 0): {0: True, 2: None}, (1, 0): dict.fromkeys(range(4), False)}
+    done: Done = {(0, 0): {0: True, 2: None}, (1, 0): dict.fromkeys(range(4), False)}
     rest = dict(grid.rest(done))
     assert rest.keys() == {Key(0, 0, 1), Key(0, 0, 3)}
     assert all(every[key] == trial for key, trial in rest.items())
