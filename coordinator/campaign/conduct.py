@@ -2,15 +2,16 @@
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TextIO
 
 import trio
 
 from coordinator.campaign.grid import Key
-from coordinator.campaign.laboratory import Crew, Finding, Laboratory, Trial
+from coordinator.campaign.laboratory import Crew, Finding, Laboratory, Sink, Trial
 from coordinator.campaign.store import Store
 from coordinator.network import Progress
 from coordinator.run import Stop
@@ -22,7 +23,6 @@ WORTH_A_CREW = 300
 """Trials from which on starting processes pays."""
 SETTLING_SECONDS = 2.0
 """Before this, the rate so far says little."""
-Sink = Callable[[int, Trial, Finding], None]
 
 
 class Conductor:
@@ -53,19 +53,20 @@ class Conductor:
 
     async def _carry_out(self, rounds: Callable[[], Iterable[Trial]], sink: Sink, total: int, stop: Stop) -> None:
         clock = self.clock = Clock(total, self._progress)
+
+        def take(place: int, trial: Trial, finding: Finding) -> None:
+            sink(place, trial, finding)
+            clock.tick()
+
         with trio.CancelScope() as scope:
             stop.cancels(scope)
             async with self._laboratory() as laboratory:
                 while True:
-                    trials = list(rounds())
-                    if not trials:
+                    trials = iter(rounds())
+                    first = next(trials, None)
+                    if first is None:
                         return
-
-                    def take(place: int, finding: Finding, trials: list[Trial] = trials) -> None:
-                        sink(place, trials[place], finding)
-                        clock.tick()
-
-                    await laboratory.run(trials, take)
+                    await laboratory.run(chain([first], trials), take)
 
     def _laboratory(self) -> Laboratory | Crew:
         if self._workers == 1:
@@ -146,10 +147,11 @@ def run_campaign(store: Store, workers: int | None, progress: Progress) -> Sessi
         return Session(finished=True)
     keys: list[Key] = []
 
-    def next_round() -> Iterable[Trial]:
-        rest = list(grid.rest(store.done()))
-        keys[:] = [key for key, _ in rest]
-        return [trial for _, trial in rest]
+    def next_round() -> Iterator[Trial]:
+        keys.clear()
+        for key, trial in grid.rest(store.done()):
+            keys.append(key)
+            yield trial
 
     with log_file(store.folder) as log:
         conductor = Conductor(scenarios, crew_size(workers, scenarios, left), log, progress)

@@ -76,15 +76,18 @@ class Finding:
         return self.undecided is None and self.intact == self.expected
 
 
-Sink = Callable[[int, Finding], None]
-"""Called with the place of a trial in the sequence that was asked for, and what it showed."""
+Sink = Callable[[int, Trial, Finding], None]
+"""Called with the place of a trial in the sequence that was asked for, the trial, and what it showed."""
 
 
 class Trials(Protocol):
     """Something that runs trials."""
 
     async def run(self, trials: Iterable[Trial], sink: Sink) -> None:
-        """Run them all and tell `sink` of each as it ends, in any order; raises EmulatorError for what cannot be run."""
+        """Run them all and tell `sink` of each as it ends, in any order; raises EmulatorError for what cannot be run.
+
+        `trials` is drawn from in order, and not much further than what is run.
+        """
 
 
 class Laboratory:
@@ -105,7 +108,7 @@ class Laboratory:
 
     async def run(self, trials: Iterable[Trial], sink: Sink) -> None:
         for place, trial in enumerate(trials):
-            sink(place, await self.trial(trial))
+            sink(place, trial, await self.trial(trial))
 
     async def trial(self, trial: Trial) -> Finding:
         """Run one trial. ScenarioError and RuleError are raised; what the machine does to it makes it undecided."""
@@ -276,8 +279,8 @@ class Worker:
                 await self._in.send_all(greeting + b"".join(encode(trial) for _, trial in batch))
             except trio.BrokenResourceError:
                 raise RunError("a process that runs trials is gone") from None
-            for place, _ in batch:
-                sink(place, await self._hear())
+            for place, trial in batch:
+                sink(place, trial, await self._hear())
 
     async def _hear(self) -> Finding:
         while True:
