@@ -18,8 +18,9 @@ def rows(grid: Grid, findings: Findings) -> list[Row]:
 
     `delivery_ratio` is the mean share of messages due to healthy nodes that arrived intact, `guaranteed` the share of trials
     in which all did, each with its 95% interval (where the point went through every set it has, the figure itself);
-    `lost` the mean number of healthy nodes that miss something; `theory` the delivery ratio expected from the trees,
-    `predicted` the mean of what the algorithm's claims said of these very faults.
+    `lost` the mean number of healthy nodes that miss something; `predicted` the mean of what the algorithm's claims said of
+    these very faults. `theory` is the delivery ratio expected from the trees, `promised` is 1 where the algorithm tolerates
+    so many faults.
     """
     theories = [expectation(variant.plan.algorithm) for variant in grid.variants]
     table: list[Row] = []
@@ -33,6 +34,8 @@ def rows(grid: Grid, findings: Findings) -> list[Row]:
         theory = theories[variant]
         counts = _plain_counts(recipe)
         row["theory"] = round(theory(*counts), 9) if theory and counts is not None else None
+        tolerated = grid.variants[variant].plan.algorithm.tolerated_faults
+        row["promised"] = 1 if counts is not None and sum(counts) <= tolerated else None
         table.append(row)
     return table
 

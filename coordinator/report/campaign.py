@@ -8,11 +8,14 @@ from coordinator.report import plots
 from coordinator.report.tables import Row, show
 
 FOLDER = Path(__file__).parent
-MEASURES = {"delivery_ratio": ("Delivery ratio", "ratio"), "guaranteed": ("Guaranteed delivery", "guaranteed")}
-"""Column -> its name for people, and the prefix of its interval."""
+MEASURES = {
+    "delivery_ratio": ("Delivery ratio", "ratio", "theory"),
+    "guaranteed": ("Guaranteed delivery", "guaranteed", "promised"),
+}
+"""Column -> its name for people, the prefix of its interval, and the column of what theory says of it."""
 NOTES = {
     "delivery_ratio": "Mean share of the messages due to healthy nodes that arrived; crosses: expected from the trees.",
-    "guaranteed": "Share of the trials in which every healthy node got everything.",
+    "guaranteed": "Share of the trials in which every healthy node got everything; crosses: what the algorithm tolerates.",
 }
 
 Family = Sequence[tuple[str, float]]
@@ -23,26 +26,28 @@ def figures(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, st
     """Curves of each measure over each family of points: name -> SVG."""
     found = {}
     for family, points in families.items():
-        for column, (title, prefix) in MEASURES.items():
-            lines = _lines(rows, dict(points), column, prefix)
+        for column, (title, prefix, theory) in MEASURES.items():
+            lines = _lines(rows, dict(points), column, prefix, theory)
             if lines:
                 found[f"{title}, {family}"] = plots.curves(f"{title} over {family}", family, lines)
     return found
 
 
-def _lines(rows: Sequence[Row], points: Mapping[str, float], column: str, prefix: str) -> dict[str, plots.Curve]:
+def _lines(
+    rows: Sequence[Row], points: Mapping[str, float], column: str, prefix: str, theory: str
+) -> dict[str, plots.Curve]:
     names = dict.fromkeys(str(row["algorithm"]) for row in rows)
     lines = {}
     for name in names:
         here = [row for row in rows if row["algorithm"] == name and row["faults"] in points and row[column] is not None]
         here.sort(key=lambda row: points[str(row["faults"])])
-        theory = [(points[str(row["faults"])], _float(row["theory"])) for row in here if row["theory"] is not None]
+        expected = [(points[str(row["faults"])], _float(row[theory])) for row in here if row[theory] is not None]
         measured = [
             (points[str(row["faults"])], *(_float(row[key]) for key in (column, f"{prefix}_low", f"{prefix}_high")))
             for row in here
         ]
         if measured:
-            lines[name] = plots.Curve(measured, theory if column == "delivery_ratio" else ())  # type: ignore[arg-type]
+            lines[name] = plots.Curve(measured, expected)  # type: ignore[arg-type]
     return lines
 
 

@@ -1,6 +1,7 @@
 """Grids: what a campaign runs, decided from what is finished; and intervals."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -133,3 +134,19 @@ def test_the_interval_of_a_mean() -> None:
     assert mean_interval([1.0] * 100) == wilson(100, 100)
     assert mean_interval([0.5] * 4) == wilson(2, 4)
     assert mean_interval([]) == (0, 1)
+
+
+def test_the_grid_of_the_documentation_is_one() -> None:
+    """The campaign whose figures docs/campaigns.md shows: six variants, nine points."""
+    from coordinator.commands.campaign import make_grid
+    from coordinator.scenario import read_scenario
+
+    file = Path(__file__).parents[3] / "docs" / "delivery-star-5.toml"
+    grid = make_grid(read_scenario(file), [], None, None, None)
+    grid.check()
+    names = [variant.name for variant in grid.variants]
+    assert names == ["greedy-tree", "congestion2-trees", "edt x=1", "edt x=2", "edt x=3", "edt x=4"]
+    assert [recipe.name for recipe in grid.points] == [f"nodes={count}" for count in range(9)]
+    for figure in ("delivery", "guaranteed"):
+        drawn = (file.parent / f"{figure}-star-5.svg").read_text()
+        assert all(name in drawn for name in names)
