@@ -42,6 +42,7 @@ SHORT: Final = {"nodes": "crash", "links": "down"}
 HOWS: Final = ("random", "bernoulli", "cut", "roots", "busiest", "all")
 FORM: Final = "[HOW:]PART[;PART..][@WHEN], such as random:nodes=2;links=1@1"
 PART: Final = re.compile(r"(?P<what>[a-z]+)(?P<relation><?=)(?P<amount>[^:]+)(?P<argument>:.+)?")
+WHEN: Final = re.compile(r"\d{1,9}(-\d{1,9})?")
 COUNTS: Final = re.compile(r"(\d{1,6})(?:\.\.(\d{1,6}))?")
 
 Link = tuple[Rank, Rank]
@@ -182,8 +183,8 @@ def parse_recipes(text: str, field: str = "faults") -> list[Recipe]:
             recipe = replace(recipe, victim=word.removeprefix("victim="))
         else:
             choices.append(_choices(word, how, text, field))
-    if not choices or not when:
-        raise ScenarioError(field, text, f"write {FORM}")
+    if not choices or not WHEN.fullmatch(when):
+        raise ScenarioError(field, text, f"write {FORM}; WHEN is said once, at the end")
     if (recipe.victim is None) == (how == "cut"):
         raise ScenarioError(field, text, "a cut has a victim, and nothing else has: cut:victim=LABEL;nodes=2")
     recipes = [replace(recipe, parts=tuple(part for parts in choice for part in parts)) for choice in product(*choices)]
@@ -348,7 +349,8 @@ def _shuffled(items: Sequence[Place], count: int, chance: Random) -> list[Place]
 def resolve(specs: Sequence[str], algorithm: Callable[[], Algorithm], seed: int) -> tuple[str, ...]:
     """The faults of a scenario with every set replaced by the faults it stands for, so that the run can be repeated.
 
-    `algorithm` is asked for where there are sets, to look at a run in which nothing breaks. The places of explicit faults, and those of sets that come before, are not chosen again. Raises ScenarioError.
+    `algorithm` is asked for where there are sets, to look at a run in which nothing breaks. The places of explicit faults,
+    and those of sets that come before, are not chosen again. Raises ScenarioError.
     """
     if not any(map(is_recipe, specs)):
         return tuple(specs)

@@ -24,7 +24,7 @@ from coordinator.run import CLOSE_SECONDS, Outcome, make_network, take_steps
 from coordinator.scenario import Scenario, make_scenario
 from coordinator.tally import Tally, records_of, tally
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
-from emunode.model import Collective, Step
+from emunode.model import Collective, Knowledge, Step
 
 BATCH = 16
 """Trials that a process of a crew is given at once."""
@@ -96,9 +96,8 @@ class Laboratory:
     def __init__(self, scenarios: Sequence[Scenario], log: TextIO) -> None:
         self._scenarios = scenarios
         self._log = log
-        self._base: tuple[tuple[int, int, bool], Plan] | None = None
-        """The plan of the last trial: of another one without chance, only the faults differ (and whether they are known)."""
-        self._network: tuple[int, Network] | None = None
+        self._plans: dict[int, Plan] = {}
+        self._network: tuple[object, Network] | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -115,7 +114,7 @@ class Laboratory:
         plan = self.plan(trial)
         outcome, rows = Outcome(), Rows()
         try:
-            network = await self._open(trial.variant, plan)
+            network = await self._open(plan)
             await take_steps(plan, network, rows, outcome, lambda *_: None)
         except (RuleError, ScenarioError):
             raise
@@ -127,24 +126,33 @@ class Laboratory:
         return find(plan, tally(plan, records_of(rows.blocks), outcome.ballots), outcome)
 
     def plan(self, trial: Trial) -> Plan:
-        """The plan of a trial: that of its scenario, with other faults."""
-        scenario = self._scenarios[trial.variant]
-        whole = scenario.model_copy(update={"fault": (*scenario.fault, *trial.faults), "seed": trial.seed})
-        kept = trial.variant, trial.seed, bool(whole.fault)
-        if self._base is None or self._base[0] != kept:
-            self._base = kept, make_plan(whole)
-        base = self._base[1]
-        return replace(base, scenario=whole, faults=parse_faults(whole.fault, base.topology))
+        """The plan of a trial: that of its scenario, with other faults, and as the case may be another seed.
 
-    async def _open(self, variant: int, plan: Plan) -> Network:
-        """The network of a variant, as new: reset if it is up and can be, else brought up."""
-        if self._network is not None and self._network[0] == variant:
+        It is good until the next one is asked for: plans of one scenario share their algorithm.
+        """
+        base = self._plans.get(trial.variant)
+        if base is None:
+            base = self._plans[trial.variant] = make_plan(self._scenarios[trial.variant])
+        faults = (*base.scenario.fault, *trial.faults)
+        scenario = base.scenario.model_copy(update={"fault": faults, "seed": trial.seed})
+        if scenario.fault_knowledge is Knowledge.ALL:
+            return make_plan(scenario)  # the algorithm may go by what is broken
+        job = base.job._replace(seed=trial.seed, knowledge=scenario.fault_knowledge if faults else Knowledge.NONE)
+        if job != base.algorithm.job:
+            base.algorithm.renew(job)
+        return replace(base, scenario=scenario, job=job, faults=parse_faults(faults, base.topology))
+
+    async def _open(self, plan: Plan) -> Network:
+        """A network for a plan, as new: one that is up and fits is reset if it can be, else one is brought up."""
+        scenario = plan.scenario
+        kind = (plan.topology.name, scenario.driver, plan.hosts, scenario.netns)
+        if self._network is not None and self._network[0] == kind:
             with contextlib.suppress(RunError):
                 await self._network[1].reset(plan)
                 return self._network[1]
         await self._close()
         network = make_network(plan, self._log)
-        self._network = variant, network
+        self._network = kind, network
         await network.open(lambda *_: None)
         return network
 

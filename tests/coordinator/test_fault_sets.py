@@ -72,7 +72,9 @@ def test_a_description_has_one_canonical_form(text: str, names: list[str]) -> No
         ("cut:nodes=1", "a cut has a victim"),
         ("random:victim=3142;nodes=1", "a cut has a victim"),
         ("sources", "write"),
-        ("nodes=1@", "write"),
+        ("nodes=1@", "said once, at the end"),
+        ("nodes=1@2;links=1@3", "is no number"),
+        ("nodes=1@soon", "said once, at the end"),
     ],
 )
 def test_what_is_no_description_is_refused(text: str, complaint: str) -> None:
@@ -185,10 +187,10 @@ def test_a_run_can_be_repeated_from_what_was_drawn() -> None:
 
 def test_places_that_are_taken_are_not_drawn_again() -> None:
     everybody = tuple(f"crash:{label}@1" for label in every_label(plan_of()) if label not in ("1234", "2134"))
-    specs = resolve([*everybody, "random:nodes=1@1"], plan_of().algorithm, 0)
+    specs = resolve([*everybody, "random:nodes=1@1"], lambda: plan_of().algorithm, 0)
     assert specs[-1] == "crash:2134@1"
     with pytest.raises(ScenarioError, match="wants 2 nodes, and 1 may fail"):
-        resolve([*everybody, "random:nodes=2@1"], plan_of().algorithm, 0)
+        resolve([*everybody, "random:nodes=2@1"], lambda: plan_of().algorithm, 0)
 
 
 @pytest.mark.parametrize("spec", ["random:nodes=1..2@1", "all:nodes=1@1"])
