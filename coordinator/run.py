@@ -107,10 +107,14 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
 
 def make_network(plan: Plan, log: TextIO) -> Network | Timed:
     """The network that the plan's driver and clock name."""
-    timed = plan.scenario.clock == "timed"
-    if plan.scenario.driver == "memory":
-        return TimedInMemory(plan) if timed else InMemory(plan)
-    return (TimedHosts if timed else HostNetwork)(plan, LocalLaunch(log))
+    if plan.scenario.clock == "timed":
+        return TimedInMemory(plan) if plan.scenario.driver == "memory" else TimedHosts(plan, LocalLaunch(log))
+    return make_stepped_network(plan, log)
+
+
+def make_stepped_network(plan: Plan, log: TextIO) -> Network:
+    """The network that the plan's driver names, to be run in lock-step."""
+    return InMemory(plan) if plan.scenario.driver == "memory" else HostNetwork(plan, LocalLaunch(log))
 
 
 class Stop:

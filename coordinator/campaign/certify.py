@@ -15,12 +15,12 @@ from typing import TextIO
 import trio
 
 from coordinator.campaign.conduct import Conductor, crew_size
-from coordinator.campaign.laboratory import Finding, Laboratory, Trial
+from coordinator.campaign.laboratory import Finding, Laboratory, Trial, plan_trials
 from coordinator.campaign.shrink import shrink
 from coordinator.claims import Verdict
 from coordinator.fault_sets import Recipe, parse_recipes
 from coordinator.network import Progress
-from coordinator.plan import Plan, make_plan
+from coordinator.plan import Plan
 from coordinator.run import Stop
 from coordinator.scenario import Scenario
 from coordinator.symmetry import Orbit, Orbits, Symmetry, identity, symmetries
@@ -139,7 +139,7 @@ class Certifier:
         self._workers = workers
         self._log = log
         self._progress = progress
-        self._plan = make_plan(scenario)
+        self._plan = plan_trials(scenario)
 
     def certify(self, recipes: Sequence[Recipe], sample: int | None = None) -> Certificate:
         """Run every set of the recipes, or up to the first that fails; without any, the scenario as it is.

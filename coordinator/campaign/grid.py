@@ -12,9 +12,9 @@ from math import sqrt
 from statistics import fmean, stdev
 from typing import NamedTuple
 
-from coordinator.campaign.laboratory import Trial
+from coordinator.campaign.laboratory import Trial, plan_trials
 from coordinator.fault_sets import Places, Recipe, draw, every_set, parse_recipes, set_count
-from coordinator.plan import Plan, make_plan
+from coordinator.plan import Plan
 from coordinator.scenario import Scenario, make_scenario
 from emunode import __version__
 from emunode.errors import ScenarioError
@@ -101,7 +101,7 @@ class Grid:
             varied = dict(zip(self.vary, values, strict=True))
             scenario = make_scenario({**self.base, **varied})
             try:
-                found.append(Variant(varied, scenario, make_plan(scenario)))
+                found.append(Variant(varied, scenario, plan_trials(scenario)))
             except ScenarioError as error:
                 if error.field != "redundancy" or "redundancy" not in self.vary:
                     raise

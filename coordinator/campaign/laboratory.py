@@ -20,7 +20,7 @@ from coordinator.claims import Verdict, claims_of, judge
 from coordinator.faults import parse_faults
 from coordinator.network import Network
 from coordinator.plan import Plan, make_plan
-from coordinator.run import CLOSE_SECONDS, Outcome, make_network, take_steps
+from coordinator.run import CLOSE_SECONDS, Outcome, make_stepped_network, take_steps
 from coordinator.scenario import Scenario, make_scenario
 from coordinator.tally import Tally, records_of, tally
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
@@ -90,6 +90,13 @@ class Trials(Protocol):
         """
 
 
+def plan_trials(scenario: Scenario) -> Plan:
+    """The plan of a scenario that trials are run of; ScenarioError for one that has none."""
+    if scenario.clock != "steps":
+        raise ScenarioError("clock", scenario.clock, "trials run in lock-step: use --clock steps")
+    return make_plan(scenario)
+
+
 class Laboratory:
     """Runs trials in this process; an asynchronous context, on the end of which no network is up."""
 
@@ -132,7 +139,7 @@ class Laboratory:
         """
         base = self._plans.get(trial.variant)
         if base is None:
-            base = self._plans[trial.variant] = make_plan(self._scenarios[trial.variant])
+            base = self._plans[trial.variant] = plan_trials(self._scenarios[trial.variant])
         faults = (*base.scenario.fault, *trial.faults)
         scenario = base.scenario.model_copy(update={"fault": faults, "seed": trial.seed})
         if scenario.fault_knowledge is Knowledge.ALL:
@@ -151,7 +158,7 @@ class Laboratory:
                 await self._network[1].reset(plan)
                 return self._network[1]
         await self._close()
-        network = make_network(plan, self._log)
+        network = make_stepped_network(plan, self._log)
         self._network = kind, network
         await network.open(lambda *_: None)
         return network

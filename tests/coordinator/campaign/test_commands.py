@@ -223,6 +223,7 @@ def test_a_violated_claim_is_made_small_and_can_be_repeated(
         (("--faults", "nodes=1", "--vary", "redundancy="), "a grid of no trials"),
         (("--faults", "nodes=1", "--vary", "redundancy=4"), "that leaves no trials"),
         (("--faults", "nodes=1", "--workers", "0"), "a number of processes"),
+        (("--faults", "nodes=1", "--clock", "timed"), "trials run in lock-step"),
         (("--faults", "nodes=1", "--precision", "2"), "half the width"),
         (("--faults", "nodes=1", "--resume", "somewhere"), "give nothing else of the grid"),
     ],
@@ -286,6 +287,7 @@ def test_a_counterexample_is_saved_and_can_be_repeated(tmp_path: Path, capsys: p
         (("--faults", "nodes<=2", "--sample", "5"), "a driver other than memory"),
         (("--faults", "nodes<=2", "--workers", "1000"), "a number of processes"),
         (("--faults", "nodes<2"), "is no part"),
+        (("--faults", "nodes=1", "--clock", "timed"), "trials run in lock-step"),
     ],
 )
 def test_what_cannot_be_certified_is_said(
