@@ -4,19 +4,20 @@ Exit status: 0 every claim holds, 1 one is violated, 2 the command or the scenar
 here, 130 interrupted.
 """
 
-import json
 import signal
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, field, make_dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, CycloptsError, Parameter
 
-from coordinator.scenario import Scenario, make_scenario, read_scenario
+from coordinator.commands.campaign import campaign
+from coordinator.commands.certify import certify
+from coordinator.flags import JsonFlag, ScenarioFlags, print_json, print_rows, scenario_from
 from emunode import __version__
 from emunode.errors import EmulatorError, RuleError, ScenarioError
 
@@ -28,23 +29,8 @@ app = App(
 )
 lister = App(name="list", help="What there is: topologies, algorithms, faults.")
 app.command(lister)
-
-
-def _flag(name: str, description: str | None) -> Any:
-    """The type of a flag: text, or several of it; labels of some topologies begin with a minus."""
-    kind: Any = list[str] if name == "fault" else bool if name == "netns" else str
-    return Annotated[kind | None, Parameter(help=description, negative=(), allow_leading_hyphen=name == "source")]
-
-
-Flags: Any = make_dataclass(
-    "Flags",
-    [(name, _flag(name, info.description), field(default=None)) for name, info in Scenario.model_fields.items()],
-)
-"""Every field of a scenario as an optional text: a file may give it, and one place validates both."""
-Flags.__module__ = __name__  # where cyclopts looks its annotations up
-
-ScenarioFlags = Annotated[Flags | None, Parameter(name="*")]
-JsonFlag = Annotated[bool, Parameter(name="--json", negative=(), help="print JSON instead of text")]
+app.command(campaign)
+app.command(certify)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -95,14 +81,6 @@ def _complain(error: BaseException) -> int:
     return status
 
 
-def scenario_from(file: Path | None, flags: Any) -> Scenario:
-    """A scenario from a file, overridden by flags."""
-    values: dict[str, object] = read_scenario(file) if file else {}
-    if flags is not None:
-        values |= {name: value for name, value in asdict(flags).items() if value is not None}
-    return make_scenario(values)
-
-
 @app.command
 def run(
     scenario: Path | None = None,
@@ -125,7 +103,7 @@ def run(
     with progress_display(plan.topology.title) as progress:
         result = run_plan(plan, out, progress)
     if json:
-        _print_json(result.summary)
+        print_json(result.summary)
     else:
         show_result(plan, result)
     return 130 if result.outcome.interrupted else result.exit_status
@@ -140,7 +118,7 @@ def plan(scenario: Path | None = None, *, flags: ScenarioFlags = None, json: Jso
     made = make_plan(scenario_from(scenario, flags))
     needs, claims = made.needs(), made.predictions()
     if json:
-        _print_json({**needs, "claims": claims})
+        print_json({**needs, "claims": claims})
     else:
         show_plan(made, needs, claims)
     require_possible(made)
@@ -162,7 +140,7 @@ def list_topologies(*, json: JsonFlag = False) -> None:
         }
         for known in descriptions()
     ]
-    _print_rows("topologies", rows, json)
+    print_rows("topologies", rows, json)
 
 
 @lister.command(name="algorithms")
@@ -183,7 +161,7 @@ def list_algorithms(*, json: JsonFlag = False) -> None:
         for collective in Collective
         for name, entry in algorithms(family, collective).items()
     ]
-    _print_rows("algorithms", rows, json)
+    print_rows("algorithms", rows, json)
 
 
 @lister.command(name="faults")
@@ -191,7 +169,7 @@ def list_faults(*, json: JsonFlag = False) -> None:
     """Every kind of fault and how it is written."""
     from coordinator.faults import forms  # noqa: PLC0415
 
-    _print_rows("faults", forms(), json)
+    print_rows("faults", forms(), json)
 
 
 @app.command
@@ -229,7 +207,7 @@ def compare_runs(
     if plot is not None:
         write_figure(compare_figure(read), plot)
     if json:
-        _print_json(comparison)
+        print_json(comparison)
     elif markdown or csv:
         print(to_markdown(rows) if markdown else to_csv(rows), end="")
     else:
@@ -278,7 +256,7 @@ def doctor(*, json: JsonFlag = False) -> int:
     from coordinator.doctor import examine  # noqa: PLC0415
 
     findings = examine()
-    _print_rows("doctor", [asdict(finding) for finding in findings], json)
+    print_rows("doctor", [asdict(finding) for finding in findings], json)
     return 0 if all(finding.state != "problem" for finding in findings) else 4
 
 
@@ -296,22 +274,9 @@ def clean(*, json: JsonFlag = False) -> None:
         else:
             shutil.rmtree(path)
     if json:
-        _print_json({"removed": [str(path) for path in found]})
+        print_json({"removed": [str(path) for path in found]})
     else:
         print("\n".join(f"removed {path}" for path in found) or "nothing to clean")
-
-
-def _print_rows(title: str, rows: Sequence[Mapping[str, object]], as_json: bool) -> None:
-    if as_json:
-        _print_json(rows)
-        return
-    from coordinator.console import show_rows  # noqa: PLC0415
-
-    show_rows(title, rows)
-
-
-def _print_json(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> None:
-    print(json.dumps(value, indent=2))
 
 
 @app.command
@@ -342,7 +307,7 @@ def reproduce(
         rows = [
             {"name": about.name, "paper": about.paper, "about": about.description} for about in REPRODUCTIONS.values()
         ]
-        _print_rows("reproduce", rows, json)
+        print_rows("reproduce", rows, json)
         return 0
     if not minutes > 0:
         raise ScenarioError("minutes", minutes, "a number above 0")
@@ -384,7 +349,7 @@ def _reproduce(
             done.append(Reproduced(about, sections))
     files = write(done, out) if out is not None else []
     if as_json:
-        _print_json([reproduced.record() for reproduced in done])
+        print_json([reproduced.record() for reproduced in done])
     else:
         show_summary(done, files)
     return EXIT_STATUS[verdict_of(reproduced.verdict for reproduced in done)]

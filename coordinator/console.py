@@ -4,7 +4,8 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -13,6 +14,10 @@ from rich.table import Table
 from coordinator.network import Progress
 from coordinator.plan import Plan
 from coordinator.run import RunResult
+
+if TYPE_CHECKING:
+    from coordinator.campaign.certify import Certificate
+    from coordinator.campaign.conduct import Session
 
 SPARSE_SECONDS = 2.0
 """At most one progress line in this time where output is no terminal."""
@@ -126,6 +131,73 @@ def verdict_text(verdict: object) -> str:
     return f"[{style}]{verdict}[/]" if style else _value(verdict)
 
 
+def show_campaign(
+    folder: Path,
+    rows: Sequence[Mapping[str, object]],
+    left_out: Sequence[str],
+    violations: Sequence[Mapping[str, Any]],
+    session: "Session",
+) -> None:
+    """What a campaign found, by variant and point, and where the rest is."""
+    out = console()
+    table = Table("algorithm", "faults", "trials", "delivery ratio", "guaranteed", "nodes lost", "theory", "verdict")
+    for row in rows:
+        verdict = f"{row['violated']} violated" if row["violated"] else "holds"
+        if row["undecided"]:
+            verdict += f", {row['undecided']} undecided"
+        table.add_row(
+            escape(str(row["algorithm"])), escape(str(row["faults"])), _value(row["trials"]),
+            _interval(row, "delivery_ratio", "ratio"), _interval(row, "guaranteed", "guaranteed"),
+            _value(row["lost"]), _value(row["theory"]), verdict,
+        )  # fmt: skip
+    out.print(table)
+    for reason in left_out:
+        out.print(f"left out: {escape(reason)}", soft_wrap=True)
+    for violation in violations:
+        out.print(f"[bold red]violated[/]: {escape('; '.join(violation['claims']))}", soft_wrap=True)
+        out.print(f"  repeat it with: {escape(violation['repeat'])}", soft_wrap=True)
+    if session.rate:
+        out.print(f"{_plural(session.trials, 'trial')} run, {session.rate:,.0f} in a second")
+    if not session.finished:
+        out.print("interrupted; what ended is kept, and the same command goes on with the rest")
+    out.print(f"campaign: {escape(str(folder))} (campaign.html, table.csv, trials.parquet)", soft_wrap=True)
+
+
+def _interval(row: Mapping[str, Any], column: str, prefix: str) -> str:
+    value, low, high = row[column], row[f"{prefix}_low"], row[f"{prefix}_high"]
+    if value is None:
+        return "-"
+    return f"{value:.5f}" if low == high else f"{value:.4f} ({low:.4f} to {high:.4f})"
+
+
+def show_certificate(certificate: "Certificate", path: Path | None) -> None:
+    """What was certified: levels, verdict, and a counterexample if there is one."""
+    out, plan, verdict = console(), certificate.plan, certificate.verdict
+    out.print(
+        f"[bold]{plan.topology.title}[/bold]: {plan.job.collective} by {plan.job.algorithm}, redundancy "
+        f"{plan.job.redundancy}, driver {plan.scenario.driver}; {_plural(certificate.symmetries, 'symmetr', 'ies', 'y')} "
+        "fix the source and keep the trees"
+    )
+    show_rows("sets of faults", [level.record() for level in certificate.levels])
+    found = certificate.counterexample
+    if found:
+        out.print(f"counterexample: {escape(', '.join(found.faults) or 'nothing broken')}", soft_wrap=True)
+        if found.unserved:
+            out.print(f"  healthy and not served: {escape(', '.join(found.unserved))}", soft_wrap=True)
+        if found.violated:
+            out.print(f"  violated: {escape('; '.join(found.violated))}", soft_wrap=True)
+    if path:
+        out.print(f"  repeat it with: coordinator certify {escape(str(path))}", soft_wrap=True)
+    if certificate.different is not None:
+        out.print(f"other history than in memory under: {escape(', '.join(certificate.different))}", soft_wrap=True)
+    covered, orbits = (sum(getattr(level, name) for level in certificate.levels) for name in ("covered", "orbits"))
+    out.print(
+        f"verdict: [{STYLES[verdict]}]{verdict}[/]   {_plural(covered, 'set')} of faults in {_plural(orbits, 'orbit')}, "
+        "each one run"
+        + (f"; {certificate.trials_per_second:,.0f} in a second" if certificate.trials_per_second else "")
+    )
+
+
 def _value(value: object) -> str:
     match value:
         case None:
@@ -142,5 +214,5 @@ def _value(value: object) -> str:
     return str(value)
 
 
-def _plural(count: int, noun: str, ending: str = "s") -> str:
-    return f"{count:,} {noun}{'' if count == 1 else ending}"
+def _plural(count: int, noun: str, ending: str = "s", singular: str = "") -> str:
+    return f"{count:,} {noun}{singular if count == 1 else ending}"

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psutil
 
+from coordinator.fault_sets import resolve
 from coordinator.faults import parse_faults
 from coordinator.scenario import Scenario
 from emunode.collective.base import Algorithm, Claim
@@ -196,7 +197,7 @@ def system_files() -> tuple[int, int]:
 
 
 def make_plan(scenario: Scenario) -> Plan:
-    """Resolve a scenario. ScenarioError for what cannot be, RunError for what cannot be here."""
+    """Resolve a scenario, drawn faults included. ScenarioError for what cannot be, RunError for what cannot be here."""
     topology = parse_topology(scenario.topology)
     topology.require_order(ROW_RANKS)
     source = 0
@@ -209,7 +210,6 @@ def make_plan(scenario: Scenario) -> Plan:
             source = topology.rank(scenario.source)
         except ScenarioError as error:
             raise ScenarioError("source", scenario.source, error.allowed) from None
-    faults = parse_faults(scenario.fault, topology)
     job = Job(
         topology=topology.name,
         collective=scenario.collective,
@@ -223,12 +223,16 @@ def make_plan(scenario: Scenario) -> Plan:
         redundancy=scenario.redundancy,
         seed=scenario.seed,
         packet_limit=scenario.packet_limit or 0,
-        knowledge=scenario.fault_knowledge if faults else Knowledge.NONE,
-        broken=broken_from_the_start(topology, faults) if scenario.fault_knowledge is Knowledge.ALL else (),
     )
     if scenario.segments == "auto":
         entry = find_algorithm(topology, job)
         job = job._replace(segments=entry.auto_segments(topology, job, scenario.startup, scenario.per_byte))
+    specs = resolve(scenario.fault, lambda: make_algorithm(topology, job), scenario.seed)
+    faults = parse_faults(specs, topology)
+    if faults:
+        known = broken_from_the_start(topology, faults) if scenario.fault_knowledge is Knowledge.ALL else ()
+        job = job._replace(knowledge=scenario.fault_knowledge, broken=known)
+    scenario = scenario.model_copy(update={"fault": specs})
     algorithm = make_algorithm(topology, job)
     if scenario.clock == "timed":
         _require_timed(scenario)

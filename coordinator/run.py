@@ -3,10 +3,10 @@
 import contextlib
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self, TextIO
+from typing import Protocol, Self, TextIO
 
 import polars as pl
 import trio
@@ -107,10 +107,14 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
 
 def make_network(plan: Plan, log: TextIO) -> Network | Timed:
     """The network that the plan's driver and clock name."""
-    timed = plan.scenario.clock == "timed"
-    if plan.scenario.driver == "memory":
-        return TimedInMemory(plan) if timed else InMemory(plan)
-    return (TimedHosts if timed else HostNetwork)(plan, LocalLaunch(log))
+    if plan.scenario.clock == "timed":
+        return TimedInMemory(plan) if plan.scenario.driver == "memory" else TimedHosts(plan, LocalLaunch(log))
+    return make_stepped_network(plan, log)
+
+
+def make_stepped_network(plan: Plan, log: TextIO) -> Network:
+    """The network that the plan's driver names, to be run in lock-step."""
+    return InMemory(plan) if plan.scenario.driver == "memory" else HostNetwork(plan, LocalLaunch(log))
 
 
 class Stop:
@@ -174,7 +178,7 @@ async def _open_and_step(
         outcome.setup_seconds = time.perf_counter() - began
         began = time.perf_counter()
         if outcome.timetable is None:
-            await _steps(plan, network, journal, outcome, progress)  # type: ignore[arg-type]
+            await take_steps(plan, network, journal, outcome, progress)  # type: ignore[arg-type]
         else:
             await _run_free(plan, network, outcome.timetable, journal, outcome, progress)  # type: ignore[arg-type]
     except (EmulatorError, OSError) as error:
@@ -197,7 +201,18 @@ async def _run_free(
         outcome.undecided = f"the step limit of {plan.scenario.step_limit} was reached"
 
 
-async def _steps(plan: Plan, network: Network, journal: Journal, outcome: Outcome, progress: Progress) -> None:
+class Collector(Protocol):
+    """What takes the journal rows of a run."""
+
+    def add(self, rows: Sequence[bytes | bytearray]) -> None:
+        """Take packed rows of any steps not settled yet."""
+
+    def settle(self, step: Step) -> None:
+        """All rows up to `step` are in."""
+
+
+async def take_steps(plan: Plan, network: Network, journal: Collector, outcome: Outcome, progress: Progress) -> None:
+    """Step a network that is up until nothing is left to do; `outcome` is undecided where the step limit ends that."""
     limit = plan.scenario.step_limit
     for step in range(1, limit + 2):
         result = await network.step(step, plan.faults_at(step))

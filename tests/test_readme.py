@@ -1,12 +1,15 @@
 """What the README shows works: its algorithm is compiled and run, its commands name flags that exist."""
 
 import re
+from inspect import signature
 from pathlib import Path
 from textwrap import dedent
 
 import pytest
 
 import emunode.collective.dissemination as home
+from coordinator.commands.campaign import campaign
+from coordinator.commands.certify import certify
 from coordinator.scenario import Scenario
 from emunode.collective.base import LocalView
 from emunode.collective.dissemination import Dissemination
@@ -61,16 +64,22 @@ def test_the_algorithm_of_the_readme_is_twenty_lines() -> None:
     assert len([line for line in code.splitlines() if line.strip()]) <= 23
 
 
-def test_flags_of_the_readme_exist() -> None:
-    known = {f"--{name.replace('_', '-')}" for name in Scenario.model_fields} | {
-        "--out",
-        "--json",
-        "--help",
-        "--graphml",
-        "--goal",
-        "--all",
-    }
-    flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", README))
+@pytest.mark.parametrize("page", ["README.md", "docs/campaigns.md", "docs/faults.md"])
+def test_flags_that_are_shown_exist(page: str) -> None:
+    commands = {f"--{name}" for command in (campaign, certify) for name in signature(command).parameters}
+    known = (
+        commands
+        | {f"--{name.replace('_', '-')}" for name in Scenario.model_fields}
+        | {
+            "--out",
+            "--json",
+            "--help",
+            "--graphml",
+            "--goal",
+            "--all",
+        }
+    )
+    flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (ROOT / page).read_text()))
     assert flags <= known
 
 

@@ -268,6 +268,80 @@ def stacked(figures: Sequence[str]) -> str:
     return _chart(width, y, "figures", body, 0, Frame(0, 0, 0, 0, 1))
 
 
+@dataclass(frozen=True)
+class Curve:
+    """A line over a number: what was measured with its interval, and beside it what theory says."""
+
+    points: Sequence[tuple[float, float, float, float]]
+    """(x, y, low, high), ascending."""
+    theory: Sequence[tuple[float, float]] = ()
+
+
+CURVE_COLOURS = ("blue", "orange", "green", "red", "purple", "sky", "grey")
+MARKERS = (
+    "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
+    "M-3 -3h6v6h-6z",
+    "M0 -4l4 7h-8z",
+    "M0 -4.5l4.5 4.5l-4.5 4.5l-4.5 -4.5z",
+)
+
+
+def curves(title: str, xlabel: str, lines: Mapping[str, Curve]) -> str:
+    """Shares from 0 to 1 over a number, as lines named on the right; intervals as bars, theory as crosses."""
+    frame = Frame(46, 34, 560, 268, 1.0)
+    ticks = sorted({x for curve in lines.values() for x, *_ in curve.points})
+    first, last = (ticks[0], ticks[-1]) if ticks else (0.0, 1.0)
+
+    def across(x: float) -> float:
+        return frame.left + 10 + (frame.right - frame.left - 20) * (x - first) / ((last - first) or 1)
+
+    body = [f'<text class="title" x="8" y="16">{escape(title)}</text>']
+    for share in (0, 0.25, 0.5, 0.75, 1):
+        y = frame.y(share)
+        body.append(f'<path class="axis" d="M{frame.left} {y:.1f}H{frame.right}"/>')
+        body.append(f'<text class="end" x="{frame.left - 6}" y="{y + 4:.1f}">{share:.0%}</text>')
+    body += [
+        f'<text class="middle" x="{across(x):.1f}" y="{frame.bottom + 16}">{number(x)}</text>'
+        for x in ticks[:: max(1, -(-len(ticks) // 14))]
+    ]
+    body.append(
+        f'<text class="middle" x="{(frame.left + frame.right) / 2}" y="{frame.bottom + 34}">{escape(xlabel)}</text>'
+    )
+    heights = _spread([frame.y(curve.points[-1][1]) + 4 for curve in lines.values() if curve.points], 14)
+    drawn = [(name, curve) for name, curve in lines.items() if curve.points]
+    for at, ((name, curve), height) in enumerate(zip(drawn, heights, strict=True)):
+        colour = f"var(--{CURVE_COLOURS[at % len(CURVE_COLOURS)]})"
+        marker = MARKERS[at % len(MARKERS)]
+        path = "L".join(f"{across(x):.1f} {frame.y(y):.1f}" for x, y, _, _ in curve.points)
+        body.append(f'<path class="line" stroke="{colour}" d="M{path}"/>')
+        for x, y, low, high in curve.points:
+            body.append(
+                f'<g transform="translate({across(x):.1f} {frame.y(y):.1f})"><title>{escape(name)}, {number(x)}: {y:.2%}, '
+                f'{low:.2%} to {high:.2%}</title><path stroke="{colour}" fill="none" '
+                f'd="M0 {frame.y(high) - frame.y(y):.1f}V{frame.y(low) - frame.y(y):.1f}"/>'
+                f'<path fill="{colour}" d="{marker}"/></g>'
+            )
+        body += [
+            f'<path stroke="var(--ink)" d="M{across(x) - 4:.1f} {frame.y(y) - 4:.1f}l8 8m0 -8l-8 8"><title>theory, '
+            f"{escape(name)}, {number(x)}: {y:.2%}</title></path>"
+            for x, y in curve.theory
+        ]
+        body.append(
+            f'<g transform="translate({frame.right + 14} {height - 4:.1f})"><path fill="{colour}" d="{marker}"/></g>'
+            f'<text x="{frame.right + 24}" y="{height:.1f}" style="fill:{colour}">{escape(name)}</text>'
+        )
+    return _chart(760, frame.bottom + 46, title, body, 0, frame)
+
+
+def _spread(heights: Sequence[float], apart: float) -> list[float]:
+    """The same heights, moved down where they would stand closer than `apart`; in the order given."""
+    found = list(heights)
+    last = float("-inf")
+    for at in sorted(range(len(found)), key=lambda at: found[at]):
+        last = found[at] = max(found[at], last + apart)
+    return found
+
+
 def standalone(figure: str) -> str:
     """A figure as an SVG file of its own, in the light colours and on a white ground."""
     css = re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], CSS)

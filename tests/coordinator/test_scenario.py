@@ -8,8 +8,8 @@ import tomli_w
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.cli import scenario_from
 from coordinator.faults import parse_faults
+from coordinator.flags import scenario_from
 from coordinator.plan import make_plan
 from coordinator.scenario import (
     Scenario,
@@ -101,7 +101,7 @@ def test_what_is_written_reads_as_the_same(values: dict[str, object], tmp_path: 
 
 
 def test_flags_override_a_file(tmp_path: Path) -> None:
-    from coordinator.cli import Flags
+    from coordinator.flags import Flags
 
     file = tmp_path / "scenario.toml"
     file.write_text(tomli_w.dumps(FULL))

@@ -1,0 +1,56 @@
+"""What the commands share: the flags of a scenario, and how results are printed."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, field, make_dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from coordinator.scenario import Scenario, make_scenario, read_scenario
+
+
+def _flag(name: str, description: str | None) -> Any:
+    """The type of a flag: text, or several of it; labels of some topologies begin with a minus."""
+    kind: Any = list[str] if name == "fault" else bool if name == "netns" else str
+    return Annotated[kind | None, Parameter(help=description, negative=(), allow_leading_hyphen=name == "source")]
+
+
+Flags: Any = make_dataclass(
+    "Flags",
+    [(name, _flag(name, info.description), field(default=None)) for name, info in Scenario.model_fields.items()],
+)
+"""Every field of a scenario as an optional text: a file may give it, and one place validates both."""
+Flags.__module__ = __name__  # where cyclopts looks its annotations up
+
+ScenarioFlags = Annotated[Flags | None, Parameter(name="*")]
+JsonFlag = Annotated[bool, Parameter(name="--json", negative=(), help="print JSON instead of text")]
+
+
+def values_from(file: Path | None, flags: Any) -> dict[str, object]:
+    """The keys of a scenario file, overridden by flags, not validated yet."""
+    values: dict[str, object] = read_scenario(file) if file else {}
+    if flags is not None:
+        values |= {name: value for name, value in asdict(flags).items() if value is not None}
+    return values
+
+
+def scenario_from(file: Path | None, flags: Any) -> Scenario:
+    """A scenario from a file, overridden by flags."""
+    return make_scenario(values_from(file, flags))
+
+
+def print_rows(title: str, rows: Sequence[Mapping[str, object]], as_json: bool) -> None:
+    """Records of one kind, as a table or as JSON."""
+    if as_json:
+        print_json(rows)
+        return
+    from coordinator.console import show_rows  # noqa: PLC0415
+
+    show_rows(title, rows)
+
+
+def print_json(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> None:
+    """A value as JSON on standard output."""
+    print(json.dumps(value, indent=2))

@@ -1,0 +1,194 @@
+"""Thousands of trials over TCP under faults of every kind, and whether anything leaks.
+
+Networks with one process a node (killed by SIGKILL, stopped by SIGSTOP) and networks with several nodes a process take
+turns. After every trial its history must be that of the in-memory engine; every so often memory, descriptors, processes and
+sockets are counted, and in the end nothing may be left and nothing may have grown. Exit status 1 if anything is wrong.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import polars as pl
+import psutil
+import trio
+
+from coordinator.campaign.laboratory import Finding, Laboratory, Trial
+from coordinator.fault_sets import Places, draw, parse_recipes
+from coordinator.plan import make_plan
+from coordinator.scenario import Scenario, make_scenario
+from emunode.log import logging_to
+
+NODES = ("crash=1@1", "crash=1@2", "crash=2@3", "hang=1@2-3", "hang=1@1-2", "byzantine=1@1", "byzantine=2@2")
+LINKS = (
+    "down=1@1", "down=2@2-3", "down=1@3-3", "loss=3:0.3@1", "corrupt=2:0.5@1", "duplicate=2:0.5@1", "delay=2:1@1",
+    "drop=2:1@1",
+)  # fmt: skip
+TRIAL_SECONDS = 120.0
+"""A trial that takes longer hangs."""
+EVERY = 50
+"""Trials between two counts."""
+SETTLED = 0.2
+"""Share of the trials after which memory is compared with the end."""
+GROWTH_BYTES = 12 * 2**20
+"""What the allocator may still come to keep after that."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """What this process and its children hold."""
+
+    trial: int
+    rss: int
+    descriptors: int
+    processes: int
+
+
+def faults_of(number: int, places: Places, seed: int) -> tuple[str, ...]:
+    """The faults of a trial: up to two kinds at nodes and two at links; half of the crashed come back, half of the links."""
+    chance = Random(f"{seed}/{number}")
+    kinds = chance.sample(NODES, chance.randrange(0, 2)) + chance.sample(LINKS, chance.randrange(0, 3))
+    specs: list[str] = []
+    taken: set[object] = set()
+    for at, text in enumerate(kinds or ["crash=1@2"]):
+        (recipe,) = parse_recipes(text)
+        drawn = draw(recipe, places, seed, 7 * number + at, taken=taken)
+        taken.update(place for place in [*places.nodes(), *places.links] if _strikes(drawn, place, places))
+        specs += drawn
+        for spec in drawn:
+            kind, _, rest = spec.partition(":")
+            where, _, when = rest.rpartition("@")
+            if kind in ("crash", "down") and when.isdigit() and chance.random() < 0.5:
+                specs.append(f"{'recover' if kind == 'crash' else 'up'}:{where}@{int(when) + 2}")
+    return tuple(specs)
+
+
+def _strikes(specs: tuple[str, ...], place: object, places: Places) -> bool:
+    label = places.topology.label
+    name = label(place) if isinstance(place, int) else "~".join(map(label, place))  # type: ignore[call-overload]
+    return any(spec.split(":")[1].split("@")[0] == name for spec in specs)
+
+
+def count(trial: int) -> Count:
+    """Count now."""
+    me = psutil.Process()
+    family = [me, *me.children(recursive=True)]
+    rss = descriptors = 0
+    for process in family:
+        try:
+            rss += process.memory_info().rss
+            descriptors += process.num_fds()
+        except psutil.NoSuchProcess:
+            continue
+    return Count(trial, rss, descriptors, len(family))
+
+
+def descriptors() -> list[str]:
+    """What the descriptors of this process are."""
+    found = []
+    for link in Path("/proc/self/fd").iterdir():
+        try:
+            found.append(f"{link.name} {link.readlink()}")
+        except OSError:
+            continue
+    return sorted(found)
+
+
+async def soak(variants: list[Scenario], options: argparse.Namespace) -> list[str]:
+    """Run the trials; what is wrong, one line each."""
+    wrong: list[str] = []
+    counts: list[Count] = []
+    kinds: Counter[str] = Counter()
+    places = [Places(make_plan(scenario).algorithm) for scenario in variants]
+    in_memory = [scenario.model_copy(update={"driver": "memory", "ranks_per_host": "auto"}) for scenario in variants]
+    began = time.monotonic()
+    block = max(1, options.trials // (4 * len(variants)))
+    async with Laboratory(variants, sys.stderr) as hosts, Laboratory(in_memory, sys.stderr) as memory:
+        for number in range(options.trials):
+            at = number // block % len(variants)
+            trial = Trial(at, faults_of(number, places[at], options.seed), options.seed + number)
+            kinds.update(spec.partition(":")[0] for spec in trial.faults)
+            try:
+                with trio.fail_after(TRIAL_SECONDS):
+                    found, expected = await hosts.trial(trial), await memory.trial(trial)
+            except trio.TooSlowError:
+                wrong.append(f"trial {number} hung: {trial}")
+                break
+            wrong += [f"trial {number}: {why}: {trial}" for why in differences(found, expected)]
+            if number % EVERY == EVERY - 1:
+                counts.append(count(number + 1))
+                rate = (number + 1) / (time.monotonic() - began)
+                last = counts[-1]
+                print(
+                    f"{number + 1:6} trials, {rate:.1f} a second, {last.rss >> 20} MiB, {last.descriptors} descriptors, "
+                    f"{last.processes} processes, {len(wrong)} wrong",
+                    flush=True,
+                )
+    print("faults:", ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items())))
+    return wrong + growth(counts, len(variants), block)
+
+
+def differences(found: Finding, expected: Finding) -> list[str]:
+    """How a trial over TCP differs from the same in memory."""
+    why = [f"undecided, {found.undecided}"] if found.undecided else []
+    why += [f"violated, {claim}" for claim in found.violated]
+    if not why and found != expected:
+        why.append("another history than in memory")
+    return why
+
+
+def growth(counts: list[Count], variants: int, block: int) -> list[str]:
+    """What grew from the first time a network was up to the last time the same one was."""
+    wrong = []
+    for variant in range(variants):
+        same = [each for each in counts if (each.trial - 1) // block % variants == variant]
+        same = [each for each in same if each.trial > SETTLED * counts[-1].trial or each is same[0]]
+        if len(same) < 4:
+            continue
+        half = len(same) // 2
+        for name, slack in (("rss", GROWTH_BYTES), ("descriptors", 2), ("processes", 1)):
+            before, after = (max(getattr(each, name) for each in part) for part in (same[:half], same[half:]))
+            if after > before + slack:
+                wrong.append(f"variant {variant}: {name} grew from {before:,} to {after:,}")
+    return wrong
+
+
+def main() -> int:
+    """Run, and say what is left."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--trials", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--topology", default="star:3", help="default: star:3")
+    parser.add_argument("--algorithm", default="edt")
+    parser.add_argument("--redundancy", type=int, default=2)
+    options = parser.parse_args()
+    base = {name: getattr(options, name) for name in ("topology", "algorithm", "redundancy")}
+    variants = [
+        make_scenario({**base, "collective": "broadcast", "driver": "local", "ranks_per_host": ranks})
+        for ranks in (1, "auto")
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        tempfile.tempdir = os.environ["TMPDIR"] = folder
+        pl.LazyFrame({"warm": [1]}).collect(engine="streaming")  # polars keeps three descriptors for its threads
+        before = count(0)
+        with (Path(folder) / "log").open("w", encoding="utf-8") as log, logging_to(log):
+            wrong = trio.run(soak, variants, options)
+        after = count(options.trials)
+        left = sorted(path.name for path in Path(folder).iterdir() if path.name != "log")
+    print(f"before {before}\nafter  {after}")
+    if after.processes > before.processes or after.descriptors > before.descriptors:
+        wrong.append("processes or descriptors are left: " + ", ".join(descriptors()))
+    if left:
+        wrong.append(f"files are left: {', '.join(left)}")
+    print("\n".join(wrong[:20]) or "nothing wrong")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
