@@ -1,6 +1,7 @@
 """Two engines, one history: whatever carries the packets, a scenario gives the same journal, byte for byte."""
 
 import sys
+import time
 from functools import cache
 from pathlib import Path
 
@@ -226,6 +227,9 @@ async def test_one_network_is_made_as_new_for_every_fault(hosts: int, monkeypatc
 
     def watched_pause(launch: LocalLaunch, pid: int) -> None:
         pause(launch, pid)
+        deadline = time.monotonic() + 10  # a signal takes effect when the kernel comes to it
+        while psutil.Process(pid).status() != psutil.STATUS_STOPPED and time.monotonic() < deadline:
+            time.sleep(0.001)
         stopped.append(psutil.Process(pid).status())
 
     monkeypatch.setattr(LocalLaunch, "pause", watched_pause)
