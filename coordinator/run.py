@@ -11,13 +11,14 @@ from typing import Self, TextIO
 import polars as pl
 import trio
 
-from coordinator.claims import EXIT_STATUS, Judgement, Verdict, claims_of, judge, overall, proves_nothing
+from coordinator.claims import EXIT_STATUS, RULED, Judgement, Verdict, claims_of, judge, overall, proves_nothing
 from coordinator.control import HostNetwork
 from coordinator.journal import Journal
 from coordinator.launch.local import LocalLaunch
 from coordinator.measure import Measurement, measure
 from coordinator.network import InMemory, Network, Progress
 from coordinator.plan import Plan
+from coordinator.replay import REPLAYED_ROWS, strange_hops
 from coordinator.rundir import RunDirectory
 from coordinator.scenario import dump_scenario
 from emunode.errors import EmulatorError, RuleError, RunError
@@ -176,8 +177,12 @@ async def _steps(plan: Plan, network: Network, journal: Journal, outcome: Outcom
 
 def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: Outcome) -> RunResult:
     """Measure, judge and write everything but the journal."""
-    measurement = measure(plan, pl.scan_parquet(journal.path, glob=False), outcome.ballots)
+    history = pl.scan_parquet(journal.path, glob=False)
+    measurement = measure(plan, history, outcome.ballots)
     claims = claims_of(plan)
+    if claims and plan.hosts and not outcome.undecided and journal.rows <= REPLAYED_ROWS:
+        measurement.metrics["strange_hops"] = strange_hops(plan, history)
+        claims.append(RULED)
     if not outcome.undecided:
         outcome.undecided = proves_nothing(plan, claims, measurement.metrics)
     judgements = judge(claims, measurement.metrics, outcome.undecided)

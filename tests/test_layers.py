@@ -42,7 +42,9 @@ EMUNODE: Final[Mapping[str, set[str]]] = {
 }
 
 # coordinator: what only computes (and at most reads or writes a file), and what asks the machine or the network.
-COORDINATOR_PURE: Final = {"audit", "claims", "faults", "journal", "measure", "papers", "report", "scenario", "voting"}
+COORDINATOR_PURE: Final = {
+    "audit", "claims", "faults", "hearing", "journal", "measure", "papers", "replay", "report", "scenario", "voting",
+}  # fmt: skip
 COORDINATOR_SHELLS: Final = {
     "__main__", "campaign", "cli", "console", "control", "doctor", "launch", "network", "plan", "run", "rundir",
 }  # fmt: skip

@@ -6,6 +6,7 @@ import secrets
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TextIO
 
 import trio
@@ -60,6 +61,8 @@ class LocalLaunch(Launch):
 
     def kill(self, pid: int) -> None:
         # asked for right after the host reported over its own connection, so the pid is still its own
+        if self._parent is None or parent_of(pid) != self._parent.pid:
+            raise RunError(f"process {pid} is to be killed, and is no host of this run")
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
@@ -76,3 +79,11 @@ class LocalLaunch(Launch):
         if parent.poll() is None:
             parent.kill()  # its children asked for SIGKILL when it dies
         parent.wait()
+
+
+def parent_of(pid: int) -> int:
+    """The parent of a process; 0 when there is no such process."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
