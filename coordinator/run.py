@@ -80,7 +80,8 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
         result = _conclude(plan, directory, journal, outcome)
         if draw:
             _draw(directory)
-        directory.finish()
+        with Stop():  # a run that is whole stays whole
+            directory.finish()
     except RunError as error:
         raise RunError(f"{error}{directory.log_tail()}") from error
     except OSError as error:
