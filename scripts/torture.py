@@ -68,9 +68,8 @@ def table(rows: list[Row]) -> str:
     """The rows, and below each what is wrong."""
     lines = []
     for row in rows:
-        lines.append(
-            f"{row.section:<12} {row.what:<52} {row.tried:>12,} tried {len(row.wrong):>4} wrong  {row.seconds:>8.1f} s  {row.note}"
-        )
+        figures = f"{row.tried:>12,} tried {len(row.wrong):>4} wrong  {row.seconds:>8.1f} s"
+        lines.append(f"{row.section:<12} {row.what:<48} {figures}  {row.note}")
         lines += [f"    {one}" for one in row.wrong[:20]]
     return "\n".join(lines)
 

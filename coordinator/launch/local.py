@@ -6,6 +6,7 @@ import secrets
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -13,6 +14,7 @@ import trio
 
 from coordinator.control import Launch
 from emunode.errors import RunError
+from emunode.process import die_with_parent
 
 LEAVE_SECONDS = 1.5
 """How long hosts may take to leave by themselves."""
@@ -42,6 +44,7 @@ class LocalLaunch(Launch):
             stdout=subprocess.DEVNULL,
             stderr=self._log,
             start_new_session=True,
+            preexec_fn=partial(_die_with, os.getpid()),  # noqa: PLW1509  # no other thread forks or locks here
         )
         assert self._parent.stdin is not None
         with contextlib.suppress(BrokenPipeError):
@@ -79,6 +82,13 @@ class LocalLaunch(Launch):
         if parent.poll() is None:
             parent.kill()  # its children asked for SIGKILL when it dies
         parent.wait()
+
+
+def _die_with(parent: int) -> None:
+    """In what is about to become the parent of all hosts: end with the coordinator, from before its first line on."""
+    die_with_parent()
+    if os.getppid() != parent:
+        os._exit(4)
 
 
 def parent_of(pid: int) -> int:
