@@ -21,7 +21,14 @@ NEVER: Step = 2**31 - 1
 
 def illegal_hops(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, links: pl.DataFrame) -> int:
     """How many hops cannot be; one counts once for every rule that it breaks. `packets` and `links` are the journal's."""
-    rules = [_misnamed(plan, journal), _untimely(plan, journal), _unheard(journal), _crowded(plan, journal, packets)]
+    rules = [
+        _misnamed(plan, journal),
+        _misaddressed(plan, journal),
+        _repeated(plan, journal),
+        _untimely(plan, journal),
+        _unheard(journal),
+        _crowded(plan, journal, packets),
+    ]
     broken: int = sum(rule.select(pl.len()).collect(engine="streaming").item() for rule in rules)
     return broken + _astray(plan, links)
 
@@ -42,6 +49,28 @@ def _misnamed(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
         .filter((pl.col("firsts") != 1) | (pl.col("began") > pl.col("step")))
     )
     return pl.concat([wrong.select("step"), pieces.select("step")])
+
+
+def _misaddressed(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Segments that nobody was asked to send: from another origin, to another target, of another number or size."""
+    job, algorithm, order = plan.job, plan.algorithm, plan.topology.order
+    origin, target, number = pl.col("origin"), pl.col("target"), pl.col("segment")
+    from_one = job.collective in (Collective.BROADCAST, Collective.SCATTER)
+    made = origin == job.source if from_one else origin.is_between(0, order - 1) & (origin != algorithm.target)
+    personal = job.collective in (Collective.SCATTER, Collective.ALLTOALL)
+    meant = target.is_between(0, order - 1) & (target != origin) if personal else target == algorithm.target
+    size, longer = divmod(job.message_bytes, algorithm.pieces)
+    whole = pl.col("bytes") == size + (number % algorithm.pieces < longer).cast(pl.Int32)
+    if algorithm.answers:
+        meant, whole = meant | target.is_between(0, order - 1), whole | (target != algorithm.target)
+    counted = number.is_between(0, job.messages * algorithm.pieces - 1)
+    return journal.filter(~(made & meant & counted & whole & (pl.col("tree") >= 0))).select("step")
+
+
+def _repeated(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Segments that crossed a link twice in one step, though no fault repeats or delays what crosses it."""
+    once = journal.group_by("step", "sender", "port", *PIECE, "tree").agg(times=pl.len()).filter(pl.col("times") > 1)
+    return _except(plan, once, (Delay, Duplicate)).select("step")
 
 
 def _life(plan: Plan) -> pl.Expr:
@@ -159,11 +188,12 @@ def _unheard(journal: pl.LazyFrame) -> pl.LazyFrame:
 
     Who makes a segment is its origin, or its target (an answer goes back under the name of what it answers).
     """
+    copy = [*PIECE, "tree"]
     arrived = journal.filter(pl.col("outcome") != "lost")
-    heard = arrived.group_by("receiver", *PIECE).agg(heard=pl.col("step").min())
+    heard = arrived.group_by("receiver", *copy).agg(heard=pl.col("step").min())
     return (
         journal.filter(pl.col("sender") != pl.col("origin"), pl.col("sender") != pl.col("target"))
-        .join(heard, how="left", left_on=["sender", *PIECE], right_on=["receiver", *PIECE])
+        .join(heard, how="left", left_on=["sender", *copy], right_on=["receiver", *copy])
         .filter(pl.col("heard").is_null() | (pl.col("heard") >= pl.col("step")))
         .select("step")
     )

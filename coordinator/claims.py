@@ -17,6 +17,9 @@ from emunode.model import Collective
 
 LEGAL = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality, faults")
 
+RULED = Claim("strange_hops", 0, "==", "the rules, replayed in memory")
+"""Judged of runs over sockets whose history is short enough to replay."""
+
 
 class Verdict(StrEnum):
     """What a run says about a claim, or about all of them."""

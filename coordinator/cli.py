@@ -6,6 +6,7 @@ here, 130 interrupted.
 
 import signal
 import sys
+import threading
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -39,7 +40,10 @@ def main(arguments: list[str] | None = None) -> int:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         asked.append(number)
-        signal.default_int_handler(number, frame)
+        if frame is not None and frame.f_code.co_name == "__del__":  # an exception would be printed there, and lost
+            threading.Timer(0.01, signal.raise_signal, (number,)).start()
+        else:
+            signal.default_int_handler(number, frame)
 
     before = [(number, signal.signal(number, interrupt)) for number in (signal.SIGINT, signal.SIGTERM)]
     try:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import trio
 
+from coordinator import hearing
 from coordinator.network import Progress, StepResult
 from coordinator.plan import Plan
 from emunode import __version__, wire
@@ -361,8 +362,9 @@ class HostNetwork:
         )
         for index, state in sorted(self._hosts.items()):
             for peer, sent in sorted(state.sent.items()):
-                got = self._hosts[peer].received.get(index, 0)
-                if got != sent and self._hosts[peer].alive:
+                other = self._hosts.get(peer)
+                got = other.received.get(index, 0) if other else 0
+                if got != sent and other and other.alive:
                     lines.append(f"host {index} sent {sent} packets to host {peer}, which received {got}")
         return "; ".join(lines[:3])
 
@@ -388,30 +390,44 @@ class HostNetwork:
             self._admit(fd, body)
             return
         self._heard = trio.current_time()
-        state = self._hosts[index]
         name, *fields = wire.decode_control(body)
+        try:
+            self._hear(index, name, fields)  # type: ignore[arg-type]
+        except ValueError:
+            raise FrameError(f"a message {name!r} of {len(fields)} fields") from None
+
+    def _hear(self, index: int, name: str, fields: Sequence[object]) -> None:
+        """Believe a host; FrameError for what no host says, ValueError for too few or too many fields."""
+        state, hosts = self._hosts[index], self._plan.hosts
         match name:
             case "listening":
-                port, nonce, state.wanted = fields  # type: ignore[assignment]
-                state.listener = (self._launch.addresses(index)[0], port, nonce)  # type: ignore[assignment]
+                port, nonce, wanted = fields
+                state.wanted = hearing.wholes(wanted, most=hosts - 1)
+                address = self._launch.addresses(index)[0]
+                state.listener = (address, hearing.whole(port, 1, 65535), hearing.nonce(nonce))
             case "links":
-                state.links = tuple(fields)  # type: ignore[assignment]
+                state.links = tuple(hearing.wholes(fields, 4))  # type: ignore[assignment]
             case "rows":
-                self._rows.append(fields[0])  # type: ignore[arg-type]
+                (rows,) = fields
+                self._rows.append(hearing.rows(rows))
             case "ballots":
-                self._ballots += map(tuple, fields[0])  # type: ignore[call-overload]
+                (ballots,) = fields
+                self._ballots += hearing.ballots(ballots)  # type: ignore[arg-type]
             case "report":
-                state.reported, state.sent, received, state.due, rows = fields  # type: ignore[assignment]
+                step, sent, received, due, rows = fields
+                state.reported, state.due = hearing.whole(step), hearing.whole(due)
+                state.sent = hearing.counts(sent, hosts)
                 self._unreported -= 1
                 self._in_flight += sum(state.sent.values())
-                self._account(state, received)  # type: ignore[arg-type]
+                self._account(state, hearing.counts(received, hosts))
                 if rows:
-                    self._rows.append(rows)  # type: ignore[arg-type]
+                    self._rows.append(hearing.rows(rows))
             case "received":
-                if fields[0] == state.reported:
-                    self._account(state, fields[1])  # type: ignore[arg-type]
+                step, received = fields
+                if step == state.reported:
+                    self._account(state, hearing.counts(received, hosts))
             case "failed":
-                kind, text = fields
+                kind, text = map(hearing.text, fields)
                 error = RuleError(text) if kind == RuleError.__name__ else RunError(f"host {index}: {text}")
                 self._error = self._error or error
             case _:
@@ -439,6 +455,8 @@ class HostNetwork:
             index = next((free for free in range(self._plan.hosts) if free not in self._hosts), -1)
         if not 0 <= index < self._plan.hosts or index in self._hosts:
             raise FrameError(f"a host {index} for which there is no place")
+        if pid < 1:
+            raise FrameError(f"a host of process {pid}")
         del self._challenges[fd]
         self._heard = trio.current_time()
         self._streams.trust(fd)

@@ -75,10 +75,11 @@ class Journal:
         records = records[done]
         if not len(records):
             return
-        frame = pl.DataFrame({name: records[name] for name in COLUMNS})
-        order = frame.select(pl.arg_sort_by(*SORT_KEY, "outcome", "bytes")).to_series().to_numpy()
-        self._hash.update(records[order].tobytes())
-        frame = frame[order].with_columns(pl.col("outcome").cast(pl.UInt8).cat.to(OUTCOMES))
+        keys = pl.DataFrame({name: records[name] for name in (*SORT_KEY, "outcome", "bytes")})
+        order = keys.select(pl.arg_sort_by(*keys.columns)).to_series().to_numpy()
+        records = records[order]
+        self._hash.update(records.tobytes())
+        frame = table(records)
         part = self._folder / f"journal-{len(self._parts):05}.parquet"
         frame.write_parquet(part)
         self.rows += len(frame)
@@ -100,3 +101,9 @@ class Journal:
                 for part in parts:
                     part.unlink()
         self._parts.clear()
+
+
+def table(records: np.ndarray) -> pl.DataFrame:
+    """Packed rows as a table with the columns of a journal."""
+    frame = pl.DataFrame({name: records[name] for name in COLUMNS})
+    return frame.with_columns(pl.col("outcome").cast(pl.UInt8).cat.to(OUTCOMES))

@@ -13,6 +13,7 @@ import trio
 
 from coordinator.claims import (
     EXIT_STATUS,
+    RULED,
     Judgement,
     Verdict,
     claims_of,
@@ -28,6 +29,7 @@ from coordinator.launch.local import LocalLaunch
 from coordinator.measure import Measurement, measure
 from coordinator.network import InMemory, Network, Progress
 from coordinator.plan import Plan
+from coordinator.replay import REPLAYED_ROWS, strange_hops
 from coordinator.rundir import RunDirectory
 from coordinator.scenario import dump_scenario
 from coordinator.timed import Timed, TimedHosts, TimedInMemory, predict
@@ -95,7 +97,8 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
         result = _conclude(plan, directory, journal, outcome)
         if draw:
             _draw(directory)
-        directory.finish()
+        with Stop():  # a run that is whole stays whole
+            directory.finish()
     except RunError as error:
         raise RunError(f"{error}{directory.log_tail()}") from error
     except OSError as error:
@@ -228,7 +231,8 @@ async def take_steps(plan: Plan, network: Network, journal: Collector, outcome: 
 
 def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: Outcome) -> RunResult:
     """Measure, judge and write everything but the journal."""
-    measurement = measure(plan, pl.scan_parquet(journal.path, glob=False), outcome.ballots)
+    history = pl.scan_parquet(journal.path, glob=False)
+    measurement = measure(plan, history, outcome.ballots)
     claims = claims_of(plan)
     if outcome.timetable is not None:
         punctuality = judge_times(outcome.timetable, outcome.times)
@@ -237,6 +241,9 @@ def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: Ou
         claims += timed_claims(plan, measurement.metrics)
         reasons = (outcome.undecided, why_invalid(plan, punctuality))
         outcome.undecided = "; ".join(reason for reason in reasons if reason) or None
+    if claims and plan.hosts and not outcome.undecided and journal.rows <= REPLAYED_ROWS:
+        measurement.metrics["strange_hops"] = strange_hops(plan, history)
+        claims.append(RULED)
     if not outcome.undecided:
         outcome.undecided = proves_nothing(plan, claims, measurement.metrics)
     judgements = judge(claims, measurement.metrics, outcome.undecided)

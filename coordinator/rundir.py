@@ -8,7 +8,8 @@ import contextlib
 import json
 import os
 import shutil
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from emunode.errors import ScenarioError
@@ -22,8 +23,7 @@ class RunDirectory:
 
     def __init__(self, name: str, seed: int, out: Path | None) -> None:
         if out is None:
-            stamp = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%f")[:-3] + "Z"
-            self.final = RUNS / name / f"{stamp}-{seed}"
+            self.final = next(path for path in _names(RUNS / name, seed) if not path.exists())
         else:
             self.final = out.absolute()
         self._links_latest = out is None
@@ -72,6 +72,15 @@ class RunDirectory:
         with contextlib.suppress(OSError):  # not empty: the run stands there, or another one
             for parent in self._made:
                 parent.rmdir()
+
+
+def _names(folder: Path, seed: int) -> Iterator[Path]:
+    """Names of a run that begins now: by the clock, and after it where a clock that was set back has been before."""
+    now = datetime.now(UTC)
+    while True:
+        stamp = now.strftime("%Y-%m-%dT%H-%M-%S.%f")[:-3] + "Z"
+        yield folder / f"{stamp}-{seed}"
+        now += timedelta(milliseconds=1)
 
 
 def abandoned(root: Path = RUNS) -> list[Path]:

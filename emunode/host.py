@@ -12,6 +12,7 @@ count changes after the report, the report is renewed. The coordinator opens the
 
 import os
 import socket
+import traceback
 from array import array
 from collections import Counter
 from collections.abc import Generator, Iterable, Mapping, Sequence
@@ -144,6 +145,9 @@ class Host:
                     self._run_free().obey(name, fields)  # type: ignore[arg-type]
         except EmulatorError as error:
             self._fail(error)
+        except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError) as error:
+            log("an order cannot be obeyed", order=name, traceback=traceback.format_exc())
+            self._fail(FrameError(f"an order {name!r} that cannot be obeyed: {type(error).__name__}: {error}"))
 
     def _fail(self, error: Exception) -> None:
         log("host failed", error=repr(error))

@@ -6,12 +6,15 @@ import secrets
 import signal
 import subprocess
 import sys
+from functools import partial
+from pathlib import Path
 from typing import TextIO
 
 import trio
 
 from coordinator.control import Launch
 from emunode.errors import RunError
+from emunode.process import die_with_parent
 
 LEAVE_SECONDS = 1.5
 """How long hosts may take to leave by themselves."""
@@ -41,6 +44,7 @@ class LocalLaunch(Launch):
             stdout=subprocess.DEVNULL,
             stderr=self._log,
             start_new_session=True,
+            preexec_fn=partial(_die_with, os.getpid()),  # noqa: PLW1509  # no other thread forks or locks here
         )
         assert self._parent.stdin is not None
         with contextlib.suppress(BrokenPipeError):
@@ -69,6 +73,8 @@ class LocalLaunch(Launch):
 
     def _signal(self, pid: int, number: signal.Signals) -> None:
         # a host that is alive has its connection, and its parent has not waited for it: the pid is still its own
+        if self._parent is None or parent_of(pid) != self._parent.pid:
+            raise RunError(f"process {pid} is to get {number.name}, and is no host of this run")
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
 
@@ -85,3 +91,18 @@ class LocalLaunch(Launch):
         if parent.poll() is None:
             parent.kill()  # its children asked for SIGKILL when it dies
         parent.wait()
+
+
+def _die_with(parent: int) -> None:
+    """In what is about to become the parent of all hosts: end with the coordinator, from before its first line on."""
+    die_with_parent()
+    if os.getppid() != parent:
+        os._exit(4)
+
+
+def parent_of(pid: int) -> int:
+    """The parent of a process; 0 when there is no such process."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0

@@ -108,6 +108,7 @@ class AcknowledgedTraversal(ClockedTraversal):
     """
 
     name = "edt-dfs-ack"
+    answers = True
 
     def rule(self, view: LocalView) -> Rule:
         return Acknowledge(self, view)

@@ -1,0 +1,147 @@
+"""Mutation testing: the rules of the core are changed in one place, and the tests that are about them must notice.
+
+A mutant is one change of one module's syntax tree: an operator, a comparison or a constant replaced, a statement left out. It
+lives in a copy of the project; the tests that match the module run there, and a mutant that they let pass has survived.
+"""
+
+import ast
+import copy
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from torturing.common import ROOT, Budget, Row, each
+
+SECONDS = 240
+TESTS: dict[str, tuple[str, ...]] = {
+    "emunode/node.py": ("tests/emunode/test_node.py", "tests/emunode/test_star_broadcast.py"),
+    "emunode/wire.py": ("tests/emunode/test_wire.py",),
+    "emunode/payload.py": ("tests/emunode/test_payload.py", "tests/emunode/test_star_broadcast.py"),
+    "emunode/placement.py": ("tests/emunode/test_placement.py",),
+    "emunode/topology/star.py": ("tests/emunode/test_topology.py", "tests/emunode/test_topology_labels.py"),
+    "emunode/topology/hypercube.py": ("tests/emunode/test_topology.py", "tests/emunode/test_topology_labels.py"),
+    "emunode/topology/eisenstein_jacobi.py": (
+        "tests/emunode/test_topology.py",
+        "tests/emunode/test_topology_labels.py",
+    ),
+    "emunode/trees/star.py": ("tests/emunode/test_trees.py", "tests/emunode/test_star_trees.py"),
+    "emunode/trees/star_edt.py": ("tests/emunode/test_star_trees.py",),
+    "emunode/trees/eisenstein_jacobi.py": ("tests/emunode/test_trees.py",),
+    "emunode/trees/hypercube.py": ("tests/emunode/test_hypercube_trees.py", "tests/emunode/test_trees.py"),
+    "emunode/trees/hypercube_balanced.py": ("tests/emunode/test_hypercube_trees.py",),
+    "emunode/collective/dissemination.py": (
+        "tests/emunode/test_star_broadcast.py",
+        "tests/emunode/test_star_allgather.py",
+    ),
+    "emunode/collective/routing.py": ("tests/emunode/test_star_personalized.py",),
+}
+"""The modules, each with the tests that are about it."""
+
+SWAPS: dict[type[ast.AST], type[ast.AST]] = {
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.FloorDiv: ast.Mult,
+    ast.Mod: ast.FloorDiv,
+    ast.BitXor: ast.BitOr,
+    ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd,
+    ast.LShift: ast.RShift,
+    ast.RShift: ast.LShift,
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+}
+
+
+def mutants(source: str) -> Iterator[tuple[str, str]]:
+    """(what was changed, the module with it) for every place."""
+    tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
+    for number, node in enumerate(nodes):
+        for what in _changes(node):
+            changed = copy.deepcopy(tree)
+            twin = list(ast.walk(changed))[number]
+            line = getattr(node, "lineno", 0)
+            _apply(twin, what)
+            yield f"line {line}: {what}", ast.unparse(ast.fix_missing_locations(changed))
+
+
+def _changes(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.BinOp | ast.AugAssign | ast.BoolOp) and type(node.op) in SWAPS:
+        return [f"{type(node.op).__name__} to {SWAPS[type(node.op)].__name__}"]
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
+        return [f"{type(node.ops[0]).__name__} to {SWAPS[type(node.ops[0])].__name__}"]
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return [f"{node.value} to {node.value + 1}"]
+    if isinstance(node, ast.Constant) and type(node.value) is bool:
+        return [f"{node.value} to {not node.value}"]
+    if isinstance(node, ast.FunctionDef) and len(node.body) > 1:
+        kinds = ast.Assign | ast.AugAssign | ast.If | ast.For
+        return [f"left out: {ast.unparse(one).splitlines()[0]}" for one in node.body if isinstance(one, kinds)]
+    return []
+
+
+def _apply(node: ast.AST, what: str) -> None:
+    if isinstance(node, ast.BinOp | ast.AugAssign | ast.BoolOp):
+        node.op = SWAPS[type(node.op)]()  # type: ignore[assignment]
+    elif isinstance(node, ast.Compare):
+        node.ops[0] = SWAPS[type(node.ops[0])]()  # type: ignore[call-overload]
+    elif isinstance(node, ast.Constant):
+        node.value = not node.value if isinstance(node.value, bool) else node.value + 1  # type: ignore[operator]
+    elif isinstance(node, ast.FunctionDef):
+        gone = next(one for one in node.body if what == f"left out: {ast.unparse(one).splitlines()[0]}")
+        node.body[node.body.index(gone)] = ast.Pass()
+
+
+def try_one(scratch: Path, chosen: list[tuple[str, str, str]], number: int) -> tuple[str, str]:
+    """One mutant: (`killed`, `survived` or `stalled`, which)."""
+    module, what, source = chosen[number]
+    copy_of = scratch / f"mutant-{number}"
+    ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "runs", "docs", "corpus", ".*_cache")
+    shutil.copytree(ROOT, copy_of, ignore=ignored)
+    (copy_of / module).write_text(source)
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *TESTS[module]]
+    environment = {**os.environ, "PYTHONPATH": str(copy_of), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(command, cwd=copy_of, env=environment, capture_output=True, timeout=SECONDS, check=False)
+        fate = "survived" if done.returncode == 0 else "killed"
+    except subprocess.TimeoutExpired:
+        fate = "stalled"
+    shutil.rmtree(copy_of)
+    return fate, f"{module} {what}"
+
+
+def torture(budget: Budget) -> list[Row]:
+    """Some mutants of every module, drawn by the seed; survivors are listed and are for a person to judge."""
+    draw = random.Random(budget.seed)
+    chosen = []
+    for module in TESTS:
+        every = list(mutants((ROOT / module).read_text()))
+        for what, source in draw.sample(every, min(len(every), budget.times(25, 1))):
+            chosen.append((module, what, source))
+    row = Row("mutants", "the core's rules, changed in one place")
+    survivors = []
+    for fate, which in each(partial(try_one, budget.scratch, chosen), range(len(chosen)), 2):
+        row.tried += 1
+        if fate == "survived":
+            survivors.append(which)
+            print(f"  survived: {which}", flush=True)
+    row.note = (
+        f"{row.tried - len(survivors)} killed, {len(survivors)} survived (docs/robustness.md explains those it knows)"
+    )
+    return [row]

@@ -1,0 +1,92 @@
+"""The supply chain: the lock has a hash for everything, licences are known, no advisory names what is locked."""
+
+import importlib.metadata
+import importlib.util
+import re
+import subprocess
+import sys
+
+from torturing.common import ROOT, Budget, Row
+
+LOCK = ROOT / "requirements.lock"
+LICENCES = ROOT / "docs" / "licences.md"
+FREE = re.compile(r"MIT|BSD|Apache|PSF|Python Software Foundation|ISC|MPL|Mozilla|Unlicense|0BSD", re.IGNORECASE)
+"""Licences under which this project may be passed on together with what it needs."""
+
+
+def locked() -> dict[str, tuple[str, int]]:
+    """Version and number of hashes of everything in the lock."""
+    found: dict[str, tuple[str, int]] = {}
+    name = ""
+    for line in LOCK.read_text().splitlines():
+        if match := re.match(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ ;\\]+)", line):
+            name = match[1]
+            found[name] = (match[2], 0)
+        if "--hash=sha256:" in line and name:
+            version, hashes = found[name]
+            found[name] = (version, hashes + line.count("--hash=sha256:"))
+    return found
+
+
+def licence(name: str) -> str:
+    """What a package that is installed says of its licence."""
+    try:
+        said = importlib.metadata.metadata(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed here"
+    classified = [one.rpartition(" :: ")[2] for one in said.get_all("Classifier") or () if one.startswith("License")]
+    short = (said.get("License") or "").strip().splitlines()[:1]
+    return said.get("License-Expression") or ", ".join(classified) or "".join(short)[:60] or "unknown"
+
+
+def table(packages: dict[str, tuple[str, int]]) -> str:
+    """docs/licences.md."""
+    rows = [f"| {name} | {version} | {licence(name)} |" for name, (version, _) in sorted(packages.items())]
+    head = [
+        "# Licences of what is locked",
+        "",
+        "Written by `scripts/torture supply`.",
+        "",
+        "| package | version | licence |",
+    ]
+    return "\n".join([*head, "|---|---|---|", *rows, ""])
+
+
+def torture(budget: Budget) -> list[Row]:
+    """Hashes, licences, advisories."""
+    packages = locked()
+    hashes = Row("supply", "a hash for everything in the lock", len(packages))
+    hashes.wrong = [name for name, (_, count) in packages.items() if not count]
+    free = Row("supply", "licences", len(packages))
+    free.wrong = [
+        f"{name}: {said}" for name in packages if not FREE.search(said := licence(name)) and "not installed" not in said
+    ]
+    text = table(packages)
+    if not budget.sample:
+        LICENCES.write_text(text)
+    return [hashes, free, advisories(len(packages))]
+
+
+def advisories(count: int) -> Row:
+    """pip-audit over the lock, where it is installed and reaches its database."""
+    row = Row("supply", "known advisories", count)
+    if importlib.util.find_spec("pip_audit") is None:
+        row.note = "left out: pip-audit is not installed"
+        return row
+    command = [
+        sys.executable,
+        "-m",
+        "pip_audit",
+        "--requirement",
+        str(LOCK),
+        "--no-deps",
+        "--disable-pip",
+        "--timeout",
+        "20",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    if done.returncode and not re.search(r"Found \d+ known", done.stderr):
+        row.note = f"left out: {(done.stderr.strip().splitlines() or ['no answer'])[-1][:100]}"
+    elif done.returncode:
+        row.wrong = done.stdout.strip().splitlines()
+    return row
