@@ -14,6 +14,10 @@ from emunode.life import Ballot, Lives
 from emunode.model import Outcome, Packet, Port, Rank, Step
 from emunode.wire import encode_losses, encode_rows
 
+Arrived = dict[Rank, tuple[list[Packet], dict[Port, Rank]]]
+"""What came to each rank: its packets, and by port who sent them."""
+NOTHING: tuple[list[Packet], dict[Port, Rank]] = ([], {})
+
 
 class MemoryNetwork:
     """The nodes of one run. Call `step` for steps 1, 2, .. until `busy` is false."""
@@ -24,7 +28,7 @@ class MemoryNetwork:
         self._lives = lives or Lives(algorithm, self._topology.ranks())
         self._faults = self._lives.faults
         self._troubled = False
-        self._arrived: dict[Rank, tuple[list[Packet], dict[Port, Rank]]] = {}
+        self._arrived: Arrived = {}
         self._due: dict[Step, list[Rank]] = {}
         self._abandoned = False
         self.ballots: list[Ballot] = []
@@ -51,43 +55,40 @@ class MemoryNetwork:
             waking, falling = self._lives.begin(step, faults, waking)
             for rank, reads in falling:
                 if reads:
-                    self._run(rows, step, rank, arrived)
+                    self._run(rows, step, [rank], arrived, mute=True)
                 self._note_due(rank, self._lives.fall(rank))
-        send = self._send_despite if self._faults.general else self._send
-        for rank in sorted(waking):
-            if self._abandoned:
-                break
-            outbox = self._run(rows, step, rank, arrived)
-            send(rows, step, rank, outbox)
+        self._run(rows, step, sorted(waking), arrived)
         return rows
 
-    def _run(
-        self,
-        rows: bytearray,
-        step: Step,
-        rank: Rank,
-        arrived: dict[Rank, tuple[list[Packet], dict[Port, Rank]]],
-    ) -> list[Packet]:
-        """One step of one node: what it sends; what it read is written down."""
-        inbox, senders = arrived.get(rank, ([], {}))
-        node = self._lives.node(rank)
-        outbox, hops = node.step(step, inbox)
-        encode_rows(rows, step - 1, rank, senders, 0, self._reverse, hops)
-        if self._faults.tampered:
-            self.ballots += self._lives.ballots(step - 1, rank, hops)
-        for _, segments in outbox:
-            for segment in segments:
-                if segment.__class__ is not tuple or segment[4].__class__ is not bytes:
-                    raise RuleError(f"rank {rank}, step {step}: {segment!r} is no plain tuple of numbers and bytes")
-        if node.due is not None:
-            self._due.setdefault(node.due, []).append(rank)
-        return outbox
+    def _run(self, rows: bytearray, step: Step, ranks: Sequence[Rank], arrived: Arrived, *, mute: bool = False) -> None:
+        """One step of these ranks: what they read is written down, and what they send is sent unless they are `mute`."""
+        nodes, reverse, due = self._lives.nodes, self._reverse, self._due
+        send = self._send_despite if self._faults.general else self._send
+        tampered = self._faults.tampered
+        for rank in ranks:
+            if self._abandoned:
+                break
+            inbox, senders = arrived.get(rank, NOTHING)
+            node = nodes.get(rank) or self._lives.node(rank)
+            outbox, hops = node.step(step, inbox)
+            if hops:
+                encode_rows(rows, step - 1, rank, senders, 0, reverse, hops)
+                if tampered:
+                    self.ballots += self._lives.ballots(step - 1, rank, hops)
+            for _, segments in outbox:
+                for segment in segments:
+                    if segment.__class__ is not tuple or segment[4].__class__ is not bytes:
+                        raise RuleError(f"rank {rank}, step {step}: {segment!r} is no plain tuple of numbers and bytes")
+            if node.due is not None:
+                due.setdefault(node.due, []).append(rank)
+            if not mute:
+                send(rows, step, rank, outbox)
 
     def _send(self, rows: bytearray, step: Step, rank: Rank, outbox: Sequence[Packet]) -> None:
         """Hand packets to their receivers; what is for the crashed is lost."""
-        crashed, boxes, reverse = self._faults.crashed, self._arrived, self._reverse
+        crashed, boxes, reverse, neighbour = self._faults.crashed, self._arrived, self._reverse, self._topology.neighbour
         for port, segments in outbox:
-            receiver = self._topology.neighbour(rank, port)
+            receiver = neighbour(rank, port)
             if crashed and receiver in crashed:
                 encode_losses(rows, step, rank, port, receiver, segments, Outcome.LOST)
                 continue
