@@ -54,7 +54,7 @@ def test_less_faults_than_trees_are_survived(
         ("star:4", "edt", 3, "links<=3"),
         ("star:3", "edt", 2, "any<=2"),
         ("hypercube:3", "nesbt", 3, "nodes<=3"),
-        ("ej:1+2", "independent-trees", 4, "links<=4"),
+        ("ej:1+2", "independent-trees", 4, "nodes<=4"),
     ],
 )
 def test_as_many_faults_as_trees_are_not(topology: str, algorithm: str, redundancy: int, faults: str) -> None:
