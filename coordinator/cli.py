@@ -25,8 +25,8 @@ from emunode import __version__
 from emunode.errors import EmulatorError, RuleError, ScenarioError
 
 if TYPE_CHECKING:
-    from coordinator.plan import Plan
     from coordinator.papers.base import Reproduction, Section
+    from coordinator.plan import Plan
 
 app = App(
     name="coordinator", version=__version__, help="Bring an interconnection network up, run a collective, judge it."
