@@ -452,7 +452,7 @@ class HostNetwork:
                 error = RuleError(text) if kind == RuleError.__name__ else RunError(f"host {index}: {text}")
                 self._error = self._error or error
             case _:
-                self._on_news(index, state, name, fields)  # type: ignore[arg-type]
+                self._on_news(index, state, name, fields)
 
     def _on_news(self, index: int, state: HostState, name: str, fields: Sequence[object]) -> None:
         """A message that concerns no step; raises FrameError for one that is none."""
