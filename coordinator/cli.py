@@ -4,6 +4,7 @@ Exit status: 0 every claim holds, 1 one is violated, 2 the command or the scenar
 here, 130 interrupted.
 """
 
+import os
 import signal
 import sys
 import threading
@@ -18,12 +19,14 @@ from cyclopts import App, CycloptsError, Parameter
 
 from coordinator.commands.campaign import campaign
 from coordinator.commands.certify import certify
-from coordinator.flags import JsonFlag, ScenarioFlags, print_json, print_rows, scenario_from
+from coordinator.flags import JsonFlag, ScenarioFlags, print_json, print_rows, scenario_from, values_from
+from coordinator.scenario import make_scenario, parse_duration, scenario_from_environment
 from emunode import __version__
 from emunode.errors import EmulatorError, RuleError, ScenarioError
 
 if TYPE_CHECKING:
     from coordinator.papers.base import Reproduction, Section
+    from coordinator.plan import Plan
 
 app = App(
     name="coordinator", version=__version__, help="Bring an interconnection network up, run a collective, judge it."
@@ -94,7 +97,6 @@ def run(
     json: JsonFlag = False,
 ) -> int:
     """Run a scenario, from a file, from flags, or from a file with flags that override it."""
-    from coordinator.console import progress_display, show_result  # noqa: PLC0415
     from coordinator.launch.namespace import enter_own_network  # noqa: PLC0415
     from coordinator.plan import make_plan, require_possible  # noqa: PLC0415
 
@@ -102,11 +104,50 @@ def run(
     require_possible(plan)
     if plan.scenario.netns:
         enter_own_network()
-    from coordinator.run import run as run_plan  # noqa: PLC0415  # now: its libraries start threads
+    return _run_plan(plan, out, json)
+
+
+@app.command
+def serve(
+    scenario: Path | None = None,
+    *,
+    flags: ScenarioFlags = None,
+    listen: Annotated[str, Parameter(help="ADDRESS:PORT at which hosts join")] = "127.0.0.1:7000",
+    token_file: Annotated[Path, Parameter(help="what hosts must know; made if it is not there")] = Path("token"),
+    hosts: Annotated[int | None, Parameter(help="how many to wait for; default: as --ranks-per-host says")] = None,
+    join_seconds: Annotated[str, Parameter(help="how long to wait for the next host to join")] = "60s",
+    out: Annotated[Path | None, Parameter(help="put the run directory exactly there")] = None,
+    json: JsonFlag = False,
+) -> int:
+    """Wait for hosts that somebody else starts (`emunode --coordinator HOST:PORT`), then run a scenario with them.
+
+    What neither file nor flags say of the scenario is taken from variables such as TESTBENCH_TOPOLOGY.
+    """
+    from coordinator.launch.base import Door  # noqa: PLC0415
+    from coordinator.plan import make_plan, require_possible  # noqa: PLC0415
+
+    address, _, port = listen.rpartition(":")
+    if not address or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ScenarioError("listen", listen, "it is ADDRESS:PORT, such as 127.0.0.1:7000 or 0.0.0.0:7000")
+    try:
+        seconds = parse_duration(join_seconds)
+    except ValueError as error:
+        raise ScenarioError("join_seconds", join_seconds, str(error)) from None
+    values = scenario_from_environment(os.environ) | values_from(scenario, flags)
+    wanted = make_scenario(values | {"driver": "join"})
+    plan = make_plan(wanted, hosts, Door(address, int(port), token_file, seconds))
+    require_possible(plan)
+    return _run_plan(plan, out, json)
+
+
+def _run_plan(plan: "Plan", out: Path | None, as_json: bool) -> int:
+    """Run a plan, show what came of it; the exit status."""
+    from coordinator.console import progress_display, show_result  # noqa: PLC0415
+    from coordinator.run import run as run_plan  # noqa: PLC0415  # not before: its libraries start threads
 
     with progress_display(plan.topology.title) as progress:
         result = run_plan(plan, out, progress)
-    if json:
+    if as_json:
         print_json(result.summary)
     else:
         show_result(plan, result)
@@ -266,21 +307,27 @@ def doctor(*, json: JsonFlag = False) -> int:
 
 @app.command
 def clean(*, json: JsonFlag = False) -> None:
-    """Remove what killed runs left behind: folders that were never finished. Running runs are not touched."""
+    """Remove what killed runs left behind: unfinished folders, containers, networks. Running runs are not touched."""
     import shutil  # noqa: PLC0415
 
+    from coordinator.launch.records import orphans  # noqa: PLC0415
     from coordinator.rundir import abandoned  # noqa: PLC0415
 
     found = abandoned()
+    swept: list[str] = []
+    for record in orphans():
+        from coordinator.launch.docker import sweep  # noqa: PLC0415
+
+        swept += sweep(record)
     for path in found:
         if path.is_symlink():
             path.unlink()
         else:
             shutil.rmtree(path)
     if json:
-        print_json({"removed": [str(path) for path in found]})
+        print_json({"removed": [*map(str, found), *swept]})
     else:
-        print("\n".join(f"removed {path}" for path in found) or "nothing to clean")
+        print("\n".join(f"removed {it}" for it in (*found, *swept)) or "nothing to clean")
 
 
 @app.command

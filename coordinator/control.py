@@ -6,6 +6,7 @@ the condition holds, when a host fails or is gone, or at its deadline, whichever
 
 import os
 import secrets
+import socket
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -14,6 +15,7 @@ from pathlib import Path
 import trio
 
 from coordinator import hearing
+from coordinator.launch.base import Launch
 from coordinator.network import Progress, StepResult
 from coordinator.plan import Plan
 from emunode import __version__, wire
@@ -26,16 +28,18 @@ from emunode.log import log
 from emunode.model import Rank, Step
 from emunode.placement import Placement
 
-JOIN_SECONDS = 20.0
 STALL_SECONDS = 30.0
 """How long a phase may go without any news from any host."""
 LISTEN_BACKLOG = 4096
+IN_RESERVE = -1
+"""The index of a host that is not needed."""
 
 
 class HostState:
     """What the coordinator knows of one host."""
 
     __slots__ = (
+        "address",
         "alive",
         "asleep",
         "due",
@@ -43,6 +47,7 @@ class HostState:
         "fell",
         "links",
         "listener",
+        "name",
         "pid",
         "received",
         "reported",
@@ -50,9 +55,12 @@ class HostState:
         "wanted",
     )
 
-    def __init__(self, fd: int, pid: int) -> None:
+    def __init__(self, fd: int, pid: int, name: str) -> None:
         self.fd = fd
         self.pid = pid
+        self.name = name
+        """Of the machine or container it runs in."""
+        self.address = _peer_address(fd)
         self.alive = True
         self.listener: tuple[str, int, bytes] | None = None
         self.wanted: Sequence[int] = ()
@@ -70,25 +78,21 @@ class HostState:
 
 
 class HostNetwork:
-    """A network whose ranks live in host processes that connect to `address`.
+    """A network whose ranks live in host processes that connect to where `launch` says, which starts them or waits."""
 
-    `launch` starts them, given the port and the token; `addresses` gives the address at which host i listens and from
-    which it dials (empty: any).
-    """
-
-    def __init__(self, plan: Plan, launch: "Launch", address: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, plan: Plan, launch: Launch) -> None:
         self._deferred: set[Link] = set()
         """Links that are to be opened when the process of one of their ends goes on."""
         self._begin_life(plan)
         self._launch = launch
-        self._token = secrets.token_hex(32).encode()
+        self._token = launch.token()
         self._run = secrets.randbits(64)
         self._hosts: dict[int, HostState] = {}
         self._by_fd: dict[int, int] = {}
         self._challenges: dict[int, bytes] = {}
         self._streams = Streams(self._on_frame, self._on_end)
-        self._listener = listening_socket(address, port, backlog=LISTEN_BACKLOG)
-        self._streams.listen(self._listener, self._on_accept)
+        self._listener: socket.socket | None = None
+        self._refused: Counter[str] = Counter()
         self._doomed: set[int] = set()
         self._backlog = min(LISTEN_BACKLOG, _somaxconn())
         self._wave = 0
@@ -111,10 +115,11 @@ class HostNetwork:
 
     async def open(self, progress: Progress) -> None:
         plan = self._plan
-        pidfd = self._launch.start(self._listener.getsockname()[1], self._token, plan.hosts)
+        listener = self._listen(*await self._launch.prepare())
+        pidfd = self._launch.start(listener.getsockname()[1], self._token, plan.hosts)
         self._streams.watch(pidfd, lambda: self._on_launch(pidfd))
         self._progress = lambda: progress("hosts joined", len(self._hosts), plan.hosts)
-        await self._until(lambda: len(self._hosts) == plan.hosts, "hosts to join", JOIN_SECONDS)
+        await self._until(lambda: len(self._hosts) == plan.hosts, "hosts to join", self._launch.join_seconds)
         setup_seconds = 30 + plan.topology.link_count / 2000
         for index, state in sorted(self._hosts.items()):
             listen, dial = self._launch.addresses(index)
@@ -122,6 +127,15 @@ class HostNetwork:
             self._tell(state, "assign", *assignment.to_record())
         await self._until(lambda: all(state.listener for state in self._hosts.values()), "hosts to listen")
         await self._connect(self._backlog, progress)
+
+    def _listen(self, address: str, port: int) -> socket.socket:
+        try:
+            listener = listening_socket(address, port, backlog=LISTEN_BACKLOG)
+        except OSError as error:
+            raise RunError(f"hosts cannot be waited for at {address}:{port}: {error.strerror or error}") from None
+        self._listener = listener
+        self._streams.listen(listener, self._on_accept)
+        return listener
 
     async def _connect(self, room: int, progress: Progress) -> None:
         """Dial in waves such that no listener's queue, with `room` connections, overflows.
@@ -194,13 +208,13 @@ class HostNetwork:
         self._doomed.update(doomed)
         for index in doomed:
             self._hosts[index].due = 0
-            self._launch.kill(self._hosts[index].pid)
+            await self._launch.kill(index, self._hosts[index].pid)
         await self._until(lambda: not any(self._hosts[index].alive for index in doomed), "crashed hosts to be gone")
         for index, last in hanging.items():
             state = self._hosts[index]
             if not state.asleep:
                 state.fell = step
-                self._launch.pause(state.pid)
+                await self._launch.pause(index, state.pid)
             state.asleep = max(last, state.asleep)
 
     def _struck(self, when: Mapping[Rank, Step]) -> dict[int, Step]:
@@ -222,7 +236,7 @@ class HostNetwork:
             if not state.alive or not state.asleep or state.asleep >= step:
                 continue
             state.asleep = 0
-            self._launch.resume(state.pid)
+            await self._launch.resume(index, state.pid)
             self._tell(state, "part", [link for link in sorted(self._deferred) if index in self._ends(link)])
             missed = [fault for fault in self._history if fault.step > state.fell]
             self._order("awake", step - 1, missed, [state])
@@ -272,10 +286,10 @@ class HostNetwork:
     async def reset(self, plan: Plan) -> None:
         if not all(state.alive for state in self._hosts.values()):
             raise RunError("processes of this network were killed, so it cannot be as new; open another")
-        for state in self._hosts.values():
+        for index, state in self._hosts.items():
             if state.asleep:
                 state.asleep = 0
-                self._launch.resume(state.pid)
+                await self._launch.resume(index, state.pid)
         closed, broken = self._connections.closed, bool(self._deferred)
         for state in self._hosts.values():
             if broken:
@@ -305,19 +319,20 @@ class HostNetwork:
     async def close(self) -> None:
         frame = wire.encode_control("bye")
         self._doomed.update(self._hosts)
-        for state in self._hosts.values():
+        for index, state in self._hosts.items():
             if state.alive and state.asleep:
-                self._launch.kill(state.pid)
-            elif state.alive:
+                await self._launch.kill(index, state.pid)
+            elif state.alive and not self._launch.hosts_outlive_run:
                 self._streams.send(state.fd, frame)
         for fd in list(self._challenges):
             self._streams.close(fd)
         await self._launch.stop()
         for state in self._hosts.values():
-            if state.alive:
+            if state.alive and not self._launch.hosts_outlive_run:
                 self._streams.close(state.fd)
         self._streams.close_poller()
-        self._listener.close()
+        if self._listener is not None:
+            self._listener.close()
 
     # --- waiting ---------------------------------------------------------------------------------------------------
 
@@ -346,8 +361,12 @@ class HostNetwork:
             raise self._error
 
     def _silent(self) -> str:
-        missing = self._plan.hosts - len(self._hosts)
-        return f"{missing} of {self._plan.hosts} hosts never joined" if missing else ""
+        absent = [index for index in range(self._plan.hosts) if index not in self._hosts]
+        if not absent:
+            return ""
+        names = [f"{state.name} ({state.address})" for _, state in sorted(self._hosts.items())]
+        refused = [f"refused {count} times: {why}" for why, count in sorted(self._refused.items())]
+        return "; ".join((self._launch.missing(names, absent), *refused[:3]))
 
     def _account(self, state: HostState, received: Mapping[int, int]) -> None:
         """Take a host's newest count of what it received in this step."""
@@ -389,6 +408,8 @@ class HostNetwork:
         if index is None:
             self._admit(fd, body)
             return
+        if index == IN_RESERVE:
+            raise FrameError("a host in reserve that speaks")
         self._heard = trio.current_time()
         name, *fields = wire.decode_control(body)
         try:
@@ -403,7 +424,7 @@ class HostNetwork:
             case "listening":
                 port, nonce, wanted = fields
                 state.wanted = hearing.wholes(wanted, most=hosts - 1)
-                address = self._launch.addresses(index)[0]
+                address = self._launch.addresses(index)[0] or state.address
                 state.listener = (address, hearing.whole(port, 1, 65535), hearing.nonce(nonce))
             case "links":
                 state.links = tuple(hearing.wholes(fields, 4))  # type: ignore[assignment]
@@ -445,7 +466,7 @@ class HostNetwork:
         if not wire.proves(proof, self._token, b"host", challenge, nonce, hello):
             raise FrameError("a host without proof of the run's token")
         match wire.decode_control(hello):
-            case "hello", version, int(index), int(pid) if version == __version__:
+            case "hello", version, int(index), int(pid), str(name) if version == __version__:
                 pass
             case _, version, *_:
                 raise FrameError(f"a host of version {version}, and this is {__version__}")
@@ -453,26 +474,41 @@ class HostNetwork:
                 raise FrameError("a hello that is none")
         if index == -1:
             index = next((free for free in range(self._plan.hosts) if free not in self._hosts), -1)
-        if not 0 <= index < self._plan.hosts or index in self._hosts:
+        reserve = index == IN_RESERVE and self._launch.hosts_outlive_run
+        if (not reserve and not 0 <= index < self._plan.hosts) or index in self._hosts:
             raise FrameError(f"a host {index} for which there is no place")
         if pid < 1:
             raise FrameError(f"a host of process {pid}")
         del self._challenges[fd]
         self._heard = trio.current_time()
         self._streams.trust(fd)
-        self._hosts[index] = HostState(fd, pid)
+        if reserve:
+            log("host in reserve", name=name)
+        else:
+            self._hosts[index] = HostState(fd, pid, name)
         self._by_fd[fd] = index
         self._streams.send(fd, wire.frame(wire.prove(self._token, b"coordinator", nonce)))
 
     def _on_end(self, fd: int, why: str) -> None:
         index = self._by_fd.pop(fd, None)
         if index is None:
-            self._challenges.pop(fd, None)
+            if self._challenges.pop(fd, None):
+                self._refused[why] += 1
             log("stranger refused", why=why)
+            return
+        if index == IN_RESERVE:
             return
         self._hosts[index].alive = False
         if index not in self._doomed:
-            self._error = self._error or RunError(f"host {index} (process {self._hosts[index].pid}) is gone: {why}")
+            self._error = self._error or RunError(
+                f"host {index} (process {self._hosts[index].pid} on {self._hosts[index].name}) is gone: {why}"
+            )
+
+
+def _peer_address(fd: int) -> str:
+    with socket.socket(fileno=os.dup(fd)) as stream:
+        address: str = stream.getpeername()[0]
+        return address
 
 
 def _somaxconn() -> int:
@@ -480,38 +516,3 @@ def _somaxconn() -> int:
         return int(Path("/proc/sys/net/core/somaxconn").read_text())
     except OSError:
         return 128
-
-
-class Launch:
-    """How host processes come to be; the local one is in `launch.local`."""
-
-    can_kill = False
-    """Whether `kill`, `pause` and `resume` reach a host's process."""
-
-    def start(self, port: int, token: bytes, hosts: int) -> int:
-        """Start `hosts` hosts that will connect to `port`; a descriptor that is readable when they need a `check`."""
-        raise NotImplementedError
-
-    def addresses(self, host: int) -> tuple[str, str]:
-        """Where host `host` listens, and the source address it dials from (empty: any)."""
-        raise NotImplementedError
-
-    def check(self) -> None:
-        """Raise RunError when hosts that should come up or stay up cannot."""
-        raise NotImplementedError
-
-    def kill(self, pid: int) -> None:
-        """SIGKILL the process of a host."""
-        raise NotImplementedError
-
-    def pause(self, pid: int) -> None:
-        """SIGSTOP the process of a host."""
-        raise NotImplementedError
-
-    def resume(self, pid: int) -> None:
-        """SIGCONT it."""
-        raise NotImplementedError
-
-    async def stop(self) -> None:
-        """Wait briefly for every process to leave, then make it."""
-        raise NotImplementedError

@@ -16,6 +16,7 @@ import psutil
 
 from coordinator.fault_sets import resolve
 from coordinator.faults import parse_faults
+from coordinator.launch.base import Door
 from coordinator.scenario import Scenario
 from emunode.collective.base import Algorithm, Claim
 from emunode.collective.registry import find_algorithm, make_algorithm
@@ -38,6 +39,10 @@ USER_BYTES_PER_RANK = 6000
 BYTES_PER_PROCESS = 3_500_000
 BASE_BYTES = 150_000_000
 MEMORY_ENGINE_BYTES_PER_RANK = 2500
+CONTAINERS = 24
+"""Containers that `auto` starts at most."""
+MOST_CONTAINERS = 1000
+"""Containers on one network: a bridge of Linux has 1024 ports."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,8 @@ class Plan:
     faults: tuple[Fault, ...]
     hosts: int
     """Host processes; 0 for the memory driver."""
+    door: Door | None = None
+    """Where hosts join that somebody else starts."""
 
     @property
     def name(self) -> str:
@@ -196,8 +203,11 @@ def system_files() -> tuple[int, int]:
     return int(used), int(most)
 
 
-def make_plan(scenario: Scenario) -> Plan:
-    """Resolve a scenario, drawn faults included. ScenarioError for what cannot be, RunError for what cannot be here."""
+def make_plan(scenario: Scenario, hosts: int | None = None, door: Door | None = None) -> Plan:
+    """Resolve a scenario, drawn faults included, for `hosts` hosts where their number is given.
+
+    ScenarioError for what cannot be, RunError for what cannot be here.
+    """
     topology = parse_topology(scenario.topology)
     topology.require_order(ROW_RANKS)
     source = 0
@@ -236,7 +246,9 @@ def make_plan(scenario: Scenario) -> Plan:
     algorithm = make_algorithm(topology, job)
     if scenario.clock == "timed":
         _require_timed(scenario)
-    return Plan(scenario, topology, job, algorithm, faults, _hosts(scenario, topology))
+    if hosts is not None and not 0 < hosts <= topology.order:
+        raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, a node each")
+    return Plan(scenario, topology, job, algorithm, faults, hosts or _hosts(scenario, topology), door)
 
 
 def is_known(fault: Fault) -> bool:
@@ -269,13 +281,34 @@ def _require_timed(scenario: Scenario) -> None:
 def require_possible(plan: Plan) -> None:
     """Refuse, with the remedy, what this machine cannot run."""
     free = psutil.virtual_memory().available
-    if plan.memory_bytes > free:
+    if plan.memory_bytes > free and plan.scenario.driver != "join":
         raise RunError(
             f"this run needs about {plan.memory_bytes / 2**30:.1f} GiB of memory and {free / 2**30:.1f} GiB are free; "
             "use a smaller topology, or --driver memory"
         )
-    if not plan.hosts:
-        return
+    if plan.scenario.driver == "docker" and plan.hosts > MOST_CONTAINERS:
+        raise RunError(
+            f"{plan.hosts} containers do not fit on one network, which has room for {MOST_CONTAINERS}; "
+            f"use --ranks-per-host {-(-plan.topology.order // MOST_CONTAINERS)}"
+        )
+    if plan.scenario.driver in ("docker", "join"):
+        require_coordinator_possible(plan)
+    elif plan.hosts:
+        require_processes_possible(plan)
+
+
+def require_coordinator_possible(plan: Plan) -> None:
+    """Refuse more hosts than the coordinator can hold connections."""
+    limit = descriptor_limit()
+    if plan.hosts + RESERVED_DESCRIPTORS > limit:
+        raise RunError(
+            f"{plan.hosts} hosts need {plan.hosts + RESERVED_DESCRIPTORS} file descriptors; the limit is {limit}"
+        )
+
+
+def require_processes_possible(plan: Plan) -> None:
+    """Refuse, with the remedy, what host processes of this machine cannot do."""
+    require_coordinator_possible(plan)
     limit = descriptor_limit()
     if plan.ends_per_host + RESERVED_DESCRIPTORS > limit:
         fit = (limit - RESERVED_DESCRIPTORS) // plan.topology.degree
@@ -283,10 +316,6 @@ def require_possible(plan: Plan) -> None:
         raise RunError(
             f"a host would need {plan.ends_per_host + RESERVED_DESCRIPTORS} file descriptors and the limit is {limit}; "
             f"{remedy}, or raise it with `ulimit -n {plan.ends_per_host + RESERVED_DESCRIPTORS}`"
-        )
-    if plan.hosts + RESERVED_DESCRIPTORS > limit:
-        raise RunError(
-            f"{plan.hosts} hosts need {plan.hosts + RESERVED_DESCRIPTORS} file descriptors; the limit is {limit}"
         )
     if plan.ends_per_host > LOCAL_PORTS:
         fit = LOCAL_PORTS // plan.topology.degree
@@ -316,9 +345,9 @@ def require_possible(plan: Plan) -> None:
 
 
 def _hosts(scenario: Scenario, topology: Topology) -> int:
+    if scenario.netns and scenario.driver != "local":
+        raise ScenarioError("netns", True, f"it is for the local driver, not for {scenario.driver}; leave it out")
     if scenario.driver == "memory":
-        if scenario.netns:
-            raise ScenarioError("netns", True, "the memory driver opens no connections; leave it out")
         if scenario.ranks_per_host != "auto":
             raise ScenarioError(
                 "ranks_per_host", scenario.ranks_per_host, "the memory driver has no hosts; leave it out"
@@ -326,6 +355,8 @@ def _hosts(scenario: Scenario, topology: Topology) -> int:
         return 0
     if scenario.ranks_per_host != "auto":
         return ceil(topology.order / scenario.ranks_per_host)
+    if scenario.driver in ("docker", "join"):
+        return min(topology.order, CONTAINERS)
     room = (descriptor_limit() - RESERVED_DESCRIPTORS) // topology.degree
     if room < 1:
         raise RunError(f"the limit of {descriptor_limit()} file descriptors leaves no room for one node; raise it")

@@ -25,6 +25,8 @@ from coordinator.claims import (
 )
 from coordinator.control import HostNetwork
 from coordinator.journal import Journal
+from coordinator.launch.base import Launch
+from coordinator.launch.join import JoinLaunch
 from coordinator.launch.local import LocalLaunch
 from coordinator.measure import Measurement, measure
 from coordinator.network import InMemory, Network, Progress
@@ -34,7 +36,7 @@ from coordinator.rundir import RunDirectory
 from coordinator.scenario import dump_scenario
 from coordinator.timed import Timed, TimedHosts, TimedInMemory, predict
 from coordinator.timetable import Timetable, judge_times
-from emunode.errors import EmulatorError, RuleError, RunError
+from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
 from emunode.life import Ballot
 from emunode.log import log, logging_to
 from emunode.model import Step
@@ -111,13 +113,28 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
 def make_network(plan: Plan, log: TextIO) -> Network | Timed:
     """The network that the plan's driver and clock name."""
     if plan.scenario.clock == "timed":
-        return TimedInMemory(plan) if plan.scenario.driver == "memory" else TimedHosts(plan, LocalLaunch(log))
+        return TimedInMemory(plan) if plan.scenario.driver == "memory" else TimedHosts(plan, make_launch(plan, log))
     return make_stepped_network(plan, log)
 
 
 def make_stepped_network(plan: Plan, log: TextIO) -> Network:
     """The network that the plan's driver names, to be run in lock-step."""
-    return InMemory(plan) if plan.scenario.driver == "memory" else HostNetwork(plan, LocalLaunch(log))
+    return InMemory(plan) if plan.scenario.driver == "memory" else HostNetwork(plan, make_launch(plan, log))
+
+
+def make_launch(plan: Plan, log: TextIO) -> Launch:
+    """What starts the hosts of a plan, or lets them in."""
+    match plan.scenario.driver:
+        case "docker":
+            from coordinator.launch.docker import DockerLaunch  # noqa: PLC0415  # spares other drivers its imports
+
+            return DockerLaunch(plan)
+        case "join" if plan.door:
+            return JoinLaunch(plan.door)
+        case "join":
+            raise ScenarioError("driver", "join", "nobody joins a `run`; use `coordinator serve`, or another driver")
+        case _:
+            return LocalLaunch(log)
 
 
 class Stop:

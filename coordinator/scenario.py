@@ -62,11 +62,12 @@ class Scenario(BaseModel):
     messages: Count = Field(1, description="messages for each source and target")
     segments: Count | Literal["auto"] = Field(1, description="pieces of a message on each tree")
     redundancy: Count = Field(1, description="trees that carry each message")
-    driver: Literal["memory", "local"] = Field(
-        "local", description="where ranks run: in one loop, or in host processes"
+    driver: Literal["memory", "local", "docker", "join"] = Field(
+        "local",
+        description="where ranks run: in one loop, in host processes, in containers, in hosts that join (`serve`)",
     )
     ranks_per_host: Count | Literal["auto"] = Field(
-        "auto", description="ranks in one process; auto: one process a core"
+        "auto", description="ranks in one process; auto: one process a core, or at most 24 containers"
     )
     netns: bool = Field(
         default=False, description="run in a network namespace of its own, where no packet filter tracks connections"
@@ -109,6 +110,19 @@ def make_scenario(values: Mapping[str, object]) -> Scenario:
         if field in ("segments", "ranks_per_host"):
             message = "a whole number of at least 1, or 'auto'"
         raise ScenarioError(field, first["input"], message[:1].lower() + message[1:]) from None
+
+
+VARIABLE_PREFIX = "TESTBENCH_"
+
+
+def scenario_from_environment(environment: Mapping[str, str]) -> dict[str, object]:
+    """The keys that variables such as TESTBENCH_TOPOLOGY give, not validated yet; several faults stand between spaces."""
+    values: dict[str, object] = {}
+    for key in Scenario.model_fields:
+        text = environment.get(VARIABLE_PREFIX + key.upper(), "").strip()
+        if text:
+            values[key] = text.split() if key == "fault" else text
+    return values
 
 
 def read_scenario(path: Path) -> dict[str, object]:

@@ -9,7 +9,8 @@ from typing import Protocol
 
 import trio
 
-from coordinator.control import HostNetwork, HostState, Launch
+from coordinator.control import HostNetwork, HostState
+from coordinator.launch.base import Launch
 from coordinator.network import Progress
 from coordinator.plan import Plan
 from coordinator.timetable import Timetable, make_timetable

@@ -6,13 +6,17 @@ gc.disable()  # until hosts run: what is imported now stays, and pages that no c
 
 import argparse
 import os
+import signal
 import sys
+import time
 from pathlib import Path
 
 from emunode import __version__
-from emunode.process import fork_hosts, run_host
+from emunode.process import ANY_HOST, fork_hosts, run_host
 
 TOKEN_VARIABLE = "EMUNODE_TOKEN"
+JOIN_SECONDS = 60.0
+RETRY_SECONDS = 0.2
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -25,6 +29,14 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="FILE",
         help=f"file with the run's token ('-': standard input; default: ${TOKEN_VARIABLE})",
     )
+    parser.add_argument(
+        "--join-seconds",
+        type=float,
+        default=JOIN_SECONDS,
+        metavar="S",
+        help="how long to wait for the token file and for the coordinator to listen (default: %(default)g)",
+    )
+    parser.add_argument("--index", type=int, default=ANY_HOST, metavar="I", help="which host to be (default: any)")
     parser.add_argument("--processes", type=int, metavar="N", help="fork N hosts (the local driver does)")
     options = parser.parse_args(arguments)
     address, _, port = options.coordinator.rpartition(":")
@@ -32,23 +44,32 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--coordinator: {options.coordinator!r} will not do; it is HOST:PORT, such as 127.0.0.1:7000")
     if options.processes is not None and options.processes < 1:
         parser.error(f"--processes: {options.processes} will not do; at least 1")
+    if not -1 <= options.index < 2**31:
+        parser.error(f"--index: {options.index} will not do; from 0, or -1 for any")
+    if not 0 <= options.join_seconds <= 86400:
+        parser.error(f"--join-seconds: {options.join_seconds:g} will not do; from 0 to 86400")
+    if os.getpid() == 1:  # the first process of a container gets no signal that it does not ask for
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))
+    deadline = time.monotonic() + options.join_seconds
     try:
-        token = _token(options.token_file)
+        token = _token(options.token_file, deadline)
     except OSError as error:
         parser.error(f"--token-file: {options.token_file!r} cannot be read: {error.strerror}")
     if not token:
         parser.error(f"a host needs the run's token: --token-file FILE or the variable {TOKEN_VARIABLE}")
     if options.processes is None:
         gc.enable()
-        return run_host(address, int(port), token)
+        return run_host(address, int(port), token, options.index, deadline - time.monotonic())
     return fork_hosts(address, int(port), token, options.processes)
 
 
-def _token(file: str | None) -> bytes:
+def _token(file: str | None, deadline: float) -> bytes:
     if file is None:
         return os.environ.get(TOKEN_VARIABLE, "").strip().encode()
     if file == "-":
         return sys.stdin.readline().strip().encode()
+    while not Path(file).exists() and time.monotonic() < deadline:
+        time.sleep(RETRY_SECONDS)
     return Path(file).read_bytes().strip()
 
 

@@ -15,6 +15,7 @@ class Assignment(NamedTuple):
     hosts: int
     job: Job
     listen_address: str
+    """Empty: the address from which this host reached the coordinator."""
     dial_address: str
     """Source address of dialled links, bound with ports of the host's own choice; empty: leave it to the kernel."""
     backlog: int

@@ -211,7 +211,9 @@ class Host:
     def _listen(self) -> None:
         """Open the door, once every rank lives, and say where it is and whom this host will dial."""
         assignment = self._assignment
-        listener = listening_socket(assignment.listen_address, backlog=assignment.backlog)
+        listener = listening_socket(
+            assignment.listen_address or _own_address(self._control), backlog=assignment.backlog
+        )
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self._listener = listener
         self._streams.listen(listener, self._know)
@@ -555,6 +557,13 @@ async def serve(control: int, secret: bytes) -> None:
         host = Host(control, secret, nursery)
         await host.carry()
     host.close()
+
+
+def _own_address(fd: int) -> str:
+    """The address that a connection has on this side."""
+    with socket.socket(fileno=os.dup(fd)) as stream:
+        address: str = stream.getsockname()[0]
+        return address
 
 
 def _sparse(counts: Sequence[int]) -> Mapping[int, int]:

@@ -11,6 +11,7 @@ import os
 import signal
 import socket
 import sys
+import time
 import traceback
 
 import trio
@@ -28,12 +29,17 @@ M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES = 64 * 2**20
 ANY_HOST = -1
 """The index of a host that takes whatever place the coordinator has left."""
+RETRY_SECONDS = 0.2
+NAME_LETTERS = 64
 
 
-def run_host(address: str, port: int, secret: bytes, index: int = ANY_HOST) -> int:
-    """Run one host until its run is over; exit status 0, or 4 when the coordinator cannot be reached or refuses."""
+def run_host(address: str, port: int, secret: bytes, index: int = ANY_HOST, patience: float = 0.0) -> int:
+    """Run one host until its run is over; exit status 0, or 4 when the coordinator cannot be reached or refuses.
+
+    A coordinator that does not listen, or has no address, yet is tried again for `patience` seconds.
+    """
     try:
-        control = join(address, port, secret, index)
+        control = join(address, port, secret, index, patience)
     except (OSError, FrameError) as error:
         log("host cannot join", coordinator=f"{address}:{port}", error=_describe(error))
         return 4
@@ -52,22 +58,34 @@ def keep_memory() -> None:
             LIBC.mallopt(option, KEPT_BYTES)
 
 
-def join(address: str, port: int, secret: bytes, index: int) -> int:
+def join(address: str, port: int, secret: bytes, index: int, patience: float = 0.0) -> int:
     """Connect to the coordinator and let both sides prove that they know the secret; the connection's descriptor.
 
     Each proves itself on the other's nonce before either parses anything. Raises OSError or FrameError; takes at most
-    JOIN_SECONDS for each of the few exchanges.
+    JOIN_SECONDS for each of the few exchanges, after `patience` seconds at most for the connection.
     """
-    with socket.create_connection((address, port), JOIN_SECONDS) as stream:
+    with _connect(address, port, patience) as stream:
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         challenge = _receive_frame(stream)
         nonce = os.urandom(wire.NONCE_BYTES)
-        hello = wire.encode_control("hello", __version__, index, os.getpid())[wire.LENGTH.size :]
+        name = socket.gethostname()[:NAME_LETTERS]
+        hello = wire.encode_control("hello", __version__, index, os.getpid(), name)[wire.LENGTH.size :]
         stream.sendall(wire.frame(nonce + wire.prove(secret, b"host", challenge, nonce, hello) + hello))
         if not wire.proves(_receive_frame(stream), secret, b"coordinator", nonce):
             raise FrameError("the coordinator does not know the run's secret")
         stream.setblocking(False)
         return stream.detach()
+
+
+def _connect(address: str, port: int, patience: float) -> socket.socket:
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return socket.create_connection((address, port), JOIN_SECONDS)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(RETRY_SECONDS)
 
 
 def _receive_frame(stream: socket.socket) -> bytes:

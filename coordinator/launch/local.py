@@ -12,7 +12,7 @@ from typing import TextIO
 
 import trio
 
-from coordinator.control import Launch
+from coordinator.launch.base import Launch
 from emunode.errors import RunError
 from emunode.process import die_with_parent
 
@@ -62,13 +62,13 @@ class LocalLaunch(Launch):
         if self._parent is not None and self._parent.poll() is not None:
             raise RunError(f"the parent of all hosts ended with status {self._parent.returncode}; see log.jsonl")
 
-    def kill(self, pid: int) -> None:
+    async def kill(self, host: int, pid: int) -> None:
         self._signal(pid, signal.SIGKILL)
 
-    def pause(self, pid: int) -> None:
+    async def pause(self, host: int, pid: int) -> None:
         self._signal(pid, signal.SIGSTOP)
 
-    def resume(self, pid: int) -> None:
+    async def resume(self, host: int, pid: int) -> None:
         self._signal(pid, signal.SIGCONT)
 
     def _signal(self, pid: int, number: signal.Signals) -> None:

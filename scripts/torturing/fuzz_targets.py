@@ -387,6 +387,7 @@ def make_fuzz_coordinator() -> Callable[[bytes], None]:
     control.trio = SimpleNamespace(current_time=time.monotonic)  # type: ignore[assignment]
     control.listening_socket = lambda *_, **__: NoSocket()
     control.log = lambda *_, **__: None  # type: ignore[assignment]
+    control._peer_address = lambda _: "127.0.0.1"  # type: ignore[assignment]
     control.Streams = QuietHosts  # type: ignore[misc]
     plan = make_plan(scenario.make_scenario({"topology": "star:3", "collective": "broadcast", "algorithm": "flood"}))
 
@@ -411,7 +412,9 @@ def make_fuzz_coordinator() -> Callable[[bytes], None]:
         if source.ConsumeIntInRange(0, 4) == 0:
             one._on_frame(fd, source.ConsumeBytes(200))
             raise AssertionError("a host without proof was let in")
-        hello = wire.encode_control(*source.spoiled(["hello", __version__, source.ConsumeIntInRange(-2, 3), 99]))
+        hello = wire.encode_control(
+            *source.spoiled(["hello", __version__, source.ConsumeIntInRange(-2, 3), 99, "name"])
+        )
         hello = hello[wire.LENGTH.size :]
         proof = wire.prove(one._token, b"host", one._challenges[fd], NONCE, hello)
         one._on_frame(fd, NONCE + proof + hello)

@@ -229,11 +229,11 @@ async def test_one_network_is_made_as_new_for_every_fault(hosts: int, monkeypatc
     stopped: list[str] = []
     pause = LocalLaunch.pause
 
-    def watched_pause(launch: LocalLaunch, pid: int) -> None:
-        pause(launch, pid)
+    async def watched_pause(launch: LocalLaunch, host: int, pid: int) -> None:
+        await pause(launch, host, pid)
         deadline = time.monotonic() + 10  # a signal takes effect when the kernel comes to it
-        while psutil.Process(pid).status() != psutil.STATUS_STOPPED and time.monotonic() < deadline:
-            time.sleep(0.001)
+        while psutil.Process(pid).status() != psutil.STATUS_STOPPED and time.monotonic() < deadline:  # noqa: ASYNC110  # nothing tells
+            await trio.sleep(0.001)
         stopped.append(psutil.Process(pid).status())
 
     monkeypatch.setattr(LocalLaunch, "pause", watched_pause)

@@ -1,0 +1,218 @@
+"""Real containers: the same history as in memory, clear refusals, and nothing left behind, whatever happens.
+
+Needs a Docker engine that answers and the image (`scripts/image`); `.ci/run` sees to both.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from coordinator.launch.records import Record, new_record, orphans
+from coordinator.plan import make_plan
+from coordinator.scenario import make_scenario
+from emunode import __version__
+from emunode.errors import RunError
+from tests.support import run_scenario
+
+ROOT = Path(__file__).resolve().parents[2]
+IMAGE = f"collective-testbench:{__version__}"
+SECONDS = 240
+STAR = {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree"}
+CRASHES = ["crash:4231@2", "crash:2134@3"]
+
+
+def engine(*command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(["docker", *command], capture_output=True, text=True, timeout=SECONDS, check=False)
+
+
+def why_not() -> str | None:
+    """Why no container can be run here, or None."""
+    if not shutil.which("docker") or engine("version").returncode:
+        return "no Docker engine answers here"
+    if engine("image", "inspect", IMAGE).returncode:
+        return f"the engine has no image {IMAGE}; build it with scripts/image"
+    return None
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Keep records aside; afterwards no container, network, volume or record is there that was not before."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    if "docker" not in request.keywords:
+        yield
+        return
+    before = everything()
+    yield
+    assert everything() == before
+    assert not list(tmp_path.glob("state/**/*.json"))
+
+
+def everything() -> list[str]:
+    """What the engine has of this project's."""
+    return [
+        line
+        for command in (
+            ("container", "ls", "--all", "--format", "{{.Names}}"),
+            ("network", "ls", "--format", "{{.Name}}"),
+            ("volume", "ls", "--format", "{{.Name}}"),
+        )
+        for line in sorted(engine(*command).stdout.splitlines())
+        if "testbench" in line
+    ]
+
+
+reason = why_not()
+if reason and os.environ.get("TESTBENCH_NEEDS_DOCKER"):
+    pytest.fail(reason, pytrace=False)
+
+
+@pytest.mark.parametrize(
+    "faults", [pytest.param([], id="fault-free"), pytest.param(CRASHES, id="two crashed containers")]
+)
+@pytest.mark.docker
+@pytest.mark.skipif(bool(reason), reason=str(reason))
+def test_one_history_in_memory_and_in_containers(faults: list[str], tmp_path: Path) -> None:
+    # six nodes of S_3 need no more containers than a busy engine starts in a moment
+    values = {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "ranks_per_host": 1}
+    faults = ["crash:213@2", "crash:321@2"] if faults else []
+    memory = run_scenario(tmp_path / "m", **{**values, "fault": faults, "driver": "memory", "ranks_per_host": "auto"})
+    docker = run_scenario(tmp_path / "d", **{**values, "fault": faults, "driver": "docker"})
+    assert docker.summary["journal_hash"] == memory.summary["journal_hash"]
+    assert docker.summary["verdict"] == memory.summary["verdict"]
+    assert docker.summary["hosts"] == 6
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(bool(reason), reason=str(reason))
+def test_a_hanging_container_is_paused_and_goes_on(tmp_path: Path) -> None:
+    values = {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "fault": ["hang:213@2-3"]}
+    memory = run_scenario(tmp_path / "m", **values, driver="memory")
+    docker = run_scenario(tmp_path / "d", **values, driver="docker")
+    assert docker.summary["journal_hash"] == memory.summary["journal_hash"]
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(bool(reason), reason=str(reason))
+def test_clean_removes_what_a_killed_coordinator_left(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "coordinator", "run", "--driver", "docker", "--topology", "star:3"]
+    run = subprocess.Popen(
+        [*command, "--collective", "broadcast", "--algorithm", "flood", "--messages", "90000", "--message-bytes", "8"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + SECONDS
+    while len(everything()) < 3:
+        assert time.monotonic() < deadline
+        assert run.poll() is None
+        time.sleep(0.1)
+    run.send_signal(signal.SIGKILL)
+    run.wait()
+    assert len(orphans()) == 1
+    cleaned = subprocess.run(
+        [sys.executable, "-m", "coordinator", "clean", "--json"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=True,
+    )
+    assert any(name.startswith("testbench-") for name in json.loads(cleaned.stdout)["removed"])
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(bool(reason), reason=str(reason))
+@pytest.mark.skipif(not shutil.which("docker-compose"), reason="no docker-compose here")
+def test_compose_gives_the_same_history_and_its_exit_status(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    runs.chmod(0o777)
+    compose = ["docker-compose", "--project-name", "testbench-test", "--file", str(ROOT / "compose/compose.yaml")]
+    settings = {**os.environ, "RUNS": str(runs), "TOPOLOGY": "star:3", "ALGORITHM": "flood", "HOSTS": "6"}
+    try:
+        up = subprocess.run(
+            [*compose, "up", "--scale", "host=6", "--exit-code-from", "coordinator"],
+            env=settings,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+    finally:
+        down = [*compose, "down", "--volumes", "--timeout", "5"]
+        subprocess.run(down, env=settings, capture_output=True, timeout=SECONDS, check=True)
+    assert up.returncode == 0, up.stdout + up.stderr
+    summary = json.loads(next(runs.glob("*/2*/summary.json")).read_text())
+    memory = run_scenario(tmp_path / "m", topology="star:3", collective="broadcast", algorithm="flood", driver="memory")
+    assert summary["journal_hash"] == memory.summary["journal_hash"]
+    assert summary["driver"] == "join"
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(bool(reason), reason=str(reason))
+def test_an_image_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from coordinator.launch import docker
+
+    monkeypatch.setattr(docker, "IMAGE", "collective-testbench:none")
+    with pytest.raises(RunError, match="scripts/image"):
+        run_scenario(tmp_path / "d", topology="star:3", collective="broadcast", algorithm="flood", driver="docker")
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(bool(reason), reason=str(reason))
+def test_a_network_whose_name_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from coordinator.launch import docker
+
+    monkeypatch.setattr(docker.secrets, "token_hex", lambda _: "5" * 12)
+    assert not engine("network", "create", "testbench-" + "5" * 12).returncode
+    try:
+        with pytest.raises(RunError, match="already exists"):
+            run_scenario(tmp_path / "d", topology="star:3", collective="broadcast", algorithm="flood", driver="docker")
+        assert "testbench-" + "5" * 12 in everything(), "what others made was removed"
+    finally:
+        engine("network", "rm", "testbench-" + "5" * 12)
+
+
+def test_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no.sock")
+    with pytest.raises(RunError, match="no Docker engine answers; start one"):
+        run_scenario(tmp_path / "d", topology="star:3", collective="broadcast", algorithm="flood", driver="docker")
+    assert not list(tmp_path.glob("d*"))
+
+
+def test_no_rights_on_the_socket() -> None:
+    from coordinator.launch.docker import why_unreachable
+
+    assert "join the group docker" in why_unreachable(
+        "('Connection aborted.', PermissionError(13, 'Permission denied'))"
+    )
+
+
+def test_two_runs_with_one_id() -> None:
+    record = new_record("abc", "", "testbench-abc", ())
+    record.write()
+    with pytest.raises(RunError, match="there is a run abc already"):
+        new_record("abc", "", "testbench-abc", ()).write()
+    assert orphans() == []
+    record.remove()
+    Record("abc", 2**22 + 1, 0.0, "", "testbench-abc", ("testbench-abc-0",)).write()
+    assert [orphan.containers for orphan in orphans()] == [("testbench-abc-0",)]
+    orphans()[0].remove()
+
+
+def test_more_containers_than_a_network_holds() -> None:
+    from coordinator.plan import require_possible
+
+    plan = make_plan(make_scenario({**STAR, "topology": "star:7", "driver": "docker", "ranks_per_host": 1}))
+    with pytest.raises(RunError, match="--ranks-per-host 6"):
+        require_possible(plan)
