@@ -171,9 +171,8 @@ def test_an_image_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.docker
 @pytest.mark.skipif(bool(reason), reason=str(reason))
 def test_a_network_whose_name_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from coordinator.launch import docker
 
-    monkeypatch.setattr(docker.secrets, "token_hex", lambda _: "5" * 12)
+    monkeypatch.setattr("secrets.token_hex", lambda _: "5" * 12)
     assert not engine("network", "create", "testbench-" + "5" * 12).returncode
     try:
         with pytest.raises(RunError, match="already exists"):
