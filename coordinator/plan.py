@@ -280,16 +280,16 @@ def _require_timed(scenario: Scenario) -> None:
 
 def require_possible(plan: Plan) -> None:
     """Refuse, with the remedy, what this machine cannot run."""
+    if plan.scenario.driver == "docker" and plan.hosts > MOST_CONTAINERS:
+        raise RunError(
+            f"{plan.hosts} containers do not fit on one network, which has room for {MOST_CONTAINERS}; "
+            f"use --ranks-per-host {-(-plan.topology.order // MOST_CONTAINERS)}"
+        )
     free = psutil.virtual_memory().available
     if plan.memory_bytes > free and plan.scenario.driver != "join":
         raise RunError(
             f"this run needs about {plan.memory_bytes / 2**30:.1f} GiB of memory and {free / 2**30:.1f} GiB are free; "
             "use a smaller topology, or --driver memory"
-        )
-    if plan.scenario.driver == "docker" and plan.hosts > MOST_CONTAINERS:
-        raise RunError(
-            f"{plan.hosts} containers do not fit on one network, which has room for {MOST_CONTAINERS}; "
-            f"use --ranks-per-host {-(-plan.topology.order // MOST_CONTAINERS)}"
         )
     if plan.scenario.driver in ("docker", "join"):
         require_coordinator_possible(plan)

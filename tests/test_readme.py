@@ -8,6 +8,7 @@ from textwrap import dedent
 import pytest
 
 import emunode.collective.dissemination as home
+from coordinator.cli import serve
 from coordinator.commands.campaign import campaign
 from coordinator.commands.certify import certify
 from coordinator.scenario import Scenario
@@ -67,8 +68,12 @@ def test_the_algorithm_of_the_readme_is_twenty_lines() -> None:
 @pytest.mark.parametrize("page", ["README.md", "docs/campaigns.md", "docs/faults.md"])
 def test_flags_that_are_shown_exist(page: str) -> None:
     commands = {f"--{name}" for command in (campaign, certify) for name in signature(command).parameters}
+    commands |= {f"--{name.replace('_', '-')}" for name in signature(serve).parameters}
+    compose = {"--scale", "--exit-code-from", "--volumes"}
     known = (
         commands
+        | {"--coordinator"}  # of emunode
+        | compose
         | {f"--{name.replace('_', '-')}" for name in Scenario.model_fields}
         | {
             "--out",

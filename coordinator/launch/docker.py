@@ -256,6 +256,7 @@ class DockerLaunch(Launch):
         if self._events is not None:
             with contextlib.suppress(Exception):
                 self._events.close()
+                self._events._response.close()
         if self._client is not None:
             self._client.close()
         if self._bell >= 0:
