@@ -555,8 +555,11 @@ async def serve(control: int, secret: bytes) -> None:
     """Be a host on a proven, non-blocking control connection, until the run is over."""
     async with trio.open_nursery() as nursery:
         host = Host(control, secret, nursery)
-        await host.carry()
-    host.close()
+        try:
+            await host.carry()
+        finally:
+            nursery.cancel_scope.cancel()
+            host.close()
 
 
 def _own_address(fd: int) -> str:

@@ -189,6 +189,8 @@ def torture(budget: Budget) -> list[Row]:
     for tried, wrong in each(partial(try_all, budget, chosen), range(len(chosen))):
         row.tried += tried
         row.wrong += wrong
+        for one in wrong:
+            print(f"  determinism: {one}", flush=True)
         if row.tried % 80 < tried:
             print(f"  determinism: {row.tried} runs, {len(row.wrong)} wrong", flush=True)
     row.note = f"{len(chosen)} scenarios x {len(LAYOUTS)} drivers x 2"

@@ -1,7 +1,7 @@
 """Disks that are full, read-only or gone, deaf logs, clocks that are set: a clear error, and nothing half-written.
 
-As root on file systems of their own, mounted for it; else by limits on the size of files. Each begins with a whole run in the
-same folder, which must stand untouched.
+As root on file systems of their own, mounted for it; else by limits on the size of files. Each begins with a whole run in
+the same folder, which must stand untouched.
 """
 
 import contextlib

@@ -36,6 +36,9 @@ def licence(name: str) -> str:
         return "not installed here"
     classified = [one.rpartition(" :: ")[2] for one in said.get_all("Classifier") or () if one.startswith("License")]
     short = (said.get("License") or "").strip().splitlines()[:1]
+    if not classified and not short and not said.get("License-Expression"):
+        text = next((file for file in importlib.metadata.files(name) or () if "LICENSE" in file.name.upper()), None)
+        short = [text.read_text().strip().splitlines()[0]] if text else []
     return said.get("License-Expression") or ", ".join(classified) or "".join(short)[:60] or "unknown"
 
 
@@ -85,7 +88,11 @@ def advisories(count: int) -> Row:
         "20",
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    if done.returncode and not re.search(r"Found \d+ known", done.stderr):
+    unknown = done.stdout.count("could not be audited") + done.stderr.count("could not be audited")
+    if unknown:
+        row.tried = count - unknown
+        row.note = f"{unknown} could not be audited: the registry here gives no advisories"
+    elif done.returncode and not re.search(r"Found \d+ known", done.stderr):
         row.note = f"left out: {(done.stderr.strip().splitlines() or ['no answer'])[-1][:100]}"
     elif done.returncode:
         row.wrong = done.stdout.strip().splitlines()
