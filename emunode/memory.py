@@ -86,7 +86,12 @@ class MemoryNetwork:
 
     def _send(self, rows: bytearray, step: Step, rank: Rank, outbox: Sequence[Packet]) -> None:
         """Hand packets to their receivers; what is for the crashed is lost."""
-        crashed, boxes, reverse, neighbour = self._faults.crashed, self._arrived, self._reverse, self._topology.neighbour
+        crashed, boxes, reverse, neighbour = (
+            self._faults.crashed,
+            self._arrived,
+            self._reverse,
+            self._topology.neighbour,
+        )
         for port, segments in outbox:
             receiver = neighbour(rank, port)
             if crashed and receiver in crashed:

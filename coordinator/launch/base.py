@@ -20,7 +20,7 @@ class Launch:
 
     can_kill = False
     """Whether `kill`, `pause` and `resume` reach a host's process."""
-    join_seconds = 20.0
+    join_seconds = 60.0
     """How long hosts may take to join without any news."""
     hosts_outlive_run = False
     """Whether hosts stay connected until this process ends, and hosts beyond those wanted are kept in reserve.

@@ -123,7 +123,7 @@ def fingerprint(folder: Path) -> str:
 
 def attempt(where: Path, name: str, flags: tuple[str, ...], patch: Patch, statuses: tuple[int, ...]) -> list[str]:
     """One run in a folder in which another stands; what is wrong."""
-    earlier = [path for path in where.glob("runs/*/2*")]
+    earlier = list(where.glob("runs/*/2*"))
     before = [fingerprint(path) for path in earlier]
     arguments = (*SCENARIO, *flags, "--out", str(where / "runs/x/2new"))
     experiment = Experiment(where / f"at-{name.replace(' ', '-')}", arguments, patch)

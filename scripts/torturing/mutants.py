@@ -1,7 +1,7 @@
 """Mutation testing: the rules of the core are changed in one place, and the tests that are about them must notice.
 
-A mutant is one change of one module's syntax tree: an operator, a comparison or a constant replaced, a statement left out. It
-lives in a copy of the project; the tests that match the module run there, and a mutant that they let pass has survived.
+A mutant is one change of one module's syntax tree: an operator, a comparison or a constant replaced, a statement left out.
+It lives in a copy of the project; the tests that match the module run there, and one that they let pass has survived.
 """
 
 import ast
