@@ -15,7 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import atheris
+import atheris  # type: ignore[import-untyped]
 
 with atheris.instrument_imports(
     include=[
@@ -32,6 +32,7 @@ with atheris.instrument_imports(
 ):
     from coordinator import control, scenario
     from coordinator.faults import parse_faults
+    from coordinator.launch.base import Launch
     from coordinator.plan import make_plan
     from emunode import __version__, host, links, process, wire
     from emunode.assignment import Assignment
@@ -375,7 +376,7 @@ def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
 # --- a coordinator ---------------------------------------------------------------------------------------------------
 
 
-class NoLaunch(control.Launch):
+class NoLaunch(Launch):
     """Starts nothing."""
 
     def addresses(self, host: int) -> tuple[str, str]:

@@ -40,9 +40,10 @@ def patch(phase: str, at: int, say: Callable[[str], None]) -> None:
     """Tell when the phase comes, and stay in it for a moment."""
     from coordinator import control, run
     from coordinator.journal import Journal
+    from coordinator.launch.base import Launch
     from coordinator.rundir import RunDirectory
 
-    control.STALL_SECONDS, control.JOIN_SECONDS = STALL_SECONDS, JOIN_SECONDS
+    control.STALL_SECONDS, Launch.join_seconds = STALL_SECONDS, JOIN_SECONDS
     told: list[str] = []
 
     def tell(name: str) -> None:

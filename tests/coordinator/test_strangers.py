@@ -9,7 +9,8 @@ import pytest
 import trio
 import trio.testing
 
-from coordinator.control import HostNetwork, Launch
+from coordinator.control import HostNetwork
+from coordinator.launch.base import Launch
 from coordinator.plan import make_plan
 from coordinator.scenario import make_scenario
 from emunode import __version__, wire
