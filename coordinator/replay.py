@@ -12,7 +12,7 @@ from coordinator.plan import Plan
 from emunode.memory import MemoryNetwork
 from emunode.model import Step
 
-REPLAYED_ROWS = 100_000
+REPLAYED_ROWS = 10_000
 """Hops of the longest history that is replayed at the end of a run: some tenths of a second."""
 
 

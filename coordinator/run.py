@@ -41,6 +41,8 @@ from emunode.life import Ballot
 from emunode.log import log, logging_to
 from emunode.model import Step
 
+REFUSALS = (OSError, pl.exceptions.ComputeError)
+"""What a full disk and its like raise, the second from within Parquet files."""
 CLOSE_SECONDS = 5.0
 
 
@@ -103,7 +105,7 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
             directory.finish()
     except RunError as error:
         raise RunError(f"{error}{directory.log_tail()}") from error
-    except OSError as error:
+    except REFUSALS as error:
         raise RunError(f"this machine refuses: {error}{directory.log_tail()}") from error
     finally:
         directory.discard()
@@ -201,7 +203,7 @@ async def _open_and_step(
             await take_steps(plan, network, journal, outcome, progress)  # type: ignore[arg-type]
         else:
             await _run_free(plan, network, outcome.timetable, journal, outcome, progress)  # type: ignore[arg-type]
-    except (EmulatorError, OSError) as error:
+    except (EmulatorError, *REFUSALS) as error:
         outcome.failure = error if isinstance(error, EmulatorError) else RunError(f"this machine refuses: {error}")
         outcome.undecided = str(outcome.failure)
     finally:

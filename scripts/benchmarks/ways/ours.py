@@ -24,11 +24,9 @@ def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
     for slot, fd in enumerate(ends):
         slots[fd] = slot
     arrived: list[int] = []
-    bodies: list[bytes] = []
 
     def on_frame(fd: int, body: bytes) -> None:
         arrived.append(slots[fd])
-        bodies.append(body)
 
     def on_end(_fd: int, why: str) -> None:
         raise SystemExit(why)
@@ -56,7 +54,6 @@ def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
             began = time.process_time()
             for _ in range(rounds):
                 arrived.clear()
-                bodies.clear()
                 working = len(tasks)
                 for task in tasks:
                     trio.lowlevel.reschedule(task)
