@@ -25,7 +25,7 @@ def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
         slots[fd] = slot
     arrived: list[int] = []
 
-    def on_frame(fd: int, body: bytes) -> None:
+    def on_frame(fd: int, _body: bytes) -> None:
         arrived.append(slots[fd])
 
     def on_end(_fd: int, why: str) -> None:
