@@ -319,6 +319,13 @@ def illegal(rows: list[Row], **values: object) -> object:
     return measured(rows, **values).metrics["illegal_hops"]
 
 
+RELAYED: list[Row] = [(1, 0, 0, 1, 0, 3, 0, 0, 64, "relay"), (2, 1, 1, 3, 0, 3, 0, 0, 64, "first")]
+
+
+def test_a_relay_is_legal_where_messages_are_for_one() -> None:
+    assert illegal(RELAYED, collective="scatter", algorithm="sbt") == 0
+
+
 def test_a_broadcast_is_legal() -> None:
     assert illegal(BROADCAST) == 0
     assert illegal([]) == 0
@@ -346,13 +353,15 @@ def test_flooding_the_square_is_legal() -> None:
         pytest.param([hop(1, 0, 0, "corrupt")], 1, id="corrupt for no reason"),
         pytest.param([(1, 0, 0, 2, 0, EVERYBODY, 0, 0, 64, "first")], 1, id="no such link"),
         pytest.param([(1, 0, 2, 0, 0, EVERYBODY, 0, 0, 64, "duplicate")], 1, id="no such port"),
-        pytest.param([(1, 0, 0, 1, 0, 2, 0, 0, 64, "first")], 1, id="first of what is for another"),
+        pytest.param([(1, 0, 0, 1, 0, 2, 0, 0, 64, "first")], 2, id="first of what is for another, and for one"),
         pytest.param(
-            [(1, 0, 0, 1, 0, 2, 0, 0, 64, "duplicate")], 2, id="duplicate of what is for another, and of nothing"
+            [(1, 0, 0, 1, 0, 2, 0, 0, 64, "duplicate")],
+            3,
+            id="duplicate of what is for another, for one, and of nothing",
         ),
-        pytest.param([(1, 0, 0, 1, 0, 1, 0, 0, 64, "relay")], 1, id="relay at its target"),
-        pytest.param([(1, 0, 0, 1, 0, 3, 0, 0, 64, "relay"), (2, 1, 1, 3, 0, 3, 0, 0, 64, "first")], 0, id="a relay"),
-        pytest.param([hop(1, 0, 0), (2, 1, 0, 0, 0, 1, 0, 0, 1, "relay")], 0, id="an answer"),
+        pytest.param([(1, 0, 0, 1, 0, 1, 0, 0, 64, "relay")], 2, id="relay at its target, and for one"),
+        pytest.param(RELAYED, 2, id="what is for one in a broadcast"),
+        pytest.param([hop(1, 0, 0), (2, 1, 0, 0, 0, 1, 0, 0, 1, "relay")], 1, id="an answer where nobody answers"),
         pytest.param([hop(1, 0, 0, segment=0), hop(1, 0, 0, segment=1)], 1, id="two segments where one fits"),
     ],
 )
@@ -403,7 +412,7 @@ LATE = [hop(1, 0, 1), hop(3, 0, 0)]
         pytest.param("byzantine:01", [hop(1, 0, 0), hop(2, 1, 1, "corrupt")], 0, id="a liar"),
         pytest.param("byzantine:01", [hop(1, 0, 0, "corrupt")], 1, id="a liar is told a lie"),
         pytest.param("duplicate:00>01:1", [hop(1, 0, 0), hop(1, 0, 0, "duplicate")], 0, id="twice in a step"),
-        pytest.param("duplicate:00>01:1", [hop(1, 0, 1), hop(1, 0, 1, "duplicate")], 1, id="twice on another link"),
+        pytest.param("duplicate:00>01:1", [hop(1, 0, 1), hop(1, 0, 1, "duplicate")], 2, id="twice on another link"),
         pytest.param("delay:00>01:2", LATE, 0, id="late"),
         pytest.param("delay:00>01:2", [hop(1, 0, 0)], 1, id="not late"),
         pytest.param("delay:00>01:2@1-1", [*LATE, hop(3, 0, 0, "duplicate")], 0, id="late, with what is not"),

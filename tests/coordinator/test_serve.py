@@ -53,7 +53,9 @@ def test_hosts_join_and_the_history_is_the_same(start: Start, door: str, tmp_pat
     assert serve.returncode == 0, err
     memory = run_scenario(tmp_path / "m", topology="star:3", collective="broadcast", algorithm="flood", driver="memory")
     assert str(memory.summary["journal_hash"]) in out
-    assert [host.wait(SECONDS) for host in hosts] == [0] * 4, "one was in reserve"
+    statuses = sorted(host.wait(SECONDS) for host in hosts)
+    assert statuses[:3] == [0, 0, 0]
+    assert statuses[3] in (0, 4), "one was in reserve, or came when all was over"
     assert not (tmp_path / "token").exists()
 
 
