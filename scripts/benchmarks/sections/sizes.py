@@ -10,6 +10,7 @@ from typing import NamedTuple
 from benchmarks.commands import coordinator_run
 from benchmarks.programs import ProgramError
 from benchmarks.record import Note, Options, Row, Section
+from coordinator.launch.namespace import why_not
 
 GIB = 2**30
 ENDS_FOR_MEMORY = 5000
@@ -48,7 +49,7 @@ def rows(options: Options) -> Iterator[Row | Note]:
 
 def size_rows(case: Case) -> Iterator[Row]:
     """What one broadcast took."""
-    run = coordinator_run(case.topology, case.algorithm)
+    run = coordinator_run(case.topology, case.algorithm, netns=why_not() is None)
     name, ready, ends = case.topology, run.number("setup_seconds"), run.link_ends
     yield Row(name, "nodes", run.number("order"), "")
     yield Row(name, "links", run.number("links_opened"), "")
