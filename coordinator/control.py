@@ -21,12 +21,13 @@ from coordinator.plan import Plan
 from emunode import __version__, wire
 from emunode.assignment import Assignment, job_to_record
 from emunode.errors import EmulatorError, FrameError, RuleError, RunError
-from emunode.fault import Connections, Crash, Fault, Faults, Hang, Link, Recover, to_record
+from emunode.fault import Connections, Crash, Drop, Fault, Faults, Hang, Link, Recover, to_record
 from emunode.life import Ballot
 from emunode.links import HELLO_SECONDS, Streams, listening_socket
 from emunode.log import log
 from emunode.model import Rank, Step
 from emunode.placement import Placement
+from emunode.process import ANY_HOST
 
 STALL_SECONDS = 30.0
 """How long a phase may go without any news from any host."""
@@ -94,6 +95,10 @@ class HostNetwork:
         self._listener: socket.socket | None = None
         self._refused: Counter[str] = Counter()
         self._doomed: set[int] = set()
+        """Hosts whose processes were killed, or told to leave."""
+        self._returning: set[int] = set()
+        """Hosts that were killed and are being started again."""
+        self._returned: set[int] = set()
         self._backlog = min(LISTEN_BACKLOG, _somaxconn())
         self._wave = 0
         self._rows: list[bytes] = []
@@ -121,12 +126,17 @@ class HostNetwork:
         self._progress = lambda: progress("hosts joined", len(self._hosts), plan.hosts)
         await self._until(lambda: len(self._hosts) == plan.hosts, "hosts to join", self._launch.join_seconds)
         setup_seconds = 30 + plan.topology.link_count / 2000
-        for index, state in sorted(self._hosts.items()):
+        await self._assign(sorted(self._hosts), setup_seconds)
+        await self._connect(self._backlog, progress)
+
+    async def _assign(self, hosts: Sequence[int], setup_seconds: float) -> None:
+        """Tell hosts what they are, and wait until they listen."""
+        plan = self._plan
+        for index in hosts:
             listen, dial = self._launch.addresses(index)
             assignment = Assignment(self._run, index, plan.hosts, plan.job, listen, dial, self._backlog, setup_seconds)
-            self._tell(state, "assign", *assignment.to_record())
-        await self._until(lambda: all(state.listener for state in self._hosts.values()), "hosts to listen")
-        await self._connect(self._backlog, progress)
+            self._tell(self._hosts[index], "assign", *assignment.to_record())
+        await self._until(lambda: all(self._hosts[index].listener for index in hosts), "hosts to listen")
 
     def _listen(self, address: str, port: int) -> socket.socket:
         try:
@@ -189,6 +199,7 @@ class HostNetwork:
     async def _prepare(self, step: Step, faults: Sequence[Fault]) -> None:
         """Let happen to processes and connections what happens to them before `step` is opened."""
         await self._wake(step)
+        await self._revive(step, faults)
         self._faults.apply(faults)
         _, opening = self._connections.update(step, faults)
         await self._strike(step, faults)
@@ -200,7 +211,13 @@ class HostNetwork:
         if not self._launch.can_kill:
             return
         doomed = self._struck({fault.rank: fault.step for fault in faults if isinstance(fault, Crash)})
-        hanging = self._struck({fault.rank: fault.last for fault in faults if isinstance(fault, Hang)})
+        hanging = self._struck(
+            {
+                fault.rank: fault.last
+                for fault in faults
+                if isinstance(fault, Hang) and not self._recovery(fault.rank, step)
+            }
+        )
         settling = [self._hosts[index] for index in (*doomed, *hanging) if not self._hosts[index].asleep]
         if settling:
             self._order("settle", step, faults, settling)
@@ -218,17 +235,37 @@ class HostNetwork:
             state.asleep = max(last, state.asleep)
 
     def _struck(self, when: Mapping[Rank, Step]) -> dict[int, Step]:
-        """Living hosts all of whose ranks are struck alike and for good or until the same step, and that step.
-
-        A host with a rank that recovers later is none of them: a process that was killed cannot.
-        """
+        """Living hosts all of whose ranks are struck alike and until the same step or for good, and that step."""
         found: dict[int, Step] = {}
         for index in sorted({self._placement.host(rank) for rank in when}):
             ranks = self._placement.ranks(index)
-            steps = {when.get(rank, 0) for rank in ranks}
-            if self._hosts[index].alive and len(steps) == 1 and 0 not in steps and self._reviving.isdisjoint(ranks):
-                found[index] = steps.pop()
+            fates = {(when.get(rank, 0), self._recovery(rank, when.get(rank, 0))) for rank in ranks}
+            step, recovery = min(fates)
+            if len(fates) == 1 and step and self._hosts[index].alive and not (recovery and self._are_counted(ranks)):
+                found[index] = step
         return found
+
+    def _recovery(self, rank: Rank, after: Step) -> Step:
+        """The step in which a rank next recovers, or 0."""
+        return min((step for step in self._recoveries.get(rank, ()) if step > after), default=0)
+
+    def _are_counted(self, ranks: range) -> bool:
+        """Whether a fault counts packets that these ranks send, which a process that begins anew could not go on with."""
+        return any(isinstance(fault, Drop) and fault.sender in ranks for fault in self._plan.faults)
+
+    async def _revive(self, step: Step, faults: Sequence[Fault]) -> None:
+        """Start processes again that were killed and all of whose ranks recover now, and tell them what has happened."""
+        recovering = {self._placement.host(fault.rank) for fault in faults if isinstance(fault, Recover)}
+        returning = sorted(recovering & self._doomed)
+        if not returning:
+            return
+        self._returning.update(returning)
+        for index in returning:
+            await self._launch.restart(index)
+        await self._until(lambda: not self._returning, "hosts to come back", self._launch.join_seconds)
+        await self._assign(returning, STALL_SECONDS)
+        self._order("awake", step - 1, self._history, [self._hosts[index] for index in returning])
+        await self._until(lambda: not self._unreported, "hosts that came back to go on")
 
     async def _wake(self, step: Step) -> None:
         """Let processes go on whose ranks have hung long enough, and tell them what they missed."""
@@ -262,10 +299,13 @@ class HostNetwork:
         self._wave += 1
         accepted = sum(state.links[2] for _, state in living) + len(links)
         dialling: dict[int, list[Link]] = {}
+        tables: dict[int, dict[int, object]] = {}
         for link in links:
-            dialling.setdefault(self._placement.host(link[0]), []).append(link)
+            index, peer = self._placement.host(link[0]), self._placement.host(self._plan.topology.neighbour(*link))
+            dialling.setdefault(index, []).append(link)
+            tables.setdefault(index, {})[peer] = self._hosts[peer].listener
         for index, state in living:
-            self._tell(state, "dial", self._wave, dialling.get(index, []))
+            self._tell(state, "dial", self._wave, dialling.get(index, []), tables.get(index, {}))
         await self._until(
             lambda: (
                 all(state.links[0] == self._wave for _, state in living)
@@ -314,7 +354,10 @@ class HostNetwork:
         self._connections = Connections(plan.topology, self._faults)
         self._deferred.clear()
         self._history: list[Fault] = []
-        self._reviving = {fault.rank for fault in plan.faults if isinstance(fault, Recover)}
+        self._recoveries: dict[Rank, list[Step]] = {}
+        for fault in plan.faults:
+            if isinstance(fault, Recover):
+                self._recoveries.setdefault(fault.rank, []).append(fault.step)
 
     async def close(self) -> None:
         frame = wire.encode_control("bye")
@@ -390,7 +433,7 @@ class HostNetwork:
     def _on_launch(self, pidfd: int) -> None:
         """Whatever started the hosts is done, which is as it should be only if all of them were to be killed."""
         self._streams.unwatch(pidfd)
-        if len(self._doomed) < self._plan.hosts:
+        if len(self._doomed | self._returned) < self._plan.hosts:
             self._launch.check()
 
     # --- what hosts say --------------------------------------------------------------------------------------------
@@ -403,15 +446,15 @@ class HostNetwork:
         self._challenges[fd] = challenge
         self._streams.send(fd, wire.frame(challenge))
 
-    def _on_frame(self, fd: int, body: bytes) -> None:
+    def _on_frame(self, fd: int, frame: bytes) -> None:
         index = self._by_fd.get(fd)
         if index is None:
-            self._admit(fd, body)
+            self._admit(fd, frame)
             return
         if index == IN_RESERVE:
             raise FrameError("a host in reserve that speaks")
         self._heard = trio.current_time()
-        name, *fields = wire.decode_control(body)
+        name, *fields = wire.decode_control(frame)
         try:
             self._hear(index, name, fields)  # type: ignore[arg-type]
         except ValueError:
@@ -459,23 +502,21 @@ class HostNetwork:
         del index, state, fields
         raise FrameError(f"a message that is none: {name!r}")
 
-    def _admit(self, fd: int, body: bytes) -> None:
+    def _admit(self, fd: int, frame: bytes) -> None:
         """Let a host in that proves it knows the token, has our version, and finds a place."""
-        challenge = self._challenges[fd]
-        nonce, proof, hello = body[:32], body[32:64], body[64:]
-        if not wire.proves(proof, self._token, b"host", challenge, nonce, hello):
-            raise FrameError("a host without proof of the run's token")
-        match wire.decode_control(hello):
+        nonce, hello = wire.read_host_hello(frame, self._token, self._challenges[fd])
+        match hello:
             case "hello", version, int(index), int(pid), str(name) if version == __version__:
                 pass
-            case _, version, *_:
+            case _, version, *_ if version != __version__:
                 raise FrameError(f"a host of version {version}, and this is {__version__}")
             case _:
                 raise FrameError("a hello that is none")
-        if index == -1:
-            index = next((free for free in range(self._plan.hosts) if free not in self._hosts), -1)
+        if index == ANY_HOST:
+            index = next((free for free in range(self._plan.hosts) if free not in self._hosts), IN_RESERVE)
         reserve = index == IN_RESERVE and self._launch.hosts_outlive_run
-        if (not reserve and not 0 <= index < self._plan.hosts) or index in self._hosts:
+        back = index in self._returning
+        if (not reserve and not 0 <= index < self._plan.hosts) or (index in self._hosts and not back):
             raise FrameError(f"a host {index} for which there is no place")
         if pid < 1:
             raise FrameError(f"a host of process {pid}")
@@ -486,6 +527,10 @@ class HostNetwork:
             log("host in reserve", name=name)
         else:
             self._hosts[index] = HostState(fd, pid, name)
+        if back:
+            self._returning.discard(index)
+            self._doomed.discard(index)
+            self._returned.add(index)
         self._by_fd[fd] = index
         self._streams.send(fd, wire.frame(wire.prove(self._token, b"coordinator", nonce)))
 

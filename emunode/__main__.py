@@ -58,7 +58,6 @@ def main(arguments: list[str] | None = None) -> int:
     if not token:
         parser.error(f"a host needs the run's token: --token-file FILE or the variable {TOKEN_VARIABLE}")
     if options.processes is None:
-        gc.enable()
         return run_host(address, int(port), token, options.index, deadline - time.monotonic())
     return fork_hosts(address, int(port), token, options.processes)
 

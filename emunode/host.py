@@ -12,6 +12,7 @@ count changes after the report, the report is renewed. The coordinator opens the
 
 import os
 import socket
+import struct
 import traceback
 from array import array
 from collections import Counter
@@ -27,7 +28,7 @@ from emunode.assignment import Assignment, job_from_record
 from emunode.collective.base import Algorithm
 from emunode.collective.registry import make_algorithm
 from emunode.errors import EmulatorError, FrameError, RunError
-from emunode.fault import Connections, Fault, from_record
+from emunode.fault import FOREVER, Connections, Fault, from_record
 from emunode.life import Ballot, Lives
 from emunode.links import HELLO_SECONDS, RESET, Streams, listening_socket
 from emunode.log import log
@@ -42,17 +43,22 @@ REPORT_SECONDS = 0.5
 """How often a host under the timed clock says that it is alive."""
 FLUSH_BYTES = 4 * 2**20
 """Journal rows that a host collects before it sends them ahead of its report."""
-
+NONSENSE = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, OSError, struct.error)
+"""What an order with fields that are none of ours ends in, wherever they are used."""
 
 Arrivals = tuple[list[int], list[Segments]]
 """What arrived in one step: the link ends, in order of arrival, and what came in at each."""
 
 
 class Host:
-    """The ranks of one process, their links, and the control connection on descriptor `control`."""
+    """The ranks of one process, their links, and the control connection on descriptor `control`.
 
-    def __init__(self, control: int, secret: bytes, nursery: trio.Nursery) -> None:
+    Whenever it waits, nothing else in its thread can run for `linger_seconds`.
+    """
+
+    def __init__(self, control: int, secret: bytes, nursery: trio.Nursery, linger_seconds: float = 0.0) -> None:
         self._control = control
+        self._linger_seconds = linger_seconds
         self._secret = secret
         self._nursery = nursery
         self._nonce = os.urandom(wire.NONCE_BYTES)
@@ -98,8 +104,8 @@ class Host:
     async def _pump(self) -> None:
         streams = self._streams
         while True:
-            await trio.lowlevel.wait_readable(streams.fileno())
-            while streams.poll() or self._working:
+            await streams.news(self._linger_seconds)
+            while self._working or streams.poll():
                 if self._timed is not None:
                     self._timed.turn()
                     await trio.lowlevel.checkpoint()
@@ -122,8 +128,8 @@ class Host:
     def _tell(self, *message: object) -> None:
         self._streams.send(self._control, wire.encode_control(*message))
 
-    def _on_order(self, body: bytes) -> None:
-        name, *fields = wire.decode_control(body)
+    def _on_order(self, frame: bytes) -> None:
+        name, *fields = wire.decode_control(frame)
         try:
             match name:
                 case "assign":
@@ -145,7 +151,7 @@ class Host:
                     self._run_free().obey(name, fields)  # type: ignore[arg-type]
         except EmulatorError as error:
             self._fail(error)
-        except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError) as error:
+        except NONSENSE as error:
             log("an order cannot be obeyed", order=name, traceback=traceback.format_exc())
             self._fail(FrameError(f"an order {name!r} that cannot be obeyed: {type(error).__name__}: {error}"))
 
@@ -157,6 +163,8 @@ class Host:
         self._assignment = assignment
         job = assignment.job
         topology = parse_topology(job.topology)
+        if not 0 <= assignment.host < assignment.hosts <= topology.order:
+            raise FrameError(f"host {assignment.host!r} of {assignment.hosts!r} for {topology.order} ranks")
         self._topology = topology
         self._algorithm: Algorithm = make_algorithm(topology, job)
         self._placement = Placement(topology.order, assignment.hosts)
@@ -175,6 +183,7 @@ class Host:
             self._nursery.start_soon(self._live, rank)
         self._begin_life()
         self._ports = cycle(range(1024, 65536))
+        self._table: dict[int, tuple[str, int, bytes]] = {}
         self._to_dial: dict[int, list[int]] = {}
         for slot, peer in enumerate(self._peers):
             if peer > self._ranks[slot // self._degree]:
@@ -254,8 +263,11 @@ class Host:
                 self._dial(slot, self._table[host])
         self._tell_links(wave)
 
-    def _dial_again(self, wave: int, links: Iterable[tuple[Rank, Port]]) -> None:
-        """Dial links of ranks of this host that were closed."""
+    def _dial_again(
+        self, wave: int, links: Iterable[tuple[Rank, Port]], table: Mapping[int, tuple[str, int, bytes]]
+    ) -> None:
+        """Dial links of ranks of this host that were closed; `table` says where the other hosts of these are now."""
+        self._table.update(table)
         for rank, port in links:
             slot = self._slot(rank, port)
             self._dial(slot, self._table[self._peer_hosts[slot]])
@@ -270,12 +282,12 @@ class Host:
 
     def _dial(self, slot: int, listener: tuple[str, int, bytes]) -> None:
         address, port, nonce = listener
-        stream = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if self._assignment.dial_address:
-            self._bind(stream)
-        stream.connect_ex((address, port))
-        fd = stream.detach()
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as stream:
+            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._assignment.dial_address:
+                self._bind(stream)
+            stream.connect_ex((address, port))
+            fd = stream.detach()
         index, own_port = divmod(slot, self._degree)
         hello = wire.link_hello(
             self._secret,
@@ -302,13 +314,13 @@ class Host:
             return
         raise RunError(f"no local port is free at {self._assignment.dial_address}")
 
-    def _on_hello(self, fd: int, body: bytes) -> None:
+    def _on_hello(self, fd: int, frame: bytes) -> None:
         """Admit the dialler of a link, once."""
         run = self._assignment.run
-        sender, port, receiver, its_port = wire.read_link_hello(body, self._secret, run, self._nonce)
+        sender, port, receiver, its_port = wire.read_link_hello(frame, self._secret, run, self._nonce)
         if receiver not in self._ranks or its_port >= self._degree:
             raise FrameError(f"a hello for rank {receiver} port {its_port}, which is not here")
-        slot = (receiver - self._ranks[0]) * self._degree + its_port
+        slot = self._slot(receiver, its_port)
         if self._peers[slot] != sender or self._reverse[its_port] != port:
             raise FrameError(f"a hello of rank {sender} port {port}, which is no neighbour of {self._link_name(slot)}")
         if self._fd_of[slot] >= 0:
@@ -325,19 +337,19 @@ class Host:
             self._links_up.set()
         self._tell("links", wave, self._dialled, self._accepted, left)
 
-    def _on_frame(self, fd: int, body: bytes) -> None:
+    def _on_frame(self, fd: int, frame: bytes) -> None:
         slot = self._slot_of[fd]
         if slot >= 0:
-            step, segments = wire.decode_packet(body, self._topology.order)
+            step, segments = wire.decode_packet(frame, self._topology.order)
             if not 0 <= step - self._step <= 1:
                 raise FrameError(f"a packet of step {step} in step {self._step}")
             slots, packets = self._arrivals[step & 1]
             slots.append(slot)
             packets.append(segments)
         elif fd == self._control:
-            self._on_order(body)
+            self._on_order(frame)
         else:
-            self._on_hello(fd, body)
+            self._on_hello(fd, frame)
 
     def _on_end(self, fd: int, why: str) -> None:
         if fd == self._control:
@@ -362,9 +374,14 @@ class Host:
 
         To be `awake` is to take note of what was missed while stopped, up to this step.
         """
+        if not isinstance(step, int) or not 0 < step <= FOREVER:
+            raise FrameError(f"an order for step {step!r}")
         self._step = step
         self._reported = False
         self._told = 0
+        if order == "awake":  # which links it gets, it is told; those of hosts that are gone it does without
+            self._links_up.set()
+            self._to_dial.clear()
         self._sent = [0] * len(self._sent)
         self._received.clear()
         self._inbox = self._deliver(self._arrivals[(step - 1) & 1])
@@ -374,8 +391,6 @@ class Host:
             waking = self._put_in_force(step, faults, waking, order)
         self._explain()
         self._working = len(waking)
-        if waking:  # until they are done, trio need not watch the poller: each arrival would ring twice in the kernel
-            trio.lowlevel.notify_closing(self._streams.fileno())
         if order != "step" or not waking:
             self._report()
         for rank in sorted(waking):
@@ -467,12 +482,10 @@ class Host:
         node = self._lives.node(rank)
         outbox, hops = node.step(step, self._inbox.pop(rank, []))
         if hops:
-            base = (rank - self._ranks[0]) * self._degree
-            wire.encode_rows(self._rows, step - 1, rank, self._peers, base, self._reverse, hops)
+            wire.encode_rows(self._rows, step - 1, rank, self._peers, self._slot(rank, 0), self._reverse, hops)
             if self._faults.tampered:
                 self._ballots += self._lives.ballots(step - 1, rank, hops)
-        if node.due is not None:
-            self._due.setdefault(node.due, []).append(rank)
+        self._note_due(rank, node.due)
         return outbox
 
     def _send_despite(self, rank: Rank, outbox: Sequence[Packet]) -> None:
@@ -487,7 +500,7 @@ class Host:
 
     def _send(self, rank: Rank, outbox: Sequence[Packet]) -> None:
         """Put packets of a rank on its links; those that have no link are lost."""
-        step, base = self._step, (rank - self._ranks[0]) * self._degree
+        step, base = self._step, self._slot(rank, 0)
         fds, hosts, sent = self._fd_of, self._peer_hosts, self._sent
         previous: Segments | None = None
         frame = b""
@@ -551,10 +564,10 @@ class Host:
             timed.report()
 
 
-async def serve(control: int, secret: bytes) -> None:
+async def serve(control: int, secret: bytes, linger_seconds: float = 0.0) -> None:
     """Be a host on a proven, non-blocking control connection, until the run is over."""
     async with trio.open_nursery() as nursery:
-        host = Host(control, secret, nursery)
+        host = Host(control, secret, nursery, linger_seconds)
         try:
             await host.carry()
         finally:

@@ -71,7 +71,7 @@ class Lives:
                 view.live_ports = state.live_ports(step, rank)
         awake = {rank for rank in waking if not state.silent(rank, step)}
         for fault in faults:
-            if isinstance(fault, Recover) and fault.rank in self._ranks:
+            if isinstance(fault, Recover) and fault.rank in self._ranks and not state.silent(fault.rank, step):
                 self.node(fault.rank).resume(step)
                 awake.add(fault.rank)
         return awake, [(rank, rank in waking and rank not in before) for rank in hurt if state.silent(rank, step)]

@@ -3,8 +3,8 @@
 What a process keeps of an idle stream is its descriptor in the kernel and whatever array its owner indexes by it. Bytes
 are read until a read comes back short; a buffer of its own exists only while a frame is partial or a write is blocked.
 `Streams` knows frames and nothing of their meaning: the owner is told of frames and of ends by descriptor. Measured on
-two cores, this shape keeps nine tenths of what a bare epoll loop does; a task or a stream object a link keeps a fifth
-(`scripts/bench`).
+two cores, this shape keeps more than eight tenths of what a bare epoll loop does; a task and a stream object a link keep
+a quarter to two fifths (`scripts/bench core`).
 
 Known weak spot: an owner must not close a stream while it is called with one of that stream's own frames (it raises
 FrameError instead).
@@ -19,12 +19,16 @@ from collections.abc import Callable, Iterable
 from mmap import mmap
 from struct import Struct
 
+import trio
+
 from emunode.errors import FrameError
 from emunode.log import log
 from emunode.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH
 
-READ_BYTES = 4096
-"""Most that the first read of an event takes, into an object of its own; more goes through the shared buffer."""
+READ_BYTES = 479
+"""Least that an event's first read asks for, into an object of its own: of this size Python has them ready. While longer
+frames come it asks for more; what is longer still goes through the shared buffer.
+"""
 BUFFER_BYTES = 256 * 1024
 EVENTS = 64
 """Events of one poll: enough for system calls in a row to be cheap, few enough for what they bring to stay in the cache."""
@@ -44,7 +48,8 @@ RESET = Struct("ii").pack(1, 0)
 class Streams:
     """A set of non-blocking framed streams, by descriptor.
 
-    `on_frame(fd, body)` is called for every whole frame and may raise FrameError, which closes that stream;
+    `on_frame(fd, frame)` is called for every whole frame, its length included, and may raise FrameError, which closes
+    that stream;
     `on_end(fd, why)` once for every stream that ends by itself or is closed for a bad frame; never after `close`.
     """
 
@@ -54,6 +59,7 @@ class Streams:
         self._epoll = select.epoll()
         self._view = memoryview(mmap(-1, BUFFER_BYTES))  # pages that nothing is read into cost nothing
         self._buffers = [self._view]
+        self._reading = READ_BYTES
         self._partial: dict[int, bytearray] = {}
         self._blocked: dict[int, bytearray] = {}
         self._strangers: dict[int, float] = {}
@@ -164,24 +170,24 @@ class Streams:
         """Close the poller. Descriptors handed to `watch` or `add` stay the owner's to close."""
         self._epoll.close()
 
-    def poll(self) -> bool:
-        """Read and write whatever is ready now, without waiting; whether there was anything."""
-        events = self._epoll.poll(0, EVENTS)
+    def poll(self, seconds: float = 0.0) -> bool:
+        """Read and write whatever is ready now, or becomes so within `seconds`; whether there was anything."""
+        events = self._epoll.poll(seconds, EVENTS)
         special, gone = self._special, self._gone
         if gone:
             special -= gone - self._watched.keys() - self._partial.keys()
             gone.clear()
         # system calls in one loop and what they brought in another: each finds its own code and data in the cache
-        read, arrived = os.read, []
+        read, reading, arrived = os.read, self._reading, []
         for fd, event in events:
             # nearly every event is one whole frame on an idle stream
             if event == READABLE and fd not in special:
                 try:
-                    data = read(fd, READ_BYTES)
+                    data = read(fd, reading)
                 except OSError as error:
                     self._read_failed(fd, error)
                     continue
-                if len(data) < READ_BYTES:
+                if len(data) < reading:
                     arrived.append((fd, data))
                 else:
                     self._drain(fd, data)
@@ -195,11 +201,13 @@ class Streams:
                 continue
             try:
                 if len(data) > 4 and length_at(data)[0] + 4 == len(data):
-                    on_frame(fd, data[4:])
+                    on_frame(fd, data)
                 else:
                     self._take(fd, data)
             except FrameError as error:
                 self._end(fd, str(error))
+        if arrived and len(arrived[-1][1]) < reading // 4:
+            self._reading = max(reading // 2, READ_BYTES)
         return bool(events)
 
     def _handle(self, fd: int, event: int) -> None:
@@ -211,6 +219,18 @@ class Streams:
             self._flush(fd)
         if event & ~select.EPOLLOUT and fd not in self._gone:
             self._drain(fd, ended=bool(event & ENDED))
+
+    async def news(self, linger_seconds: float = 0.0) -> None:
+        """Wait until something was read or written; for the first `linger_seconds` nothing else in this thread can run.
+
+        Lingering is for an owner that has the thread to itself. The kernel lets trio's poller watch this one at a price:
+        to begin with it looks at every stream, and while it lasts, arrivals ring twice and all processes that add
+        streams wait for one lock. While there is news every now and then, the thread had better wait here.
+        """
+        await trio.lowlevel.checkpoint()
+        while not self.poll(linger_seconds):
+            await trio.lowlevel.wait_readable(self.fileno())
+            trio.lowlevel.notify_closing(self.fileno())
 
     def carry(self) -> None:
         """Poll until nothing is ready, or for so long that others should have a turn."""
@@ -235,7 +255,8 @@ class Streams:
                     return
                 more = self._view[:size]
                 if data and LENGTH.unpack_from(data)[0] + 4 == len(data) + size and fd not in self._partial:
-                    self._on_frame(fd, b"".join((memoryview(data)[4:], more)))
+                    self._reading = min(len(data) + size + 1, BUFFER_BYTES)
+                    self._on_frame(fd, b"".join((data, more)))
                 else:
                     if data:
                         self._take(fd, data)
@@ -268,7 +289,7 @@ class Streams:
             stop = start + 4 + LENGTH.unpack_from(whole, start)[0]
             if stop > len(whole):
                 break
-            self._on_frame(fd, bytes(whole[start + 4 : stop]))
+            self._on_frame(fd, bytes(whole[start:stop]))
             start = stop
         if start < len(whole):
             rest = bytearray(whole[start:])

@@ -1,5 +1,7 @@
 """Structured events of the shells, one JSON object a line on standard error or in a file; never one a packet."""
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -13,7 +15,7 @@ _files: list[TextIO | None] = [None]
 
 def log(event: str, **fields: object) -> None:
     """Write one event with its fields, the time and the process id."""
-    _logger(_files[-1]).info(event, **fields)
+    _logger(_files[-1] or sys.stderr, os.getpid()).info(event, **fields)
 
 
 @contextmanager
@@ -28,16 +30,12 @@ def logging_to(file: TextIO) -> Iterator[None]:
 
 
 @cache
-def _logger(file: TextIO | None) -> "FilteringBoundLogger":
-    # imported on the first event: a process with nothing to say is spared a fifth of a second
-    import os  # noqa: PLC0415
-    import sys  # noqa: PLC0415
-
-    import structlog  # noqa: PLC0415
+def _logger(file: TextIO, pid: int) -> "FilteringBoundLogger":
+    import structlog  # noqa: PLC0415  # on the first event: a process with nothing to say is spared a fifth of a second
 
     logger: FilteringBoundLogger = structlog.wrap_logger(
-        structlog.PrintLogger(file or sys.stderr),
+        structlog.PrintLogger(file),
         processors=[structlog.processors.TimeStamper(fmt="iso", utc=True), structlog.processors.JSONRenderer()],
-        pid=os.getpid(),
+        pid=pid,
     )
     return logger

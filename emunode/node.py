@@ -10,6 +10,7 @@ An engine calls `step` whenever there is an inbox or `due` equals the step, and 
 an arrival is only read by the step after it.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 
 from emunode.collective.base import Algorithm, Rule
@@ -18,6 +19,8 @@ from emunode.model import EVERYBODY, Duplex, Hop, Outcome, Packet, Port, PortMod
 
 FIRST, DUPLICATE, RELAY, CORRUPT = Outcome.FIRST, Outcome.DUPLICATE, Outcome.RELAY, Outcome.CORRUPT
 
+UNCHECKED = {PortModel.ALL_PORT: sys.maxsize, PortModel.ONE_PORT: 1}
+"""Receipts of one step over full-duplex links that a port model allows whatever was sent; 0 if it depends."""
 Leaving = list[tuple[Port, Segment | Callable[[], Segment]]]
 
 
@@ -35,10 +38,10 @@ class Node:
         "_content",
         "_next",
         "_own",
-        "_restricted",
         "_rule",
         "_seen",
         "_sent",
+        "_unchecked",
         "due",
         "patient",
         "rank",
@@ -56,7 +59,7 @@ class Node:
         self._seen: dict[Rank, int] = {}
         self._sent: tuple[Step, list[Port]] = (0, [])
         job = algorithm.job
-        self._restricted = job.port_model is not PortModel.ALL_PORT or job.duplex is not Duplex.FULL
+        self._unchecked = UNCHECKED.get(job.port_model, 0) if job.duplex is Duplex.FULL else 0
         self.due: Step | None = self._next[0] if self._next else None
         if self.due is not None and self.due < 1:
             raise RuleError(f"rank {rank} wants to start in step {self.due}, and steps count from 1")
@@ -70,7 +73,7 @@ class Node:
         agenda = self._agenda
         if inbox:
             inbox.sort(key=_port_of)
-            if self._restricted:
+            if len(inbox) > self._unchecked:
                 self._check_receipts(step - 1, inbox)
             self._read(inbox, hops)
             for when, port, segment in self._rule.receive(step - 1, inbox):
@@ -106,7 +109,7 @@ class Node:
     def be_patient(self) -> None:
         """From now on let wait what cannot leave, for faults may have made it late."""
         self.patient = True
-        self._restricted = False
+        self._unchecked = sys.maxsize
 
     def _possible(self, step: Step, leaving: Leaving) -> Leaving:
         """As much of `leaving` as may leave in one step, in order; the rest is put first on the agenda of the next."""
@@ -146,6 +149,11 @@ class Node:
 
     def _outbox(self, step: Step, leaving: Leaving) -> list[Packet]:
         """One packet a port; raises RuleError where the algorithm may not send that."""
+        if len(leaving) == 1:
+            port, segment = leaving[0]
+            if 0 <= port < self._algorithm.topology.degree:
+                self._sent = (step, [port])
+                return [(port, (segment if segment.__class__ is tuple else _made(segment),))]
         packets: dict[Port, list[Segment]] = {}
         for port, segment in leaving:
             made = segment if segment.__class__ is tuple else _made(segment)

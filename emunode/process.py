@@ -5,7 +5,6 @@ connection ends. Terminal signals are the coordinator's to handle; a host ignore
 """
 
 import contextlib
-import ctypes
 import gc
 import os
 import signal
@@ -16,20 +15,21 @@ import traceback
 
 import trio
 
-from emunode import __version__, wire
-from emunode.errors import FrameError, RunError
+from emunode import __version__, libc, wire
+from emunode.errors import FrameError
 from emunode.host import serve
 from emunode.log import log
 from emunode.rehearsal import rehearse
 
 JOIN_SECONDS = 10.0
 PR_SET_PDEATHSIG = 1
-LIBC = ctypes.CDLL(None, use_errno=True)
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES = 64 * 2**20
 ANY_HOST = -1
 """The index of a host that takes whatever place the coordinator has left."""
 RETRY_SECONDS = 0.2
+LINGER_SECONDS = 0.1
+"""How late a host's own deadlines, of seconds, may be noticed."""
 NAME_LETTERS = 64
 
 
@@ -44,7 +44,8 @@ def run_host(address: str, port: int, secret: bytes, index: int = ANY_HOST, pati
         log("host cannot join", coordinator=f"{address}:{port}", error=_describe(error))
         return 4
     keep_memory()
-    trio.run(serve, control, secret)
+    collect_seldom()
+    trio.run(serve, control, secret, LINGER_SECONDS)
     return 0
 
 
@@ -53,9 +54,16 @@ def keep_memory() -> None:
 
     By default it gives the top of the heap back after every step, for the kernel to clear and map anew.
     """
-    if hasattr(LIBC, "mallopt"):
+    if libc.has("mallopt"):
         for option in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):
-            LIBC.mallopt(option, KEPT_BYTES)
+            libc.call("mallopt", option, KEPT_BYTES)
+
+
+def collect_seldom() -> None:
+    """Let Python look for cycles rarely: a step makes records by the thousand, and none of them in cycles."""
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(50_000, 20, 20)
 
 
 def join(address: str, port: int, secret: bytes, index: int, patience: float = 0.0) -> int:
@@ -69,8 +77,7 @@ def join(address: str, port: int, secret: bytes, index: int, patience: float = 0
         challenge = _receive_frame(stream)
         nonce = os.urandom(wire.NONCE_BYTES)
         name = socket.gethostname()[:NAME_LETTERS]
-        hello = wire.encode_control("hello", __version__, index, os.getpid(), name)[wire.LENGTH.size :]
-        stream.sendall(wire.frame(nonce + wire.prove(secret, b"host", challenge, nonce, hello) + hello))
+        stream.sendall(wire.host_hello(secret, challenge, nonce, "hello", __version__, index, os.getpid(), name))
         if not wire.proves(_receive_frame(stream), secret, b"coordinator", nonce):
             raise FrameError("the coordinator does not know the run's secret")
         stream.setblocking(False)
@@ -142,8 +149,6 @@ def _child(parent: int, address: str, port: int, secret: bytes, index: int) -> N
     try:
         die_with_parent()
         if os.getppid() == parent:
-            gc.enable()
-            gc.set_threshold(50_000, 20, 20)  # a step makes records by the thousand, and none of them in cycles
             status = run_host(address, port, secret, index)
     except BaseException as error:  # whatever it is, a forked child must not run its parent's code
         log("host died", host=index, error=_describe(error), traceback=traceback.format_exc())
@@ -154,5 +159,4 @@ def _child(parent: int, address: str, port: int, secret: bytes, index: int) -> N
 
 def die_with_parent() -> None:
     """Ask for SIGKILL when the parent dies; raises RunError where the kernel cannot do that."""
-    if LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
-        raise RunError(f"prctl(PR_SET_PDEATHSIG) failed: {os.strerror(ctypes.get_errno())}")
+    libc.require("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

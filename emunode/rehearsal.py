@@ -65,8 +65,8 @@ async def _coordinate(control: trio.SocketStream) -> None:
 
 async def _hear(control: trio.SocketStream, name: str) -> list[object]:
     while True:
-        (length,) = wire.LENGTH.unpack(await _exactly(control, wire.LENGTH.size))
-        heard, *fields = wire.decode_control(await _exactly(control, length))
+        prefix = await _exactly(control, wire.LENGTH.size)
+        heard, *fields = wire.decode_control(prefix + await _exactly(control, *wire.LENGTH.unpack(prefix)))
         if heard == name:
             return fields
 

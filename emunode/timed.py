@@ -16,16 +16,15 @@ from collections.abc import Callable, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from emunode import wire
+from emunode import libc, wire
 from emunode.collective.base import Algorithm
-from emunode.errors import EmulatorError, FrameError, RuleError, RunError
+from emunode.errors import EmulatorError, FrameError, RuleError
 from emunode.free import NEVER, FreeNode, Progress
 from emunode.links import Streams
 from emunode.model import Hop, Rank, Step
 from emunode.node import Node
 from emunode.pacing import Costs, Ports
 
-LIBC = ctypes.CDLL(None, use_errno=True)
 TFD_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 TFD_TIMER_ABSTIME = 1
 BATCH = 16
@@ -48,16 +47,13 @@ class Timer:
     """A timer descriptor on CLOCK_MONOTONIC; RunError where the kernel has none."""
 
     def __init__(self) -> None:
-        self.fd = LIBC.timerfd_create(time.CLOCK_MONOTONIC, TFD_FLAGS)
-        if self.fd < 0:
-            raise RunError(f"timerfd_create failed: {os.strerror(ctypes.get_errno())}")
+        self.fd = libc.require("timerfd_create", time.CLOCK_MONOTONIC, TFD_FLAGS)
         self._value = (ctypes.c_long * 4)()
 
     def set(self, nanoseconds: int) -> None:
         """Make the descriptor readable from an absolute time on; 0 for never."""
         self._value[2], self._value[3] = divmod(nanoseconds, 1_000_000_000)
-        if LIBC.timerfd_settime(self.fd, TFD_TIMER_ABSTIME, self._value, None):
-            raise RunError(f"timerfd_settime failed: {os.strerror(ctypes.get_errno())}")
+        libc.require("timerfd_settime", self.fd, TFD_TIMER_ABSTIME, self._value, None)
 
 
 class LinkEnds(NamedTuple):
@@ -147,13 +143,13 @@ class TimedRun:
 
     # --- packets ---------------------------------------------------------------------------------------------------
 
-    def _on_frame(self, fd: int, body: bytes) -> None:
+    def _on_frame(self, fd: int, frame: bytes) -> None:
         """A packet, or something that is none of ours; raises FrameError for one that nobody waits for."""
         slot = self._slot_of[fd]
         if slot < 0:
-            self._otherwise(fd, body)
+            self._otherwise(fd, frame)
             return
-        deadline, step, segments = wire.decode_timed_packet(body, self._order)
+        deadline, step, segments = wire.decode_timed_packet(frame, self._order)
         index, port = divmod(slot, self._degree)
         try:
             progress = self._nodes[index].arrive(step, port, deadline, segments)

@@ -4,7 +4,9 @@ Every stream carries frames: a 4-byte little-endian length, then that many bytes
 step and the number of segments (4 bytes each), then a single segment as a fixed header and its payload, or several as a
 msgpack array. On a control connection it is a msgpack array whose first element names the message. Before either, each
 side proves that it knows the run's secret; those frames have a fixed size, so nothing of a stranger is ever parsed.
-Decoders raise FrameError and leave nothing behind: each call stands alone, there is no decoder state to poison.
+Encoders make whole frames and decoders take whole frames, of which a stream has seen to the length: what is in them is
+cut out once, where it lies. Decoders raise FrameError and leave nothing behind: each call stands alone, there is no
+decoder state to poison.
 """
 
 import hmac
@@ -25,11 +27,8 @@ PROOF_BYTES = 32
 
 LENGTH = Struct("<I")
 _HEADER = Struct("<III")
-_STEP = Struct("<II")
 _SINGLE = Struct("<IIIiiHII")
-_SINGLE_BODY = Struct("<IIiiHII")
-_DEADLINE = Struct("<Q")
-_TIMED = Struct("<IQ")
+_TIMED_HEADER = Struct("<IQII")
 _TIMED_SINGLE = Struct("<IQIIiiHII")
 _LINK = Struct("<QQHQH")
 _INT16, _INT32 = 2**15, 2**31
@@ -50,24 +49,27 @@ def encode_packet(step: Step, segments: Segments) -> bytes:
     return _HEADER.pack(_HEADER.size - LENGTH.size + len(body), step, len(segments)) + body
 
 
-def decode_packet(body: bytes, order: int) -> tuple[Step, Segments]:
-    """Step and segments of a packet's body, every field checked against a network of `order` ranks.
+def decode_packet(frame: bytes, order: int) -> tuple[Step, Segments]:
+    """Step and segments of a packet's frame, every field checked against a network of `order` ranks.
 
     One sum of bits tells both that no number is negative (a target may be -1) and that all are whole ones.
     """
-    if len(body) >= _SINGLE_BODY.size:
-        step, count, origin, target, tree, index, size = _SINGLE_BODY.unpack_from(body)
+    if len(frame) >= _SINGLE.size:
+        _, step, count, origin, target, tree, index, size = _SINGLE.unpack_from(frame)
         if count == 1:
-            if size != len(body) - _SINGLE_BODY.size:
-                raise FrameError(f"a segment of {len(body) - _SINGLE_BODY.size} bytes that says {size}")
+            if size != len(frame) - _SINGLE.size:
+                raise FrameError(f"a segment of {len(frame) - _SINGLE.size} bytes that says {size}")
             if origin | target + 1 < 0 or origin >= order or target >= order or tree >= _INT16 or index >= _INT32:
                 raise FrameError(f"segment ({origin}, {target}, {tree}, {index}) is out of range")
-            return step, ((origin, target, tree, index, body[_SINGLE_BODY.size :]),)
-    return _decode_several(body, order)
+            return step, ((origin, target, tree, index, frame[_SINGLE.size :]),)
+    elif len(frame) < _HEADER.size:
+        raise FrameError(f"a packet of {len(frame)} bytes")
+    _, step, count = _HEADER.unpack_from(frame)
+    return step, _decode_several(memoryview(frame)[_HEADER.size :], count, order)
 
 
 def encode_timed_packet(deadline: int, step: Step, segments: Segments) -> bytes:
-    """The frame of one packet under the timed clock: before its body, the virtual time at which its sender is done with
+    """The frame of one packet under the timed clock: before all else, the virtual time at which its sender is done with
     it, in nanoseconds since the run began.
     """
     if len(segments) == 1:
@@ -75,22 +77,21 @@ def encode_timed_packet(deadline: int, step: Step, segments: Segments) -> bytes:
         size = len(payload)
         length = _TIMED_SINGLE.size - LENGTH.size + size
         return _TIMED_SINGLE.pack(length, deadline, step, 1, origin, target, tree, index, size) + payload
-    body = encode_packet(step, segments)[LENGTH.size :]
-    return _TIMED.pack(_TIMED.size - LENGTH.size + len(body), deadline) + body
+    body = _pack(segments)
+    return _TIMED_HEADER.pack(_TIMED_HEADER.size - LENGTH.size + len(body), deadline, step, len(segments)) + body
 
 
-def decode_timed_packet(body: bytes, order: int) -> tuple[int, Step, Segments]:
+def decode_timed_packet(frame: bytes, order: int) -> tuple[int, Step, Segments]:
     """Deadline, step and segments; raises FrameError as `decode_packet` does."""
-    if len(body) < _DEADLINE.size:
-        raise FrameError(f"a packet of {len(body)} bytes")
-    step, segments = decode_packet(body[_DEADLINE.size :], order)
-    return _DEADLINE.unpack_from(body)[0], step, segments
+    if len(frame) < _TIMED_HEADER.size:
+        raise FrameError(f"a packet of {len(frame)} bytes")
+    deadline = _TIMED_HEADER.unpack_from(frame)[1]
+    return deadline, *decode_packet(frame[_TIMED_HEADER.size - _HEADER.size :], order)
 
 
-def _decode_several(body: bytes, order: int) -> tuple[Step, Segments]:
+def _decode_several(body: memoryview, count: int, order: int) -> Segments:
     try:
-        step, count = _STEP.unpack_from(body)
-        segments: Segments = _unpack(memoryview(body)[_STEP.size :], use_list=False)
+        segments: Segments = _unpack(body, use_list=False)
         for origin, target, tree, index, payload in segments:
             if (
                 origin | target + 1 | tree | index < 0
@@ -107,7 +108,7 @@ def _decode_several(body: bytes, order: int) -> tuple[Step, Segments]:
         raise
     except Exception as error:  # msgpack raises half a dozen kinds, and bad shapes raise TypeError or ValueError
         raise FrameError(f"a packet that is none: {error}") from None
-    return step, segments
+    return segments
 
 
 def encode_control(*message: object) -> bytes:
@@ -116,10 +117,10 @@ def encode_control(*message: object) -> bytes:
     return LENGTH.pack(len(body)) + body
 
 
-def decode_control(body: bytes) -> Control:
+def decode_control(frame: bytes) -> Control:
     """One control message: a tuple whose first element is its name."""
     try:
-        message = _unpack(body, use_list=False, strict_map_key=False)
+        message = _unpack(memoryview(frame)[LENGTH.size :], use_list=False, strict_map_key=False)
     except Exception as error:
         raise FrameError(f"a control message that is none: {error}") from None
     if not (isinstance(message, tuple) and message and isinstance(message[0], str)):
@@ -128,8 +129,28 @@ def decode_control(body: bytes) -> Control:
 
 
 def frame(body: bytes) -> bytes:
-    """A frame of raw bytes (proofs and hellos)."""
+    """A frame of raw bytes (challenges and proofs)."""
     return LENGTH.pack(len(body)) + body
+
+
+def body(frame: bytes) -> bytes:
+    """The raw bytes of a frame."""
+    return frame[LENGTH.size :]
+
+
+def host_hello(secret: bytes, challenge: bytes, nonce: bytes, *message: object) -> bytes:
+    """A host's first frame on a control connection: its nonce, and its proof of the coordinator's with a message."""
+    hello = encode_control(*message)
+    return frame(nonce + prove(secret, b"host", challenge, nonce, hello) + hello)
+
+
+def read_host_hello(frame: bytes, secret: bytes, challenge: bytes) -> tuple[bytes, Control]:
+    """Its nonce and its message; nothing of the message is parsed without the proof: FrameError."""
+    start, middle, end = LENGTH.size, LENGTH.size + NONCE_BYTES, LENGTH.size + NONCE_BYTES + PROOF_BYTES
+    nonce, proof, hello = frame[start:middle], frame[middle:end], frame[end:]
+    if not proves(proof, secret, b"host", challenge, nonce, hello):
+        raise FrameError("a host without proof of the run's token")
+    return nonce, decode_control(hello)
 
 
 def prove(secret: bytes, role: bytes, *parts: bytes) -> bytes:
@@ -148,12 +169,12 @@ def link_hello(secret: bytes, run: int, nonce: bytes, sender: Rank, port: int, r
     return frame(link + prove(secret, b"link", nonce, link))
 
 
-def read_link_hello(body: bytes, secret: bytes, run: int, nonce: bytes) -> tuple[Rank, int, Rank, int]:
+def read_link_hello(frame: bytes, secret: bytes, run: int, nonce: bytes) -> tuple[Rank, int, Rank, int]:
     """(sender, port, receiver, its port) of a proven hello; FrameError otherwise."""
-    if len(body) != _LINK.size + PROOF_BYTES:
-        raise FrameError(f"a hello of {len(body)} bytes")
-    link = body[: _LINK.size]
-    if not proves(body[_LINK.size :], secret, b"link", nonce, link):
+    link, proof = frame[LENGTH.size : -PROOF_BYTES], frame[-PROOF_BYTES:]
+    if len(link) != _LINK.size:
+        raise FrameError(f"a hello of {len(frame)} bytes")
+    if not proves(proof, secret, b"link", nonce, link):
         raise FrameError("a hello without proof of the run's secret")
     its_run, sender, port, receiver, its_port = _LINK.unpack(link)
     if its_run != run:

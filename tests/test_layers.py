@@ -33,13 +33,14 @@ EMUNODE: Final[Mapping[str, set[str]]] = {
     "life": {"node"},
     "memory": {"life"},
     "free": {"node", "pacing"},
-    "timed": {"free", "links"},
+    "timed": {"free", "libc", "links"},
     "log": set(),
+    "libc": {"errors"},
     "pacing": {"model", "errors"},
     "links": {"wire", "log"},
     "host": {"life", "assignment", "placement", "timed", "links", "log"},
     "rehearsal": {"host"},
-    "process": {"rehearsal"},
+    "process": {"libc", "rehearsal"},
     "__main__": {"process"},
 }
 
@@ -54,7 +55,7 @@ COORDINATOR_SHELLS: Final = {
 }  # fmt: skip
 
 SHELLS: Final = {
-    f"emunode.{unit}" for unit in ("__main__", "host", "links", "log", "process", "rehearsal", "timed")
+    f"emunode.{unit}" for unit in ("__main__", "host", "libc", "links", "log", "process", "rehearsal", "timed")
 } | {f"coordinator.{unit}" for unit in COORDINATOR_SHELLS}
 ONLY_IN_SHELLS: Final = {
     "asyncio", "ctypes", "fcntl", "multiprocessing", "os", "resource", "select", "selectors", "signal", "socket",

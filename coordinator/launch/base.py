@@ -19,7 +19,7 @@ class Launch:
     """How host processes come to be: prepared, started, struck by faults, stopped, in this order and once each."""
 
     can_kill = False
-    """Whether `kill`, `pause` and `resume` reach a host's process."""
+    """Whether `kill`, `restart`, `pause` and `resume` reach a host's process."""
     join_seconds = 60.0
     """How long hosts may take to join without any news."""
     hosts_outlive_run = False
@@ -57,6 +57,10 @@ class Launch:
 
     async def kill(self, host: int, pid: int) -> None:
         """SIGKILL the process of a host."""
+        raise NotImplementedError
+
+    async def restart(self, host: int) -> None:
+        """Start a host again whose process was killed."""
         raise NotImplementedError
 
     async def pause(self, host: int, pid: int) -> None:

@@ -33,25 +33,33 @@ class LocalLaunch(Launch):
         self._log = log
         self._net = secrets.randbelow(1 << 22) + (1 << 16)
         self._parent: subprocess.Popen[bytes] | None = None
-        self._pidfd = -1
+        self._pidfds: list[int] = []
+        self._command: list[str] = []
+        self._token = b""
+        self._restarted: list[subprocess.Popen[bytes]] = []
 
     def start(self, port: int, token: bytes, hosts: int) -> int:
+        self._command = [sys.executable, "-m", "emunode", "--coordinator", f"127.0.0.1:{port}", "--token-file", "-"]
+        self._token = token
+        self._parent = self._spawn("--processes", str(hosts))
+        return self._pidfds[0]
+
+    def _spawn(self, *more: str) -> "subprocess.Popen[bytes]":
         # not through trio: its worker threads end, and the parent-death signal is bound to the thread that forked
-        command = [sys.executable, "-m", "emunode", "--coordinator", f"127.0.0.1:{port}", "--token-file", "-"]
-        self._parent = subprocess.Popen(
-            [*command, "--processes", str(hosts)],
+        process = subprocess.Popen(
+            [*self._command, *more],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=self._log,
             start_new_session=True,
             preexec_fn=partial(_die_with, os.getpid()),  # noqa: PLW1509  # no other thread forks or locks here
         )
-        assert self._parent.stdin is not None
+        assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            self._parent.stdin.write(token + b"\n")
-            self._parent.stdin.close()
-        self._pidfd = os.pidfd_open(self._parent.pid)
-        return self._pidfd
+            process.stdin.write(self._token + b"\n")
+            process.stdin.close()
+        self._pidfds.append(os.pidfd_open(process.pid))
+        return process
 
     def addresses(self, host: int) -> tuple[str, str]:
         number = (127 << 24) + (self._net + host) % (1 << 24)
@@ -65,6 +73,10 @@ class LocalLaunch(Launch):
     async def kill(self, host: int, pid: int) -> None:
         self._signal(pid, signal.SIGKILL)
 
+    async def restart(self, host: int) -> None:
+        """A process of its own: what was forked cannot be forked again."""
+        self._restarted.append(self._spawn("--index", str(host)))
+
     async def pause(self, host: int, pid: int) -> None:
         self._signal(pid, signal.SIGSTOP)
 
@@ -72,8 +84,9 @@ class LocalLaunch(Launch):
         self._signal(pid, signal.SIGCONT)
 
     def _signal(self, pid: int, number: signal.Signals) -> None:
-        # a host that is alive has its connection, and its parent has not waited for it: the pid is still its own
-        if self._parent is None or parent_of(pid) != self._parent.pid:
+        # a host that is alive has its connection, and nobody has waited for it: the pid is still its own
+        ours = any(process.pid == pid for process in self._restarted)
+        if not ours and (self._parent is None or parent_of(pid) != self._parent.pid):
             raise RunError(f"process {pid} is to get {number.name}, and is no host of this run")
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
@@ -85,12 +98,17 @@ class LocalLaunch(Launch):
         self._parent = None
         try:
             with trio.move_on_after(LEAVE_SECONDS, shield=True):
-                await trio.lowlevel.wait_readable(self._pidfd)
+                for pidfd in self._pidfds:
+                    await trio.lowlevel.wait_readable(pidfd)
         finally:
-            os.close(self._pidfd)
-        if parent.poll() is None:
-            parent.kill()  # its children asked for SIGKILL when it dies
-        parent.wait()
+            for pidfd in self._pidfds:
+                os.close(pidfd)
+        for process in (parent, *self._restarted):
+            if process.returncode is None:  # nobody has waited for it, so the number is still that of its group
+                os.killpg(
+                    process.pid, signal.SIGKILL
+                )  # children die with it, but for one stopped before it asked for that
+            process.wait()
 
 
 def _die_with(parent: int) -> None:

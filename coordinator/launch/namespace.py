@@ -5,16 +5,15 @@ there stays there, and the namespace is gone with its last process. Without the 
 which this user keeps their own number lends it; that needs a process of one thread.
 """
 
-import ctypes
 import fcntl
 import os
 import socket
 from pathlib import Path
 from struct import Struct
 
+from emunode import libc
 from emunode.errors import RunError
 
-LIBC = ctypes.CDLL(None, use_errno=True)
 CLONE_NEWNET = 0x40000000
 CLONE_NEWUSER = 0x10000000
 SIOCGIFFLAGS, SIOCSIFFLAGS = 0x8913, 0x8914
@@ -31,9 +30,9 @@ def enter_own_network() -> None:
     user, group = os.getuid(), os.getgid()
     try:
         try:
-            _unshare(CLONE_NEWNET)
+            libc.call("unshare", CLONE_NEWNET)
         except PermissionError:
-            _unshare(CLONE_NEWUSER | CLONE_NEWNET)
+            libc.call("unshare", CLONE_NEWUSER | CLONE_NEWNET)
             Path("/proc/self/setgroups").write_text("deny")
             Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
             Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
@@ -62,12 +61,6 @@ def why_not() -> str | None:
         text = answer.read()
     os.waitpid(pid, 0)
     return text or None
-
-
-def _unshare(flags: int) -> None:
-    if LIBC.unshare(flags):
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
 
 
 def _raise_loopback() -> None:

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,10 @@ FAULTS: dict[str, Values] = {
     "the source hangs": {"fault": ["hang:123@2-4"]},
     "recover": {"fault": ["crash:213@2", "recover:213@5"]},
     "the source recovers": {"fault": ["crash:123@2", "recover:123@9"]},
+    "recover twice": {
+        "fault": ["crash:213@2", "recover:213@4", "crash:213@5", "recover:213@7", "crash:321@3", "recover:321@7"]
+    },
+    "recover where packets are counted": {"fault": ["drop:213>123:3@1", "crash:213@2", "recover:213@4"]},
     "recover beside one that hangs": {"fault": ["hang:213@2-6", "crash:123@3", "recover:123@5"]},
     "down": {"fault": ["down:123~213@2"]},
     "down and up": {"fault": ["down:123~213@2", "up:123~213@4", "down:321~123@1-3"]},
@@ -198,9 +203,34 @@ def test_one_history_of_every_collective(name: str) -> None:
     check_history(name, 4)
 
 
-@pytest.mark.parametrize("name", ["all at once", "hang, and crash meanwhile", "recover beside one that hangs"])
+@pytest.mark.parametrize(
+    "name", ["all at once", "hang, and crash meanwhile", *(name for name in FAULTS if "recover" in name)]
+)
 def test_one_history_of_faults(name: str) -> None:
     check_history(name, None)
+
+
+async def test_who_recovers_is_another_process() -> None:
+    restarted: Counter[int] = Counter()
+
+    class Watched(LocalLaunch):
+        async def restart(self, host: int) -> None:
+            restarted[host] += 1
+            await super().restart(host)
+
+    plan = make_plan(make_scenario(SCENARIOS["recover twice"] | {"driver": "local", "ranks_per_host": 1}))
+    network = HostNetwork(plan, Watched(sys.stderr))
+    try:
+        await network.open(lambda *_: None)
+        before = network.pids
+        await history(network, plan)
+        after = network.pids
+    finally:
+        await network.close()
+    assert restarted == {plan.topology.rank("213"): 2, plan.topology.rank("321"): 1}
+    changed = {host for host, (old, new) in enumerate(zip(before, after, strict=True)) if old != new}
+    assert changed == restarted.keys()
+    assert not any(psutil.pid_exists(pid) for pid in (*before, *after))
 
 
 async def history(network: Network, plan: Plan) -> list[bytes]:

@@ -17,6 +17,7 @@ import pytest
 
 from coordinator import control
 from coordinator.claims import Verdict
+from coordinator.launch import local
 from coordinator.plan import make_plan
 from coordinator.run import run
 from coordinator.scenario import make_scenario
@@ -291,7 +292,7 @@ def test_a_host_that_is_killed_leaves_a_run_undecided(start: Start) -> None:
 
 def test_a_host_that_is_killed_before_the_first_step_fails_the_run(start: Start) -> None:
     run = start("run", *MANY_HOSTS)
-    run.wait_for_hosts(1, psutil.CONN_ESTABLISHED)
+    run.wait_for(run.hosts, "a host")
     parent = run.parent()
     assert parent is not None
     parent.suspend()  # so that the others never come
@@ -480,3 +481,32 @@ def test_few_descriptors_make_more_hosts(start: Start) -> None:
     run = start("run", "--topology", "star:5", *FLOOD, descriptors=200)
     assert run.status() == 0
     assert run.summary()["hosts"] == 4
+
+
+STILLBORN = """
+import os, signal, sys, time
+if not os.fork():
+    os.kill(os.getpid(), signal.SIGSTOP)
+time.sleep(600)
+"""
+
+
+async def test_a_host_stopped_before_it_asked_to_die_with_its_parent_goes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    popen = subprocess.Popen
+
+    def stillborn(_command: Sequence[str], **options: Any) -> Any:
+        return popen([sys.executable, "-c", STILLBORN], **options)
+
+    monkeypatch.setattr(subprocess, "Popen", stillborn)
+    launch = local.LocalLaunch(sys.__stderr__)  # type: ignore[arg-type]
+    launch.start(1, b"token", 1)
+    parent = psutil.Process(launch._parent.pid)  # type: ignore[union-attr]
+    wait_until(lambda: any(child.status() == psutil.STATUS_STOPPED for child in parent.children()), "it stops itself")
+    (child,) = parent.children()
+    monkeypatch.setattr(local, "LEAVE_SECONDS", 0.1)
+    try:
+        await launch.stop()
+        wait_until(lambda: is_gone(child), "it is killed")
+    finally:
+        with suppress(psutil.NoSuchProcess):
+            child.kill()

@@ -92,8 +92,7 @@ async def say_hello(port: int, token: bytes, *hello: object) -> tuple[trio.Socke
     stream = await trio.open_tcp_stream("127.0.0.1", port)
     challenge = await receive(stream)
     nonce = os.urandom(wire.NONCE_BYTES)
-    body = wire.encode_control(*hello)[wire.LENGTH.size :]
-    await stream.send_all(wire.frame(nonce + wire.prove(token, b"host", challenge, nonce, body) + body))
+    await stream.send_all(wire.host_hello(token, challenge, nonce, *hello))
     return stream, await receive(stream)
 
 
@@ -134,19 +133,14 @@ async def test_a_place_is_given_once_and_then_there_is_none() -> None:
 async def test_a_proof_is_good_for_one_connection() -> None:
     """A stale host, or somebody who listened: the nonce is another one."""
     async with coordinator() as (network, port, _, _):
-        body = wire.encode_control("hello", __version__, 0, 9, "here")[wire.LENGTH.size :]
         stream = await trio.open_tcp_stream("127.0.0.1", port)
         challenge = await receive(stream)
-        said = (
-            wire.NONCE_BYTES * b"n"
-            + wire.prove(network._token, b"host", challenge, wire.NONCE_BYTES * b"n", body)
-            + body
-        )
+        said = wire.host_hello(network._token, challenge, wire.NONCE_BYTES * b"n", "hello", __version__, 0, 9, "here")
         other = await trio.open_tcp_stream("127.0.0.1", port)
         await receive(other)
-        await other.send_all(wire.frame(said))
+        await other.send_all(said)
         assert await receive(other) == b""
-        await stream.send_all(wire.frame(said))
+        await stream.send_all(said)
         assert len(await receive(stream)) == wire.PROOF_BYTES
         await other.aclose()
         await stream.aclose()
@@ -229,7 +223,7 @@ async def host() -> AsyncIterator[tuple[int, bytes, trio.SocketStream]]:
             control = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
             order = Assignment(RUN, 1, 2, JOB, "127.0.0.1", "127.0.0.1", 16, 60.0)
             await control.send_all(wire.encode_control("assign", *order.to_record()))
-            _, port, nonce, _ = wire.decode_control(await receive(control))
+            _, port, nonce, _ = wire.decode_control(wire.frame(await receive(control)))
             assert isinstance(port, int)
             assert isinstance(nonce, bytes)
             yield port, nonce, control
@@ -294,5 +288,5 @@ async def test_a_link_is_made_by_its_own_end_of_its_own_run_and_once() -> None:
 async def test_an_order_that_cannot_be_obeyed_is_answered(order: tuple[object, ...]) -> None:
     async with host() as (_, _, control):
         await control.send_all(wire.encode_control(*order))
-        name, kind, *_ = wire.decode_control(await receive(control))
+        name, kind, *_ = wire.decode_control(wire.frame(await receive(control)))
         assert (name, kind) == ("failed", "FrameError")

@@ -11,7 +11,7 @@ import pytest
 
 from emunode.errors import FrameError
 from emunode.links import Streams, listening_socket
-from emunode.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH, frame
+from emunode.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH, body, frame
 
 LARGE = bytes(4 * 2**20)
 """More than any socket takes at once."""
@@ -29,9 +29,11 @@ class Owner:
         self.exits = ExitStack()
         self.exits.callback(self.streams.close_poller)
 
-    def _on_frame(self, fd: int, body: bytes) -> None:
-        self.frames.append((fd, body))
-        self.react(fd, body)
+    def _on_frame(self, fd: int, whole: bytes) -> None:
+        said = body(whole)
+        assert frame(said) == whole
+        self.frames.append((fd, said))
+        self.react(fd, said)
 
     def join(self, pair: tuple[socket.socket, socket.socket], *, trusted: bool = True) -> tuple[int, socket.socket]:
         """Take one end of a pair over; its descriptor, and the other end."""
@@ -86,8 +88,8 @@ def owner() -> Iterator[Owner]:
 def test_what_a_slow_reader_does_not_take_follows_in_order(owner: Owner, kind: str) -> None:
     fd, far = getattr(owner, kind)()
     sent = frame(LARGE) + frame(b"second") + frame(b"third")
-    for body in (LARGE, b"second", b"third"):
-        owner.streams.send(fd, frame(body))
+    for said in (LARGE, b"second", b"third"):
+        owner.streams.send(fd, frame(said))
     assert not owner.streams.idle
     far.setblocking(False)
     got = bytearray()
@@ -136,11 +138,11 @@ def test_sending_into_a_stream_that_is_gone_is_silent_and_its_end_is_told_once(o
 
 def test_an_answer_that_fails_does_not_lose_the_frames_behind_it(owner: Owner) -> None:
     fd, far = owner.pair()
-    owner.react = lambda fd, body: owner.streams.send(fd, frame(body))
+    owner.react = lambda fd, said: owner.streams.send(fd, frame(said))
     far.sendall(frame(b"one") + frame(b"two") + frame(b"three"))
     far.close()
     owner.settle()
-    assert [body for _, body in owner.frames] == [b"one", b"two", b"three"]
+    assert [said for _, said in owner.frames] == [b"one", b"two", b"three"]
     assert [gone for gone, _ in owner.ends] == [fd]
 
 
@@ -169,7 +171,7 @@ def test_a_frame_that_no_peer_would_take_is_refused(owner: Owner) -> None:
 @pytest.mark.parametrize("last", [b"", frame(b"last words"), frame(b"a") + frame(bytes(300_000)), frame(b"cut")[:-1]])
 def test_an_end_right_behind_the_last_bytes_is_seen(owner: Owner, kind: str, last: bytes) -> None:
     fd, far = getattr(owner, kind)()
-    whole = [body for body in (b"last words", b"a", bytes(300_000)) if frame(body) in last]
+    whole = [said for said in (b"last words", b"a", bytes(300_000)) if frame(said) in last]
     with ExitStack() as stack:
         stack.enter_context(far)
         sent = 0
@@ -180,7 +182,7 @@ def test_an_end_right_behind_the_last_bytes_is_seen(owner: Owner, kind: str, las
             except BlockingIOError:
                 owner.streams.poll()
     owner.carry_until(lambda: bool(owner.ends))
-    assert owner.frames == [(fd, body) for body in whole]
+    assert owner.frames == [(fd, said) for said in whole]
     assert owner.ends == [(fd, "closed by its peer")]
     assert owner.streams.idle
 
@@ -251,7 +253,7 @@ def test_a_number_that_is_used_again_in_the_same_batch_is_not_mixed_up(owner: Ow
     owner.settle()
     reborn[0].sendall(frame(b"new"))
     owner.settle()
-    assert [body for _, body in owner.frames] == [b"old", b"new"]
+    assert [said for _, said in owner.frames] == [b"old", b"new"]
     assert {fd for fd, _ in owner.frames} == {first, second}
 
 
@@ -259,8 +261,8 @@ def test_a_bad_frame_ends_its_own_stream_only(owner: Owner) -> None:
     bad, bad_far = owner.pair()
     good, good_far = owner.pair()
 
-    def refuse(fd: int, body: bytes) -> None:
-        if body == b"bad":
+    def refuse(fd: int, said: bytes) -> None:
+        if said == b"bad":
             raise FrameError(f"stream {fd} sent nonsense")
 
     owner.react = refuse
@@ -337,7 +339,7 @@ def test_a_listener_takes_whoever_comes(owner: Owner) -> None:
     for number, peer in enumerate(peers):
         peer.sendall(frame(b"%d" % number))
     owner.carry_until(lambda: len(owner.frames) == 10)
-    assert sorted(body for _, body in owner.frames) == [b"%d" % number for number in range(10)]
+    assert sorted(said for _, said in owner.frames) == [b"%d" % number for number in range(10)]
     with socket.socket(fileno=accepted[0]) as one:
         assert one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         one.detach()

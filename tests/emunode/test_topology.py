@@ -366,3 +366,15 @@ def test_no_table_of_the_network_is_built(name: str) -> None:
 def test_caches_are_bounded(name: str) -> None:
     caches = [value for value in vars(parse_topology(name)).values() if hasattr(value, "cache_info")]
     assert all(cache.cache_info().maxsize <= 1 << 16 for cache in caches)
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("ej:1+2", "Eisenstein-Jacobi network EJ_{1+2rho}"),
+        ("ej:1+2^2", "Eisenstein-Jacobi network EJ_{1+2rho}^(2)"),
+        ("ej:1+2^3", "Eisenstein-Jacobi network EJ_{1+2rho}^(3)"),
+    ],
+)
+def test_a_title_says_how_many_dimensions(name: str, title: str) -> None:
+    assert parse_topology(name).title == title

@@ -33,21 +33,20 @@ def segments(largest: int) -> st.SearchStrategy[Segments]:
     return st.lists(segment, min_size=1, max_size=4).map(tuple)
 
 
-def body_of(frame: bytes) -> bytes:
-    """The body of one frame, whose length must be right."""
-    (length,) = wire.LENGTH.unpack_from(frame)
-    assert length == len(frame) - wire.LENGTH.size
-    return frame[wire.LENGTH.size :]
+def whole(frame: bytes) -> bytes:
+    """One frame, whose length must be right."""
+    assert wire.frame(wire.body(frame)) == frame
+    return frame
 
 
-def packet_body(value: object, count: int = 2) -> bytes:
-    """The body of a packet of step 1 that holds any value at all in the place of so many segments."""
-    return pack("<II", 1, count) + bytes(msgpack.packb(value))
+def packet_of(value: object, count: int = 2) -> bytes:
+    """A packet of step 1 that holds any value at all in the place of so many segments."""
+    return wire.frame(pack("<II", 1, count) + bytes(msgpack.packb(value)))
 
 
 def single(origin: int = 0, target: int = 0, tree: int = 0, index: int = 0, size: int = 3) -> bytes:
-    """The body of a packet of step 1 with a single segment of three bytes."""
-    return pack("<IIiiHII", 1, 1, origin, target, tree, index, size) + b"xyz"
+    """A packet of step 1 with a single segment of three bytes."""
+    return wire.frame(pack("<IIiiHII", 1, 1, origin, target, tree, index, size) + b"xyz")
 
 
 def nested(depth: int) -> bytes:
@@ -60,7 +59,7 @@ def nested(depth: int) -> bytes:
 
 @given(STEPS, segments(300))
 def test_a_packet_comes_back_as_it_was(step: int, packet: Segments) -> None:
-    assert wire.decode_packet(body_of(wire.encode_packet(step, packet)), ORDER) == (step, packet)
+    assert wire.decode_packet(whole(wire.encode_packet(step, packet)), ORDER) == (step, packet)
 
 
 PLAIN = st.one_of(
@@ -75,7 +74,7 @@ VALUES = st.recursive(
 
 @given(st.text(max_size=20), st.lists(VALUES, max_size=5))
 def test_a_control_message_comes_back_as_it_was(name: str, fields: list[object]) -> None:
-    assert wire.decode_control(body_of(wire.encode_control(name, *fields))) == (name, *fields)
+    assert wire.decode_control(whole(wire.encode_control(name, *fields))) == (name, *fields)
 
 
 def test_a_row_says_all_of_a_hop_and_a_loss() -> None:
@@ -105,7 +104,9 @@ class Reader:
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
         self.ends: list[str] = []
-        self.streams = Streams(lambda _, body: self.bodies.append(bytes(body)), lambda _, why: self.ends.append(why))
+        self.streams = Streams(
+            lambda _, frame: self.bodies.append(wire.body(whole(frame))), lambda _, why: self.ends.append(why)
+        )
         self.far, near = socket.socketpair()
         near.setblocking(False)
         self.far.setblocking(False)
@@ -162,10 +163,10 @@ def test_frames_survive_any_cut(bodies: list[bytes], cuts: list[int]) -> None:
 def test_packets_survive_any_cut(packets: list[Segments], cuts: list[int]) -> None:
     stream = b"".join(wire.encode_packet(step, packet) for step, packet in enumerate(packets))
     bodies = read_in_pieces(stream, cuts)
-    assert [wire.decode_packet(body, ORDER) for body in bodies] == list(enumerate(packets))
+    assert [wire.decode_packet(wire.frame(body), ORDER) for body in bodies] == list(enumerate(packets))
 
 
-@pytest.mark.parametrize("size", [16 * 1024, READ_BYTES - 4, READ_BYTES - 3, READ_BYTES, 2**20])
+@pytest.mark.parametrize("size", [4 * READ_BYTES, 16 * 1024, READ_BYTES - 5, READ_BYTES - 4, READ_BYTES, 2**20])
 @pytest.mark.parametrize("cut", [0, 1, 3, 4, 5, 1000, -1])
 def test_large_frames_survive_a_cut(size: int, cut: int) -> None:
     bodies = [b"before", bytes(size), b"", bytes(size), b"after"]
@@ -191,7 +192,7 @@ def test_one_byte_at_a_time() -> None:
 @example(b"\1\0\0\0\2\0\0\0\xc6\xff\xff\xff\xff")
 def test_any_bytes_are_a_packet_or_a_frame_error(body: bytes) -> None:
     try:
-        step, packet = wire.decode_packet(body, ORDER)
+        step, packet = wire.decode_packet(wire.frame(body), ORDER)
     except FrameError:
         return
     check_segments(packet)
@@ -206,7 +207,7 @@ def test_any_bytes_are_a_packet_or_a_frame_error(body: bytes) -> None:
 def test_any_value_is_a_packet_or_a_frame_error(value: object) -> None:
     try:
         count = len(value) if isinstance(value, list | dict | str | bytes) else 2
-        _, packet = wire.decode_packet(packet_body(value, count), ORDER)
+        _, packet = wire.decode_packet(packet_of(value, count), ORDER)
     except FrameError:
         return
     check_segments(packet)
@@ -253,7 +254,7 @@ def check_segments(packet: Segments) -> None:
 def test_a_segment_out_of_range_is_refused(segment: object) -> None:
     good = (0, EVERYBODY, 0, 0, b"")
     with pytest.raises(FrameError):
-        wire.decode_packet(packet_body([good, segment]), ORDER)
+        wire.decode_packet(packet_of([good, segment]), ORDER)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
@@ -262,19 +263,19 @@ def test_a_segment_out_of_range_is_refused(segment: object) -> None:
 )
 def test_a_packet_that_is_no_list_of_segments_is_refused(value: object, count: int) -> None:
     with pytest.raises(FrameError):
-        wire.decode_packet(packet_body(value, count), ORDER)
+        wire.decode_packet(packet_of(value, count), ORDER)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 2**32 - 1])
 def test_a_packet_holds_as_many_segments_as_it_says(count: int) -> None:
     segment = (0, EVERYBODY, 0, 0, b"")
-    assert wire.decode_packet(packet_body([segment, segment], 2), ORDER) == (1, (segment, segment))
+    assert wire.decode_packet(packet_of([segment, segment], 2), ORDER) == (1, (segment, segment))
     with pytest.raises(FrameError):
-        wire.decode_packet(packet_body([segment, segment], count), ORDER)
+        wire.decode_packet(packet_of([segment, segment], count), ORDER)
 
 
 @pytest.mark.parametrize(
-    "body",
+    "frame",
     [
         single(origin=ORDER),
         single(origin=-1),
@@ -289,10 +290,10 @@ def test_a_packet_holds_as_many_segments_as_it_says(count: int) -> None:
     ],
     ids=["origin", "no origin", "target", "no target", "least target", "tree", "segment", "short", "long", "longest"],
 )
-def test_a_single_segment_out_of_range_is_refused(body: bytes) -> None:
+def test_a_single_segment_out_of_range_is_refused(frame: bytes) -> None:
     assert wire.decode_packet(single(), ORDER) == (1, ((0, 0, 0, 0, b"xyz"),))
     with pytest.raises(FrameError):
-        wire.decode_packet(body, ORDER)
+        wire.decode_packet(frame, ORDER)
 
 
 @given(st.binary(max_size=200))
@@ -306,7 +307,7 @@ def test_a_single_segment_out_of_range_is_refused(body: bytes) -> None:
 @example(b"\x92\xa1a\x81\x80\x01")
 def test_any_bytes_are_a_control_message_or_a_frame_error(body: bytes) -> None:
     try:
-        name, *_ = wire.decode_control(body)
+        name, *_ = wire.decode_control(wire.frame(body))
     except FrameError:
         return
     assert isinstance(name, str)
@@ -314,22 +315,22 @@ def test_any_bytes_are_a_control_message_or_a_frame_error(body: bytes) -> None:
 
 @given(segments(50), st.data())
 def test_a_truncated_packet_is_refused(packet: Segments, data: st.DataObject) -> None:
-    body = body_of(wire.encode_packet(1, packet))
+    body = wire.body(wire.encode_packet(1, packet))
     size = data.draw(st.integers(0, len(body) - 1))
     with pytest.raises(FrameError):
-        wire.decode_packet(body[:size], ORDER)
+        wire.decode_packet(wire.frame(body[:size]), ORDER)
 
 
 @given(segments(50), st.binary(min_size=1, max_size=9))
 def test_a_packet_with_something_behind_it_is_refused(packet: Segments, more: bytes) -> None:
     with pytest.raises(FrameError):
-        wire.decode_packet(body_of(wire.encode_packet(1, packet)) + more, ORDER)
+        wire.decode_packet(wire.frame(wire.body(wire.encode_packet(1, packet)) + more), ORDER)
 
 
 def test_a_decoder_that_failed_leaves_nothing_behind() -> None:
     packet: Segments = ((1, 2, 0, 0, b"x" * 20),)
-    good = body_of(wire.encode_packet(1, packet))
-    for size in range(len(good)):
+    good = wire.encode_packet(1, packet)
+    for size in range(wire.LENGTH.size, len(good)):
         with pytest.raises(FrameError):
             wire.decode_packet(good[:size], ORDER)
         assert wire.decode_packet(good, ORDER) == (1, packet)
@@ -350,14 +351,28 @@ def test_a_proof_is_good_for_its_secret_role_and_nonce_only() -> None:
     assert not wire.proves(proof[:-1], SECRET, b"host", NONCE, b"hello")
 
 
+def test_a_host_introduces_itself_with_proof() -> None:
+    frame = whole(wire.host_hello(SECRET, b"challenge", NONCE, "hello", 3))
+    assert wire.read_host_hello(frame, SECRET, b"challenge") == (NONCE, ("hello", 3))
+    for secret, challenge in ((b"another", b"challenge"), (SECRET, b"another")):
+        with pytest.raises(FrameError, match="without proof"):
+            wire.read_host_hello(frame, secret, challenge)
+
+
+@given(st.binary(max_size=wire.HELLO_LIMIT))
+def test_a_stranger_that_proves_nothing_is_refused(body: bytes) -> None:
+    with pytest.raises(FrameError, match="without proof"):
+        wire.read_host_hello(wire.frame(body), SECRET, b"challenge")
+
+
 def hello(secret: bytes = SECRET, run: int = RUN, nonce: bytes = NONCE) -> bytes:
     """The body of a hello from port 3 of rank 7 to port 4 of rank 8."""
-    return bytes(body_of(wire.link_hello(secret, run, nonce, 7, 3, 8, 4)))
+    return wire.body(whole(wire.link_hello(secret, run, nonce, 7, 3, 8, 4)))
 
 
 def read_hello(body: bytes) -> tuple[int, int, int, int]:
     """What a listener of run RUN, with the nonce NONCE, reads in it."""
-    return wire.read_link_hello(body, SECRET, RUN, NONCE)
+    return wire.read_link_hello(wire.frame(body), SECRET, RUN, NONCE)
 
 
 def test_a_hello_names_its_link() -> None:
@@ -400,14 +415,13 @@ def test_a_hello_with_one_bit_changed_is_refused(bit: int) -> None:
 def test_a_timed_packet_carries_its_deadline(deadline: int, count: int) -> None:
     segments = tuple((3, -1, 0, index, bytes(index)) for index in range(count))
     frame = wire.encode_timed_packet(deadline, 7, segments)
-    assert wire.LENGTH.unpack_from(frame)[0] == len(frame) - wire.LENGTH.size
-    assert wire.decode_timed_packet(frame[wire.LENGTH.size :], 4) == (deadline, 7, segments)
+    assert wire.decode_timed_packet(whole(frame), 4) == (deadline, 7, segments)
 
 
 def test_a_timed_packet_that_is_cut_is_refused() -> None:
-    body = wire.encode_timed_packet(5, 7, ((3, -1, 0, 0, b"payload"),))[wire.LENGTH.size :]
-    for size in range(len(body)):
+    frame = wire.encode_timed_packet(5, 7, ((3, -1, 0, 0, b"payload"),))
+    for size in range(wire.LENGTH.size, len(frame)):
         with pytest.raises(FrameError):
-            wire.decode_timed_packet(body[:size], 4)
+            wire.decode_timed_packet(frame[:size], 4)
     with pytest.raises(FrameError):
-        wire.decode_timed_packet(body, 3)
+        wire.decode_timed_packet(frame, 3)
