@@ -11,6 +11,7 @@ import secrets
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import docker
@@ -74,17 +75,17 @@ def connect() -> Client:
 class DockerLaunch(Launch):
     """Hosts in containers, on an engine whose networks this machine is part of.
 
-    A crash is the engine's kill, a hang its pause, or, for `hang_by_disconnection`, a cable that is pulled out: the
-    container is taken off the network, and put back with the address it had.
+    A crash is the engine's kill, a hang its pause or, for a scenario that hangs by `disconnect`, a cable that is pulled
+    out: the container is taken off the network, and put back with the address it had.
     """
 
     can_kill = True
     join_seconds = JOIN_SECONDS
 
-    def __init__(self, plan: Plan, run: str | None = None, *, hang_by_disconnection: bool = False) -> None:
-        self.run = run or secrets.token_hex(6)
+    def __init__(self, plan: Plan) -> None:
+        self.run = secrets.token_hex(6)
         self._plan = plan
-        self._by_disconnection = hang_by_disconnection
+        self._by_disconnection = plan.scenario.hang_by == "disconnect"
         self.names = tuple(f"testbench-{self.run}-{index}" for index in range(plan.hosts))
         self.network = f"testbench-{self.run}"
         self._record: Record | None = None
@@ -93,7 +94,9 @@ class DockerLaunch(Launch):
         self._bell = -1
         self._problems: list[str] = []
         self._expected: set[int] = set()
-        """Hosts that were killed on purpose."""
+        """Hosts of whose end the engine has not told yet, and that were killed on purpose."""
+        self._killed: set[int] = set()
+        """Hosts that were ever killed on purpose."""
         self._asleep: set[int] = set()
         self._addresses: dict[int, str] = {}
         """Of hosts that are off the network."""
@@ -115,12 +118,28 @@ class DockerLaunch(Launch):
         record.write()
         self._record = record
         with translated(f"create the network {self.network}"):
-            self._client.create_network(
-                self.network, driver="bridge", internal=True, check_duplicate=True, labels={RUN_LABEL: self.run}
-            )
-            network = self._client.inspect_network(self.network)
-        self._gateway = network["IPAM"]["Config"][0]["Gateway"].partition("/")[0]
+            self._gateway = self._make_network()
         return self._gateway
+
+    def _make_network(self) -> str:
+        """Its gateway's address."""
+        make = partial(
+            self._client.create_network,
+            self.network,
+            driver="bridge",
+            internal=True,
+            check_duplicate=True,
+            labels={RUN_LABEL: self.run},
+        )
+        make()
+        pool = self._client.inspect_network(self.network)["IPAM"]["Config"][0]
+        gateway: str = pool["Gateway"].partition("/")[0]
+        if (
+            self._by_disconnection
+        ):  # who comes back wants its address, and may only ask for one in a subnet that was chosen
+            self._client.remove_network(self.network)
+            make(ipam=types.IPAMConfig(pool_configs=[types.IPAMPool(subnet=pool["Subnet"], gateway=gateway)]))
+        return gateway
 
     def start(self, port: int, token: bytes, hosts: int) -> int:
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -177,7 +196,9 @@ class DockerLaunch(Launch):
             for event in self._events:
                 attributes = event["Actor"]["Attributes"]
                 index = int(attributes[HOST_LABEL])
-                if index not in self._expected and not self._leaving.is_set():
+                if index in self._expected:
+                    self._expected.discard(index)
+                elif not self._leaving.is_set():
                     self._note(f"the container {attributes['name']} ended with status {attributes['exitCode']}")
 
     def check(self) -> None:
@@ -194,6 +215,7 @@ class DockerLaunch(Launch):
     async def kill(self, host: int, pid: int) -> None:
         """The engine's kill; a paused container has to go on for it, and gets the signal before anything else."""
         self._expected.add(host)
+        self._killed.add(host)
         await self._call(f"kill the container {self.names[host]}", self._kill, host)
 
     def _kill(self, host: int) -> None:
@@ -202,6 +224,11 @@ class DockerLaunch(Launch):
             self._asleep.discard(host)
             self._client.unpause(name)
         self._client.kill(name)
+
+    async def restart(self, host: int) -> None:
+        """Start its container again: the same name and command, another process and maybe another address."""
+        name = self.names[host]
+        await self._call(f"start the container {name} again", lambda _: self._client.start(name), host)
 
     async def pause(self, host: int, pid: int) -> None:
         """Pause a container, or take it off the network."""
@@ -271,9 +298,7 @@ class DockerLaunch(Launch):
                 for container in dead
                 if not container["Status"].startswith("Exited (0)")
             ]
-            for index, name, status in [entry for entry in sorted(failed) if entry[0] not in self._expected][
-                :TOLD_LOGS
-            ]:
+            for index, name, status in [entry for entry in sorted(failed) if entry[0] not in self._killed][:TOLD_LOGS]:
                 words = self._client.logs(name, tail=LOG_LINES).decode(errors="replace").strip()
                 log("container failed", host=index, container=name, status=status, last_words=words)
 

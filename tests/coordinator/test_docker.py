@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -55,6 +55,7 @@ def nothing_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytes
         yield
         gc.collect()
         return
+    request.getfixturevalue("the_engine")
     before = everything()
     yield
     gc.collect()
@@ -99,10 +100,21 @@ def test_one_history_in_memory_and_in_containers(faults: list[str], tmp_path: Pa
 
 @pytest.mark.docker
 @pytest.mark.skipif(bool(reason), reason=str(reason))
-def test_a_hanging_container_is_paused_and_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["pause", "disconnect"])
+def test_a_container_that_is_paused_or_off_the_network_hangs_and_goes_on(way: str, tmp_path: Path) -> None:
     values = {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "fault": ["hang:213@2-3"]}
     memory = run_scenario(tmp_path / "m", **values, driver="memory")
-    docker = run_scenario(tmp_path / "d", **values, driver="docker")
+    docker = run_scenario(tmp_path / "d", **values, driver="docker", hang_by=way)
+    assert docker.summary["journal_hash"] == memory.summary["journal_hash"]
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(bool(reason), reason=str(reason))
+def test_a_container_whose_node_recovers_is_started_again(tmp_path: Path) -> None:
+    values = {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "messages": 9, "ranks_per_host": 1}
+    faults = ["crash:213@2", "recover:213@4"]
+    memory = run_scenario(tmp_path / "m", **{**values, "ranks_per_host": "auto"}, fault=faults, driver="memory")
+    docker = run_scenario(tmp_path / "d", **values, fault=faults, driver="docker")
     assert docker.summary["journal_hash"] == memory.summary["journal_hash"]
 
 
@@ -137,14 +149,28 @@ def test_clean_removes_what_a_killed_coordinator_left(tmp_path: Path) -> None:
     assert any(name.startswith("testbench-") for name in json.loads(cleaned.stdout)["removed"])
 
 
+COMPOSE = {"docker-compose": ["docker-compose"], "docker compose": ["docker", "compose"]}
+
+
+def has_compose(command: str) -> bool:
+    program, *words = COMPOSE[command]
+    if not shutil.which(program):
+        return False
+    return not subprocess.run(
+        [program, *words, "version"], capture_output=True, timeout=SECONDS, check=False
+    ).returncode
+
+
 @pytest.mark.docker
 @pytest.mark.skipif(bool(reason), reason=str(reason))
-@pytest.mark.skipif(not shutil.which("docker-compose"), reason="no docker-compose here")
-def test_compose_gives_the_same_history_and_its_exit_status(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", COMPOSE)
+def test_compose_gives_the_same_history_and_its_exit_status(command: str, tmp_path: Path) -> None:
+    if not has_compose(command):
+        pytest.skip(f"there is no {command} here")
     runs = tmp_path / "runs"
     runs.mkdir()
     runs.chmod(0o777)
-    compose = ["docker-compose", "--project-name", "testbench-test", "--file", str(ROOT / "compose/compose.yaml")]
+    compose = [*COMPOSE[command], "--project-name", "testbench-test", "--file", str(ROOT / "compose/compose.yaml")]
     settings = {**os.environ, "RUNS": str(runs), "TOPOLOGY": "star:3", "ALGORITHM": "flood", "HOSTS": "6"}
     try:
         up = subprocess.run(
@@ -173,6 +199,54 @@ def test_an_image_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(docker, "IMAGE", "collective-testbench:none")
     with pytest.raises(RunError, match="scripts/image"):
         run_scenario(tmp_path / "d", topology="star:3", collective="broadcast", algorithm="flood", driver="docker")
+
+
+@pytest.fixture
+def altered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Have the driver use an image in which a command was run."""
+    from coordinator.launch import docker
+
+    tag = f"{IMAGE}-altered"
+
+    def alter(command: str) -> None:
+        file = f"FROM {IMAGE}\nUSER 0\nRUN {command}\nUSER 65532\n"
+        build = ["docker", "build", "--quiet", "--tag", tag, "-"]
+        subprocess.run(
+            build,
+            input=file,
+            text=True,
+            capture_output=True,
+            timeout=SECONDS,
+            check=True,
+            env={**os.environ, "DOCKER_BUILDKIT": "0"},
+        )
+        monkeypatch.setattr(docker, "IMAGE", tag)
+
+    yield alter
+    engine("image", "rm", "--force", tag)
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(bool(reason), reason=str(reason))
+def test_hosts_of_another_version_are_refused_and_named(altered: Callable[[str], None], tmp_path: Path) -> None:
+    altered("sed -i 's/^__version__ = .*/__version__ = \"0.0.9\"/' /opt/project/emunode/__init__.py")
+    with pytest.raises(RunError, match=rf"a host of version 0\.0\.9, and this is {__version__}"):
+        run_scenario(tmp_path / "d", topology="star:3", collective="broadcast", algorithm="flood", driver="docker")
+    assert not list(tmp_path.glob("d*"))
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(bool(reason), reason=str(reason))
+def test_containers_that_never_join_are_named(
+    altered: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from coordinator.launch.docker import DockerLaunch
+
+    altered("printf '#!/bin/sh\\nexec sleep 600\\n' >/opt/project/bin/emunode")
+    monkeypatch.setattr(DockerLaunch, "join_seconds", 8.0)
+    with pytest.raises(RunError, match=r"6 of 6 hosts never joined: testbench-[0-9a-f]+-0, testbench-"):
+        run_scenario(tmp_path / "d", topology="star:3", collective="broadcast", algorithm="flood", driver="docker")
+    assert not list(tmp_path.glob("d*"))
 
 
 @pytest.mark.docker
