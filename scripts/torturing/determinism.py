@@ -2,12 +2,16 @@
 
 Disorder is added from outside, in a fork of this process, and nothing in the product knows of it: links are read in
 another order and at another time, packets leave in another order, ranks of a host are woken in another order, the
-coordinator dawdles.
+coordinator dawdles. Each process says on its standard error, once, that a disturbance took place; one that took place
+nowhere is a finding, for then nothing was tried.
 """
 
 import functools
+import json
+import os
 import random
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
@@ -22,6 +26,18 @@ LAYOUTS: dict[str, tuple[str, ...]] = {
     "several hosts": ("--ranks-per-host", "3"),
     "a process a rank": ("--ranks-per-host", "1"),
 }
+DISTURBANCES = ("events", "late", "packets", "ranks", "dawdling")
+
+
+@functools.cache
+def tell(disturbance: str) -> None:
+    """Say, once in a process, that something was disturbed; not through the log, which each host would have to import."""
+    os.write(2, json.dumps({"event": "disturbed", "what": disturbance}).encode() + b"\n")
+
+
+def told(text: str) -> set[str]:
+    """What was disturbed, by what processes wrote."""
+    return {what for what in DISTURBANCES if json.dumps({"event": "disturbed", "what": what}) in text}
 
 
 def scenarios(seed: int, count: int) -> list[list[str]]:
@@ -95,6 +111,7 @@ def disorder(seed: int, _say: Callable[[str], None]) -> None:
 
     def dawdle(self: Any) -> None:
         if draw.random() < 0.05:
+            tell("dawdling")
             time.sleep(draw.random() * 0.005)
         carry(self)
 
@@ -125,23 +142,27 @@ def host(seed: int, arguments: list[str]) -> int:
             self._real = real
 
         def poll(self, timeout: float, most: int) -> list[tuple[int, int]]:
-            events = self._real.poll(timeout, draw.choice((1, 2, 5, most)))
-            draw.shuffle(events)
-            return events  # type: ignore[no-any-return]
+            events: list[tuple[int, int]] = self._real.poll(timeout, draw.choice((1, 2, 5, most)))
+            if len(events) > 1:
+                tell("events")
+                draw.shuffle(events)
+            return events
 
         def __getattr__(self, name: str) -> Any:
             return getattr(self._real, name)
 
-    def late_poll(self: links.Streams) -> bool:
+    def late_poll(self: links.Streams, seconds: float = 0.0) -> bool:
         if not isinstance(self._epoll, Shuffled):
             self._epoll = Shuffled(self._epoll)  # type: ignore[assignment]
         if draw.random() < 0.02:
+            tell("late")
             time.sleep(draw.random() * 0.003)
-        return poll(self)
+        return poll(self, seconds)
 
     def out_of_order(self: links.Streams, frames: Iterable[tuple[int, bytes]]) -> None:
         pairs = list(frames)
-        if len({fd for fd, _ in pairs}) == len(pairs):
+        if len({fd for fd, _ in pairs}) == len(pairs) > 1:
+            tell("packets")
             draw.shuffle(pairs)
         send_all(self, pairs)
 
@@ -154,14 +175,16 @@ def host(seed: int, arguments: list[str]) -> int:
 def _any_order(draw: random.Random, values: Iterable[Any], **options: Any) -> list[Any]:
     """`sorted`, but in any order where it is ranks that are to be woken."""
     found = sorted(values, **options)
-    if isinstance(values, set | frozenset) and found and all(type(value) is int for value in found):
+    if isinstance(values, set | frozenset) and len(found) > 1 and all(type(value) is int for value in found):
+        tell("ranks")
         draw.shuffle(found)
     return found
 
 
-def try_all(budget: Budget, chosen: list[list[str]], number: int) -> tuple[int, list[str]]:
-    """One scenario on every driver, twice; how many runs, and what is wrong."""
+def try_all(budget: Budget, chosen: list[list[str]], number: int) -> tuple[int, list[str], Counter[str]]:
+    """One scenario on every driver, twice; how many runs, what is wrong, and in how many what was disturbed."""
     hashes: dict[str, str] = {}
+    disturbed: Counter[str] = Counter()
     wrong = []
     for layout, flags in LAYOUTS.items():
         for again in range(2):
@@ -175,10 +198,12 @@ def try_all(budget: Budget, chosen: list[list[str]], number: int) -> tuple[int, 
                 wrong.append(f"{' '.join(chosen[number])}, {name}: status {status}: {run.stderr()[-300:]}")
             else:
                 hashes[name] = summaries[0]["journal_hash"]
+                (log,) = folder.glob("runs/*/2*/log.jsonl")
+                disturbed.update(told(run.stderr() + log.read_text()))
             run.close(keep=False)
     if len(set(hashes.values())) > 1:
         wrong.append(f"{' '.join(chosen[number])}: {hashes}")
-    return len(hashes), wrong
+    return len(hashes), wrong, disturbed
 
 
 def torture(budget: Budget) -> list[Row]:
@@ -186,12 +211,16 @@ def torture(budget: Budget) -> list[Row]:
     preload()
     row = Row("determinism", "one hash, whatever the driver, order and delay")
     chosen = scenarios(budget.seed, budget.times(SCENARIOS, 3))
-    for tried, wrong in each(partial(try_all, budget, chosen), range(len(chosen))):
+    disturbed: Counter[str] = Counter()
+    for tried, wrong, how in each(partial(try_all, budget, chosen), range(len(chosen))):
         row.tried += tried
         row.wrong += wrong
+        disturbed += how
         for one in wrong:
             print(f"  determinism: {one}", flush=True)
         if row.tried % 80 < tried:
             print(f"  determinism: {row.tried} runs, {len(row.wrong)} wrong", flush=True)
-    row.note = f"{len(chosen)} scenarios x {len(LAYOUTS)} drivers x 2"
+    row.wrong += [f"no run was disturbed in its {what}" for what in DISTURBANCES if not disturbed[what]]
+    often = ", ".join(f"{what} {disturbed[what]}" for what in DISTURBANCES)
+    row.note = f"{len(chosen)} scenarios x {len(LAYOUTS)} drivers x 2; runs disturbed: {often}"
     return [row]

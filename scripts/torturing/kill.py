@@ -21,10 +21,10 @@ import psutil
 
 from torturing.common import Budget, Experiment, Row, each, in_fork, preload, readable
 
-STALL_SECONDS = 2.0
-JOIN_SECONDS = 12.0
-"""In these runs, patience is short: half a minute in real ones."""
-DEADLINE_SECONDS = 60.0
+STALL_SECONDS = 4.0
+JOIN_SECONDS = 20.0
+"""In these runs, patience is short: half a minute and a minute in real ones."""
+DEADLINE_SECONDS = 90.0
 STEPS = 12
 EXPERIMENTS = 540
 """Every phase with every target and signal, five times over."""
@@ -150,7 +150,7 @@ def clean(experiment: Experiment) -> list[str]:
 
 
 def try_once(budget: Budget, whole: str, number: int) -> tuple[str, int | None, list[str]]:
-    """One experiment: what it was, how it ended, what is wrong."""
+    """One experiment: the phase in which a signal reached somebody (or ""), how it ended, what is wrong."""
     draw = random.Random(budget.seed * 1_000_003 + number)
     every = list(product(PHASES, TARGETS, SIGNALS))
     phase, target, sent = every[number % len(every)]
@@ -160,25 +160,26 @@ def try_once(budget: Budget, whole: str, number: int) -> tuple[str, int | None, 
     folder = budget.scratch / f"kill-{number}"
     experiment = Experiment(folder, arguments, partial(patch, phase, draw.randint(1, STEPS - 2)))
     wrong: list[str] = []
+    reached: list[psutil.Process] = []
     try:
         for _ in experiment.marks():
             time.sleep(draw.choice((0.0, 0.0, draw.random() * 0.02, draw.random() * 0.3)))
             reached = strike(experiment, target, sent, draw)
             break
         else:
-            reached = []
+            wrong.append("the phase never came")
         if sent == signal.SIGSTOP and target == "coordinator":
             time.sleep(0.3)
             for victim in reached:
                 with contextlib.suppress(psutil.Error):
                     victim.send_signal(signal.SIGCONT)
         status = experiment.wait(DEADLINE_SECONDS)
-        wrong = judge(experiment, target, sent, status, whole)
+        wrong += judge(experiment, target, sent, status, whole)
         if status is not None and status < 0:
             wrong += clean(experiment)
     finally:
         experiment.close(keep=bool(wrong))
-    return name, status, [f"{name}: {one}" for one in wrong]
+    return phase if reached else "", status, [f"{name}: {one}" for one in wrong]
 
 
 def torture(budget: Budget) -> list[Row]:
@@ -196,11 +197,16 @@ def torture(budget: Budget) -> list[Row]:
     if budget.sample:
         numbers = sorted(random.Random(budget.seed).sample(numbers, 24))
     ends: Counter[int | None] = Counter()
-    for _name, status, wrong in each(partial(try_once, budget, whole), numbers):
+    struck: Counter[str] = Counter()
+    for phase, status, wrong in each(partial(try_once, budget, whole), numbers):
         row.tried += 1
         ends[status] += 1
+        struck[phase] += 1
         row.wrong += wrong
         for one in wrong:
             print(f"  kill {one}", flush=True)
+    missed = struck.pop("", 0)
+    row.wrong += [f"nobody was reached in any {phase}" for phase in PHASES if not struck[phase] and not budget.sample]
     row.note = "exit " + ", ".join(f"{status}: {times}" for status, times in sorted(ends.items(), key=str))
+    row.note += f"; {row.tried - missed} signals reached somebody"
     return [row]

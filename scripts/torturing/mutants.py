@@ -17,7 +17,15 @@ from pathlib import Path
 
 from torturing.common import ROOT, Budget, Row, each
 
-SECONDS = 240
+SECONDS = 120
+MUTANTS = 6
+"""Of each module."""
+UNSHRUNK = """
+from hypothesis import Phase, settings
+settings.register_profile("unshrunk", phases=(Phase.explicit, Phase.generate), deadline=None)
+settings.load_profile("unshrunk")
+"""
+"""That a mutant is killed is enough; nobody asks for the smallest example."""
 TESTS: dict[str, tuple[str, ...]] = {
     "emunode/node.py": ("tests/emunode/test_node.py", "tests/emunode/test_star_broadcast.py"),
     "emunode/wire.py": ("tests/emunode/test_wire.py",),
@@ -68,17 +76,16 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 }
 
 
-def mutants(source: str) -> Iterator[tuple[str, str]]:
-    """(what was changed, the module with it) for every place."""
+def mutants(source: str, draw: random.Random, most: int) -> Iterator[tuple[str, str]]:
+    """(what was changed, the module with it) for so many places, drawn from all there are."""
     tree = ast.parse(source)
-    nodes = list(ast.walk(tree))
-    for number, node in enumerate(nodes):
-        for what in _changes(node):
-            changed = copy.deepcopy(tree)
-            twin = list(ast.walk(changed))[number]
-            line = getattr(node, "lineno", 0)
-            _apply(twin, what)
-            yield f"line {line}: {what}", ast.unparse(ast.fix_missing_locations(changed))
+    places = [(number, what) for number, node in enumerate(ast.walk(tree)) for what in _changes(node)]
+    for number, what in draw.sample(places, min(len(places), most)):
+        changed = copy.deepcopy(tree)
+        twin = list(ast.walk(changed))[number]
+        line = getattr(twin, "lineno", 0)
+        _apply(twin, what)
+        yield f"line {line}: {what}", ast.unparse(ast.fix_missing_locations(changed))
 
 
 def _changes(node: ast.AST) -> list[str]:
@@ -115,7 +122,22 @@ def try_one(scratch: Path, chosen: list[tuple[str, str, str]], number: int) -> t
     ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "runs", "docs", "corpus", ".*_cache")
     shutil.copytree(ROOT, copy_of, ignore=ignored)
     (copy_of / module).write_text(source)
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *TESTS[module]]
+    with (copy_of / "tests" / "conftest.py").open("a") as conftest:
+        conftest.write(UNSHRUNK)
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not slow",
+        *TESTS[module],
+    ]
     environment = {**os.environ, "PYTHONPATH": str(copy_of), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(command, cwd=copy_of, env=environment, capture_output=True, timeout=SECONDS, check=False)
@@ -131,13 +153,14 @@ def torture(budget: Budget) -> list[Row]:
     draw = random.Random(budget.seed)
     chosen = []
     for module in TESTS:
-        every = list(mutants((ROOT / module).read_text()))
-        for what, source in draw.sample(every, min(len(every), budget.times(25, 1))):
+        for what, source in mutants((ROOT / module).read_text(), draw, budget.times(MUTANTS, 1)):
             chosen.append((module, what, source))
     row = Row("mutants", "the core's rules, changed in one place")
     survivors = []
     for fate, which in each(partial(try_one, budget.scratch, chosen), range(len(chosen)), 2):
         row.tried += 1
+        if row.tried % 10 == 0:
+            print(f"  mutants: {row.tried} of {len(chosen)}", flush=True)
         if fate == "survived":
             survivors.append(which)
             print(f"  survived: {which}", flush=True)

@@ -1,6 +1,7 @@
 """Thousands of short runs in one process: memory and descriptors stay as they are after the first.
 
-Descriptors and child processes are held flat exactly, resident memory but for what an allocator may hold back.
+Descriptors and child processes are held flat exactly, resident memory but for what an allocator may hold back: what it
+holds back it takes once, so growth is what the second half of the runs still adds.
 """
 
 import random
@@ -11,9 +12,9 @@ import psutil
 
 from torturing.common import Budget, Row, preload
 
-WARM_SHARE = 4
-"""A quarter of the runs fill caches; from there on nothing may grow."""
-GROWTH_BYTES_PER_RUN = 8 * 1024
+LOOKS = 8
+"""How often memory is looked at; half of the runs fill caches, from there on nothing may grow."""
+GROWTH_BYTES_PER_RUN = 4 * 1024
 SCENARIOS = (
     {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree"},
     {"topology": "hypercube:3", "collective": "allgather", "algorithm": "sbt", "port_model": "exchange"},
@@ -25,7 +26,7 @@ SCENARIOS = (
 def torture(budget: Budget) -> list[Row]:
     """Runs in memory by the thousand, over hosts by the hundred."""
     preload()
-    return [soak(budget, "memory", budget.times(3000, 60)), soak(budget, "local", budget.times(400, 8))]
+    return [soak(budget, "memory", budget.times(3000, 64)), soak(budget, "local", budget.times(800, 8))]
 
 
 def soak(budget: Budget, driver: str, times: int) -> Row:
@@ -35,8 +36,8 @@ def soak(budget: Budget, driver: str, times: int) -> Row:
     from coordinator.scenario import make_scenario
 
     row, draw, me = Row("soak", f"short runs, {driver}"), random.Random(budget.seed), psutil.Process()
-    warm = max(2, times // WARM_SHARE)
-    before = descriptors = children = 0
+    curve: list[int] = []
+    descriptors = children = 0
     for number in range(times):
         values = draw.choice(SCENARIOS) | {"driver": driver, "seed": number}
         if driver == "local" and draw.random() < 0.5:
@@ -46,15 +47,22 @@ def soak(budget: Budget, driver: str, times: int) -> Row:
             result = run(make_plan(make_scenario(values)), folder, lambda *_: None)
         except Exception as error:
             row.wrong.append(f"run {number} {values}: {error!r}")
-            continue
+        else:
+            if result.verdict not in ("holds", "undecided") or result.outcome.failure:
+                row.wrong.append(f"run {number} {values}: {result.verdict}: {result.outcome.failure}")
+            shutil.rmtree(folder)
         row.tried += 1
-        if result.verdict not in ("holds", "undecided"):
-            row.wrong.append(f"run {number} {values}: {result.verdict}")
-        shutil.rmtree(folder)
-        if number == warm:
-            before, descriptors, children = me.memory_info().rss, me.num_fds(), len(me.children())
-    grown = (me.memory_info().rss - before) / max(1, times - warm)
-    row.note = f"{grown / 1024:+.2f} KiB a run after {warm}; descriptors {me.num_fds() - descriptors:+}"
+        if (number + 1) % (times // LOOKS) == 0:
+            curve.append(me.memory_info().rss)
+            print(
+                f"  soak {driver}: {number + 1} runs, {curve[-1] / 2**20:.1f} MiB, {len(row.wrong)} wrong", flush=True
+            )
+        if number == times // LOOKS:
+            descriptors, children = me.num_fds(), len(me.children())
+    grown = (curve[-1] - curve[LOOKS // 2 - 1]) / (times / 2)
+    course = " ".join(f"{size / 2**20:.1f}" for size in curve)
+    row.note = f"{grown / 1024:+.2f} KiB a run in the second half (MiB: {course}); "
+    row.note += f"descriptors {me.num_fds() - descriptors:+}"
     if grown > GROWTH_BYTES_PER_RUN and times > 500:
         row.wrong.append(f"memory grows by {grown:.0f} bytes a run")
     if me.num_fds() > descriptors:
