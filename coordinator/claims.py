@@ -71,12 +71,20 @@ def claims_of(plan: Plan) -> list[Claim]:
     return [*claims, LEGAL] if claims else []
 
 
+def broken_root(plan: Plan) -> str | None:
+    """What is wrong with the one source, or the one target, of a collective that has one; None if nothing is."""
+    state = plan.states.get(plan.job.source)
+    if not state or plan.job.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
+        return None
+    which = "target" if plan.job.collective in (Collective.GATHER, Collective.REDUCE) else "source"
+    return f"the {which} {plan.topology.label(plan.job.source)} is {state}"
+
+
 def proves_nothing(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]) -> str | None:
     """Why a run that came to its end is undecided all the same, or None."""
-    root = plan.states.get(plan.job.source)
-    if plan.job.collective not in (Collective.ALLGATHER, Collective.ALLTOALL) and root:
-        which = "target" if plan.job.collective in (Collective.GATHER, Collective.REDUCE) else "source"
-        reason = f"the {which} {plan.topology.label(plan.job.source)} is {root}, and theory says nothing of that"
+    root = broken_root(plan)
+    if root:
+        reason = f"{root}, and theory says nothing of that"
         return reason if metrics["intact_deliveries"] else f"nothing was delivered at all: {reason}"
     if not metrics["intact_deliveries"]:
         return "nothing was delivered at all"

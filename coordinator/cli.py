@@ -4,6 +4,7 @@ Exit status: 0 every claim holds, 1 one is violated, 2 the command or the scenar
 here, 130 interrupted.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -63,11 +64,13 @@ def main(arguments: list[str] | None = None) -> int:
 def _main(arguments: list[str] | None) -> int:
     try:
         status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
-    except (CycloptsError, EmulatorError, KeyboardInterrupt) as error:
-        return _complain(error)
+        sys.stdout.flush()
     except BrokenPipeError:
         sys.stderr.close()
         return 0
+    except (CycloptsError, EmulatorError, KeyboardInterrupt, OSError) as error:
+        _give_up(sys.stdout)
+        return _complain(error)
     return status if isinstance(status, int) else 0
 
 
@@ -82,10 +85,23 @@ def _complain(error: BaseException) -> int:
             message, status = f"the algorithm broke its own rules: {error}", 4
         case KeyboardInterrupt():
             message, status = "interrupted", 130
+        case OSError():
+            message, status = f"this machine refuses: {error}", 4
         case _:
             message, status = str(error), 4
-    print(f"coordinator: {message}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # the status says it where nothing can be written
+        print(f"coordinator: {message}", file=sys.stderr)
+    _give_up(sys.stderr)
     return status
+
+
+def _give_up(stream: TextIO) -> None:
+    """What a stream cannot take is lost: the interpreter would try again as it ends, and exit with a status of its own."""
+    try:
+        stream.flush()
+    except OSError:
+        with contextlib.suppress(OSError), Path(os.devnull).open("w") as nothing:
+            os.dup2(nothing.fileno(), stream.fileno())
 
 
 @app.command

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations, islice, product
-from math import comb
+from math import comb, prod
 from random import Random
 from typing import Final, TypeVar
 
@@ -43,6 +43,8 @@ HOWS: Final = ("random", "bernoulli", "cut", "roots", "busiest", "all")
 FORM: Final = "[HOW:]PART[;PART..][@WHEN], such as random:nodes=2;links=1@1"
 PART: Final = re.compile(r"(?P<what>[a-z]+)(?P<relation><?=)(?P<amount>[^:]+)(?P<argument>:.+)?")
 WHEN: Final = re.compile(r"\d{1,9}(-\d{1,9})?")
+MOST_RECIPES = 10_000
+"""Recipes that the ranges of one description may stand for."""
 COUNTS: Final = re.compile(r"(\d{1,6})(?:\.\.(\d{1,6}))?")
 
 Link = tuple[Rank, Rank]
@@ -183,10 +185,11 @@ def parse_recipes(text: str, field: str = "faults") -> list[Recipe]:
             recipe = replace(recipe, victim=word.removeprefix("victim="))
         else:
             choices.append(_choices(word, how, text, field))
-    if not choices or not WHEN.fullmatch(when):
+    if not choices or not WHEN.fullmatch(when) or "@" in body:
         raise ScenarioError(field, text, f"write {FORM}; WHEN is said once, at the end")
     if (recipe.victim is None) == (how == "cut"):
         raise ScenarioError(field, text, "a cut has a victim, and nothing else has: cut:victim=LABEL;nodes=2")
+    _require_few(prod(map(len, choices)), text, field)
     recipes = [replace(recipe, parts=tuple(part for parts in choice for part in parts)) for choice in product(*choices)]
     return sorted(recipes, key=lambda recipe: recipe.size)
 
@@ -209,6 +212,9 @@ def _choices(word: str, how: str, text: str, field: str) -> list[tuple[Part, ...
     first = int(counts[1]) if match["relation"] == "=" else 0
     if first > last or (match["relation"] == "<=" and counts[2]):
         raise ScenarioError(field, text, f"{word!r} is no range; write 0..4 or <=4")
+    _require_few(
+        ((last + 1) * (last + 2) - first * (first + 1)) // 2 if what == "any" else last - first + 1, text, field
+    )
     if what == "any":
         return [
             (Part("crash", total - links), Part(_down(text, field), links))
@@ -216,6 +222,11 @@ def _choices(word: str, how: str, text: str, field: str) -> list[tuple[Part, ...
             for links in range(total + 1)
         ]
     return [(Part(kind, count, argument=argument),) for count in range(first, last + 1)]
+
+
+def _require_few(recipes: int, text: str, field: str) -> None:
+    if recipes > MOST_RECIPES:
+        raise ScenarioError(field, text, f"its ranges stand for {recipes:,} recipes; at most {MOST_RECIPES:,} at once")
 
 
 def _down(text: str, field: str) -> str:

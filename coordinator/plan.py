@@ -345,6 +345,8 @@ def require_processes_possible(plan: Plan) -> None:
 
 
 def _hosts(scenario: Scenario, topology: Topology) -> int:
+    if scenario.hang_by != "pause" and scenario.driver != "docker":
+        raise ScenarioError("hang_by", scenario.hang_by, f"it is for the docker driver, not for {scenario.driver}")
     if scenario.netns and scenario.driver != "local":
         raise ScenarioError("netns", True, f"it is for the local driver, not for {scenario.driver}; leave it out")
     if scenario.driver == "memory":

@@ -16,6 +16,8 @@ from emunode.errors import ScenarioError
 
 RUNS = Path("runs")
 PARTIAL = ".partial-"
+TAIL_BYTES = 16 * 1024
+"""How much of the end of a log is looked at."""
 
 
 class RunDirectory:
@@ -62,8 +64,12 @@ class RunDirectory:
 
     def log_tail(self, lines: int = 3) -> str:
         """The last events of the log, each on a line of its own; empty if there are none."""
-        log = self.path / "log.jsonl"
-        events = log.read_text(errors="replace").splitlines()[-lines:] if log.exists() else []
+        try:
+            with (self.path / "log.jsonl").open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
+                events = log.read(TAIL_BYTES).strip(b"\0").decode(errors="replace").splitlines()[-lines:]
+        except OSError:
+            return ""
         return "".join(f"\n  {event}" for event in events)
 
     def discard(self) -> None:

@@ -72,6 +72,9 @@ class Scenario(BaseModel):
     netns: bool = Field(
         default=False, description="run in a network namespace of its own, where no packet filter tracks connections"
     )
+    hang_by: Literal["pause", "disconnect"] = Field(
+        "pause", description="how a container hangs: paused by its engine, or taken off the network (docker driver)"
+    )
     clock: Literal["steps", "timed"] = Field(
         "steps", description="steps: lock-step; timed: every node by itself, packets take real time"
     )
@@ -131,7 +134,10 @@ def read_scenario(path: Path) -> dict[str, object]:
         return tomllib.loads(path.read_text())
     except OSError as error:
         raise ScenarioError("scenario", str(path), f"the file cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # also for numbers of thousands of digits, and for nesting without end
         raise ScenarioError("scenario", str(path), f"it is not TOML: {error}") from None
 
 

@@ -4,7 +4,8 @@ A ring: every node of S_n passes on to its successor of a Hamiltonian cycle what
 over so many hops. Theory says hops x (startup + bytes x per_byte). What is held against it is the median of some runs of how
 much later the last packet was received, as a share of that. Beside it the mean and the worst lateness of any departure or
 receipt, and what the machine was asked for in packets a millisecond. Other load on the machine counts against it: the load
-is printed with each row.
+is printed with each row. All runs are in a network of their own where one can be made, as with `--netns`: a packet filter
+would take its share of each packet.
 """
 
 import argparse
@@ -17,6 +18,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
+from coordinator.launch.namespace import enter_own_network, why_not
 from coordinator.papers import timed_speedup
 from coordinator.papers.base import laboratory
 from coordinator.plan import make_plan
@@ -114,6 +116,10 @@ def main() -> int:
     parser.add_argument("--speedup", action="store_true", help="measure nESBT over SBT instead (15 s)")
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of a table")
     options = parser.parse_args()
+    if refusal := why_not():
+        print(refusal, file=sys.stderr)
+    else:
+        enter_own_network()
     if options.speedup:
         return speedup(as_json=options.json)
     met = True

@@ -69,7 +69,7 @@ def test_the_algorithm_of_the_readme_is_twenty_lines() -> None:
 def test_flags_that_are_shown_exist(page: str) -> None:
     commands = {f"--{name}" for command in (campaign, certify) for name in signature(command).parameters}
     commands |= {f"--{name.replace('_', '-')}" for name in signature(serve).parameters}
-    compose = {"--scale", "--exit-code-from", "--volumes"}
+    compose = {"--scale", "--exit-code-from", "--volumes", "--profile"}
     known = (
         commands
         | {"--coordinator"}  # of emunode

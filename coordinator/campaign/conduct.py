@@ -14,7 +14,7 @@ from coordinator.campaign.grid import Key
 from coordinator.campaign.laboratory import Crew, Finding, Laboratory, Sink, Trial
 from coordinator.campaign.store import Store
 from coordinator.network import Progress
-from coordinator.run import Stop
+from coordinator.run import REFUSALS, Stop
 from coordinator.scenario import Scenario
 from emunode.errors import RunError, ScenarioError
 from emunode.log import logging_to
@@ -47,7 +47,7 @@ class Conductor:
         with Stop() as stop, logging_to(self._log):
             try:
                 trio.run(self._carry_out, rounds, sink, total, stop)
-            except OSError as error:
+            except REFUSALS as error:
                 raise RunError(f"this machine refuses: {error}") from error
         self.interrupted = stop.asked
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, Self, TextIO
 
 import trio
 
-from coordinator.claims import Verdict, claims_of, judge
+from coordinator.claims import Verdict, broken_root, claims_of, judge
 from coordinator.faults import parse_faults
 from coordinator.network import Network
 from coordinator.plan import Plan, make_plan
@@ -24,7 +24,7 @@ from coordinator.run import CLOSE_SECONDS, Outcome, make_stepped_network, take_s
 from coordinator.scenario import Scenario, make_scenario
 from coordinator.tally import Tally, records_of, tally
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
-from emunode.model import Collective, Knowledge, Step
+from emunode.model import Knowledge, Step
 
 BATCH = 16
 """Trials that a process of a crew is given at once."""
@@ -217,9 +217,7 @@ def _proves_nothing(plan: Plan, counted: Tally) -> str | None:
     """A network whose source is broken, or in which nobody healthy is left, says nothing of an algorithm."""
     if not counted.metrics["expected_deliveries"]:
         return "nobody healthy is left to deliver to"
-    state = plan.states.get(plan.job.source)
-    rooted = plan.job.collective not in (Collective.ALLGATHER, Collective.ALLTOALL)
-    return f"the source is {state}" if rooted and state else None
+    return broken_root(plan)
 
 
 # --- several processes -------------------------------------------------------------------------------------------------

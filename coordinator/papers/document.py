@@ -6,10 +6,8 @@ The page needs nothing but itself: figures are SVG in it, colours follow the rea
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from coordinator.claims import Verdict
@@ -18,7 +16,7 @@ from coordinator.report import drawings, html, netmap, plots
 from coordinator.report.tables import show, to_csv
 from emunode.errors import ScenarioError
 
-FOLDER = Path(__file__).parent
+TEMPLATE = Path(__file__).with_name("document.html.jinja")
 PAGE = "reproduction.html"
 
 
@@ -109,11 +107,11 @@ def _named(done: Sequence[Reproduced]) -> Iterator[tuple[str, Table]]:
 
 def render(done: Sequence[Reproduced]) -> str:
     """The page."""
-    return _template().render(
+    return html.template(TEMPLATE).render(
         parts=[_part(reproduced) for reproduced in done],
         verdict=str(verdict_of(reproduced.verdict for reproduced in done)),
         marks=html.MARKS,
-        css=Markup(plots.CSS + netmap.CSS + (FOLDER.parent / "report" / "page.css").read_text() + drawings.CSS),
+        css=Markup(plots.CSS + netmap.CSS + (html.FOLDER / "page.css").read_text() + drawings.CSS),
         colours=Markup(plots.colour_variables()),
     )
 
@@ -152,15 +150,3 @@ def _section(section: Section) -> dict[str, object]:
 def _is_number(value: object) -> bool:
     """Whether a cell is a number, nothing, or a bound of one such as `<= 12`."""
     return isinstance(value, int | float | None) or str(value).startswith(("<= ", ">= "))
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("document.html.jinja")

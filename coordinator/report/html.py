@@ -49,7 +49,7 @@ def render(data: RunData, *, thorough: bool = True) -> str:
     hops = _hops(data, thorough)
     picture = network_map(data, hops)
     fault_steps = [fault["step"] for fault in data.faults if isinstance(fault.get("step"), int)]
-    return _template().render(
+    return template(FOLDER / "page.html.jinja").render(
         name=data.name,
         verdict=str(data.get("verdict") or "unfinished"),
         mark=MARKS.get(str(data.get("verdict")), "…"),
@@ -79,15 +79,16 @@ def render(data: RunData, *, thorough: bool = True) -> str:
 
 
 @cache
-def _template() -> Template:
+def template(path: Path) -> Template:
+    """The page that a file describes; what it is given is escaped."""
     environment = Environment(
-        loader=FileSystemLoader(FOLDER),
+        loader=FileSystemLoader(path.parent),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html.jinja")
+    return environment.get_template(path.name)
 
 
 def _safe(text: str | None) -> Markup | None:

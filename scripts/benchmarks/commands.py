@@ -19,6 +19,8 @@ class Run:
     summary: dict[str, object]
     seconds: float
     """From its start to its end, everything written."""
+    starting: float
+    """Of these, the first ones: the interpreter, imports and the plan, until hosts are started."""
     memory: Memory
 
     def number(self, key: str) -> float:
@@ -26,6 +28,11 @@ class Run:
         value = self.summary[key]
         assert isinstance(value, int | float), key
         return float(value)
+
+    @property
+    def after_ready(self) -> float:
+        """Seconds from when the network was up until the command's end."""
+        return self.seconds - self.starting - self.number("setup_seconds")
 
     @property
     def link_ends(self) -> float:
@@ -38,13 +45,15 @@ def coordinator_run(topology: str, algorithm: str, *, seconds: float = 600, **fl
     words = [f"--{name.replace('_', '-')}={value}" for name, value in {"collective": "broadcast", **flags}.items()]
     command = [sys.executable, "-m", "coordinator", "run", "--topology", topology, "--algorithm", algorithm, *words]
     with TemporaryDirectory(prefix="bench-") as folder, Peak(_own_children) as peak:
-        began = time.perf_counter()
+        began, clock = time.perf_counter(), time.time()
         answer = run_program([*command, "--json", "--out", Path(folder) / "run"], seconds=seconds)
         spent = time.perf_counter() - began
+        # what is written last before hosts are started
+        starting = (Path(folder) / "run" / "scenario.toml").stat().st_mtime - clock
     summary = json.loads(answer)
     if summary["verdict"] != "holds":
         raise ProgramError(f"{topology}: the verdict is {summary['verdict']}")
-    return Run(summary, spent, peak.most)
+    return Run(summary, spent, starting, peak.most)
 
 
 def _own_children() -> list[int]:

@@ -446,3 +446,34 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     )
     assert ended.stdout == "[0\n"
     assert ended.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("full", "flags", "status"),
+    [
+        pytest.param("stdout", ("--out", "there"), 4, id="the result cannot be told"),
+        pytest.param("stdout", ("--out", "there", "--json"), 4, id="nor as JSON"),
+        pytest.param("stderr", ("--seed", "-1"), 2, id="nor what will not do"),
+        pytest.param("stderr", ("--out", "/proc/there"), 2, id="nor where no run can be"),
+    ],
+)
+def test_output_that_nobody_takes_is_no_verdict(tmp_path: Path, full: str, flags: tuple[str, ...], status: int) -> None:
+    """Where output goes to a file on a full disk, the status is still that of the list; it was 1, for a violated claim."""
+    with Path("/dev/full").open("w") as nowhere:
+        streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | {full: nowhere}
+        command = [sys.executable, "-m", "coordinator", "run", *star(driver="memory"), *flags]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        ended = subprocess.run(
+            command,
+            cwd=tmp_path,
+            env=environment,
+            text=True,
+            check=False,
+            stdout=streams["stdout"],
+            stderr=streams["stderr"],
+        )
+    assert ended.returncode == status
+    assert "Traceback" not in (ended.stderr or "")
+    if full == "stdout":
+        assert ended.stderr == "coordinator: this machine refuses: [Errno 28] No space left on device\n"
+        assert json.loads((tmp_path / "there" / "summary.json").read_text())["verdict"] == "holds"

@@ -75,6 +75,11 @@ def test_a_description_has_one_canonical_form(text: str, names: list[str]) -> No
         ("nodes=1@", "said once, at the end"),
         ("nodes=1@2;links=1@3", "is no number"),
         ("nodes=1@soon", "said once, at the end"),
+        ("loss=3:.@8@1", "said once, at the end"),
+        ("cut:victim=3@2;nodes=1@1", "said once, at the end"),
+        ("any<=999999", "stand for 500,000,500,000 recipes"),
+        ("nodes=1..10001", "stand for 10,001 recipes"),
+        ("nodes=1..101;links=1..100", "stand for 10,100 recipes"),
     ],
 )
 def test_what_is_no_description_is_refused(text: str, complaint: str) -> None:

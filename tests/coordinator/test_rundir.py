@@ -6,10 +6,11 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from resource import RLIMIT_AS, getrlimit, setrlimit
 
 import pytest
 
-from coordinator.rundir import PARTIAL, RunDirectory, abandoned
+from coordinator.rundir import PARTIAL, TAIL_BYTES, RunDirectory, abandoned
 from emunode.errors import ScenarioError
 
 
@@ -192,3 +193,22 @@ def test_a_link_that_was_never_moved_is_found(monkeypatch: pytest.MonkeyPatch) -
 
 def test_where_there_are_no_runs_nothing_is_abandoned() -> None:
     assert abandoned() == []
+
+
+def test_of_a_long_log_the_end_is_told_and_no_more_is_read() -> None:
+    directory = make("net", 1, None)
+    assert directory.log_tail() == ""
+    directory.write_text("log.jsonl", "".join(f'{{"event": "number {number}"}}\n' for number in range(TAIL_BYTES)))
+    assert directory.log_tail(2) == "".join(f'\n  {{"event": "number {TAIL_BYTES - back}"}}' for back in (2, 1))
+
+
+def test_a_log_that_can_be_read_without_end_tells_nothing() -> None:
+    """All of it was read once, until memory ran out: such a log is a device that is always full."""
+    directory = make("net", 1, None)
+    (directory.path / "log.jsonl").symlink_to("/dev/full")
+    before = getrlimit(RLIMIT_AS)
+    setrlimit(RLIMIT_AS, (2**34, before[1]))
+    try:
+        assert directory.log_tail() == ""
+    finally:
+        setrlimit(RLIMIT_AS, before)

@@ -38,6 +38,7 @@ FULL: dict[str, object] = {
     "driver": "local",
     "ranks_per_host": 12,
     "netns": True,
+    "hang_by": "pause",
     "clock": "steps",
     "lateness_limit": 0.1,
     "startup": "5ms",
@@ -151,7 +152,17 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert file_refused(tmp_path) == "the file cannot be read: Is a directory"
 
 
-@pytest.mark.parametrize("content", [b"topology: star:4", b"seed = ", b"\xff\xfe", b"seed = 1\nseed = 2"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"topology: star:4",
+        b"seed = ",
+        b"\xff\xfe",
+        b"seed = 1\nseed = 2",
+        pytest.param(b"seed = " + b"9" * 5000, id="a number too long to be read"),
+        pytest.param(b"fault = " + b"[" * 5000, id="arrays too deep to be read"),
+    ],
+)
 def test_a_file_that_is_not_toml(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "scenario.toml").write_bytes(content)
     assert file_refused(tmp_path / "scenario.toml").startswith("it is not TOML: ")

@@ -54,7 +54,7 @@ def size_rows(case: Case) -> Iterator[Row]:
     yield Row(name, "nodes", run.number("order"), "")
     yield Row(name, "links", run.number("links_opened"), "")
     yield Row(name, "ready", ready, "s", at_most=case.ready)
-    yield Row(name, "broadcast, journal, tables, all else", run.seconds - ready, "s", at_most=case.after)
+    yield Row(name, "after ready: broadcast, journal, tables", run.after_ready, "s", at_most=case.after)
     yield Row(name, "the whole command", run.seconds, "s", at_most=case.command)
     yield Row(name, "links ready per second", run.number("links_opened") / ready, "links/s")
     if ends >= ENDS_FOR_MEMORY:

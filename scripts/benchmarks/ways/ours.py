@@ -13,19 +13,20 @@ from benchmarks.answering import answer
 from emunode import wire
 from emunode.host import Rest
 from emunode.links import Streams
-from emunode.process import keep_memory
+from emunode.process import LINGER_SECONDS, collect_seldom, keep_memory
 
 
 def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
     """Packets per CPU second: every end writes one and reads one, `rounds` times."""
     keep_memory()
-    frame = wire.frame(bytes(size - wire.LENGTH.size))
+    collect_seldom()
+    packet = wire.frame(bytes(size - wire.LENGTH.size))
     slots = array("i", [-1]) * (max(ends) + 1)
     for slot, fd in enumerate(ends):
         slots[fd] = slot
     arrived: list[int] = []
 
-    def on_frame(fd: int, _body: bytes) -> None:
+    def on_frame(fd: int, _frame: bytes) -> None:
         arrived.append(slots[fd])
 
     def on_end(_fd: int, why: str) -> None:
@@ -44,7 +45,7 @@ def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
             tasks.append(trio.lowlevel.current_task())
             while True:
                 await rest
-                streams.send_all([(fd, frame) for fd in own])
+                streams.send_all([(fd, packet) for fd in own])
                 working -= 1
 
         async with trio.open_nursery() as nursery:
@@ -61,8 +62,7 @@ def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
                     if working:
                         await trio.lowlevel.checkpoint()
                 while len(arrived) < len(ends):
-                    await trio.lowlevel.wait_readable(streams.fileno())
-                    trio.lowlevel.notify_closing(streams.fileno())
+                    await streams.news(LINGER_SECONDS)
                     while streams.poll():
                         pass
             spent = time.process_time() - began
