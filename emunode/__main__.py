@@ -12,15 +12,15 @@ import time
 from pathlib import Path
 
 from emunode import __version__
-from emunode.process import ANY_HOST, fork_hosts, run_host
+from emunode.log import log
+from emunode.process import ANY_HOST, CANNOT_JOIN, RETRY_SECONDS, fork_hosts, run_host
 
 TOKEN_VARIABLE = "EMUNODE_TOKEN"
 JOIN_SECONDS = 60.0
-RETRY_SECONDS = 0.2
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Parse the command line and run; exit status 2 for a command line that will not do, else as the host ends."""
+    """Parse the command line and run; exit status 2 for a command line that will not do, 4 when it cannot join, else 0."""
     parser = argparse.ArgumentParser(prog="emunode", description="Run a host of the collective test bench.")
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--coordinator", required=True, metavar="HOST:PORT", help="where the coordinator listens")
@@ -53,6 +53,9 @@ def main(arguments: list[str] | None = None) -> int:
     deadline = time.monotonic() + options.join_seconds
     try:
         token = _token(options.token_file, deadline)
+    except FileNotFoundError:
+        log("host cannot join", coordinator=options.coordinator, error=f"no token file {options.token_file!r} came")
+        return CANNOT_JOIN
     except OSError as error:
         parser.error(f"--token-file: {options.token_file!r} cannot be read: {error.strerror}")
     if not token:
@@ -67,9 +70,13 @@ def _token(file: str | None, deadline: float) -> bytes:
         return os.environ.get(TOKEN_VARIABLE, "").strip().encode()
     if file == "-":
         return sys.stdin.readline().strip().encode()
-    while not Path(file).exists() and time.monotonic() < deadline:
+    while True:
+        try:
+            return Path(file).read_bytes().strip()
+        except FileNotFoundError:
+            if time.monotonic() > deadline:
+                raise
         time.sleep(RETRY_SECONDS)
-    return Path(file).read_bytes().strip()
 
 
 if __name__ == "__main__":

@@ -28,6 +28,8 @@ KEPT_BYTES = 64 * 2**20
 ANY_HOST = -1
 """The index of a host that takes whatever place the coordinator has left."""
 RETRY_SECONDS = 0.2
+CANNOT_JOIN = 4
+"""Exit status of a host that cannot reach the coordinator, or is refused by it."""
 LINGER_SECONDS = 0.1
 """How late a host's own deadlines, of seconds, may be noticed."""
 NAME_LETTERS = 64
@@ -42,7 +44,7 @@ def run_host(address: str, port: int, secret: bytes, index: int = ANY_HOST, pati
         control = join(address, port, secret, index, patience)
     except (OSError, FrameError) as error:
         log("host cannot join", coordinator=f"{address}:{port}", error=_describe(error))
-        return 4
+        return CANNOT_JOIN
     keep_memory()
     collect_seldom()
     trio.run(serve, control, secret, LINGER_SECONDS)

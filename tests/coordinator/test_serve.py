@@ -47,7 +47,8 @@ def door() -> str:
 
 
 def test_hosts_join_and_the_history_is_the_same(start: Start, door: str, tmp_path: Path) -> None:
-    hosts = [start("emunode", "--coordinator", door, "--token-file", "token") for _ in range(4)]
+    patience = ("--join-seconds", "20")
+    hosts = [start("emunode", "--coordinator", door, "--token-file", "token", *patience) for _ in range(4)]
     serve = start("coordinator", "serve", "--listen", door, "--hosts", "3", "--out", "out", "--json")
     out, err = serve.communicate(timeout=SECONDS)
     assert serve.returncode == 0, err
@@ -57,6 +58,19 @@ def test_hosts_join_and_the_history_is_the_same(start: Start, door: str, tmp_pat
     assert statuses[:3] == [0, 0, 0]
     assert statuses[3] in (0, 4), "one was in reserve, or came when all was over"
     assert not (tmp_path / "token").exists()
+
+
+def test_a_host_without_token_or_coordinator_gives_up_in_time(start: Start, door: str, tmp_path: Path) -> None:
+    (tmp_path / "there").write_text("token")
+    patience = ("--join-seconds", "0.5")
+    for file, status, complaint in (
+        ("absent", 4, "no token file 'absent' came"),
+        ("there", 4, "ConnectionRefusedError"),
+        (".", 2, "--token-file: '.' cannot be read: Is a directory"),
+    ):
+        host = start("emunode", "--coordinator", door, "--token-file", file, *patience)
+        _, err = host.communicate(timeout=SECONDS)
+        assert (host.returncode, complaint in err) == (status, True), err
 
 
 def test_a_host_that_never_joins_is_missed_and_a_wrong_token_named(start: Start, door: str, tmp_path: Path) -> None:
