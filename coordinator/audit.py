@@ -61,10 +61,11 @@ def _misaddressed(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     meant = target.is_between(0, order - 1) & (target != origin) if personal else target == algorithm.target
     size, longer = divmod(job.message_bytes, algorithm.pieces)
     whole = pl.col("bytes") == size + (number % algorithm.pieces < longer).cast(pl.Int32)
-    if algorithm.answers:
-        meant, whole = meant | target.is_between(0, order - 1), whole | (target != algorithm.target)
+    message = meant & whole
+    if algorithm.answer_bytes:
+        message |= (target == pl.col("sender")) & (pl.col("bytes") == algorithm.answer_bytes)
     counted = number.is_between(0, job.messages * algorithm.pieces - 1)
-    return journal.filter(~(made & meant & counted & whole & (pl.col("tree") >= 0))).select("step")
+    return journal.filter(~(made & message & counted & (pl.col("tree") >= 0))).select("step")
 
 
 def _repeated(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:

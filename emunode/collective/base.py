@@ -79,8 +79,8 @@ class Algorithm(ABC):
     """The kinds of links it has a schedule for; whether it keeps to half-duplex ones, the nodes watch."""
     link_capacity: int | None = None
     """Most segments in one packet, by the paper; None where it sets no bound."""
-    answers: ClassVar[bool] = False
-    """Whether receivers answer: under the name of what they answer, with themselves as target."""
+    answer_bytes: ClassVar[int] = 0
+    """Size of what receivers answer, over one hop, under the name of what they answer with themselves as target; or 0."""
     citation: ClassVar[str]
     """The literature, with section, table or theorem."""
 

@@ -108,7 +108,7 @@ class AcknowledgedTraversal(ClockedTraversal):
     """
 
     name = "edt-dfs-ack"
-    answers = True
+    answer_bytes = len(ACKNOWLEDGEMENT)
 
     def rule(self, view: LocalView) -> Rule:
         return Acknowledge(self, view)

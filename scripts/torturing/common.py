@@ -219,6 +219,7 @@ class Experiment:
                 process.send_signal(signal.SIGCONT)
                 process.kill()
         if self.wait_status is None:
+            os.kill(self.pid, signal.SIGKILL)  # forked, never begun anew: it does not bear the mark
             os.waitpid(self.pid, 0)
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -6,6 +6,7 @@ holds back it takes once, so growth is what the second half of the runs still ad
 
 import random
 import shutil
+import time
 from pathlib import Path
 
 import psutil
@@ -38,6 +39,7 @@ def soak(budget: Budget, driver: str, times: int) -> Row:
     row, draw, me = Row("soak", f"short runs, {driver}"), random.Random(budget.seed), psutil.Process()
     curve: list[int] = []
     descriptors = children = 0
+    began = time.monotonic()
     for number in range(times):
         values = draw.choice(SCENARIOS) | {"driver": driver, "seed": number}
         if driver == "local" and draw.random() < 0.5:
@@ -59,6 +61,7 @@ def soak(budget: Budget, driver: str, times: int) -> Row:
             )
         if number == times // LOOKS:
             descriptors, children = me.num_fds(), len(me.children())
+    row.seconds = round(time.monotonic() - began, 1)
     grown = (curve[-1] - curve[LOOKS // 2 - 1]) / (times / 2)
     course = " ".join(f"{size / 2**20:.1f}" for size in curve)
     row.note = f"{grown / 1024:+.2f} KiB a run in the second half (MiB: {course}); "

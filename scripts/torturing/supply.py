@@ -12,6 +12,13 @@ LOCK = ROOT / "requirements.lock"
 LICENCES = ROOT / "docs" / "licences.md"
 FREE = re.compile(r"MIT|BSD|Apache|PSF|Python Software Foundation|ISC|MPL|Mozilla|Unlicense|0BSD", re.IGNORECASE)
 """Licences under which this project may be passed on together with what it needs."""
+WORDS = {
+    "Permission is hereby granted, free of charge, to any person obtaining a copy": "MIT",
+    "Redistribution and use in source and binary forms": "BSD",
+    "Apache License": "Apache-2.0",
+    "Mozilla Public License": "MPL",
+}
+"""By what a licence is known when a package gives its text and no name."""
 
 
 def locked() -> dict[str, tuple[str, int]]:
@@ -35,11 +42,16 @@ def licence(name: str) -> str:
     except importlib.metadata.PackageNotFoundError:
         return "not installed here"
     classified = [one.rpartition(" :: ")[2] for one in said.get_all("Classifier") or () if one.startswith("License")]
-    short = (said.get("License") or "").strip().splitlines()[:1]
-    if not classified and not short and not said.get("License-Expression"):
-        text = next((file for file in importlib.metadata.files(name) or () if "LICENSE" in file.name.upper()), None)
-        short = [text.read_text().strip().splitlines()[0]] if text else []
-    return said.get("License-Expression") or ", ".join(classified) or "".join(short)[:60] or "unknown"
+    short = "".join((said.get("License") or "").strip().splitlines()[:1])[:60]
+    return said.get("License-Expression") or ", ".join(classified) or short or _by_its_words(name)
+
+
+def _by_its_words(name: str) -> str:
+    for file in importlib.metadata.files(name) or ():
+        if "LICENSE" in file.name.upper():
+            text = " ".join(file.read_text().split())
+            return next((licence for words, licence in WORDS.items() if words in text), text[:60])
+    return "unknown"
 
 
 def table(packages: dict[str, tuple[str, int]]) -> str:

@@ -61,6 +61,16 @@ def test_what_cannot_be_does_not_hold(case: Case) -> None:
         assert changed is None or verdict_on(plan, changed) != Verdict.HOLDS, name
 
 
+def test_an_answer_is_from_whom_it_names_and_has_an_answers_size() -> None:
+    case = next(case for case in CASES if case[1].answer_bytes)
+    plan, records = plan_of(case), history(case)
+    place = len(records) - 1
+    assert records["target"][place] == records["sender"][place]
+    for name, mutation in IMPOSSIBLE.items():
+        changed = mutation(plan, records, place)
+        assert changed is None or verdict_on(plan, changed) != Verdict.HOLDS, name
+
+
 # --- trees with one wrong child --------------------------------------------------------------------------------------
 
 

@@ -406,3 +406,38 @@ def test_bad_input(values: dict[str, object], field: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=message) as caught:
         run_scenario(None, **{"topology": "star:4", "collective": "scatter", **values})
     assert caught.value.field == field
+
+
+class Straight(Routing):
+    """A scatter over shortest paths, one message after the other, that of the first rank last."""
+
+    name, citation, collective = "straight", "this test", Collective.SCATTER
+    striped = False
+
+    def route(self, target: Rank, way: int, number: int) -> list[tuple[Port, int]]:
+        diameter = self.topology.diameter
+        begin, here = diameter * ((target - 2) % (self.topology.order - 1)), 0
+        hops: list[tuple[Port, int]] = []
+        while here != target:
+            port = next(port for port in range(self.topology.degree) if self.nearer(here, port, target))
+            hops.append((port, begin + len(hops) + 1))
+            here = self.topology.neighbour(here, port)
+        return hops
+
+    def nearer(self, here: Rank, port: Port, target: Rank) -> bool:
+        distance = self.topology.distance
+        return distance(self.topology.neighbour(here, port), target) < distance(here, target)
+
+
+def test_the_timetable_of_any_routes_is_looked_up_for_every_target() -> None:
+    star = StarGraph(4)
+    algorithm = Straight(star, Job(star.name, Collective.SCATTER, "straight", 0))
+    assert star.distance(0, 1) == 1
+    assert algorithm.last_step == star.diameter * (star.order - 2) + 1
+    assert algorithm.hops == sum(star.distance(0, target) for target in range(1, star.order))
+
+
+def test_routes_promise_nothing_when_their_source_crashes() -> None:
+    algorithm = timetable(4, "scatter", "edt")
+    assert [claim.name for claim in algorithm.claims_under({1: 2}) if claim.relation == "<="] == ["steps", "segments"]
+    assert algorithm.claims_under({0: 2}) == []
