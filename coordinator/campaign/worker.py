@@ -11,7 +11,7 @@ import trio
 from coordinator.campaign.laboratory import Laboratory, scenarios_of, trial_of, write_answer
 from emunode.errors import EmulatorError
 from emunode.log import logging_to
-from emunode.process import die_with_parent
+from emunode.process import collect_seldom, die_with_parent
 
 
 async def serve() -> None:
@@ -41,5 +41,6 @@ async def serve() -> None:
 if __name__ == "__main__":
     die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that it works for
+    collect_seldom()
     with logging_to(sys.stderr):
         trio.run(serve)
