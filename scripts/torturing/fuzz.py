@@ -1,8 +1,9 @@
 """Bytes at every decoder and handshake: coverage-guided, every target in a process of its own, memory and time bounded.
 
 Needs atheris, which nothing else does: `pip install atheris` in the environment of the scripts. A target is over when
-it has had its inputs; a crash, an input that takes longer than a few seconds or memory above the bound ends it and is a
-finding. The inputs that reach something new are kept in tests/corpus, small, and begin the next run.
+it has had its inputs, nearly six million for all of them in a quarter of an hour; a crash, an input that takes longer than
+a few seconds or memory above the bound ends it and is a finding. The inputs that reach something new are kept in
+tests/corpus, small, and begin the next run.
 """
 
 import hashlib
@@ -16,20 +17,8 @@ import time
 from pathlib import Path
 
 from torturing.common import ROOT, Budget, Row
+from torturing.fuzzing.targets import TARGETS
 
-INPUTS = {
-    "packet": 1_000_000,
-    "control": 1_000_000,
-    "hello": 500_000,
-    "greeting": 500_000,
-    "streams": 1_000_000,
-    "labels": 1_000_000,
-    "faults": 300_000,
-    "scenario": 300_000,
-    "coordinator": 100_000,
-    "host": 100_000,
-}
-"""Inputs of each target: nearly six million in all, a quarter of an hour."""
 SAMPLE_SHARE = 1000
 STALL_SECONDS = 20
 MEMORY_MIB = 1024
@@ -49,7 +38,7 @@ def torture(budget: Budget) -> list[Row]:
         else:
             row.wrong.append("atheris is not installed: pip install atheris, in the environment of the scripts")
         return [row]
-    return [fuzz(budget, name, budget.times(inputs, inputs // SAMPLE_SHARE)) for name, inputs in INPUTS.items()]
+    return [fuzz(budget, name, budget.times(one.inputs, one.inputs // SAMPLE_SHARE)) for name, one in TARGETS.items()]
 
 
 def fuzz(budget: Budget, name: str, inputs: int) -> Row:
@@ -60,8 +49,8 @@ def fuzz(budget: Budget, name: str, inputs: int) -> Row:
     (work / "corpus").mkdir(parents=True)
     if kept.is_dir():
         shutil.copytree(kept, work / "corpus", dirs_exist_ok=True)
-    program = [sys.executable, str(Path(__file__).with_name("fuzz_targets.py")), name]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    program = [sys.executable, "-m", "torturing.fuzzing", name]
+    environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'scripts'}"}
     options = [
         f"-seeds={work / 'corpus'}",
         f"-runs={inputs}",

@@ -8,15 +8,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = ROOT / "scripts" / "torturing" / "fuzz_targets.py"
 CORPUS = ROOT / "tests" / "corpus"
 
 
 def replay(folder: Path) -> subprocess.CompletedProcess[str]:
     """Feed the targets what a folder holds."""
     return subprocess.run(
-        [sys.executable, str(PROGRAM), "-replay", str(folder)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-m", "torturing.fuzzing", "-replay", str(folder)],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'scripts'}"},
         capture_output=True,
         text=True,
         check=False,

@@ -62,7 +62,9 @@ def size_rows(case: Case) -> Iterator[Row]:
     yield Row(name, "links ready per second", run.number("links_opened") / ready, "links/s")
     if ends >= ENDS_FOR_MEMORY:
         yield Row(name, "kernel and user memory", run.memory.total / GIB, "GiB", at_most=case.gib)
-        yield Row(name, "kernel and user memory a link end", run.memory.total / ends, "bytes/link end", at_most=case.end_bytes)
+        yield Row(
+            name, "kernel and user memory a link end", run.memory.total / ends, "bytes/link end", at_most=case.end_bytes
+        )
 
 
 SECTION = Section("S_5 to S_8, Q_7 to Q_13, EJ in 1 to 3 dimensions: ready, broadcast, memory", rows, seconds=120)
