@@ -15,17 +15,18 @@ from pathlib import Path
 import trio
 
 from coordinator import hearing
+from coordinator.fates import Fates
 from coordinator.launch.base import Launch
 from coordinator.network import Progress, StepResult
 from coordinator.plan import Plan
 from emunode import __version__, wire
 from emunode.assignment import Assignment, job_to_record
 from emunode.errors import EmulatorError, FrameError, RuleError, RunError
-from emunode.fault import Connections, Crash, Drop, Fault, Faults, Hang, Link, Recover, to_record
+from emunode.fault import Connections, Fault, Faults, Link, to_record
 from emunode.life import Ballot
 from emunode.links import HELLO_SECONDS, Streams, listening_socket
 from emunode.log import log
-from emunode.model import Rank, Step
+from emunode.model import Step
 from emunode.placement import Placement
 from emunode.process import ANY_HOST
 
@@ -210,14 +211,8 @@ class HostNetwork:
         """Kill processes all of whose ranks crash now, stop those all of whose ranks hang, once they told what they read."""
         if not self._launch.can_kill:
             return
-        doomed = self._struck({fault.rank: fault.step for fault in faults if isinstance(fault, Crash)})
-        hanging = self._struck(
-            {
-                fault.rank: fault.last
-                for fault in faults
-                if isinstance(fault, Hang) and not self._recovery(fault.rank, step)
-            }
-        )
+        alive = [index for index, state in self._hosts.items() if state.alive]
+        doomed, hanging = self._fates.killed(faults, alive), self._fates.stopped(step, faults, alive)
         settling = [self._hosts[index] for index in (*doomed, *hanging) if not self._hosts[index].asleep]
         if settling:
             self._order("settle", step, faults, settling)
@@ -234,29 +229,9 @@ class HostNetwork:
                 await self._launch.pause(index, state.pid)
             state.asleep = max(last, state.asleep)
 
-    def _struck(self, when: Mapping[Rank, Step]) -> dict[int, Step]:
-        """Living hosts all of whose ranks are struck alike and until the same step or for good, and that step."""
-        found: dict[int, Step] = {}
-        for index in sorted({self._placement.host(rank) for rank in when}):
-            ranks = self._placement.ranks(index)
-            fates = {(when.get(rank, 0), self._recovery(rank, when.get(rank, 0))) for rank in ranks}
-            step, recovery = min(fates)
-            if len(fates) == 1 and step and self._hosts[index].alive and not (recovery and self._are_counted(ranks)):
-                found[index] = step
-        return found
-
-    def _recovery(self, rank: Rank, after: Step) -> Step:
-        """The step in which a rank next recovers, or 0."""
-        return min((step for step in self._recoveries.get(rank, ()) if step > after), default=0)
-
-    def _are_counted(self, ranks: range) -> bool:
-        """Whether a fault counts packets that these ranks send, which a process that begins anew could not go on with."""
-        return any(isinstance(fault, Drop) and fault.sender in ranks for fault in self._plan.faults)
-
     async def _revive(self, step: Step, faults: Sequence[Fault]) -> None:
         """Start processes again that were killed and all of whose ranks recover now, and tell them what has happened."""
-        recovering = {self._placement.host(fault.rank) for fault in faults if isinstance(fault, Recover)}
-        returning = sorted(recovering & self._doomed)
+        returning = sorted(self._fates.revived(faults) & self._doomed)
         if not returning:
             return
         self._returning.update(returning)
@@ -353,11 +328,8 @@ class HostNetwork:
         self._faults = Faults(plan.topology, plan.job.seed)
         self._connections = Connections(plan.topology, self._faults)
         self._deferred.clear()
+        self._fates = Fates(plan)
         self._history: list[Fault] = []
-        self._recoveries: dict[Rank, list[Step]] = {}
-        for fault in plan.faults:
-            if isinstance(fault, Recover):
-                self._recoveries.setdefault(fault.rank, []).append(fault.step)
 
     async def close(self) -> None:
         frame = wire.encode_control("bye")
