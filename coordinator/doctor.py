@@ -1,6 +1,8 @@
 """Does this machine offer what runs need? Each finding says what was seen and, where it falls short, the remedy."""
 
 import os
+import resource
+import shutil
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,8 +11,18 @@ from pathlib import Path
 import psutil
 
 from coordinator.launch.namespace import why_not
-from coordinator.plan import RESERVED_DESCRIPTORS, descriptor_limit, tracked_connections
-from coordinator.rundir import abandoned
+from coordinator.launch.records import orphans
+from coordinator.plan import RESERVED_DESCRIPTORS, descriptor_limit, system_files, tracked_connections
+from coordinator.rundir import RUNS, abandoned, stamp_of_now
+from emunode import libc
+from emunode.errors import RunError
+
+MANY_SOCKETS = 100_000
+MANY_PROCESSES = 1024
+FEW_PROCESSES = 32
+ROOMY_BYTES = 2**30
+TIGHT_BYTES = 64 * 2**20
+"""A run of a few thousand nodes writes some of it."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +39,8 @@ def examine() -> list[Finding]:
     """Look at everything."""
     looks: tuple[Callable[[], Finding], ...] = (
         _descriptors,
+        _file_table,
+        _processes,
         _loopback,
         _backlog,
         _tracking,
@@ -35,6 +49,9 @@ def examine() -> list[Finding]:
         _cores,
         _leftovers,
         _runs,
+        _disk,
+        _clock,
+        _containers,
     )
     return [look() for look in looks]
 
@@ -50,6 +67,41 @@ def _descriptors() -> Finding:
     )
 
 
+def _file_table() -> Finding:
+    used, most = system_files()
+    seen = f"{most - used:,} more files and sockets of all processes: {(most - used) // 2:,} links"
+    if most - used < MANY_SOCKETS:
+        return Finding("file table", "limit", seen, f"sysctl fs.file-max={used + 10 * MANY_SOCKETS}")
+    return Finding("file table", "good", seen)
+
+
+def _processes() -> Finding:
+    if not libc.has("prctl"):
+        return Finding("processes", "problem", "a process cannot be made to end with its parent", "use Linux")
+    bounds = {"sysctl kernel.pid_max": _number("/proc/sys/kernel/pid_max")}
+    if os.geteuid():
+        bounds["ulimit -u"] = resource.getrlimit(resource.RLIMIT_NPROC)[0]
+    group = Path("/proc/self/cgroup").read_text().splitlines()[-1].rpartition(":")[2]
+    bounds["pids.max of the control group"] = _number(f"/sys/fs/cgroup{group}/pids.max")
+    known = {where: most for where, most in bounds.items() if most > 0}  # none, or no number: no bound
+    where = min(known, key=known.__getitem__, default="")
+    most = known.get(where, 2**31)
+    seen = f"at most {most:,} processes ({where})" if where else "as many processes as there is memory for"
+    if most < FEW_PROCESSES:
+        return Finding("processes", "problem", seen, f"raise it: {where}")
+    if most < MANY_PROCESSES:
+        return Finding("processes", "limit", seen, f"--ranks-per-host, or raise it: {where}")
+    return Finding("processes", "good", seen)
+
+
+def _number(path: str) -> int:
+    """What a file of the kernel says; -1 where there is none, or no number in it."""
+    try:
+        return int(Path(path).read_text())
+    except (OSError, ValueError):
+        return -1
+
+
 def _loopback() -> Finding:
     try:
         with socket.create_server(("127.77.77.77", 0)) as listener:
@@ -61,9 +113,8 @@ def _loopback() -> Finding:
 
 
 def _backlog() -> Finding:
-    try:
-        backlog = int(Path("/proc/sys/net/core/somaxconn").read_text())
-    except OSError:
+    backlog = _number("/proc/sys/net/core/somaxconn")
+    if backlog < 0:
         return Finding("accept queue", "limit", "unknown", "mount /proc")
     state = "good" if backlog >= 1024 else "limit"
     return Finding(
@@ -96,14 +147,54 @@ def _cores() -> Finding:
 
 
 def _leftovers() -> Finding:
-    found = abandoned()
-    if found:
-        return Finding("leftovers", "limit", f"{len(found)} folders of killed runs", "coordinator clean")
+    folders, containers = len(abandoned()), len(orphans())
+    if folders or containers:
+        seen = f"of killed runs: {folders} unfinished folders, containers of {containers}"
+        return Finding("leftovers", "limit", seen, "coordinator clean")
     return Finding("leftovers", "good", "none")
 
 
 def _runs() -> Finding:
-    here = Path.cwd()
-    if os.access(here, os.W_OK):
-        return Finding("run directories", "good", f"{here}/runs can be written")
-    return Finding("run directories", "problem", f"{here} cannot be written", "cd elsewhere, or --out DIR")
+    try:
+        here = Path.cwd()
+    except OSError as error:
+        return Finding("run directories", "problem", f"the working directory: {error.strerror}", "cd elsewhere")
+    if os.access(RUNS if RUNS.exists() else here, os.W_OK):
+        return Finding("run directories", "good", f"{here / RUNS} can be written")
+    return Finding("run directories", "problem", f"{here / RUNS} cannot be written", "cd elsewhere, or --out DIR")
+
+
+def _disk() -> Finding:
+    free = shutil.disk_usage(RUNS if RUNS.exists() else ".").free
+    seen, remedy = f"{free / 2**30:.1f} GiB free", "coordinator clean, remove old runs, or --out DIR"
+    longest = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if longest != resource.RLIM_INFINITY:
+        seen, free = f"{seen}, {longest / 2**20:,.1f} MiB a file", min(free, longest)
+        remedy = f"{remedy}; ulimit -f unlimited"
+    if free < TIGHT_BYTES:
+        return Finding("disk", "problem", seen, remedy)
+    return Finding("disk", "limit", seen, remedy) if free < ROOMY_BYTES else Finding("disk", "good", seen)
+
+
+def _clock() -> Finding:
+    now = stamp_of_now()
+    latest = (path / "latest" for path in (RUNS.iterdir() if RUNS.is_dir() else ()))
+    newest = max((path.readlink().name for path in latest if path.is_symlink()), default="")
+    if newest > now:
+        seen = f"it is {now} and there is a run {newest}"
+        return Finding("clock", "limit", seen, "set the clock: by it runs are named, and their names sorted")
+    return Finding("clock", "good", f"{now}, after every run")
+
+
+def _containers() -> Finding:
+    try:
+        from coordinator.launch.docker import IMAGE, find_image  # noqa: PLC0415
+    except ImportError:
+        return Finding(
+            "containers", "limit", "the package docker is not installed", "pip install 'collective-testbench[docker]'"
+        )
+    try:
+        return Finding("containers", "good", f"Docker {find_image()}, image {IMAGE}")
+    except RunError as error:
+        seen, _, remedy = str(error).partition("; ")
+        return Finding("containers", "limit", seen, remedy or "see docs/containers.md; the other drivers need none")

@@ -84,9 +84,17 @@ def _names(folder: Path, seed: int) -> Iterator[Path]:
     """Names of a run that begins now: by the clock, and after it where a clock that was set back has been before."""
     now = datetime.now(UTC)
     while True:
-        stamp = now.strftime("%Y-%m-%dT%H-%M-%S.%f")[:-3] + "Z"
-        yield folder / f"{stamp}-{seed}"
+        yield folder / f"{_stamp(now)}-{seed}"
         now += timedelta(milliseconds=1)
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H-%M-%S.%f")[:-3] + "Z"
+
+
+def stamp_of_now() -> str:
+    """What the name of a run that begins now begins with; names sort as their stamps do."""
+    return _stamp(datetime.now(UTC))
 
 
 def abandoned(root: Path = RUNS) -> list[Path]:

@@ -31,6 +31,9 @@ _SINGLE = Struct("<IIIiiHII")
 _TIMED_HEADER = Struct("<IQII")
 _TIMED_SINGLE = Struct("<IQIIiiHII")
 _LINK = Struct("<QQHQH")
+_SINGLE_BYTES = _SINGLE.size
+_SINGLE_LENGTH = _SINGLE.size - LENGTH.size
+_pack_single, _unpack_single = _SINGLE.pack, _SINGLE.unpack_from
 _INT16, _INT32 = 2**15, 2**31
 
 _pack: Callable[[object], bytes] = msgpack.Packer(autoreset=True, buf_size=1024).pack
@@ -44,7 +47,7 @@ def encode_packet(step: Step, segments: Segments) -> bytes:
     if len(segments) == 1:
         origin, target, tree, index, payload = segments[0]
         size = len(payload)
-        return _SINGLE.pack(_SINGLE.size - LENGTH.size + size, step, 1, origin, target, tree, index, size) + payload
+        return _pack_single(_SINGLE_LENGTH + size, step, 1, origin, target, tree, index, size) + payload
     body = _pack(segments)
     return _HEADER.pack(_HEADER.size - LENGTH.size + len(body), step, len(segments)) + body
 
@@ -54,14 +57,15 @@ def decode_packet(frame: bytes, order: int) -> tuple[Step, Segments]:
 
     One sum of bits tells both that no number is negative (a target may be -1) and that all are whole ones.
     """
-    if len(frame) >= _SINGLE.size:
-        _, step, count, origin, target, tree, index, size = _SINGLE.unpack_from(frame)
+    rest = len(frame) - _SINGLE_BYTES
+    if rest >= 0:
+        _, step, count, origin, target, tree, index, size = _unpack_single(frame)
         if count == 1:
-            if size != len(frame) - _SINGLE.size:
-                raise FrameError(f"a segment of {len(frame) - _SINGLE.size} bytes that says {size}")
+            if size != rest:
+                raise FrameError(f"a segment of {rest} bytes that says {size}")
             if origin | target + 1 < 0 or origin >= order or target >= order or tree >= _INT16 or index >= _INT32:
                 raise FrameError(f"segment ({origin}, {target}, {tree}, {index}) is out of range")
-            return step, ((origin, target, tree, index, frame[_SINGLE.size :]),)
+            return step, ((origin, target, tree, index, frame[_SINGLE_BYTES:]),)
     elif len(frame) < _HEADER.size:
         raise FrameError(f"a packet of {len(frame)} bytes")
     _, step, count = _HEADER.unpack_from(frame)

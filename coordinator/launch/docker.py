@@ -72,6 +72,13 @@ def connect() -> Client:
         return docker.APIClient(version="auto", timeout=CALL_SECONDS, num_pools=4, max_pool_size=2 * CALLS, **settings)
 
 
+def find_image() -> str:
+    """Version of the engine that answers; RunError when none does, or when it lacks the image."""
+    with contextlib.closing(connect()) as client, translated(f"find the image {IMAGE}"):
+        client.inspect_image(IMAGE)
+        return str(client.version()["Version"])
+
+
 class DockerLaunch(Launch):
     """Hosts in containers, on an engine whose networks this machine is part of.
 

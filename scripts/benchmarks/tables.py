@@ -30,10 +30,10 @@ def line(row: Row) -> str:
 
 
 def show_share(share: float) -> str:
-    """A share for people: two digits, or a multiple."""
+    """A share for people: three digits, fewer for a small one, or a multiple."""
     if share >= 10:
         return f"{share:,.0f} x"
-    return f"{share:.2f}" if share >= 0.1 else f"{share:.2g}"
+    return f"{share:.3g}" if share >= 0.1 else f"{share:.2g}"
 
 
 def cells(row: Row) -> dict[str, object]:

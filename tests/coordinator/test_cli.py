@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -371,8 +372,8 @@ def test_the_doctor_finds_this_machine_fit_or_says_what_to_do(call: Call) -> Non
     assert said.status == (4 if any(finding["state"] == "problem" for finding in said.data) else 0)
     subjects = [finding["subject"] for finding in said.data]
     assert subjects == [
-        "descriptors", "loopback", "accept queue", "connection tracking", "network namespaces", "memory", "cores",
-        "leftovers", "run directories",
+        "descriptors", "file table", "processes", "loopback", "accept queue", "connection tracking",
+        "network namespaces", "memory", "cores", "leftovers", "run directories", "disk", "clock", "containers",
     ]  # fmt: skip
     assert all(finding["remedy"] for finding in said.data if finding["state"] == "problem")
     assert "descriptors" in call("doctor").out
@@ -383,6 +384,50 @@ def test_the_doctor_calls_a_problem_a_problem(call: Call, monkeypatch: pytest.Mo
     said = call("doctor", "--json")
     assert said.status == 4
     assert {"state": "problem", "remedy": "ulimit -n 4096"}.items() <= said.data[0].items()
+
+
+def findings(said: Said) -> dict[str, tuple[str, str]]:
+    """State and what was seen, by subject."""
+    return {finding["subject"]: (finding["state"], finding["seen"]) for finding in said.data}
+
+
+def test_the_doctor_tells_of_a_clock_that_was_set_back(call: Call, tmp_path: Path) -> None:
+    call("run", *FLOOD)
+    assert findings(call("doctor", "--json"))["clock"][0] == "good"
+    (latest,) = tmp_path.glob("runs/*/latest")
+    latest.unlink()
+    latest.symlink_to("2999-01-01T00-00-00.000Z-0")
+    state, seen = findings(call("doctor", "--json"))["clock"]
+    assert (state, "2999-01-01T00-00-00.000Z-0" in seen) == ("limit", True)
+
+
+def test_the_doctor_tells_of_a_disk_that_is_full_or_gone(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, before[1]))
+    try:
+        said = call("doctor", "--json")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert said.status == 4
+    assert findings(said)["disk"][0] == "problem"
+    assert findings(said)["disk"][1].endswith("1.0 MiB a file")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    said = call("doctor", "--json")
+    assert said.status == 4
+    assert findings(said)["run directories"] == ("problem", "the working directory: No such file or directory")
+
+
+def test_the_doctor_tells_of_an_engine_that_does_not_answer(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://127.0.0.1:9")
+    (finding,) = (finding for finding in call("doctor", "--json").data if finding["subject"] == "containers")
+    assert finding["state"] == "limit"
+    assert "no Docker engine answers" in finding["seen"]
+    assert "DOCKER_HOST" in finding["remedy"]
 
 
 def test_clean_takes_what_killed_runs_left_and_nothing_else(call: Call, tmp_path: Path) -> None:
