@@ -16,9 +16,11 @@ import struct
 import traceback
 from array import array
 from collections import Counter
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from itertools import cycle, islice
+from types import coroutine
 from typing import Any
 
 import trio
@@ -79,7 +81,7 @@ class Host:
         self._rows = bytearray()
         self._ballots: list[Ballot] = []
         self._unexplained: list[tuple[int, str]] = []
-        self._rest = Rest()
+        self._parked = parked_message()
         self._frames: list[tuple[int, bytes]] = []
         self._timed: TimedRun | None = None
 
@@ -169,7 +171,7 @@ class Host:
         self._algorithm: Algorithm = make_algorithm(topology, job)
         self._placement = Placement(topology.order, assignment.hosts)
         self._ranks = self._placement.ranks(assignment.host)
-        self._degree = topology.degree
+        self._order, self._degree = topology.order, topology.degree
         self._reverse = [topology.reverse_port(port) for port in range(topology.degree)]
         ends = len(self._ranks) * topology.degree
         self._fd_of = array("i", [-1]) * ends
@@ -340,7 +342,7 @@ class Host:
     def _on_frame(self, fd: int, frame: bytes) -> None:
         slot = self._slot_of[fd]
         if slot >= 0:
-            step, segments = wire.decode_packet(frame, self._topology.order)
+            step, segments = wire.decode_packet(frame, self._order)
             if not 0 <= step - self._step <= 1:
                 raise FrameError(f"a packet of step {step} in step {self._step}")
             slots, packets = self._arrivals[step & 1]
@@ -450,16 +452,17 @@ class Host:
         self._tasks[rank] = trio.lowlevel.current_task()
         if len(self._tasks) == len(self._ranks):
             self._listen()
-        rest = self._rest
-        while True:
-            await rest
-            try:
-                self._run_node(rank)
-            except EmulatorError as error:
-                self._fail(error)
-            self._working -= 1
-            if not self._working:
-                self._report()
+        await at_every_wake(self._parked, partial(self._take_turn, rank))
+
+    def _take_turn(self, rank: Rank) -> None:
+        """One step of one rank; after that of the last one, the report."""
+        try:
+            self._run_node(rank)
+        except EmulatorError as error:
+            self._fail(error)
+        self._working -= 1
+        if not self._working:
+            self._report()
 
     def _note_due(self, rank: Rank, due: Step | None) -> None:
         if due is not None:
@@ -478,13 +481,14 @@ class Host:
 
     def _think(self, rank: Rank) -> list[Packet]:
         """Let a rank read what came and decide what leaves."""
-        step = self._step
-        node = self._lives.node(rank)
+        step, lives = self._step, self._lives
+        node = lives.nodes.get(rank) or lives.node(rank)
         outbox, hops = node.step(step, self._inbox.pop(rank, []))
         if hops:
-            wire.encode_rows(self._rows, step - 1, rank, self._peers, self._slot(rank, 0), self._reverse, hops)
+            base = (rank - self._ranks.start) * self._degree
+            wire.encode_rows(self._rows, step - 1, rank, self._peers, base, self._reverse, hops)
             if self._faults.tampered:
-                self._ballots += self._lives.ballots(step - 1, rank, hops)
+                self._ballots += lives.ballots(step - 1, rank, hops)
         self._note_due(rank, node.due)
         return outbox
 
@@ -586,18 +590,18 @@ def _sparse(counts: Sequence[int]) -> Mapping[int, int]:
     return {host: packets for host, packets in enumerate(counts) if packets}
 
 
-class Rest:
-    """Awaited, it parks the task until it is rescheduled: what `trio.lowlevel.wait_task_rescheduled` does, for less.
+def parked_message() -> Any:
+    """What a task says to trio that parks until it is rescheduled: the same every time, so it is made once for all."""
+    first = trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)  # noqa: ASYNC105
+    message = first.send(None)
+    first.close()
+    return message
 
-    What that function says to trio is the same every time, so it is made once and said by every task at every rest.
-    """
 
-    __slots__ = ("_message",)
-
-    def __init__(self) -> None:
-        first = trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)  # noqa: ASYNC105
-        self._message = first.send(None)
-        first.close()
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        (yield self._message).unwrap()
+@coroutine
+def at_every_wake(message: Any, call: Callable[[], None]) -> Generator[Any, Any, None]:
+    """Park the task, and call whenever it is rescheduled: what `trio.lowlevel.wait_task_rescheduled` does, for less."""
+    while True:
+        woken = yield message
+        woken.unwrap()  # raises what cancels the task
+        call()

@@ -5,13 +5,14 @@ The other questions are answered by real hosts.
 
 import time
 from array import array
+from functools import partial
 
 import trio
 import trio.testing
 
 from benchmarks.answering import answer
 from emunode import wire
-from emunode.host import Rest
+from emunode.host import at_every_wake, parked_message
 from emunode.links import Streams
 from emunode.process import LINGER_SECONDS, collect_seldom, keep_memory
 
@@ -38,15 +39,16 @@ def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
 
     async def main() -> float:
         tasks: list[trio.lowlevel.Task] = []
-        working, rest = 0, Rest()
+        working, parked = 0, parked_message()
 
         async def node(own: list[int]) -> None:
-            nonlocal working
             tasks.append(trio.lowlevel.current_task())
-            while True:
-                await rest
-                streams.send_all([(fd, packet) for fd in own])
-                working -= 1
+            await at_every_wake(parked, partial(take_turn, own))
+
+        def take_turn(own: list[int]) -> None:
+            nonlocal working
+            streams.send_all([(fd, packet) for fd in own])
+            working -= 1
 
         async with trio.open_nursery() as nursery:
             for first in range(0, len(ends), degree):
