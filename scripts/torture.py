@@ -4,6 +4,7 @@
     fuzz          bytes at every decoder and handshake (needs atheris: pip install atheris)
     kill          signals to every process at every phase
     soak          thousands of short runs in one process
+    trials        thousands of trials over TCP, under faults of every kind
     determinism   scenarios x drivers x 2, in disorder
     disk          full, read-only, vanished; a clock that is set
     mutants       the rules of the core changed one by one
@@ -25,7 +26,7 @@ from typing import Any
 
 from torturing.common import Budget, Row, in_fork
 
-SECTIONS = ("judges", "fuzz", "kill", "soak", "determinism", "disk", "mutants", "supply")
+SECTIONS = ("judges", "fuzz", "kill", "soak", "trials", "determinism", "disk", "mutants", "supply")
 
 
 def main() -> int:

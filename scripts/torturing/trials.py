@@ -1,15 +1,13 @@
-"""Thousands of trials over TCP under faults of every kind, and whether anything leaks.
+"""Trials over TCP by the thousand under faults of every kind: each with the history it has in memory, and nothing leaks.
 
 Networks with one process a node (killed by SIGKILL, stopped by SIGSTOP) and networks with several nodes a process take
-turns. After every trial its history must be that of the in-memory engine; every so often memory, descriptors, processes and
-sockets are counted, and in the end nothing may be left and nothing may have grown. Exit status 1 if anything is wrong.
+turns. Every so often memory, descriptors and processes are counted, and in the end nothing may be left and nothing may
+have grown.
 """
 
-import argparse
 import os
 import sys
 import tempfile
-import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +22,7 @@ from coordinator.fault_sets import Places, draw, parse_recipes
 from coordinator.plan import make_plan
 from coordinator.scenario import Scenario, make_scenario
 from emunode.log import logging_to
+from torturing.common import Budget, Row
 
 NODES = ("crash=1@1", "crash=1@2", "crash=2@3", "hang=1@2-3", "hang=1@1-2", "byzantine=1@1", "byzantine=2@2")
 LINKS = (
@@ -32,8 +31,8 @@ LINKS = (
 )  # fmt: skip
 TRIAL_SECONDS = 120.0
 """A trial that takes longer hangs."""
-EVERY = 50
-"""Trials between two counts."""
+COUNTS = 40
+"""How often is counted."""
 SETTLED = 0.2
 """Share of the trials after which memory is compared with the end."""
 GROWTH_BYTES = 12 * 2**20
@@ -100,38 +99,32 @@ def descriptors() -> list[str]:
     return sorted(found)
 
 
-async def soak(variants: list[Scenario], options: argparse.Namespace) -> list[str]:
-    """Run the trials; what is wrong, one line each."""
-    wrong: list[str] = []
+async def trials(variants: list[Scenario], seed: int, times: int, row: Row) -> None:
+    """Run the trials; what is wrong goes into the row."""
     counts: list[Count] = []
     kinds: Counter[str] = Counter()
     places = [Places(make_plan(scenario).algorithm) for scenario in variants]
     in_memory = [scenario.model_copy(update={"driver": "memory", "ranks_per_host": "auto"}) for scenario in variants]
-    began = time.monotonic()
-    block = max(1, options.trials // (4 * len(variants)))
+    block = max(1, times // (4 * len(variants)))
     async with Laboratory(variants, sys.stderr) as hosts, Laboratory(in_memory, sys.stderr) as memory:
-        for number in range(options.trials):
+        for number in range(times):
             at = number // block % len(variants)
-            trial = Trial(at, faults_of(number, places[at], options.seed), options.seed + number)
+            trial = Trial(at, faults_of(number, places[at], seed), seed + number)
             kinds.update(spec.partition(":")[0] for spec in trial.faults)
+            row.tried += 1
             try:
                 with trio.fail_after(TRIAL_SECONDS):
                     found, expected = await hosts.trial(trial), await memory.trial(trial)
             except trio.TooSlowError:
-                wrong.append(f"trial {number} hung: {trial}")
+                row.wrong.append(f"trial {number} hung: {trial}")
                 break
-            wrong += [f"trial {number}: {why}: {trial}" for why in differences(found, expected)]
-            if number % EVERY == EVERY - 1:
+            row.wrong += [f"trial {number}: {why}: {trial}" for why in differences(found, expected)]
+            if (number + 1) % max(1, times // COUNTS) == 0:
                 counts.append(count(number + 1))
-                rate = (number + 1) / (time.monotonic() - began)
-                last = counts[-1]
-                print(
-                    f"{number + 1:6} trials, {rate:.1f} a second, {last.rss >> 20} MiB, {last.descriptors} descriptors, "
-                    f"{last.processes} processes, {len(wrong)} wrong",
-                    flush=True,
-                )
-    print("faults:", ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items())))
-    return wrong + growth(counts, len(variants), block)
+    row.wrong += growth(counts, len(variants), block)
+    course = [each.rss >> 20 for each in counts]
+    faults = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
+    row.note = f"{course[0]} MiB in the beginning, {max(course)} at most, {course[-1]} in the end; {faults}"
 
 
 def differences(found: Finding, expected: Finding) -> list[str]:
@@ -159,36 +152,24 @@ def growth(counts: list[Count], variants: int, block: int) -> list[str]:
     return wrong
 
 
-def main() -> int:
-    """Run, and say what is left."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--topology", default="star:3", help="default: star:3")
-    parser.add_argument("--algorithm", default="edt")
-    parser.add_argument("--redundancy", type=int, default=2)
-    options = parser.parse_args()
-    base = {name: getattr(options, name) for name in ("topology", "algorithm", "redundancy")}
-    variants = [
-        make_scenario({**base, "collective": "broadcast", "driver": "local", "ranks_per_host": ranks})
-        for ranks in (1, "auto")
-    ]
+def torture(budget: Budget) -> list[Row]:
+    """Trials on small networks of both shapes."""
+    row = Row("trials", "faults of every kind over TCP, as in memory")
+    scenario = {
+        "topology": "star:3", "collective": "broadcast", "algorithm": "edt", "redundancy": 2, "driver": "local"
+    }  # fmt: skip
+    variants = [make_scenario({**scenario, "ranks_per_host": ranks}) for ranks in (1, "auto")]
+    times = budget.times(2000, 40)
     with tempfile.TemporaryDirectory() as folder:
         tempfile.tempdir = os.environ["TMPDIR"] = folder
         pl.LazyFrame({"warm": [1]}).collect(engine="streaming")  # polars keeps three descriptors for its threads
         before = count(0)
         with (Path(folder) / "log").open("w", encoding="utf-8") as log, logging_to(log):
-            wrong = trio.run(soak, variants, options)
-        after = count(options.trials)
+            trio.run(trials, variants, budget.seed, times, row)
+        after = count(times)
         left = sorted(path.name for path in Path(folder).iterdir() if path.name != "log")
-    print(f"before {before}\nafter  {after}")
     if after.processes > before.processes or after.descriptors > before.descriptors:
-        wrong.append("processes or descriptors are left: " + ", ".join(descriptors()))
+        row.wrong.append("processes or descriptors are left: " + ", ".join(descriptors()))
     if left:
-        wrong.append(f"files are left: {', '.join(left)}")
-    print("\n".join(wrong[:20]) or "nothing wrong")
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        row.wrong.append(f"files are left: {', '.join(left)}")
+    return [row]
