@@ -570,12 +570,13 @@ class Host:
 
 async def serve(control: int, secret: bytes, linger_seconds: float = 0.0) -> None:
     """Be a host on a proven, non-blocking control connection, until the run is over."""
-    async with trio.open_nursery() as nursery:
-        host = Host(control, secret, nursery, linger_seconds)
-        try:
+    host: Host | None = None
+    try:
+        async with trio.open_nursery() as nursery:
+            host = Host(control, secret, nursery, linger_seconds)
             await host.carry()
-        finally:
-            nursery.cancel_scope.cancel()
+    finally:  # and not before all tasks are over: one that was started lives up to its first wait, come what may
+        if host is not None:
             host.close()
 
 

@@ -71,3 +71,18 @@ async def test_an_order_that_is_none_is_answered_with_a_failure(orders: list[tup
 async def test_a_good_assignment_is_obeyed() -> None:
     ((name, *_),) = await answers(GOOD)
     assert name == "listening"
+
+
+@pytest.mark.parametrize("end", [wire.encode_control("bye"), b""], ids=["bye", "end"])
+def test_a_host_may_be_told_to_end_before_its_ranks_live(end: bytes) -> None:
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    far.sendall(wire.encode_control(*GOOD) + end)
+    far.shutdown(socket.SHUT_WR)
+
+    async def live() -> None:
+        with trio.fail_after(DEADLINE_SECONDS):
+            await serve(near.detach(), b"secret")
+
+    with far:
+        trio.run(live)
