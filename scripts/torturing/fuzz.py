@@ -1,7 +1,7 @@
 """Bytes at every decoder and handshake: coverage-guided, every target in a process of its own, memory and time bounded.
 
 Needs atheris, which nothing else does: `pip install atheris` in the environment of the scripts. A target is over when
-it has had its inputs, nearly six million for all of them in a quarter of an hour; a crash, an input that takes longer than
+it has had its inputs, eleven million for all of them in a quarter of an hour; a crash, an input that takes longer than
 a few seconds or memory above the bound ends it and is a finding. The inputs that reach something new are kept in
 tests/corpus, small, and begin the next run.
 """

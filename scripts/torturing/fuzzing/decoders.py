@@ -77,10 +77,10 @@ def hello_seeds() -> list[bytes]:
 
 
 TARGETS = {
-    "packet": Target(lambda: fuzz_packet, 1_000_000, lambda: [packet[4:] for packet in PACKETS]),
+    "packet": Target(lambda: fuzz_packet, 2_500_000, lambda: [packet[4:] for packet in PACKETS]),
     "control": Target(
-        lambda: fuzz_control, 1_000_000, lambda: [wire.encode_control("step", 1, [to_record(Crash(1, 2))])[4:]]
+        lambda: fuzz_control, 2_500_000, lambda: [wire.encode_control("step", 1, [to_record(Crash(1, 2))])[4:]]
     ),
-    "hello": Target(lambda: fuzz_hello, 500_000, hello_seeds),
-    "greeting": Target(lambda: fuzz_greeting, 500_000, lambda: [wire.frame(NONCE)]),
+    "hello": Target(lambda: fuzz_hello, 1_000_000, hello_seeds),
+    "greeting": Target(lambda: fuzz_greeting, 1_000_000, lambda: [wire.frame(NONCE)]),
 }

@@ -247,7 +247,7 @@ def scenario_seeds() -> list[bytes]:
 
 
 TARGETS = {
-    "labels": Target(lambda: fuzz_labels, 1_000_000, label_seeds),
+    "labels": Target(lambda: fuzz_labels, 2_500_000, label_seeds),
     "faults": Target(lambda: fuzz_faults, 300_000, fault_seeds),
     "scenario": Target(lambda: fuzz_scenario, 300_000, scenario_seeds),
 }
