@@ -14,7 +14,7 @@ _files: list[TextIO | None] = [None]
 
 
 def log(event: str, **fields: object) -> None:
-    """Write one event with its fields, the time and the process id."""
+    """Write one event with its fields, the time and the process id: a line at once, so that those of others stay whole."""
     _logger(_files[-1] or sys.stderr, os.getpid()).info(event, **fields)
 
 
@@ -34,7 +34,7 @@ def _logger(file: TextIO, pid: int) -> "FilteringBoundLogger":
     import structlog  # noqa: PLC0415  # on the first event: a process with nothing to say is spared a fifth of a second
 
     logger: FilteringBoundLogger = structlog.wrap_logger(
-        structlog.PrintLogger(file),
+        structlog.WriteLogger(file),
         processors=[structlog.processors.TimeStamper(fmt="iso", utc=True), structlog.processors.JSONRenderer()],
         pid=pid,
     )

@@ -10,7 +10,7 @@
     mutants       the rules of the core changed one by one
     supply        the lock, licences, advisories
 
-Two hours in all on two idle cores; `--sample` does a small part of each in minutes, for CI.
+An hour in all on two cores; `--sample` does a small part of each in two minutes, for CI.
 """
 
 import argparse
