@@ -121,8 +121,8 @@ async def trials(variants: list[Scenario], seed: int, times: int, row: Row) -> N
             row.wrong += [f"trial {number}: {why}: {trial}" for why in differences(found, expected)]
             if (number + 1) % max(1, times // COUNTS) == 0:
                 counts.append(count(number + 1))
+    course = [each.rss >> 20 for each in counts] or [0]
     row.wrong += growth(counts, len(variants), block)
-    course = [each.rss >> 20 for each in counts]
     faults = ", ".join(f"{number} {kind}" for kind, number in sorted(kinds.items()))
     row.note = f"{course[0]} MiB in the beginning, {max(course)} at most, {course[-1]} in the end; {faults}"
 
@@ -139,9 +139,10 @@ def differences(found: Finding, expected: Finding) -> list[str]:
 def growth(counts: list[Count], variants: int, block: int) -> list[str]:
     """What grew from the first time a network was up to the last time the same one was."""
     wrong = []
+    settled = SETTLED * counts[-1].trial if counts else 0
     for variant in range(variants):
         same = [each for each in counts if (each.trial - 1) // block % variants == variant]
-        same = [each for each in same if each.trial > SETTLED * counts[-1].trial or each is same[0]]
+        same = [each for each in same if each.trial > settled or each is same[0]]
         if len(same) < 4:
             continue
         half = len(same) // 2
