@@ -4,21 +4,28 @@ A coordinator in a process of its own says how far it is; at a mark drawn by the
 one host, half of them, or the process that forked them. Then: it ends before the deadline; no process, temporary file or
 half-written run is left (but for the folder of a coordinator that was itself killed, which `coordinator clean` takes);
 what was kept can be read and says `undecided`, or is the whole history and `holds` (told to stop when all is written, a
-run stands).
+run stands). The same with hosts in containers, where an engine has the image: then no container, network or record is left
+either, but for those of a killed coordinator, which `coordinator clean` takes.
 """
 
 import contextlib
+import os
 import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import psutil
+from docker import errors
 
+from coordinator.launch.docker import RUN_LABEL, DockerLaunch, connect, find_image, sweep
+from coordinator.launch.records import orphans
+from emunode.errors import RunError
 from torturing.common import Budget, Experiment, Row, each, in_fork, preload, readable
 
 STALL_SECONDS = 4.0
@@ -26,14 +33,66 @@ JOIN_SECONDS = 20.0
 """In these runs, patience is short: half a minute and a minute in real ones."""
 DEADLINE_SECONDS = 90.0
 STEPS = 12
-EXPERIMENTS = 540
-"""Every phase with every target and signal, five times over."""
+ROUNDS = 5
+"""How often every phase meets every target and signal."""
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)
 TARGETS = ("coordinator", "one host", "half the hosts", "parent of the hosts")
 PHASES = ("start", "hosts joined", "links up", "step", "barrier", "teardown", "collection", "report", "finish")
-LAYOUTS = ("1", "3", "auto")
-"""Ranks in a process."""
+LAYOUTS = {"local": ("1", "3", "auto"), "docker": ("2", "3")}
+"""Ranks in a process, by driver."""
 SCENARIO = ("--topology", "star:3", "--collective", "broadcast", "--algorithm", "flood", "--messages", "10")
+
+
+class Contained(Experiment):
+    """A run with its hosts in containers; the engine tells of them."""
+
+    def __init__(self, folder: Path, arguments: Sequence[str], patch: Callable[[Callable[[str], None]], None]) -> None:
+        def patched(say: Callable[[str], None]) -> None:
+            os.environ["XDG_STATE_HOME"] = str(folder / "state")
+            before = DockerLaunch.__init__
+
+            def noted(launch: DockerLaunch, *plan: Any) -> None:
+                before(launch, *plan)
+                Path("run-id").write_text(launch.run)
+
+            DockerLaunch.__init__ = noted  # type: ignore[method-assign]
+            patch(say)
+
+        super().__init__(folder, arguments, patched)
+
+    def parent(self) -> psutil.Process | None:
+        return None
+
+    def hosts(self) -> list[psutil.Process]:
+        found = []
+        with contextlib.closing(connect()) as engine:
+            for one in self._containers(engine):
+                with contextlib.suppress(psutil.Error, errors.NotFound):
+                    if pid := engine.inspect_container(one["Id"])["State"]["Pid"]:  # else it does not run
+                        found.append(psutil.Process(pid))
+        return sorted(found, key=lambda host: host.pid)
+
+    def leftovers(self) -> list[str]:
+        os.environ["XDG_STATE_HOME"] = str(self.folder / "state")
+        if (self.wait_status or 0) < 0:
+            for record in orphans():
+                sweep(record)
+        left = super().leftovers() + [f"record {path.name}" for path in self.folder.glob("state/**/*.json")]
+        with contextlib.closing(connect()) as engine:
+            left += [f"container {one['Names'][0]}" for one in self._containers(engine)]
+            networks = engine.networks(filters={"label": f"{RUN_LABEL}={self._run}"}) if self._run else ()
+            return left + [f"network {one['Name']}" for one in networks]
+
+    @property
+    def _run(self) -> str:
+        path = self.folder / "run-id"
+        return path.read_text() if path.exists() else ""
+
+    def _containers(self, engine: Any) -> list[dict[str, Any]]:
+        if not self._run:
+            return []
+        found: list[dict[str, Any]] = engine.containers(all=True, filters={"label": f"{RUN_LABEL}={self._run}"})
+        return found
 
 
 def patch(phase: str, at: int, say: Callable[[str], None]) -> None:
@@ -149,16 +208,16 @@ def clean(experiment: Experiment) -> list[str]:
     return [f"clean would not take {path.name}" for path in partial_folders - taken]
 
 
-def try_once(budget: Budget, whole: str, number: int) -> tuple[str, int | None, list[str]]:
+def try_once(budget: Budget, whole: str, driver: str, number: int) -> tuple[str, int | None, list[str]]:
     """One experiment: the phase in which a signal reached somebody (or ""), how it ended, what is wrong."""
     draw = random.Random(budget.seed * 1_000_003 + number)
-    every = list(product(PHASES, TARGETS, SIGNALS))
+    every = experiments(driver)
     phase, target, sent = every[number % len(every)]
-    layout = draw.choice(LAYOUTS)
-    name = f"{number}: {sent.name} to {target}, {phase}, --ranks-per-host {layout}"
-    arguments = ("run", *SCENARIO, "--ranks-per-host", layout)
-    folder = budget.scratch / f"kill-{number}"
-    experiment = Experiment(folder, arguments, partial(patch, phase, draw.randint(1, STEPS - 2)))
+    layout = draw.choice(LAYOUTS[driver])
+    name = f"{number}: {sent.name} to {target}, {phase}, --driver {driver} --ranks-per-host {layout}"
+    arguments = ("run", *SCENARIO, "--driver", driver, "--ranks-per-host", layout)
+    folder = budget.scratch / f"kill-{driver}-{number}"
+    experiment = KINDS[driver](folder, arguments, partial(patch, phase, draw.randint(1, STEPS - 2)))
     wrong: list[str] = []
     reached: list[psutil.Process] = []
     try:
@@ -182,23 +241,44 @@ def try_once(budget: Budget, whole: str, number: int) -> tuple[str, int | None, 
     return phase if reached else "", status, [f"{name}: {one}" for one in wrong]
 
 
+KINDS: dict[str, type[Experiment]] = {"local": Experiment, "docker": Contained}
+
+
+def experiments(driver: str) -> list[tuple[str, str, signal.Signals]]:
+    """Every phase with every target and signal; containers are forked by nobody of ours."""
+    return list(product(PHASES, TARGETS if driver == "local" else TARGETS[:-1], SIGNALS))
+
+
 def torture(budget: Budget) -> list[Row]:
-    """Five hundred experiments, or a sample."""
+    """Five hundred experiments with processes and one round with containers, or a sample."""
     preload()
-    row = Row("kill", "signals to any process at any phase")
     first = Experiment(budget.scratch / "kill-whole", ("run", *SCENARIO), lambda _: None)
     status = first.wait(DEADLINE_SECONDS)
     whole = first.summaries()[0]["journal_hash"] if status == 0 else ""
     first.close(keep=False)
     if not whole:
-        row.wrong.append(f"a run that nobody disturbs ends with {status}")
-        return [row]
-    numbers = list(range(EXPERIMENTS))
-    if budget.sample:
-        numbers = sorted(random.Random(budget.seed).sample(numbers, 24))
+        return [Row("kill", "whole", wrong=[f"a run that nobody disturbs ends with {status}"])]
+    local = Row("kill", "signals to any process at any phase")
+    kill(budget, whole, "local", local, budget.times(ROUNDS * len(experiments("local")), 24), processes=5)
+    docker = Row("kill", "the same with hosts in containers")
+    try:
+        find_image()
+    except RunError as error:
+        docker.note = f"left out: {error}"
+    else:
+        kill(budget, whole, "docker", docker, budget.times(len(experiments("docker")), 4), processes=2)
+    return [local, docker]
+
+
+def kill(budget: Budget, whole: str, driver: str, row: Row, times: int, processes: int) -> None:
+    """So many experiments with one driver, spread over all there are."""
+    began = time.monotonic()
+    every = len(experiments(driver))
+    # a sample is spread over all phases
+    numbers = range(times) if times >= every else [number * every // times for number in range(times)]
     ends: Counter[int | None] = Counter()
     struck: Counter[str] = Counter()
-    for phase, status, wrong in each(partial(try_once, budget, whole), numbers):
+    for phase, status, wrong in each(partial(try_once, budget, whole, driver), numbers, processes):
         row.tried += 1
         ends[status] += 1
         struck[phase] += 1
@@ -209,4 +289,4 @@ def torture(budget: Budget) -> list[Row]:
     row.wrong += [f"nobody was reached in any {phase}" for phase in PHASES if not struck[phase] and not budget.sample]
     row.note = "exit " + ", ".join(f"{status}: {times}" for status, times in sorted(ends.items(), key=str))
     row.note += f"; {row.tried - missed} signals reached somebody"
-    return [row]
+    row.seconds = round(time.monotonic() - began, 1)
