@@ -119,7 +119,7 @@ def try_one(scratch: Path, chosen: list[tuple[str, str, str]], number: int) -> t
     """One mutant: (`killed`, `survived` or `stalled`, which)."""
     module, what, source = chosen[number]
     copy_of = scratch / f"mutant-{number}"
-    ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "runs", "docs", "corpus", ".*_cache")
+    ignored = shutil.ignore_patterns(".*", "__pycache__", "runs", "docs", "corpus")
     shutil.copytree(ROOT, copy_of, ignore=ignored)
     (copy_of / module).write_text(source)
     with (copy_of / "tests" / "conftest.py").open("a") as conftest:
@@ -149,7 +149,10 @@ def try_one(scratch: Path, chosen: list[tuple[str, str, str]], number: int) -> t
 
 
 def torture(budget: Budget) -> list[Row]:
-    """Some mutants of every module, or one of every third; survivors are listed and are for a person to judge."""
+    """Some mutants of every module, or one of every third; survivors are listed and are for a person to judge.
+
+    Modules of which none survives are tried unchanged, too (in a sample the first of them): then their tests must pass.
+    """
     draw = random.Random(budget.seed)
     chosen = []
     for module in list(TESTS)[:: budget.times(1, 3)]:
@@ -164,7 +167,15 @@ def torture(budget: Budget) -> list[Row]:
         if fate == "survived":
             survivors.append(which)
             print(f"  survived: {which}", flush=True)
+    proved = {which.split()[0] for which in survivors}
+    unproved = [module for module in dict.fromkeys(module for module, _, _ in chosen) if module not in proved]
+    controls = [
+        (module, "unchanged", (ROOT / module).read_text()) for module in unproved[: budget.times(len(TESTS), 1)]
+    ]
+    fates = each(partial(try_one, budget.scratch, controls), range(len(controls)), 2)
+    row.wrong = [f"{which}: its tests do not pass" for fate, which in fates if fate != "survived"]
     row.note = (
-        f"{row.tried - len(survivors)} killed, {len(survivors)} survived (docs/robustness.md explains those it knows)"
+        f"{row.tried - len(survivors)} killed, {len(survivors)} survived (docs/robustness.md explains those it knows); "
+        f"{len(controls)} modules unchanged"
     )
     return [row]
