@@ -313,7 +313,7 @@ def export(
 
 @app.command
 def doctor(*, json: JsonFlag = False) -> int:
-    """Check what this machine offers: limits, loopback, forks, leftovers of runs that were killed."""
+    """Check what this machine offers: limits, loopback, disk, clock, containers, leftovers of runs that were killed."""
     from coordinator.doctor import examine  # noqa: PLC0415
 
     findings = examine()

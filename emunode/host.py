@@ -481,14 +481,13 @@ class Host:
 
     def _think(self, rank: Rank) -> list[Packet]:
         """Let a rank read what came and decide what leaves."""
-        step, lives = self._step, self._lives
-        node = lives.nodes.get(rank) or lives.node(rank)
+        step = self._step
+        node = self._lives.node(rank)
         outbox, hops = node.step(step, self._inbox.pop(rank, []))
         if hops:
-            base = (rank - self._ranks.start) * self._degree
-            wire.encode_rows(self._rows, step - 1, rank, self._peers, base, self._reverse, hops)
+            wire.encode_rows(self._rows, step - 1, rank, self._peers, self._slot(rank, 0), self._reverse, hops)
             if self._faults.tampered:
-                self._ballots += lives.ballots(step - 1, rank, hops)
+                self._ballots += self._lives.ballots(step - 1, rank, hops)
         self._note_due(rank, node.due)
         return outbox
 

@@ -191,9 +191,8 @@ class Streams:
                     arrived.append((fd, data))
                 else:
                     self._drain(fd, data)
-            elif (
-                fd not in gone
-            ):  # else closed by an earlier event of this batch; its number may have a new owner by now
+            elif fd not in gone:
+                # else closed by an earlier event of this batch; its number may have a new owner by now
                 self._handle(fd, event)
         on_frame, length_at = self._on_frame, LENGTH.unpack_from
         for fd, data in arrived:

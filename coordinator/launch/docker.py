@@ -141,9 +141,8 @@ class DockerLaunch(Launch):
         make()
         pool = self._client.inspect_network(self.network)["IPAM"]["Config"][0]
         gateway: str = pool["Gateway"].partition("/")[0]
-        if (
-            self._by_disconnection
-        ):  # who comes back wants its address, and may only ask for one in a subnet that was chosen
+        if self._by_disconnection:
+            # who comes back wants its address, and may only ask for one in a subnet that was chosen
             self._client.remove_network(self.network)
             make(ipam=types.IPAMConfig(pool_configs=[types.IPAMPool(subnet=pool["Subnet"], gateway=gateway)]))
         return gateway

@@ -104,10 +104,10 @@ class LocalLaunch(Launch):
             for pidfd in self._pidfds:
                 os.close(pidfd)
         for process in (parent, *self._restarted):
-            if process.returncode is None:  # nobody has waited for it, so the number is still that of its group
-                os.killpg(
-                    process.pid, signal.SIGKILL
-                )  # children die with it, but for one stopped before it asked for that
+            if process.returncode is None:
+                # nobody has waited for it, so the number is still that of its group; children die with it, but for one
+                # that was stopped before it asked for that
+                os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
 
