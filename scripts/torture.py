@@ -10,7 +10,7 @@
     mutants       the rules of the core changed one by one
     supply        the lock, licences, advisories
 
-An hour in all on two cores; `--sample` does a small part of each in two minutes, for CI.
+Three quarters of an hour in all on two cores; `--sample` does a small part of each in a minute or two, for CI.
 """
 
 import argparse

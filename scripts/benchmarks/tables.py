@@ -8,6 +8,7 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from math import floor
 from typing import Any
 
 from benchmarks.record import Row, show_number
@@ -30,10 +31,10 @@ def line(row: Row) -> str:
 
 
 def show_share(share: float) -> str:
-    """A share for people: three digits, fewer for a small one, or a multiple."""
+    """A share for people, three digits at most, or a multiple; cut off, so that none looks better than it is."""
     if share >= 10:
-        return f"{share:,.0f} x"
-    return f"{share:.3g}" if share >= 0.1 else f"{share:.2g}"
+        return f"{floor(share):,} x"
+    return f"{floor(1000 * share) / 1000:.3g}" if share >= 0.1 else f"{share:.2g}"
 
 
 def cells(row: Row) -> dict[str, object]:
