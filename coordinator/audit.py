@@ -69,9 +69,25 @@ def _misaddressed(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _repeated(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Segments that crossed a link twice in one step, though no fault repeats or delays what crosses it."""
-    once = journal.group_by("step", "sender", "port", *PIECE, "tree").agg(times=pl.len()).filter(pl.col("times") > 1)
-    return _except(plan, once, (Delay, Duplicate)).select("step")
+    """Copies that crossed a link more than once in one step, though no fault repeats or delays what crosses it.
+
+    A rank may send a copy as often as it received it before, which happens downstream of a link that repeats packets.
+    """
+    copy = [*PIECE, "tree"]
+    again = journal.group_by("step", "sender", "port", *copy).agg(times=pl.len()).filter(pl.col("times") > 1)
+    again = _except(plan, again, (Delay, Duplicate))
+    if not any(isinstance(fault, Duplicate) and fault.breaks for fault in plan.faults):
+        return again.select("step")
+    answered = (pl.col("sender") == pl.col("target")) if plan.algorithm.answer_bytes else pl.lit(value=False)
+    arrived = journal.filter(pl.col("outcome") != "lost").select("receiver", *copy, arrived="step")
+    return (
+        again.filter(~answered)
+        .join(arrived, how="left", left_on=["sender", *copy], right_on=["receiver", *copy])
+        .group_by("step", "sender", "port", *copy, "times")
+        .agg(heard=(pl.col("arrived") < pl.col("step")).sum())
+        .filter(pl.col("times") > pl.col("heard"))
+        .select("step")
+    )
 
 
 def _life(plan: Plan) -> pl.Expr:

@@ -53,13 +53,13 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
     effective = set(plan.effective_faults)
     breaking = [spec for spec, records in faults.items() if any(map(_breaks, effective.intersection(records)))]
     if len(breaking) == 1:
-        return lambda rank: breaking[0]
+        return lambda _: breaking[0]
     outages = outages_of(plan.effective_faults, plan.states)
     if outages is None or not (plan.algorithm.exact_losses or outages.permanent) or broken_root(plan):
-        return lambda rank: None
+        return lambda _: None
     losses = plan.algorithm.losses(outages)
     if losses is None:
-        return lambda rank: None
+        return lambda _: None
     specs: dict[Place, list[str]] = {}
     for spec in breaking:
         for record in faults[spec]:

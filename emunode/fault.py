@@ -444,6 +444,9 @@ class Faults:
         """
         held = self._held.get(rank)
         crossing: list[Packet] = held.pop(step, []) if held else []
+        if held:  # what should have crossed while the rank was silent never does
+            for missed in [due for due in held if due < step]:
+                del held[missed]
         lost: list[Crossing] = []
         liar = self.lies(step, rank)
         for port, segments in outbox:

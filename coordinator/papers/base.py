@@ -179,6 +179,15 @@ def verdict_of(verdicts: Iterable[Verdict]) -> Verdict:
     return Verdict.HOLDS
 
 
+def judged(decide: Callable[[], Verdict], trials: Iterable[Trial]) -> Verdict:
+    """The verdict on numbers that `trials` measured.
+
+    A trial that violates a claim of its own decides; the numbers of an undecided trial are not judged at all.
+    """
+    worst = verdict_of(trial.verdict for trial in trials)
+    return decide() if worst is Verdict.HOLDS else worst
+
+
 def compared(
     predicted: Value,
     measured: Value,
@@ -195,7 +204,7 @@ def compared(
     claims = [Claim("measured", predicted, relation, "the paper")]
     if bound is not None:
         claims.append(Claim("measured", bound, ">=", "the lower bound"))
-    verdicts = [judgement.verdict for judgement in judge(claims, {"measured": measured}, None)]
+    found = judged(lambda: verdict_of(each.verdict for each in judge(claims, {"measured": measured}, None)), trials)
     shown = predicted if relation == "==" else f"{relation} {show(predicted)}"
     return {
         "paper": paper,
@@ -203,7 +212,7 @@ def compared(
         "measured": measured,
         "lower bound": bound,
         "ratio": ratio_to(bound, measured),
-        VERDICT: str(verdict_of([*verdicts, *(trial.verdict for trial in trials)])),
+        VERDICT: str(found),
     }
 
 

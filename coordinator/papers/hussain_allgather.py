@@ -45,6 +45,7 @@ def _row(network: EisensteinJacobi, reading: str, phases: int, trial: Trial) -> 
     steps = int(trial.number("steps"))
     wrong = printed and predicted != others
     complete = wrong or trial.verdict is Verdict.HOLDS
+    invalid = trial.verdict is Verdict.UNDECIDED
     fits = steps == phases * network.diameter and trial.number("illegal_hops") == 0 and trial.number("duplicates") == 0
     holds = not rest and received == predicted and complete and fits
     return {
@@ -56,7 +57,7 @@ def _row(network: EisensteinJacobi, reading: str, phases: int, trial: Trial) -> 
         "steps, paper 3nM": None if "two" in reading else 3 * network.diameter,
         "steps": steps,
         "most messages in a packet": int(trial.number("max_link_segments_per_step")),
-        VERDICT: str(Verdict.HOLDS if holds else Verdict.VIOLATED),
+        VERDICT: str(Verdict.UNDECIDED if invalid else Verdict.HOLDS if holds else Verdict.VIOLATED),
     }
 
 

@@ -40,6 +40,11 @@ class CubeBroadcast(CubeDissemination):
         return self.form(self.topology.degree, self.job.port_model)
 
     @property
+    def _least_form(self) -> Form:
+        """The steps that cost anything."""
+        return self._form
+
+    @property
     def period(self) -> Step:
         return self._form.a
 
@@ -64,10 +69,15 @@ class CubeBroadcast(CubeDissemination):
         return [Claim("steps", steps, "==", cited), *packet_claims(self.job, self.pieces, steps, cited)]
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        """T itself, and T_min, which no number of packets undercuts."""
-        form, job = self._form, self.job
+        """T itself, and T_min, which no number of packets undercuts.
+
+        A tree carries at least one packet of every message if messages are cut into parts for the trees, and else at least
+        its share of the messages.
+        """
+        form, job = self._least_form, self.job
         size = job.messages * job.message_bytes / form.share
-        packets = max(job.messages, form.best_packets(size, startup, per_byte))
+        fewest = job.messages if self.striped else job.messages / form.share
+        packets = max(fewest, form.best_packets(size, startup, per_byte))
         least = form.seconds(packets, size, startup, per_byte)
         bound = Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of {self.table}")
         return [*super().cost_claims(startup, per_byte), bound]
@@ -166,6 +176,12 @@ class TwoRootedBroadcast(CubeBroadcast):
         if ports is ALL:
             return Form(1, n - 1)
         return Form(2, 2 * n - 4) if ports is APART else Form(3, 2 * n - 5)
+
+    @property
+    def _least_form(self) -> Form:
+        """In Q_2 every third step over one port stays empty, and costs nothing."""
+        empty = self.topology.degree == 2 and self._form.a == 3
+        return Form(2, 0) if empty else self._form
 
     def cost_of_packets(self, cited: str) -> list[Claim]:
         form = self._form
