@@ -19,6 +19,7 @@ from coordinator.claims import (
     broken_root,
     claims_of,
     judge,
+    late_packets,
     overall,
     timed_claims,
     why_invalid,
@@ -85,9 +86,10 @@ def conclude(plan: Plan, history: History, *, replay: bool | None = None) -> Con
     if history.timetable is not None:
         punctuality = judge_times(history.timetable, history.times)
         metrics.update(punctuality.metrics)
+        metrics["worst_lateness_packets"] = late_packets(plan, punctuality)
         timeline = punctuality.hops
         claims += timed_claims(plan, metrics)
-        reasons.append(why_invalid(plan, punctuality))
+        reasons.append(why_invalid(plan, punctuality, metrics))
     ended = "; ".join(reason for reason in reasons if reason) or None
     if replay is None:
         replay = plan.hosts > 0 and ended is None and history.rows <= REPLAYED_ROWS

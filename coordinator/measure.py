@@ -86,7 +86,7 @@ def measure(plan: Plan, journal: pl.LazyFrame, ballots: Sequence[Ballot] = ()) -
         **_votes(plan, arrivals, elections),
         "illegal_hops": illegal_hops(plan, journal, packets, links),
         "virtual_seconds": float(steps["virtual_seconds"].sum()),
-        "startups": sum(_startups(size, plan.scenario.packet_limit) for size in heaviest["bytes"]),
+        "startups": sum(startups(size, plan.scenario.packet_limit) for size in heaviest["bytes"]),
         "transfer_bytes": sum(heaviest["bytes"]),
         "heaviest_link_segments_per_step": tuple(heaviest["segments"]),
         "heaviest_link_bytes_per_step": tuple(heaviest["bytes"]),
@@ -217,7 +217,7 @@ def _average_step(arrivals: pl.DataFrame) -> float:
     return float(last.mean() or 0.0)  # type: ignore[arg-type]
 
 
-def _startups(size: int, limit: int | None) -> int:
+def startups(size: int, limit: int | None) -> int:
     """Start-ups that a link needs for `size` bytes in one step."""
     return ceil(size / limit) if limit else min(size, 1)
 
@@ -236,7 +236,7 @@ def _steps(plan: Plan, packets: pl.DataFrame, arrivals: pl.DataFrame) -> pl.Data
     limit = scenario.packet_limit
 
     def virtual(size: int) -> float:
-        return scenario.startup * _startups(size, limit) + scenario.per_byte * size
+        return scenario.startup * startups(size, limit) + scenario.per_byte * size
 
     traffic = packets.group_by("step").agg(
         sending=pl.col("sender").n_unique(),

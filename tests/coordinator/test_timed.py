@@ -20,7 +20,7 @@ from emunode.errors import RuleError
 from tests.support import failures, run_scenario
 
 Values = dict[str, object]
-NEVER_TOO_LATE: Values = {"clock": "timed", "lateness_limit": 1.0}
+NEVER_TOO_LATE: Values = {"clock": "timed", "lateness_limit": 1.0, "worst_lateness_limit": 1e9}
 RING: Values = {
     "topology": "star:3",
     "collective": "allgather",
