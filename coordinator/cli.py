@@ -234,6 +234,40 @@ def list_faults(*, json: JsonFlag = False) -> None:
 
 
 @app.command
+def verify(*runs: Path, json: JsonFlag = False) -> int:
+    """Check stored runs: hash, tables, claims and verdict against the journal, and the journal against the rules.
+
+    One line for each finding. Exit status 1 if a run does not verify. RUN is a run directory, or a folder of runs/.
+    """
+    from coordinator.report.data import find_run  # noqa: PLC0415
+    from coordinator.verify import verify as check  # noqa: PLC0415
+
+    if not runs:
+        raise ScenarioError("run", None, "give one or more runs to verify")
+    checked = [check(find_run(run)) for run in runs]
+    if json:
+        print_json([found.record() for found in checked])
+    else:
+        for found in checked:
+            for finding in found.findings:
+                print(f"{found.path}: {finding}")
+            for note in found.unchecked:
+                print(f"{found.path}: not checked: {note}")
+            print(f"{found.path}: {'verified' if found.verified else 'does not verify'}")
+    return 0 if all(found.verified for found in checked) else 1
+
+
+def _warn_unverified(runs: "Sequence[Path]") -> None:
+    """Say on standard error which of these runs do not verify."""
+    from coordinator.verify import verify as check  # noqa: PLC0415
+
+    for run in dict.fromkeys(runs):
+        warning = check(run).warning()
+        if warning:
+            print(f"warning: {warning}", file=sys.stderr)
+
+
+@app.command
 def report(
     run: Path, *, out: Annotated[Path | None, Parameter(help="where to write it; default: in the run")] = None
 ) -> int:
@@ -243,6 +277,7 @@ def report(
 
     try:
         print(write_report(find_run(run), out))
+        _warn_unverified([find_run(run)])
     except OSError as error:
         raise ScenarioError("out", str(out or run), f"it cannot be written: {error.strerror}") from None
     return 0
@@ -263,6 +298,7 @@ def compare_runs(
     if json + markdown + csv > 1:
         raise ScenarioError("compare", "--json --markdown --csv", "one of them at a time")
     read = read_runs(runs)
+    _warn_unverified([data.path for data in read.values()])
     comparison = compare(read)
     rows = as_rows(comparison)
     if plot is not None:
@@ -300,6 +336,7 @@ def export(
         from coordinator.report.data import find_run, read_run  # noqa: PLC0415
 
         data = read_run(find_run(run))
+        _warn_unverified([data.path])
         if graphml:
             writer.write_lines(graphml, writer.graphml_of_run(data), "graphml")
         if goal:

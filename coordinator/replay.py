@@ -4,11 +4,15 @@ Claims and the audit leave room for another order or another way that would be a
 again in the memory engine, faults included, and every hop that is in one history and not in the other counts.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import polars as pl
 
 from coordinator.journal import COLUMNS, RECORD, table
 from coordinator.plan import Plan
+from emunode.life import Ballot
 from emunode.memory import MemoryNetwork
 from emunode.model import Step
 
@@ -16,21 +20,34 @@ REPLAYED_ROWS = 10_000
 """Hops of the longest history that is replayed at the end of a run: some tenths of a second."""
 
 
+@dataclass(frozen=True)
+class Replay:
+    """What a plan does in memory, beside a journal."""
+
+    differences: int
+    """Hops that are in one of them and not in the other."""
+    surplus: int
+    """Hops that are in the journal alone."""
+    altered: Sequence[Ballot]
+    """Altered copies that arrived, where copies are voted on."""
+
+
 def strange_hops(plan: Plan, journal: pl.LazyFrame) -> int:
     """How many hops are in the journal and not what the rules do, or the other way round."""
     last = journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0
-    records = np.frombuffer(bytes(_history(plan, last + 1)), dtype=RECORD)
-    ours, theirs = table(records).lazy(), journal.select(COLUMNS)
+    return replay(plan, journal, last).differences
+
+
+def replay(plan: Plan, journal: pl.LazyFrame, last: Step, most_rows: int | None = None) -> Replay:
+    """Run a plan again, up to one step more than `last`, and compare; after `most_rows` hops it is stopped."""
+    network, rows = MemoryNetwork(plan.algorithm), bytearray()
+    for step in range(1, last + 3):
+        rows += network.step(step, plan.faults_at(step))
+        ended = not network.busy and step >= plan.last_revival
+        if ended or (most_rows is not None and len(rows) > most_rows * RECORD.itemsize):
+            break
+    ours, theirs = table(np.frombuffer(bytes(rows), dtype=RECORD)).lazy(), journal.select(COLUMNS)
     both = pl.concat([theirs.with_columns(times=1), ours.with_columns(times=-1)], how="vertical_relaxed")
     counted = both.group_by(COLUMNS).agg(pl.col("times").sum())
-    return int(counted.select(pl.col("times").abs().sum()).collect(engine="streaming").item())
-
-
-def _history(plan: Plan, last: Step) -> bytearray:
-    """Journal rows of the plan in memory, up to a step or a little more."""
-    network, rows = MemoryNetwork(plan.algorithm), bytearray()
-    for step in range(1, last + 2):
-        rows += network.step(step, plan.faults_at(step))
-        if not network.busy and step >= plan.last_revival:
-            break
-    return rows
+    times = counted.select("times").collect(engine="streaming")["times"]
+    return Replay(int(times.abs().sum()), int(times.clip(0).sum()), network.ballots)

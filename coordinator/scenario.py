@@ -84,7 +84,10 @@ class Scenario(BaseModel):
         0.05, gt=0, le=1, description="share of its time by which a timed run may be late and still count"
     )
     worst_lateness_limit: float = Field(
-        5.0, gt=0, le=1e9, description="how late any packet of a timed run may be, in times that its longest packet takes"
+        5.0,
+        gt=0,
+        le=1e9,
+        description="how late any packet of a timed run may be, in times that its longest packet takes",
     )
     packet_limit: Count | None = Field(None, description="most bytes that one start-up covers; default: no limit")
     fault: tuple[str, ...] = Field((), description="fault, such as crash:3142@2 (repeatable)")
