@@ -75,15 +75,13 @@ def start_ups(size: int, limit: int) -> int:
     return -(-size // limit) if limit else min(size, 1)
 
 
-def packet_claims(job: Job, pieces: int, steps: int, source: str, *, every_step: bool = True) -> list[Claim]:
-    """What a pipelined schedule of `steps` steps costs: one of the `pieces` of a message on the heaviest link in each.
+def packet_claims(job: Job, pieces: int, steps: int, source: str) -> list[Claim]:
+    """What a pipelined schedule costs that uses links in `steps` steps: a piece of a message on the heaviest link in each.
 
-    Bounds instead of equalities where the pieces differ by a byte, or where not `every_step` carries something.
+    Bounds instead of equalities where the `pieces` of a message differ by a byte.
     """
     size = -(-job.message_bytes // pieces)
     relation, source = _exactness(job, pieces, source)
-    if not every_step:
-        relation = "<="
     return [
         Claim("max_link_segments_per_step", 1, "==", source),
         Claim("startups", steps * start_ups(size, job.packet_limit), relation, source),

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from math import factorial
 
-from emunode.collective.base import Algorithm, Claim, LocalView, Rule
+from emunode.collective.base import Claim, LocalView, Rule
 from emunode.collective.dissemination import Dissemination
-from emunode.collective.star_bounds import MULTIPLE, REPORT, time_bounds, unit_bounds
+from emunode.collective.star_bounds import MULTIPLE, REPORT, TimeBounded, time_bounds, unit_bounds
 from emunode.errors import ScenarioError
 from emunode.model import EVERYBODY, Collective, Duplex, Packet, Port, PortModel, Rank, Send, Step
 from emunode.topology.base import Topology
@@ -28,7 +28,7 @@ MOST_TREES = 2**15
 """Trees that a journal can number."""
 
 
-class HamiltonianCycle(Algorithm):
+class HamiltonianCycle(TimeBounded):
     """Round a Hamiltonian cycle: in every step each node passes on to its successor what it got in the step before.
     One-port.
 
@@ -113,7 +113,7 @@ class PassOn(Rule):
         return [(step + 1, port, segment) for _, segments in packets for segment in segments if segment[0] != following]
 
 
-class RotatedHamiltonian(Dissemination):
+class RotatedHamiltonian(TimeBounded, Dissemination):
     """Down rotated Hamiltonian paths of the substars, then to the nodes left out. All-port, every link busy in
     every step.
 
@@ -203,7 +203,7 @@ class RotatedHamiltonian(Dissemination):
         ]
 
 
-class NecklaceAllgather(Dissemination):
+class NecklaceAllgather(TimeBounded, Dissemination):
     """Down the tree MBST, which takes the nodes by necklaces. All-port, every link busy in every step but the last.
 
     Relative to its source, the node of number m in the order of MBST receives in step ceil(m/(n-1)), over links of

@@ -12,7 +12,7 @@ from math import ceil, floor, sqrt
 
 from emunode.collective.base import Claim
 from emunode.collective.dissemination import Dissemination
-from emunode.collective.star_bounds import MULTIPLE, least_time, time_bounds
+from emunode.collective.star_bounds import MULTIPLE, TimeBounded, least_time, time_bounds
 from emunode.collective.tree_broadcast import TreeBroadcast
 from emunode.model import Collective, Duplex, Job, Port, PortModel, Rank, Step
 from emunode.topology.base import Topology
@@ -59,11 +59,11 @@ class GreedyBroadcast(TreeBroadcast):
         return claims
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        bound = least_time(self.topology, self.job, startup, per_byte)
         if self.job.port_model is not PortModel.ALL_PORT or self.job.packet_limit:
-            return []
+            return [bound]
         seconds = self.last_step * (startup + per_byte * self._largest_piece)
         source = f"{MULTIPLE}, section 6.1: T = (h + p - 1)(Ts + m/p Tc)"
-        bound = least_time(self.topology, self.job, startup, per_byte)
         return [Claim("virtual_seconds", seconds, self._relation, source), bound]
 
     @property
@@ -89,7 +89,7 @@ class GreedyReduce(GreedyBroadcast):
 class OnePortSimulation(Dissemination):
     """An all-port schedule of slots that a one-port node can follow too: slot s becomes sub-steps (s-1)(n-1)+1 ..
     s(n-1), and in its k-th sub-step all nodes use link type k+1 alone. What came in any sub-step of a slot leaves
-    in the next slot (sections 4.3, 5.2).
+    in the next slot (sections 4.2, 5.2).
     """
 
     port_models = (PortModel.ALL_PORT, PortModel.ONE_PORT)
@@ -117,7 +117,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
     it has come: with h the largest height (D_n + n + gcd(n, i) - 2), T = (h + p - 1)(Ts + 2m / (p(n-1)) Tc),
     p(n-1)(n!-1) transmissions, best with p = sqrt(2m(h-1)Tc / ((n-1)Ts)), when T = O(n Ts + sqrt(m Ts Tc) + m/n
     Tc), optimal in both parts. Over one port by n-1 sub-steps a slot: (n-1) times that. No fault is survived, since
-    the trees carry different segments. Sections 4.1 to 4.3, lemmas 5 and 6, table 1. Errata: section 4.1 prints n
+    the trees carry different segments. Sections 4.1 and 4.2, theorems 1 and 2, lemmas 5 and 6, table 1. Errata: section 4.1 prints n
     for h in its bounds; Algorithm 1 means the trees Lhat, not L; for n = 3, i = 2 the height is one less than lemma
     5 says.
     """
@@ -155,7 +155,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
         job, slots = self.job, self.height + self.numbers - 1
         steps = Claim("steps", slots, "==", f"{MULTIPLE}, section 4.1: h + p - 1")
         if job.port_model is PortModel.ONE_PORT:
-            steps = Claim("steps", self.slot * slots, "<=", f"{MULTIPLE}, section 4.3: n - 1 sub-steps a slot")
+            steps = Claim("steps", self.slot * slots, "<=", f"{MULTIPLE}, section 4.2: n - 1 sub-steps a slot")
         source = f"{MULTIPLE}, lemma 6: congestion 2"
         packet = 2 * -(-job.message_bytes // self.pieces)
         return [
@@ -192,7 +192,7 @@ class CongestionTwoReduce(CongestionTwoBroadcast):
     citation = f"{MULTIPLE}, algorithm 1 backwards"
 
 
-class RotatedTreesAllgather(OnePortSimulation):
+class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
     """Algorithm 2: every node broadcasts the n-1 parts of its message down the n-1 rotations of one tree. All-port
     or one-port.
 
