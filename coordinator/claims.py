@@ -55,6 +55,7 @@ class Judgement:
             "verdict": str(self.verdict),
             "ratio": self.ratio,
             "source": self.claim.source,
+            "derived": self.claim.derived,
         }
 
 

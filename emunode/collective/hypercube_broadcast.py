@@ -55,6 +55,7 @@ class CubeBroadcast(CubeDissemination):
             Claim("max_link_segments", self.busiest_arc, "==", f"{self.citation}: arcs of the trees"),
             *bound_claims(self.job, self.topology.degree),
             *self.cost_of_packets(cited),
+            *self.structure_claims(),
         ]
 
     def cost_of_packets(self, cited: str) -> list[Claim]:

@@ -89,17 +89,17 @@ def packet_claims(job: Job, pieces: int, steps: int, source: str) -> list[Claim]
     ]
 
 
-def load_claims(job: Job, pieces: int, loads: Loads, source: str) -> list[Claim]:
-    """What a merged schedule costs in which the heaviest links carry `loads`."""
+def load_claims(job: Job, pieces: int, loads: Loads, source: str, *, derived: bool = False) -> list[Claim]:
+    """What a merged schedule costs in which the heaviest links carry `loads`, which may be `derived` from its routes."""
     size = pieces * -(-job.message_bytes // pieces)
     relation, cited = _exactness(job, pieces, source)
     segments = tuple(int(load * pieces * job.messages) for load in loads)
     carried = [int(load * size * job.messages) for load in loads]
     return [
-        Claim("heaviest_link_segments_per_step", segments, "==", source),
-        Claim("max_link_segments_per_step", max(segments), "==", f"{source}: B_opt"),
-        Claim("startups", sum(start_ups(load, job.packet_limit) for load in carried), relation, cited),
-        Claim("transfer_bytes", sum(carried), relation, cited),
+        Claim("heaviest_link_segments_per_step", segments, "==", source, derived),
+        Claim("max_link_segments_per_step", max(segments), "==", f"{source}: B_opt", derived),
+        Claim("startups", sum(start_ups(load, job.packet_limit) for load in carried), relation, cited, derived),
+        Claim("transfer_bytes", sum(carried), relation, cited, derived),
     ]
 
 

@@ -23,7 +23,7 @@ from emunode.collective.hypercube_costs import (
     scatter_tworooted,
 )
 from emunode.collective.hypercube_timetable import ONE_WAY, CubeRouting, Tolerant
-from emunode.model import Collective, PortModel
+from emunode.model import Collective, Duplex, PortModel
 from emunode.topology.base import Topology
 from emunode.trees.hypercube import BinomialTree, CubeTrees
 from emunode.trees.hypercube_balanced import BalancedTrees
@@ -142,6 +142,7 @@ class EdgeDisjointScatter(Tolerant, CubeScatter):
     citation = "after Johnsson-Ho 1986, nESBT"
     tables = ("", "section 5 and lemma 3.23")
     port_models = (ALL,)
+    duplexes = (Duplex.FULL,)
 
     def make_trees(self, topology: Topology) -> CubeTrees:
         return EdgeDisjointBinomialTrees(topology)

@@ -46,11 +46,7 @@ class HamiltonianCycle(TimeBounded):
 
     def validate(self) -> None:
         super().validate()
-        self.pieces = self.job.segments
-        if self.pieces > self.job.message_bytes:
-            raise ScenarioError(
-                "segments", self.pieces, f"a message of {self.job.message_bytes} bytes has at most that many pieces"
-            )
+        self.cut()
 
     @cached_property
     def successor(self) -> dict[Rank, Port]:
@@ -200,7 +196,11 @@ class RotatedHamiltonian(TimeBounded, Dissemination):
             Claim("steps", self.last_offset, "==", source),
             *unit_bounds(self.topology, self.job, self.copies),
             *time_bounds(self.topology, self.job),
+            *self.structure_claims(),
         ]
+
+    def structure_claims(self) -> list[Claim]:
+        return [Claim("same_type_per_step", 1, "==", f"{REPORT}, theorem 2: links of a step are of different types")]
 
 
 class NecklaceAllgather(TimeBounded, Dissemination):
@@ -243,4 +243,11 @@ class NecklaceAllgather(TimeBounded, Dissemination):
             ),
             *unit_bounds(self.topology, self.job, self.copies),
             *time_bounds(self.topology, self.job),
+            *self.structure_claims(),
+        ]
+
+    def structure_claims(self) -> list[Claim]:
+        return [
+            Claim("same_type_per_step", 1, "==", f"{REPORT}, theorem 8.1: links of a step are of different types"),
+            Claim("longest_detour", 0, "==", f"{REPORT}, theorem 8.2: paths of minimum length"),
         ]

@@ -12,6 +12,7 @@ from functools import cached_property
 from emunode.collective.base import Claim, Content, LocalView, Rule
 from emunode.collective.dissemination import Dissemination
 from emunode.collective.star_bounds import DISJOINT, unit_bounds
+from emunode.collective.star_edt import edt_structure
 from emunode.model import EVERYBODY, Collective, Duplex, Packet, Port, Rank, Segment, Send, Step
 from emunode.topology.base import Topology
 from emunode.trees.base import Trees
@@ -88,7 +89,12 @@ class ClockedTraversal(Dissemination):
             Claim("segments", (others + 1) * self.copies * others, "==", f"{self.citation}: n! M x (n!-1)"),
             Claim("max_link_segments_per_step", 1, "==", f"{self.citation}: preorders are rotations of each other"),
             *unit_bounds(self.topology, self.job, self.copies),
+            *self.structure_claims(),
         ]
+
+    def structure_claims(self) -> list[Claim]:
+        types = Claim("same_type_per_step", 1, "==", f"{self.citation}: preorders are rotations of each other")
+        return [types, *edt_structure("==", disjoint=self.copies > 1)]
 
 
 class AcknowledgedTraversal(ClockedTraversal):
@@ -123,6 +129,10 @@ class AcknowledgedTraversal(ClockedTraversal):
     @cached_property
     def period(self) -> Step:
         return 2 * (self.topology.order - 1)
+
+    def structure_claims(self) -> list[Claim]:
+        """None: acknowledgements go back the same arcs' other way, in the name of the tree."""
+        return []
 
     def claims(self) -> list[Claim]:
         order, others = self.topology.order, self.topology.order - 1

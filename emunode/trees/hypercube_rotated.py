@@ -13,6 +13,8 @@ class RotatedBinomialTrees(CubeTrees):
     cuts off nobody for good, but neighbours of the root hang on one link. A node knows its own relative address only.
     """
 
+    greedy = True
+
     def __init__(self, topology: Topology) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
         super().__init__(topology, topology.degree, "the rotated spanning binomial trees")
