@@ -124,7 +124,7 @@ class Paths:
 
 
 def longest_detour(paths: Paths) -> int:
-    """Most hops of a message beyond the distance that it went."""
+    """Most hops of a message beyond the distance that it went; the number of ranks if one did not come from the root."""
     if paths.plan.job.collective in PERSONALISED:
         return max(_detour_of_messages(paths, root, hops) for root, hops in paths.by_root())
     return max(_detour_in_trees(paths, root, hops) for root, hops in paths.by_root())
@@ -140,9 +140,14 @@ def _detour_in_trees(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
     distances = paths.weights[paths.relative(root)]
     longest = 0
     for parents in paths.parents(hops):
-        for depth, ranks, above in _ascend(parents, root, np.flatnonzero(parents >= 0)):
+        reached = np.flatnonzero(parents >= 0)
+        lost = len(reached)
+        for depth, ranks, above in _ascend(parents, root, reached):
             arrived = ranks[above == root]
+            lost -= len(arrived)
             longest = max(longest, int((depth - distances[arrived]).max(initial=0)))
+        if lost:
+            return len(parents)
     return longest
 
 
