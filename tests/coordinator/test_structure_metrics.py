@@ -260,7 +260,7 @@ def test_theorems_9_and_10(n: int, collective: str) -> None:
         "replicated-balanced-tree": (necklace_count(n), necklace_count(n)),
     }
     for algorithm, (largest, smallest) in expected.items():
-        result = run_scenario(**scenario, algorithm=algorithm)
+        result = run_scenario(None, **scenario, algorithm=algorithm)
         assert not failures(result)
         assert result.summary["largest_subtree"] == largest
         assert smallest in (None, result.summary.get("smallest_subtree"))
@@ -280,21 +280,21 @@ def test_theorems_1_and_2(port_model: str, theorem: str, size: int, monkeypatch:
         "topology": "star:4", "collective": "broadcast", "algorithm": "congestion2-trees", "message_bytes": size,
         "port_model": port_model, "startup": "1us", "per_byte": "1us",
     }  # fmt: skip
-    result = run_scenario(**scenario, segments="auto")
+    result = run_scenario(None, **scenario, segments="auto")
     assert not failures(result)
     assert any(theorem in judgement.claim.source for judgement in result.judgements)
-    worse = run_scenario(**scenario, segments=1)
+    worse = run_scenario(None, **scenario, segments=1)
     assert not any(theorem in judgement.claim.source for judgement in worse.judgements)
     best = CongestionTwoBroadcast.auto_segments
     monkeypatch.setattr(CongestionTwoBroadcast, "auto_segments", staticmethod(lambda *job: best(*job) // 2 or 1))
-    wrong = run_scenario(**scenario, segments="auto")
+    wrong = run_scenario(None, **scenario, segments="auto")
     assert [line.split(":")[0] for line in failures(wrong)] == ["segments_per_message"]
 
 
 def test_a_run_with_faults_measures_no_structure() -> None:
     scenario = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 3}
-    assert "trees_per_arc" in run_scenario(**scenario).summary
-    broken = run_scenario(**scenario, fault=["crash:2134@1"])
+    assert "trees_per_arc" in run_scenario(None, **scenario).summary
+    broken = run_scenario(None, **scenario, fault=["crash:2134@1"])
     assert "trees_per_arc" not in broken.summary
     assert not failures(broken)
 
@@ -305,11 +305,7 @@ def test_every_structure_claim_can_be_measured() -> None:
             for name in algorithms(topology.partition(":")[0], collective):
                 values = {"topology": topology, "collective": collective, "algorithm": name, "messages": 3}
                 entry = algorithms(topology.partition(":")[0], collective)[name]
-                plan = make_plan(make_scenario({**values, "port_model": _first_port_model(entry)}))
+                plan = make_plan(make_scenario({**values, "port_model": str(entry.port_models[0])}))
                 claims = plan.algorithm.structure_claims()
                 assert {claim.name for claim in claims} <= METRICS.keys()
                 assert set(claims) <= set(plan.algorithm.claims())
-
-
-def _first_port_model(entry: type) -> str:
-    return str(entry.port_models[0])

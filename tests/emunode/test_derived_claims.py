@@ -1,4 +1,4 @@
-"""Where predictions come from: closed forms against enumeration, schedules that were spoilt, and claims marked as derived."""
+"""Where predictions come from: closed forms against enumeration, spoilt schedules, and claims marked as derived."""
 
 import csv
 from collections.abc import Sequence
@@ -105,7 +105,7 @@ def test_list_scheduling_meets_the_bound_with_many_messages(n: int, messages: in
 
 def judgements(**values: object) -> list[Judgement]:
     """Of a run in memory that keeps all of its claims."""
-    result = run_scenario(**values)
+    result = run_scenario(None, **values)
     assert not failures(result)
     return result.judgements
 
@@ -198,12 +198,12 @@ def test_claims_are_not_derived_unless_they_say_so() -> None:
 
 def spoilt(**values: object) -> set[str]:
     """Names of the violated claims of a run that came to its end."""
-    result = run_scenario(**values)
+    result = run_scenario(None, **values)
     assert result.verdict == "violated"
     return {judgement.claim.name for judgement in result.judgements if judgement.verdict == "violated"}
 
 
-def late(self: Dissemination, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
+def late(_algorithm: Dissemination, _relative: Rank, _tree: int, ports: Sequence[Port]) -> Sequence[Step]:
     """One child after the other, the first a step too late."""
     return range(2, len(ports) + 2)
 
@@ -219,7 +219,7 @@ def test_a_late_scatter_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         DisjointTreesScatter,
         "route",
-        lambda self, *copy: [(port, step + 7) for port, step in on_time(self, *copy)],
+        lambda *copy: [(port, step + 7) for port, step in on_time(*copy)],
     )
     for messages in (1, 3):
         assert "steps" in spoilt(topology="star:4", collective="scatter", algorithm="edt", messages=messages)
@@ -230,7 +230,7 @@ def test_a_slow_exchange_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         DisjointTreesExchange,
         "route",
-        lambda self, *copy: [(port, 4 * step) for port, step in on_time(self, *copy)],
+        lambda *copy: [(port, 4 * step) for port, step in on_time(*copy)],
     )
     for messages in (2, 3):
         assert "steps" in spoilt(topology="star:4", collective="alltoall", algorithm="edt", messages=messages)
@@ -238,9 +238,7 @@ def test_a_slow_exchange_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_list_schedule_that_waits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     on_time = ListSchedule.route
-    monkeypatch.setattr(
-        ListSchedule, "route", lambda self, *copy: [(port, step + 1) for port, step in on_time(self, *copy)]
-    )
+    monkeypatch.setattr(ListSchedule, "route", lambda *copy: [(port, step + 1) for port, step in on_time(*copy)])
     assert "steps" in spoilt(topology="star:4", collective="alltoall", algorithm="list-schedule", messages=7)
 
 
@@ -249,17 +247,15 @@ def test_a_list_schedule_that_waits_is_found(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_wrong_height_of_independent_trees_is_found(
     topology: str, collective: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Dissemination, "delays", lambda self, relative, tree, ports: [2] * len(ports))
+    monkeypatch.setattr(Dissemination, "delays", lambda *place: [2] * len(place[-1]))
     height = IndependentTrees.height
-    monkeypatch.setattr(IndependentTrees, "height", lambda self, tree: 2 * height(self, tree))
+    monkeypatch.setattr(IndependentTrees, "height", lambda *tree: 2 * height(*tree))
     assert "steps" in spoilt(topology=topology, collective=collective, algorithm="independent-trees")
 
 
 def test_a_late_scatter_over_independent_trees_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     on_time = IndependentScatter.route
-    monkeypatch.setattr(
-        IndependentScatter, "route", lambda self, *copy: [(port, step + 5) for port, step in on_time(self, *copy)]
-    )
+    monkeypatch.setattr(IndependentScatter, "route", lambda *copy: [(port, step + 5) for port, step in on_time(*copy)])
     for redundancy in (1, 2):
         names = spoilt(topology="ej:2+3", collective="scatter", algorithm="independent-trees", redundancy=redundancy)
         assert "steps" in names
