@@ -21,7 +21,7 @@ from emunode.topology.star import StarGraph
 Ranks = NDArray[np.int64]
 Arc = tuple[Rank, Rank]
 
-SAMPLED_HOPS = 200_000
+SAMPLED_HOPS = 40_000
 SAMPLED_PATHS = 300_000
 """Most paths that are held against each other, over all trees of one root."""
 

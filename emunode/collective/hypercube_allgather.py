@@ -27,6 +27,7 @@ from emunode.collective.hypercube_timetable import (
     EXCHANGES,
     CubeDissemination,
     Tolerant,
+    disjoint_steps,
     largest_in_all,
     largest_per_step,
 )
@@ -220,6 +221,9 @@ class EdgeDisjointAllgather(Tolerant, CubeAllgather):
 
     def make_trees(self, topology: Topology) -> CubeTrees:
         return EdgeDisjointBinomialTrees(topology)
+
+    def claims(self) -> list[Claim]:
+        return [*super().claims(), *disjoint_steps(self.job, self.topology.degree, self.copies, self.citation)]
 
     @cached_property
     def loads(self) -> Loads:

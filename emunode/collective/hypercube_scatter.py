@@ -22,7 +22,7 @@ from emunode.collective.hypercube_costs import (
     scatter_rotated,
     scatter_tworooted,
 )
-from emunode.collective.hypercube_timetable import ONE_WAY, CubeRouting, Tolerant
+from emunode.collective.hypercube_timetable import ONE_WAY, CubeRouting, Tolerant, disjoint_steps
 from emunode.model import Collective, Duplex, PortModel
 from emunode.topology.base import Topology
 from emunode.trees.hypercube import BinomialTree, CubeTrees
@@ -146,6 +146,9 @@ class EdgeDisjointScatter(Tolerant, CubeScatter):
 
     def make_trees(self, topology: Topology) -> CubeTrees:
         return EdgeDisjointBinomialTrees(topology)
+
+    def claims(self) -> list[Claim]:
+        return [*super().claims(), *disjoint_steps(self.job, self.topology.degree, self.copies, self.citation)]
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree

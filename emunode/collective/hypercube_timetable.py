@@ -153,6 +153,9 @@ class CubeRouting(Routing):
 
     def claims(self) -> list[Claim]:
         claims = super().claims() + bound_claims(self.job, self.topology.degree) + self.structure_claims()
+        sources = self.topology.order if self.collective is Collective.ALLTOALL else 1
+        hops = sources * self.copies * self.trees.sum_of_levels
+        claims.append(Claim("segments", hops, "==", f"{self.citation}: sum of the levels"))
         if self.job.redundancy > 1:
             return claims
         heaviest = int(self.edge_load * self.pieces * self.job.messages)
@@ -163,7 +166,10 @@ class CubeRouting(Routing):
         """Claims on start-ups and bytes."""
         cited = f"{self.citation}: {self.tables[self.job.port_model is PortModel.ALL_PORT]}"
         loads = self.loads
-        return load_claims(self.job, self.pieces, loads, cited, derived=self.walked)
+        return [
+            Claim("steps", len(loads), "==", cited, derived=self.walked),
+            *load_claims(self.job, self.pieces, loads, cited, derived=self.walked),
+        ]
 
     @classmethod
     def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
@@ -209,6 +215,13 @@ class Tolerant(Algorithm):
             source = f"{self.citation}: survives {self.tolerated_faults} faults"
             claims.append(Claim("intact_deliveries", pairs, ">=", source))
         return claims
+
+
+def disjoint_steps(job: Job, n: int, copies: int, citation: str) -> list[Claim]:
+    """The steps of a merged schedule over nESBT: its height, or over one port the last label of the trees that are used."""
+    if job.port_model is PortModel.ALL_PORT:
+        return [Claim("steps", n + 1, "==", f"{citation}: height n + 1")]
+    return [Claim("steps", n + min(copies, n), "==", f"{citation}: the last label of tree j is n + j")]
 
 
 def greedy_claims(trees: CubeTrees, citation: str) -> list[Claim]:

@@ -24,6 +24,11 @@ class CubeTrees(Trees):
     greedy: ClassVar[bool] = False
     """Whether the paper states that all paths from the root are shortest ones."""
 
+    @property
+    def sum_of_levels(self) -> int:
+        """The levels of all nodes of one tree together, by formula; here the distances, n 2^(n-1)."""
+        return self.cube.degree << self.cube.degree - 1
+
     def __init__(self, topology: Topology, count: int, title: str) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
         super().__init__(topology, count)

@@ -59,6 +59,11 @@ class EdgeDisjointBinomialTrees(CubeTrees):
         """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
         super().__init__(topology, topology.degree, "the edge-disjoint spanning binomial trees")
 
+    @property
+    def sum_of_levels(self) -> int:
+        """Half of the nodes, but for the root, lie two deeper than their distance."""
+        return super().sum_of_levels + self.cube.order - 2
+
     def parent(self, rank: Rank, tree: int) -> Port:
         no_parent(rank)
         return first_one(rank, tree, self.cube.n) if rank >> tree & 1 else tree
