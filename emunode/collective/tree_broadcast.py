@@ -58,7 +58,7 @@ class TreeBroadcast(Dissemination):
     def one_port_height(self) -> tuple[int, str, str] | None:
         """(steps, relation, formula) of the first piece over one port, children served by ascending port.
 
-        None where there is no formula. Each was found by enumeration and holds there: S_3 to S_9, Q_2 to Q_9, and 38
+        None where there is no formula. Each was found by enumeration and holds there: S_3 to S_9, Q_2 to Q_9, and 56
         Eisenstein-Jacobi networks of one to five dimensions, for b = a + 1 as an equation.
         """
         match self.topology:
