@@ -60,6 +60,7 @@ class Judgement:
             "verdict": str(self.verdict),
             "ratio": self.ratio,
             "source": self.claim.source,
+            "derived": self.claim.derived,
         }
 
 

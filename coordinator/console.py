@@ -72,7 +72,7 @@ def show_result(plan: Plan, result: RunResult) -> None:
     for judgement in result.judgements:
         claim = judgement.claim
         table.add_row(
-            claim.name.replace("_", " "),
+            claim.name.replace("_", " ") + (" *" if claim.derived else ""),
             f"{'' if claim.relation == '==' else claim.relation + ' '}{_value(claim.predicted)}",
             _value(judgement.measured),
             "" if judgement.ratio is None else f"{judgement.ratio:.4g}",
@@ -81,6 +81,8 @@ def show_result(plan: Plan, result: RunResult) -> None:
         )
     if result.judgements:
         out.print(table)
+    if any(judgement.claim.derived for judgement in result.judgements):
+        out.print("* derived from the schedule that was run: see docs/claims.md")
     out.print(
         f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in {summary['steps']} steps with "
         f"{summary['packets']:,} packets; set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s"

@@ -11,6 +11,7 @@ import polars as pl
 
 from coordinator.audit import illegal_hops
 from coordinator.plan import Plan
+from coordinator.structure_metrics import structure_metrics
 from coordinator.voting import elect
 from emunode.fault import FOREVER, Fault, LinkFault, NodeFault, kind_of
 from emunode.life import Ballot
@@ -93,6 +94,7 @@ def measure(plan: Plan, journal: pl.LazyFrame, ballots: Sequence[Ballot] = ()) -
         "senders_per_step": tuple(steps["sending"]),
         "receivers_per_step": tuple(steps["receiving"][: _last_receipt(steps)]),
         "average_receive_step": _average_step(arrivals),
+        **structure_metrics(plan, journal),
     }
     contested = None
     if elections is not None and plan.job.redundancy > 1:

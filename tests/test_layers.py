@@ -46,9 +46,9 @@ EMUNODE: Final[Mapping[str, set[str]]] = {
 
 # coordinator: what only computes (and at most reads or writes a file), and what asks the machine or the network.
 COORDINATOR_PURE: Final = {
-    "audit", "claims", "conclude", "cutoff", "fates", "fault_sets", "faults", "hearing", "journal", "measure", "outages", "papers", "replay", "report",
-    "scenario", "symmetry", "tally", "theory", "timetable", "verify",
-    "voting",
+    "audit", "claims", "conclude", "cutoff", "fates", "fault_sets", "faults", "hearing", "journal", "measure",
+    "outages", "papers", "replay", "report", "scenario", "structure_metrics", "symmetry", "tally", "theory",
+    "timetable", "verify", "voting",
 }  # fmt: skip
 COORDINATOR_SHELLS: Final = {
     "__main__", "campaign", "cli", "commands", "console", "control", "doctor", "flags", "launch", "network", "plan", "run",

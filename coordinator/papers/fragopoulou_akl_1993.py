@@ -271,8 +271,8 @@ def _balance(lab: Lab, n: int) -> Iterator[dict[str, object]]:
     least = ceil(Fraction(others(n), n - 1))
     for section, algorithm, many, largest, printed in (
         ("5.1", "balanced-tree", 1, least, "ceil((n!-1)/(n-1))"),
-        ("5.2", "near-balanced-tree", 1, necklace_count(n), "(n-1)! to 2(n-1)!"),
-        ("5.3", "replicated-balanced-tree", n - 1, others(n), "M(n!-1)/(n-1), M = n-1"),
+        ("5.2, definition 13", "near-balanced-tree", 1, necklace_count(n), "(n-1)! to 2(n-1)!"),
+        ("5.2, definition 15", "replicated-balanced-tree", n - 1, others(n), "M(n!-1)/(n-1), M = n-1"),
     ):
         trial = lab.run(
             topology=f"star:{n}",

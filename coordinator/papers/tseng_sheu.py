@@ -38,7 +38,7 @@ def build(lab: Lab) -> Iterator[Section]:
     drawn = max(n for n in lab.sizes if n <= LARGEST_DRAWN or len(lab.sizes) == 1)
     yield _over_message_size(lab, drawn)
     yield _over_segments(lab, drawn)
-    yield Table("Section 4.2: the best number of segments", [_best(lab, n) for n in lab.sizes])
+    yield Table("Section 4.1: the best number of segments", [_best(lab, n) for n in lab.sizes])
     for n in lab.sizes:
         title = f"Table 2, all-to-all broadcast, n = {n}, m = {ALLGATHER_BYTES} bytes"
         yield Table(title, list(_table_2(lab, n)), NOTES_2 if n == lab.sizes[-1] else ())
@@ -136,7 +136,7 @@ def _table_1(lab: Lab, n: int) -> Iterator[dict[str, object]]:
     trial = broadcast(lab, n, "congestion2-trees", m, "one-port")
     slots = algorithm_1(n, m, pieces(trial))
     cost = Cost((n - 1) * slots.startups, (n - 1) * slots.transferred)
-    yield from row("one-port", "section 4.3", "O(n^2) | O(m) | O(n^2 Ts + n sqrt(m Ts Tc) + m Tc)", cost, trial)
+    yield from row("one-port", "section 4.2", "O(n^2) | O(m) | O(n^2 Ts + n sqrt(m Ts Tc) + m Tc)", cost, trial)
 
 
 NOTES_1 = (
@@ -277,7 +277,7 @@ def _over_segments(lab: Lab, n: int) -> Figure:
         dots=("measured",),
     )
     return Figure(
-        f"Section 4.2: T over the number of segments, n = {n}",
+        f"Section 4.1: T over the number of segments, n = {n}",
         svg,
         "T(p) counts two segments in every slot; in the first and the last slots links carry one, so runs stay below it.",
     )

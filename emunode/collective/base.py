@@ -35,6 +35,11 @@ class Claim:
     predicted: Value
     relation: str
     source: str
+    derived: bool = False
+    """Whether the prediction is worked out from the trees or the timetable that the run itself executes.
+
+    Such a claim holds the engines against the schedule; it cannot find an error in the schedule. docs/claims.md lists them.
+    """
 
 
 class LocalView:
@@ -115,6 +120,24 @@ class Algorithm(ABC):
                 "redundancy", job.redundancy, f"{self.name} carries each message on 1..{self.max_redundancy} trees"
             )
 
+    def cut(self, parts: int = 1) -> None:
+        """Cut every message into `parts` parts of `segments` pieces each; refuse pieces of less than a byte."""
+        job = self.job
+        self.pieces = job.segments * parts
+        if job.message_bytes < parts:
+            raise ScenarioError(
+                "message_bytes",
+                job.message_bytes,
+                f"{self.name} on {self.topology.name} cuts each message into {parts} parts: at least {parts} bytes",
+            )
+        if self.pieces > job.message_bytes:
+            raise ScenarioError(
+                "segments",
+                job.segments,
+                f"{self.name} cuts a message of {job.message_bytes} bytes into at most "
+                f"{job.message_bytes // parts} segments" + (f" for each of {parts} parts" if parts > 1 else ""),
+            )
+
     @property
     def max_redundancy(self) -> int:
         """Most trees that can carry one message; 1 for an algorithm without redundancy."""
@@ -159,6 +182,13 @@ class Algorithm(ABC):
     @abstractmethod
     def claims(self) -> list[Claim]:
         """What holds when nothing breaks."""
+
+    def structure_claims(self) -> list[Claim]:
+        """What holds of the paths that messages take when nothing breaks, as a list that is cheap to make.
+
+        `coordinator.structure_metrics` measures the names in it from the journal. Subclasses add it to their `claims`.
+        """
+        return []
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         """What holds of virtual time, in seconds for one start-up and one byte, when nothing breaks.

@@ -22,7 +22,6 @@ from functools import cached_property, lru_cache
 
 from emunode.collective.base import Algorithm, Claim, Content, LocalView, Rule
 from emunode.collective.losses import Arc, Losses, Outages, Place, along_trees, lost_of_striped
-from emunode.errors import ScenarioError
 from emunode.model import EVERYBODY, Collective, Job, Packet, Port, PortModel, Rank, Segment, Send, Step
 from emunode.topology.base import Topology
 from emunode.trees.base import CACHE_ENTRIES, Trees
@@ -45,14 +44,7 @@ class Dissemination(Algorithm):
     def validate(self) -> None:
         self.trees = self.make_trees(self.topology)
         super().validate()
-        job = self.job
-        self.pieces = job.segments * (self.trees.count if self.striped and job.redundancy == 1 else 1)
-        if self.pieces > job.message_bytes:
-            raise ScenarioError(
-                "segments",
-                job.segments,
-                f"a message of {job.message_bytes} bytes cannot be cut into {self.pieces} pieces of a byte or more",
-            )
+        self.cut(self.trees.count if self.striped and self.job.redundancy == 1 else 1)
 
     # --- what an algorithm states ----------------------------------------------------------------------------------
 
@@ -172,7 +164,7 @@ class Dissemination(Algorithm):
         hops = sources * self.copies * (order - 1)
         deliveries = job.messages * (1 if self.collective is Collective.REDUCE else sources * (order - 1))
         return [
-            Claim("steps", self.last_step, "==", f"{self.citation}: timetable of the trees"),
+            Claim("steps", self.last_step, "==", f"{self.citation}: timetable of the trees", derived=True),
             Claim("segments", hops, "==", f"{self.citation}: spanning trees"),
             Claim("intact_deliveries", deliveries, "==", f"{self.citation}: spanning trees"),
         ]

@@ -36,6 +36,8 @@ from emunode.trees.eisenstein_jacobi_phased import (
 
 MOST_PAIRS = 2_000_000
 """Pairs of nodes of the largest networks whose losses are worked out."""
+TWO_PHASE_LOAD = "N^(n-1) D^2 messages over the busiest links of dimension 1"
+
 Station = tuple[int, tuple[tuple[int, Port], ...]]
 """The stage in which a message reaches a relative address, and (stage, port) of every child there."""
 
@@ -156,16 +158,44 @@ class PhasedAllgather(Dissemination):
         allotment = f"{self.citation}: {self.passes}nD steps" + (
             "" if self.passes == 1 else ", fewer only where b != a + 1"
         )
+        walked = f"{self.citation}: arcs of the tree by step and port"
         return [
             Claim("intact_deliveries", order * (order - 1) * self.job.messages, "==", self.completeness),
             Claim("duplicates", 0, "==", f"{self.citation}: nothing comes twice"),
+            Claim("steps", self.last_step, "==", f"{self.citation}: a phase ends with its last receipt", derived=True),
             Claim("steps", self.passes * network.diameter, self._relation, allotment),
-            Claim("steps", self.last_step, "==", f"{self.citation}: a phase ends with its last receipt"),
-            Claim("segments", order * copies * sum(self.tree.due), "==", f"{self.citation}: arcs of the tree"),
-            Claim("packets", order * len(load), "==", f"{self.citation}: messages that meet share a packet"),
-            Claim("max_link_segments_per_step", copies * max(load.values()), "==", f"{self.citation}: load by step"),
-            Claim("max_link_segments", copies * max(ports.values()), "==", f"{self.citation}: load of the run"),
+            Claim("segments", order * copies * sum(self.tree.due), "==", walked, derived=True),
+            Claim("packets", order * len(load), "==", walked, derived=True),
+            Claim("max_link_segments_per_step", copies * max(load.values()), "==", walked, derived=True),
+            Claim("max_link_segments", copies * max(ports.values()), "==", walked, derived=True),
+            *self._reach_claims(),
+            *self._load_claims(),
+            *self.structure_claims(),
         ]
+
+    def structure_claims(self) -> list[Claim]:
+        return [Claim("longest_detour", 0, "==", f"{self.citation}: shortest paths")]
+
+    def _reach_claims(self) -> list[Claim]:
+        """A segment a receiver."""
+        order = self.tree.network.order
+        hops = order * self.copies * (order - 1)
+        return [Claim("segments", hops, "==", f"{self.citation}: every node receives N^n - 1 messages, each once")]
+
+    def _load_claims(self) -> list[Claim]:
+        """The load of the busiest links over the run, in closed form for b = a + 1."""
+        network = self.tree.network
+        if network.b != network.a + 1:
+            return []
+        busiest = self.copies * self.line_load * network.modulus ** (network.dimensions - 1)
+        return [Claim("max_link_segments", busiest, "==", f"{self.citation}: {self.line_load_formula}")]
+
+    @property
+    def line_load(self) -> int:
+        """Messages that the busiest link carries in one dimension, b = a + 1; here the same for all links."""
+        return (self.tree.network.modulus - 1) // 6
+
+    line_load_formula: ClassVar[str] = "N^(n-1) (N-1)/6 messages over the links of dimension 1"
 
     @property
     def _relation(self) -> str:
@@ -261,6 +291,19 @@ class ThreePhasePrinted(PhasedAllgather):
     def make_tree(self, topology: Topology) -> PhasedTree:
         return PrintedTree(topology)
 
+    def _reach_claims(self) -> list[Claim]:
+        """Those who receive, in closed form for b = a + 1."""
+        network, n = self.tree.network, self.tree.network.dimensions
+        if network.b != network.a + 1:
+            return []
+        hops = network.order * self.copies * 3 * (((network.modulus + 2) // 3) ** n - 1)
+        formula = "3 (((N+2)/3)^n - 1) messages each"
+        return [Claim("segments", hops, "==", f"{self.citation}; erratum: every node receives {formula}")]
+
+    def _load_claims(self) -> list[Claim]:
+        """Of one dimension; of more, not all messages arrive."""
+        return super()._load_claims() if self.tree.network.dimensions == 1 else []
+
     @property
     def completeness(self) -> str:
         network = self.tree.network
@@ -290,6 +333,11 @@ class TwoPhase(PhasedAllgather):
     citation = "two phases (after Hussain, section 4.2)"
     plan = TWO_PHASES
     passes = 2
+    line_load_formula = TWO_PHASE_LOAD
+
+    @property
+    def line_load(self) -> int:
+        return (self.tree.network.diameter // self.tree.network.dimensions) ** 2
 
 
 class DimensionWise(PhasedAllgather):
@@ -306,6 +354,11 @@ class DimensionWise(PhasedAllgather):
     citation = "two phases a dimension (after Hussain, section 4.2)"
     plan = TWO_PHASES_BY_DIMENSION
     passes = 2
+    line_load_formula = TWO_PHASE_LOAD
+
+    @property
+    def line_load(self) -> int:
+        return (self.tree.network.diameter // self.tree.network.dimensions) ** 2
 
 
 class ImprovedAllgather(PhasedAllgather):

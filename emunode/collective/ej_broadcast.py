@@ -11,7 +11,7 @@ from functools import cached_property
 from emunode.collective import ej_counts
 from emunode.collective.base import Claim
 from emunode.collective.dissemination import Dissemination
-from emunode.collective.tree_broadcast import TreeBroadcast
+from emunode.collective.tree_broadcast import TreeBroadcast, exact_for_successors
 from emunode.model import Collective, Port, PortModel, Rank, Step
 from emunode.topology.base import Topology
 from emunode.trees.base import Trees
@@ -49,6 +49,11 @@ class ImprovedBroadcast(TreeBroadcast):
 
     def make_trees(self, topology: Topology) -> Trees:
         return SectorTree(topology)
+
+    def one_port_height(self) -> tuple[int, str, str]:
+        """Of the sector tree: 2D + 4 steps a dimension."""
+        network = SectorTree(self.topology).network
+        return 2 * network.diameter + 4 * network.dimensions, exact_for_successors(network), "n(2D+4)"
 
     def claims(self) -> list[Claim]:
         claims = super().claims()

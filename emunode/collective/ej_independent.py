@@ -7,17 +7,47 @@ links. A link may belong to two trees in opposite directions: links are full-dup
 
 from collections.abc import Mapping
 from functools import cached_property
-from math import ceil
 
 from emunode.collective.base import Claim
 from emunode.collective.dissemination import Dissemination
 from emunode.collective.routing import Route, Routing
 from emunode.model import Collective, Duplex, Rank, Step
 from emunode.topology.base import Topology
-from emunode.trees.base import Trees
+from emunode.topology.eisenstein_jacobi import EisensteinJacobi
+from emunode.trees.base import Trees, require
 from emunode.trees.eisenstein_jacobi_independent import IndependentTrees
 
 CITATION = "6n independent spanning trees"
+
+
+def one_dimension_height(a: int, b: int) -> int:
+    """Height of every tree of a + b rho in one dimension, by formula; enumerated for all 149 alphas with b <= 16."""
+    if not a:
+        return b
+    if a < b:
+        return a + b - 1
+    return 2 * a if a > 2 else 3
+
+
+def height_claim(network: EisensteinJacobi, after: int) -> Claim:
+    """The steps of a pipeline of which the last piece starts `after` the first one.
+
+    n times the height of one dimension, exact in one dimension and where b = a + 1 > 2; no more than that for others.
+    """
+    height = network.dimensions * one_dimension_height(network.a, network.b)
+    exact = network.dimensions == 1 or network.b == network.a + 1 > 2
+    formula = "a + b - 1 (a = 0: b; a = b: 2a, 3 for 2 + 2 rho)"
+    return Claim("steps", height + after, "==" if exact else "<=", f"{CITATION}: h + P - 1, h = n times {formula}")
+
+
+def independence_claims(copies: int) -> list[Claim]:
+    """What the paths of `copies` in turn over all trees have in common."""
+    if copies < 2:
+        return []
+    return [
+        Claim("trees_per_arc", 1, "==", f"{CITATION}: arc-disjoint"),
+        Claim("paths_per_inner_node", 1, "==", f"{CITATION}: the paths to a node share no inner node"),
+    ]
 
 
 class IndependentDissemination(Dissemination):
@@ -28,6 +58,7 @@ class IndependentDissemination(Dissemination):
     duplexes = (Duplex.FULL,)
 
     def make_trees(self, topology: Topology) -> Trees:
+        self.network = require(topology, EisensteinJacobi, self.name)
         return IndependentTrees(topology)
 
     def _numbers(self, tree: int) -> int:
@@ -40,8 +71,15 @@ class IndependentDissemination(Dissemination):
         return max(self.trees.height(tree) + self._numbers(tree) - 1 for tree in used)
 
     def claims(self) -> list[Claim]:
-        pieces = Claim("max_link_segments", self.numbers, "==", f"{self.citation}: arc-disjoint")
-        return [*super().claims(), pieces]
+        return [
+            *super().claims(),
+            height_claim(self.network, self.numbers - 1),
+            Claim("max_link_segments", self.numbers, "==", f"{self.citation}: arc-disjoint"),
+            *self.structure_claims(),
+        ]
+
+    def structure_claims(self) -> list[Claim]:
+        return independence_claims(self.copies)
 
 
 class IndependentBroadcast(IndependentDissemination):
@@ -92,6 +130,7 @@ class IndependentRouting(Routing):
     duplexes = (Duplex.FULL,)
 
     def validate(self) -> None:
+        self.network = require(self.topology, EisensteinJacobi, self.name)
         self.trees = IndependentTrees(self.topology)
         self.count = self.trees.count
         super().validate()
@@ -147,12 +186,32 @@ class IndependentRouting(Routing):
         return sum(self.trees.levels(way)[target] for target in targets for way, _, _ in self.copies_of(target))
 
     def claims(self) -> list[Claim]:
-        busy = ceil((self.topology.order - 1) * self.copies / self.count)
+        others, copies = self.topology.order - 1, self.copies
+        busy = -(-others * copies // self.count)
+        distances = enumerate(self.topology.distance_distribution())
+        shortest = sum(distance * nodes for distance, nodes in distances)
+        highest = self.network.dimensions * one_dimension_height(self.network.a, self.network.b)
+        lengths = f"{self.citation}: no path shorter than the distance, none longer than h"
         return [
             *super().claims(),
+            self._step_claim(busy, highest),
             Claim("steps", busy, ">=", "6n links at the root, one segment each in a step"),
+            Claim("segments", copies * shortest, ">=", lengths),
+            Claim("segments", copies * others * highest, "<=", lengths),
             Claim("max_link_segments", busy, "==", f"{self.citation}: the root links carry everything"),
+            *self.structure_claims(),
         ]
+
+    def structure_claims(self) -> list[Claim]:
+        return independence_claims(self.copies)
+
+    def _step_claim(self, busy: int, highest: int) -> Claim:
+        """As many steps as the root link of a tree is busy, if it ends with the neighbour there; else up to h - 1 more."""
+        if self.copies % self.count == 0:
+            return Claim("steps", busy, "==", f"{self.citation}: (N^n - 1) copies / 6n, every tree carries the same")
+        return Claim(
+            "steps", busy + highest - 1, "<=", f"{self.citation}: the last copy on a tree takes at most h steps"
+        )
 
 
 class IndependentScatter(IndependentRouting):

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from emunode.collective.base import Algorithm, Claim, LocalView, Rule
 from emunode.collective.losses import Losses, Outages, Place
-from emunode.errors import ScenarioError
-from emunode.model import EVERYBODY, Collective, Knowledge, Packet, Port, Rank, Send, Step
+from emunode.model import EVERYBODY, Collective, Duplex, Knowledge, Packet, Port, Rank, Send, Step
 
 
 class FloodRule(Rule):
@@ -49,8 +48,8 @@ class Flood(Algorithm):
     """Flooding on any network.
 
     Needs nothing but a memory of what was heard. Everybody receives in the step that is its distance; P pieces are
-    pipelined, one a step. Every link carries each piece once, or twice where both ends hear it in the same step. It
-    reaches every rank that the faults leave connected to the source.
+    pipelined, one a step. Every link carries each piece once, or twice where both ends hear it in the same step: so where
+    there are odd cycles, links must be full-duplex. It reaches every rank that the faults leave connected to the source.
     """
 
     name = "flood"
@@ -59,12 +58,10 @@ class Flood(Algorithm):
     keeps_time = False
 
     def validate(self) -> None:
+        if not self.topology.bipartite:  # neighbours at one distance tell each other in the same step
+            self.duplexes = (Duplex.FULL,)
         super().validate()
-        self.pieces = self.job.segments
-        if self.pieces > self.job.message_bytes:
-            raise ScenarioError(
-                "segments", self.pieces, f"a message of {self.job.message_bytes} bytes has at most that many pieces"
-            )
+        self.cut()
 
     def rule(self, view: LocalView) -> Rule:
         return FloodRule(self, view)

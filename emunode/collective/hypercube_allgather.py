@@ -27,6 +27,7 @@ from emunode.collective.hypercube_timetable import (
     EXCHANGES,
     CubeDissemination,
     Tolerant,
+    disjoint_steps,
     largest_in_all,
     largest_per_step,
 )
@@ -46,6 +47,8 @@ class CubeAllgather(CubeDissemination):
 
     collective = Collective.ALLGATHER
     link_capacity = None
+    walked = False
+    """Whether the loads were found by walking trees, for want of a formula."""
     duplexes = (Duplex.FULL,)
     port_models: tuple[PortModel, ...] = (ALL, *EXCHANGES)
     tables: ClassVar[tuple[str, str]] = ("tables 10 to 12", "tables 13 and 14")
@@ -62,19 +65,21 @@ class CubeAllgather(CubeDissemination):
 
     def found_loads(self) -> list[Fraction]:
         """The load of every cycle by walking the trees."""
+        self.walked = True
         return largest_per_step(self.crossings(), self.trees.count, together=True)
 
     def claims(self) -> list[Claim]:
-        claims = super().claims() + bound_claims(self.job, self.topology.degree)
+        claims = super().claims() + bound_claims(self.job, self.topology.degree) + self.structure_claims()
         if self.job.redundancy > 1:
             return claims
         cited = f"{self.citation}: {self.tables[self.job.port_model is ALL]}"
+        loads = self.loads
         heaviest = int(largest_in_all(self.crossings(), self.trees.count, together=True) * self.copies)
         return [
             *claims,
-            Claim("steps", len(self.loads), "==", cited),
-            Claim("max_link_segments", heaviest, "==", f"{self.citation}: arcs of a dimension"),
-            *load_claims(self.job, self.pieces, self.loads, cited),
+            Claim("steps", len(loads), "==", cited, derived=self.walked),
+            Claim("max_link_segments", heaviest, "==", f"{self.citation}: arcs of a dimension", derived=True),
+            *load_claims(self.job, self.pieces, loads, cited, derived=self.walked),
         ]
 
     @classmethod
@@ -216,6 +221,9 @@ class EdgeDisjointAllgather(Tolerant, CubeAllgather):
 
     def make_trees(self, topology: Topology) -> CubeTrees:
         return EdgeDisjointBinomialTrees(topology)
+
+    def claims(self) -> list[Claim]:
+        return [*super().claims(), *disjoint_steps(self.job, self.topology.degree, self.copies, self.citation)]
 
     @cached_property
     def loads(self) -> Loads:

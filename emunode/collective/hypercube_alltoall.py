@@ -22,7 +22,7 @@ from emunode.collective.hypercube_costs import (
     cube_levels,
     edge_disjoint_levels,
 )
-from emunode.collective.hypercube_timetable import EXCHANGES, CubeRouting, Tolerant
+from emunode.collective.hypercube_timetable import EXCHANGES, CubeRouting, Tolerant, disjoint_steps
 from emunode.collective.routing import Route
 from emunode.model import Collective, Duplex, PortModel, Rank
 from emunode.topology.base import Topology
@@ -148,11 +148,6 @@ class TwoRootedAlltoall(CubeAlltoall):
     def make_trees(self, topology: Topology) -> CubeTrees:
         return TwoRootedTree(topology)
 
-    def claims(self) -> list[Claim]:
-        n, order = self.topology.degree, self.topology.order
-        hops = order * ((2 * n - 3) * order // 2 + 2) * self.copies
-        return [*super().claims(), Claim("segments", hops, "==", f"{self.citation}: sum of the levels")]
-
 
 class TwoRootedLevels(TwoRootedAlltoall):
     """`tcbt` in reverse breadth first order, which loads the fullest links less."""
@@ -231,6 +226,9 @@ class EdgeDisjointAlltoall(Tolerant, CubeAlltoall):
 
     def make_trees(self, topology: Topology) -> CubeTrees:
         return EdgeDisjointBinomialTrees(topology)
+
+    def claims(self) -> list[Claim]:
+        return [*super().claims(), *disjoint_steps(self.job, self.topology.degree, self.copies, self.citation)]
 
     def label_loads(self) -> Loads:
         return alltoall_edge_disjoint(self.topology.degree)

@@ -40,11 +40,6 @@ class CubeBroadcast(CubeDissemination):
         return self.form(self.topology.degree, self.job.port_model)
 
     @property
-    def _least_form(self) -> Form:
-        """The steps that cost anything."""
-        return self._form
-
-    @property
     def period(self) -> Step:
         return self._form.a
 
@@ -60,6 +55,7 @@ class CubeBroadcast(CubeDissemination):
             Claim("max_link_segments", self.busiest_arc, "==", f"{self.citation}: arcs of the trees"),
             *bound_claims(self.job, self.topology.degree),
             *self.cost_of_packets(cited),
+            *self.structure_claims(),
         ]
 
     def cost_of_packets(self, cited: str) -> list[Claim]:
@@ -68,16 +64,20 @@ class CubeBroadcast(CubeDissemination):
         steps = form.cycles(-(-self.copies // form.share))
         return [Claim("steps", steps, "==", cited), *packet_claims(self.job, self.pieces, steps, cited)]
 
+    @property
+    def fewest_packets(self) -> float:
+        """Fewest packets of each tree, as a real number: whole messages, or the parts of them that a tree carries."""
+        return self.job.messages if self.striped else self.job.messages / self._form.share
+
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         """T itself, and T_min, which no number of packets undercuts.
 
         A tree carries at least one packet of every message if messages are cut into parts for the trees, and else at least
         its share of the messages.
         """
-        form, job = self._least_form, self.job
+        form, job = self._form, self.job
         size = job.messages * job.message_bytes / form.share
-        fewest = job.messages if self.striped else job.messages / form.share
-        packets = max(fewest, form.best_packets(size, startup, per_byte))
+        packets = max(self.fewest_packets, form.best_packets(size, startup, per_byte))
         least = form.seconds(packets, size, startup, per_byte)
         bound = Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of {self.table}")
         return [*super().cost_claims(startup, per_byte), bound]
@@ -161,7 +161,7 @@ class TwoRootedBroadcast(CubeBroadcast):
     Packet q enters node v in cycle 3q + off(v) over one port, even with one send or one receive: 3P + 2n - 5 steps; 2q
     + off(v) where send and receive may differ: 2P + 2n - 4; q + level over all ports: P + n - 1. (N-1)P transmissions.
     A node knows its relative address. Survives no fault. Johnsson and Ho, section 4.1.3, tables 4 and 5. In Q_2, where
-    2P would do, some steps stay empty over one port.
+    2P steps are enough, every third step stays empty over one port.
     """
 
     name = "tcbt"
@@ -178,17 +178,25 @@ class TwoRootedBroadcast(CubeBroadcast):
         return Form(2, 2 * n - 4) if ports is APART else Form(3, 2 * n - 5)
 
     @property
-    def _least_form(self) -> Form:
-        """In Q_2 every third step over one port stays empty, and costs nothing."""
-        empty = self.topology.degree == 2 and self._form.a == 3
-        return Form(2, 0) if empty else self._form
+    def _spare_steps(self) -> bool:
+        """Whether every third step stays empty: in Q_2 nobody but the root has a child, and no inner node has two."""
+        return self.topology.degree == 2 and self.job.port_model in (PortModel.EXCHANGE, PortModel.SEND_OR_RECEIVE)
 
     def cost_of_packets(self, cited: str) -> list[Claim]:
-        form = self._form
-        steps = form.cycles(self.copies)
-        every_step = self.topology.degree > 2 or form.a < 3
-        claims = packet_claims(self.job, self.pieces, steps, cited, every_step=every_step)
-        return [Claim("steps", steps, "==", cited), *claims]
+        if not self._spare_steps:
+            return super().cost_of_packets(cited)
+        used = f"{cited}; in Q_2 two of three steps carry a packet"
+        steps = Claim("steps", self._form.cycles(self.copies), "==", cited)
+        return [steps, *packet_claims(self.job, self.pieces, 2 * self.copies, used)]
+
+    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        """In Q_2 the time of the 2P steps that carry a packet, which no number of packets undercuts."""
+        claims = super().cost_claims(startup, per_byte)
+        if not self._spare_steps:
+            return claims
+        size = self.job.messages * self.job.message_bytes
+        least = Form(2, 0).seconds(self.job.messages, size, startup, per_byte)
+        return [*claims[:-1], Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of 2P cycles in Q_2")]
 
 
 class RotatedBinomialBroadcast(CubeBroadcast):

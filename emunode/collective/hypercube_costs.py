@@ -75,15 +75,13 @@ def start_ups(size: int, limit: int) -> int:
     return -(-size // limit) if limit else min(size, 1)
 
 
-def packet_claims(job: Job, pieces: int, steps: int, source: str, *, every_step: bool = True) -> list[Claim]:
-    """What a pipelined schedule of `steps` steps costs: one of the `pieces` of a message on the heaviest link in each.
+def packet_claims(job: Job, pieces: int, steps: int, source: str) -> list[Claim]:
+    """What a pipelined schedule costs that uses links in `steps` steps: a piece of a message on the heaviest link in each.
 
-    Bounds instead of equalities where the pieces differ by a byte, or where not `every_step` carries something.
+    Bounds instead of equalities where the `pieces` of a message differ by a byte.
     """
     size = -(-job.message_bytes // pieces)
     relation, source = _exactness(job, pieces, source)
-    if not every_step:
-        relation = "<="
     return [
         Claim("max_link_segments_per_step", 1, "==", source),
         Claim("startups", steps * start_ups(size, job.packet_limit), relation, source),
@@ -91,17 +89,17 @@ def packet_claims(job: Job, pieces: int, steps: int, source: str, *, every_step:
     ]
 
 
-def load_claims(job: Job, pieces: int, loads: Loads, source: str) -> list[Claim]:
-    """What a merged schedule costs in which the heaviest links carry `loads`."""
+def load_claims(job: Job, pieces: int, loads: Loads, source: str, *, derived: bool = False) -> list[Claim]:
+    """What a merged schedule costs in which the heaviest links carry `loads`, which may be `derived` from its routes."""
     size = pieces * -(-job.message_bytes // pieces)
     relation, cited = _exactness(job, pieces, source)
     segments = tuple(int(load * pieces * job.messages) for load in loads)
     carried = [int(load * size * job.messages) for load in loads]
     return [
-        Claim("heaviest_link_segments_per_step", segments, "==", source),
-        Claim("max_link_segments_per_step", max(segments), "==", f"{source}: B_opt"),
-        Claim("startups", sum(start_ups(load, job.packet_limit) for load in carried), relation, cited),
-        Claim("transfer_bytes", sum(carried), relation, cited),
+        Claim("heaviest_link_segments_per_step", segments, "==", source, derived),
+        Claim("max_link_segments_per_step", max(segments), "==", f"{source}: B_opt", derived),
+        Claim("startups", sum(start_ups(load, job.packet_limit) for load in carried), relation, cited, derived),
+        Claim("transfer_bytes", sum(carried), relation, cited, derived),
     ]
 
 

@@ -6,8 +6,9 @@ No node knows a timetable. What a port or a node may not send yet waits its turn
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
+from math import ceil, gcd
 
-from emunode.collective.base import LocalView, Rule
+from emunode.collective.base import Claim, LocalView, Rule
 from emunode.collective.hypercube_broadcast import EdgeDisjointBroadcast
 from emunode.collective.hypercube_costs import Loads
 from emunode.collective.hypercube_scatter import CubeScatter
@@ -86,10 +87,13 @@ class QueuedScatter(CubeScatter):
         self.path = lru_cache(CACHE_ENTRIES)(self.trees.route)
 
     @property
-    def cycles(self) -> int:
-        """Cycles by the paper: what the fullest port of the root has to send, in packets."""
-        fullest = max(len(queue) for queue in self.queues())
-        return -(-fullest // (self.link_capacity or 1))
+    def blocks(self) -> Fraction:
+        """What the fullest port of the root has to send by the paper, in blocks; here evenly shared by all ports."""
+        return Fraction(self.topology.order - 1, self.topology.degree)
+
+    def claims(self) -> list[Claim]:
+        steps = ceil(self.blocks * self.copies / (self.link_capacity or 1))
+        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 5.1, the fullest port")]
 
     def queues(self) -> list[list[tuple[Rank, int, int]]]:
         """(target, way, segment) of all that each port of the root sends, in order."""
@@ -102,6 +106,7 @@ class QueuedScatter(CubeScatter):
         return queues
 
     def forward_loads(self) -> Loads:
+        self.walked = True
         capacity = self.link_capacity or 1
         fullest = max(len(queue) for queue in self.queues())
         sizes = [min(capacity, fullest - sent) for sent in range(0, fullest, capacity)]
@@ -164,6 +169,10 @@ class BinomialQueuedScatter(QueuedScatter):
     name = "sbt-fifo"
     citation = "Johnsson-Ho 1986, SBT first come, first served"
 
+    @property
+    def blocks(self) -> Fraction:
+        return Fraction(self.topology.order, 2)
+
     def make_trees(self, topology: Topology) -> CubeTrees:
         return BinomialTree(topology)
 
@@ -190,6 +199,12 @@ class BalancedQueuedScatter(QueuedScatter):
 
     name = "sbnt-fifo"
     citation = "Johnsson-Ho 1986, SBnT with one path to a node, first come, first served"
+
+    @property
+    def blocks(self) -> Fraction:
+        """The binary necklaces of n beads but one (Burnside)."""
+        n = self.topology.degree
+        return Fraction(sum(2 ** gcd(turns, n) for turns in range(n)), n) - 1
 
     def make_trees(self, topology: Topology) -> CubeTrees:
         return BalancedTrees(topology)

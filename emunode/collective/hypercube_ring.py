@@ -10,8 +10,7 @@ from fractions import Fraction
 from emunode.collective.base import Algorithm, Claim, LocalView, Rule
 from emunode.collective.hypercube_costs import bound_claims, load_claims
 from emunode.collective.losses import Circuit, Losses, Outages, along_trees
-from emunode.errors import ScenarioError
-from emunode.model import EVERYBODY, Collective, Job, Packet, Port, PortModel, Rank, Send, Step
+from emunode.model import EVERYBODY, Collective, Duplex, Job, Packet, Port, PortModel, Rank, Send, Step
 from emunode.topology.base import Topology
 from emunode.trees.hypercube_gray import gray, gray_position, transition
 
@@ -33,12 +32,10 @@ class RingAllgather(Algorithm):
     port_models = (PortModel.ONE_PORT, PortModel.ALL_PORT)
 
     def validate(self) -> None:
+        if self.job.port_model is PortModel.ALL_PORT:  # blocks go round both ways at once
+            self.duplexes = (Duplex.FULL,)
         super().validate()
-        self.pieces = self.job.segments
-        if self.pieces > self.job.message_bytes:
-            raise ScenarioError(
-                "segments", self.pieces, f"a message of {self.job.message_bytes} bytes has at most that many pieces"
-            )
+        self.cut()
 
     @property
     def reach(self) -> tuple[int, int]:

@@ -22,8 +22,8 @@ from emunode.collective.hypercube_costs import (
     scatter_rotated,
     scatter_tworooted,
 )
-from emunode.collective.hypercube_timetable import ONE_WAY, CubeRouting, Tolerant
-from emunode.model import Collective, PortModel
+from emunode.collective.hypercube_timetable import ONE_WAY, CubeRouting, Tolerant, disjoint_steps
+from emunode.model import Collective, Duplex, PortModel
 from emunode.topology.base import Topology
 from emunode.trees.hypercube import BinomialTree, CubeTrees
 from emunode.trees.hypercube_balanced import BalancedTrees
@@ -142,9 +142,13 @@ class EdgeDisjointScatter(Tolerant, CubeScatter):
     citation = "after Johnsson-Ho 1986, nESBT"
     tables = ("", "section 5 and lemma 3.23")
     port_models = (ALL,)
+    duplexes = (Duplex.FULL,)
 
     def make_trees(self, topology: Topology) -> CubeTrees:
         return EdgeDisjointBinomialTrees(topology)
+
+    def claims(self) -> list[Claim]:
+        return [*super().claims(), *disjoint_steps(self.job, self.topology.degree, self.copies, self.citation)]
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree

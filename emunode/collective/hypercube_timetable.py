@@ -36,6 +36,9 @@ class CubeDissemination(Dissemination):
 
     trees: CubeTrees
 
+    def structure_claims(self) -> list[Claim]:
+        return [*super().structure_claims(), *greedy_claims(self.trees, self.citation)]
+
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
         here = self.offset(relative, tree)
         return [self.offset(self.topology.neighbour(relative, port), tree) - here for port in ports]
@@ -77,6 +80,8 @@ class CubeRouting(Routing):
     """
 
     link_capacity: int | None = None
+    walked = False
+    """Whether the loads were found by walking routes, for want of a formula."""
     discipline = "rbf"
     trees: CubeTrees
     tables: ClassVar[tuple[str, str]]
@@ -85,6 +90,9 @@ class CubeRouting(Routing):
     def make_trees(self, topology: Topology) -> CubeTrees:
         """The trees, rooted at 0."""
         raise NotImplementedError
+
+    def structure_claims(self) -> list[Claim]:
+        return [*super().structure_claims(), *greedy_claims(self.trees, self.citation)]
 
     def validate(self) -> None:
         self.trees = self.make_trees(self.topology)
@@ -134,6 +142,7 @@ class CubeRouting(Routing):
 
     def found_loads(self) -> list[Fraction]:
         """The largest load of a directed link in every step, by walking all routes."""
+        self.walked = True
         found = largest_per_step(self.crossings(), self.count, together=self.collective is Collective.ALLTOALL)
         return found[::-1] if self.collective is Collective.GATHER else found
 
@@ -143,17 +152,24 @@ class CubeRouting(Routing):
         return largest_in_all(self.crossings(), self.count, together=self.collective is Collective.ALLTOALL)
 
     def claims(self) -> list[Claim]:
-        claims = super().claims() + bound_claims(self.job, self.topology.degree)
+        claims = super().claims() + bound_claims(self.job, self.topology.degree) + self.structure_claims()
+        sources = self.topology.order if self.collective is Collective.ALLTOALL else 1
+        hops = sources * self.copies * self.trees.sum_of_levels
+        claims.append(Claim("segments", hops, "==", f"{self.citation}: sum of the levels"))
         if self.job.redundancy > 1:
             return claims
         heaviest = int(self.edge_load * self.pieces * self.job.messages)
-        claims.append(Claim("max_link_segments", heaviest, "==", f"{self.citation}: edge load"))
+        claims.append(Claim("max_link_segments", heaviest, "==", f"{self.citation}: edge load", derived=True))
         return claims + self.cost_of_loads()
 
     def cost_of_loads(self) -> list[Claim]:
         """Claims on start-ups and bytes."""
         cited = f"{self.citation}: {self.tables[self.job.port_model is PortModel.ALL_PORT]}"
-        return load_claims(self.job, self.pieces, self.loads, cited)
+        loads = self.loads
+        return [
+            Claim("steps", len(loads), "==", cited, derived=self.walked),
+            *load_claims(self.job, self.pieces, loads, cited, derived=self.walked),
+        ]
 
     @classmethod
     def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
@@ -175,6 +191,28 @@ class Tolerant(Algorithm):
     @property
     def tolerated_faults(self) -> int:
         return self.job.redundancy - 1
+
+    def structure_claims(self) -> list[Claim]:
+        claims = [Claim("longest_detour", 2, "<=", f"{self.citation}: level |c| or |c| + 2")]
+        if self.job.messages * self.pieces * self.job.redundancy > 1:
+            paths = f"{self.citation}: the n paths to a node share no inner node (not in the paper)"
+            claims += [
+                Claim("trees_per_arc", 1, "==", f"{self.citation}: arc-disjoint trees"),
+                Claim("paths_per_inner_node", 1, "==", paths),
+            ]
+        return [*super().structure_claims(), *claims]
+
+
+def disjoint_steps(job: Job, n: int, copies: int, citation: str) -> list[Claim]:
+    """The steps of a merged schedule over nESBT: its height, or over one port the last label of the trees that are used."""
+    if job.port_model is PortModel.ALL_PORT:
+        return [Claim("steps", n + 1, "==", f"{citation}: height n + 1")]
+    return [Claim("steps", n + min(copies, n), "==", f"{citation}: the last label of tree j is n + j")]
+
+
+def greedy_claims(trees: CubeTrees, citation: str) -> list[Claim]:
+    """That all paths are shortest ones, where the graph is greedy."""
+    return [Claim("longest_detour", 0, "==", f"{citation}: a greedy graph (section 3)")] if trees.greedy else []
 
 
 def largest_per_step(crossings: Iterable[Crossing], parts: int, *, together: bool) -> list[Fraction]:

@@ -20,7 +20,6 @@ from functools import cached_property, lru_cache
 
 from emunode.collective.base import Algorithm, Claim, LocalView, Rule
 from emunode.collective.losses import Hop, Journey, Journeys, Losses, Outages, along_journeys
-from emunode.errors import ScenarioError
 from emunode.model import Collective, Job, Packet, Port, Rank, Send, Step
 from emunode.topology.base import Topology
 from emunode.trees.base import CACHE_ENTRIES
@@ -44,14 +43,7 @@ class Routing(Algorithm):
 
     def validate(self) -> None:
         super().validate()
-        job = self.job
-        self.pieces = job.segments * (self.count if self.striped and job.redundancy == 1 else 1)
-        if self.pieces > job.message_bytes:
-            raise ScenarioError(
-                "segments",
-                job.segments,
-                f"a message of {job.message_bytes} bytes cannot be cut into {self.pieces} pieces of a byte or more",
-            )
+        self.cut(self.count if self.striped and self.job.redundancy == 1 else 1)
 
     @abstractmethod
     def route(self, target: Rank, way: int, number: int) -> Route:
@@ -127,8 +119,8 @@ class Routing(Algorithm):
         order = self.topology.order
         sources = order if self.collective is Collective.ALLTOALL else 1
         return [
-            Claim("steps", self.last_step, "==", f"{self.citation}: timetable of the routes"),
-            Claim("segments", sources * self.hops, "==", f"{self.citation}: lengths of the routes"),
+            Claim("steps", self.last_step, "==", f"{self.citation}: timetable of the routes", derived=True),
+            Claim("segments", sources * self.hops, "==", f"{self.citation}: lengths of the routes", derived=True),
             Claim(
                 "intact_deliveries", sources * (order - 1) * self.job.messages, "==", f"{self.citation}: a route each"
             ),

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from math import factorial
 
-from emunode.collective.base import Algorithm, Claim, LocalView, Rule
+from emunode.collective.base import Claim, LocalView, Rule
 from emunode.collective.dissemination import Dissemination
 from emunode.collective.losses import Circuit, Losses, Outages, along_trees
-from emunode.collective.star_bounds import MULTIPLE, REPORT, time_bounds, unit_bounds
+from emunode.collective.star_bounds import MULTIPLE, REPORT, TimeBounded, time_bounds, unit_bounds
 from emunode.errors import ScenarioError
 from emunode.model import EVERYBODY, Collective, Duplex, Packet, Port, PortModel, Rank, Send, Step
 from emunode.topology.base import Topology
@@ -29,7 +29,7 @@ MOST_TREES = 2**15
 """Trees that a journal can number."""
 
 
-class HamiltonianCycle(Algorithm):
+class HamiltonianCycle(TimeBounded):
     """Round a Hamiltonian cycle: in every step each node passes on to its successor what it got in the step before.
     One-port.
 
@@ -47,11 +47,7 @@ class HamiltonianCycle(Algorithm):
 
     def validate(self) -> None:
         super().validate()
-        self.pieces = self.job.segments
-        if self.pieces > self.job.message_bytes:
-            raise ScenarioError(
-                "segments", self.pieces, f"a message of {self.job.message_bytes} bytes has at most that many pieces"
-            )
+        self.cut()
 
     @cached_property
     def successor(self) -> dict[Rank, Port]:
@@ -138,7 +134,7 @@ class PassOn(Rule):
         return [(step + 1, port, segment) for _, segments in packets for segment in segments if segment[0] != following]
 
 
-class RotatedHamiltonian(Dissemination):
+class RotatedHamiltonian(TimeBounded, Dissemination):
     """Down rotated Hamiltonian paths of the substars, then to the nodes left out. All-port, every link busy in
     every step.
 
@@ -225,10 +221,14 @@ class RotatedHamiltonian(Dissemination):
             Claim("steps", self.last_offset, "==", source),
             *unit_bounds(self.topology, self.job, self.copies),
             *time_bounds(self.topology, self.job),
+            *self.structure_claims(),
         ]
 
+    def structure_claims(self) -> list[Claim]:
+        return [Claim("same_type_per_step", 1, "==", f"{REPORT}, theorem 2: links of a step are of different types")]
 
-class NecklaceAllgather(Dissemination):
+
+class NecklaceAllgather(TimeBounded, Dissemination):
     """Down the tree MBST, which takes the nodes by necklaces. All-port, every link busy in every step but the last.
 
     Relative to its source, the node of number m in the order of MBST receives in step ceil(m/(n-1)), over links of
@@ -268,4 +268,11 @@ class NecklaceAllgather(Dissemination):
             ),
             *unit_bounds(self.topology, self.job, self.copies),
             *time_bounds(self.topology, self.job),
+            *self.structure_claims(),
+        ]
+
+    def structure_claims(self) -> list[Claim]:
+        return [
+            Claim("same_type_per_step", 1, "==", f"{REPORT}, theorem 8.1: links of a step are of different types"),
+            Claim("longest_detour", 0, "==", f"{REPORT}, theorem 8.2: paths of minimum length"),
         ]

@@ -6,7 +6,7 @@ tolerance", IEEE Trans. Computers 45(2), 1996; all-port, one message a directed 
 left open there). The formulas of the only text at hand are lost, so trees and schedules are a reconstruction. M is
 the number of messages, x (`redundancy`) the number of trees that carry each; the x root paths of a node in them
 share no inner node, so x - 1 faulty nodes or links leave every healthy node a copy. h is the height of the trees,
-floor(3n/2) + 1 as measured for n = 3..10, d their sum of depths: 15, 96, 648, 4838 for n = 3..6.
+floor(3n/2) + 1 as measured for n = 3..10, d their sum of depths (see `sum_of_depths`): 15, 96, 648, 4838 for n = 3..6.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +15,7 @@ from functools import cached_property
 from emunode.collective.base import Claim
 from emunode.collective.dissemination import Dissemination
 from emunode.collective.routing import Route, Routing
-from emunode.collective.star_bounds import DISJOINT, unit_bounds
+from emunode.collective.star_bounds import DISJOINT, sum_of_depths, total_distance, unit_bounds
 from emunode.model import Collective, Duplex, Rank, Step
 from emunode.topology.base import Topology
 from emunode.trees.base import Trees
@@ -58,7 +58,11 @@ class DisjointTreesBroadcast(Dissemination):
             Claim("steps", steps, "==", source),
             Claim("max_link_segments", self.numbers, "<=", f"{self.citation}: the trees are arc-disjoint"),
             *unit_bounds(self.topology, self.job, self.copies),
+            *self.structure_claims(),
         ]
+
+    def structure_claims(self) -> list[Claim]:
+        return edt_structure("==", disjoint=self.copies > 1)
 
 
 class DisjointTreesReduce(DisjointTreesBroadcast):
@@ -136,17 +140,39 @@ class DisjointTreesScatter(Routing):
         return starts
 
     def claims(self) -> list[Claim]:
-        claims = [*super().claims(), *unit_bounds(self.topology, self.job, self.copies)]
-        if self.even:
-            steps = self.copies * (self.topology.order - 1) // self.count
-            depths = sum(self.trees.level(rank, 0) for rank in self.topology.ranks())
-            claims += [
-                Claim("steps", steps, "==", f"{self.citation}: M x (n!-1)/(n-1)"),
-                Claim(
-                    "segments", self.copies * depths, "==", f"{self.citation}: M x times the sum of depths, measured"
-                ),
-            ]
-        return claims
+        steps, hops = (self._even_claims if self.even else self._uneven_claims)()
+        bounds = unit_bounds(self.topology, self.job, self.copies)
+        return [*super().claims(), *bounds, *steps, *hops, *self.structure_claims()]
+
+    def structure_claims(self) -> list[Claim]:
+        return edt_structure("<=", disjoint=self.copies > 1)
+
+    def _even_claims(self) -> tuple[list[Claim], list[Claim]]:
+        steps = self.copies * (self.topology.order - 1) // self.count
+        hops = self.copies * sum_of_depths(self.topology)
+        return (
+            [Claim("steps", steps, "==", f"{self.citation}: M x (n!-1)/(n-1)")],
+            [Claim("segments", hops, "==", f"{self.citation}: M x times the sum of depths, {DEPTHS}")],
+        )
+
+    def _uneven_claims(self) -> tuple[list[Claim], list[Claim]]:
+        """Bounds: who gets the copies that are left over after full rounds of all trees depends on their numbering."""
+        others = self.topology.order - 1
+        busiest = -(-self.copies * others // self.count)
+        rounds, left = divmod(self.copies, self.count)
+        full = rounds * self.count * sum_of_depths(self.topology)
+        shortest = left * total_distance(self.topology)
+        last = f"{self.citation}: ceil(M x (n!-1)/(n-1)) copies a tree, of which the last takes at most h steps"
+        hops = (
+            f"{self.citation}: full rounds of all trees, and between distance and distance + 4 for each copy left over"
+        )
+        return (
+            [Claim("steps", busiest + self.trees.height(0) - 1, "<=", last)],
+            [
+                Claim("segments", full + shortest, ">=", hops),
+                Claim("segments", full + shortest + 4 * left * others, "<=", hops),
+            ],
+        )
 
 
 class DisjointTreesGather(DisjointTreesScatter):
@@ -230,12 +256,53 @@ class DisjointTreesExchange(Routing):
         return starts
 
     def claims(self) -> list[Claim]:
-        claims = [*super().claims(), *unit_bounds(self.topology, self.job, self.copies)]
-        if not self.copies % self.count:
-            depths = sum(self.trees.level(rank, 0) for rank in self.topology.ranks())
-            order, source = self.topology.order, f"{self.citation}: sum of depths of one tree, measured"
-            claims += [
-                Claim("steps", self.copies // self.count * depths, "==", source),
-                Claim("segments", order * self.copies * depths, "==", source),
-            ]
-        return claims
+        bounds = unit_bounds(self.topology, self.job, self.copies)
+        return [*super().claims(), *bounds, *self._step_claims(), *self._hop_claims(), *self.structure_claims()]
+
+    def structure_claims(self) -> list[Claim]:
+        types = Claim("same_type_per_step", 1, "==", f"{self.citation}: links of a step are of different types")
+        return [types, *edt_structure("<=", disjoint=self.copies > 1)]
+
+    def _step_claims(self) -> list[Claim]:
+        """Every full round of all trees takes d steps; the groups of what is left over take less."""
+        rounds, left = divmod(self.copies, self.count)
+        depths = sum_of_depths(self.topology)
+        if not left:
+            return [Claim("steps", rounds * depths, "==", f"{self.citation}: M x d/(n-1), {DEPTHS}")]
+        source = (
+            f"{self.citation}: d steps a full round of all trees, {DEPTHS}, and at most that for the copies left over"
+        )
+        least = rounds * depths - (-left * total_distance(self.topology) // self.count)
+        return [Claim("steps", least, ">=", source), Claim("steps", (rounds + 1) * depths, "<=", source)]
+
+    def _hop_claims(self) -> list[Claim]:
+        """Copies left over after full rounds of all trees go where their targets are least deep."""
+        rounds, left = divmod(self.copies, self.count)
+        order, depths = self.topology.order, sum_of_depths(self.topology)
+        if not left:
+            source = f"{self.citation}: n! M x d, {DEPTHS}"
+            return [Claim("segments", order * self.copies * depths, "==", source)]
+        least = order * (rounds * self.count * depths + left * total_distance(self.topology))
+        if left == 1:
+            source = f"{self.citation}: full rounds of all trees, {DEPTHS}, and one copy over a shortest path"
+            return [Claim("segments", least, "==", source)]
+        source = f"{self.citation}: full rounds of all trees, {DEPTHS}; copies left over go where they are least deep"
+        return [
+            Claim("segments", least, ">=", source),
+            Claim("segments", order * self.copies * depths, "<=", source),
+        ]
+
+
+DEPTHS = "d = t_n + 3(n-2)(n-1)! - 2(n-2)! + 2"
+
+
+def edt_structure(relation: str, *, disjoint: bool) -> list[Claim]:
+    """What the paths of messages over EDT have in common; nothing is `disjoint` where only one tree is used."""
+    detour = Claim("longest_detour", 4, relation, f"{DISJOINT}, properties of EDT: distance + 0, 2 or 4")
+    if not disjoint:
+        return [detour]
+    return [
+        detour,
+        Claim("trees_per_arc", 1, "==", f"{DISJOINT}, properties of EDT: arc-disjoint trees"),
+        Claim("paths_per_inner_node", 1, "==", f"{DISJOINT}, properties of EDT: vertex-disjoint paths to every node"),
+    ]

@@ -13,6 +13,7 @@ from emunode.collective.base import Claim, Content, LocalView, Rule
 from emunode.collective.dissemination import Dissemination
 from emunode.collective.losses import Losses, Outages
 from emunode.collective.star_bounds import DISJOINT, unit_bounds
+from emunode.collective.star_edt import edt_structure
 from emunode.model import EVERYBODY, Collective, Duplex, Packet, Port, Rank, Segment, Send, Step
 from emunode.topology.base import Topology
 from emunode.trees.base import Trees
@@ -89,7 +90,12 @@ class ClockedTraversal(Dissemination):
             Claim("segments", (others + 1) * self.copies * others, "==", f"{self.citation}: n! M x (n!-1)"),
             Claim("max_link_segments_per_step", 1, "==", f"{self.citation}: preorders are rotations of each other"),
             *unit_bounds(self.topology, self.job, self.copies),
+            *self.structure_claims(),
         ]
+
+    def structure_claims(self) -> list[Claim]:
+        types = Claim("same_type_per_step", 1, "==", f"{self.citation}: preorders are rotations of each other")
+        return [types, *edt_structure("==", disjoint=self.copies > 1)]
 
 
 class AcknowledgedTraversal(ClockedTraversal):
@@ -134,6 +140,10 @@ class AcknowledgedTraversal(ClockedTraversal):
     def losses(self, outages: Outages) -> Losses | None:
         """Not determined by a schedule: what is sent next depends on what was acknowledged."""
         return None
+
+    def structure_claims(self) -> list[Claim]:
+        """None: acknowledgements go back the same arcs' other way, in the name of the tree."""
+        return []
 
     def claims(self) -> list[Claim]:
         order, others = self.topology.order, self.topology.order - 1

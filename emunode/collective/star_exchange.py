@@ -9,6 +9,7 @@ all be walked at once.
 from collections.abc import Iterator
 from functools import cached_property
 from heapq import heappop, heappush
+from typing import ClassVar
 
 from emunode.collective.base import Claim
 from emunode.collective.routing import Route, Routing
@@ -30,6 +31,8 @@ class TreeExchange(Routing):
     collective = Collective.ALLTOALL
     duplexes = (Duplex.FULL,)
     striped = False
+    theorem: ClassVar[str]
+    """Where it is stated that the paths are shortest ones."""
 
     def validate(self) -> None:
         self.tree = self.make_tree(self.topology)
@@ -89,7 +92,11 @@ class TreeExchange(Routing):
             *super().claims(),
             Claim("segments", self.topology.order * t_n, "==", f"{REPORT}, table 3: M n! t_n"),
             *unit_bounds(self.topology, self.job, self.copies),
+            *self.structure_claims(),
         ]
+
+    def structure_claims(self) -> list[Claim]:
+        return exchange_structure(self.theorem)
 
 
 class NearBalancedExchange(TreeExchange):
@@ -105,6 +112,7 @@ class NearBalancedExchange(TreeExchange):
 
     name = "near-balanced-tree"
     citation = f"{REPORT}, rule 9"
+    theorem = "theorem 9.4"
     port_models = (PortModel.ALL_PORT, PortModel.ONE_PORT)
 
     def make_tree(self, topology: Topology) -> ScatterTrees:
@@ -139,6 +147,7 @@ class ReplicatedExchange(TreeExchange):
 
     name = "replicated-balanced-tree"
     citation = f"{REPORT}, rule 10"
+    theorem = "theorem 10.5"
 
     def validate(self) -> None:
         super().validate()
@@ -152,6 +161,10 @@ class ReplicatedExchange(TreeExchange):
         return [*super().claims(), Claim("steps", steps, "==", f"{REPORT}, rule 10 and table 3: M t_n/(n-1)")]
 
 
+MET_WITH = {3: 60, 4: 40, 5: 24, 6: 10, 7: 4, 8: 1, 9: 1}
+"""By n, with how many messages and every smaller number of them list scheduling was computed, and met the lower bound."""
+
+
 class ListSchedule(Routing):
     """The paper's open problem: total exchange in exactly ceil(t_n/(n-1)) steps, by list scheduling on link types.
     All-port.
@@ -159,8 +172,8 @@ class ListSchedule(Routing):
     A target is a job, the link types of one shortest path are its operations, a type is a machine. Full necklaces
     take rotations of one path, so they load all types alike; the nodes of the others walk home by the least loaded
     type. Then in every step each type serves, among the jobs whose next operation it is, the one with most
-    operations left. Messages may wait inside nodes. No proof, but the bound is met for n = 3..9, and with M
-    messages for n = 3..6 and M = 1..6: ceil(M t_n/(n-1)) steps, M n! t_n transmissions. Every node replays the same
+    operations left. Messages may wait inside nodes. No proof, but the bound ceil(M t_n/(n-1)) is met for n = 3..9, and
+    with as many messages as `MET_WITH` says; M n! t_n transmissions. Every node replays the same
     computation of M t_n operations. No fault is survived. After TR 93-346, section 9.
     """
 
@@ -204,11 +217,23 @@ class ListSchedule(Routing):
             *super().claims(),
             Claim("segments", self.topology.order * t_n, "==", f"{REPORT}, table 3: M n! t_n"),
             *unit_bounds(self.topology, self.job, self.copies),
+            *self.structure_claims(),
         ]
-        if self.copies == 1 or (self.topology.degree < 6 and self.copies <= 6):
+        if self.copies <= MET_WITH.get(self.topology.degree + 1, 0):
             steps = -(-t_n // self.topology.degree)
             claims.append(Claim("steps", steps, "==", f"{self.citation}, ceil(M t_n/(n-1)), met by computation"))
         return claims
+
+    def structure_claims(self) -> list[Claim]:
+        return exchange_structure("section 9")
+
+
+def exchange_structure(where: str) -> list[Claim]:
+    """What total exchange by shortest paths needs: `where` says that they are."""
+    return [
+        Claim("same_type_per_step", 1, "==", f"{REPORT}, theorem 2: links of a step are of different types"),
+        Claim("longest_detour", 0, "==", f"{REPORT}, {where}: shortest paths"),
+    ]
 
 
 def shortest_paths(star: StarGraph, copies: int) -> dict[tuple[Rank, int], tuple[Port, ...]]:

@@ -12,7 +12,7 @@ from math import ceil, floor, sqrt
 
 from emunode.collective.base import Claim
 from emunode.collective.dissemination import Dissemination
-from emunode.collective.star_bounds import MULTIPLE, least_time, time_bounds
+from emunode.collective.star_bounds import MULTIPLE, TimeBounded, least_time, time_bounds
 from emunode.collective.tree_broadcast import TreeBroadcast
 from emunode.model import Collective, Duplex, Job, Port, PortModel, Rank, Step
 from emunode.topology.base import Topology
@@ -39,6 +39,7 @@ class GreedyBroadcast(TreeBroadcast):
 
     name = "greedy-tree"
     citation = f"{MULTIPLE}, tree L(r)"
+    shortest_paths = "lemma 3, a greedy spanning tree"
 
     def make_trees(self, topology: Topology) -> Trees:
         return GreedyTree(topology)
@@ -59,11 +60,11 @@ class GreedyBroadcast(TreeBroadcast):
         return claims
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        bound = least_time(self.topology, self.job, startup, per_byte)
         if self.job.port_model is not PortModel.ALL_PORT or self.job.packet_limit:
-            return []
+            return [bound]
         seconds = self.last_step * (startup + per_byte * self._largest_piece)
         source = f"{MULTIPLE}, section 6.1: T = (h + p - 1)(Ts + m/p Tc)"
-        bound = least_time(self.topology, self.job, startup, per_byte)
         return [Claim("virtual_seconds", seconds, self._relation, source), bound]
 
     @property
@@ -89,7 +90,7 @@ class GreedyReduce(GreedyBroadcast):
 class OnePortSimulation(Dissemination):
     """An all-port schedule of slots that a one-port node can follow too: slot s becomes sub-steps (s-1)(n-1)+1 ..
     s(n-1), and in its k-th sub-step all nodes use link type k+1 alone. What came in any sub-step of a slot leaves
-    in the next slot (sections 4.3, 5.2).
+    in the next slot (sections 4.2, 5.2).
     """
 
     port_models = (PortModel.ALL_PORT, PortModel.ONE_PORT)
@@ -117,9 +118,9 @@ class CongestionTwoBroadcast(OnePortSimulation):
     it has come: with h the largest height (D_n + n + gcd(n, i) - 2), T = (h + p - 1)(Ts + 2m / (p(n-1)) Tc),
     p(n-1)(n!-1) transmissions, best with p = sqrt(2m(h-1)Tc / ((n-1)Ts)), when T = O(n Ts + sqrt(m Ts Tc) + m/n
     Tc), optimal in both parts. Over one port by n-1 sub-steps a slot: (n-1) times that. No fault is survived, since
-    the trees carry different segments. Sections 4.1 to 4.3, lemmas 5 and 6, table 1. Errata: section 4.1 prints n
-    for h in its bounds; Algorithm 1 means the trees Lhat, not L; for n = 3, i = 2 the height is one less than lemma
-    5 says.
+    the trees carry different segments. Sections 4.1 and 4.2, theorems 1 and 2, lemmas 5 and 6, table 1. Errata:
+    section 4.1 prints n for h in its bounds; Algorithm 1 means the trees Lhat, not L; for n = 3, i = 2 the height is
+    one less than lemma 5 says.
     """
 
     name = "congestion2-trees"
@@ -155,7 +156,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
         job, slots = self.job, self.height + self.numbers - 1
         steps = Claim("steps", slots, "==", f"{MULTIPLE}, section 4.1: h + p - 1")
         if job.port_model is PortModel.ONE_PORT:
-            steps = Claim("steps", self.slot * slots, "<=", f"{MULTIPLE}, section 4.3: n - 1 sub-steps a slot")
+            steps = Claim("steps", self.slot * slots, "<=", f"{MULTIPLE}, section 4.2: n - 1 sub-steps a slot")
         source = f"{MULTIPLE}, lemma 6: congestion 2"
         packet = 2 * -(-job.message_bytes // self.pieces)
         return [
@@ -165,6 +166,14 @@ class CongestionTwoBroadcast(OnePortSimulation):
             Claim("max_link_segments", 2 * self.numbers, "<=", source),
             Claim("transfer_bytes", self.slot * slots * packet, "<=", f"{MULTIPLE}, section 4.1: 2m/(p(n-1)) a slot"),
             *time_bounds(self.topology, job),
+            *self.structure_claims(),
+        ]
+
+    def structure_claims(self) -> list[Claim]:
+        segments = self.trees.count * self.job.segments
+        return [
+            Claim("trees_per_arc", 2, "<=", f"{MULTIPLE}, lemma 6: congestion 2"),
+            Claim("segments_per_message", segments, "==", f"{MULTIPLE}, algorithm 1: p(n-1) segments"),
         ]
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
@@ -173,11 +182,25 @@ class CongestionTwoBroadcast(OnePortSimulation):
             return []
         packet = 2 * -(-self.job.message_bytes // self.pieces)
         most = self.slot * (self.height + self.numbers - 1) * (startup + per_byte * packet)
+        section = "4.1: T = " if self.slot == 1 else "4.2: T = (n-1)"
         return [
-            Claim(
-                "virtual_seconds", most, "<=", f"{MULTIPLE}, sections 4.1 and 4.3: T = (h + p - 1)(Ts + 2m/(p(n-1)) Tc)"
-            ),
+            Claim("virtual_seconds", most, "<=", f"{MULTIPLE}, section {section}(h + p - 1)(Ts + 2m/(p(n-1)) Tc)"),
             least_time(self.topology, self.job, startup, per_byte),
+            *self._best_segment_claims(startup, per_byte),
+        ]
+
+    def _best_segment_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        """That a message cut as well as can be is in p segments a tree, p a whole number next to that of eq. (5)."""
+        job, trees = self.job, self.trees.count
+        if job.messages > 1 or job.segments != self.auto_segments(self.topology, job, startup, per_byte):
+            return []
+        most = max(1, job.message_bytes // trees)
+        best = sqrt(2 * job.message_bytes * (self.height - 1) * per_byte / (trees * startup)) if startup else most
+        least, largest = (max(1, min(most, bound)) for bound in (floor(best), ceil(best)))
+        source = f"{MULTIPLE}, theorem {1 if self.slot == 1 else 2}: p = sqrt(2m(h-1)Tc/((n-1)Ts))"
+        return [
+            Claim("segments_per_message", trees * least, ">=", source),
+            Claim("segments_per_message", trees * largest, "<=", source),
         ]
 
 
@@ -192,7 +215,7 @@ class CongestionTwoReduce(CongestionTwoBroadcast):
     citation = f"{MULTIPLE}, algorithm 1 backwards"
 
 
-class RotatedTreesAllgather(OnePortSimulation):
+class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
     """Algorithm 2: every node broadcasts the n-1 parts of its message down the n-1 rotations of one tree. All-port
     or one-port.
 
@@ -242,4 +265,7 @@ class RotatedTreesAllgather(OnePortSimulation):
         ]
         if not job.packet_limit:
             claims.append(Claim("startups", self.slot * topology.diameter, "==", theorem))
-        return claims
+        return [*claims, *self.structure_claims()]
+
+    def structure_claims(self) -> list[Claim]:
+        return [Claim("longest_detour", 0, "==", f"{MULTIPLE}, lemma 3: rotations of a greedy spanning tree")]

@@ -8,6 +8,7 @@ Gathering is scattering backwards. One message crosses a directed link in a step
 from abc import abstractmethod
 from collections.abc import Iterator
 from functools import cached_property
+from math import factorial
 
 from emunode.collective.base import Claim
 from emunode.collective.routing import Route, Routing
@@ -108,6 +109,15 @@ class TreeScatter(Routing):
             Claim("steps", self.last_step, "==", f"{REPORT}, {source}"),
             *(Claim(bound.name, bound.predicted, "==", f"{REPORT}, table 2: M t_n") for bound in bounds[1:]),
             *bounds,
+            *self.structure_claims(),
+        ]
+
+    def _tree_claims(self, substars: str, leaves: str, shortest: str) -> list[Claim]:
+        """What the three trees have in common, each with where it is stated."""
+        return [
+            Claim("outside_own_substar", 0, "==", f"{REPORT}, {substars}: S^i is in the subtree of link i"),
+            Claim("inner_home_nodes", 0, "==", f"{REPORT}, {leaves}: nodes with x_1 = 1 are leaves"),
+            Claim("longest_detour", 0, "==", f"{REPORT}, {shortest}: a shortest path tree"),
         ]
 
 
@@ -132,6 +142,15 @@ class BalancedScatter(TreeScatter):
         largest = -(-(self.topology.order - 1) // self.topology.degree)
         return self.copies * largest, "section 5.1 and table 2: ceil((n!-1)/(n-1)) a message"
 
+    def structure_claims(self) -> list[Claim]:
+        others, links = self.topology.order - 1, self.topology.degree
+        source = f"{REPORT}, section 5.1: root subtrees differ by at most one node"
+        return [
+            Claim("largest_subtree", -(-others // links), "==", source),
+            Claim("smallest_subtree", others // links, "==", source),
+            *self._tree_claims(*["section 5.1"] * 3),
+        ]
+
 
 class NearBalancedScatter(TreeScatter):
     """Down the shortest-path tree that is balanced within a constant factor. All-port or one-port.
@@ -152,6 +171,16 @@ class NearBalancedScatter(TreeScatter):
     def all_port_steps(self) -> tuple[int, str]:
         necklaces = necklace_count(self.topology.degree + 1)
         return self.copies * necklaces, "theorem 9: the largest root subtree, a node a necklace"
+
+    def structure_claims(self) -> list[Claim]:
+        largest = 2 * factorial(self.topology.degree) - 1
+        counted = f"{REPORT}, theorem 9.2: one node of every necklace"
+        return [
+            Claim("largest_subtree", necklace_count(self.topology.degree + 1), "==", counted),
+            Claim("largest_subtree", largest, "<=", f"{REPORT}, theorem 9.5: balanced to within 2(n-1)! - 1"),
+            Claim("off_displacement", 0, "==", f"{REPORT}, theorem 9.2: displacement d, subtree d + 1"),
+            *self._tree_claims("theorem 9.1", "theorem 9.3", "theorem 9.4"),
+        ]
 
 
 class ReplicatedScatter(TreeScatter):
@@ -179,6 +208,18 @@ class ReplicatedScatter(TreeScatter):
     def all_port_steps(self) -> tuple[int, str]:
         steps = self.copies * (self.topology.order - 1) // self.topology.degree
         return steps, "theorem 10 and table 2: M(n!-1)/(n-1)"
+
+    def structure_claims(self) -> list[Claim]:
+        size = necklace_count(self.topology.degree + 1)
+        balance = f"{REPORT}, theorem 10.6: perfectly balanced, one node of every necklace"
+        return [
+            Claim("off_period", 0, "==", f"{REPORT}, theorem 10.2: (n-1)/p places for a period of p"),
+            Claim("off_displacement", 0, "==", f"{REPORT}, theorem 10.3: subtrees ip + d + 1"),
+            Claim("largest_subtree", size, "==", balance),
+            Claim("smallest_subtree", size, "==", balance),
+            Claim("unrotated_arcs", 0, "==", f"{REPORT}, theorem 10.7: subtrees are rotations of each other"),
+            *self._tree_claims("theorem 10.1", "theorem 10.4", "theorem 10.5"),
+        ]
 
 
 class BalancedGather(BalancedScatter):

@@ -2,11 +2,15 @@
 
 from collections.abc import Collection
 from functools import cached_property
+from typing import ClassVar
 
 from emunode.collective.base import Claim
 from emunode.collective.dissemination import Dissemination
 from emunode.model import Collective, PortModel, Rank, Step
 from emunode.topology.base import Topology
+from emunode.topology.eisenstein_jacobi import EisensteinJacobi
+from emunode.topology.hypercube import Hypercube
+from emunode.topology.star import StarGraph
 from emunode.trees.base import Trees
 from emunode.trees.bfs import BreadthFirstTree, GrownTree
 
@@ -40,7 +44,48 @@ class TreeBroadcast(Dissemination):
         else:
             rounds = (self.topology.order - 1).bit_length()
             claims.append(Claim("steps", rounds, ">=", "ceil(log2 N): the informed can at most double"))
-        return claims
+            claims += self._one_port_claims()
+        return [*claims, *self.structure_claims()]
+
+    def structure_claims(self) -> list[Claim]:
+        if self.job.broken:
+            return []
+        return [Claim("longest_detour", 0, "==", f"{self.citation}: {self.shortest_paths}")]
+
+    shortest_paths: ClassVar[str] = "shortest paths"
+    """Where it is stated that all paths from the root are shortest ones."""
+
+    def one_port_height(self) -> tuple[int, str, str] | None:
+        """(steps, relation, formula) of the first piece over one port, children served by ascending port.
+
+        None where there is no formula. Each was found by enumeration and holds there: S_3 to S_9, Q_2 to Q_9, and 56
+        Eisenstein-Jacobi networks of one to five dimensions, for b = a + 1 as an equation.
+        """
+        match self.topology:
+            case StarGraph() as star:
+                return -(-3 * (star.n - 1) ** 2 // 4), "==", "ceil(3(n-1)^2/4)"
+            case Hypercube() as cube:  # bit d of an address costs d + 1 steps, and the antipode has all bits
+                return cube.degree * (cube.degree + 1) // 2, "==", "n(n+1)/2"
+            case EisensteinJacobi() as network:
+                n, radius = network.dimensions, network.diameter // network.dimensions
+                steps = n * (2 * radius + 4) + 3 * radius * n * (n - 1)
+                return steps, exact_for_successors(network), "n(2D+4) + 3Dn(n-1)"
+        return None
+
+    def _one_port_claims(self) -> list[Claim]:
+        """The height over one port and, for every piece after the first, a step for each child of the root."""
+        found = None if self.job.broken else self.one_port_height()
+        if found is None:
+            return []
+        height, relation, formula = found
+        steps = height + (self.numbers - 1) * self.topology.degree
+        source = f"{self.citation}: one child after the other, {formula}"
+        return [Claim("steps", steps, relation, f"{source} and a step a child for every further piece")]
+
+
+def exact_for_successors(network: EisensteinJacobi) -> str:
+    """The relation of a formula that is exact for b = a + 1 and an upper bound for other alphas."""
+    return "==" if network.b == network.a + 1 else "<="
 
 
 class BreadthFirstBroadcast(TreeBroadcast):

@@ -7,6 +7,7 @@ one-port algorithm is an exchange over that dimension everywhere.
 """
 
 from abc import abstractmethod
+from typing import ClassVar
 
 from emunode.model import Port, Rank
 from emunode.topology.base import Topology
@@ -19,6 +20,14 @@ ROOT_LABEL = -1
 
 class CubeTrees(Trees):
     """Spanning trees of a hypercube, with the labels of their arcs."""
+
+    greedy: ClassVar[bool] = False
+    """Whether the paper states that all paths from the root are shortest ones."""
+
+    @property
+    def sum_of_levels(self) -> int:
+        """The levels of all nodes of one tree together, by formula; here the distances, n 2^(n-1)."""
+        return self.cube.degree << self.cube.degree - 1
 
     def __init__(self, topology: Topology, count: int, title: str) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
@@ -63,6 +72,8 @@ class BinomialTree(CubeTrees):
     A shortest-path tree of height n; port d of the root leads to 2^(n-d-1) ranks. A node knows its own relative address
     only. One faulty node or link cuts off the subtree behind it.
     """
+
+    greedy = True
 
     def __init__(self, topology: Topology) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""

@@ -26,6 +26,8 @@ class BalancedTrees(CubeTrees):
     faulty node or link cuts off the subtree behind it, but for part of the cyclic nodes.
     """
 
+    greedy = True
+
     def __init__(self, topology: Topology, count: int = 1) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
         super().__init__(topology, count, "the spanning balanced n-tree")

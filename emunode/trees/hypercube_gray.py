@@ -45,6 +45,10 @@ class GrayPaths(CubeTrees):
         """Place on the path, from 0 at the root."""
         return gray_position(rotate_right(rank, tree, self.cube.n))
 
+    @property
+    def sum_of_levels(self) -> int:
+        return self.cube.order * (self.cube.order - 1) // 2
+
     def parent(self, rank: Rank, tree: int) -> Port:
         no_parent(rank)
         return (transition(self.position(rank, tree) - 1) + tree) % self.cube.n

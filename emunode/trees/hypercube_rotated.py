@@ -13,6 +13,8 @@ class RotatedBinomialTrees(CubeTrees):
     cuts off nobody for good, but neighbours of the root hang on one link. A node knows its own relative address only.
     """
 
+    greedy = True
+
     def __init__(self, topology: Topology) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
         super().__init__(topology, topology.degree, "the rotated spanning binomial trees")
@@ -56,6 +58,11 @@ class EdgeDisjointBinomialTrees(CubeTrees):
     def __init__(self, topology: Topology) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
         super().__init__(topology, topology.degree, "the edge-disjoint spanning binomial trees")
+
+    @property
+    def sum_of_levels(self) -> int:
+        """Half of the nodes, but for the root, lie two deeper than their distance."""
+        return super().sum_of_levels + self.cube.order - 2
 
     def parent(self, rank: Rank, tree: int) -> Port:
         no_parent(rank)

@@ -24,6 +24,10 @@ class TwoRootedTree(CubeTrees):
         super().__init__(topology, 1, "the two-rooted complete binary tree")
         self._remembered = lru_cache(CACHE_ENTRIES)(self._label)
 
+    @property
+    def sum_of_levels(self) -> int:
+        return (2 * self.cube.degree - 3) * self.cube.order // 2 + 2
+
     def parent(self, rank: Rank, tree: int) -> Port:
         no_parent(rank)
         return (rank ^ _parent(self.cube.n, rank)).bit_length() - 1

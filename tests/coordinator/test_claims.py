@@ -309,6 +309,7 @@ def test_a_judgement_as_it_stands_in_the_summary() -> None:
         "verdict": "violated",
         "ratio": None,
         "source": "a paper, table 1",
+        "derived": False,
     }
 
 

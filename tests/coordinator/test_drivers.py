@@ -20,6 +20,7 @@ from coordinator.network import InMemory, Network
 from coordinator.plan import Plan, make_plan
 from coordinator.run import RunResult
 from coordinator.scenario import make_scenario
+from emunode.collective.flood import Flood
 from emunode.errors import RuleError, ScenarioError
 from emunode.topology.base import Topology
 from emunode.topology.registry import parse_topology
@@ -298,8 +299,18 @@ def test_histories_differ_where_scenarios_do() -> None:
 
 
 @pytest.mark.parametrize("driver", ["memory", "local"])
-def test_a_rule_that_breaks_its_promise_is_stopped_on_every_driver(driver: str, tmp_path: Path) -> None:
-    """Flooding a triangle over half-duplex links: two ranks tell each other in the same step."""
+def test_a_rule_that_breaks_its_promise_is_stopped_on_every_driver(
+    driver: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flooding a triangle over half-duplex links: two ranks tell each other in the same step.
+
+    Flooding refuses that, unless its own check is taken away, here and in the host processes.
+    """
+    monkeypatch.setattr(Flood, "validate", Flood.cut)
+    folder = tmp_path_factory.mktemp("unchecked")
+    unchecked = "from emunode.collective.flood import Flood\nFlood.validate = Flood.cut\n"
+    (folder / "sitecustomize.py").write_text(unchecked)
+    monkeypatch.setenv("PYTHONPATH", str(folder))
     values: Values = {"topology": "ej:1+2", "collective": "broadcast", "algorithm": "flood", "duplex": "half"}
     with pytest.raises(RuleError, match=r"step 2: sent on ports .* half-duplex links does not allow"):
         run_scenario(tmp_path / "run", **values, driver=driver)

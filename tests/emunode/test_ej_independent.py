@@ -175,8 +175,9 @@ def test_the_same_history_over_sockets(collective: str) -> None:
         ("gather", {"duplex": "half"}, "duplex"),
         ("reduce", {"redundancy": 2}, "redundancy"),
         ("reduce", {"duplex": "half"}, "duplex"),
-        ("scatter", {"message_bytes": 5}, "segments"),
-        ("broadcast", {"message_bytes": 5}, "segments"),
+        ("scatter", {"message_bytes": 5}, "message_bytes"),
+        ("broadcast", {"message_bytes": 5}, "message_bytes"),
+        ("broadcast", {"message_bytes": 11, "segments": 2}, "segments"),
         ("scatter", {"port_model": "one-port"}, "port_model"),
     ],
 )

@@ -334,7 +334,7 @@ def test_the_clock_loses_no_pair_of_s4() -> None:
         ({"algorithm": "rotated-hamiltonian", "redundancy": 2}, "redundancy", r"1\.\.1"),
         ({"algorithm": "hamiltonian-cycle", "redundancy": 2, "port_model": "one-port"}, "redundancy", r"1\.\.1"),
         ({"algorithm": "mbst", "duplex": "half"}, "duplex", "full"),
-        ({"algorithm": "rotated-trees", "message_bytes": 2}, "segments", "cannot be cut into 3"),
+        ({"algorithm": "rotated-trees", "message_bytes": 2}, "message_bytes", "at least 3 bytes"),
         ({"algorithm": "hamiltonian-cycle", "segments": 65, "port_model": "one-port"}, "segments", "64 bytes"),
         ({"algorithm": "rotated-hamiltonian", "messages": 40_000}, "messages", "32768"),
         ({"algorithm": "edt"}, "algorithm", "broadcast on star"),

@@ -277,7 +277,7 @@ def test_any_faults_within_the_redundancy_lose_nobody(data: st.DataObject) -> No
         ({"algorithm": "edt", "port_model": "one-port"}, "port_model", "all-port"),
         ({"algorithm": "greedy-tree", "port_model": "exchange"}, "port_model", "all-port, one-port"),
         ({"algorithm": "edt", "duplex": "half"}, "duplex", "full"),
-        ({"algorithm": "congestion2-trees", "message_bytes": 2}, "segments", "cannot be cut into 3"),
+        ({"algorithm": "congestion2-trees", "message_bytes": 2}, "message_bytes", "at least 3 bytes"),
         ({"algorithm": "edt", "segments": "auto"}, "segments", "give a number"),
         ({"algorithm": "mbst"}, "algorithm", "allgather on star"),
         ({"algorithm": "edt", "collective": "reduce", "redundancy": 2}, "redundancy", r"1\.\.1"),
