@@ -333,7 +333,7 @@ def draw(
     for on_link in (False, True):
         parts = [part for part in recipe.parts if part.on_links == on_link]
         if parts:
-            free = [place for place in _eligible(recipe, parts[0], places, field) if place not in struck]
+            free = [place for place in eligible(recipe, parts[0], places, field) if place not in struck]
             stream = f"{seed}/{number}/{'links' if on_link else 'nodes'}"
             chosen |= zip(parts, _choose(recipe, parts, free, stream, field), strict=True)
     return tuple(places.spec(part, place, recipe.when) for part in recipe.parts for place in chosen[part])
@@ -368,7 +368,7 @@ def set_number(recipe: Recipe, places: Places, number: int, field: str = "faults
     struck: set[object] = set()
     specs: list[str] = []
     for at, part in enumerate(recipe.parts):
-        free = [place for place in _eligible(recipe, part, places, field) if place not in struck]
+        free = [place for place in eligible(recipe, part, places, field) if place not in struck]
         rooms[part.on_links] -= part.count
         index, number = divmod(number, _sets_of(recipe.parts[at + 1 :], rooms))
         group = [free[position] for position in _combination(len(free), part.count, index)]
@@ -407,7 +407,7 @@ def every_set(recipe: Recipe, places: Places, field: str = "faults") -> Iterator
     return (set_number(recipe, places, number, field) for number in range(count))
 
 
-def _eligible(recipe: Recipe, part: Part, places: Places, field: str) -> Sequence[Rank | Link]:
+def eligible(recipe: Recipe, part: Part, places: Places, field: str = "faults") -> Sequence[Rank | Link]:
     """The places that one part may strike, in the order in which they are preferred or drawn from."""
     allowed = places.nodes(sources=recipe.sources)
     match recipe.how:
