@@ -20,9 +20,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain, product
-from math import comb, factorial, prod
+from math import comb, factorial, perm, prod
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -38,7 +38,7 @@ MOST_TERMS: Final = 2_000_000
 """(node, set of copies) pairs that are gone through."""
 MOST_WORDS: Final = 2**23
 """Size of the table of all sets of nodes, or of links, in words of 64 bits, for guaranteed delivery."""
-MOST_WORK: Final = 2**26
+MOST_WORK: Final = 2**25
 """Words that are gone through for guaranteed delivery."""
 NODE_KINDS: Final = frozenset({"crash", "hang"})
 LINK_KINDS: Final = frozenset({"down", "loss"})
@@ -244,6 +244,7 @@ class Model:
         self._link_index = {link: at for at, link in enumerate(draws.links)}
         self._packets: dict[Hop, int] = {}
         self._drawn_nodes = frozenset(draws.nodes)
+        self._chance_by_crossings = cache(self._count_crossings)
         self._needs = self._needs_of_messages()
         self.fates = sorted({fate for needs in self._needs for need in needs for fate in need})
         """(tree, number) of copies that can have different fates."""
@@ -363,19 +364,26 @@ class Model:
 
     def _chance_of_links(self, use: Use) -> Number:
         """The probability that no link breaks the ways of some copies."""
-        draws, passing = self.draws, self.draws.passing
+        if not use.packets:
+            return self._chance_by_crossings(((1, use.links.bit_count()),))
         chance, packets = self._chance_of_packets(use.packets)
-        crossed = Counter(packets.get(at, 1) if draws.lossy else 1 for at in _bits(use.links))
-        crossed[0] = len(draws.links) - crossed.total()
+        crossed = Counter(packets.get(at, 1) if self.draws.lossy else 1 for at in _bits(use.links))
+        return chance * self._chance_by_crossings(tuple(sorted(crossed.items())))
+
+    def _count_crossings(self, crossed: tuple[tuple[int, int], ...]) -> Number:
+        """The same, given by how many packets cross a link -> how many such links there are."""
+        draws = self.draws
+        spared = 0, len(draws.links) - sum(size for _, size in crossed)
         groups = [
-            (size, [int(not many) if not rate else rate**many for rate in passing]) for many, size in crossed.items()
+            (size, [int(not many) if not rate else rate**many for rate in draws.passing])
+            for many, size in (*crossed, spared)
         ]
+        if not draws.link_parts:
+            return 1
         if draws.independent:
-            return chance * prod(_share_whole(draws.link_parts, weights) ** size for size, weights in groups)
+            return prod(_share_whole(draws.link_parts, weights) ** size for size, weights in groups)
         counts = tuple(part.count for part in draws.link_parts)
-        if not counts:
-            return chance
-        return chance * _over(_placings(groups, counts), _placings([(len(draws.links), [1] * len(counts))], counts))
+        return _over(_placings(groups, counts), _placings([(len(draws.links), [1] * len(counts))], counts))
 
     def _chance_of_packets(self, packets: int) -> tuple[Number, Mapping[int, int]]:
         """The probability that given losses spare some packets, and how many of these cross each link that is drawn."""
@@ -554,7 +562,7 @@ def _placings(groups: Sequence[tuple[int, Sequence[Number]]], counts: tuple[int,
             for here in product(*(range(count - done + 1) for count, done in zip(counts, placed, strict=True))):
                 if sum(here) > size:
                     continue
-                ways = factorial(size) // factorial(size - sum(here)) // prod(map(factorial, here))
+                ways = perm(size, sum(here)) // prod(map(factorial, here))
                 factor = prod(weight**many for weight, many in zip(weights, here, strict=True))
                 if factor:
                     key = tuple(done + many for done, many in zip(placed, here, strict=True))

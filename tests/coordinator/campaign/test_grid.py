@@ -83,14 +83,14 @@ def test_a_sample_goes_on_until_it_is_precise() -> None:
 @pytest.mark.parametrize("faults", ["nodes=3", "links=3", "all:nodes=1", "nodes=2;byzantine=1", "bernoulli:nodes=0.5"])
 def test_draws_avoid_what_the_scenario_breaks(faults: str) -> None:
     """One node and one link are broken anyway; every trial can be planned, and breaks others."""
-    base = {**STAR, "fault": ["crash:2134@1", "down:1234~3214@2-3"]}
-    grid = Grid(base, {}, [faults], 60)
+    given = ["crash:2134@1", "down:1234~3214@2-3"]
+    grid = Grid({**STAR, "fault": given}, {}, [faults], 60)
     grid.check()
     trials = [trial for _, trial in grid.rest({})]
     assert trials
     for trial in trials:
         assert not any(":2134@" in spec or ":1234~3214@" in spec for spec in trial.faults)
-        parse_faults((*base["fault"], *trial.faults), grid.variants[0].plan.topology)
+        parse_faults((*given, *trial.faults), grid.variants[0].plan.topology)
     if faults == "all:nodes=1":
         assert len(trials) == 22
 
@@ -199,7 +199,7 @@ def test_the_interval_of_a_mean() -> None:
     assert mean_interval([]) == (0, 1)
 
 
-DISTRIBUTIONS = {
+DISTRIBUTIONS: Mapping[str, tuple[Sequence[float], Sequence[float]]] = {
     "1 (97 %), 0.5": ([1, 0.5], [0.97, 0.03]),
     "1 (99 %), 0.3": ([1, 0.3], [0.99, 0.01]),
     "four values near 1": ([1, 0.99, 0.97, 0.93], [0.6, 0.2, 0.1, 0.1]),
