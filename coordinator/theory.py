@@ -17,11 +17,12 @@ said where none of this is exact: under other kinds of faults, and for algorithm
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
 from itertools import chain, product
+from itertools import count as count_from
 from math import comb, factorial, perm, prod
 from typing import Final, NamedTuple
 
@@ -432,8 +433,8 @@ class Model:
             return None
         table = SetTable(self)
         survived = sum(
-            chance * other * Fraction(*table.survived(count, down))
-            for (count, chance), (down, other) in product(node_counts.items(), link_counts.items())
+            node_counts[count] * link_counts[down] * share
+            for (count, down), share in table.survived(node_counts, link_counts)
         )
         return _over(survived, sum(node_counts.values()))
 
@@ -463,12 +464,13 @@ class SetTable:
             at_node[at, -1, rank] = True
         self._lost, self._nodes, self._links = map(_packed, (lost, at_node, at_link))
 
-    def survived(self, nodes: int, links: int) -> tuple[int, int]:
-        """How many sets of that many nodes and links leave no healthy node without something, of how many."""
-        by_node, by_link = _united_rows(self._nodes, nodes), _united_rows(self._links, links) | self._lost
-        if len(by_node) < len(by_link):
-            by_node, by_link = by_link, by_node
-        return sum(self._survivors(by_node | row) for row in by_link), len(by_node) * len(by_link)
+    def survived(self, nodes: Collection[int], links: Collection[int]) -> Iterator[tuple[tuple[int, int], Fraction]]:
+        """For each number of nodes and of links: the share of sets that leave no healthy node without something."""
+        for count, by_node in _unions(self._nodes, nodes):
+            for down, by_link in _unions(self._links, links):
+                few, many = sorted((by_node, by_link | self._lost), key=len)
+                survivors = sum(self._survivors(many | row) for row in few)
+                yield (count, down), Fraction(survivors, len(few) * len(many))
 
     def _survivors(self, sets: Words) -> int:
         blocks = sets.reshape(len(sets), -1, self._block)
@@ -484,16 +486,19 @@ def _packed(bits: NDArray[np.bool_]) -> Words:
     return words.reshape(len(bits), words.shape[1] * words.shape[2])
 
 
-def _united_rows(rows: Words, count: int) -> Words:
-    """The union of every set of so many rows."""
+def _unions(rows: Words, counts: Collection[int]) -> Iterator[tuple[int, Words]]:
+    """For each of some counts, ascending, the unions of every set of so many rows."""
     united = np.zeros((1, rows.shape[1]), dtype=np.uint64)
     last = np.array([-1])
-    for _ in range(count):
-        more = len(rows) - 1 - last
+    for count in count_from(0):
+        if count in counts:
+            yield count, united
+        if count == max(counts):
+            return
+        more = len(rows) - 1 - last  # each set is extended by every row behind its last one
         ends = np.cumsum(more)
         added = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - more, more) + np.repeat(last + 1, more)
         united, last = np.repeat(united, more, axis=0) | rows[added], added
-    return united
 
 
 def _bits(mask: int) -> Iterator[int]:

@@ -288,12 +288,12 @@ def test_links_that_lose_packets(topology: str, algorithm: str, values: Mapping[
 )
 @pytest.mark.parametrize("values", [{"redundancy": 2}, {}], ids=["two-copies", "striped"])
 def test_draws_agree_with_it(given: Sequence[str], text: str, values: Mapping[str, object]) -> None:
-    """500 draws, really run, with fixed seeds; the 99.99 % interval of a correct figure holds it."""
+    """300 draws, really run, with fixed seeds; the 99.99 % interval of a correct figure holds it."""
     scenario = scenario_of("hypercube:3", "nesbt", **values, fault=given)
     plan = make_plan(scenario)
     (recipe,) = parse_recipes(text)
     places = Places(plan.algorithm, plan.scenario.fault)
-    sets = [draw(recipe, places, 11, number) for number in range(500)]
+    sets = [draw(recipe, places, 11, number) for number in range(300)]
     findings = [each for each in run(scenario, sets, lambda at: at) if each.undecided is None]
     theory, found = expected(plan, text), measured(findings)
     assert theory.ratio is not None
