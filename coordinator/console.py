@@ -144,7 +144,7 @@ def show_campaign(
     out = console()
     table = Table("algorithm", "faults", "trials", "delivery ratio", "guaranteed", "nodes lost", "theory", "verdict")
     for row in rows:
-        verdict = f"{row['violated']} violated" if row["violated"] else "holds"
+        verdict = f"{row['violated']} violated" if row["violated"] else "theory excluded" if row["finding"] else "holds"
         if row["undecided"]:
             verdict += f", {row['undecided']} undecided"
         table.add_row(
@@ -155,6 +155,12 @@ def show_campaign(
     out.print(table)
     for reason in left_out:
         out.print(f"left out: {escape(reason)}", soft_wrap=True)
+    for row in rows:
+        where = escape(f"{row['algorithm']} under {row['faults']}")
+        if row["sets"] and row["trials"] < row["sets"]:  # type: ignore[operator]
+            out.print(f"{where}: a random sample of {row['trials']:,} of its {row['sets']:,} sets", soft_wrap=True)
+        if row["finding"]:
+            out.print(f"[bold red]finding[/]: {where}: {escape(str(row['finding']))}", soft_wrap=True)
     for violation in violations:
         out.print(f"[bold red]violated[/]: {escape('; '.join(violation['claims']))}", soft_wrap=True)
         out.print(f"  repeat it with: {escape(violation['repeat'])}", soft_wrap=True)

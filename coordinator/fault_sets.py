@@ -15,24 +15,30 @@ fault specification has behind its `@`; left out, step 1.
 | `busiest` | the nodes and links that carry most segments when nothing breaks |
 | `all` | every set there is, one after the other |
 
-The source of a rooted collective is never chosen unless a part `sources` allows it. Drawing is a pure function of (seed,
-draw), and nothing else: algorithms that are compared meet the same faults, and the set of k + 1 faults contains the set of
-k, so that curves over the number of faults are comparable point by point.
+The source of a rooted collective is never chosen unless a part `sources` allows it, and a place that the scenario breaks
+anyway is never chosen. Drawing is a pure function of (seed, draw): algorithms that are compared meet the same faults, and
+the set of k + 1 faults contains the set of k, so that curves over the number of faults are comparable point by point.
+
+Parts that concern the same kind of place (crashed and byzantine nodes, say) share one random order of these places and take
+disjoint positions of it that depend on the counts alone, so every pair of disjoint sets is equally likely. Two parts of the
+same kind are refused: `nodes=1;nodes=2` is written `nodes=3`.
 """
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from itertools import combinations, islice, product
+from itertools import islice, product
 from math import comb, prod
 from random import Random
 from typing import Final, TypeVar
 
+from coordinator.faults import EXAMPLES, VALUES, require_drawable
 from emunode.collective.base import Algorithm
 from emunode.errors import ScenarioError
-from emunode.fault import KINDS
+from emunode.fault import KINDS, LinkFault, field_names
 from emunode.memory import MemoryNetwork
 from emunode.model import Rank
 from emunode.wire import ROW
@@ -51,9 +57,13 @@ Link = tuple[Rank, Rank]
 Place = TypeVar("Place")
 
 
+REPAIRS: Final = {"recover": "crash", "up": "down"}
+"""Kinds that repair what another kind broke: a random place has nothing to repair."""
+
+
 def on_links(kind: str) -> bool:
     """Whether faults of this kind strike links, and not nodes."""
-    return "~" in KINDS[kind].form or ">" in KINDS[kind].form
+    return issubclass(KINDS[kind], LinkFault)
 
 
 @dataclass(frozen=True)
@@ -105,22 +115,28 @@ class Recipe:
 
 
 class Places:
-    """Where a network can break under an algorithm: nodes and links, those of the source apart."""
+    """Where a network can break under an algorithm: all nodes but the source, and all links.
 
-    def __init__(self, algorithm: Algorithm) -> None:
+    Places that the fault specifications `broken` name are left out: they are broken already.
+    """
+
+    def __init__(self, algorithm: Algorithm, broken: Iterable[str] = ()) -> None:
         self.algorithm = algorithm
         self.topology = algorithm.topology
         rooted = len(algorithm.sources) == 1 or algorithm.target >= 0
         self.sources: frozenset[Rank] = frozenset({algorithm.job.source} if rooted else ())
+        self.broken: frozenset[Rank | Link] = frozenset(place for spec in broken for place in self.named_in(spec))
 
     def nodes(self, *, sources: bool = False) -> Sequence[Rank]:
         """Ranks that may be chosen, ascending."""
-        return [rank for rank in self.topology.ranks() if sources or rank not in self.sources]
+        spared = self.broken if sources else self.broken | self.sources
+        return [rank for rank in self.topology.ranks() if rank not in spared]
 
     @cached_property
     def links(self) -> Sequence[Link]:
-        """Every link once, the lower rank first, ascending."""
-        return sorted((rank, neighbour) for rank, _, neighbour, _ in self.topology.links())
+        """Every link that may be chosen once, the lower rank first, ascending."""
+        links = sorted((rank, neighbour) for rank, _, neighbour, _ in self.topology.links())
+        return [link for link in links if link not in self.broken]
 
     @cached_property
     def _hops(self) -> Sequence[Link]:
@@ -154,6 +170,16 @@ class Places:
         where = label(place) if isinstance(place, int) else f"{label(place[0])}~{label(place[1])}"
         return f"{part.kind}:{where}{part.argument}@{when}"
 
+    def named_in(self, spec: str) -> set[Rank | Link]:
+        """The node or link that a fault specification names; empty where it names none (its parser reports that)."""
+        _, *rest = spec.split(":")
+        where = rest[0].partition("@")[0] if rest else ""
+        try:
+            one, *other = sorted(self.topology.rank(label) for label in re.split("[~>]", where))
+        except ScenarioError:
+            return set()
+        return {(one, other[0]) if other else one}
+
 
 # --- reading a description ---------------------------------------------------------------------------------------------
 
@@ -176,6 +202,8 @@ def parse_recipes(text: str, field: str = "faults") -> list[Recipe]:
         how, rest = "random", text
     body, at, when = rest.rpartition("@")
     body, when = (body, when) if at else (rest, "1")
+    if not WHEN.fullmatch(when) or "@" in body:
+        raise ScenarioError(field, text, f"write {FORM}; WHEN is said once, at the end")
     recipe = Recipe(how, (), when)
     choices: list[list[tuple[Part, ...]]] = []
     for word in body.split(";"):
@@ -185,13 +213,48 @@ def parse_recipes(text: str, field: str = "faults") -> list[Recipe]:
             recipe = replace(recipe, victim=word.removeprefix("victim="))
         else:
             choices.append(_choices(word, how, text, field))
-    if not choices or not WHEN.fullmatch(when) or "@" in body:
+    if not choices:
         raise ScenarioError(field, text, f"write {FORM}; WHEN is said once, at the end")
     if (recipe.victim is None) == (how == "cut"):
         raise ScenarioError(field, text, "a cut has a victim, and nothing else has: cut:victim=LABEL;nodes=2")
     _require_few(prod(map(len, choices)), text, field)
     recipes = [replace(recipe, parts=tuple(part for parts in choice for part in parts)) for choice in product(*choices)]
+    _require_sound(recipes[0], text, field)
     return sorted(recipes, key=lambda recipe: recipe.size)
+
+
+def _require_sound(recipe: Recipe, text: str, field: str) -> None:
+    """Refuse parts that are said twice, and steps that some kind cannot have."""
+    seen: set[tuple[str, str]] = set()
+    first, dash, last = recipe.when.partition("-")
+    if int(first) < 1 or (dash and int(last) < int(first)):
+        raise ScenarioError(field, text, f"@{recipe.when} is no step or interval; steps count from 1, as in @2 or @2-5")
+    for part in recipe.parts:
+        if (part.kind, part.argument) in seen:
+            name = next((short for short, kind in SHORT.items() if kind == part.kind), part.kind)
+            raise ScenarioError(field, text, f"{name!r} is there twice; give one part with the total number")
+        seen.add((part.kind, part.argument))
+        if dash and "last" not in field_names(KINDS[part.kind]):
+            raise ScenarioError(field, text, f"{part.kind!r} happens in one step and has no end; write @{first}")
+
+
+def _require_argument(kind: str, argument: str, word: str, text: str, field: str) -> None:
+    """Refuse a value behind the number that this kind does not have, or has otherwise, and a value that is missing."""
+    if kind in REPAIRS:
+        raise ScenarioError(
+            field, text, f"{kind!r} repairs what {REPAIRS[kind]!r} broke, and a set of faults only breaks things"
+        )
+    value = next((name for name in field_names(KINDS[kind]) if name in VALUES), None)
+    if value is None:
+        if argument:
+            raise ScenarioError(field, text, f"{kind!r} takes no value, so {argument!r} in {word!r} has no meaning")
+        return
+    if not argument:
+        raise ScenarioError(field, text, f"{kind!r} needs a value behind the number, such as {word}:{EXAMPLES[value]}")
+    try:
+        VALUES[value](text, argument.removeprefix(":"))
+    except ScenarioError as error:
+        raise ScenarioError(field, text, f"in {word!r}: {error.allowed}") from None
 
 
 def _choices(word: str, how: str, text: str, field: str) -> list[tuple[Part, ...]]:
@@ -202,7 +265,14 @@ def _choices(word: str, how: str, text: str, field: str) -> list[tuple[Part, ...
     what, amount, argument = match["what"], match["amount"], match["argument"] or ""
     kind = SHORT.get(what, what)
     if what != "any" and kind not in KINDS:
-        raise ScenarioError(field, text, f"{what!r} is not among: any, {', '.join([*SHORT, *KINDS])}")
+        allowed = [*SHORT, *(name for name in KINDS if name not in REPAIRS)]
+        raise ScenarioError(field, text, f"{what!r} is not among: any, {', '.join(allowed)}")
+    if what != "any":
+        _require_argument(kind, argument, word, text, field)
+    elif argument or how == "bernoulli":
+        raise ScenarioError(
+            field, text, "'any' is nodes and links in every mixture of a number, such as any=2 or any<=2"
+        )
     if how == "bernoulli":
         return [(Part(kind, share=_share(amount, text, field), argument=argument),)]
     counts = COUNTS.fullmatch(amount)
@@ -237,12 +307,13 @@ def _down(text: str, field: str) -> str:
 
 def _share(amount: str, text: str, field: str) -> float:
     try:
-        share = float(amount)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise ScenarioError(field, text, f"{amount!r} is no probability from 0 to 1")
-    return share
+        share = Decimal(amount)
+        if not 0 <= share <= 1:
+            raise InvalidOperation
+    except InvalidOperation:
+        raise ScenarioError(field, text, f"{amount!r} is no probability from 0 to 1") from None
+    require_drawable(share, field, text)
+    return float(share)
 
 
 # --- choosing ----------------------------------------------------------------------------------------------------------
@@ -256,57 +327,87 @@ def draw(
     Raises ScenarioError (with `field`) when there are more faults than places.
     """
     if recipe.how == "all":
-        found = next(islice(every_set(recipe, places, field=field), number, None), None)
-        if found is None:
-            raise ScenarioError(field, recipe.name, f"it has no set number {number}")
-        return found
+        return set_number(recipe, places, number, field)
     struck = set(taken)
-    specs = []
-    for part in recipe.parts:
-        free = [place for place in _eligible(recipe, part, places, field) if place not in struck]
-        chosen = _choose(recipe, part, free, Random(f"{seed}/{number}/{'links' if part.on_links else 'nodes'}"), field)
-        struck.update(chosen)
-        specs += [places.spec(part, place, recipe.when) for place in chosen]
-    return tuple(specs)
+    chosen: dict[Part, list[Rank | Link]] = {}
+    for on_link in (False, True):
+        parts = [part for part in recipe.parts if part.on_links == on_link]
+        if parts:
+            free = [place for place in eligible(recipe, parts[0], places, field) if place not in struck]
+            stream = f"{seed}/{number}/{'links' if on_link else 'nodes'}"
+            chosen |= zip(parts, _choose(recipe, parts, free, stream, field), strict=True)
+    return tuple(places.spec(part, place, recipe.when) for part in recipe.parts for place in chosen[part])
 
 
 def set_count(recipe: Recipe, places: Places) -> int | None:
     """How many sets a recipe has: those of `all`, 1 for what is not drawn at random, None for what is."""
     if recipe.how == "busiest" or (recipe.how != "bernoulli" and not recipe.size):
         return 1
-    if recipe.how != "all":
-        return None
-    count, used = 1, {True: 0, False: 0}
-    for part in recipe.parts:
-        there = len(places.links if part.on_links else places.nodes(sources=recipe.sources))
-        count *= comb(max(0, there - used[part.on_links]), part.count)
-        used[part.on_links] += part.count
+    return _sets_of(recipe.parts, _rooms(recipe, places)) if recipe.how == "all" else None
+
+
+def _rooms(recipe: Recipe, places: Places) -> dict[bool, int]:
+    """How many links (True) and nodes (False) there are to choose from."""
+    return {True: len(places.links), False: len(places.nodes(sources=recipe.sources))}
+
+
+def _sets_of(parts: Sequence[Part], rooms: Mapping[bool, int]) -> int:
+    """In how many ways some parts can be placed, no place twice."""
+    count, left = 1, dict(rooms)
+    for part in parts:
+        count *= comb(max(0, left[part.on_links]), part.count)
+        left[part.on_links] -= part.count
     return count
+
+
+def set_number(recipe: Recipe, places: Places, number: int, field: str = "faults") -> tuple[str, ...]:
+    """One set of `every_set` by its index, without going through those before it."""
+    rooms = _rooms(recipe, places)
+    if not 0 <= number < _sets_of(recipe.parts, rooms):
+        raise ScenarioError(field, recipe.name, f"it has no set number {number}")
+    struck: set[object] = set()
+    specs: list[str] = []
+    for at, part in enumerate(recipe.parts):
+        free = [place for place in eligible(recipe, part, places, field) if place not in struck]
+        rooms[part.on_links] -= part.count
+        index, number = divmod(number, _sets_of(recipe.parts[at + 1 :], rooms))
+        group = [free[position] for position in _combination(len(free), part.count, index)]
+        struck.update(group)
+        specs += [places.spec(part, place, recipe.when) for place in group]
+    return tuple(specs)
+
+
+def _combination(total: int, count: int, index: int) -> Iterator[int]:
+    """The combination of `count` of range(total) with this index in lexicographic order."""
+    position = 0
+    while count:
+        beginning_here = comb(total - position - 1, count - 1)
+        if index < beginning_here:
+            yield position
+            count -= 1
+        else:
+            index -= beginning_here
+        position += 1
+
+
+def sample_numbers(recipe: Recipe, places: Places, seed: int, most: int) -> Sequence[int]:
+    """The numbers of `most` sets of `all`: every number if there are no more, else a random sample without repetition.
+
+    The sample for a larger `most` begins with the one for a smaller.
+    """
+    count = set_count(recipe, places) or 0
+    if count <= most:
+        return range(count)
+    return _shuffled(range(count), most, Random(f"{seed}/sets of {recipe.name}"))
 
 
 def every_set(recipe: Recipe, places: Places, field: str = "faults") -> Iterator[tuple[str, ...]]:
     """Every set of a recipe as fault specifications, in lexicographic order of its places."""
-    for chosen in _every(recipe.parts, recipe, places, frozenset(), field):
-        yield tuple(
-            places.spec(part, place, recipe.when)
-            for part, group in zip(recipe.parts, chosen, strict=True)
-            for place in group
-        )
+    count = _sets_of(recipe.parts, _rooms(recipe, places))
+    return (set_number(recipe, places, number, field) for number in range(count))
 
 
-def _every(
-    parts: Sequence[Part], recipe: Recipe, places: Places, struck: frozenset[object], field: str
-) -> Iterator[tuple[tuple[Rank | Link, ...], ...]]:
-    if not parts:
-        yield ()
-        return
-    free = [place for place in _eligible(recipe, parts[0], places, field) if place not in struck]
-    for group in combinations(free, parts[0].count):
-        for rest in _every(parts[1:], recipe, places, struck | frozenset(group), field):
-            yield (group, *rest)
-
-
-def _eligible(recipe: Recipe, part: Part, places: Places, field: str) -> Sequence[Rank | Link]:
+def eligible(recipe: Recipe, part: Part, places: Places, field: str = "faults") -> Sequence[Rank | Link]:
     """The places that one part may strike, in the order in which they are preferred or drawn from."""
     allowed = places.nodes(sources=recipe.sources)
     match recipe.how:
@@ -315,7 +416,7 @@ def _eligible(recipe: Recipe, part: Part, places: Places, field: str) -> Sequenc
         case "roots":
             links = places.root_links
             if part.on_links:
-                return links
+                return [link for link in links if link not in places.broken]
             children = {rank for link in links for rank in link} - set(places.algorithm.sources)
             return [rank for rank in allowed if rank in children or len(places.algorithm.sources) > 1]
         case "cut":
@@ -332,15 +433,46 @@ def _eligible(recipe: Recipe, part: Part, places: Places, field: str) -> Sequenc
     return places.links if part.on_links else allowed
 
 
-def _choose(recipe: Recipe, part: Part, free: Sequence[Place], chance: Random, field: str) -> list[Place]:
+def _choose(recipe: Recipe, parts: Sequence[Part], free: Sequence[Place], stream: str, field: str) -> list[list[Place]]:
+    """What each of the parts that concern one kind of place takes of the free places."""
     if recipe.how == "bernoulli":
-        return [place for place in free if chance.random() < part.share]
-    if part.count > len(free):
-        kind = "links" if part.on_links else "nodes"
-        raise ScenarioError(field, recipe.name, f"it wants {part.count} {kind}, and {len(free)} may fail")
+        return _thrown(parts, free, stream)
+    counts = [part.count for part in parts]
+    if sum(counts) > len(free):
+        kind = "links" if parts[0].on_links else "nodes"
+        raise ScenarioError(field, recipe.name, f"it wants {sum(counts)} {kind}, and {len(free)} may fail")
     if recipe.how == "busiest":
-        return list(free[: part.count])
-    return _shuffled(free, part.count, chance)
+        ranked = iter(free)
+        return [list(islice(ranked, count)) for count in counts]
+    positions = _positions(counts, len(free))
+    length = 1 + max((position for taken in positions for position in taken), default=-1)
+    order = _shuffled(free, length, Random(stream))
+    return [[order[position] for position in taken] for taken in positions]
+
+
+def _thrown(parts: Sequence[Part], free: Sequence[Place], stream: str) -> list[list[Place]]:
+    """Each place with a probability. Parts have streams of their own; a place hit by several goes to the first."""
+    struck: set[Place] = set()
+    found = []
+    for at, part in enumerate(parts):
+        chance = Random(f"{stream}/{at}" if at else stream)
+        hit = [place for place in free if chance.random() < part.share]
+        found.append([place for place in hit if place not in struck])
+        struck.update(hit)
+    return found
+
+
+def _positions(counts: Sequence[int], total: int) -> list[list[int]]:
+    """Disjoint positions in a random order of `total` places, for parts with these counts.
+
+    Part p takes p, p + m, p + 2m, .. of m parts, and where these run out the last positions that nobody has. Positions
+    depend on the counts alone, so whatever they are, all assignments of places to parts are equally likely. Of one or two
+    parts (and of more, as long as none runs out) a larger count keeps the positions of a smaller.
+    """
+    found = [list(range(at, total, len(counts)))[:count] for at, count in enumerate(counts)]
+    used = {position for taken in found for position in taken}
+    rest = iter([position for position in reversed(range(total)) if position not in used])
+    return [[*taken, *islice(rest, count - len(taken))] for taken, count in zip(found, counts, strict=True)]
 
 
 def _shuffled(items: Sequence[Place], count: int, chance: Random) -> list[Place]:
@@ -369,7 +501,7 @@ def resolve(specs: Sequence[str], algorithm: Callable[[], Algorithm], seed: int)
     taken: set[object] = set()
     for spec in specs:
         if not is_recipe(spec):
-            taken |= _places_of(spec, places)
+            taken |= places.named_in(spec)
     found: list[str] = []
     for number, spec in enumerate(specs):
         if not is_recipe(spec):
@@ -380,19 +512,6 @@ def resolve(specs: Sequence[str], algorithm: Callable[[], Algorithm], seed: int)
             raise ScenarioError("fault", spec, "one run has one set of faults; `coordinator campaign` runs many")
         drawn = draw(recipe, places, seed, number, taken=taken, field="fault")
         for one in drawn:
-            taken |= _places_of(one, places)
+            taken |= places.named_in(one)
         found += drawn
     return tuple(found)
-
-
-def _places_of(spec: str, places: Places) -> set[object]:
-    """The node or link that a specification names; nothing where it names none (its parser says so)."""
-    where = spec.partition(":")[2].rpartition("@")[0]
-    topology = places.topology
-    for text in (where, where.rpartition(":")[0]):
-        try:
-            ends = tuple(sorted(topology.rank(label) for label in re.split("[~>]", text)))
-        except ScenarioError:
-            continue
-        return {ends[0] if len(ends) == 1 else ends}
-    return set()

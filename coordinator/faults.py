@@ -7,6 +7,8 @@ its record: its fields, and in `form` whether it may leave the step out (then it
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from typing import Final
 
 from emunode.errors import ScenarioError
 from emunode.fault import KINDS, Crash, Down, Fault, Hang, NodeFault, Recover, Up, field_names, in_order
@@ -14,6 +16,8 @@ from emunode.model import Port, Rank, Step
 from emunode.topology.base import Topology
 
 NUMBER = re.compile("[1-9][0-9]{0,8}")
+LEAST_RATE: Final = Decimal(2) ** -53
+"""Random numbers in [0, 1) have 53 bits: whatever has a smaller rate than this would happen more often than it says."""
 RATE = re.compile("[0-9]*[.]?[0-9]+(e-?[0-9]{1,3})?")
 LINK = re.compile("([^~>]*)([~>])([^~>]*)")
 
@@ -85,7 +89,14 @@ def _when(spec: str, record: type[Fault], when: str | None, topology: Topology) 
 def _rate(spec: str, text: str) -> float:
     if not RATE.fullmatch(text) or float(text) > 1:
         raise ScenarioError("fault", spec, f"its rate is a number from 0 (never) to 1 (always), and not {text!r}")
+    require_drawable(Decimal(text), "fault", spec)
     return float(text)
+
+
+def require_drawable(rate: Decimal, field: str, value: str) -> None:
+    """Refuse a rate that is not 0 and smaller than the grid of the random numbers that it is compared with."""
+    if 0 < rate < LEAST_RATE:
+        raise ScenarioError(field, value, f"{rate} is too small to be drawn: a rate is 0, or at least 2^-53 (1.12e-16)")
 
 
 def _count(what: str) -> Callable[[str, str], int]:

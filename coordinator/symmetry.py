@@ -8,7 +8,7 @@ then a fault and its image cost the same deliveries in the same steps. None is u
 link by link and arc by arc; of an algorithm without trees only the identity is known to be one.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations, islice, permutations, product
@@ -153,10 +153,13 @@ class Orbit:
 
 
 class Orbits:
-    """The sets of faults that recipes describe, all of them, up to symmetry. Sources are never among them."""
+    """The sets of faults that recipes describe, all of them, up to symmetry. Sources are never among them.
 
-    def __init__(self, algorithm: Algorithm, symmetries: Sequence[Symmetry]) -> None:
-        self.places = Places(algorithm)
+    Nor are the places of the fault specifications `broken`, which the symmetries have to keep.
+    """
+
+    def __init__(self, algorithm: Algorithm, symmetries: Sequence[Symmetry], broken: Iterable[str] = ()) -> None:
+        self.places = Places(algorithm, broken)
         self.symmetries = symmetries
 
     def count(self, recipe: Recipe) -> int:

@@ -172,7 +172,8 @@ class Certifier:
 
     def _orbits(self, recipe: Recipe, alike: Sequence[Symmetry]) -> Orbits:
         known = all(part.kind in CERTAIN and not part.argument for part in recipe.parts)
-        return Orbits(self._plan.algorithm, alike if known and alike else [identity(self._plan.topology)])
+        kept = alike if known and alike else [identity(self._plan.topology)]
+        return Orbits(self._plan.algorithm, kept, self._plan.scenario.fault)
 
     def _level(
         self, certificate: Certificate, level: Level, orbits: Iterator[Orbit], scenario: Scenario, sample: int | None

@@ -163,9 +163,10 @@ def _left(store: Store) -> int:
     """Trials that are still to be run if no point is precise before it has all of them."""
     grid, done = store.grid, store.done()
     return sum(
-        max(0, grid.wanted(point, variant) - len(done.get((point, variant), {})))
+        number not in done.get((point, variant), {})
         for variant in range(len(grid.variants))
         for point in range(len(grid.points))
+        for number in grid.numbers(point, variant)
     )
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from itertools import product
-from math import sqrt
-from statistics import fmean, stdev
+from math import ceil, floor, fsum, inf, log, sqrt
 from typing import NamedTuple
 
 from coordinator.campaign.laboratory import Trial, plan_trials
-from coordinator.fault_sets import Places, Recipe, draw, every_set, parse_recipes, set_count
+from coordinator.fault_sets import Places, Recipe, draw, parse_recipes, sample_numbers, set_count
+from coordinator.faults import parse_faults
 from coordinator.plan import Plan
 from coordinator.scenario import Scenario, make_scenario
 from emunode import __version__
@@ -112,41 +112,85 @@ class Grid:
 
     def check(self) -> None:
         """Draw one set of each point for each variant, so that what cannot be drawn is known before anything runs."""
-        for variant in range(len(self.variants)):
+        for at, variant in enumerate(self.variants):
             for point in range(len(self.points)):
-                next(self._sets(variant, point, [0]), None)
+                for _, faults in self._sets(at, point, self.numbers(point, at)[:1]):
+                    parse_faults((*variant.plan.scenario.fault, *faults), variant.plan.topology)
 
     @cached_property
     def places(self) -> list[Places]:
-        """Where each variant can break."""
-        return [Places(variant.plan.algorithm) for variant in self.variants]
+        """Where each variant can break, besides what its scenario breaks anyway."""
+        return [Places(variant.plan.algorithm, variant.plan.scenario.fault) for variant in self.variants]
 
     @property
     def fingerprint(self) -> str:
         """Of all that decides what a trial is; how many of them there are is left free, so that more can be asked for."""
         scenarios = [variant.scenario.model_dump(mode="json") for variant in self.variants]
         said = f"{__version__}/{scenarios}/{[recipe.name for recipe in self.points]}"
-        return blake2b(said.encode(), digest_size=16).hexdigest()
+        redrawn = [recipe.name for recipe in self.points if self._redrawn(recipe)]
+        return blake2b(f"{said}/{redrawn}".encode() if redrawn else said.encode(), digest_size=16).hexdigest()
+
+    def _redrawn(self, recipe: Recipe) -> bool:
+        """Whether draws are others than in version 0.1.0, so that a campaign that it began cannot be resumed.
+
+        Its parts shared random numbers, and it drew places that the scenario breaks anyway.
+        """
+        kinds = [part.on_links for part in recipe.parts]
+        broken = {isinstance(place, tuple) for places in self.places for place in places.broken}
+        return bool(broken.intersection(kinds)) or (
+            recipe.how not in ("all", "busiest") and len(set(kinds)) < len(kinds)
+        )
+
+    def set_count(self, point: int, variant: int) -> int | None:
+        """How many sets a point has; None where sets are drawn at random."""
+        return set_count(self.points[point], self.places[variant])
+
+    def numbers(self, point: int, variant: int) -> Sequence[int]:
+        """The draws of a point in the order in which they are run: at most `trials`.
+
+        For `all` with more sets than that they are a random sample of the numbers of its sets.
+        """
+        known = self._numbers.get((point, variant))
+        if known is None:
+            known = self._numbers[point, variant] = self._choose_numbers(self.points[point], variant)
+        return known
+
+    @cached_property
+    def _numbers(self) -> dict[tuple[int, int], Sequence[int]]:
+        return {}
+
+    def _choose_numbers(self, recipe: Recipe, variant: int) -> Sequence[int]:
+        places = self.places[variant]
+        count = set_count(recipe, places)
+        if recipe.how != "all":
+            return range(min(self.trials, count or self.trials))
+        if not count:
+            raise ScenarioError("faults", recipe.name, "it wants more nodes or links than may fail")
+        if count > MOST_TRIALS:
+            raise ScenarioError("faults", recipe.name, f"it has more than {MOST_TRIALS:,} sets; draw at random")
+        return sample_numbers(recipe, places, self.variants[variant].scenario.seed, self.trials)
 
     def wanted(self, point: int, variant: int) -> int:
         """Draws at a point, at most."""
-        return min(self.trials, set_count(self.points[point], self.places[variant]) or self.trials)
+        return len(self.numbers(point, variant))
 
     def whole(self, point: int, variant: int) -> bool:
         """Whether a point goes through every set it has, so that its figures are exact."""
-        count = set_count(self.points[point], self.places[variant])
-        return count is not None and count <= self.trials
+        return self.set_count(point, variant) == self.wanted(point, variant)
+
+    def counted(self, point: int, variant: int, finished: Collection[int]) -> Collection[int]:
+        """The finished draws that figures are made of: all, or of `all` only the random sample as long as sets are missing.
+
+        Version 0.1.0 ran the first sets in order, which is no sample.
+        """
+        if self.points[point].how != "all" or len(finished) == self.set_count(point, variant):
+            return finished
+        return set(finished).intersection(self.numbers(point, variant))
 
     def _sets(self, variant: int, point: int, missing: Iterable[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """(draw, its set of faults) for the draws that are asked for, ascending."""
+        """(draw, its set of faults) for the draws that are asked for."""
         recipe, places, seed = self.points[point], self.places[variant], self.variants[variant].scenario.seed
-        if recipe.how != "all":
-            yield from ((number, draw(recipe, places, seed, number)) for number in missing)
-            return
-        if (set_count(recipe, places) or 0) > MOST_TRIALS:
-            raise ScenarioError("faults", recipe.name, f"it has more than {MOST_TRIALS:,} sets; draw at random")
-        wanted = set(missing)
-        yield from ((number, faults) for number, faults in enumerate(every_set(recipe, places)) if number in wanted)
+        return ((number, draw(recipe, places, seed, number)) for number in missing)
 
     def rest(self, done: Done) -> Iterator[tuple[Key, Trial]]:
         """What to run next, given what is finished; nothing means that the campaign is over.
@@ -157,7 +201,7 @@ class Grid:
         for variant in range(len(self.variants)):
             for point, target in enumerate(targets):
                 finished = done.get((point, variant), {})
-                missing = [n for n in range(min(target, self.wanted(point, variant))) if n not in finished]
+                missing = [number for number in self.numbers(point, variant)[:target] if number not in finished]
                 for number, faults in self._sets(variant, point, missing):
                     seed = trial_seed(self.variants[variant].scenario.seed, self.points[point], number)
                     yield Key(point, variant, number), Trial(variant, faults, seed)
@@ -167,17 +211,17 @@ class Grid:
         open_ended = [variant for variant in range(len(self.variants)) if not self.whole(point, variant)]
         if self.precision is None or not open_ended:
             return self.trials
-        finished = [done.get((point, variant), {}) for variant in open_ended]
-        checked = min(_without_gap(numbers) for numbers in finished) // CHUNK * CHUNK
+        finished = [(done.get((point, variant), {}), self.numbers(point, variant)) for variant in open_ended]
+        checked = min(_without_gap(order, numbers) for numbers, order in finished) // CHUNK * CHUNK
         narrow = checked and all(
-            half_width(numbers[number] for number in range(checked)) <= self.precision for numbers in finished
+            half_width(numbers[number] for number in order[:checked]) <= self.precision for numbers, order in finished
         )
         return checked if narrow else min(self.trials, checked + CHUNK)
 
 
-def _without_gap(numbers: Collection[int]) -> int:
-    """How many numbers from 0 on are there."""
-    return next(number for number in range(len(numbers) + 1) if number not in numbers)
+def _without_gap(order: Sequence[int], finished: Collection[int]) -> int:
+    """How many draws are finished from the first one on."""
+    return next((at for at, number in enumerate(order) if number not in finished), len(order))
 
 
 def trial_seed(seed: int, recipe: Recipe, number: int) -> int:
@@ -202,17 +246,46 @@ def wilson(successes: float, trials: int, z: float = 1.959964) -> tuple[float, f
     return max(0.0, centre - margin), min(1.0, centre + margin)
 
 
-MANY = 30
-
-
 def mean_interval(shares: Sequence[float], z: float = 1.959964) -> tuple[float, float]:
-    """Confidence interval of the mean of numbers from 0 to 1, by their standard error.
+    """Confidence interval of the mean of numbers from 0 to 1: Wilson's formula with the mean in place of the share.
 
-    Of few numbers, and of those that are all the same, that of Wilson, which is on the safe side: nothing between 0 and 1
-    varies more than what is 0 or 1.
+    Such a number with mean m has a variance of at most m (1 - m), that of a coin, so this covers the mean at least as
+    often as Wilson's interval covers a share, however rare losses are.
     """
-    mean = fmean(shares) if shares else 0.0
-    if len(shares) < MANY or min(shares) == max(shares):
-        return wilson(mean * len(shares), len(shares), z)
-    margin = z * stdev(shares) / sqrt(len(shares))
-    return max(0.0, mean - margin), min(1.0, mean + margin)
+    return wilson(fsum(shares), len(shares), z)
+
+
+FINDING_LEVEL = 1e-4
+"""How often, at most, a correct prediction is reported as a finding."""
+
+
+def outside(mean: float, trials: int, predicted: float, level: float = FINDING_LEVEL) -> bool:
+    """Whether the mean of trials, each from 0 to 1, excludes a predicted mean with a confidence of 1 - `level`.
+
+    By the bound of Chernoff and Hoeffding (Hoeffding 1963, theorem 1): a mean beyond `mean` has a probability of at most
+    exp(-trials x relative entropy), for any distribution on [0, 1] and for samples without repetition as well.
+    """
+    return trials * _relative_entropy(mean, predicted) > log(2 / level)
+
+
+def _relative_entropy(mean: float, predicted: float) -> float:
+    """Of two coins, in nats; infinite where the second cannot show what the first does."""
+    total = 0.0
+    for part, of in ((mean, predicted), (1 - mean, 1 - predicted)):
+        if part > 0:
+            if of <= 0:
+                return inf
+            total += part * log(part / of)
+    return total
+
+
+def sure_interval(mean: float, trials: int, level: float = FINDING_LEVEL) -> tuple[float, float]:
+    """The predicted means that are not `outside`, to six digits, rounded outwards."""
+    ends = []
+    for end in (0.0, 1.0):
+        inner, outer = mean, end
+        for _ in range(30):
+            middle = (inner + outer) / 2
+            inner, outer = (inner, middle) if outside(mean, trials, middle, level) else (middle, outer)
+        ends.append(end if not outside(mean, trials, end, level) else outer)
+    return floor(ends[0] * 1e6) / 1e6, ceil(ends[1] * 1e6) / 1e6

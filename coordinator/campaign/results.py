@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from math import isclose
 from statistics import fmean
 
-from coordinator.campaign.grid import Grid, Key, mean_interval, wilson
+from coordinator.campaign.grid import Grid, Key, mean_interval, outside, sure_interval, wilson
 from coordinator.campaign.laboratory import Finding, Trial
-from coordinator.fault_sets import Recipe
-from coordinator.theory import expectation
+from coordinator.theory import Expected, expectation, promises
 
 Findings = Mapping[Key, tuple[Trial, Finding]]
 Row = dict[str, object]
@@ -16,28 +16,58 @@ Row = dict[str, object]
 def rows(grid: Grid, findings: Findings) -> list[Row]:
     """One row for each point and variant that has trials, points first; figures over the trials that prove something.
 
-    `delivery_ratio` is the mean share of messages due to healthy nodes that arrived intact, `guaranteed` the share of trials
-    in which all did, each with its 95% interval (where the point went through every set it has, the figure itself);
-    `lost` the mean number of healthy nodes that miss something; `predicted` the mean of what the algorithm's claims said of
-    these very faults. `theory` is the delivery ratio expected from the trees, `promised` is 1 where the algorithm tolerates
-    so many faults.
+    `sets` is how many sets of faults a point has, where it goes through all of them or a sample. `delivery_ratio` is the
+    mean share of messages due to healthy nodes that arrived intact, `guaranteed` the share of trials in which all did, each
+    with its 95% interval (where the point went through every set it has, the figure itself); `lost` the mean number of
+    healthy nodes that miss something; `predicted` the mean of what the algorithm's claims said of these very faults.
+    `theory` and `guaranteed_theory` are what the trees predict for both figures, where that is exact; `promised` is 1 where
+    the algorithm tolerates so many faults. `finding` says where a figure and its exact theory exclude each other.
     """
-    theories = [expectation(variant.plan.algorithm) for variant in grid.variants]
     table: list[Row] = []
     by_cell = groupby(sorted(findings), key=lambda key: (key.point, key.variant))
     for (point, variant), keys in by_cell:
-        found = [findings[key][1] for key in keys]
-        recipe = grid.points[point]
-        row: Row = {"algorithm": grid.variants[variant].name, "faults": recipe.name, **_counts(found)}
-        decided = [finding for finding in found if finding.undecided is None]
-        row |= _figures(decided, exact=grid.whole(point, variant) and len(decided) == grid.wanted(point, variant))
-        theory = theories[variant]
-        counts = _plain_counts(recipe)
-        row["theory"] = round(theory(*counts), 9) if theory and counts is not None else None
-        tolerated = grid.variants[variant].plan.algorithm.tolerated_faults
-        row["promised"] = 1 if counts is not None and sum(counts) <= tolerated else None
-        table.append(row)
+        numbers = [key.number for key in keys]
+        counted = [findings[Key(point, variant, number)][1] for number in sorted(grid.counted(point, variant, numbers))]
+        if counted:
+            table.append(_row(grid, point, variant, counted))
     return table
+
+
+def _row(grid: Grid, point: int, variant: int, found: Sequence[Finding]) -> Row:
+    recipe, plan = grid.points[point], grid.variants[variant].plan
+    sets = grid.set_count(point, variant)
+    row: Row = {"algorithm": grid.variants[variant].name, "faults": recipe.name, "sets": sets, **_counts(found)}
+    decided = [finding for finding in found if finding.undecided is None]
+    row |= _figures(decided, exact=sets == len(decided))
+    knowledge = plan.scenario.fault_knowledge
+    theory = expectation(plan.algorithm, plan.faults, knowledge, recipe, grid.places[variant])
+    row["theory"] = _rounded(theory.ratio)
+    row["promised"] = 1 if promises(plan.algorithm, plan.faults, recipe) else None
+    row["guaranteed_theory"] = _rounded(theory.guaranteed)
+    row["finding"] = _finding(decided, theory, exact=sets == len(decided))
+    return row
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 9)
+
+
+def _finding(found: Sequence[Finding], theory: Expected, *, exact: bool) -> str | None:
+    """What of theory the trials exclude: a figure over all sets is equal to it, one over draws compatible with it."""
+    words = []
+    for name, measured, expected in (
+        ("delivery ratio", [finding.intact / finding.expected for finding in found], theory.ratio),
+        ("guaranteed delivery", [float(finding.served) for finding in found], theory.guaranteed),
+    ):
+        if expected is None or not measured:
+            continue
+        mean, trials = fmean(measured), len(measured)
+        if exact and not isclose(mean, expected, abs_tol=1e-9):
+            words.append(f"{name} {mean:.9f} over all sets, and theory says {expected:.9f}")
+        elif not exact and outside(mean, trials, expected):
+            low, high = sure_interval(mean, trials)
+            words.append(f"{name} {mean:.6f}, 99.99 % interval {low:.6f} to {high:.6f}, and theory says {expected:.9f}")
+    return "; ".join(words) or None
 
 
 def _counts(found: Sequence[Finding]) -> Row:
@@ -72,18 +102,6 @@ FIGURES = (
     "delivery_ratio", "ratio_low", "ratio_high", "guaranteed", "guaranteed_low", "guaranteed_high", "lost", "predicted",
     "steps", "segments",
 )  # fmt: skip
-
-
-def _plain_counts(recipe: Recipe) -> tuple[int, int] | None:
-    """(nodes crashed, links down) of a point that theory speaks of: every set before the first step equally likely."""
-    if recipe.how not in ("random", "all") or recipe.when != "1" or recipe.sources:
-        return None
-    counts = {"crash": 0, "down": 0}
-    for part in recipe.parts:
-        if part.kind not in counts or part.argument:
-            return None
-        counts[part.kind] += part.count
-    return counts["crash"], counts["down"]
 
 
 def families(grid: Grid) -> dict[str, list[tuple[int, float]]]:

@@ -74,8 +74,8 @@ def campaign(  # noqa: PLR0913  # its flags
 
 
 def _status(rows: "list[Row]") -> int:
-    """1 where a claim is violated, 3 where some variant has no trial that proves anything, else 0."""
-    if any(row["violated"] for row in rows):
+    """1 where a claim is violated or exact theory is excluded, 3 where no trial of a variant proves anything, else 0."""
+    if any(row["violated"] or row["finding"] for row in rows):
         return 1
     return 3 if any(row["trials"] == row["undecided"] for row in rows) else 0
 

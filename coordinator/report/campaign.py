@@ -10,12 +10,12 @@ from coordinator.report.tables import Row, show
 FOLDER = Path(__file__).parent
 MEASURES = {
     "delivery_ratio": ("Delivery ratio", "ratio", "theory"),
-    "guaranteed": ("Guaranteed delivery", "guaranteed", "promised"),
+    "guaranteed": ("Guaranteed delivery", "guaranteed", "guaranteed_theory"),
 }
 """Column -> its name for people, the prefix of its interval, and the column of what theory says of it."""
 NOTES = {
     "delivery_ratio": "Mean share of the messages due to healthy nodes that arrived; crosses: expected from the trees.",
-    "guaranteed": "Share of the trials in which every healthy node got everything; crosses: what the algorithm tolerates.",
+    "guaranteed": "Share of the trials in which every healthy node got everything; crosses: expected from the trees.",
 }
 
 Family = Sequence[tuple[str, float]]

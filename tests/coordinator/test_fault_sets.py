@@ -1,12 +1,25 @@
 """Sets of faults: what descriptions mean, that draws repeat and nest, and that a run can be repeated from what was drawn."""
 
-from math import comb
+import re
+from collections import Counter
+from itertools import combinations, pairwise, product
+from math import comb, exp
+from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.fault_sets import Places, draw, every_set, parse_recipes, resolve, set_count
+from coordinator.fault_sets import (
+    Places,
+    draw,
+    every_set,
+    parse_recipes,
+    resolve,
+    sample_numbers,
+    set_count,
+    set_number,
+)
 from coordinator.plan import Plan, make_plan
 from coordinator.scenario import make_scenario
 from emunode.errors import ScenarioError
@@ -73,13 +86,34 @@ def test_a_description_has_one_canonical_form(text: str, names: list[str]) -> No
         ("random:victim=3142;nodes=1", "a cut has a victim"),
         ("sources", "write"),
         ("nodes=1@", "said once, at the end"),
-        ("nodes=1@2;links=1@3", "is no number"),
+        ("nodes=1@2;links=1@3", "said once, at the end"),
         ("nodes=1@soon", "said once, at the end"),
         ("loss=3:.@8@1", "said once, at the end"),
         ("cut:victim=3@2;nodes=1@1", "said once, at the end"),
         ("any<=999999", "stand for 500,000,500,000 recipes"),
         ("nodes=1..10001", "stand for 10,001 recipes"),
         ("nodes=1..101;links=1..100", "stand for 10,100 recipes"),
+        ("nodes=1;nodes=2", "'nodes' is there twice; give one part with the total number"),
+        ("nodes=1;crash=2", "'nodes' is there twice"),
+        ("any=2;links=1", "'links' is there twice"),
+        ("bernoulli:loss=0.1:0.2;loss=0.3:0.2", "'loss' is there twice"),
+        ("byzantine=1:3", "'byzantine' takes no value, so ':3' in 'byzantine=1:3' has no meaning"),
+        ("bernoulli:nodes=0.5:3", "'crash' takes no value"),
+        ("any=1:3", "'any' is nodes and links in every mixture"),
+        ("bernoulli:any=0.5", "'any' is nodes and links in every mixture"),
+        ("random:recover=1", "'recover' repairs what 'crash' broke, and a set of faults only breaks things"),
+        ("up=1", "'up' repairs what 'down' broke"),
+        ("loss=3", "'loss' needs a value behind the number, such as loss=3:0.2"),
+        ("delay=3", "'delay' needs a value behind the number, such as delay=3:2"),
+        ("loss=3:2", "in 'loss=3:2': its rate is a number from 0"),
+        ("drop=1:0", "in 'drop=1:0': its number of the packet is a whole number"),
+        ("loss=3:1e-300", "too small to be drawn: a rate is 0, or at least 2.-53"),
+        ("bernoulli:links=1e-17", "too small to be drawn"),
+        ("bernoulli:links=1e-99999999999999999999", "no probability"),
+        ("bernoulli:links=nan", "no probability"),
+        ("nodes=1@0", "steps count from 1"),
+        ("links=1@5-2", "is no step or interval"),
+        ("nodes=1@2-5", "'crash' happens in one step and has no end; write @2"),
     ],
 )
 def test_what_is_no_description_is_refused(text: str, complaint: str) -> None:
@@ -108,6 +142,129 @@ def test_every_place_is_as_likely() -> None:
             counts[spec] = counts.get(spec, 0) + 1
     assert len(counts) == 23
     assert sum((count - 100) ** 2 / 100 for count in counts.values()) < 48.3
+
+
+# --- parts of one set --------------------------------------------------------------------------------------------------
+
+NODE_KINDS = ("nodes", "hang", "byzantine")
+LINK_KINDS = ("links", "corrupt", "duplicate", "loss")
+ARGUMENTS = {"corrupt": ":1", "duplicate": ":1", "loss": ":0.5"}
+
+
+def part(kind: str, amount: object) -> str:
+    """A part with the value that its kind needs."""
+    return f"{kind}={amount}{ARGUMENTS.get(kind, '')}"
+
+
+def chi_square_p(statistic: float, degrees: int) -> float:
+    """Upper bound of the tail of the chi-square distribution (Chernoff), tight enough for p around 1e-6."""
+    ratio = statistic / degrees
+    return 1.0 if ratio <= 1 else (ratio * exp(1 - ratio)) ** (degrees / 2)
+
+
+@pytest.mark.parametrize("pair", [*combinations(NODE_KINDS, 2), *combinations(LINK_KINDS, 2), ("nodes", "links")])
+def test_the_parts_of_a_draw_are_independent(pair: tuple[str, str]) -> None:
+    """Chi-square over all (ordered) pairs of places in Q_3, 40 draws expected in each: p < 1e-6 would fail."""
+    (recipe,) = parse_recipes(";".join(part(kind, 1) for kind in pair))
+    places = Places(plan_of("hypercube:3", "sbt").algorithm)
+    cells = set_count(parse_recipes(f"all:{recipe.name}")[0], places)
+    assert cells == {"nodeshang": 42, "nodeslinks": 84}.get("".join(pair), 42 if pair[0] in NODE_KINDS else 132)
+    counts = Counter(draw(recipe, places, 7, number) for number in range(40 * cells))
+    assert len(counts) == cells
+    statistic = sum((count - 40) ** 2 / 40 for count in counts.values())
+    assert chi_square_p(statistic, cells - 1) > 1e-6
+
+
+def test_three_parts_are_independent() -> None:
+    (recipe,) = parse_recipes("nodes=1;hang=1;byzantine=1")
+    places = Places(plan_of("hypercube:3", "sbt").algorithm)
+    counts = Counter(draw(recipe, places, 3, number) for number in range(20 * 210))
+    assert len(counts) == 210
+    assert chi_square_p(sum((count - 20) ** 2 / 20 for count in counts.values()), 209) > 1e-6
+
+
+def test_the_test_finds_parts_that_share_their_random_numbers() -> None:
+    """As draws were made before: the second part took the place with the same index among those left."""
+    places = Places(plan_of("hypercube:3", "sbt").algorithm).nodes()
+    counts: Counter[tuple[int, int]] = Counter()
+    for number in range(40 * 42):
+        index = Random(f"7/{number}/nodes").randrange(7), Random(f"7/{number}/nodes").randrange(6)
+        first = places[index[0]]
+        counts[first, [place for place in places if place != first][index[1]]] += 1
+    statistic = sum((counts[one, other] - 40) ** 2 / 40 for one, other in product(places, places) if one != other)
+    assert chi_square_p(statistic, 41) < 1e-6
+
+
+@pytest.mark.parametrize("pair", [("nodes", "byzantine"), ("links", "corrupt")])
+def test_the_parts_of_a_bernoulli_draw_are_independent(pair: tuple[str, str]) -> None:
+    """How often both parts hit: each place goes to the first, so the second has (1 - 0.3) x 0.4 of all places."""
+    (recipe,) = parse_recipes("bernoulli:" + ";".join(map(part, pair, ("0.3", "0.4"))))
+    places = Places(plan_of("hypercube:3", "sbt").algorithm)
+    number_of = len(places.nodes() if pair[0] == "nodes" else places.links)
+    counts: Counter[tuple[str, str, str]] = Counter()  # what becomes of one place, and of the next
+    trials = 2000
+    for number in range(trials):
+        fate = {spec.split(":")[1].split("@")[0]: spec.split(":")[0] for spec in draw(recipe, places, 1, number)}
+        labels = [places.topology.label(rank) for rank in places.nodes()]
+        if pair[0] == "links":
+            labels = ["~".join(map(places.topology.label, link)) for link in places.links]
+        for one, other in pairwise(labels):
+            counts["pair", fate.get(one, "-"), fate.get(other, "-")] += 1
+    kinds = {"crash": 0.3, "down": 0.3, "byzantine": 0.28, "corrupt": 0.28, "-": 0.42}
+    total = trials * (number_of - 1)
+    statistic = sum(
+        (count - total * kinds[one] * kinds[other]) ** 2 / (total * kinds[one] * kinds[other])
+        for (_, one, other), count in counts.items()
+    )
+    assert len(counts) == 9
+    assert chi_square_p(statistic, 8) > 1e-6
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 22),
+    st.integers(0, 22),
+    st.sampled_from([("nodes", "byzantine"), ("links", "loss")]),
+)
+def test_mixed_draws_nest(number: int, one: int, other: int, kinds: tuple[str, str]) -> None:
+    """One more of either part keeps what was drawn."""
+    one, other = min(one, 22 - other), min(other, 22 - min(one, 22 - other))
+    small = set(drawn(f"{part(kinds[0], one)};{part(kinds[1], other)}", number))
+    assert len(small) == one + other
+    assert small < set(drawn(f"{part(kinds[0], one + 1)};{part(kinds[1], other)}", number))
+    assert small < set(drawn(f"{part(kinds[0], one)};{part(kinds[1], other + 1)}", number))
+
+
+@given(st.integers(0, 10**6), st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6)))
+def test_three_parts_nest(number: int, counts: tuple[int, ...]) -> None:
+    small = set(drawn(";".join(map(part, NODE_KINDS, counts)), number))
+    for at in range(3):
+        more = [count + (at == place) for place, count in enumerate(counts)]
+        assert small < set(drawn(";".join(map(part, NODE_KINDS, more)), number))
+
+
+@given(st.integers(0, 10**6), st.floats(0.001, 0.9), st.floats(0.001, 0.1))
+def test_bernoulli_draws_nest(number: int, share: float, more: float) -> None:
+    assert set(drawn(f"bernoulli:nodes={share}", number)) <= set(drawn(f"bernoulli:nodes={share + more}", number))
+
+
+SINGLE_KIND = {
+    "bernoulli:nodes=0.1": ("crash:3412@1",),
+    "byzantine=2": ("byzantine:3241@1", "byzantine:2134@1"),
+    "links=2": ("down:1234~2134@1", "down:2431~3421@1"),
+    "nodes=1;links=1": ("crash:3241@1", "down:1234~2134@1"),
+    "nodes=3": ("crash:3241@1", "crash:2134@1", "crash:4321@1"),
+}
+"""What version 0.1.0 drew in S_4."""
+
+
+def test_draws_of_a_single_kind_are_what_they_were() -> None:
+    """Campaigns that were begun before mixed draws were corrected can be resumed."""
+    assert drawn("nodes=3", 5, 1) == SINGLE_KIND["nodes=3"]
+    assert drawn("byzantine=2", 5, 1) == SINGLE_KIND["byzantine=2"]
+    assert drawn("links=2", 5, 1) == SINGLE_KIND["links=2"]
+    assert drawn("nodes=1;links=1", 5, 1) == SINGLE_KIND["nodes=1;links=1"]
+    assert drawn("bernoulli:nodes=0.1", 5, 1) == SINGLE_KIND["bernoulli:nodes=0.1"]
 
 
 def test_algorithms_meet_the_same_faults() -> None:
@@ -166,6 +323,71 @@ def test_every_set_is_there_once() -> None:
     sets = list(every_set(recipe, places))
     assert len(sets) == len(set(sets)) == set_count(recipe, places) == comb(3, 2) * 4
     assert [draw(recipe, places, 0, number) for number in range(len(sets))] == sets
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("nodes=2", 21),
+        ("nodes=3;links=2", 35 * 66),
+        ("links=2;corrupt=1:1", 66 * 10),
+        ("nodes=1;hang=2;byzantine=1", 7 * 15 * 4),
+    ],
+)
+def test_a_set_by_its_number(text: str, count: int) -> None:
+    """Every set once, in lexicographic order, with disjoint parts."""
+    (recipe,) = parse_recipes(f"all:{text}")
+    places = Places(plan_of("hypercube:3", "sbt").algorithm)
+    sets = list(every_set(recipe, places))
+    assert len(set(map(frozenset, sets))) == len(sets) == set_count(recipe, places) == count
+    assert [set_number(recipe, places, number) for number in (0, count - 1)] == [sets[0], sets[-1]]
+    names = [places.topology.label(rank) for rank in places.nodes()]
+    names += ["~".join(map(places.topology.label, link)) for link in places.links]
+    indices = [[names.index(spec.split(":")[1].split("@")[0]) for spec in specs] for specs in sets]
+    assert indices == sorted(indices)
+    assert all(len(set(chosen)) == len(chosen) for chosen in indices)
+    with pytest.raises(ScenarioError, match=f"no set number {count}"):
+        set_number(recipe, places, count)
+
+
+def test_a_sample_of_all_sets_is_random_and_nests() -> None:
+    (recipe,) = parse_recipes("all:links=2")
+    places = Places(plan_of().algorithm)
+    assert sample_numbers(recipe, places, 0, 630) == range(630)
+    large = sample_numbers(recipe, places, 0, 600)
+    assert len(set(large)) == 600
+    assert max(large) < 630
+    assert large[:50] == sample_numbers(recipe, places, 0, 50) != sample_numbers(recipe, places, 1, 50)
+    counts = Counter(number * 6 // 630 for seed in range(100) for number in sample_numbers(recipe, places, seed, 60))
+    assert chi_square_p(sum((count - 1000) ** 2 / 1000 for count in counts.values()), 5) > 1e-6
+
+
+@pytest.mark.parametrize("how", ["", "bernoulli:", "roots:", "busiest:", "cut:victim=2134;", "all:"])
+@pytest.mark.parametrize("broken", ["crash:3214@1", "byzantine:3214", "down:2134~3214@2-3", "loss:3214>1234:0.5"])
+def test_places_that_are_broken_anyway_are_not_chosen(how: str, broken: str) -> None:
+    (name,) = labels_of(broken)
+    kinds = ("nodes", "links")
+    amounts = ("1.0", "1.0") if how == "bernoulli:" else (1, 1)
+    places = Places(plan_of(redundancy=3).algorithm, [broken])
+    for kind, amount in zip(kinds, amounts, strict=True):
+        (recipe,) = parse_recipes(f"{how}{kind}={amount}")
+        count = set_count(recipe, places) or 200
+        chosen = {label for number in range(count) for label in labels_of(*draw(recipe, places, 0, number))}
+        assert chosen
+        assert name not in chosen
+
+
+def labels_of(*specs: str) -> set[str]:
+    """Where faults strike, links with the lower rank first."""
+    return {"~".join(sorted(re.split("[~>]", spec.split(":")[1].split("@")[0]))) for spec in specs}
+
+
+def test_what_is_broken_is_not_counted() -> None:
+    places = Places(plan_of().algorithm, ["crash:3214@1", "down:1234~2134@1"])
+    counts = [
+        set_count(parse_recipes(text)[0], places) for text in ("all:nodes=2", "all:links=2", "all:nodes=1;links=1")
+    ]
+    assert counts == [comb(22, 2), comb(35, 2), 22 * 35]
 
 
 def test_two_kinds_never_strike_one_node() -> None:

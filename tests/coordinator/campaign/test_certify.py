@@ -119,6 +119,19 @@ def test_faults_of_the_scenario_leave_no_symmetry() -> None:
     assert sum(level.orbits for level in certificate.levels) == 1 + 36
 
 
+def test_sets_on_top_of_a_known_fault() -> None:
+    """One node is known to be dead: three trees bear any one more, and not any two."""
+    broken = scenario_of("star:4", "edt", 3, fault=["crash:2134@1"])
+    certificate = certified(broken, "nodes<=1")
+    assert certificate.verdict is Verdict.HOLDS
+    assert [level.sets for level in certificate.levels] == [level.covered for level in certificate.levels] == [1, 22]
+    certificate = certified(broken, "nodes<=2")
+    assert certificate.verdict is Verdict.VIOLATED
+    assert certificate.levels[-1].sets == 231
+    assert certificate.counterexample is not None
+    assert not any("2134" in spec for spec in certificate.counterexample.faults)
+
+
 @pytest.mark.parametrize(
     ("faults", "complaint"),
     [

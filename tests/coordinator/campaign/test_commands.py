@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -23,6 +24,13 @@ def called(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, di
     status = main([*arguments, "--json"])
     out = capsys.readouterr().out
     return status, json.loads(out) if out else {}
+
+
+def rows_of(said: dict[str, object]) -> list[dict[str, Any]]:
+    """The rows of a campaign."""
+    rows = said["rows"]
+    assert isinstance(rows, list)
+    return rows
 
 
 def records(folder: Path) -> list[dict[str, object]]:
@@ -73,6 +81,108 @@ def test_a_campaign_leaves_figures_tables_and_trials(tmp_path: Path, capsys: pyt
         trials.filter(pl.col("point") == "nodes=2").group_by("draw").agg(pl.col("faults").n_unique())["faults"].max()
         == 1
     )
+
+
+def test_mixed_draws_agree_with_all_sets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One crashed and one byzantine node in S_4: 108 of the 506 sets are survived."""
+    arguments = ("campaign", "--topology", "star:4", "--algorithm", "edt", "--redundancy", "3", "--trials", "506")
+    points = ("--faults", "nodes=1;byzantine=1", "--faults", "all:nodes=1;byzantine=1")
+    status, said = called(capsys, *arguments, *points, "--out", str(tmp_path / "campaign"))
+    assert status == 0
+    drawn, whole = rows_of(said)
+    assert whole["guaranteed"] == pytest.approx(108 / 506, abs=1e-9)
+    assert whole["sets"] == whole["trials"] == 506
+    assert drawn["sets"] is None
+    assert drawn["guaranteed_low"] <= whole["guaranteed"] <= drawn["guaranteed_high"]
+    assert drawn["ratio_low"] <= whole["delivery_ratio"] <= drawn["ratio_high"]
+
+
+def test_a_known_fault_and_more_that_are_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One node is known to be dead, and up to two more fail: three trees bear one of them."""
+    folder = tmp_path / "campaign"
+    arguments = (
+        "campaign",
+        "--topology",
+        "star:4",
+        "--algorithm",
+        "edt",
+        "--redundancy",
+        "3",
+        "--fault",
+        "crash:2134@1",
+    )
+    status, said = called(capsys, *arguments, "--faults", "all:nodes=0..2", "--out", str(folder))
+    assert (status, said["finished"]) == (0, True)
+    rows = rows_of(said)
+    assert [row["trials"] for row in rows] == [1, 22, 231]
+    assert [row["promised"] for row in rows] == [1, 1, None]
+    for row in rows:
+        assert row["theory"] == pytest.approx(row["delivery_ratio"], abs=1e-9)
+        assert row["guaranteed_theory"] == pytest.approx(row["guaranteed"], abs=1e-9)
+    assert rows[2]["guaranteed"] < 1
+    status, again = called(capsys, "campaign", "--resume", str(folder))
+    assert (status, again["trials"], again["rows"]) == (0, 0, rows)
+
+
+def test_a_sample_of_all_sets_has_an_interval_and_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("campaign", *STAR, "--faults", "all:links=2", "--trials", "60", "--out", str(tmp_path / "campaign"))
+    assert main([*arguments]) == 0
+    assert "edt under all:links=2: a random sample of 60 of its 630 sets" in capsys.readouterr().out
+    status, said = called(capsys, *arguments)
+    (row,) = rows_of(said)
+    assert (status, row["trials"], row["sets"]) == (0, 60, 630)
+    assert row["guaranteed_low"] < row["guaranteed"] < row["guaranteed_high"]
+    assert row["ratio_low"] < row["theory"] < row["ratio_high"]
+    drawn = set(pl.read_parquet(tmp_path / "campaign" / "trials.parquet")["faults"])
+    assert len(drawn) == 60
+    assert any(":1234~" not in faults for faults in drawn), "not the first in order"
+
+
+@pytest.mark.parametrize(("faults", "exact"), [("all:nodes=2", True), ("nodes=2", False)])
+@pytest.mark.parametrize("figure", ["ratio", "guaranteed"])
+def test_an_excluded_theory_is_a_finding(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    faults: str,
+    exact: bool,
+    figure: str,
+) -> None:
+    """With a wrong theory put in: just beside the figure for all sets, far enough off for a sample of 253."""
+    import dataclasses
+
+    from coordinator import theory
+    from coordinator.campaign import results
+
+    def wrong(*arguments: object) -> theory.Expected:
+        right = theory.expectation(*arguments)  # type: ignore[arg-type]
+        return dataclasses.replace(right, **{figure: getattr(right, figure) - (1e-6 if exact else 0.2)})
+
+    arguments = ("campaign", *STAR, "--faults", faults, "--trials", "253", "--workers", "1")
+    status, said = called(capsys, *arguments, "--out", str(tmp_path / "right"))
+    assert (status, rows_of(said)[0]["finding"]) == (0, None)
+    monkeypatch.setattr(results, "expectation", wrong)
+    status, said = called(capsys, *arguments, "--out", str(tmp_path / "wrong"))
+    assert status == 1
+    finding = rows_of(said)[0]["finding"]
+    assert finding.startswith("delivery ratio" if figure == "ratio" else "guaranteed delivery")
+    assert ("over all sets" if exact else "99.99 % interval") in finding
+    assert main([*arguments, "--out", str(tmp_path / "wrong")]) == 1
+    out = capsys.readouterr().out
+    assert "theory excluded" in out
+    assert "holds" not in out
+    assert f"finding: edt under {faults}: " in out
+
+
+def test_theory_is_left_out_where_it_does_not_apply(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A tree that is grown around known faults loses nobody who can be reached."""
+    arguments = ("campaign", "--topology", "star:4", "--algorithm", "bfs-tree", "--vary", "fault_knowledge=none,all")
+    status, said = called(capsys, *arguments, "--faults", "all:nodes=1", "--out", str(tmp_path / "campaign"))
+    assert status == 0
+    without, with_it = rows_of(said)
+    assert without["theory"] == pytest.approx(without["delivery_ratio"], abs=1e-9)
+    assert without["delivery_ratio"] < 1
+    assert (with_it["delivery_ratio"], with_it["theory"], with_it["guaranteed_theory"]) == (1, None, None)
 
 
 def test_a_crew_finds_what_one_process_finds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -217,6 +327,11 @@ def test_a_violated_claim_is_made_small_and_can_be_repeated(
     [
         (("--faults", "nodes=24"), "it wants 24 nodes, and 23 may fail"),
         (("--faults", "gremlins=1"), "'gremlins' is not among"),
+        (("--faults", "nodes=1;nodes=2"), "'nodes' is there twice; give one part with the total number"),
+        (("--faults", "byzantine=1:3"), "'byzantine' takes no value, so ':3' in 'byzantine=1:3' has no meaning"),
+        (("--faults", "random:recover=1"), "'recover' repairs what 'crash' broke"),
+        (("--faults", "bernoulli:nodes=1e-20"), "too small to be drawn: a rate is 0, or at least 2^-53"),
+        (("--faults", "nodes=1", "--fault", "loss:1234~2134:1e-20"), "too small to be drawn"),
         ((), "give at least one point"),
         (("--faults", "nodes=1", "--trials", "0"), "trials: 0 will not do"),
         (("--faults", "nodes=1", "--vary", "redundancy"), "write FIELD=VALUE"),
