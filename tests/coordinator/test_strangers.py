@@ -18,7 +18,7 @@ from emunode.assignment import Assignment
 from emunode.errors import FrameError, RunError
 from emunode.host import serve
 from emunode.model import Collective, Job
-from emunode.process import join, run_host
+from emunode.process import CANNOT_JOIN, join, run_host
 
 PATIENCE_SECONDS = 30.0
 SECRET = b"the secret of a run"
@@ -203,7 +203,7 @@ async def test_a_host_joins_nobody_who_does_not_know_the_secret(proof: bytes) ->
 
 async def test_a_host_of_an_earlier_run_is_told_that_it_is_refused() -> None:
     async with coordinator() as (network, port, _, _):
-        assert await trio.to_thread.run_sync(run_host, "127.0.0.1", port, b"the token of yesterday") == 4
+        assert await trio.to_thread.run_sync(run_host, "127.0.0.1", port, b"the token of yesterday") == CANNOT_JOIN
         assert network.pids == []
 
 
