@@ -20,6 +20,7 @@ from cyclopts import App, CycloptsError, Parameter
 
 from coordinator.commands.campaign import campaign
 from coordinator.commands.certify import certify
+from coordinator.commands.image import compose, image
 from coordinator.flags import JsonFlag, ScenarioFlags, print_json, print_rows, scenario_from, seconds_from, values_from
 from coordinator.scenario import make_scenario, scenario_from_environment
 from emunode import __version__
@@ -37,6 +38,8 @@ lister = App(name="list", help="What there is: topologies, algorithms, faults.")
 app.command(lister)
 app.command(campaign)
 app.command(certify)
+app.command(image)
+app.command(compose)
 
 
 def main(arguments: list[str] | None = None) -> int:
