@@ -139,41 +139,41 @@ def own_address() -> str | None:
 needs_address = pytest.mark.skipif(own_address() is None, reason="this machine has no address outside 127.0.0.0/8")
 
 
-def wait_for(path: Path, pattern: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while not list(path.glob(pattern)):
-        assert time.monotonic() < deadline, f"{pattern} never came"
-        time.sleep(0.05)
+def wait_for_steps(serve: subprocess.Popen[str]) -> None:
+    """Return once the coordinator says that it runs steps."""
+    assert serve.stderr is not None
+    for line in serve.stderr:
+        if ": steps" in line:
+            return
+    raise AssertionError("the run never began")
 
 
 @pytest.mark.parametrize("processes", [(), ("--processes", "2")])
-def test_hosts_whose_coordinator_is_killed_fail(
-    start: Start, door: str, tmp_path: Path, processes: tuple[str, ...]
-) -> None:
+def test_hosts_whose_coordinator_is_killed_fail(start: Start, door: str, processes: tuple[str, ...]) -> None:
     hosts = [start("emunode", "--coordinator", door, "--token-file", "token", *FAST, *processes) for _ in range(2)]
     count = str(2 * int(processes[1]) if processes else 2)
     serve = start("coordinator", "serve", "--listen", door, "--hosts", count, *ENDLESS)
-    wait_for(tmp_path, "runs/*/.*/journal*")
+    wait_for_steps(serve)
     serve.kill()
     for host in hosts:
         _, err = host.communicate(timeout=SECONDS)
         assert (host.returncode, "lost the connection to the coordinator" in err) == (4, True), err
 
 
-def test_hosts_whose_peer_is_killed_fail(start: Start, door: str, tmp_path: Path) -> None:
+def test_hosts_whose_peer_is_killed_fail(start: Start, door: str) -> None:
     hosts = [start("emunode", "--coordinator", door, "--token-file", "token", *FAST) for _ in range(3)]
     serve = start("coordinator", "serve", "--listen", door, "--hosts", "3", *ENDLESS)
-    wait_for(tmp_path, "runs/*/.*/journal*")
+    wait_for_steps(serve)
     hosts[0].kill()
     _, err = serve.communicate(timeout=SECONDS)
     assert serve.returncode == 3, err
     assert [host.wait(SECONDS) for host in hosts[1:]] == [4, 4]
 
 
-def test_hosts_whose_coordinator_is_interrupted_fail(start: Start, door: str, tmp_path: Path) -> None:
+def test_hosts_whose_coordinator_is_interrupted_fail(start: Start, door: str) -> None:
     hosts = [start("emunode", "--coordinator", door, "--token-file", "token", *FAST) for _ in range(2)]
     serve = start("coordinator", "serve", "--listen", door, "--hosts", "2", *ENDLESS)
-    wait_for(tmp_path, "runs/*/.*/journal*")
+    wait_for_steps(serve)
     serve.terminate()
     assert serve.wait(SECONDS) == 130
     assert [host.wait(SECONDS) for host in hosts] == [4, 4]
