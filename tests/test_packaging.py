@@ -214,7 +214,7 @@ import sys
 from importlib.metadata import distributions
 from pathlib import Path
 sys.path[:0] = [{str(ROOT / "compose")!r}]
-sys.path.append({str(Path(distribution("packaging").locate_file("")))!r})
+sys.path.append({str(Path(str(distribution("packaging").locate_file(""))))!r})
 import wheels
 (found,) = (it for it in distributions(path=[sys.argv[1]]) if it.name == wheels.PROJECT)
 wheels.pack(found, Path({str(tmp_path)!r}))
