@@ -20,8 +20,8 @@ subprocess.run(
     check=True,
     env={"PYTHONDONTWRITEBYTECODE": "1"},
 )
-for tests in target.glob("lib/python*/site-packages/**/tests"):
-    shutil.rmtree(tests)
+for tests in [path for path in target.rglob("tests") if path.is_dir()]:
+    shutil.rmtree(tests, ignore_errors=True)  # one may lie within another
 if (wheels / "healthy.py").exists():
     shutil.copy(wheels / "healthy.py", target)
 if not compileall.compile_dir(target, quiet=1):

@@ -20,10 +20,12 @@ from cyclopts import App, CycloptsError, Parameter
 
 from coordinator.commands.campaign import campaign
 from coordinator.commands.certify import certify
-from coordinator.flags import JsonFlag, ScenarioFlags, print_json, print_rows, scenario_from, values_from
-from coordinator.scenario import make_scenario, parse_duration, scenario_from_environment
+from coordinator.commands.image import compose, image
+from coordinator.flags import JsonFlag, ScenarioFlags, print_json, print_rows, scenario_from, seconds_from, values_from
+from coordinator.scenario import make_scenario, scenario_from_environment
 from emunode import __version__
 from emunode.errors import EmulatorError, RuleError, ScenarioError
+from emunode.process import forgo_privileges
 
 if TYPE_CHECKING:
     from coordinator.papers.base import Reproduction, Section
@@ -36,6 +38,8 @@ lister = App(name="list", help="What there is: topologies, algorithms, faults.")
 app.command(lister)
 app.command(campaign)
 app.command(certify)
+app.command(image)
+app.command(compose)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -109,6 +113,10 @@ def run(
     scenario: Path | None = None,
     *,
     flags: ScenarioFlags = None,
+    join_seconds: Annotated[
+        str | None,
+        Parameter(help="how long to wait for the next host to join; default: 60s, and 2s per container more"),
+    ] = None,
     out: Annotated[Path | None, Parameter(help="put the run directory exactly there")] = None,
     json: JsonFlag = False,
 ) -> int:
@@ -117,6 +125,10 @@ def run(
     from coordinator.plan import make_plan, require_possible  # noqa: PLC0415
 
     plan = make_plan(scenario_from(scenario, flags))
+    if join_seconds is not None:
+        if not plan.hosts:
+            raise ScenarioError("join_seconds", join_seconds, "the memory driver has no hosts; leave it out")
+        plan = replace(plan, join_seconds=seconds_from("join_seconds", join_seconds))
     require_possible(plan)
     if plan.scenario.netns:
         enter_own_network()
@@ -142,13 +154,11 @@ def serve(
     from coordinator.launch.base import Door  # noqa: PLC0415
     from coordinator.plan import make_plan, require_possible  # noqa: PLC0415
 
+    forgo_privileges()
     address, _, port = listen.rpartition(":")
     if not address or not port.isdigit() or not 0 < int(port) < 65536:
         raise ScenarioError("listen", listen, "it is ADDRESS:PORT, such as 127.0.0.1:7000 or 0.0.0.0:7000")
-    try:
-        seconds = parse_duration(join_seconds)
-    except ValueError as error:
-        raise ScenarioError("join_seconds", join_seconds, str(error)) from None
+    seconds = seconds_from("join_seconds", join_seconds)
     values = scenario_from_environment(os.environ) | values_from(scenario, flags)
     wanted = make_scenario(values | {"driver": "join"})
     plan = make_plan(wanted, hosts, Door(address, int(port), token_file, seconds))

@@ -4,6 +4,7 @@ One poller carries all control connections, as in a host. A phase waits for a co
 the condition holds, when a host fails or is gone, or at its deadline, whichever is first.
 """
 
+import contextlib
 import os
 import secrets
 import socket
@@ -57,12 +58,13 @@ class HostState:
         "wanted",
     )
 
-    def __init__(self, fd: int, pid: int, name: str) -> None:
+    def __init__(self, fd: int, pid: int, name: str, address: str) -> None:
         self.fd = fd
         self.pid = pid
         self.name = name
         """Of the machine or container it runs in."""
-        self.address = _peer_address(fd)
+        self.address = address
+        """Where other hosts dial it, unless the launcher knows better."""
         self.alive = True
         self.listener: tuple[str, int, bytes] | None = None
         self.wanted: Sequence[int] = ()
@@ -349,6 +351,15 @@ class HostNetwork:
         if self._listener is not None:
             self._listener.close()
 
+    def dismiss(self, why: str) -> None:
+        """Tell hosts that outlive the run that it is over: why it did not end normally, or nothing if it did."""
+        if not self._launch.hosts_outlive_run:
+            return
+        frame = wire.encode_control("over", why)
+        for fd in self._by_fd:
+            with contextlib.suppress(OSError):  # that host is gone
+                os.write(fd, frame)
+
     # --- waiting ---------------------------------------------------------------------------------------------------
 
     async def _until(
@@ -478,8 +489,8 @@ class HostNetwork:
         """Let a host in that proves it knows the token, has our version, and finds a place."""
         nonce, hello = wire.read_host_hello(frame, self._token, self._challenges[fd])
         match hello:
-            case "hello", version, int(index), int(pid), str(name) if version == __version__:
-                pass
+            case "hello", version, int(index), int(pid), str(name), *given if version == __version__:
+                address = hearing.address(*given[:1]) if given else _peer_address(fd)
             case _, version, *_ if version != __version__:
                 raise FrameError(f"a host of version {version}, and this is {__version__}")
             case _:
@@ -492,19 +503,39 @@ class HostNetwork:
             raise FrameError(f"a host {index} for which there is no place")
         if pid < 1:
             raise FrameError(f"a host of process {pid}")
+        proof = wire.frame(wire.prove(self._token, b"coordinator", nonce))
+        if self._launch.hosts_outlive_run and not reserve and not back:
+            self._require_reachable(fd, address, proof)
         del self._challenges[fd]
         self._heard = trio.current_time()
         self._streams.trust(fd)
         if reserve:
             log("host in reserve", name=name)
         else:
-            self._hosts[index] = HostState(fd, pid, name)
+            self._hosts[index] = HostState(fd, pid, name, address)
+            self._launch.joined(index)
         if back:
             self._returning.discard(index)
             self._doomed.discard(index)
             self._returned.add(index)
         self._by_fd[fd] = index
-        self._streams.send(fd, wire.frame(wire.prove(self._token, b"coordinator", nonce)))
+        self._streams.send(fd, proof)
+
+    def _require_reachable(self, fd: int, address: str, proof: bytes) -> None:
+        """Refuse hosts that joined by a loopback address once others are on other machines, which could not dial them."""
+        others = [index for index, state in self._hosts.items() if _is_loopback(state.address) != _is_loopback(address)]
+        if others and _is_loopback(address):
+            why = _unreachable(address, self._hosts[others[0]].address)
+            self._streams.send(fd, proof + wire.encode_control("refused", why))
+            raise FrameError(why)
+        for index in others:
+            state = self._hosts.pop(index)
+            why = _unreachable(state.address, address)
+            log("host refused", name=state.name, why=why)
+            self._refused[why] += 1
+            self._tell(state, "refused", why)
+            del self._by_fd[state.fd]
+            self._streams.close(state.fd)
 
     def _on_end(self, fd: int, why: str) -> None:
         index = self._by_fd.pop(fd, None)
@@ -526,6 +557,17 @@ def _peer_address(fd: int) -> str:
     with socket.socket(fileno=os.dup(fd)) as stream:
         address: str = stream.getpeername()[0]
         return address
+
+
+def _is_loopback(address: str) -> bool:
+    return address.startswith("127.")
+
+
+def _unreachable(local: str, remote: str) -> str:
+    return (
+        f"it joined at {local}, where the host at {remote} cannot dial it; join by an address that other machines reach, "
+        "or use emunode --advertise ADDRESS"
+    )
 
 
 def _somaxconn() -> int:

@@ -8,7 +8,10 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from coordinator.scenario import Scenario, make_scenario, read_scenario
+from coordinator.scenario import Scenario, make_scenario, parse_duration, read_scenario
+from emunode.errors import ScenarioError
+
+DAY = 86400.0
 
 
 def _flag(name: str, description: str | None) -> Any:
@@ -39,6 +42,17 @@ def values_from(file: Path | None, flags: Any) -> dict[str, object]:
 def scenario_from(file: Path | None, flags: Any) -> Scenario:
     """A scenario from a file, overridden by flags."""
     return make_scenario(values_from(file, flags))
+
+
+def seconds_from(name: str, text: str) -> float:
+    """A flag's duration in seconds, more than 0."""
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise ScenarioError(name, text, str(error)) from None
+    if not 0 < seconds <= DAY:
+        raise ScenarioError(name, text, "more than 0s, at most 86400s")
+    return seconds
 
 
 def print_rows(title: str, rows: Sequence[Mapping[str, object]], as_json: bool) -> None:

@@ -5,6 +5,7 @@ wire and returns it, or raises FrameError, which ends that host's connection and
 """
 
 from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address
 
 from emunode.errors import FrameError
 from emunode.wire import NONCE_BYTES, ROW
@@ -48,6 +49,14 @@ def nonce(value: object) -> bytes:
     if not isinstance(value, bytes) or len(value) != NONCE_BYTES:
         raise FrameError(f"{value!r} where a nonce belongs")
     return value
+
+
+def address(value: object) -> str:
+    """An IPv4 address."""
+    try:
+        return str(IPv4Address(text(value)))
+    except ValueError:
+        raise FrameError(f"{value!r} where an IPv4 address belongs") from None
 
 
 def text(value: object) -> str:

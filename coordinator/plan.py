@@ -59,6 +59,8 @@ class Plan:
     """Host processes; 0 for the memory driver."""
     door: Door | None = None
     """Where hosts join that somebody else starts."""
+    join_seconds: float | None = None
+    """How long to wait for the next host to join; None: as long as the driver thinks right."""
 
     @property
     def name(self) -> str:

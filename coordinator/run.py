@@ -78,6 +78,8 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
     `undecided`.
     """
     directory = RunDirectory(plan.name, plan.scenario.seed, out)
+    network: Network | Timed | None = None
+    problem = "the run failed"
     try:
         with Stop() as stop:
             directory.make()
@@ -92,12 +94,16 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
             _draw(directory)
         with Stop():  # a run that is whole stays whole
             directory.finish()
+        problem = (outcome.undecided or "") if outcome.failure or outcome.interrupted else ""
     except RunError as error:
+        problem = str(error)
         raise RunError(f"{error}{directory.log_tail()}") from error
     except REFUSALS as error:
         raise RunError(f"this machine refuses: {error}{directory.log_tail()}") from error
     finally:
         directory.discard()
+        if isinstance(network, HostNetwork):
+            network.dismiss(problem)
     return result
 
 
@@ -125,7 +131,10 @@ def make_launch(plan: Plan, log: TextIO) -> Launch:
         case "join":
             raise ScenarioError("driver", "join", "nobody joins a `run`; use `coordinator serve`, or another driver")
         case _:
-            return LocalLaunch(log)
+            launch = LocalLaunch(log)
+            if plan.join_seconds is not None:
+                launch.join_seconds = plan.join_seconds
+            return launch
 
 
 class Stop:

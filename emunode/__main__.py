@@ -7,21 +7,42 @@ gc.disable()  # until hosts run: what is imported now stays, and pages that no c
 import argparse
 import os
 import signal
+import socket
 import sys
 import time
+from ipaddress import IPv4Address
 from pathlib import Path
 
 from emunode import __version__
 from emunode.log import log
-from emunode.process import ANY_HOST, CANNOT_JOIN, RETRY_SECONDS, fork_hosts, run_host
+from emunode.process import ANY_HOST, FAILED, INTERRUPTED, RETRY_SECONDS, forgo_privileges, fork_hosts, run_host
 
 TOKEN_VARIABLE = "EMUNODE_TOKEN"
 JOIN_SECONDS = 60.0
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Parse the command line and run; exit status 2 for a command line that will not do, 4 when it cannot join, else 0."""
-    parser = argparse.ArgumentParser(prog="emunode", description="Run a host of the collective test bench.")
+    """Parse the command line and run.
+
+    Exit status: 0 if the run that it joined ended normally for it, 2 for an invalid command line, 130 if interrupted,
+    4 otherwise: it could not join, links did not come up, a peer failed or the coordinator died.
+    """
+    parser, options = _parse(arguments)
+    forgo_privileges()
+    if os.getpid() == 1:  # the first process of a container gets no signal that it does not ask for
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))
+    try:
+        return _run(parser, options)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argparse.Namespace]:
+    parser = argparse.ArgumentParser(
+        prog="emunode",
+        description="Run a host of the collective test bench: join a coordinator, run the nodes that it assigns.",
+        epilog="Exit status: 0 if the run that it joined ended normally for it, 2 for an invalid command line, 4 otherwise.",
+    )
     parser.add_argument("--version", action="version", version=__version__)
     parser.add_argument("--coordinator", required=True, metavar="HOST:PORT", help="where the coordinator listens")
     parser.add_argument(
@@ -37,7 +58,13 @@ def main(arguments: list[str] | None = None) -> int:
         help="how long to wait for the token file and for the coordinator to listen (default: %(default)g)",
     )
     parser.add_argument("--index", type=int, default=ANY_HOST, metavar="I", help="which host to be (default: any)")
-    parser.add_argument("--processes", type=int, metavar="N", help="fork N hosts (the local driver does)")
+    parser.add_argument("--processes", type=int, metavar="N", help="start N hosts, which take any free places")
+    parser.add_argument(
+        "--advertise",
+        default="",
+        metavar="ADDRESS",
+        help="address at which peers dial this host (default: the one from which it reaches the coordinator)",
+    )
     options = parser.parse_args(arguments)
     address, _, port = options.coordinator.rpartition(":")
     if not address or not port.isdigit() or not 0 < int(port) < 65536:
@@ -48,21 +75,43 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--index: {options.index} will not do; from 0, or -1 for any")
     if not 0 <= options.join_seconds <= 86400:
         parser.error(f"--join-seconds: {options.join_seconds:g} will not do; from 0 to 86400")
-    if os.getpid() == 1:  # the first process of a container gets no signal that it does not ask for
-        signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))
+    options.address, options.port = address, int(port)
+    if options.advertise:
+        try:
+            options.advertise = _dialled_address(options.advertise)
+        except ValueError as error:
+            parser.error(f"--advertise: invalid address {options.advertise!r}: {error}")
+    return parser, options
+
+
+def _dialled_address(name: str) -> str:
+    """The IPv4 address that a name or address stands for; ValueError if nobody can dial it."""
+    try:
+        address = socket.gethostbyname(name)
+    except OSError as error:
+        raise ValueError(error.strerror) from None
+    if IPv4Address(address).is_unspecified or IPv4Address(address).is_multicast:
+        raise ValueError("peers cannot dial it; give an address of this machine, such as 192.0.2.7")
+    return address
+
+
+def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+    """Wait for the token, then be a host, or many."""
     deadline = time.monotonic() + options.join_seconds
     try:
         token = _token(options.token_file, deadline)
     except FileNotFoundError:
         log("host cannot join", coordinator=options.coordinator, error=f"no token file {options.token_file!r} came")
-        return CANNOT_JOIN
+        return FAILED
     except OSError as error:
         parser.error(f"--token-file: {options.token_file!r} cannot be read: {error.strerror}")
     if not token:
         parser.error(f"a host needs the run's token: --token-file FILE or the variable {TOKEN_VARIABLE}")
+    where = options.address, options.port, token
+    how = options.index, deadline - time.monotonic(), options.advertise
     if options.processes is None:
-        return run_host(address, int(port), token, options.index, deadline - time.monotonic())
-    return fork_hosts(address, int(port), token, options.processes)
+        return FAILED if run_host(*where, *how) else 0
+    return fork_hosts(*where, options.processes, *how)
 
 
 def _token(file: str | None, deadline: float) -> bytes:

@@ -55,10 +55,16 @@ Arrivals = tuple[list[int], list[Segments]]
 class Host:
     """The ranks of one process, their links, and the control connection on descriptor `control`.
 
-    Whenever it waits, nothing else in its thread can run for `linger_seconds`.
+    Whenever it waits, nothing else in its thread can run for `linger_seconds`. Peers dial `advertise`, if given.
     """
 
-    def __init__(self, control: int, secret: bytes, nursery: trio.Nursery, linger_seconds: float = 0.0) -> None:
+    def __init__(
+        self, control: int, secret: bytes, nursery: trio.Nursery, linger_seconds: float = 0.0, advertise: str = ""
+    ) -> None:
+        self.problem = "lost the connection to the coordinator"
+        """Why the run did not end normally for this host; empty once the coordinator has said that it did."""
+        self._failure = ""
+        self._advertise = advertise
         self._control = control
         self._linger_seconds = linger_seconds
         self._secret = secret
@@ -148,6 +154,14 @@ class Host:
                     step, faults = fields
                     self._open_step(step, [from_record(fault) for fault in faults], name)  # type: ignore[arg-type,attr-defined]
                 case "bye":
+                    self.problem = self._failure
+                    self._finished.set()
+                case "over":  # a joined host stays connected until the coordinator exits
+                    (why,) = fields
+                    self.problem = str(why) or self._failure
+                case "refused":
+                    (why,) = fields
+                    self.problem = f"refused by the coordinator: {why}"
                     self._finished.set()
                 case _:
                     self._run_free().obey(name, fields)  # type: ignore[arg-type]
@@ -159,6 +173,7 @@ class Host:
 
     def _fail(self, error: Exception) -> None:
         log("host failed", error=repr(error))
+        self._failure = self._failure or str(error)
         self._tell("failed", type(error).__name__, str(error))
 
     def _assign(self, assignment: Assignment) -> None:
@@ -222,14 +237,21 @@ class Host:
     def _listen(self) -> None:
         """Open the door, once every rank lives, and say where it is and whom this host will dial."""
         assignment = self._assignment
-        listener = listening_socket(
-            assignment.listen_address or _own_address(self._control), backlog=assignment.backlog
-        )
+        listener = self._listening_socket(assignment)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self._listener = listener
         self._streams.listen(listener, self._know)
         self._nursery.start_soon(self._watch_setup)
         self._tell("listening", listener.getsockname()[1], self._nonce, sorted(self._to_dial))
+
+    def _listening_socket(self, assignment: Assignment) -> socket.socket:
+        if not self._advertise:
+            address = assignment.listen_address or _own_address(self._control)
+            return listening_socket(address, backlog=assignment.backlog)
+        try:
+            return listening_socket(self._advertise, backlog=assignment.backlog)
+        except OSError:  # not an address of this machine, so somebody translates it
+            return listening_socket("0.0.0.0", backlog=assignment.backlog)
 
     # --- links -----------------------------------------------------------------------------------------------------
 
@@ -567,16 +589,20 @@ class Host:
             timed.report()
 
 
-async def serve(control: int, secret: bytes, linger_seconds: float = 0.0) -> None:
-    """Be a host on a proven, non-blocking control connection, until the run is over."""
+async def serve(control: int, secret: bytes, linger_seconds: float = 0.0, advertise: str = "") -> str:
+    """Be a host on a proven, non-blocking control connection, until the run is over.
+
+    Return why the run did not end normally for this host; empty if it did.
+    """
     host: Host | None = None
     try:
         async with trio.open_nursery() as nursery:
-            host = Host(control, secret, nursery, linger_seconds)
+            host = Host(control, secret, nursery, linger_seconds, advertise)
             await host.carry()
     finally:  # and not before all tasks are over: one that was started lives up to its first wait, come what may
         if host is not None:
             host.close()
+    return host.problem
 
 
 def _own_address(fd: int) -> str:

@@ -12,6 +12,8 @@ import socket
 import sys
 import time
 import traceback
+from collections.abc import Callable
+from functools import partial
 
 import trio
 
@@ -22,33 +24,49 @@ from emunode.log import log
 from emunode.rehearsal import rehearse
 
 JOIN_SECONDS = 10.0
-PR_SET_PDEATHSIG = 1
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES = 64 * 2**20
 ANY_HOST = -1
 """The index of a host that takes whatever place the coordinator has left."""
 RETRY_SECONDS = 0.2
-CANNOT_JOIN = 4
-"""Exit status of a host that cannot reach the coordinator, or is refused by it."""
+FAILED = 4
+"""Exit status of `emunode` unless the run that it joined ended normally."""
+CANNOT_JOIN, INTERRUPTED = 64, 130
+"""Exit statuses of a forked host, for its parent to tell apart."""
 LINGER_SECONDS = 0.1
 """How late a host's own deadlines, of seconds, may be noticed."""
 NAME_LETTERS = 64
 
 
-def run_host(address: str, port: int, secret: bytes, index: int = ANY_HOST, patience: float = 0.0) -> int:
-    """Run one host until its run is over; exit status 0, or 4 when the coordinator cannot be reached or refuses.
+def run_host(
+    address: str, port: int, secret: bytes, index: int = ANY_HOST, patience: float = 0.0, advertise: str = ""
+) -> int:
+    """Run one host until its run is over; 0 if the run ended normally, CANNOT_JOIN or FAILED if not.
 
-    A coordinator that does not listen, or has no address, yet is tried again for `patience` seconds.
+    A coordinator that does not listen, or has no address, yet is tried again for `patience` seconds. Peers are told to
+    dial `advertise`; by default the address from which this host reaches the coordinator.
     """
     try:
-        control = join(address, port, secret, index, patience)
+        control = join(address, port, secret, index, patience, advertise)
     except (OSError, FrameError) as error:
         log("host cannot join", coordinator=f"{address}:{port}", error=_describe(error))
         return CANNOT_JOIN
     keep_memory()
     collect_seldom()
-    trio.run(serve, control, secret, LINGER_SECONDS)
-    return 0
+    problem = trio.run(serve, control, secret, LINGER_SECONDS, advertise)
+    if problem:
+        log("run did not end normally for this host", coordinator=f"{address}:{port}", error=problem)
+    return FAILED if problem else 0
+
+
+def forgo_privileges() -> None:
+    """Have no program that this process starts gain privileges, as by a setuid bit.
+
+    A swarm has no option for it, so a process in a container asks for it itself.
+    """
+    with contextlib.suppress(OSError):
+        libc.call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
 def keep_memory() -> None:
@@ -68,7 +86,7 @@ def collect_seldom() -> None:
     gc.set_threshold(50_000, 20, 20)
 
 
-def join(address: str, port: int, secret: bytes, index: int, patience: float = 0.0) -> int:
+def join(address: str, port: int, secret: bytes, index: int, patience: float = 0.0, advertise: str = "") -> int:
     """Connect to the coordinator and let both sides prove that they know the secret; the connection's descriptor.
 
     Each proves itself on the other's nonce before either parses anything. Raises OSError or FrameError; takes at most
@@ -79,7 +97,8 @@ def join(address: str, port: int, secret: bytes, index: int, patience: float = 0
         challenge = _receive_frame(stream)
         nonce = os.urandom(wire.NONCE_BYTES)
         name = socket.gethostname()[:NAME_LETTERS]
-        stream.sendall(wire.host_hello(secret, challenge, nonce, "hello", __version__, index, os.getpid(), name))
+        hello = ["hello", __version__, index, os.getpid(), name, *([advertise] if advertise else [])]
+        stream.sendall(wire.host_hello(secret, challenge, nonce, *hello))
         if not wire.proves(_receive_frame(stream), secret, b"coordinator", nonce):
             raise FrameError("the coordinator does not know the run's secret")
         stream.setblocking(False)
@@ -118,40 +137,56 @@ def _describe(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-def fork_hosts(address: str, port: int, secret: bytes, hosts: int) -> int:
-    """Fork `hosts` hosts of indices 0..hosts-1 and wait for all; exit status 0 whatever became of them.
+def fork_hosts(
+    address: str,
+    port: int,
+    secret: bytes,
+    hosts: int,
+    first: int = ANY_HOST,
+    patience: float = 0.0,
+    advertise: str = "",
+) -> int:
+    """Fork `hosts` hosts of indices `first`, `first` + 1, .. (or of any free places) and wait for all; the exit status.
 
-    4 when the system refuses one more process.
+    0 if at least one joined and the run ended normally for all that did; 4 otherwise, or when the system refuses one
+    more process.
     """
-    die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if first != ANY_HOST:  # a coordinator started this process, and stops it
+        die_with_parent()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     rehearse()
     gc.freeze()  # and no collection before it: holes that children fill are pages that they copy
-    me = os.getpid()
+    me, deadline = os.getpid(), time.monotonic() + patience
     living = set()
-    for index in range(hosts):
+    for number in range(hosts):
+        index = ANY_HOST if first == ANY_HOST else first + number
         try:
             pid = os.fork()
         except OSError as error:
-            log("cannot fork", host=index, hosts=hosts, error=_describe(error))
-            return 4  # and the hosts forked so far die with this process
+            log("cannot fork", host=number, hosts=hosts, error=_describe(error))
+            return FAILED  # and the hosts forked so far die with this process
         if not pid:
-            _child(me, address, port, secret, index)
+            _child(me, index, partial(run_host, address, port, secret, index, deadline - time.monotonic(), advertise))
         living.add(pid)
+    statuses = []
     while living:
         with contextlib.suppress(InterruptedError):
-            pid, _status = os.wait()
+            pid, status = os.wait()
             living.discard(pid)
-    return 0
+            statuses.append(os.waitstatus_to_exitcode(status))
+    joined = [status for status in statuses if status != CANNOT_JOIN]
+    return FAILED if not joined or any(joined) else 0
 
 
-def _child(parent: int, address: str, port: int, secret: bytes, index: int) -> None:
+def _child(parent: int, index: int, run: Callable[[], int]) -> None:
     """Become one host and never return."""
     status = 70
     try:
         die_with_parent()
         if os.getppid() == parent:
-            status = run_host(address, port, secret, index)
+            status = run()
+    except KeyboardInterrupt:
+        status = INTERRUPTED
     except BaseException as error:  # whatever it is, a forked child must not run its parent's code
         log("host died", host=index, error=_describe(error), traceback=traceback.format_exc())
     finally:

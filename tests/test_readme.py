@@ -72,7 +72,7 @@ def test_flags_that_are_shown_exist(page: str) -> None:
     compose = {"--scale", "--exit-code-from", "--volumes", "--profile"}
     known = (
         commands
-        | {"--coordinator"}  # of emunode
+        | {"--coordinator", "--processes"}  # of emunode
         | compose
         | {f"--{name.replace('_', '-')}" for name in Scenario.model_fields}
         | {
@@ -86,6 +86,12 @@ def test_flags_that_are_shown_exist(page: str) -> None:
     )
     flags = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", (ROOT / page).read_text()))
     assert flags <= known
+
+
+def test_compose_commands_of_the_readme_leave_results_on_the_users_disk() -> None:
+    containers = README[README.index("## Containers") : README.index("## Words")]
+    exported = containers.index("export RUNS=$PWD/runs RUN_AS=$(id -u):$(id -g)")
+    assert exported < containers.index("docker-compose -f compose/compose.yaml up")
 
 
 def test_files_of_the_readme_exist() -> None:

@@ -43,6 +43,9 @@ class Launch:
         """Start `hosts` hosts that will connect to `port`; a descriptor that is readable when they need a `check`."""
         raise NotImplementedError
 
+    def joined(self, host: int) -> None:
+        """Take note that host `host` has joined."""
+
     def addresses(self, host: int) -> tuple[str, str]:
         """Where host `host` listens (empty: where it reached us from), and where it dials from (empty: any)."""
         return "", ""

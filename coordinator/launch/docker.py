@@ -14,10 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-import docker
-import requests
 import trio
-from docker import errors, types
 
 from coordinator.launch.base import Launch
 from coordinator.launch.records import Record, new_record
@@ -26,13 +23,29 @@ from emunode import __version__
 from emunode.errors import RunError
 from emunode.log import log
 
-IMAGE = os.environ.get("TESTBENCH_IMAGE") or f"collective-testbench:{__version__}"
+try:
+    import docker
+    import requests
+    from docker import errors, types
+except ImportError:
+    raise RunError("the Python package docker is not installed; pip install 'docker>=7.1'") from None
+
+IMAGE = (
+    os.environ.get("TESTBENCH_HOST_IMAGE")
+    or os.environ.get("TESTBENCH_IMAGE")
+    or f"collective-testbench-host:{__version__}"
+)
 RUN_LABEL = "testbench.run"
 HOST_LABEL = "testbench.host"
 CALLS = 16
 """Calls to the engine at once: it works on so many before more only wait."""
 CALL_SECONDS = 60
-JOIN_SECONDS = 60.0
+BATCH = 16
+"""Containers that are being started and have not joined yet: more would only take the processors from one another."""
+JOIN_SECONDS, JOIN_SECONDS_PER_CONTAINER = 60.0, 2.0
+"""How long to wait for the next container to join, on a machine that may be busy with the others, or other work."""
+HOST_CPUS = 1.0
+"""A host has one thread."""
 HOST_MEMORY_BYTES = 64 * 2**20
 """Of an interpreter with everything imported; what ranks and links take comes on top."""
 LOG_LINES = 5
@@ -50,7 +63,7 @@ def translated(doing: str) -> Iterator[None]:
     except errors.APIError as error:
         text = error.explanation or str(error)
         if error.status_code == 404 and "image" in text.lower():
-            text = f"{text}; build the image with scripts/image, or name another: TESTBENCH_IMAGE=NAME"
+            text = f"{text}; build it with `coordinator image`, or name another: TESTBENCH_HOST_IMAGE=NAME"
         raise RunError(f"the Docker engine cannot {doing}: {text}") from None
     except (errors.DockerException, requests.exceptions.RequestException, OSError) as error:
         raise RunError(f"cannot {doing}: {why_unreachable(str(error))}") from None
@@ -65,11 +78,11 @@ def why_unreachable(text: str) -> str:
     return f"the Docker engine does not answer: {text}"
 
 
-def connect() -> Client:
+def connect(seconds: float = CALL_SECONDS) -> Client:
     """A client of the engine that DOCKER_HOST names, by default this machine's; RunError when none answers."""
     with translated("reach the Docker engine"):
         settings = docker.utils.kwargs_from_env()
-        return docker.APIClient(version="auto", timeout=CALL_SECONDS, num_pools=4, max_pool_size=2 * CALLS, **settings)
+        return docker.APIClient(version="auto", timeout=seconds, num_pools=4, max_pool_size=2 * CALLS, **settings)
 
 
 def find_image() -> str:
@@ -87,11 +100,16 @@ class DockerLaunch(Launch):
     """
 
     can_kill = True
-    join_seconds = JOIN_SECONDS
 
     def __init__(self, plan: Plan) -> None:
         self.run = secrets.token_hex(6)
         self._plan = plan
+        self.join_seconds = plan.join_seconds or JOIN_SECONDS + JOIN_SECONDS_PER_CONTAINER * plan.hosts
+        self._up: set[int] = set()
+        """Hosts that have joined."""
+        self._waiting: Iterator[int] = iter(())
+        """Hosts whose containers are to be started when others have joined."""
+        self._start_one: Callable[[int], None] = lambda _: None
         self._by_disconnection = plan.scenario.hang_by == "disconnect"
         self.names = tuple(f"testbench-{self.run}-{index}" for index in range(plan.hosts))
         self.network = f"testbench-{self.run}"
@@ -118,7 +136,7 @@ class DockerLaunch(Launch):
         return await trio.to_thread.run_sync(self._prepare), 0
 
     def _prepare(self) -> str:
-        self._client = connect()
+        self._client = connect(max(CALL_SECONDS, self.join_seconds))
         with translated(f"find the image {IMAGE}"):
             self._client.inspect_image(IMAGE)
         record = new_record(self.run, os.environ.get("DOCKER_HOST", ""), self.network, self.names)
@@ -154,9 +172,21 @@ class DockerLaunch(Launch):
                 filters={"label": f"{RUN_LABEL}={self.run}", "event": "die"}, decode=True
             )
         threading.Thread(target=self._watch, name="engine-events", daemon=True).start()
-        for index in range(hosts):
-            self._pool.submit(self._noting, self._start_host, index, f"{self._gateway}:{port}", token)
+        self._waiting = iter(range(hosts))
+        self._start_one = lambda index: self._start_host(index, f"{self._gateway}:{port}", token)
+        for _ in range(BATCH):
+            self._start_next()
         return self._bell
+
+    def joined(self, host: int) -> None:
+        self._up.add(host)
+        self._start_next()
+
+    def _start_next(self) -> None:
+        """Start one more container, if there is one that was not."""
+        index = next(self._waiting, None)
+        if index is not None:
+            self._pool.submit(self._noting, self._start_one, index)
 
     def _start_host(self, index: int, coordinator: str, token: bytes) -> None:
         if self._leaving.is_set():
@@ -164,7 +194,9 @@ class DockerLaunch(Launch):
         name = self.names[index]
         with translated(f"start the container {name}"):
             self._client.create_container(
-                **options(self.run, index, coordinator, token), name=name, host_config=self._host_config()
+                **options(self.run, index, coordinator, token, self.join_seconds),
+                name=name,
+                host_config=self._host_config(),
             )
             if not self._leaving.is_set():
                 self._client.start(name)
@@ -179,6 +211,7 @@ class DockerLaunch(Launch):
             security_opt=["no-new-privileges"],
             mem_limit=max(128 * 2**20, HOST_MEMORY_BYTES + 2 * plan.memory_bytes // plan.hosts),
             pids_limit=64,
+            nano_cpus=round(HOST_CPUS * 1e9),
             ulimits=[types.Ulimit(name="nofile", soft=descriptors, hard=descriptors)],
             log_config=types.LogConfig(type="json-file", config={"max-size": "1m"}),
         )
@@ -209,12 +242,15 @@ class DockerLaunch(Launch):
 
     def check(self) -> None:
         if self._problems:
-            raise RunError("; ".join(self._problems[:TOLD_LOGS]))
+            raise RunError("; ".join([*self._problems[:TOLD_LOGS], self._how_many_are_up()]))
 
     def missing(self, joined: Collection[str], absent: Collection[int]) -> str:
         names = [self.names[index] for index in absent]
         more = f" and {len(names) - 10} more" if len(names) > 10 else ""
-        return f"{super().missing(joined, absent)}: {', '.join(names[:10])}{more}"
+        return f"{self._how_many_are_up()}; missing: {', '.join(names[:10])}{more}"
+
+    def _how_many_are_up(self) -> str:
+        return f"{len(self._up)} of {len(self.names)} containers are up"
 
     # --- struck ------------------------------------------------------------------------------------------------------
 
@@ -309,9 +345,9 @@ class DockerLaunch(Launch):
                 log("container failed", host=index, container=name, status=status, last_words=words)
 
 
-def options(run: str, index: int, coordinator: str, token: bytes) -> dict[str, Any]:
+def options(run: str, index: int, coordinator: str, token: bytes, join_seconds: float) -> dict[str, Any]:
     """What container `index` of a run is: image, command, environment and labels."""
-    command = ["emunode", "--coordinator", coordinator, "--index", str(index), "--join-seconds", f"{JOIN_SECONDS:g}"]
+    command = ["emunode", "--coordinator", coordinator, "--index", str(index), "--join-seconds", f"{join_seconds:g}"]
     return {
         "image": IMAGE,
         "command": command,

@@ -41,7 +41,7 @@ class LocalLaunch(Launch):
     def start(self, port: int, token: bytes, hosts: int) -> int:
         self._command = [sys.executable, "-m", "emunode", "--coordinator", f"127.0.0.1:{port}", "--token-file", "-"]
         self._token = token
-        self._parent = self._spawn("--processes", str(hosts))
+        self._parent = self._spawn("--index", "0", "--processes", str(hosts))
         return self._pidfds[0]
 
     def _spawn(self, *more: str) -> "subprocess.Popen[bytes]":

@@ -132,7 +132,7 @@ def _png(svg: str, path: Path) -> bytes:
         import resvg_py  # noqa: PLC0415  # optional
     except ImportError:
         raise ScenarioError(
-            "plot", str(path), "PNG needs the extra `report` (pip install 'collective-testbench[report]'); or use .svg"
+            "plot", str(path), "PNG needs the Python package resvg-py (pip install 'resvg-py>=0.5'); or use .svg"
         ) from None
     files = {file.name for folder in FONTS if Path(folder).is_dir() for file in Path(folder).rglob("*.tt[fc]")}
     family = next((name for file, name in FAMILIES.items() if file in files), None)

@@ -1,23 +1,27 @@
 """Real containers: the same history as in memory, clear refusals, and nothing left behind, whatever happens.
 
-Needs a Docker engine that answers and the image (`scripts/image`); `.ci/run` sees to both.
+Needs a Docker engine that answers and the images (`scripts/image`); `.ci/run` sees to both.
 """
 
 import gc
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from coordinator.launch.records import Record, new_record, orphans
 from coordinator.plan import make_plan
+from coordinator.run import make_network, run
 from coordinator.scenario import make_scenario
 from emunode import __version__
 from emunode.errors import RunError
@@ -25,6 +29,7 @@ from tests.support import run_scenario
 
 ROOT = Path(__file__).resolve().parents[2]
 IMAGE = f"collective-testbench:{__version__}"
+HOST_IMAGE = f"collective-testbench-host:{__version__}"
 SECONDS = 240
 STAR = {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree"}
 CRASHES = ["crash:4231@2", "crash:2134@3"]
@@ -38,8 +43,9 @@ def why_not() -> str | None:
     """Why no container can be run here, or None."""
     if not shutil.which("docker") or engine("version").returncode:
         return "no Docker engine answers here"
-    if engine("image", "inspect", IMAGE).returncode:
-        return f"the engine has no image {IMAGE}; build it with scripts/image"
+    for image in (IMAGE, HOST_IMAGE):
+        if engine("image", "inspect", image).returncode:
+            return f"the engine has no image {image}; build it with scripts/image"
     return None
 
 
@@ -169,12 +175,13 @@ def test_compose_gives_the_same_history_and_its_exit_status(command: str, tmp_pa
         pytest.skip(f"there is no {command} here")
     runs = tmp_path / "runs"
     runs.mkdir()
-    runs.chmod(0o777)
-    compose = [*COMPOSE[command], "--project-name", "testbench-test", "--file", str(ROOT / "compose/compose.yaml")]
-    settings = {**os.environ, "RUNS": str(runs), "TOPOLOGY": "star:3", "ALGORITHM": "flood", "HOSTS": "6"}
+    compose = [*COMPOSE[command], "--file", str(ROOT / "compose/compose.yaml")]
+    settings = {**os.environ, "TOPOLOGY": "star:3", "ALGORITHM": "flood", "HOSTS": "6"}
+    settings |= {"RUNS": str(runs), "RUN_AS": f"{os.getuid()}:{os.getgid()}"}  # as README exports them
     try:
         up = subprocess.run(
             [*compose, "up", "--scale", "host=6", "--exit-code-from", "coordinator"],
+            cwd=tmp_path,
             env=settings,
             capture_output=True,
             text=True,
@@ -185,6 +192,9 @@ def test_compose_gives_the_same_history_and_its_exit_status(command: str, tmp_pa
         down = [*compose, "down", "--volumes", "--timeout", "5"]
         subprocess.run(down, env=settings, capture_output=True, timeout=SECONDS, check=True)
     assert up.returncode == 0, up.stdout + up.stderr
+    (printed,) = re.findall(r"run directory: (\S+)", up.stdout)
+    assert (tmp_path / printed / "report.html").exists(), "the printed path is not where the user is"
+    assert re.search("collective-testbench[_-]host[_-]1", up.stdout + up.stderr), "the project has no name of its own"
     summary = json.loads(next(runs.glob("*/2*/summary.json")).read_text())
     memory = run_scenario(tmp_path / "m", topology="star:3", collective="broadcast", algorithm="flood", driver="memory")
     assert summary["journal_hash"] == memory.summary["journal_hash"]
@@ -197,7 +207,7 @@ def test_an_image_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     from coordinator.launch import docker
 
     monkeypatch.setattr(docker, "IMAGE", "collective-testbench:none")
-    with pytest.raises(RunError, match="scripts/image"):
+    with pytest.raises(RunError, match="build it with `coordinator image`"):
         run_scenario(tmp_path / "d", topology="star:3", collective="broadcast", algorithm="flood", driver="docker")
 
 
@@ -206,10 +216,10 @@ def altered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Have the driver use an image in which a command was run."""
     from coordinator.launch import docker
 
-    tag = f"{IMAGE}-altered"
+    tag = f"{HOST_IMAGE}-altered"
 
     def alter(command: str) -> None:
-        file = f"FROM {IMAGE}\nUSER 0\nRUN {command}\nUSER 65532\n"
+        file = f"FROM {HOST_IMAGE}\nUSER 0\nRUN {command}\nUSER 65532\n"
         build = ["docker", "build", "--quiet", "--tag", tag, "-"]
         subprocess.run(
             build,
@@ -237,15 +247,12 @@ def test_hosts_of_another_version_are_refused_and_named(altered: Callable[[str],
 
 @pytest.mark.docker
 @pytest.mark.skipif(bool(reason), reason=str(reason))
-def test_containers_that_never_join_are_named(
-    altered: Callable[[str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from coordinator.launch.docker import DockerLaunch
-
+def test_containers_that_never_join_are_named(altered: Callable[[str], None], tmp_path: Path) -> None:
     altered("printf '#!/bin/sh\\nexec sleep 600\\n' >/opt/project/bin/emunode")
-    monkeypatch.setattr(DockerLaunch, "join_seconds", 8.0)
-    with pytest.raises(RunError, match=r"6 of 6 hosts never joined: testbench-[0-9a-f]+-0, testbench-"):
-        run_scenario(tmp_path / "d", topology="star:3", collective="broadcast", algorithm="flood", driver="docker")
+    scenario = {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "driver": "docker"}
+    plan = replace(make_plan(make_scenario(scenario)), join_seconds=8.0)
+    with pytest.raises(RunError, match=r"0 of 6 containers are up; missing: testbench-[0-9a-f]+-0, testbench-"):
+        run(plan, tmp_path / "d", lambda *_: None)
     assert not list(tmp_path.glob("d*"))
 
 
@@ -296,3 +303,89 @@ def test_more_containers_than_a_network_holds() -> None:
     plan = make_plan(make_scenario({**STAR, "topology": "star:7", "driver": "docker", "ranks_per_host": 1}))
     with pytest.raises(RunError, match="--ranks-per-host 6"):
         require_possible(plan)
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(bool(reason), reason=str(reason))
+def test_hosts_have_a_small_image_and_no_image_lets_a_program_gain_privileges() -> None:
+    sizes = {}
+    for image in (IMAGE, HOST_IMAGE):
+        found = engine("run", "--rm", "--network", "none", image, "find", "/", "-xdev", "-type", "f", "-perm", "/6000")
+        assert (found.returncode, found.stdout) == (0, ""), found
+        sizes[image] = int(engine("image", "inspect", "--format", "{{.Size}}", image).stdout)
+    look = "from importlib.util import find_spec as f; print([n for n in ('numpy', 'polars', 'coordinator') if f(n)])"
+    found = engine("run", "--rm", "--network", "none", HOST_IMAGE, "python3", "-c", look)
+    assert found.stdout == "[]\n", found
+    assert sizes[HOST_IMAGE] < sizes[IMAGE] / 3
+    asked = "import emunode.process as p; p.forgo_privileges(); print(open('/proc/self/status').read())"
+    found = engine("run", "--rm", "--network", "none", HOST_IMAGE, "python3", "-c", asked)
+    assert "NoNewPrivs:\t1" in found.stdout
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(bool(reason), reason=str(reason))
+def test_containers_of_a_run_are_confined(tmp_path: Path) -> None:
+    seen: list[dict[str, object]] = []
+
+    def look(phase: str, *_: int) -> None:
+        if phase == "links up" and not seen:
+            names = engine("ps", "--quiet", "--filter", "label=testbench.run").stdout.split()
+            seen.extend(json.loads(engine("inspect", *names).stdout))
+
+    plan = make_plan(
+        make_scenario({"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "driver": "docker"})
+    )
+    run(plan, tmp_path / "d", look)
+    assert len(seen) == 6
+    for container in seen:
+        config = container["HostConfig"]
+        assert isinstance(config, dict)
+        assert config["NanoCpus"] == 1_000_000_000
+        assert config["PidsLimit"] == 64
+        assert config["ReadonlyRootfs"]
+        assert config["CapDrop"] == ["ALL"]
+        assert config["SecurityOpt"] == ["no-new-privileges"]
+
+
+def test_containers_are_started_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Never more than BATCH that have not joined; all of them in the end, each once, in order."""
+    from coordinator.launch.docker import BATCH, DockerLaunch
+
+    plan = make_plan(make_scenario({**STAR, "topology": "star:5", "driver": "docker", "ranks_per_host": 3}))
+    launch = DockerLaunch(plan)
+    assert launch.join_seconds == 60 + 2 * 40
+    assert DockerLaunch(replace(plan, join_seconds=7.0)).join_seconds == 7.0
+    started: list[int] = []
+
+    class Pool:
+        def submit(self, noting: Callable[..., None], start: Callable[[int], None], index: int) -> None:
+            noting(start, index)
+
+        def shutdown(self, **_: object) -> None:
+            """Nothing runs in it."""
+
+    class Client:
+        def events(self, **_: object) -> Iterator[object]:
+            return iter(())
+
+    monkeypatch.setattr(launch, "_pool", Pool())
+    monkeypatch.setattr(launch, "_client", Client())
+    monkeypatch.setattr(launch, "_start_host", lambda index, *_: started.append(index))
+    bell = launch.start(7000, b"token", 40)
+    for joined in range(40):
+        assert started == list(range(min(40, joined + BATCH)))
+        launch.joined(joined)
+        assert f"{joined + 1} of 40 containers are up; missing: testbench-" in launch.missing([], [39])
+    launch.joined(3)  # a container whose node recovered
+    assert started == list(range(40))
+    assert "40 of 40 containers are up" in launch.missing([], [3])
+    launch._note("the container x ended with status 4")
+    with pytest.raises(RunError, match="the container x ended with status 4; 40 of 40 containers are up"):
+        launch.check()
+    os.close(bell)
+
+
+def test_a_local_run_waits_as_long_as_it_is_told() -> None:
+    plan = replace(make_plan(make_scenario({**STAR, "driver": "local"})), join_seconds=123.0)
+    network = make_network(plan, StringIO())
+    assert network._launch.join_seconds == 123.0  # type: ignore[union-attr]

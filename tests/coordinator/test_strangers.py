@@ -18,7 +18,7 @@ from emunode.assignment import Assignment
 from emunode.errors import FrameError, RunError
 from emunode.host import serve
 from emunode.model import Collective, Job
-from emunode.process import join, run_host
+from emunode.process import ANY_HOST, CANNOT_JOIN, join, run_host
 
 PATIENCE_SECONDS = 30.0
 SECRET = b"the secret of a run"
@@ -27,6 +27,9 @@ RUN = 77
 
 class NoLaunch(Launch):
     """Starts nothing: the test is all hosts."""
+
+    def __init__(self, joined: bool = False) -> None:
+        self.hosts_outlive_run = joined
 
     def start(self, port: int, token: bytes, hosts: int) -> int:
         self.port = port
@@ -63,12 +66,14 @@ async def receive(stream: trio.SocketStream) -> bytes:
 
 
 @asynccontextmanager
-async def coordinator() -> AsyncIterator[tuple[HostNetwork, int, list[BaseException], trio.Event]]:
+async def coordinator(
+    joined: bool = False,
+) -> AsyncIterator[tuple[HostNetwork, int, list[BaseException], trio.Event]]:
     """A coordinator that waits for two hosts; its port, and what it fails with."""
     plan = make_plan(
         make_scenario({"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "ranks_per_host": 3})
     )
-    launch, failures = NoLaunch(), list[BaseException]()
+    launch, failures = NoLaunch(joined), list[BaseException]()
     network, failed = HostNetwork(plan, launch), trio.Event()
 
     async def wait() -> None:
@@ -201,9 +206,46 @@ async def test_a_host_joins_nobody_who_does_not_know_the_secret(proof: bytes) ->
             await listener.aclose()
 
 
+@pytest.mark.parametrize("addresses", [("127.0.0.1", "10.0.0.9"), ("10.0.0.9", "127.9.9.9")])
+async def test_a_joined_host_that_others_cannot_dial_is_refused_whoever_comes_first(addresses: tuple[str, str]) -> None:
+    async with coordinator(joined=True) as (network, port, failures, _):
+        streams, heard = {}, {}
+        for address in addresses:
+            hello = ("hello", __version__, ANY_HOST, 9, address, address)
+            streams[address], heard[address] = await say_hello(port, network._token, *hello)
+            assert heard[address]
+        refused = next(address for address in addresses if address.startswith("127."))
+        while more := await receive(streams[refused]):  # until it is disconnected
+            heard[refused] += more
+        assert heard[refused].endswith(wire.encode_control("refused", unreachable(refused))[4:])
+        assert [state.name for state in network._hosts.values()] == ["10.0.0.9"]
+        assert network._refused == {unreachable(refused): 1}
+        assert failures == []
+        for stream in streams.values():
+            await stream.aclose()
+
+
+def unreachable(local: str) -> str:
+    """What the host at `local` is told."""
+    return (
+        f"it joined at {local}, where the host at 10.0.0.9 cannot dial it; join by an address that other machines reach, "
+        "or use emunode --advertise ADDRESS"
+    )
+
+
+@pytest.mark.parametrize("address", [7, "", "host", "1.2.3", "::1", b"10.0.0.9"])
+async def test_a_host_that_advertises_no_address_is_refused(address: object) -> None:
+    async with coordinator(joined=True) as (network, port, failures, _):
+        stream, answer = await say_hello(port, network._token, "hello", __version__, 0, 9, "here", address)
+        assert answer == b""
+        await stream.aclose()
+        assert network.pids == []
+        assert failures == []
+
+
 async def test_a_host_of_an_earlier_run_is_told_that_it_is_refused() -> None:
     async with coordinator() as (network, port, _, _):
-        assert await trio.to_thread.run_sync(run_host, "127.0.0.1", port, b"the token of yesterday") == 4
+        assert await trio.to_thread.run_sync(run_host, "127.0.0.1", port, b"the token of yesterday") == CANNOT_JOIN
         assert network.pids == []
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.coordinator.test_docker import IMAGE, ROOT, why_not
+from tests.coordinator.test_docker import HOST_IMAGE, IMAGE, ROOT, why_not
 from tests.support import run_scenario
 
 SECONDS = 180
@@ -64,7 +64,7 @@ class Swarm(NamedTuple):
         try:
             docker(
                 *("stack", "deploy", "--compose-file", str(ROOT / "compose/stack.yaml"), STACK),
-                env={**os.environ, "TESTBENCH_IMAGE": IMAGE, **variables},
+                env={**os.environ, "TESTBENCH_IMAGE": IMAGE, "TESTBENCH_HOST_IMAGE": HOST_IMAGE, **variables},
             )
             yield
         finally:
@@ -129,7 +129,7 @@ def swarm(the_engine: None) -> Iterator[Swarm]:  # noqa: ARG001  # it is held, n
     assert not started.returncode, started.stderr
     here, there, second = started.stdout.split()
     try:
-        with subprocess.Popen(["docker", "save", IMAGE], stdout=subprocess.PIPE) as image:
+        with subprocess.Popen(["docker", "save", IMAGE, HOST_IMAGE], stdout=subprocess.PIPE) as image:
             docker("--host", second, "load", stdin=image.stdout)
         docker("swarm", "init", "--advertise-addr", here, "--listen-addr", here)
         token = docker("swarm", "join-token", "--quiet", "worker").strip()
@@ -149,15 +149,39 @@ if reason and os.environ.get("TESTBENCH_NEEDS_DOCKER"):
 pytestmark = [pytest.mark.docker, pytest.mark.skipif(bool(reason), reason=str(reason))]
 
 
+def copy_volume(folder: Path) -> dict[str, object]:
+    """The summary of a run, read from the swarm's volume as docs/containers.md says."""
+    page = (ROOT / "docs/containers.md").read_text()
+    (command,) = [line.strip() for line in page.splitlines() if "testbench_runs:/runs" in line]
+    command = command.replace("testbench_runs", f"{STACK}_runs").replace(" collective-testbench ", f" {IMAGE} ")
+    subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], cwd=folder, check=True, timeout=SECONDS)
+    (summary,) = folder.glob("runs/*/2*/summary.json")
+    loaded: dict[str, object] = json.loads(summary.read_text())
+    return loaded
+
+
+def assert_confined() -> None:
+    """The stack's containers on this engine can gain no privileges and start few processes."""
+    names = docker("ps", "--quiet", "--filter", f"label=com.docker.stack.namespace={STACK}").split()
+    assert names
+    for container in json.loads(docker("inspect", *names)):
+        status = Path(f"/proc/{container['State']['Pid']}/status").read_text()
+        assert "NoNewPrivs:\t1" in status
+        assert container["HostConfig"]["PidsLimit"] in (64, 256)
+        assert container["HostConfig"]["NanoCpus"] == 1_000_000_000
+
+
 def test_hosts_on_two_engines_have_one_history(swarm: Swarm, tmp_path: Path) -> None:
     """And then, in another run, the cable is pulled out in the middle: nothing says goodbye, and the run ends undecided."""
     with swarm.stack(HOSTS="4"):
         state, summary = swarm.outcome()
         engines = [task["Node"] for task in swarm.tasks("host")]
+        copied = copy_volume(tmp_path)
     assert state == "Complete"
     assert summary["verdict"] == "holds"
     memory = run_scenario(tmp_path / "m", **SCENARIO, driver="memory")
     assert summary["journal_hash"] == memory.summary["journal_hash"]
+    assert copied == summary
     assert len(engines) == 4
     assert len(set(engines)) == 2, "the hosts were on one engine only"
 
@@ -166,6 +190,7 @@ def test_hosts_on_two_engines_have_one_history(swarm: Swarm, tmp_path: Path) -> 
         while not swarm.files("*/*/journal*"):
             assert time.monotonic() < deadline, ("the run never began", swarm.tasks("coordinator"), swarm.tasks("host"))
             time.sleep(0.1)
+        assert_confined()
         with swarm.cut():
             state, summary = swarm.outcome()
     assert state == "Failed"

@@ -1,0 +1,231 @@
+"""What users of the wheel and of the sdist get."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from email import message_from_bytes
+from email.message import Message
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from coordinator.commands.image import container_files
+
+ROOT = Path(__file__).resolve().parent.parent
+SECONDS = 300
+HOST_NEEDS = ("msgpack", "structlog", "trio")
+"""What the host image holds."""
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The sdist and the wheel."""
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=SECONDS)
+    (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
+    return sdist, wheel
+
+
+@pytest.fixture(scope="module")
+def metadata(built: tuple[Path, Path]) -> Message:
+    with zipfile.ZipFile(built[1]) as wheel:
+        (name,) = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+        return message_from_bytes(wheel.read(name))
+
+
+def tracked() -> set[str]:
+    """Every file under version control."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip("this source tree is under no version control")
+    return {name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()}
+
+
+def test_the_sdist_holds_everything_that_is_under_version_control(built: tuple[Path, Path]) -> None:
+    wanted = tracked()
+    with tarfile.open(built[0]) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    assert wanted <= names
+    assert not {name for name in names if name.startswith((".git/", ".venv", "runs/", "dist/"))}
+
+
+def test_the_wheel_holds_types_and_the_files_for_containers(built: tuple[Path, Path]) -> None:
+    with zipfile.ZipFile(built[1]) as wheel:
+        names = set(wheel.namelist())
+        for file in ("compose/Dockerfile", "compose/compose.yaml", "compose/stack.yaml", "scripts/image"):
+            assert wheel.read(f"coordinator/container/{file}") == (ROOT / file).read_bytes()
+    assert {"coordinator/py.typed", "emunode/py.typed"} <= names
+    assert {
+        f"coordinator/container/compose/{path.name}" for path in (ROOT / "compose").iterdir() if path.is_file()
+    } <= names
+    assert not {name for name in names if name.startswith("tests/")}
+
+
+def test_the_metadata_describes_the_project(metadata: Message) -> None:
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert str(metadata.get_payload()).startswith("# Collective test bench")
+    assert "Typing :: Typed" in metadata.get_all("Classifier", [])
+
+
+def test_nothing_advises_to_install_a_package_that_is_not_ours(metadata: Message) -> None:
+    advice = [
+        f"{path}: {line.strip()}"
+        for path in sorted(ROOT.rglob("*"))
+        if path.suffix in {".py", ".md", ".sh", ".toml", ".yaml", ""}
+        and path.is_file()
+        and ".venv" not in path.parts
+        and not {".git", "corpus", "runs"} & set(path.relative_to(ROOT).parts)
+        for line in path.read_text(errors="replace").splitlines()
+        if "pip install" in line and metadata["Name"] in line and path != Path(__file__)
+    ]
+    assert advice == []
+    assert not [it for it in metadata.get_all("Requires-Dist", []) if it.startswith(metadata["Name"])]
+
+
+def run_in(environment: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [environment / "bin" / "python", *arguments],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+        env={"PATH": "/usr/bin:/bin"},
+    )
+
+
+@pytest.fixture(scope="module")
+def host_environment(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A virtual environment with the wheel and what the host image holds of packages, and nothing else."""
+    folder = tmp_path_factory.mktemp("host") / "environment"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=SECONDS)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    with zipfile.ZipFile(built[1]) as wheel:
+        wheel.extractall(packages)
+    for name in closure():
+        for file in distribution(name).files or ():
+            if ".." not in file.parts and file.suffix != ".pyc":
+                target = packages / file
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(str(distribution(name).locate_file(file)), target)
+    return folder
+
+
+def closure() -> Iterator[str]:
+    """The packages of the host image, as `compose/wheels.py` says."""
+    python = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    code = (
+        f"import wheels; print(*wheels.closure({HOST_NEEDS!r}, {python!r})); assert wheels.HOST_NEEDS == {HOST_NEEDS!r}"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT / "compose", capture_output=True, text=True, check=True, timeout=SECONDS
+    )
+    yield from done.stdout.split()
+
+
+def test_a_host_needs_only_what_its_image_holds(host_environment: Path, tmp_path: Path) -> None:
+    everything = """
+import importlib, importlib.util, pkgutil, emunode
+for module in pkgutil.walk_packages(emunode.__path__, "emunode."):
+    importlib.import_module(module.name)
+from emunode.log import log
+log("a host can log")
+assert not [name for name in ("numpy", "polars", "rich", "pydantic") if importlib.util.find_spec(name)]
+"""
+    done = run_in(host_environment, "-c", everything, cwd=tmp_path)
+    assert (done.returncode, "a host can log" in done.stderr) == (0, True), done.stderr
+
+
+def test_a_host_without_the_coordinators_packages_runs(host_environment: Path, tmp_path: Path) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        door = f"127.0.0.1:{listener.getsockname()[1]}"
+    command = ["-m", "emunode", "--coordinator", door, "--token-file", "token", "--processes", "2"]
+    host = subprocess.Popen(
+        [host_environment / "bin" / "python", *command], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}
+    )
+    scenario = ["--topology", "star:3", "--collective", "broadcast", "--algorithm", "flood", "--json"]
+    serve = subprocess.run(
+        [sys.executable, "-m", "coordinator", "serve", "--listen", door, "--hosts", "2", *scenario],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert serve.returncode == 0, serve.stderr
+    assert json.loads(serve.stdout)["verdict"] == "holds"
+    assert host.wait(SECONDS) == 0
+
+
+def test_without_the_docker_package_the_driver_says_so_in_one_line(tmp_path: Path) -> None:
+    code = """
+import sys
+sys.modules["docker"] = None  # as if it were not installed
+from coordinator.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+    scenario = ["--topology", "star:3", "--collective", "broadcast", "--algorithm", "flood", "--driver", "docker"]
+    done = subprocess.run(
+        [sys.executable, "-c", code, "run", *scenario],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert done.returncode == 4
+    assert done.stderr == ("coordinator: the Python package docker is not installed; pip install 'docker>=7.1'\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("file", ["compose.yaml", "stack.yaml", "Dockerfile"])
+def test_compose_prints_the_file_that_is_shipped(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from coordinator.cli import main
+
+    assert main(["compose", file]) == 0
+    assert capsys.readouterr().out == (ROOT / "compose" / file).read_text()
+    assert main(["compose", file, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["file"] == file
+    assert main(["compose", "other.yaml"]) == 2
+    assert "expected one of compose.yaml, stack.yaml, Dockerfile" in capsys.readouterr().err
+
+
+def test_the_files_for_containers_are_found() -> None:
+    assert container_files() == ROOT
+
+
+def test_an_installed_project_is_packed_as_the_wheel_that_it_came_from(
+    built: tuple[Path, Path], host_environment: Path, tmp_path: Path
+) -> None:
+    with zipfile.ZipFile(built[1]) as wheel:
+        original = {name: wheel.read(name) for name in wheel.namelist()}
+    code = f"""
+import sys
+from importlib.metadata import distributions
+from pathlib import Path
+sys.path[:0] = [{str(ROOT / "compose")!r}]
+sys.path.append({str(Path(str(distribution("packaging").locate_file(""))))!r})
+import wheels
+(found,) = (it for it in distributions(path=[sys.argv[1]]) if it.name == wheels.PROJECT)
+wheels.pack(found, Path({str(tmp_path)!r}))
+"""
+    (packages,) = host_environment.glob("lib/python*/site-packages")
+    done = run_in(host_environment, "-c", code, str(packages), cwd=tmp_path)
+    assert not done.returncode, done.stderr
+    (path,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(path) as wheel:
+        packed = {name: wheel.read(name) for name in wheel.namelist()}
+    assert packed.keys() == original.keys()
+    assert {name for name in packed if packed[name] != original[name]} <= {
+        name for name in packed if name.endswith("/RECORD")
+    }
