@@ -20,7 +20,7 @@ from emunode.collective.ej_independent import (
 )
 from emunode.collective.flood import Flood
 from emunode.collective.hypercube_registry import HYPERCUBE
-from emunode.collective.star_allgather import HamiltonianCycle, NecklaceAllgather, RotatedHamiltonian
+from emunode.collective.star_allgather import HamiltonianCycle, NecklaceAllgather, NecklaceLevels, RotatedHamiltonian
 from emunode.collective.star_edt import (
     DisjointTreesBroadcast,
     DisjointTreesExchange,
@@ -70,6 +70,7 @@ BY_FAMILY: Mapping[str, Mapping[Collective, tuple[Entry, ...]]] = {
             HamiltonianCycle,
             RotatedHamiltonian,
             NecklaceAllgather,
+            NecklaceLevels,
             ClockedTraversal,
             AcknowledgedTraversal,
         ),
