@@ -45,6 +45,7 @@ from emunode.collective.star_scatter import (
     ReplicatedGather,
     ReplicatedScatter,
 )
+from emunode.collective.star_substars import SubstarSegments
 from emunode.collective.tree_broadcast import (
     BreadthFirstBroadcast,
 )
@@ -61,7 +62,7 @@ ANY: Mapping[Collective, tuple[Entry, ...]] = {
 
 BY_FAMILY: Mapping[str, Mapping[Collective, tuple[Entry, ...]]] = {
     "star": {
-        Collective.BROADCAST: (GreedyBroadcast, CongestionTwoBroadcast, DisjointTreesBroadcast),
+        Collective.BROADCAST: (GreedyBroadcast, CongestionTwoBroadcast, DisjointTreesBroadcast, SubstarSegments),
         Collective.REDUCE: (GreedyReduce, CongestionTwoReduce, DisjointTreesReduce),
         Collective.SCATTER: (BalancedScatter, NearBalancedScatter, ReplicatedScatter, DisjointTreesScatter),
         Collective.GATHER: (BalancedGather, NearBalancedGather, ReplicatedGather, DisjointTreesGather),
