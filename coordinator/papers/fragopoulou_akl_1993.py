@@ -15,7 +15,7 @@ import polars as pl
 
 from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table, Trial, compared, unmeasured
 from coordinator.papers.fragopoulou_akl_figures import figure_checks, figures
-from coordinator.papers.star_against_hypercube import PROBLEMS, QUANTITIES, bound_row, networks
+from coordinator.papers.star_against_hypercube import IN_PARTS, PROBLEMS, QUANTITIES, bound_row, networks
 from emunode.topology.star import StarGraph
 from emunode.trees.star_rotation import Rotation, necklace_count
 
@@ -271,8 +271,8 @@ def _balance(lab: Lab, n: int) -> Iterator[dict[str, object]]:
     least = ceil(Fraction(others(n), n - 1))
     for section, algorithm, many, largest, printed in (
         ("5.1", "balanced-tree", 1, least, "ceil((n!-1)/(n-1))"),
-        ("5.2", "near-balanced-tree", 1, necklace_count(n), "(n-1)! to 2(n-1)!"),
-        ("5.3", "replicated-balanced-tree", n - 1, others(n), "M(n!-1)/(n-1), M = n-1"),
+        ("5.2, definition 13", "near-balanced-tree", 1, necklace_count(n), "(n-1)! to 2(n-1)!"),
+        ("5.2, definition 15", "replicated-balanced-tree", n - 1, others(n), "M(n!-1)/(n-1), M = n-1"),
     ):
         trial = lab.run(
             topology=f"star:{n}",
@@ -328,8 +328,12 @@ ORDERS = {
 
 NOTES_5 = (
     (
-        "k is chosen for 2^k nearest to n!. Time is what the heaviest link carries, in messages; where they are cut into "
-        "equal parts for all ports the bound needs no rounding up."
+        "k is chosen for 2^k nearest to n!. Time is in the unit of the report, one whole message over one link. In parts: "
+        "every message is cut into as many equal parts as a node has links, and the bound does not round up."
+    ),
+    (
+        "Total exchange by SBnT takes a necklace of nodes after the other: the sum of their distances, 2^(k-1) + k - 1 for "
+        "prime k. The algorithm that meets 2^(k-1) with whole messages is that of [11], and not run here."
     ),
     f"{ERRATUM} The text before table 4 has it from [10]: table 5 presumably, which is that of the hypercube.",
 )
@@ -343,9 +347,11 @@ def _network_rows(lab: Lab, n: int, which: int) -> Iterator[dict[str, object]]:
     network = networks(n)[which]
     name = f"C_{network.degree}" if which else f"S_{n}"
     for problem in PROBLEMS:
-        for quantity, printed in zip(QUANTITIES, PRINTED[network.family, problem.name], strict=True):
+        printed = dict(zip(QUANTITIES, PRINTED[network.family, problem.name], strict=True))
+        for quantity in (*QUANTITIES, IN_PARTS):
             row = bound_row(lab, network, problem, quantity)
-            yield {"network": name, "problem": problem.name, "quantity": quantity} | row | {"paper": printed}
+            paper = printed.get(quantity, "-")
+            yield {"network": name, "problem": problem.name, "quantity": quantity} | row | {"paper": paper}
 
 
 def _orders(lab: Lab, sizes: list[int]) -> Iterator[dict[str, object]]:

@@ -355,11 +355,11 @@ def _table_2(lab: Lab, n: int) -> Iterator[dict[str, object]]:
 
 NOTES_2 = (
     "Ts = 1 ms, Tc = 1 us. Lower bounds: lemma 2.",
-    f"{ERRATUM} HAM [8]: (n-1)! start-ups count the height of its paths; the (n-2)! steps of phase 2 start up too, as measured.",
+    f"{ERRATUM} HAM [8]: (n-1)! start-ups count the height of its paths; the (n-2)! steps of phase 2 are more, as measured.",
     (
-        f"{ERRATUM} NL [8]: as the report schedules it, with a message in a packet, it takes ceil((n!-1)/(n-1)) start-ups, as "
-        "measured. With a whole level in a packet it takes the D_n that are printed; then every level rounds up: the sum of "
-        "ceil(|D_t|/(n-1)) m bytes, as measured, and not (n!-1) m/(n-1)."
+        f"{ERRATUM} NL [8]: as the report schedules it, with a message in a packet, it takes ceil((n!-1)/(n-1)) start-ups, "
+        "as measured. With a whole level in a packet it takes the D_n that are printed; then every level rounds up to the "
+        "sum of ceil(|D_t|/(n-1)) m bytes, as measured, and not (n!-1) m/(n-1)."
     ),
     f"{ERRATUM} Section 6.2 prints (n-1)! Ts for the optimal transmission cost: (n!-1) m/(n-1) Tc is meant, as in table 2.",
     f"{ERRATUM} Section 5.1 prints the bandwidth m (n!-1)/(m-1): n - 1 is meant, for (8); 6.2 prints T_m for Tc.",

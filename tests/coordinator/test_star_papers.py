@@ -3,6 +3,7 @@
 import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from math import factorial, gcd
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -11,6 +12,7 @@ import pytest
 from coordinator.claims import Verdict
 from coordinator.papers import fragopoulou_akl_1993, fragopoulou_akl_1996, tseng_sheu
 from coordinator.papers.base import ERRATUM, VERDICT, Figure, Lab, Reproduction, Section, Table, laboratory, verdict_of
+from coordinator.papers.tseng_sheu_figures import cycles_of_shift
 from emunode.topology.star import StarGraph
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "star"
@@ -65,14 +67,70 @@ def tseng(lab: Lab) -> list[Section]:
 
 
 def test_every_row_of_tseng_and_sheu_holds(tseng: list[Section]) -> None:
-    require_sound(tseng, tables=6, figures=5)
+    require_sound(tseng, tables=7, figures=6)
 
 
 def test_every_algorithm_that_table_1_names_is_there(tseng: list[Section]) -> None:
     table = next(table for title, table in tables_of(tseng).items() if title.startswith("Table 1"))
     names = dict.fromkeys(str(row["algorithm"]) for row in table.rows)
-    assert [name.split(" ")[0] for name in names] == ["Sheu", "Day", "algorithm", "Misic", "Akl", "Sheu", "section"]
+    assert [name.split(" ")[0] for name in names] == [
+        "Sheu",
+        "Day",
+        "algorithm",
+        "Misic",
+        "Akl",
+        "Sheu",
+        "Qiu",
+        "section",
+    ]
     assert len(table.rows) == 3 * len(names)
+    assert cells(table, algorithm="Qiu [14]", quantity="start-ups") == [11]
+    assert cells(table, algorithm="Qiu [14]", quantity="bytes") == [2 * 60_000 * 23 / 24]
+
+
+def test_table_2_has_the_necklaces_by_messages_and_by_levels(tseng: list[Section]) -> None:
+    table = next(table for title, table in tables_of(tseng).items() if title.startswith("Table 2"))
+    rows = {(row["algorithm"], row["quantity"]): row for row in table.rows}
+    assert rows["NL [8], single messages", "start-ups"]["measured"] == 8
+    assert rows["NL [8], whole levels", "start-ups"]["measured"] == 4
+    assert rows["NL [8], whole levels", "bytes"]["measured"] == 60 * (1 + 2 + 3 + 2)
+    assert rows["NL [8], whole levels", "T in ms"]["measured"] == 4.48
+    assert ERRATUM in str(rows["NL [8], whole levels", "T in ms"]["paper"])
+
+
+@pytest.mark.parametrize("n", range(3, 9))
+def test_the_closed_form_of_the_recursion_over_substars(n: int) -> None:
+    cost = tseng_sheu.recursion(n, factorial(n))
+    assert cost.startups == n * n - n - 1
+    assert cost.transferred == 2 * (factorial(n) - 1)
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_lemmas_3_to_6_measure_what_brute_force_counted(n: int, tseng: list[Section]) -> None:
+    (row,) = [row for row in golden("lhat_congestion") if row["n"] == str(n)]
+    tables = tables_of(tseng)
+    greedy = tables["Lemmas 3 and 4: the greedy tree L, and its n - 1 shifts together"]
+    levels = tuple(int(found["nodes"]) for found in golden("distance_distribution") if found["n"] == str(n))[1:]
+    assert cells(greedy, n=n, quantity="nodes reached in step t = 1..D_n") == [levels]
+    assert cells(greedy, n=n, quantity="congestion of L(rho^1(r)), .., L(rho^{n-1}(r))") == [2]
+    heights = tables["Lemmas 5 and 6: heights and congestion"]
+    assert cells(heights, n=n, quantity="congestion of directed links") == [int(row["max_congestion_measured"])]
+
+
+def test_figure_3_has_the_cycles_of_the_text(tseng: list[Section]) -> None:
+    (figure,) = [section for section in tseng if isinstance(section, Figure) and section.title.startswith("Figure 3")]
+    for cycle in ("C_0 = (0, 6, 4, 2)", "C_1 = (1, 7, 5, 3)"):
+        assert cycle in figure.svg
+    assert figure.svg.count("<circle") == figure.svg.count('class="head"') == 8
+
+
+@pytest.mark.parametrize(("n", "i"), [(n, i) for n in range(3, 11) for i in range(1, n)])
+def test_a_shift_has_as_many_cycles_as_the_proof_of_lemma_5_says(n: int, i: int) -> None:
+    cycles = cycles_of_shift(n, i)
+    assert len(cycles) == gcd(n, i)
+    assert sorted(dimension for cycle in cycles for dimension in cycle) == list(range(n))
+    for k, cycle in enumerate(cycles):
+        assert cycle == tuple((k + step * i) % n for step in range(n // gcd(n, i)))
 
 
 def test_heights_of_lhat_are_those_counted_and_lemma_5_is_marked_where_it_fails(tseng: list[Section]) -> None:
