@@ -15,7 +15,7 @@ from math import factorial
 
 from emunode.collective.base import Algorithm, Claim, LocalView, Rule
 from emunode.collective.dissemination import Dissemination
-from emunode.collective.star_bounds import MULTIPLE, REPORT, time_bounds, unit_bounds
+from emunode.collective.star_bounds import MULTIPLE, REPORT, least_time, time_bounds, unit_bounds
 from emunode.errors import ScenarioError
 from emunode.model import EVERYBODY, Collective, Duplex, Packet, Port, PortModel, Rank, Send, Step
 from emunode.topology.base import Topology
@@ -291,3 +291,8 @@ class NecklaceLevels(Dissemination):
         if not job.packet_limit:
             claims.append(Claim("startups", topology.diameter, "==", f"{source}: D_n"))
         return claims
+
+    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        """T, and the larger of the two lower bounds."""
+        claims = [claim for claim in super().cost_claims(startup, per_byte) if claim.relation != ">="]
+        return [*claims, least_time(self.topology, self.job, startup, per_byte)]

@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import factorial
 
 from emunode.collective.base import Algorithm, Claim, LocalView, Rule
-from emunode.collective.star_bounds import MULTIPLE, time_bounds
+from emunode.collective.star_bounds import MULTIPLE, least_time, time_bounds
 from emunode.errors import ScenarioError
 from emunode.model import EVERYBODY, Collective, Duplex, Packet, Port, PortModel, Rank, Send, Step
 from emunode.topology.star import StarGraph
@@ -119,6 +119,11 @@ class SubstarSegments(Algorithm):
         if not job.packet_limit:
             claims.append(Claim("startups", n * n - n - 1, "==", source))
         return claims
+
+    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        """T, and the larger of the two lower bounds."""
+        claims = [claim for claim in super().cost_claims(startup, per_byte) if claim.relation != ">="]
+        return [*claims, least_time(self.topology, self.job, startup, per_byte)]
 
 
 class SubstarRule(Rule):

@@ -10,10 +10,18 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from coordinator.claims import Verdict
-from coordinator.papers import fragopoulou_akl_1993, fragopoulou_akl_1996, tseng_sheu
+from coordinator.papers import (
+    fragopoulou_akl_1993,
+    fragopoulou_akl_1996,
+    fragopoulou_akl_figures,
+    fragopoulou_akl_theorems,
+    tseng_sheu,
+)
 from coordinator.papers.base import ERRATUM, VERDICT, Figure, Lab, Reproduction, Section, Table, laboratory, verdict_of
 from coordinator.papers.tseng_sheu_figures import cycles_of_shift
 from emunode.topology.star import StarGraph
+from emunode.trees.star_rotation import Rotation
+from emunode.trees.star_scatter import NearBalancedTree
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "star"
 Tables = Mapping[str, Table]
@@ -168,7 +176,7 @@ def report(request: pytest.FixtureRequest, lab: Lab) -> tuple[int, list[Section]
 
 
 def test_every_row_of_the_report_holds(report: tuple[int, list[Section]]) -> None:
-    require_sound(report[1], tables=9, figures=5)
+    require_sound(report[1], tables=13, figures=6)
 
 
 METHODS = {
@@ -213,6 +221,74 @@ def test_tables_1_to_3_measure_what_brute_force_counted(report: tuple[int, list[
 def test_the_closed_form_of_all_distances(n: int) -> None:
     counted = sum(distance * nodes for distance, nodes in enumerate(StarGraph(n).distance_distribution()))
     assert fragopoulou_akl_1993.total_distance(n) == counted
+
+
+def test_every_part_of_the_theorems_is_there(report: tuple[int, list[Section]]) -> None:
+    n, found = report
+    rows = [row for title, table in tables_of(found).items() if title.startswith("Theorem") for row in table.rows]
+    parts = {"3.1", "3.2", "5", "6", "7", "8.1", "8.2", "8.3", *(f"9.{i}" for i in range(1, 6))}
+    assert {row["theorem"] for row in rows} == parts | {f"10.{i}" for i in range(1, 8)}
+    (largest,) = [row["measured"] for row in rows if row["quantity"] == "largest subtree"]
+    (smallest,) = [row["measured"] for row in rows if row["quantity"] == "smallest subtree"]
+    (sizes,) = [
+        [int(size) for size in row["sizes_for_link_types_2..n"].split()]
+        for row in golden("root_subtree_sizes")
+        if (row["n"], row["tree"]) == (str(n), "5.2")
+    ]
+    assert (largest, smallest) == (max(sizes), min(sizes))
+    (necklaces,) = [row["measured"] for row in rows if row["quantity"] == "necklaces"]
+    assert necklaces == 1 + sum(int(row["necklaces"]) for row in golden("necklaces") if row["n"] == str(n))
+
+
+@pytest.mark.parametrize("n", range(3, 7))
+def test_rotation_as_the_theorems_have_it_is_that_of_the_trees(n: int) -> None:
+    star = StarGraph(n)
+    rotation, tree = Rotation(star), NearBalancedTree(star)
+    for rank in range(1, star.order):
+        symbols = star.permutation(rank)
+        assert star.rank_of(fragopoulou_akl_theorems.rotate(symbols)) == rotation.rotate(rank, 1)
+        displaced = tree.displacement(rank) if symbols[0] == 1 else symbols.index(1) - 1
+        assert fragopoulou_akl_theorems.displacement(symbols) == displaced
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "parts"),
+    [
+        ("rotate", lambda symbols: symbols[::-1], {"3.1", "3.2", "7", "10.7"}),
+        ("displacement", lambda symbols: symbols.index(1), {"9.2", "10.3"}),
+        (
+            "_subtrees",
+            lambda trial: {rank: {0} for rank in range(trial.plan.topology.order)},
+            {"9.1", "9.5", "10.1", "10.2"},
+        ),
+        ("_distances", lambda topology: [0] * topology.order, {"8.2", "9.4", "10.5"}),
+    ],
+)
+def test_a_theorem_that_does_not_hold_is_violated(
+    name: str, wrong: object, parts: set[str], lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fragopoulou_akl_theorems, name, wrong)
+    if name == "rotate":  # without its own powers the necklaces of a wrong rotation may never close
+        monkeypatch.setattr(fragopoulou_akl_theorems, "necklace_of", lambda symbols: [symbols])
+    tables = fragopoulou_akl_theorems.theorems(replace(lab, sizes=[4]))
+    broken = {row["theorem"] for table in tables for row in table.rows if row[VERDICT] == "violated"}  # type: ignore[union-attr]
+    assert parts <= broken
+
+
+def test_figure_1_has_four_three_stars(report: tuple[int, list[Section]]) -> None:
+    (figure,) = [section for section in report[1] if isinstance(section, Figure) and "Figure 1" in section.title]
+    assert figure.svg.count("<circle") == 24
+    assert figure.svg.count('class="flow"') == 4
+    checks = tables_of(report[1])["Figures 1 to 6: what is in them"]
+    assert cells(checks, quantity="substars that are an S_3") == [4]
+
+
+@pytest.mark.parametrize("n", [3, 5])
+def test_substars_of_other_sizes(n: int) -> None:
+    rows = list(fragopoulou_akl_figures.substar_checks(n))
+    assert {row[VERDICT] for row in rows} == {"holds"}
+    star = StarGraph(n)
+    assert not fragopoulou_akl_figures.is_star(star, range(1, factorial(n - 1) + 1))
 
 
 # --- Fragopoulou and Akl 1996 ----------------------------------------------------------------------------------------
