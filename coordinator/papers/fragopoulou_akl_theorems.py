@@ -110,12 +110,12 @@ def _rotation(_: Lab, n: int) -> Iterator[Row]:
     yield _row(
         "6", "nodes with x_1 != 1 in necklaces of n-1", (n - 1) * factorial(n - 1), full, paper="all: (n-1)(n-1)!"
     )
-    distance = _distances(star)
+    distance = distances(star)
     same = sum(distance[rank] == distance[turned[rank]] for rank in star.ranks())
     yield _row("7", "nodes as far from 12..n as their rotation", star.order, same, paper="all: n!")
 
 
-def _distances(topology: Topology) -> list[int]:
+def distances(topology: Topology) -> list[int]:
     """From rank 0, by breadth-first search."""
     found = {0: 0}
     queue = [0]
@@ -145,7 +145,7 @@ def _mbst(lab: Lab, n: int) -> Iterator[Row]:
     yield _row("8.1", "sources and steps with two links of one type", 0, len(repeated), trial, paper="none")
     hops = trial.journal().filter(pl.col("origin") == 0).select("receiver", "sender", "step").collect()
     arcs = {receiver: (sender, step) for receiver, sender, step in hops.rows()}
-    distance = _distances(star)
+    distance = distances(star)
     closer = sum(distance[sender] == distance[receiver] - 1 for receiver, (sender, _) in arcs.items())
     yield _row("8.2", "nodes whose parent is closer to 12..n", star.order - 1, closer, trial, paper="all: n!-1")
     place = {rank: m for m, rank in enumerate(NecklaceTree(star).order)}
@@ -199,7 +199,7 @@ def _common(theorem: int, trial: Trial, star: StarGraph, messages: int) -> Itera
         "leaves",
         _row(f"{theorem}.{part}", "messages that nodes with x_1 = 1 pass on", 0, passed, trial, paper="none"),
     )
-    distance = _distances(star)
+    distance = distances(star)
     lengths = hops.group_by("target", "segment").agg(hops=pl.len())
     shortest = sum(distance[target] == length for target, length in lengths.select("target", "hops").rows())
     quantity, part = "messages that take a shortest path", part + 1
