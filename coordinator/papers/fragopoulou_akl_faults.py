@@ -83,7 +83,7 @@ def fault_tables(lab: Lab) -> Iterator[Table]:
 def _row(lab: Lab, case: Case) -> dict[str, object]:
     star = StarGraph(case.n)
     chosen = orbits(star, fault_sets(star, case)) if case.x == star.degree else dict.fromkeys(fault_sets(star, case), 1)
-    trials = [_run(lab, star, case, faults) for faults in chosen]
+    trials = [run_case(lab, star, case, faults) for faults in chosen]
     sets = sum(chosen.values())
     served = _total(chosen.values(), (trial.number("delivery_ratio") == 1 for trial in trials))
     row: dict[str, object] = {"n": case.n, "x": case.x, "faulty": case.faulty, "sets": sets, "runs": len(trials)}
@@ -123,7 +123,8 @@ def orbits(star: StarGraph, sets: Iterable[frozenset[Site]]) -> dict[frozenset[S
     return found
 
 
-def _run(lab: Lab, star: StarGraph, case: Case, faults: frozenset[Site]) -> Trial:
+def run_case(lab: Lab, star: StarGraph, case: Case, faults: frozenset[Site]) -> Trial:
+    """One broadcast with these faults."""
     return lab.run(
         topology=star.name,
         collective="broadcast",
