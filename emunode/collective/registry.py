@@ -20,7 +20,7 @@ from emunode.collective.ej_independent import (
 )
 from emunode.collective.flood import Flood
 from emunode.collective.hypercube_registry import HYPERCUBE
-from emunode.collective.star_allgather import HamiltonianCycle, NecklaceAllgather, NecklaceLevels, RotatedHamiltonian
+from emunode.collective.star_allgather import HamiltonianCycle, NecklaceAllgather, RotatedHamiltonian
 from emunode.collective.star_edt import (
     DisjointTreesBroadcast,
     DisjointTreesExchange,
@@ -30,6 +30,7 @@ from emunode.collective.star_edt import (
 )
 from emunode.collective.star_edt_allgather import AcknowledgedTraversal, ClockedTraversal
 from emunode.collective.star_exchange import ListSchedule, NearBalancedExchange, ReplicatedExchange
+from emunode.collective.star_levels import NecklaceLevels
 from emunode.collective.star_multiple_trees import (
     CongestionTwoBroadcast,
     CongestionTwoReduce,
