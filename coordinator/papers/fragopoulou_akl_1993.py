@@ -1,4 +1,4 @@
-"""Fragopoulou and Akl 1993: tables 1 to 6 evaluated and measured, and figures 2 to 6 drawn.
+"""Fragopoulou and Akl 1993: tables 1 to 6 evaluated and measured, theorems counted, and figures 1 to 6 drawn.
 
 P. Fragopoulou and S. G. Akl, "Optimal communication algorithms on star graphs using spanning tree constructions",
 TR 93-346, Queen's University 1993. SLA is the one-port, MLA the all-port model; a message crosses a link in a step.
@@ -15,7 +15,8 @@ import polars as pl
 
 from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table, Trial, compared, unmeasured
 from coordinator.papers.fragopoulou_akl_figures import figure_checks, figures
-from coordinator.papers.star_against_hypercube import PROBLEMS, QUANTITIES, bound_row, networks
+from coordinator.papers.fragopoulou_akl_theorems import theorems
+from coordinator.papers.star_against_hypercube import IN_PARTS, PROBLEMS, QUANTITIES, bound_row, networks
 from emunode.topology.star import StarGraph
 from emunode.trees.star_rotation import Rotation, necklace_count
 
@@ -222,11 +223,12 @@ EXCHANGE = Problem(
 
 
 def build(lab: Lab) -> Iterator[Section]:
-    """Tables 1 to 3 over the sizes, tables 4 to 6 over pairs of networks, then the figures."""
+    """Tables 1 to 3 and theorems over the sizes, tables 4 to 6 over pairs of networks, then the figures."""
     for problem in (BROADCASTING, SCATTERING, EXCHANGE):
         rows = [row for n in lab.sizes for method in problem.methods for row in _method_rows(lab, problem, method, n)]
         yield Table(problem.title, rows, problem.notes)
     yield Table("Section 5: messages over the root's links", [row for n in lab.sizes for row in _balance(lab, n)])
+    yield from theorems(lab)
     rule_9 = [row for n in lab.sizes for row in _rule_9(lab, n)]
     yield Table("Section 7: the time of rule 9, as printed and as it is", rule_9, NOTES_RULE_9)
     pairs = [n for n in lab.sizes if n <= LARGEST_PAIR]
@@ -235,7 +237,7 @@ def build(lab: Lab) -> Iterator[Section]:
         yield Table("Table 5, hypercube network C_k", [row for n in pairs for row in _network_rows(lab, n, 1)], NOTES_5)
         yield Table("Table 6, comparison", list(_orders(lab, pairs)), NOTES_6)
     yield from figures(lab)
-    yield Table("Figures 2 to 6: what the trees in them have", list(figure_checks(lab)))
+    yield Table("Figures 1 to 6: what is in them", list(figure_checks(lab)), NOTES_FIGURES)
 
 
 def _method_rows(lab: Lab, problem: Problem, method: Method, n: int) -> Iterator[dict[str, object]]:
@@ -308,6 +310,11 @@ NOTES_RULE_9 = (
 )
 
 
+NOTES_FIGURES = (
+    "Figure 1: substars S_{n-1} have the same symbol at position n; they are joined by the links of type n.",
+)
+
+
 # Tables 4 to 6.
 
 PRINTED = {
@@ -328,8 +335,12 @@ ORDERS = {
 
 NOTES_5 = (
     (
-        "k is chosen for 2^k nearest to n!. Time is what the heaviest link carries, in messages; where they are cut into "
-        "equal parts for all ports the bound needs no rounding up."
+        "k is chosen for 2^k nearest to n!. Time is in the unit of the report, one whole message over one link. In parts: "
+        "every message is cut into as many equal parts as a node has links, and the bound does not round up."
+    ),
+    (
+        "Total exchange by SBnT takes a necklace of nodes after the other: the sum of their distances, 2^(k-1) + k - 1 for "
+        "prime k. The algorithm that meets 2^(k-1) with whole messages is that of [11], and not run here."
     ),
     f"{ERRATUM} The text before table 4 has it from [10]: table 5 presumably, which is that of the hypercube.",
 )
@@ -343,9 +354,11 @@ def _network_rows(lab: Lab, n: int, which: int) -> Iterator[dict[str, object]]:
     network = networks(n)[which]
     name = f"C_{network.degree}" if which else f"S_{n}"
     for problem in PROBLEMS:
-        for quantity, printed in zip(QUANTITIES, PRINTED[network.family, problem.name], strict=True):
+        printed = dict(zip(QUANTITIES, PRINTED[network.family, problem.name], strict=True))
+        for quantity in (*QUANTITIES, IN_PARTS):
             row = bound_row(lab, network, problem, quantity)
-            yield {"network": name, "problem": problem.name, "quantity": quantity} | row | {"paper": printed}
+            paper = printed.get(quantity, "-")
+            yield {"network": name, "problem": problem.name, "quantity": quantity} | row | {"paper": paper}
 
 
 def _orders(lab: Lab, sizes: list[int]) -> Iterator[dict[str, object]]:
@@ -369,7 +382,7 @@ def _orders(lab: Lab, sizes: list[int]) -> Iterator[dict[str, object]]:
 REPRODUCTION = Reproduction(
     name="fragopoulou-akl-1993",
     title="Optimal communication on star graphs by spanning trees",
-    paper="Fragopoulou-Akl 1993 (TR 93-346), tables 1 to 6, figures 2 to 6",
+    paper="Fragopoulou-Akl 1993 (TR 93-346), tables 1 to 6, theorems 3 and 5 to 10, figures 1 to 6",
     description="Multinode broadcasting, scattering and total exchange, for one message and for M, beside the hypercube.",
     build=build,
     sizes=range(3, 7),

@@ -8,8 +8,7 @@ hand has lost its formulas: lower bounds are derived as the paper derives them, 
 
 from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import combinations
-from math import ceil, comb, factorial
+from math import ceil, factorial
 
 from coordinator.papers.base import (
     ERRATUM,
@@ -24,6 +23,9 @@ from coordinator.papers.base import (
     unmeasured,
 )
 from coordinator.papers.fragopoulou_akl_1993 import others, total_distance
+from coordinator.papers.fragopoulou_akl_faults import fault_tables
+from coordinator.papers.fragopoulou_akl_lemmas import lemmas
+from coordinator.papers.fragopoulou_akl_orders import order_tables, sum_of_depths
 from coordinator.report.drawings import COLOURS, branch_of, drawing, network_panel, tree_arcs, tree_panel
 from emunode.topology.hypercube import Hypercube
 from emunode.topology.star import StarGraph
@@ -32,15 +34,10 @@ from emunode.trees.star_edt import EdgeDisjointTrees
 
 BEST_DEPTH = {3: 5, 4: 6, 5: 8, 6: 9}
 """Smallest depth of any n - 1 arc-disjoint spanning trees of S_n, by exhaustive search."""
-SUM_OF_DEPTHS = {3: 15, 4: 96, 5: 648, 6: 4838}
 UNHEARD = {3: 0, 4: 49, 5: 993}
 """Pairs (place of the fault, node) that a traversal by acknowledgements leaves without any copy, a source over."""
 DEPTHS = (7, 8)
 """Larger networks of which only the depth is measured."""
-EXHAUSTIVE = ((3, 2, 1), (4, 2, 1), (4, 3, 2), (5, 2, 1))
-"""(n, x, faults) of which every set of faulty nodes is tried."""
-BEYOND = ((3, 1, 1), (3, 2, 2), (4, 1, 1), (4, 2, 2))
-"""The same with one fault more than is claimed to be survived."""
 LARGEST_EXCHANGE = 5
 
 
@@ -54,17 +51,19 @@ def build(lab: Lab) -> Iterator[Section]:
     sizes = lab.sizes
     yield Table("Depth of the trees", [_depth(lab, n) for n in _deeper(sizes)], NOTES_DEPTH)
     yield Table("The trees are disjoint", [row for n in sizes for row in _disjoint(lab, n)])
+    yield lemmas(lab)
     yield Table("Single node broadcast", [row for n in sizes for row in _broadcasts(lab, n)], NOTES)
     yield Table("Multinode broadcast", [row for n in sizes for row in _multinode(lab, n)], NOTES_MULTINODE)
     yield Table("Single node scattering", [row for n in sizes for row in _scatterings(lab, n)], NOTES)
     yield Table("Total exchange", [row for n in sizes for row in _exchanges(lab, n)], NOTES)
+    yield from fault_tables(lab)
     for title, rows, notes in (
-        ("Every set of faulty nodes, broadcast", _faults(lab), NOTES_FAULTS),
         ("One faulty node, multinode broadcast", (row for n in sizes for row in _one_fault(lab, n)), NOTES_ONE_FAULT),
         ("Lower bounds on the hypercube C_k beside S_n", _hypercubes(lab), NOTES_HYPERCUBE),
     ):
         if found := list(rows):  # the largest sizes have none
             yield Table(title, found, notes)
+    yield from order_tables(lab)
     yield _drawn()
 
 
@@ -88,12 +87,6 @@ NOTES_ONE_FAULT = (
         "tolerance that the paper claims does not hold for n = 4, 5. A traversal by the clock keeps it."
     ),
 )
-NOTES_FAULTS = (
-    (
-        "Each set of as many nodes other than the source crashes before step 1, one run a set. x - 1 faults are claimed to "
-        "be survived; with one more nothing is claimed, and the row is not judged."
-    ),
-)
 NOTES_HYPERCUBE = (
     "Broadcasts on C_k run over x of the k edge-disjoint trees of Johnsson and Ho (nESBT); the rest is evaluated.",
 )
@@ -104,15 +97,8 @@ def _deeper(sizes: Sequence[int]) -> list[int]:
     return [*sizes, *(DEPTHS if len(sizes) > 1 else ())]
 
 
-def _broadcast(lab: Lab, n: int, messages: int, redundancy: int, crashed: Sequence[str] = ()) -> Trial:
-    return lab.run(
-        topology=f"star:{n}",
-        collective="broadcast",
-        algorithm="edt",
-        messages=messages,
-        redundancy=redundancy,
-        fault=tuple(f"crash:{label}@1" for label in crashed),
-    )
+def _broadcast(lab: Lab, n: int, messages: int, redundancy: int) -> Trial:
+    return _on_trees(lab, n, "broadcast", messages, redundancy)
 
 
 def _on_trees(lab: Lab, n: int, collective: str, messages: int, redundancy: int, algorithm: str = "edt") -> Trial:
@@ -143,7 +129,7 @@ def _disjoint(lab: Lab, n: int) -> Iterator[dict[str, object]]:
     yield (
         about
         | {"quantity": "sum of depths d"}
-        | compared(SUM_OF_DEPTHS[n], spread.number("segments") // (n - 1), spread, bound=total_distance(n))
+        | compared(sum_of_depths(n), spread.number("segments") // (n - 1), spread, bound=total_distance(n))
     )
     apart = shared_rank(EdgeDisjointTrees(StarGraph(n))) is None
     yield about | {"quantity": "root paths of a node share no node"} | compared(True, apart, paper="yes")
@@ -194,36 +180,20 @@ def _scatterings(lab: Lab, n: int) -> Iterator[dict[str, object]]:
     for messages, x in _degrees(n):
         trial = _on_trees(lab, n, "scatter", messages, x)
         steps = messages * x * others(n) // (n - 1)
-        hops = (messages * x * SUM_OF_DEPTHS[n], messages * x * total_distance(n), "M x d, asymptotically M x t_n")
+        hops = (messages * x * sum_of_depths(n), messages * x * total_distance(n), "M x d, asymptotically M x t_n")
         yield from _pair({"n": n, "M": messages, "x": x}, trial, (steps, steps, "M x (n!-1)/(n-1)"), hops)
 
 
 def _exchanges(lab: Lab, n: int) -> Iterator[dict[str, object]]:
     for messages, x in ((1, n - 1), (n - 1, 1)):
         trial = _on_trees(lab, n, "alltoall", messages, x) if n <= LARGEST_EXCHANGE else None
-        steps = (SUM_OF_DEPTHS[n], total_distance(n), "M x d/(n-1), asymptotically M x t_n/(n-1)")
+        steps = (sum_of_depths(n), total_distance(n), "M x d/(n-1), asymptotically M x t_n/(n-1)")
         copies = factorial(n) * (n - 1)
-        hops = (copies * SUM_OF_DEPTHS[n], copies * total_distance(n), "n! M x d, asymptotically n! M x t_n")
+        hops = (copies * sum_of_depths(n), copies * total_distance(n), "n! M x d, asymptotically n! M x t_n")
         yield from _pair({"n": n, "M": messages, "x": x}, trial, steps, hops)
 
 
 # Faults.
-
-
-def _faults(lab: Lab) -> Iterator[dict[str, object]]:
-    for n, x, count in sorted((*EXHAUSTIVE, *BEYOND)):
-        if n not in lab.sizes:
-            continue
-        star = StarGraph(n)
-        labels = [star.label(rank) for rank in range(1, star.order)]
-        trials = [_broadcast(lab, n, 1, x, crashed) for crashed in combinations(labels, count)]
-        served = sum(trial.number("delivery_ratio") == 1 for trial in trials)
-        sets = comb(star.order - 1, count)
-        row = {"n": n, "x": x, "faulty nodes": count, "sets": sets}
-        if count < x:
-            yield row | compared(sets, served, *trials, paper="all survived")
-        else:
-            yield row | unmeasured(sets, paper="no claim") | {"predicted": None, "measured": served}
 
 
 def _one_fault(lab: Lab, n: int) -> Iterator[dict[str, object]]:
@@ -310,8 +280,8 @@ def _drawn() -> Figure:
 REPRODUCTION = Reproduction(
     name="fragopoulou-akl-1996",
     title="Edge-disjoint spanning trees on the star network",
-    paper="Fragopoulou-Akl 1996, depth, bounds of the four problems, fault tolerance",
-    description="Broadcast, multinode broadcast, scattering and total exchange over x trees, and every small set of faults.",
+    paper="Fragopoulou-Akl 1996, depth, lemmas, bounds of the four problems, fault tolerance, comparison of orders",
+    description="Broadcast, multinode broadcast, scattering and total exchange over x trees; every small set of faults.",
     build=build,
     sizes=range(3, 7),
 )

@@ -1,15 +1,18 @@
-"""Figures 2 to 6 of Fragopoulou and Akl 1993: spanning trees of S_4, drawn from the trees that run.
+"""Figures 1 to 6 of Fragopoulou and Akl 1993: S_4, and spanning trees of it, drawn from the trees that run.
 
 Links are named by their type, 2..n. Nodes are shaded by the step in which a run served them. Where the paper leaves a
 choice open (the Hamiltonian path, the order of necklaces) ours is drawn.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import permutations
+from math import factorial
 
 import polars as pl
 
 from coordinator.papers.base import Figure, Lab, Trial, compared
-from coordinator.report.drawings import Branch, branch_of, drawing, tree_panel
+from coordinator.report.drawings import COLOURS, Arc, Branch, branch_of, drawing, network_panel, tree_panel
 from emunode.model import Port, Rank
 from emunode.topology.star import StarGraph
 from emunode.trees.base import Trees
@@ -27,6 +30,7 @@ SCATTERED = "Darker nodes are served earlier: the farthest first."
 def figures(lab: Lab) -> Iterator[Figure]:
     """Each with the steps of its run."""
     paths, necklaces = RotatedPaths(STAR), NecklaceTree(STAR)
+    yield _figure_1()
     yield Figure(
         "Figure 2: multinode broadcasting, algorithm 1",
         drawing(
@@ -55,8 +59,72 @@ def figures(lab: Lab) -> Iterator[Figure]:
         yield _figure(f"Figure {number}: single node scattering, {title}", _children(trees), served, SCATTERED)
 
 
+def _figure_1() -> Figure:
+    """The four S_3 in colour, by the symbol at position 4, and the links of type 4 between them."""
+    within: dict[str, list[Arc]] = {colour: [] for colour in COLOURS[: STAR.n]}
+    for rank in STAR.ranks():
+        colour = COLOURS[STAR.permutation(rank)[-1] - 1]
+        within[colour] += [(rank, port) for port in range(STAR.degree - 1)]
+    panel = network_panel("S_4", STAR, within, width=640.0)
+    return Figure(
+        "Figure 1: the 4-star, four interconnected 3-stars",
+        drawing("Four 3-stars in the 4-star", [panel]),
+        "Links of types 2 and 3 in the colour of their 3-star, which has one symbol at position 4; links of type 4 dotted.",
+    )
+
+
+def substar_checks(n: int) -> Iterator[dict[str, object]]:
+    """Of the substars with a symbol at position n, and all that the decomposition goes on to."""
+    star = StarGraph(n)
+    parts: dict[int, list[Rank]] = {}
+    for rank in star.ranks():
+        parts.setdefault(star.permutation(rank)[-1], []).append(rank)
+    about = {"trees": f"figure 1, S_{n}"}
+    sizes = tuple(len(part) for part in parts.values())
+    yield (
+        about
+        | {"quantity": "nodes of the substars"}
+        | compared((factorial(n - 1),) * n, sizes, paper="n groups of (n-1)! nodes")
+    )
+    yield (
+        about
+        | {"quantity": f"substars that are an S_{n - 1}"}
+        | compared(n, sum(is_star(star, part) for part in parts.values()), paper="all isomorphic to S_{n-1}")
+    )
+    between = Counter(
+        frozenset((symbol, star.permutation(star.neighbour(rank, star.degree - 1))[-1]))
+        for symbol, part in parts.items()
+        for rank in part
+    )
+    yield (
+        about
+        | {"quantity": "links between two substars"}
+        | compared(
+            (factorial(n - 2),) * (n * (n - 1) // 2),
+            tuple(count // 2 for count in between.values()),
+            paper="interconnected",
+        )
+    )
+    for k in range(1, n):
+        found = len({star.permutation(rank)[k:] for rank in star.ranks()})
+        yield about | {"quantity": f"substars S_{k}"} | compared(factorial(n) // factorial(k), found, paper="n!/k!")
+
+
+def is_star(star: StarGraph, part: Sequence[Rank]) -> bool:
+    """Whether these nodes and the links of types 2..n-1 between them are S_{n-1}, symbols renamed in order."""
+    symbols = bytes(sorted(star.permutation(part[0])[:-1]))
+    image = {rank: bytes(symbols.find(symbol) + 1 for symbol in star.permutation(rank)[:-1]) for rank in part}
+    swaps = all(
+        image.get(star.neighbour(rank, port)) == x[port + 1 : port + 2] + x[1 : port + 1] + x[:1] + x[port + 2 :]
+        for rank, x in image.items()
+        for port in range(star.degree - 1)
+    )
+    return swaps and set(image.values()) == set(map(bytes, permutations(range(1, star.n))))
+
+
 def figure_checks(lab: Lab) -> Iterator[dict[str, object]]:
     """What the paper says of these trees, in the runs that used them."""
+    yield from substar_checks(STAR.n)
     for name, algorithm in (("figure 2", "rotated-hamiltonian"), ("figure 3", "mbst")):
         trial = _broadcast(lab, algorithm)
         repeated = len(_types(trial).filter(pl.col("links") > pl.col("types")))

@@ -30,6 +30,7 @@ from emunode.collective.star_edt import (
 )
 from emunode.collective.star_edt_allgather import AcknowledgedTraversal, ClockedTraversal
 from emunode.collective.star_exchange import ListSchedule, NearBalancedExchange, ReplicatedExchange
+from emunode.collective.star_levels import NecklaceLevels
 from emunode.collective.star_multiple_trees import (
     CongestionTwoBroadcast,
     CongestionTwoReduce,
@@ -45,6 +46,7 @@ from emunode.collective.star_scatter import (
     ReplicatedGather,
     ReplicatedScatter,
 )
+from emunode.collective.star_substars import SubstarSegments
 from emunode.collective.tree_broadcast import (
     BreadthFirstBroadcast,
 )
@@ -61,7 +63,7 @@ ANY: Mapping[Collective, tuple[Entry, ...]] = {
 
 BY_FAMILY: Mapping[str, Mapping[Collective, tuple[Entry, ...]]] = {
     "star": {
-        Collective.BROADCAST: (GreedyBroadcast, CongestionTwoBroadcast, DisjointTreesBroadcast),
+        Collective.BROADCAST: (GreedyBroadcast, CongestionTwoBroadcast, DisjointTreesBroadcast, SubstarSegments),
         Collective.REDUCE: (GreedyReduce, CongestionTwoReduce, DisjointTreesReduce),
         Collective.SCATTER: (BalancedScatter, NearBalancedScatter, ReplicatedScatter, DisjointTreesScatter),
         Collective.GATHER: (BalancedGather, NearBalancedGather, ReplicatedGather, DisjointTreesGather),
@@ -70,6 +72,7 @@ BY_FAMILY: Mapping[str, Mapping[Collective, tuple[Entry, ...]]] = {
             HamiltonianCycle,
             RotatedHamiltonian,
             NecklaceAllgather,
+            NecklaceLevels,
             ClockedTraversal,
             AcknowledgedTraversal,
         ),

@@ -16,7 +16,7 @@ from coordinator.papers import document
 from coordinator.papers.base import Figure, Lab, Reproduction, Section, Table, compared, laboratory, verdict_of
 from coordinator.papers.document import Reproduced, write
 from coordinator.papers.registry import REPRODUCTIONS, find_reproduction
-from coordinator.papers.star_against_hypercube import PROBLEMS
+from coordinator.papers.star_against_hypercube import IN_PARTS, PROBLEMS, QUANTITIES, bound_row, necklace_distances
 from emunode.errors import RunError, ScenarioError
 from emunode.topology.hypercube import Hypercube
 
@@ -258,5 +258,48 @@ def test_star_and_hypercube_meet_their_bounds(n: int, lab: Lab) -> None:
     about = find_reproduction("star-against-hypercube")
     for table in about.build(replace(lab, sizes=about.over(n))):
         assert isinstance(table, Table)
-        assert len(table.rows) == 9 + n - 1
+        assert len(table.rows) == 12 + n - 1
         assert verdict_of(table.verdicts) is Verdict.HOLDS, table
+        for row in table.rows:
+            for network in (f"S_{n}", f"C_{ {3: 3, 4: 5}[n] }"):
+                assert row[f"{network} measured"] >= row[f"{network} bound"], row  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in golden() if int(row["k"]) <= 5], ids=lambda row: f"C_{row['k']}-{row['problem']}"
+)
+def test_whole_messages_on_the_hypercube_take_what_table_5_prints(row: dict[str, str], lab: Lab) -> None:
+    """In the unit of the paper no run undercuts a bound, and in prime dimensions SBnT meets those of the first two."""
+    k = int(row["k"])
+    problem = next(problem for problem in PROBLEMS if NAMES[problem.name] == row["problem"])
+    found = {quantity: bound_row(lab, Hypercube(k), problem, quantity) for quantity in QUANTITIES}
+    assert found["transmissions"]["measured"] == int(row["transmissions"])
+    assert found["one-port time"]["measured"] == int(row["time_SLA"])
+    measured, bound = found["all-port time"]["measured"], int(row["time_MLA"])
+    assert isinstance(measured, int)
+    assert measured >= bound
+    if k != 4:
+        assert measured == (bound if problem.name != "total exchange" else bound + k - 1)
+        assert {entry["verdict"] for entry in found.values()} == {"holds"}
+
+
+def test_parts_of_messages_have_a_bound_of_their_own(lab: Lab) -> None:
+    for problem in PROBLEMS:
+        row = bound_row(lab, Hypercube(3), problem, IN_PARTS)
+        assert row["measured"] == row["lower bound"] == {"MNB": 2.333, "SNS": 2.333, "TE": 4}[NAMES[problem.name]]
+        assert row["paper"] is None
+
+
+@pytest.mark.parametrize("k", range(2, 9))
+def test_distances_of_necklaces_of_the_hypercube(k: int) -> None:
+    """Counted by orbits, one node after the other."""
+    left, total = set(range(1 << k)), 0
+    while left:
+        label = left.pop()
+        total += label.bit_count()
+        for _ in range(k):
+            label = label >> 1 | (label & 1) << (k - 1)
+            left.discard(label)
+    assert necklace_distances(k) == total
+    if k in (3, 5, 7):
+        assert total == 2 ** (k - 1) + k - 1

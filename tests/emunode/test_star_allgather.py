@@ -25,6 +25,7 @@ NAMES = {
     "hamiltonian-cycle": "one-port",
     "rotated-hamiltonian": "all-port",
     "mbst": "all-port",
+    "mbst-levels": "all-port",
     "edt-dfs": "all-port",
     "edt-dfs-ack": "all-port",
 }
@@ -137,6 +138,48 @@ def test_m_messages_at_the_bound(n: int) -> None:
         steps = allgather(n, "rotated-hamiltonian", messages=messages)["steps"]
         assert steps == -(-messages * (factorial(n) - 1) // (n - 1))
         assert allgather(n, "mbst", messages=messages)["steps"] == messages * factorial(n) // (n - 1)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6])
+def test_a_level_of_mbst_takes_one_packet(n: int, tmp_path: Path) -> None:
+    """Every node hears every other in the step of its distance, over shortest paths; loads are those counted by type."""
+    result, journal = run_journal(
+        tmp_path / "run", topology=f"star:{n}", collective="allgather", algorithm="mbst-levels", message_bytes=4
+    )
+    assert not failures(result)
+    star = StarGraph(n)
+    pairs = journal.filter(outcome="first").group_by("origin", "receiver").agg(pl.col("step").unique())
+    assert len(pairs) == star.order * (star.order - 1)
+    for origin, receiver, steps in pairs.sample(2_000, seed=1).rows() if n > 5 else pairs.rows():
+        assert steps == [star.weight(star.relative(receiver, origin))]
+    packets = journal.group_by("step", "sender", "port").len()
+    heaviest = packets.group_by("step").agg(pl.col("len").max()).sort("step")["len"].to_list()
+    distances = {int(row["distance"]): int(row["nodes"]) for row in distance_rows(n)}
+    assert heaviest == [-(-distances[t] // (n - 1)) for t in range(1, star.diameter + 1)]
+    assert result.summary["startups"] == result.summary["steps"] == star.diameter
+    by_type = packets.group_by("step", "port").agg(pl.col("len").n_unique())["len"]
+    assert set(by_type) == {1}, "all links of a type carry the same in a step"
+
+
+def distance_rows(n: int) -> list[dict[str, str]]:
+    return [row for row in golden("distance_distribution") if row["n"] == str(n)]
+
+
+@pytest.mark.parametrize(("n", "messages", "segments"), [(3, 3, 1), (4, 2, 3), (5, 3, 1)])
+def test_levels_of_many_messages_and_segments_go_together(n: int, messages: int, segments: int) -> None:
+    summary = allgather(n, "mbst-levels", messages=messages, segments=segments, message_bytes=30)
+    star = StarGraph(n)
+    assert summary["steps"] == summary["startups"] == star.diameter
+    assert summary["segments"] == messages * segments * star.order * (star.order - 1)
+    assert summary["transfer_bytes"] == 30 * messages * sum(-(-d // (n - 1)) for d in star.distance_distribution()[1:])
+
+
+def test_levels_cut_to_single_messages_take_the_start_ups_of_mbst() -> None:
+    """A packet of one message at most: ceil(|D_t|/(n-1)) start-ups in step t."""
+    for n in (3, 4, 5):
+        summary = allgather(n, "mbst-levels", message_bytes=30, packet_limit=30)
+        levels = StarGraph(n).distance_distribution()[1:]
+        assert summary["startups"] == sum(-(-nodes // (n - 1)) for nodes in levels) >= factorial(n) // (n - 1)
 
 
 def test_the_printed_second_phase_takes_longer() -> None:
@@ -331,6 +374,9 @@ def test_the_clock_loses_no_pair_of_s4() -> None:
         ({"algorithm": "edt-dfs", "port_model": "one-port"}, "port_model", "all-port"),
         ({"algorithm": "edt-dfs", "redundancy": 4}, "redundancy", r"1\.\.3"),
         ({"algorithm": "mbst", "redundancy": 2}, "redundancy", r"1\.\.1"),
+        ({"algorithm": "mbst-levels", "redundancy": 2}, "redundancy", r"1\.\.1"),
+        ({"algorithm": "mbst-levels", "port_model": "one-port"}, "port_model", "all-port"),
+        ({"algorithm": "mbst-levels", "duplex": "half"}, "duplex", "full"),
         ({"algorithm": "rotated-hamiltonian", "redundancy": 2}, "redundancy", r"1\.\.1"),
         ({"algorithm": "hamiltonian-cycle", "redundancy": 2, "port_model": "one-port"}, "redundancy", r"1\.\.1"),
         ({"algorithm": "mbst", "duplex": "half"}, "duplex", "full"),

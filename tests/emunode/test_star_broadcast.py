@@ -3,9 +3,10 @@
 import csv
 from collections import Counter
 from itertools import combinations
-from math import sqrt
+from math import factorial, sqrt
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -265,6 +266,49 @@ def test_any_faults_within_the_redundancy_lose_nobody(data: st.DataObject) -> No
     assert healthy_reached(n, redundancy, tuple(crashed)) == StarGraph(n).order - 1 - len(crashed)
 
 
+# Recursion over substars (Qiu, in the words of Tseng and Sheu, section 6.1).
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6])
+def test_substar_segments_in_closed_form(n: int) -> None:
+    """The recursion written down anew: at level i, i - 1 packets of a block down and up; one piece at the base."""
+    pieces = StarGraph(n).order // 2
+    summary = broadcast(n, "substar-segments", port_model="one-port", message_bytes=2 * pieces)
+    blocks = [1]  # pieces of S_2, S_3, ..
+    blocks += [blocks[0] * factorial(i) // 2 for i in range(3, n + 1)]
+    moved = 1 + sum(2 * (i - 1) * blocks[i - 3] for i in range(3, n + 1))
+    assert summary["transfer_bytes"] == 2 * moved == 2 * (2 * pieces - 1)
+    assert summary["steps"] == summary["startups"] == 1 + sum(2 * (i - 1) for i in range(3, n + 1)) == n * n - n - 1
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_substars_hold_their_blocks_before_they_combine(n: int, tmp_path: Path) -> None:
+    """At the base every pair of nodes that differ in positions 1 and 2 has its own piece, and nobody else's at level 3."""
+    _, journal = run_journal(
+        tmp_path / "run",
+        topology=f"star:{n}",
+        collective="broadcast",
+        algorithm="substar-segments",
+        port_model="one-port",
+        message_bytes=360,
+    )
+    star, base = StarGraph(n), n * (n - 1) // 2
+    last = journal.filter(pl.col("step") == base)
+    assert len(last) == star.order // 2
+    for sender, receiver, segment in last.select("sender", "receiver", "segment").rows():
+        assert sender // 2 == receiver // 2 == segment
+    later = journal.filter(pl.col("step") > base).group_by("step").agg(pl.col("port").n_unique(), packets=pl.len())
+    assert set(later["port"]) == {1}, "all nodes exchange over one type of link"
+
+
+@pytest.mark.parametrize("values", [{"messages": 3}, {"message_bytes": 61}, {"messages": 2, "message_bytes": 100}])
+def test_substar_segments_of_any_messages(values: dict[str, object]) -> None:
+    sizes = {"message_bytes": 60, "port_model": "one-port", **values}
+    assert broadcast(4, "substar-segments", **sizes)["steps"] == 11
+    in_memory = broadcast(4, "substar-segments", **sizes)["journal_hash"]
+    assert broadcast(4, "substar-segments", driver="local", **sizes)["journal_hash"] == in_memory
+
+
 # Bad input.
 
 
@@ -279,6 +323,14 @@ def test_any_faults_within_the_redundancy_lose_nobody(data: st.DataObject) -> No
         ({"algorithm": "edt", "duplex": "half"}, "duplex", "full"),
         ({"algorithm": "congestion2-trees", "message_bytes": 2}, "message_bytes", "at least 3 bytes"),
         ({"algorithm": "edt", "segments": "auto"}, "segments", "give a number"),
+        ({"algorithm": "substar-segments", "port_model": "one-port", "segments": 2}, "segments", "n!/2 pieces itself"),
+        (
+            {"algorithm": "substar-segments", "port_model": "one-port", "message_bytes": 11},
+            "message_bytes",
+            "12 pieces",
+        ),
+        ({"algorithm": "substar-segments"}, "port_model", "one-port"),
+        ({"algorithm": "substar-segments", "port_model": "one-port", "duplex": "half"}, "duplex", "full"),
         ({"algorithm": "mbst"}, "algorithm", "allgather on star"),
         ({"algorithm": "edt", "collective": "reduce", "redundancy": 2}, "redundancy", r"1\.\.1"),
     ],
