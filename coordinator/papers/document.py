@@ -4,14 +4,25 @@ The page needs nothing but itself: figures are SVG in it, colours follow the rea
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
 
 from coordinator.claims import Verdict
-from coordinator.papers.base import VERDICT, Figure, Reproduction, Section, Table, verdict_of
+from coordinator.papers.base import (
+    EVALUATED,
+    NO_CLAIM,
+    NOT_MEASURED,
+    VERDICT,
+    Figure,
+    Reproduction,
+    Section,
+    Table,
+    counts_of,
+    verdict_of,
+)
 from coordinator.report import drawings, html, netmap, plots
 from coordinator.report.tables import show, to_csv
 from emunode.errors import ScenarioError
@@ -41,14 +52,20 @@ class Reproduced:
 
     @property
     def verdict(self) -> Verdict:
-        """Of all rows together."""
-        return verdict_of([*self.verdicts, *([] if self.finished else [Verdict.UNDECIDED])])
+        """Of all rows together; undecided where there are rows and none of them was measured."""
+        nothing_judged = any(self.counts.values()) and not self.verdicts
+        return verdict_of([*self.verdicts, *([Verdict.UNDECIDED] if nothing_judged or not self.finished else [])])
 
     @property
-    def holding(self) -> str:
-        """How many rows hold, in words."""
-        count = f"{self.verdicts.count(Verdict.HOLDS):,} of {len(self.verdicts):,} rows hold"
-        return count if self.finished else f"{count}, and it was cut short"
+    def counts(self) -> dict[str, int]:
+        """How many rows there are of each status."""
+        return counts_of(self.tables)
+
+    @property
+    def counted(self) -> str:
+        """The counts in words."""
+        count = counts_in_words(self.counts)
+        return count if self.finished else f"{count}; it was cut short"
 
     def record(self) -> dict[str, object]:
         """For `--json`."""
@@ -58,13 +75,32 @@ class Reproduced:
             "title": about.title,
             "paper": about.paper,
             "verdict": str(self.verdict),
-            "tables": [{"title": table.title, "rows": table.rows, "notes": table.notes} for table in self.tables],
+            "counts": self.counts,
+            "tables": [
+                {"title": table.title, "counts": counts_of([table]), "rows": table.rows, "notes": table.notes}
+                for table in self.tables
+            ],
             "figures": [
                 {"title": section.title, "caption": section.caption}
                 for section in self.sections
                 if isinstance(section, Figure)
             ],
         }
+
+
+def counts_in_words(counts: Mapping[str, int]) -> str:
+    """Rows that hold, are violated, are only evaluated and are not measured; other kinds where there are any."""
+    words = {
+        Verdict.HOLDS: "hold",
+        Verdict.VIOLATED: "violated",
+        Verdict.UNDECIDED: "undecided",
+        EVALUATED: "only evaluated",
+        NOT_MEASURED: "not measured",
+        NO_CLAIM: "measured without a claim",
+    }
+    optional = (Verdict.UNDECIDED, NO_CLAIM)
+    shown = [f"{counts[status]:,} {word}" for status, word in words.items() if counts[status] or status not in optional]
+    return f"rows: {', '.join(shown)}"
 
 
 def write(done: Sequence[Reproduced], folder: Path) -> list[Path]:
@@ -124,7 +160,7 @@ def _part(reproduced: Reproduced) -> dict[str, object]:
         "paper": about.paper,
         "description": about.description,
         "verdict": str(reproduced.verdict),
-        "holding": reproduced.holding,
+        "counted": reproduced.counted,
         "sections": [_section(section) for section in reproduced.sections],
     }
 

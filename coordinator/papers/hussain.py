@@ -9,7 +9,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from coordinator.claims import Verdict
-from coordinator.papers.base import ERRATUM, VERDICT, Figure, Lab, Reproduction, Section, Table, Trial, verdict_of
+from coordinator.papers.base import (
+    ERRATUM,
+    VERDICT,
+    Figure,
+    Lab,
+    Reproduction,
+    Section,
+    Table,
+    Trial,
+    row_verdict,
+    verdict_of,
+)
 from coordinator.report.curves import Held, curves
 from emunode.collective import ej_counts
 from emunode.collective.ej_counts import Counts
@@ -86,8 +97,7 @@ class Counted:
 
     def verdict(self, *conditions: bool) -> str:
         """Holds if everything does, and the run held its own claims; what was only counted can fail as well."""
-        own = Verdict.HOLDS if all(conditions) else Verdict.VIOLATED
-        return str(verdict_of([own, *([self.trial.verdict] if self.trial else [])]))
+        return str(row_verdict(conditions, [self.trial] if self.trial else []))
 
 
 def name_of(network: EisensteinJacobi) -> str:

@@ -7,8 +7,7 @@ dimension), of its correction, and of the two-phase algorithm that takes a third
 
 from collections.abc import Iterator
 
-from coordinator.claims import Verdict
-from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table, Trial
+from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table, Trial, row_verdict
 from coordinator.papers.hussain import PAPER, name_of
 from emunode.topology.eisenstein_jacobi import EisensteinJacobi
 
@@ -44,9 +43,7 @@ def _row(network: EisensteinJacobi, reading: str, phases: int, trial: Trial) -> 
     received, rest = divmod(int(trial.number("intact_deliveries")), network.order)
     steps = int(trial.number("steps"))
     wrong = printed and predicted != others
-    complete = wrong or trial.verdict is Verdict.HOLDS
     fits = steps == phases * network.diameter and trial.number("illegal_hops") == 0 and trial.number("duplicates") == 0
-    holds = not rest and received == predicted and complete and fits
     return {
         "network": name_of(network),
         "algorithm": reading,
@@ -56,7 +53,7 @@ def _row(network: EisensteinJacobi, reading: str, phases: int, trial: Trial) -> 
         "steps, paper 3nM": None if "two" in reading else 3 * network.diameter,
         "steps": steps,
         "most messages in a packet": int(trial.number("max_link_segments_per_step")),
-        VERDICT: str(Verdict.HOLDS if holds else Verdict.VIOLATED),
+        VERDICT: str(row_verdict([not rest, received == predicted, fits], [trial], refuted=wrong)),
     }
 
 

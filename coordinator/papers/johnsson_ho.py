@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isclose, pi, sqrt
 
-from coordinator.claims import Verdict
-from coordinator.papers.base import ERRATUM, VERDICT, Lab, Trial, verdict_of
+from coordinator.papers.base import ERRATUM, VERDICT, Lab, Trial, row_verdict
 
 PAPER = "Johnsson-Ho 1986 (YALEU/DCS/TR-500)"
 SIZES = range(2, 7)
@@ -134,8 +133,7 @@ def largest_packet(trial: Trial) -> Fraction:
 
 def verdict(*conditions: bool, trials: Sequence[Trial] = ()) -> str:
     """Holds if everything does, and the runs held their own claims."""
-    own = Verdict.HOLDS if all(conditions) else Verdict.VIOLATED
-    return str(verdict_of([own, *(trial.verdict for trial in trials)]))
+    return str(row_verdict(conditions, trials))
 
 
 def printed_text(printed: object, *, agrees: bool, erratum: bool = False, approximate: bool = False) -> str:

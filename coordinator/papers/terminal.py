@@ -27,7 +27,7 @@ def show_summary(done: Sequence[Reproduced], files: Sequence[Path]) -> None:
     out = console()
     for reproduced in done:
         out.print(
-            f"{reproduced.reproduction.name}: {verdict_text(reproduced.verdict)}, {reproduced.holding}", soft_wrap=True
+            f"{reproduced.reproduction.name}: {verdict_text(reproduced.verdict)}, {reproduced.counted}", soft_wrap=True
         )
     if files:
         out.print(f"{escape(str(files[0]))}, and {len(files) - 1:,} tables as CSV beside it", soft_wrap=True)
