@@ -144,7 +144,17 @@ class Lab:
     expired: Callable[[], bool] = lambda: False
     """Whether the time that was given is over; asked before every run."""
     sizes: Sequence[int] = ()
+    expected: int = 0
+    """Runs in all, as far as that is known; for progress."""
     trials: dict[str, Trial] = field(default_factory=dict)
+    """By scenario, as it was asked for and as the plan completes it."""
+    requests: list[str] = field(default_factory=list)
+    """Every scenario that was asked for, in order."""
+
+    @property
+    def runs(self) -> int:
+        """How many runs were made so far."""
+        return len({id(trial) for trial in self.trials.values()})
 
     def run(self, **values: object) -> Trial:
         """Run a scenario, given by its fields; in memory unless `driver` says otherwise.
@@ -152,20 +162,28 @@ class Lab:
         Raises what making and running a plan raises, KeyboardInterrupt when a run was interrupted, and RunError when the
         time is over.
         """
-        plan = make_plan(make_scenario({"driver": "memory", **values}))
-        key = plan.scenario.model_dump_json()
-        if key not in self.trials:
-            if self.expired():
-                raise RunError(f"the time is over, before {plan.name} could run; give more of it, or a smaller size")
-            require_possible(plan)
-            self.trials[key] = self._run(plan)
-        return self.trials[key]
+        scenario = make_scenario({"driver": "memory", **values})
+        asked = scenario.model_dump_json()
+        self.requests.append(asked)
+        if asked not in self.trials:
+            plan = make_plan(scenario)
+            completed = plan.scenario.model_dump_json()
+            if completed not in self.trials:
+                if self.expired():
+                    raise RunError(
+                        f"the time is over, before {plan.name} could run; give more of it, or a smaller size"
+                    )
+                require_possible(plan)
+                self.trials[completed] = self._run(plan)
+            self.trials[asked] = self.trials[completed]
+        return self.trials[asked]
 
     def _run(self, plan: Plan) -> Trial:
-        number = len(self.trials) + 1
+        number = self.runs + 1
+        of_all = f"run {number:,} of {self.expected:,}" if number <= self.expected else f"run {number:,}"
 
         def progress(phase: str, done: int, total: int) -> None:
-            self.progress(f"run {number}, {plan.name}, {phase}", done, total)
+            self.progress(f"{of_all}, {plan.name}, {phase}", done, total)
 
         result = run(plan, self.folder / str(number), progress, draw=False)
         if result.outcome.interrupted:
@@ -174,10 +192,10 @@ class Lab:
 
 
 @contextmanager
-def laboratory(progress: Progress, expired: Callable[[], bool] = lambda: False) -> Iterator[Lab]:
+def laboratory(progress: Progress, expired: Callable[[], bool] = lambda: False, expected: int = 0) -> Iterator[Lab]:
     """A laboratory whose run directories are gone afterwards."""
     with TemporaryDirectory(prefix="coordinator-reproduce-") as folder:
-        yield Lab(Path(folder), progress, expired)
+        yield Lab(Path(folder), progress, expired, expected=expected)
 
 
 @dataclass(frozen=True)
