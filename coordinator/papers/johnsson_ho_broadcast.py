@@ -320,7 +320,7 @@ class Regime:
 REGIMES = (
     Regime("one packet", None, 1, 1e-9, 1e-9),
     Regime("M/B >> n", None, 10 * PACKETS, 1e-9, 0.01),
-    Regime("B_opt, tau n >> M t_c", 1.0, PACKET_BYTES, 1e-9, 1e-9, erratum=True),
+    Regime("B_opt, tau n >> M t_c", 1.0, PACKET_BYTES, 1e-9, 1e-3, erratum=True),
     Regime("B_opt, tau n << M t_c", 1e-6, LONG_BYTES, 0.002, 0.02),
 )
 Limit = Callable[[int], Fraction]

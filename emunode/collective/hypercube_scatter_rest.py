@@ -2,7 +2,8 @@
 
 n rotated trees carry M div n elements of every block each. The k = M mod n elements left over go one each over k trees,
 chosen so that the largest load of a link is small: rotations at equal distances, or rotations and reflections. A message
-here is those k elements, one byte each.
+here is what is left over, in k equal parts: k is the largest number below n that the choice of trees admits and that leaves
+every part a byte.
 """
 
 from typing import ClassVar
@@ -17,20 +18,22 @@ from emunode.trees.hypercube_reflected import TurnedBinomialTrees, reflections, 
 
 
 class RestScatter(CubeScatter):
-    """Scatter of k elements, each down a tree of its own."""
+    """Scatter in k parts, each down a tree of its own."""
 
     tables = ("", "section 5.1.4, by walking the trees")
     port_models: tuple[PortModel, ...] = (ALL,)
     allowed: ClassVar[str]
     """Which k there are, for the error message."""
 
-    def validate(self) -> None:
-        n, k = self.topology.degree, self.job.message_bytes
-        if not self.admits(n, k):
-            raise ScenarioError(
-                "message_bytes", k, f"{self.name} on Q_{n} scatters k elements of a byte, {self.allowed}"
-            )
-        super().validate()
+    @classmethod
+    def parts(cls, n: int, message_bytes: int) -> int:
+        """k; raises ScenarioError (field `message_bytes`) where there is none."""
+        for k in range(min(n - 1, message_bytes), 0, -1):
+            if cls.admits(n, k):
+                return k
+        raise ScenarioError(
+            "message_bytes", message_bytes, f"{cls.name} on Q_{n} cuts a message into k parts, {cls.allowed}"
+        )
 
     @staticmethod
     def admits(n: int, k: int) -> bool:
@@ -43,15 +46,15 @@ class RestScatter(CubeScatter):
         raise NotImplementedError
 
     def claims(self) -> list[Claim]:
-        n, k = self.topology.degree, self.job.message_bytes
-        most = self.edge_load_of(n, k) * self.job.messages
+        n = self.topology.degree
+        most = self.edge_load_of(n, self.count) * self.job.segments * self.job.messages
         return [*super().claims(), Claim("max_link_segments", most, "==", f"{self.citation}: largest edge load")]
 
 
 class RotationsScatter(RestScatter):
-    """Scatter of k elements over k rotated spanning binomial trees, n/k apart.
+    """Scatter in k parts over k rotated spanning binomial trees, n/k apart.
 
-    All-port, n steps; k divides n. The largest load of a link is (N-1) 2^(n/k-1) / (2^(n/k) - 1) elements, the least
+    All-port, n steps; k divides n. The largest load of a link is (N-1) 2^(n/k-1) / (2^(n/k) - 1) parts, the least
     that any k rotations reach. A broken link cuts off a part of every message behind it.
 
     Source: Johnsson and Ho, section 5.1.4 (erratum: the exponents are printed as k/2 - 1).
@@ -70,14 +73,15 @@ class RotationsScatter(RestScatter):
         return ((1 << n) - 1) * (1 << n // k - 1) // ((1 << n // k) - 1)
 
     def make_trees(self, topology: Topology) -> CubeTrees:
-        return TurnedBinomialTrees(topology, rotations(topology.degree, self.job.message_bytes))
+        n = topology.degree
+        return TurnedBinomialTrees(topology, rotations(n, self.parts(n, self.job.message_bytes)))
 
 
 class ReflectionsScatter(RestScatter):
-    """Scatter of k elements over k/2 rotated spanning binomial trees, 2n/k apart, and their reflections.
+    """Scatter in k parts over k/2 rotated spanning binomial trees, 2n/k apart, and their reflections.
 
     All-port, n steps; k is even and divides 2n. The largest load of a link is (N-1) (2^(2n/k-1) + 1) / (2^(2n/k) - 1)
-    elements, less than by rotations alone. A broken link cuts off a part of every message behind it.
+    parts, less than by rotations alone. A broken link cuts off a part of every message behind it.
 
     Source: Johnsson and Ho, section 5.1.4.
     """
@@ -95,4 +99,5 @@ class ReflectionsScatter(RestScatter):
         return ((1 << n) - 1) * ((1 << 2 * n // k - 1) + 1) // ((1 << 2 * n // k) - 1)
 
     def make_trees(self, topology: Topology) -> CubeTrees:
-        return TurnedBinomialTrees(topology, reflections(topology.degree, self.job.message_bytes))
+        n = topology.degree
+        return TurnedBinomialTrees(topology, reflections(n, self.parts(n, self.job.message_bytes)))
