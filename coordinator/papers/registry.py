@@ -8,6 +8,7 @@ from coordinator.papers import (
     fragopoulou_akl_1996,
     hussain,
     hussain_allgather,
+    hussain_network,
     johnsson_ho_allgather,
     johnsson_ho_alltoall,
     johnsson_ho_broadcast,
@@ -37,6 +38,7 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
         johnsson_ho_summary.REPRODUCTION,
         johnsson_ho_ipsc.REPRODUCTION,
         timed_speedup.REPRODUCTION,
+        hussain_network.REPRODUCTION,
         hussain.REPRODUCTION,
         hussain_allgather.REPRODUCTION,
     )
