@@ -8,6 +8,7 @@ from coordinator.papers import (
     fragopoulou_akl_1996,
     hussain,
     hussain_allgather,
+    hussain_figures,
     hussain_network,
     johnsson_ho_allgather,
     johnsson_ho_alltoall,
@@ -41,6 +42,7 @@ REPRODUCTIONS: Mapping[str, Reproduction] = {
         johnsson_ho_ipsc.REPRODUCTION,
         timed_speedup.REPRODUCTION,
         hussain_network.REPRODUCTION,
+        hussain_figures.REPRODUCTION,
         hussain.REPRODUCTION,
         hussain_allgather.REPRODUCTION,
     )

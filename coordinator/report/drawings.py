@@ -124,10 +124,7 @@ def network_panel(
         f'<circle class="ring" cx="{x[rank]:.1f}" cy="{y[rank]:.1f}" r="{1.25 * layout.radius:.1f}" stroke-width="2"/>'
         for rank in ringed
     ]
-    for (rank, port), name in (names or {}).items():
-        there = topology.neighbour(rank, port)
-        at_x, at_y = (0.42 * axis[rank] + 0.58 * axis[there] for axis in (x, y))
-        body.append(f'<text class="beside" x="{at_x:.1f}" y="{at_y:.1f}">{escape(name)}</text>')
+    body += _names(topology, layout, names or {})
     return Panel(title, width, layout.height + HEAD, [f'<g transform="translate(0 {HEAD:.0f})">{"".join(body)}</g>'])
 
 
@@ -157,6 +154,22 @@ def _paths(topology: Topology, layout: Layout, arcs: Sequence[Arc]) -> tuple[lis
     senders, ports = (np.array(column, dtype=np.int64) for column in zip(*arcs, strict=True))
     receivers = np.array([topology.neighbour(rank, port) for rank, port in arcs], dtype=np.int64)
     return link_paths(layout, shapes_of(topology, senders, ports, receivers), senders, receivers)
+
+
+def _names(topology: Topology, layout: Layout, names: Mapping[Arc, str]) -> list[str]:
+    """Names of arcs: past the middle of a line, at the top of a bow."""
+    if not names:
+        return []
+    senders, ports = (np.array(column, dtype=np.int64) for column in zip(*names, strict=True))
+    receivers = np.array([topology.neighbour(rank, port) for rank, port in names], dtype=np.int64)
+    bow = shapes_of(topology, senders, ports, receivers).bow
+    along = np.where(bow == 0, 0.58, 0.5)
+    dx, dy = layout.x[receivers] - layout.x[senders], layout.y[receivers] - layout.y[senders]
+    places = zip(layout.x[senders] + along * dx - bow * dy, layout.y[senders] + along * dy + bow * dx, strict=True)
+    return [
+        f'<text class="beside" x="{at_x:.1f}" y="{at_y:.1f}">{escape(name)}</text>'
+        for (at_x, at_y), name in zip(places, names.values(), strict=True)
+    ]
 
 
 def _disc(x: float, y: float, radius: float, text: str, shade: float | None, tip: str) -> str:
