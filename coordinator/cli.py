@@ -415,11 +415,12 @@ def _reproduce(
         require_folder(out)
     if cost is not None:
         print(f"reproduce: {cost} on two idle cores", file=sys.stderr)
+    runs = cost.runs if cost is not None and not cost.at_most else 0
     began = time.monotonic()
     done: list[Reproduced] = []
     with (
         progress_display("reproduce") as progress,
-        laboratory(progress, lambda: time.monotonic() > began + 60 * minutes, cost.runs if cost else 0) as lab,
+        laboratory(progress, lambda: time.monotonic() > began + 60 * minutes, runs) as lab,
     ):
         for about, sizes in chosen:
             sections: list[Section] = []
