@@ -167,7 +167,8 @@ class Lab:
         self.requests.append(asked)
         if asked not in self.trials:
             plan = make_plan(scenario)
-            completed = plan.scenario.model_dump_json()
+            source = plan.topology.label(plan.job.source)
+            completed = plan.scenario.model_copy(update={"source": source}).model_dump_json()
             if completed not in self.trials:
                 if self.expired():
                     raise RunError(
