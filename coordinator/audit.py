@@ -21,12 +21,13 @@ NEVER: Step = 2**31 - 1
 
 def illegal_hops(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, links: pl.DataFrame) -> int:
     """How many hops cannot be; one counts once for every rule that it breaks. `packets` and `links` are the journal's."""
+    copies = plan.algorithm.copies_keep_trees
     rules = [
         _misnamed(plan, journal),
         _misaddressed(plan, journal),
-        _repeated(plan, journal),
+        *([_repeated(plan, journal)] if copies else []),
         _untimely(plan, journal),
-        _unheard(journal),
+        _unheard(journal, [*PIECE, "tree"] if copies else PIECE),
         _crowded(plan, journal, packets),
     ]
     broken: int = sum(rule.select(pl.len()).collect(engine="streaming").item() for rule in rules)
@@ -200,12 +201,11 @@ def _late(plan: Plan, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step]
     return found
 
 
-def _unheard(journal: pl.LazyFrame) -> pl.LazyFrame:
+def _unheard(journal: pl.LazyFrame, copy: list[str]) -> pl.LazyFrame:
     """Pieces that were sent by a rank that neither made them nor got them in an earlier step.
 
     Who makes a segment is its origin, or its target (an answer goes back under the name of what it answers).
     """
-    copy = [*PIECE, "tree"]
     arrived = journal.filter(pl.col("outcome") != "lost")
     heard = arrived.group_by("receiver", *copy).agg(heard=pl.col("step").min())
     return (

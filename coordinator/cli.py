@@ -29,6 +29,7 @@ from emunode.process import forgo_privileges
 
 if TYPE_CHECKING:
     from coordinator.papers.base import Reproduction, Section
+    from coordinator.papers.costs import Cost
     from coordinator.plan import Plan
 
 app = App(
@@ -407,8 +408,9 @@ def reproduce(
 ) -> int:
     """Run what the tables and figures of a paper are about and print paper, prediction and measurement side by side.
 
-    Without a name, say which reproductions there are. Exit status 1 if a row is violated.
+    Without a name, say which reproductions there are, and how long each takes. Exit status 1 if a row is violated.
     """
+    from coordinator.papers.costs import ALL, cost_of  # noqa: PLC0415
     from coordinator.papers.registry import REPRODUCTIONS, find_reproduction  # noqa: PLC0415
 
     if all and name is not None:
@@ -419,7 +421,13 @@ def reproduce(
                 "reproduce", None, f"say what to reproduce: --all, or one of {', '.join(REPRODUCTIONS)}"
             )
         rows = [
-            {"name": about.name, "paper": about.paper, "about": about.description} for about in REPRODUCTIONS.values()
+            {
+                "name": about.name,
+                "paper": about.paper,
+                "about": about.description,
+                "takes": str(cost_of(about.name) or "?"),
+            }
+            for about in REPRODUCTIONS.values()
         ]
         print_rows("reproduce", rows, json)
         return 0
@@ -428,11 +436,17 @@ def reproduce(
     if all and n is not None:
         raise ScenarioError("n", n, "--all goes over every size; leave --n out, or name one reproduction")
     chosen = [find_reproduction(name)] if name is not None else list(REPRODUCTIONS.values())
-    return _reproduce([(about, about.over(n)) for about in chosen], out, minutes, as_json=json)
+    cost = cost_of(ALL if all else chosen[0].name, n)
+    return _reproduce([(about, about.over(n)) for about in chosen], cost, out, minutes, as_json=json)
 
 
 def _reproduce(
-    chosen: "Sequence[tuple[Reproduction, Sequence[int]]]", out: Path | None, minutes: float, *, as_json: bool
+    chosen: "Sequence[tuple[Reproduction, Sequence[int]]]",
+    cost: "Cost | None",
+    out: Path | None,
+    minutes: float,
+    *,
+    as_json: bool,
 ) -> int:
     """Carry them out one after the other, each table shown as soon as it is there; the exit status.
 
@@ -446,9 +460,15 @@ def _reproduce(
 
     if out is not None:
         require_folder(out)
-    deadline = time.monotonic() + 60 * minutes
+    if cost is not None:
+        print(f"reproduce: {cost} on two idle cores", file=sys.stderr)
+    runs = cost.runs if cost is not None and not cost.at_most else 0
+    began = time.monotonic()
     done: list[Reproduced] = []
-    with progress_display("reproduce") as progress, laboratory(progress, lambda: time.monotonic() > deadline) as lab:
+    with (
+        progress_display("reproduce") as progress,
+        laboratory(progress, lambda: time.monotonic() > began + 60 * minutes, runs) as lab,
+    ):
         for about, sizes in chosen:
             sections: list[Section] = []
             try:
@@ -465,5 +485,5 @@ def _reproduce(
     if as_json:
         print_json([reproduced.record() for reproduced in done])
     else:
-        show_summary(done, files)
+        show_summary(done, files, lab, time.monotonic() - began)
     return EXIT_STATUS[verdict_of(reproduced.verdict for reproduced in done)]

@@ -3,9 +3,11 @@
 A reproduction yields tables and figures; where it needs a run it asks a `Lab`, which runs every scenario once and keeps it
 until the end. A row of a table says what the paper prints, what its closed form (with errata put right) predicts, what a run
 measured, the paper's lower bound and the ratio to it, and a verdict: `violated` if measurement and prediction differ, if the
-bound is undercut, or if the run broke any of its own claims.
+bound is undercut, or if the run broke any of its own claims. Only a row with a measurement can hold; one that only evaluates
+a closed form, or has no measurement at all, says so in the same column and is counted separately.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,7 +28,16 @@ from emunode.errors import RunError, ScenarioError
 Row = Mapping[str, object]
 
 VERDICT = "verdict"
-"""The column that judges a row; a row without one, or with None in it, shows and does not judge."""
+"""The column that judges a row: a `Verdict`, or one of `UNJUDGED`. A table without this column only shows."""
+EVALUATED = "evaluated"
+"""A closed form, a count or a search was computed, and nothing was measured."""
+NOT_MEASURED = "not measured"
+"""There is neither a measurement nor a computation."""
+NO_CLAIM = "no claim"
+"""Measured, and there is nothing to hold it against."""
+UNJUDGED = (EVALUATED, NOT_MEASURED, NO_CLAIM)
+STATUSES = (*map(str, Verdict), *UNJUDGED)
+"""What the verdict column can say, in the order in which it is counted."""
 ERRATUM = "†"
 """Marks what a paper prints wrong; a note of the table says what is right, and the evidence."""
 
@@ -38,6 +49,24 @@ class Table:
     title: str
     rows: Sequence[Row]
     notes: Sequence[str] = ()
+    measurement: str = "measured"
+    """The column of the measurement. A row with nothing in it cannot hold, whatever its verdict column says."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", [self._with_status(row) for row in self.rows])
+
+    def _with_status(self, row: Row) -> Row:
+        if VERDICT not in row:
+            return row
+        measured, status = row.get(self.measurement), row[VERDICT]
+        if status is None:
+            # the builder did not judge this row: the cells say why
+            status = NO_CLAIM if measured is not None else NOT_MEASURED if row.get("predicted") is None else EVALUATED
+        elif status == EVALUATED and measured is not None:
+            status = NO_CLAIM
+        elif status == Verdict.HOLDS and self.measurement in row and measured is None:
+            status = EVALUATED
+        return {**row, VERDICT: str(status)}
 
     @property
     def columns(self) -> list[str]:
@@ -51,9 +80,14 @@ class Table:
         return [{column: row[column] for column in filled} for row in self.rows]
 
     @property
+    def statuses(self) -> list[str]:
+        """The verdict column; empty for a table without one."""
+        return [str(row[VERDICT]) for row in self.rows if VERDICT in row]
+
+    @property
     def verdicts(self) -> list[Verdict]:
         """The verdicts of the rows that are judged."""
-        return [Verdict(str(row[VERDICT])) for row in self.rows if row.get(VERDICT) is not None]
+        return [Verdict(status) for status in self.statuses if status not in UNJUDGED]
 
 
 @dataclass(frozen=True)
@@ -110,7 +144,17 @@ class Lab:
     expired: Callable[[], bool] = lambda: False
     """Whether the time that was given is over; asked before every run."""
     sizes: Sequence[int] = ()
+    expected: int = 0
+    """Runs in all, as far as that is known; for progress."""
     trials: dict[str, Trial] = field(default_factory=dict)
+    """By scenario, as it was asked for and as the plan completes it."""
+    requests: list[str] = field(default_factory=list)
+    """Every scenario that was asked for, in order."""
+
+    @property
+    def runs(self) -> int:
+        """How many runs were made so far."""
+        return len({id(trial) for trial in self.trials.values()})
 
     def run(self, **values: object) -> Trial:
         """Run a scenario, given by its fields; in memory unless `driver` says otherwise.
@@ -118,20 +162,29 @@ class Lab:
         Raises what making and running a plan raises, KeyboardInterrupt when a run was interrupted, and RunError when the
         time is over.
         """
-        plan = make_plan(make_scenario({"driver": "memory", **values}))
-        key = plan.scenario.model_dump_json()
-        if key not in self.trials:
-            if self.expired():
-                raise RunError(f"the time is over, before {plan.name} could run; give more of it, or a smaller size")
-            require_possible(plan)
-            self.trials[key] = self._run(plan)
-        return self.trials[key]
+        scenario = make_scenario({"driver": "memory", **values})
+        asked = scenario.model_dump_json()
+        self.requests.append(asked)
+        if asked not in self.trials:
+            plan = make_plan(scenario)
+            source = plan.topology.label(plan.job.source)
+            completed = plan.scenario.model_copy(update={"source": source}).model_dump_json()
+            if completed not in self.trials:
+                if self.expired():
+                    raise RunError(
+                        f"the time is over, before {plan.name} could run; give more of it, or a smaller size"
+                    )
+                require_possible(plan)
+                self.trials[completed] = self._run(plan)
+            self.trials[asked] = self.trials[completed]
+        return self.trials[asked]
 
     def _run(self, plan: Plan) -> Trial:
-        number = len(self.trials) + 1
+        number = self.runs + 1
+        of_all = f"run {number:,} of {self.expected:,}" if number <= self.expected else f"run {number:,}"
 
         def progress(phase: str, done: int, total: int) -> None:
-            self.progress(f"run {number}, {plan.name}, {phase}", done, total)
+            self.progress(f"{of_all}, {plan.name}, {phase}", done, total)
 
         result = run(plan, self.folder / str(number), progress, draw=False)
         if result.outcome.interrupted:
@@ -140,10 +193,10 @@ class Lab:
 
 
 @contextmanager
-def laboratory(progress: Progress, expired: Callable[[], bool] = lambda: False) -> Iterator[Lab]:
+def laboratory(progress: Progress, expired: Callable[[], bool] = lambda: False, expected: int = 0) -> Iterator[Lab]:
     """A laboratory whose run directories are gone afterwards."""
     with TemporaryDirectory(prefix="coordinator-reproduce-") as folder:
-        yield Lab(Path(folder), progress, expired)
+        yield Lab(Path(folder), progress, expired, expected=expected)
 
 
 @dataclass(frozen=True)
@@ -179,13 +232,23 @@ def verdict_of(verdicts: Iterable[Verdict]) -> Verdict:
     return Verdict.HOLDS
 
 
-def judged(decide: Callable[[], Verdict], trials: Iterable[Trial]) -> Verdict:
-    """The verdict on numbers that `trials` measured.
+def row_verdict(conditions: Iterable[bool], trials: Iterable[Trial] = (), *, refuted: bool = False) -> Verdict:
+    """The verdict of a row that holds if all conditions do and its trials held their own claims.
 
-    A trial that violates a claim of its own decides; the numbers of an undecided trial are not judged at all.
+    The trials of a negative control are expected to be `refuted`: to violate what they claim. An undecided trial, such as
+    an invalid measurement, makes the row undecided whatever its numbers say.
     """
-    worst = verdict_of(trial.verdict for trial in trials)
-    return decide() if worst is Verdict.HOLDS else worst
+    found = {trial.verdict for trial in trials}
+    if Verdict.UNDECIDED in found:
+        return Verdict.UNDECIDED
+    expected = Verdict.VIOLATED if refuted else Verdict.HOLDS
+    return Verdict.HOLDS if all(conditions) and found <= {expected} else Verdict.VIOLATED
+
+
+def counts_of(tables: Iterable[Table]) -> dict[str, int]:
+    """How many rows of these tables have each status, the judged ones first."""
+    found = Counter(status for table in tables for status in table.statuses)
+    return {status: found[status] for status in STATUSES}
 
 
 def compared(
@@ -204,7 +267,7 @@ def compared(
     claims = [Claim("measured", predicted, relation, "the paper")]
     if bound is not None:
         claims.append(Claim("measured", bound, ">=", "the lower bound"))
-    found = judged(lambda: verdict_of(each.verdict for each in judge(claims, {"measured": measured}, None)), trials)
+    own = [judgement.verdict is Verdict.HOLDS for judgement in judge(claims, {"measured": measured}, None)]
     shown = predicted if relation == "==" else f"{relation} {show(predicted)}"
     return {
         "paper": paper,
@@ -212,17 +275,17 @@ def compared(
         "measured": measured,
         "lower bound": bound,
         "ratio": ratio_to(bound, measured),
-        VERDICT: str(found),
+        VERDICT: str(row_verdict(own, trials)),
     }
 
 
 def unmeasured(predicted: Value, *, paper: object = None, bound: float | None = None) -> dict[str, object]:
-    """The columns of `compared` for a closed form of which there is no run; not judged, the ratio is the prediction's."""
+    """The columns of `compared` for a closed form of which there is no run; the ratio is the prediction's."""
     return {
         "paper": paper,
         "predicted": predicted,
         "measured": None,
         "lower bound": bound,
         "ratio": ratio_to(bound, predicted),
-        VERDICT: None,
+        VERDICT: EVALUATED,
     }

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isclose, pi, sqrt
 
-from coordinator.claims import Verdict
-from coordinator.papers.base import ERRATUM, VERDICT, Lab, Trial, judged
+from coordinator.papers.base import ERRATUM, VERDICT, Lab, Trial, row_verdict
 
 PAPER = "Johnsson-Ho 1986 (YALEU/DCS/TR-500)"
 SIZES = range(2, 7)
@@ -133,8 +132,8 @@ def largest_packet(trial: Trial) -> Fraction:
 
 
 def verdict(*conditions: bool, trials: Sequence[Trial] = ()) -> str:
-    """Holds if everything does, and the runs held their own claims; undecided runs are not judged by their numbers."""
-    return str(judged(lambda: Verdict.HOLDS if all(conditions) else Verdict.VIOLATED, trials))
+    """Holds if everything does, and the runs held their own claims."""
+    return str(row_verdict(conditions, trials))
 
 
 def printed_text(printed: object, *, agrees: bool, erratum: bool = False, approximate: bool = False) -> str:
@@ -197,6 +196,10 @@ class Optimum:
     at_most: bool = False
     """T_min is printed as an upper bound."""
     erratum: bool = False
+    misprint: bool = False
+    """B_opt is printed wrong; what is right is known."""
+    order: str | None = None
+    """The transfer as printed, where that is only an order of growth."""
     limited: Callable[[int], Fraction | None] = lambda _: None
     """B/M of the run, where packets of any size would not be the optimum."""
 
@@ -221,7 +224,7 @@ def optimum_rows(lab: Lab, collective: str, entries: Sequence[Optimum]) -> Itera
                 "n": n,
                 "B_opt / M, paper": printed_text(text(packet), agrees=packet_agrees, erratum=entry.erratum),
                 "measured B": text(best),
-                "paper": ("<= " if entry.at_most else "") + printed_text(least, agrees=agrees, erratum=entry.erratum),
+                "paper": _printed_optimum(entry, least, agrees=agrees),
                 "predicted": str(closed),
                 "measured": str(found),
                 VERDICT: verdict(
@@ -231,6 +234,12 @@ def optimum_rows(lab: Lab, collective: str, entries: Sequence[Optimum]) -> Itera
                     trials=[trial],
                 ),
             }
+
+
+def _printed_optimum(entry: Optimum, least: Cost, *, agrees: bool) -> str:
+    if entry.order is not None:
+        return f"{text(least.startups)} τ + {entry.order} M t_c {ERRATUM}"
+    return ("<= " if entry.at_most else "") + printed_text(least, agrees=agrees, erratum=entry.erratum)
 
 
 def _below(cost: Cost, bound: Cost) -> bool:

@@ -71,6 +71,8 @@ class Pipeline:
 
     def optimum(self, n: int, size: int, ratio: float) -> tuple[float, float]:
         """B_opt, and T_min / t_c, for a message of `size` elements and tau / t_c."""
+        if self.merged:
+            return size, n * size + (2 * n - 1) * ratio
         part, a, b = size / self.parts(n), self.a(n), self.b(n)
         if b <= 0:
             return part, a * (part + ratio)
@@ -139,9 +141,7 @@ def _delays(lab: Lab) -> Iterator[dict[str, object]]:
             if line.delay is None or n < line.least_n:
                 continue
             trial = line.run(lab, n, n)
-            times = trial.journal().filter(pl.col("segment") < n).group_by("tree", "segment")
-            spans = times.agg(cycles=pl.col("step").max() - pl.col("step").min() + 1).collect()["cycles"]
-            found, printed = int(spans.max()), line.delay(n)  # type: ignore[arg-type]
+            found, printed = slowest_packet(trial, n), line.delay(n)
             yield {
                 "graph": line.graph,
                 "ports": PORTS[line.ports],
@@ -150,6 +150,13 @@ def _delays(lab: Lab) -> Iterator[dict[str, object]]:
                 "measured": found,
                 VERDICT: verdict(found == printed, trials=[trial]),
             }
+
+
+def slowest_packet(trial: Trial, n: int) -> int:
+    """Cycles from the first crossing to the last one of one packet, of the first n the slowest."""
+    times = trial.journal().filter(pl.col("segment") < n).group_by("tree", "segment")
+    spans = times.agg(cycles=pl.col("step").max() - pl.col("step").min() + 1).collect()["cycles"]
+    return int(spans.max())  # type: ignore[arg-type]
 
 
 def _rates(lab: Lab) -> Iterator[dict[str, object]]:
@@ -280,32 +287,40 @@ class Regime:
     """How far a run may be from the prediction, which knows no whole packets and bytes."""
     near: float
     """How far from the printed limit, for each dimension of the cube."""
+    erratum: bool = False
+    """What is further from the print is explained in a note of the table."""
 
     def run(self, lab: Lab, line: Pipeline, n: int) -> Trial:
         """A broadcast in this regime."""
         if self.startup is None:
-            return line.run(lab, n, self.amount if self.amount > 1 else line.parts(n))
+            # parts of nRSBT are merged on the way, so that a single packet shows in a run of one for each tree
+            single = n if line.merged else line.parts(n)
+            return line.run(lab, n, self.amount if self.amount > 1 else single)
         return best_run(lab, line, n, self.amount, self.startup)[1]
 
-    def time(self, trial: Trial) -> float:
-        """What is compared."""
-        return float(trial.number("steps" if self.startup is None else "virtual_seconds"))
+    def time(self, line: Pipeline, trial: Trial, n: int) -> float:
+        """What is compared: cycles, or virtual time. One packet of a graph of several trees takes one of them."""
+        if self.startup is not None:
+            return float(trial.number("virtual_seconds"))
+        return slowest_packet(trial, n) if line.merged and self.amount == 1 else cycles(line, trial)
 
     def predicted(self, line: Pipeline, n: int) -> float:
         """By tables 4 and 5: cycles, or T in units of t_c."""
         if self.startup is None:
+            if line.merged and self.amount == 1:
+                return n  # down one SBT, as table 2 has it
             packets = self.amount if self.amount > 1 else line.parts(n)
             return float(line.cost(n, packets).startups)
         ratio = self.startup / PER_BYTE
         packet, least = line.optimum(n, self.amount, ratio)
         part = self.amount / line.parts(n)
-        return least if packet < part else (line.a(n) + line.b(n)) * (ratio + part)
+        return least if packet <= part else (line.a(n) + line.b(n)) * (ratio + part)
 
 
 REGIMES = (
     Regime("one packet", None, 1, 1e-9, 1e-9),
     Regime("M/B >> n", None, 10 * PACKETS, 1e-9, 0.01),
-    Regime("B_opt, tau n >> M t_c", 1.0, PACKET_BYTES, 1e-9, 1.0),
+    Regime("B_opt, tau n >> M t_c", 1.0, PACKET_BYTES, 1e-9, 1e-3, erratum=True),
     Regime("B_opt, tau n << M t_c", 1e-6, LONG_BYTES, 0.002, 0.02),
 )
 Limit = Callable[[int], Fraction]
@@ -317,6 +332,7 @@ FACTOR: tuple[Limit, ...] = (
 )
 LIMITS: Mapping[tuple[str, str], tuple[Limit, ...]] = {
     (ONE, "SBT"): FACTOR,
+    (ONE, "nRSBT"): FACTOR,
     (ONE, "TCBT"): (
         lambda n: Fraction(2 * n - 2, n + 1),
         lambda _: Fraction(3),
@@ -339,19 +355,20 @@ def _relative(lab: Lab) -> Iterator[dict[str, object]]:
                 continue
             for regime, limit in zip(REGIMES, printed, strict=True):
                 trials = [regime.run(lab, line, n) for line in pair]
-                found = regime.time(trials[0]) / regime.time(trials[1])
+                found = regime.time(pair[0], trials[0], n) / regime.time(pair[1], trials[1], n)
                 closed = regime.predicted(pair[0], n) / regime.predicted(pair[1], n)
+                near = isclose(found, float(limit(n)), rel_tol=regime.near * n)
                 yield {
                     "ports": PORTS[ports],
                     "graph": graph,
                     "n": n,
                     "regime": regime.name,
-                    "paper": printed_text(text(limit(n)), agrees=regime.near < 1, erratum=True),
+                    "paper": printed_text(text(limit(n)), agrees=near, erratum=True),
                     "predicted": round(closed, 4),
                     "measured": round(found, 4),
                     VERDICT: verdict(
                         isclose(found, closed, rel_tol=regime.rounding),
-                        isclose(found, float(limit(n)), rel_tol=regime.near * n),
+                        near or regime.erratum,
                         trials=trials,
                     ),
                 }
@@ -392,6 +409,11 @@ NOTES_6 = (
         f"{ERRATUM} Where τ n >> M t_c the best is one packet, as B cannot be larger than M, and the ratio that of "
         "one packet: "
         "the printed 1 and 2 come from T_min with B_opt > M, and are its limit for large n."
+    ),
+    (
+        f"{ERRATUM} nRSBT over one port is printed together with SBT. Its own T_min of table 4 has 2n - 1 start-ups, so "
+        "where start-ups dominate the ratio is (2n-1)/(n+1), up to 2, unless all goes down one of its trees, which is "
+        "SBT. One packet is measured on one tree, as in table 2; cut over all trees it would take 2n - 1 cycles."
     ),
 )
 

@@ -291,6 +291,7 @@ def build(lab: Lab) -> Iterator[Section]:
                 "is the graph with several paths to cyclic nodes."
             ),
         ),
+        measurement="on the links",
     )
 
 

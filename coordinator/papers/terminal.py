@@ -6,7 +6,8 @@ from pathlib import Path
 from rich.markup import escape
 
 from coordinator.console import console, show_rows, verdict_text
-from coordinator.papers.base import Figure, Section
+from coordinator.papers.base import Figure, Lab, Section
+from coordinator.papers.costs import duration
 from coordinator.papers.document import Reproduced
 
 
@@ -22,12 +23,14 @@ def show_section(section: Section) -> None:
     out.print()
 
 
-def show_summary(done: Sequence[Reproduced], files: Sequence[Path]) -> None:
-    """One line a reproduction, and where the page and the tables are."""
+def show_summary(done: Sequence[Reproduced], files: Sequence[Path], lab: Lab, seconds: float) -> None:
+    """One line for each reproduction, what it took, and where the page and the tables are."""
     out = console()
     for reproduced in done:
         out.print(
-            f"{reproduced.reproduction.name}: {verdict_text(reproduced.verdict)}, {reproduced.holding}", soft_wrap=True
+            f"{reproduced.reproduction.name}: {verdict_text(reproduced.verdict)}, {reproduced.counted}", soft_wrap=True
         )
+    shared = len(lab.requests) - lab.runs
+    out.print(f"{lab.runs:,} runs, used again {shared:,} times; took {duration(seconds)}")
     if files:
         out.print(f"{escape(str(files[0]))}, and {len(files) - 1:,} tables as CSV beside it", soft_wrap=True)

@@ -26,6 +26,11 @@ CSS = """
 .drawing .dotted { stroke: var(--grey); fill: none; stroke-dasharray: 2 3; stroke-opacity: .7; }
 .drawing .branch { stroke: var(--muted); fill: none; stroke-width: 1.1; }
 .drawing .link { font-size: 10px; fill: var(--muted); text-anchor: middle; }
+.drawing .beside {
+  font-size: 12px; fill: var(--ink); text-anchor: middle; dominant-baseline: middle;
+  stroke: var(--paper); stroke-width: 4px; paint-order: stroke;
+}
+.drawing .cell { stroke: var(--grid); }
 """
 COLOURS = ("blue", "orange", "green", "purple", "red", "sky")
 """For the trees of a family."""
@@ -36,6 +41,8 @@ BRANCH, DROP = 42.0, 58.0
 PILL = 15.0
 HEAD = 30.0
 GAP = 24.0
+CELL = 30
+"""Side of a block of data."""
 
 
 @dataclass(frozen=True)
@@ -89,23 +96,25 @@ def network_panel(
     ringed: Sequence[Rank] = (),
     label: Label | None = None,
     shades: Mapping[Rank, float] | None = None,
+    names: Mapping[Arc, str] | None = None,
     width: float = PANEL,
 ) -> Panel:
     """The network with all its links dotted, and arcs over them in the colours that they are given by.
 
-    `ringed` nodes, such as roots, get a ring; `shades` colours nodes by 0..1.
+    `ringed` nodes, such as roots, get a ring; `shades` colours nodes by 0..1; `names` stand beside arcs, nearer to where
+    they lead.
     """
     layout = _resized(layout_of(topology), width)
     every = [(rank, port) for rank, port, _, _ in topology.links()]
     lines, _ = _paths(topology, layout, every)
     body = [f'<path class="dotted" d="{"".join(lines)}"/>']
     for colour, chosen in arcs.items():
-        lines, heads = _paths(topology, layout, sorted(chosen))
+        lines, points = _paths(topology, layout, sorted(chosen))
         wide = max(1.2, 0.1 * layout.radius)
         body.append(
             f'<path class="flow" style="stroke:var(--{colour})" stroke-width="{wide:.1f}" d="{"".join(lines)}"/>'
         )
-        body.append(f'<path class="head" style="fill:var(--{colour})" d="{"".join(heads)}"/>')
+        body.append(f'<path class="head" style="fill:var(--{colour})" d="{"".join(points)}"/>')
     x, y = layout.x.tolist(), layout.y.tolist()
     for rank in topology.ranks():
         shade = None if shades is None else shades.get(rank)
@@ -115,6 +124,7 @@ def network_panel(
         f'<circle class="ring" cx="{x[rank]:.1f}" cy="{y[rank]:.1f}" r="{1.25 * layout.radius:.1f}" stroke-width="2"/>'
         for rank in ringed
     ]
+    body += _names(topology, layout, names or {})
     return Panel(title, width, layout.height + HEAD, [f'<g transform="translate(0 {HEAD:.0f})">{"".join(body)}</g>'])
 
 
@@ -146,6 +156,22 @@ def _paths(topology: Topology, layout: Layout, arcs: Sequence[Arc]) -> tuple[lis
     return link_paths(layout, shapes_of(topology, senders, ports, receivers), senders, receivers)
 
 
+def _names(topology: Topology, layout: Layout, names: Mapping[Arc, str]) -> list[str]:
+    """Names of arcs: past the middle of a line, at the top of a bow."""
+    if not names:
+        return []
+    senders, ports = (np.array(column, dtype=np.int64) for column in zip(*names, strict=True))
+    receivers = np.array([topology.neighbour(rank, port) for rank, port in names], dtype=np.int64)
+    bow = shapes_of(topology, senders, ports, receivers).bow
+    along = np.where(bow == 0, 0.58, 0.5)
+    dx, dy = layout.x[receivers] - layout.x[senders], layout.y[receivers] - layout.y[senders]
+    places = zip(layout.x[senders] + along * dx - bow * dy, layout.y[senders] + along * dy + bow * dx, strict=True)
+    return [
+        f'<text class="beside" x="{at_x:.1f}" y="{at_y:.1f}">{escape(name)}</text>'
+        for (at_x, at_y), name in zip(places, names.values(), strict=True)
+    ]
+
+
 def _disc(x: float, y: float, radius: float, text: str, shade: float | None, tip: str) -> str:
     fill, ink = _fill(shade)
     font = min(13.0, 1.8 * radius / (0.6 * max(1, len(text))))
@@ -165,6 +191,22 @@ def _fill(shade: float | None) -> tuple[str, str]:
     if shade is None:
         return "var(--paper)", "var(--ink)"
     return viridis(shade), "#fff" if shade < 0.55 else "#111"
+
+
+# Blocks of data.
+
+
+def block_panel(title: str, size: int, shaded: Iterable[tuple[int, int]], label: Callable[[int, int], str]) -> Panel:
+    """A square of blocks, (column, row) from the top left, some of them shaded."""
+    dark, parts = set(shaded), []
+    for column in range(size):
+        for row in range(size):
+            fill = "var(--sky)" if (column, row) in dark else "var(--paper)"
+            x, y = column * CELL, HEAD + row * CELL
+            parts.append(f'<rect class="cell" x="{x:.0f}" y="{y:.0f}" width="{CELL}" height="{CELL}" fill="{fill}"/>')
+            text = f'x="{x + CELL / 2:.0f}" y="{y + CELL / 2:.0f}" font-size="9"'
+            parts.append(f'<text class="name" {text} fill="var(--ink)">{escape(label(column, row))}</text>')
+    return Panel(title, size * CELL, HEAD + size * CELL, parts)
 
 
 # Trees from the top down.

@@ -87,6 +87,8 @@ class Algorithm(ABC):
     """Most segments in one packet, by the paper; None where it sets no bound."""
     answer_bytes: ClassVar[int] = 0
     """Size of what receivers answer, over one hop, under the name of what they answer with themselves as target; or 0."""
+    copies_keep_trees: ClassVar[bool] = True
+    """Whether a copy stays on its tree, and no link carries a copy twice in a step; not so in some negative controls."""
     citation: ClassVar[str]
     """The literature, with section, table or theorem."""
 

@@ -16,6 +16,7 @@ from emunode.collective import (
     hypercube_ring,
     hypercube_scatter,
     hypercube_scatter_ordered,
+    hypercube_scatter_rest,
 )
 from emunode.collective.base import Algorithm
 from emunode.model import Collective
@@ -55,6 +56,8 @@ HYPERCUBE: Mapping[Collective, tuple[type[Algorithm], ...]] = {
         hypercube_queued.BalancedQueuedScatter,
         hypercube_scatter.BalancedPathsScatter,
         hypercube_queued.BalancedPathsQueuedScatter,
+        hypercube_scatter_rest.RotationsScatter,
+        hypercube_scatter_rest.ReflectionsScatter,
     ),
     Collective.GATHER: (
         hypercube_gather.GrayGather,

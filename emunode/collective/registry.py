@@ -18,6 +18,7 @@ from emunode.collective.ej_independent import (
     IndependentReduce,
     IndependentScatter,
 )
+from emunode.collective.ej_literal import PrintedBroadcast, RestartAllgather, RestartOwnAllgather
 from emunode.collective.flood import Flood
 from emunode.collective.hypercube_registry import HYPERCUBE
 from emunode.collective.star_allgather import HamiltonianCycle, NecklaceAllgather, RotatedHamiltonian
@@ -80,11 +81,19 @@ BY_FAMILY: Mapping[str, Mapping[Collective, tuple[Entry, ...]]] = {
     },
     "hypercube": HYPERCUBE,
     "ej": {
-        Collective.BROADCAST: (IterativeBroadcast, ImprovedBroadcast, IndependentBroadcast),
+        Collective.BROADCAST: (IterativeBroadcast, ImprovedBroadcast, IndependentBroadcast, PrintedBroadcast),
         Collective.REDUCE: (IndependentReduce,),
         Collective.SCATTER: (IndependentScatter,),
         Collective.GATHER: (IndependentGather,),
-        Collective.ALLGATHER: (ThreePhase, TwoPhase, DimensionWise, ImprovedAllgather, ThreePhasePrinted),
+        Collective.ALLGATHER: (
+            ThreePhase,
+            TwoPhase,
+            DimensionWise,
+            ImprovedAllgather,
+            ThreePhasePrinted,
+            RestartAllgather,
+            RestartOwnAllgather,
+        ),
     },
 }
 """Algorithms for one topology, by its family."""

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,7 +14,20 @@ import pytest
 from coordinator.claims import Verdict
 from coordinator.cli import main
 from coordinator.papers import document
-from coordinator.papers.base import Figure, Lab, Reproduction, Section, Table, compared, laboratory, verdict_of
+from coordinator.papers.base import (
+    Figure,
+    Lab,
+    Reproduction,
+    Section,
+    Table,
+    compared,
+    counts_of,
+    laboratory,
+    row_verdict,
+    unmeasured,
+    verdict_of,
+)
+from coordinator.papers.costs import ALL, Cost, cost_of, duration
 from coordinator.papers.document import Reproduced, write
 from coordinator.papers.registry import REPRODUCTIONS, find_reproduction
 from coordinator.papers.star_against_hypercube import IN_PARTS, PROBLEMS, QUANTITIES, bound_row, necklace_distances
@@ -63,6 +77,81 @@ def test_a_run_that_breaks_its_claims_or_proves_nothing_decides_the_row(lab: Lab
     assert compared(holds.number("steps"), 3, holds)["verdict"] == "holds"
 
 
+@pytest.mark.parametrize("relation", ["==", ">=", "<="])
+@pytest.mark.parametrize(("predicted", "measured"), [(1, 1), (1, 2), (2, 1)])
+def test_an_undecided_trial_makes_a_row_undecided_whatever_its_numbers_say(
+    predicted: int, measured: int, relation: str, lab: Lab
+) -> None:
+    undecided, holds = lab.run(**BROADCAST, step_limit=1), lab.run(**BROADCAST)
+    assert compared(predicted, measured, holds, undecided, relation=relation, bound=9)["verdict"] == "undecided"
+    assert row_verdict([False], [undecided, holds]) is Verdict.UNDECIDED
+    assert row_verdict([True], [undecided], refuted=True) is Verdict.UNDECIDED
+
+
+def test_a_negative_control_must_be_refuted(lab: Lab) -> None:
+    holds = lab.run(**BROADCAST)
+    violated = lab.run(topology="ej:2+3", collective="broadcast", algorithm="improved-printed")
+    assert violated.verdict is Verdict.VIOLATED
+    assert row_verdict([True], [violated], refuted=True) is Verdict.HOLDS
+    assert row_verdict([True], [violated]) is Verdict.VIOLATED
+    assert row_verdict([True], [holds], refuted=True) is Verdict.VIOLATED
+    assert row_verdict([False], [violated], refuted=True) is Verdict.VIOLATED
+
+
+# --- what is not measured --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("row", "status"),
+    [
+        ({"predicted": 1, "measured": 1, "verdict": "holds"}, "holds"),
+        ({"predicted": 1, "measured": None, "verdict": "holds"}, "evaluated"),
+        ({"predicted": 1, "measured": None, "verdict": "violated"}, "violated"),
+        ({"predicted": 1, "measured": None, "verdict": "undecided"}, "undecided"),
+        ({"predicted": 1, "measured": None, "verdict": None}, "evaluated"),
+        ({"predicted": None, "measured": None, "verdict": None}, "not measured"),
+        ({"predicted": None, "measured": 3, "verdict": None}, "no claim"),
+        ({"predicted": None, "measured": 3, "verdict": "evaluated"}, "no claim"),
+        ({"measured": None, "verdict": "not measured"}, "not measured"),
+    ],
+)
+def test_a_row_without_a_measurement_never_holds(row: dict[str, object], status: str) -> None:
+    assert Table("a", [row]).statuses == [status]
+    renamed = {"seen" if key == "measured" else key: value for key, value in row.items()}
+    assert Table("a", [renamed], measurement="seen").statuses == [status]
+
+
+def test_a_table_without_verdicts_counts_nothing() -> None:
+    table = Table("a", [{"n": 1, "measured": None}])
+    assert table.statuses == table.verdicts == []
+    assert set(counts_of([table]).values()) == {0}
+
+
+def test_rows_are_counted_by_status_everywhere(tmp_path: Path) -> None:
+    rows = [
+        {"n": 1, **compared(1, 1)},
+        {"n": 2, **compared(1, 2)},
+        {"n": 3, **unmeasured(3, paper="n")},
+        {"n": 4, **unmeasured(4)} | {"predicted": None, "verdict": None},
+        {"n": 5, **compared(1, 1)},
+    ]
+    done = sample(Table("mixed", rows))
+    wanted = {"holds": 2, "violated": 1, "undecided": 0, "evaluated": 1, "not measured": 1, "no claim": 0}
+    assert done.counts == wanted
+    assert done.counted == "rows: 2 hold, 1 violated, 1 only evaluated, 1 not measured"
+    record = json.loads(json.dumps(done.record()))
+    assert record["counts"] == record["tables"][0]["counts"] == wanted
+    page, table = write([done], tmp_path)
+    assert done.counted in page.read_text()
+    with table.open() as file:
+        assert [row["verdict"] for row in csv.DictReader(file)] == Table("", rows).statuses
+
+
+def test_nothing_but_evaluations_decides_nothing() -> None:
+    assert sample(Table("only evaluated", [{"n": 3, **unmeasured(3)}])).verdict is Verdict.UNDECIDED
+    assert sample(Figure("Figure 1", "<svg></svg>")).verdict is Verdict.HOLDS
+
+
 def test_verdicts_together() -> None:
     assert verdict_of([]) is Verdict.HOLDS
     assert verdict_of([Verdict.HOLDS, Verdict.UNDECIDED]) is Verdict.UNDECIDED
@@ -72,7 +161,9 @@ def test_verdicts_together() -> None:
 def test_a_scenario_runs_once_and_its_tables_can_be_read(lab: Lab) -> None:
     once = lab.run(**BROADCAST)
     assert lab.run(**BROADCAST) is once
+    assert lab.run(**BROADCAST, source="123") is once
     assert lab.run(**BROADCAST, seed=1) is not once
+    assert (lab.runs, len(lab.requests)) == (2, 4)
     assert once.series("receivers_per_step") == [2, 2, 1]
     assert len(once.journal().collect()) == once.table("links")["segments"].sum() == once.number("segments") == 5
     assert not (once.path / "report.html").exists()
@@ -140,6 +231,73 @@ def test_a_page_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         write([sample()], tmp_path)
 
 
+def test_a_page_opens_on_a_list_of_tables_with_permalinks_and_filters(tmp_path: Path) -> None:
+    tables = [
+        Table("Table 1", [{"n": 3, **compared(12, 13)}]),
+        Table("Table 1", [{"n": 3, **compared(1, 1, paper="2 †")}, {"n": 4, **compared(1, 1)}], ["† it is 1"]),
+        Table("Table 2", [{"n": 3, **unmeasured(3)}], ["† of the text"]),
+    ]
+    page, *_ = write([sample(*tables), replace_name(sample(Figure("Figure 1", "<svg></svg>")), "other")], tmp_path)
+    text = page.read_text()
+    assert "<details open" not in text
+    found = re.findall(r'<details id="([^"]*)" data-kinds="([^"]*)">', text)
+    assert found == [
+        ("sample--table-1", "violated"),
+        ("sample--table-1-2", "errata"),
+        ("sample--table-2", "errata not-measured"),
+        ("other--figure-1", "figure"),
+    ]
+    assert all(f'href="#{name}"' in text for name, _ in found)
+    buttons = re.findall(r'data-filter="([a-z-]+)".*?class="count">(\d+)<', text)
+    assert buttons == [("errata", "2"), ("not-measured", "1"), ("violated", "1")]
+    assert re.findall(r'<tr data-kinds="([^"]*)">', text) == ["violated", "errata", "", "not-measured"]
+
+
+def replace_name(done: Reproduced, name: str) -> Reproduced:
+    return replace(done, reproduction=replace(done.reproduction, name=name))
+
+
+# --- what a reproduction costs ---------------------------------------------------------------------------------------
+
+
+def test_every_reproduction_states_what_it_costs() -> None:
+    total = cost_of(ALL)
+    assert total is not None
+    costs = {name: cost_of(name) for name in REPRODUCTIONS}
+    assert all(cost is not None and cost.runs > 0 and cost.seconds > 0 and not cost.at_most for cost in costs.values())
+    # they share runs when they run together
+    assert total.runs <= sum(cost.runs for cost in costs.values() if cost)
+
+
+def test_a_size_that_was_not_measured_costs_at_most_all_sizes() -> None:
+    whole = cost_of("tseng-sheu-1997")
+    assert whole is not None
+    assert cost_of("tseng-sheu-1997", 99) == replace(whole, at_most=True)
+    assert str(Cost(1234, 200, at_most=True)) == "at most 1,234 runs, about 3 min 20 s"
+    assert cost_of("nothing") is None
+
+
+@pytest.mark.parametrize(("seconds", "words"), [(0.1, "1 s"), (59, "59 s"), (60, "1 min"), (204, "3 min 20 s")])
+def test_durations_in_words(seconds: float, words: str) -> None:
+    assert duration(seconds) == words
+
+
+def test_progress_counts_runs_towards_a_total() -> None:
+    said: list[str] = []
+    with laboratory(lambda phase, *_: said.append(phase), expected=2) as lab:
+        for seed in range(3):
+            lab.run(**BROADCAST, seed=seed)
+    assert any(phase.startswith("run 2 of 2, ") for phase in said)
+    assert any(phase.startswith("run 3, ") for phase in said)
+
+
+def test_it_says_what_it_takes_before_and_after(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "star-against-hypercube", "--n", "3"]) == 0
+    said = capsys.readouterr()
+    assert re.search(r"reproduce: .*runs, about .* on two idle cores", said.err)
+    assert re.search(r"\d+ runs, used again \d+ times; took \d+ s", said.out)
+
+
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
@@ -204,7 +362,7 @@ def test_exit_status_output_and_files(
     assert "a table" in out
     assert "a note" in out
     assert "a figure" in out
-    assert "1 of 1 rows hold" in out
+    assert "rows: 1 hold, 0 violated, 0 only evaluated, 0 not measured" in out
     assert len(list(tmp_path.iterdir())) == 2
     for predicted, status in ((2, 1), (1, 0)):
         rows[:] = [{"n": 3, **compared(predicted, 1)}]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from math import pi
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from coordinator.papers import (
     johnsson_ho_allgather,
     johnsson_ho_alltoall,
     johnsson_ho_broadcast,
+    johnsson_ho_figures,
     johnsson_ho_graphs,
     johnsson_ho_ipsc,
     johnsson_ho_scatter,
@@ -29,7 +31,12 @@ from coordinator.papers.johnsson_ho import (
     cost_rows,
     optimum_rows,
 )
+from emunode.collective import hypercube_scatter_rest
+from emunode.errors import ScenarioError
 from emunode.topology.hypercube import Hypercube
+from emunode.trees.base import verify
+from emunode.trees.hypercube_reflected import TurnedBinomialTrees
+from emunode.trees.hypercube_rotated import RotatedBinomialTrees
 from tests.hypercube_support import golden
 
 ALL_OF_THEM = (
@@ -67,9 +74,8 @@ def test_every_row_holds_in_small_cubes(about: Reproduction, n: int, lab: Lab) -
     for table in tables:
         assert table.rows, table.title
         assert all({*row} == {*table.columns} for row in table.rows)
-        assert table.verdicts == [Verdict.HOLDS] * len(table.rows), [
-            row for row in table.rows if row["verdict"] != "holds"
-        ]
+        assert set(table.verdicts) <= {Verdict.HOLDS}, [row for row in table.rows if row["verdict"] == "violated"]
+        assert len(table.statuses) == len(table.rows)
         marked = any(ERRATUM in str(value) for row in table.rows for value in row.values())
         assert not marked or any(note.startswith(ERRATUM) for note in table.notes), table.title
 
@@ -248,6 +254,144 @@ def test_figures_draw_every_prediction_and_measurement(lab: Lab) -> None:
     assert [figure.title for figure in figures] == [f"Figure {number}" for number in range(15, 20)]
     assert figures[0].svg.count("<title>Q_3: ") == len(johnsson_ho_ipsc.PACKETS_15)
     assert "var(--blue)" in figures[0].svg
+
+
+def test_one_packet_is_held_against_the_ratio_of_one_packet(lab: Lab) -> None:
+    """And not against the `about n` of figure 17, which is said of long messages."""
+    rows = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 4) if isinstance(s, Table)][2].rows
+    by_packets = {row["packets"]: row for row in rows}
+    assert (by_packets[1]["paper"], by_packets[1]["measured"], by_packets[1]["verdict"]) == ("4/5", 0.8, "holds")
+    assert by_packets[60]["paper"] == by_packets[240]["paper"] == "about 4"
+
+
+def test_a_speed_up_far_from_what_is_printed_is_violated(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(johnsson_ho_ipsc, "_printed_speedup", lambda n, _: (f"about {n}", 0.9 * n, n))
+    rows = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 4) if isinstance(s, Table)][2].rows
+    assert [row["verdict"] for row in rows] == ["violated", "holds", "holds"]
+
+
+def test_what_the_paper_says_of_a_speed_up() -> None:
+    assert johnsson_ho_ipsc._printed_speedup(4, 40)[0] == "about 4"
+    assert johnsson_ho_ipsc._printed_speedup(4, 39)[0] is None
+    assert johnsson_ho_ipsc._printed_speedup(4, 1)[0] == "4/5"
+
+
+# --- what is not measured --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("about", ALL_OF_THEM, ids=lambda about: about.name)
+def test_only_rows_with_a_measurement_hold(about: Reproduction, lab: Lab) -> None:
+    for table in carry_out(lab, about, 3):
+        if isinstance(table, Table):
+            for row in table.rows:
+                measured = [row[column] for column in ("measured", "on the links") if column in row]
+                assert row["verdict"] != "holds" or not measured or measured[0] is not None, (table.title, row)
+
+
+def test_the_two_rooted_tree_of_table_10_is_searched_and_not_measured(lab: Lab) -> None:
+    (table,) = (s for s in carry_out(lab, johnsson_ho_allgather.REPRODUCTION, 3) if "Table 10" in s.title)
+    assert isinstance(table, Table)
+    assert {row["graph"]: row["verdict"] for row in table.rows}["TCBT"] == "evaluated"
+    assert table.statuses.count("holds") == len(table.rows) - 1
+
+
+# --- section 5.1.4: elements that are left over ----------------------------------------------------------------------
+
+
+def test_all_rotations_and_reflections_are_spanning_trees() -> None:
+    for n in (2, 3, 4, 5):
+        turns = [(turn, reflected) for turn in range(n) for reflected in (False, True)]
+        trees = TurnedBinomialTrees(Hypercube(n), turns)
+        verify(trees)
+        rotated = RotatedBinomialTrees(Hypercube(n))
+        for rank in range(1, 2**n):
+            assert all(trees.route(rank, 2 * tree) == rotated.route(rank, tree) for tree in range(n))
+            assert all(trees.level(rank, tree) == len(trees.route(rank, tree)) for tree in range(2 * n))
+
+
+@pytest.mark.parametrize("reflected", [False, True])
+def test_no_choice_of_trees_has_a_smaller_largest_load(reflected: bool) -> None:
+    rest = johnsson_ho_scatter.RESTS[reflected]
+    found = 0
+    for n in range(2, 7):
+        for k in range(1, n):
+            if rest.algorithm.admits(n, k):
+                assert johnsson_ho_scatter.best_choice(n, rest.choices(n, k)) == rest.algorithm.edge_load_of(n, k)
+                found += 1
+    assert found == (5 if reflected else 8)
+
+
+def test_a_choice_of_trees_that_is_not_the_best_is_violated(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two neighbouring rotations load a link with 12 elements instead of 10."""
+    monkeypatch.setattr(hypercube_scatter_rest, "rotations", lambda _n, k: [(turn, False) for turn in range(k)])
+    rows = [row for row in johnsson_ho_scatter._rests(replace(lab, sizes=[4])) if row["M mod n"] == 2]
+    assert [(row["measured"], row["verdict"]) for row in rows] == [(12, "violated"), (9, "holds")]
+
+
+def test_parts_are_as_many_as_the_choice_of_trees_admits(lab: Lab) -> None:
+    def pieces(n: int, algorithm: str, message_bytes: int) -> int:
+        values = {"topology": f"hypercube:{n}", "collective": "scatter", "algorithm": algorithm}
+        return lab.run(**values, message_bytes=message_bytes).plan.algorithm.pieces
+
+    assert [pieces(6, "sbt-rotations", size) for size in (1, 2, 3, 60)] == [1, 2, 3, 3]
+    assert [pieces(6, "sbt-reflections", size) for size in (2, 3, 4, 60)] == [2, 2, 4, 4]
+    with pytest.raises(ScenarioError, match=r"message_bytes.*k is even|message_bytes.*even"):
+        pieces(2, "sbt-reflections", 60)
+
+
+# --- tables 6, 18 and 19 ---------------------------------------------------------------------------------------------
+
+
+def test_table_6_has_the_rows_of_nrsbt_over_one_port(lab: Lab) -> None:
+    (table,) = (s for s in carry_out(lab, johnsson_ho_broadcast.REPRODUCTION, 3) if s.title.startswith("Table 6"))
+    assert isinstance(table, Table)
+    rows = [row for row in table.rows if (row["ports"], row["graph"]) == ("one-port", "nRSBT")]
+    assert [row["paper"] for row in rows] == ["3/4", "3", f"1 {ERRATUM}", "3"]
+    assert [row["measured"] for row in rows[::2]] == [0.75, 1.25]
+
+
+def test_a_ratio_far_from_the_limit_of_table_6_is_violated(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {**johnsson_ho_broadcast.LIMITS, (ONE, "nRSBT"): (*johnsson_ho_broadcast.FACTOR[:3], always(2))}
+    monkeypatch.setattr(johnsson_ho_broadcast, "LIMITS", limits)
+    rows = [
+        row
+        for row in johnsson_ho_broadcast._relative(replace(lab, sizes=[3]))
+        if (row["ports"], row["graph"]) == ("one-port", "nRSBT")
+    ]
+    assert [row["verdict"] for row in rows] == ["holds", "holds", "holds", "violated"]
+
+
+def test_the_constant_of_table_18(lab: Lab) -> None:
+    for n in range(1, 40):
+        assert johnsson_ho_alltoall.binomial_transfer(n) == johnsson_ho_alltoall._binomial(Case(n)).transfer
+    rows = list(johnsson_ho_alltoall._constants(replace(lab, sizes=[2, 3])))
+    shares = [float(str(row["over √n N"])) for row in rows]
+    assert shares == sorted(shares, reverse=True)
+    assert (2 * pi) ** -0.5 < shares[-1] < 0.41
+
+
+def test_the_misprinted_packet_size_of_table_19_is_marked(lab: Lab) -> None:
+    sections = carry_out(lab, johnsson_ho_summary.REPRODUCTION, 3)
+    assert isinstance(sections[1], Table)
+    marked = [row for row in sections[1].rows if str(row["B_opt / M, paper"]).endswith(ERRATUM)]
+    assert {str(row["graph"]) for row in marked} == {"SBnT, n-port", "nRSBT, n-port", "nESBT, n-port"}
+    assert len(marked) == 5
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------
+
+
+def test_all_figures_without_measured_values_are_drawn(lab: Lab) -> None:
+    sections = list(johnsson_ho_figures.REPRODUCTION.build(lab))
+    figures = [section for section in sections if isinstance(section, Figure)]
+    assert [figure.title.partition(":")[0] for figure in figures] == [f"Figure {number}" for number in range(1, 15)]
+    table = sections[-1]
+    assert isinstance(table, Table)
+    assert {row["figure"] for row in table.rows} == {*range(1, 15)}
+    assert set(table.statuses) == {"holds"}
+    weights = figures[4].svg
+    assert weights.count(">1/1<") == 3
+    assert weights.count(">1/3<") + weights.count(">2/3<") == 9
 
 
 def test_words_for_port_models() -> None:
