@@ -65,7 +65,13 @@ def render(data: RunData, *, thorough: bool = True) -> str:
         faults=_faults(data),
         delivery=_safe(_delivery(data, hops, fault_steps)),
         multiples=[_safe(chart) for chart in _multiples(data, fault_steps)],
-        picture=picture and {"svg": _safe(picture.svg), "legend": picture.legend, "frames": _count_frames(picture)},
+        picture=picture
+        and {
+            "svg": _safe(picture.svg),
+            "legend": _safe(picture.legend),
+            "frames": _count_frames(picture),
+            "ramp": picture.ramp,
+        },
         script_data=_json(picture.script) if picture else None,
         histogram=_safe(_histogram(data)),
         heat=_safe(_heat(data, hops)),
@@ -111,7 +117,7 @@ def _hops(data: RunData, thorough: bool) -> pl.DataFrame | None:
                 f"the journal has {rows:,} rows; what has to be counted there is left out, `coordinator report` adds it"
             )
             return None
-        return packets_of(data.journal)
+        return packets_of(data, data.journal)
     except (OSError, pl.exceptions.PolarsError) as error:
         data.notes.append(f"journal.parquet cannot be read: {str(error).splitlines()[0][:200]}")
         data.journal = None
@@ -235,7 +241,7 @@ def _delivery(data: RunData, hops: pl.DataFrame | None, faults: Sequence[int]) -
     steps = len(data.steps) if data.steps is not None else 0
     if hops is not None and len(hops):
         steps = max(steps, int(hops["step"].max()))  # type: ignore[arg-type]
-        healthy = hops.filter(~pl.col("receiver").is_in(list(netmap.crashes_of(data))))
+        healthy = hops.filter(~pl.col("receiver").is_in(list(netmap.broken_nodes(data))))
         firsts = _by_step(healthy, "first", steps)
         total = sum(firsts)
         ratio = data.get("delivery_ratio")

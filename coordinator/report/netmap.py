@@ -5,12 +5,16 @@ reader asks for by joining the paths of its links into a handful of elements. Ab
 share one path of little squares, and above `NODES_ONE_BY_ONE` a square stands for a cell of neighbouring nodes, so that the
 browser never holds more than a few thousand elements. Without a script the picture shows the whole run.
 
-In gather and reduce, where nodes give and do not get, a node counts as done when it has sent what it had to.
+In gather and reduce, where nodes give and do not get, a node counts as done when it has sent what it had to. Where every
+node gets something from every other, each is a pie of what it got, in the colours of the steps. Where payloads were altered,
+a node has the colour of the value that it elected.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from math import cos, pi, sin
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,6 +24,7 @@ from coordinator.report.data import RunData
 from coordinator.report.layout import Floats, Layout, Ranks, cells_of, layout_of, shapes_of
 from coordinator.report.linkpaths import link_paths
 from coordinator.report.plots import viridis
+from coordinator.report.votes import WORDS, State, Votes, votes_of
 from emunode.errors import ScenarioError
 from emunode.topology.base import Topology
 
@@ -36,6 +41,17 @@ NODES_WITH_ARROWS = 420
 MANY_LINKS = 1_500
 """From here on links shine through each other."""
 GIVING = ("gather", "reduce")
+ALL_TO_ALL = ("allgather", "alltoall")
+SLICES = 24
+"""At most so many slices of different colour in the pie of a node; fewer where there are many nodes."""
+NODES_WITH_SLICES = 200
+SMALLEST_LETTERS = 8.0
+"""Labels that would be smaller (in units of the picture) are left out."""
+PHONE_LETTERS = 28.0
+"""Letters on a small screen, where a picture of 1000 units is about 350 pixels wide."""
+STATE_COLOURS: Mapping[State, str] = {State.RIGHT: "#009e73", State.SPLIT: "#56b4e9", State.WRONG: "#d55e00"}
+BYZANTINE = "var(--purple)"
+CROSSED = ("crash", "hang")
 
 CSS = """
 .map { display: block; width: 100%; height: auto; max-height: 92vh; margin: 0 auto; }
@@ -44,10 +60,23 @@ CSS = """
 .map .head { fill: var(--blue); }
 .map .gone { stroke: var(--red); fill: none; stroke-dasharray: 5 4; }
 .map .node { stroke: var(--ink); stroke-width: 1; stroke-opacity: .55; }
+.map .slice, .map .progress { pointer-events: none; }
 .map .ring { stroke: var(--ink); fill: none; }
 .map .cross { stroke: var(--red); fill: none; stroke-linecap: round; }
+.map .diamond { stroke: var(--purple); fill: none; stroke-linejoin: round; }
 .map .name { text-anchor: middle; dominant-baseline: central; pointer-events: none; }
+.map .halo .name { paint-order: stroke; stroke: var(--paper); stroke-width: 3.5px; stroke-linejoin: round; }
 .map .later { opacity: .13; }
+.keys { display: flex; flex-wrap: wrap; gap: .15rem 1.1rem; }
+.key { display: inline-flex; align-items: center; gap: .4rem; }
+.key svg { width: 15px; height: 15px; flex: none; overflow: visible; }
+@media (max-width: 640px) {
+  .map .names.large .name {
+    font-size: 28px; fill: var(--ink); paint-order: stroke; stroke: var(--paper); stroke-width: 7px;
+  }
+  .map .names.none { display: none; }
+}
+@media not all and (max-width: 640px) { .small-screen { display: none; } }
 """
 
 
@@ -74,13 +103,21 @@ class NetworkMap:
     svg: str
     script: dict[str, object]
     legend: str
-    first_colour: str
-    last_colour: str
+    """HTML."""
+    ramp: bool
+    """Whether colours are steps."""
 
 
 def giving(data: RunData) -> bool:
     """Whether nodes are judged by what they send."""
     return data.get("collective") in GIVING
+
+
+class NodeMark(NamedTuple):
+    """What is broken about a node, and from which step on."""
+
+    kind: str
+    step: int
 
 
 def network_map(data: RunData, hops: pl.DataFrame | None) -> NetworkMap | None:
@@ -93,19 +130,26 @@ def network_map(data: RunData, hops: pl.DataFrame | None) -> NetworkMap | None:
         return None
     layout = layout_of(topology)
     steps = _steps(data, hops)
+    votes = None if hops is None else votes_of(data)
     if topology.order <= NODES_WITH_LINKS:
-        return _small(data, topology, layout, hops, steps)
-    return _large(data, topology, layout, hops, steps)
+        return _small(data, topology, layout, hops, steps, votes)
+    return _large(data, topology, layout, hops, steps, votes)
 
 
-def packets_of(journal: pl.LazyFrame) -> pl.DataFrame:
-    """Step, sender, port, receiver, segments, of these lost, and first copies that reached whom they are meant for."""
+def packets_of(data: RunData, journal: pl.LazyFrame) -> pl.DataFrame:
+    """Step, sender, port, receiver, segments, of these lost, and first copies that reached nodes that they are meant for.
+
+    In all-to-all collectives, copies of what a faulty node has to say do not count as first: nobody is owed them.
+    """
+    owed = pl.lit(value=True)
+    if data.nodes is not None and data.get("collective") in ALL_TO_ALL:
+        owed = ~pl.col("origin").is_in(data.nodes.filter(pl.col("state") != "alive")["rank"].to_list())
     return (
         journal.group_by("step", "sender", "port", "receiver")
         .agg(
             segments=pl.len().cast(pl.Int64),
             lost=(pl.col("outcome").cast(pl.String) == "lost").sum().cast(pl.Int64),
-            first=(pl.col("outcome").cast(pl.String) == "first").sum().cast(pl.Int64),
+            first=((pl.col("outcome").cast(pl.String) == "first") & owed).sum().cast(pl.Int64),
         )
         .sort("step", "sender", "port")
         .collect(engine="streaming")
@@ -152,38 +196,49 @@ def _source(data: RunData, topology: Topology) -> int | None:
         return None
 
 
-def crashes_of(data: RunData) -> dict[int, int]:
-    """Rank -> step of the crash."""
-    found: dict[int, int] = {}
+def broken_nodes(data: RunData) -> dict[int, NodeMark]:
+    """Rank -> the first fault of the node itself."""
+    found: dict[int, NodeMark] = {}
     for fault in data.faults:
-        rank, step = fault.get("rank"), fault.get("step")
-        if fault.get("kind") == "crash" and isinstance(rank, int) and isinstance(step, int) and 0 <= rank < data.order:
-            found[rank] = step
+        rank, step, kind = fault.get("rank"), fault.get("step"), fault.get("kind")
+        if (
+            kind in (*CROSSED, "byzantine")
+            and isinstance(rank, int)
+            and isinstance(step, int)
+            and 0 <= rank < data.order
+        ):
+            found.setdefault(rank, NodeMark(str(kind), step))
     return found
 
 
 # Up to a thousand nodes: node by node, link by link.
 
 
-def _small(data: RunData, topology: Topology, layout: Layout, hops: pl.DataFrame | None, steps: int) -> NetworkMap:
+def _small(
+    data: RunData, topology: Topology, layout: Layout, hops: pl.DataFrame | None, steps: int, votes: Votes | None
+) -> NetworkMap:
     used, paths, heads = _used_links(topology, layout, hops)
     width = _frame_width(hops, steps)
     frames = _frames(hops, used, steps, width, giving(data))
     finish = _finish_steps(data, hops, topology.order)
     gained, full = _gained(data, frames, topology.order)
-    _tell(frames, full, _due(data, gained), finish)
-    source, crashes = _source(data, topology), crashes_of(data)
+    _describe_frames(frames, full, _due(data, gained), finish, votes)
     totals = [0] * len(used)
     for links, loads in zip(frames.links, frames.loads, strict=True):
         for link, load in zip(links, loads, strict=True):
             totals[link] += load
-    labels = _labels(data, topology)
+    nodes = Nodes(
+        layout, _labels(data, topology), steps, finish, gained, full, _source(data, topology), broken_nodes(data), votes,
+        pies=votes is None and data.get("collective") in ALL_TO_ALL,
+        giving=giving(data),
+    )  # fmt: skip
     body = [_web(topology, layout), *_flow(paths, heads, totals, layout), _lost(frames, paths, layout)]
-    body += _nodes(layout, labels, finish, steps, source, crashes, gained)
+    body += nodes.draw(frames)
+    ended = f"; {votes.sentence()}" if votes else ""
     script: dict[str, object] = {
         "kind": "links",
         "whole": f"{_count(len(used), 'directed link')} of {topology.order * topology.degree:,} "
-        f"{'carries' if len(used) == 1 else 'carry'} {_count(sum(totals), 'segment')} in {_count(steps, 'step')}",
+        f"{'carries' if len(used) == 1 else 'carry'} {_count(sum(totals), 'segment')} in {_count(steps, 'step')}{ended}",
         "paths": paths,
         "heads": heads,
         "totals": totals,
@@ -197,9 +252,25 @@ def _small(data: RunData, topology: Topology, layout: Layout, hops: pl.DataFrame
         "lost": frames.lost,
         "gains": frames.gains,
         "full": full,
-        "source": -1 if source is None or giving(data) else source,
+        "fixed": nodes.fixed,
+        "pies": nodes.pies,
+        "votes": _vote_frames(votes, width) if votes else None,
     }
-    return NetworkMap(_svg(layout, body, topology), script, _legend(data, totals, width, 1), viridis(0), viridis(1))
+    legend = _legend(data, totals, width, nodes)
+    return NetworkMap(_svg(layout, body, topology), script, legend, ramp=votes is None)
+
+
+def _vote_frames(votes: Votes, width: int) -> dict[str, object]:
+    """States, their colours, and the frames of the first and the last copy of each node; -1 for never."""
+    heard, settled = (
+        (np.where(steps > 0, (steps - 1) // width, -1)).tolist() for steps in (votes.heard, votes.settled)
+    )
+    return {
+        "state": votes.state.tolist(),
+        "heard": heard,
+        "settled": settled,
+        "colours": [STATE_COLOURS.get(state, "") for state in State],
+    }
 
 
 def _frame_width(hops: pl.DataFrame | None, steps: int) -> int:
@@ -266,7 +337,12 @@ def _gained(data: RunData, frames: Frames, order: int) -> tuple[list[int], list[
             gained[rank] += pieces
     if giving(data):
         return gained, gained
-    return gained, [max(gained, default=0)] * order
+    most = max(gained, default=0)
+    if data.plan is None or data.get("intact_deliveries") == data.get("expected_deliveries"):
+        return gained, [most] * order
+    job, healthy = data.plan.job, order - len(data.plan.states)
+    due = sum(data.plan.algorithm.pieces_due(number) for number in range(job.messages))
+    return gained, [due * (healthy - 1 if job.collective in ALL_TO_ALL else 1)] * order
 
 
 def _due(data: RunData, gained: Sequence[int]) -> NDArray[np.bool_]:
@@ -276,8 +352,10 @@ def _due(data: RunData, gained: Sequence[int]) -> NDArray[np.bool_]:
     return np.asarray(data.nodes["expected"].fill_null(0).to_numpy() > 0)
 
 
-def _tell(frames: Frames, full: Sequence[int], due: NDArray[np.bool_], finish: Ranks) -> None:
-    """One sentence a frame: what moves, and how many nodes are done after it."""
+def _describe_frames(
+    frames: Frames, full: Sequence[int], due: NDArray[np.bool_], finish: Ranks, votes: Votes | None
+) -> None:
+    """One sentence for each frame: what moves, and how many nodes are done after it."""
     have, done, all_due = [0] * len(due), 0, int(due.sum())
     known = any(frames.gains)
     finished = np.sort(finish[due])
@@ -291,7 +369,8 @@ def _tell(frames: Frames, full: Sequence[int], due: NDArray[np.bool_], finish: R
         links, segments, lost = len(frames.links[at]), sum(frames.loads[at]), len(frames.lost[at])
         gone = f", {_count(lost, 'link')} lose something" if lost else ""
         moves = f"{_count(links, 'link')} carry {_count(segments, 'segment')}{gone}; " if links else ""
-        frames.texts.append(f"{moves}{done:,} of {_count(all_due, 'node')} done")
+        state = votes.sentence(frames.last[at]) if votes else f"{done:,} of {_count(all_due, 'node')} done"
+        frames.texts.append(f"{moves}{state}")
 
 
 def _count(number: int, noun: str) -> str:
@@ -336,47 +415,148 @@ def _lost(frames: Frames, paths: Sequence[str], layout: Layout) -> str:
     return f'<path class="gone" id="lost" stroke-width="{wide:.2f}" d="{"".join(paths[link] for link in links)}"/>'
 
 
-def _nodes(
-    layout: Layout,
-    labels: Sequence[str],
-    finish: Ranks,
-    steps: int,
-    source: int | None,
-    crashes: Mapping[int, int],
-    gained: Sequence[int],
-) -> list[str]:
-    radius, x, y = layout.radius, layout.x.tolist(), layout.y.tolist()
-    letters = max((len(label) for label in labels), default=1)
-    font = min(17.0, 1.75 * radius / (0.58 * letters))
-    parts, names = [], []
-    for rank, label in enumerate(labels):
-        done, share = int(finish[rank]), 0.0
-        if done:
-            share = (done - 1) / (steps - 1) if steps > 1 else 0.6
-        tip = f"{label} (rank {rank})"
-        tip += f", done in step {done}" if done else ", nothing arrived" if rank != source else ", source"
-        tip += f", {gained[rank]:,} pieces" if gained[rank] else ""
-        tip += f", crashes at step {crashes[rank]}" if rank in crashes else ""
-        fill = viridis(share) if done else "var(--paper)"
-        parts.append(
-            f'<circle class="node" cx="{x[rank]:.1f}" cy="{y[rank]:.1f}" r="{radius:.1f}" fill="{fill}">'
-            f"<title>{escape(tip)}</title></circle>"
-        )
-        if font >= 8:
-            ink = "var(--ink)" if not done else "#fff" if share < 0.55 else "#111"
-            names.append(
-                f'<text class="name" x="{x[rank]:.1f}" y="{y[rank]:.1f}" font-size="{font:.1f}" fill="{ink}">'
-                f"{escape(label)}</text>"
+@dataclass
+class Nodes:
+    """The nodes of a small network as they stand at the end of the run."""
+
+    layout: Layout
+    labels: Sequence[str]
+    steps: int
+    finish: Ranks
+    gained: Sequence[int]
+    full: Sequence[int]
+    source: int | None
+    broken: Mapping[int, NodeMark]
+    votes: Votes | None
+    pies: bool
+    giving: bool
+
+    @property
+    def font(self) -> float:
+        """Size of labels that fit into their nodes."""
+        return min(17.0, 1.75 * self.layout.radius / (0.58 * self._letters))
+
+    @property
+    def labelled(self) -> bool:
+        """Whether labels are large enough to be read."""
+        return self.font >= SMALLEST_LETTERS
+
+    @property
+    def labelled_on_phones(self) -> bool:
+        """Whether labels of a size that can be read on a small screen fit between nodes."""
+        return self.labelled and 0.58 * PHONE_LETTERS * self._letters < 0.98 * self.layout.spacing
+
+    @property
+    def _letters(self) -> int:
+        return max((len(label) for label in self.labels), default=1)
+
+    @property
+    def byzantine(self) -> list[int]:
+        """Ranks that alter what they pass on."""
+        return [rank for rank, mark in self.broken.items() if mark.kind == "byzantine"]
+
+    @property
+    def fixed(self) -> list[int]:
+        """Ranks whose colour is the same in every step."""
+        judged = self.votes is not None and self.source is not None and bool(self.votes.due[self.source])
+        return sorted({*self.byzantine, *([] if self.source is None or judged else [self.source])})
+
+    def draw(self, frames: Frames) -> list[str]:
+        """Circles, what is in them and around them; a cross stays clear of a label."""
+        x, y, radius = self.layout.x.tolist(), self.layout.y.tolist(), self.layout.radius
+        fixed, circles, names = set(self.fixed), [], []
+        for rank, label in enumerate(self.labels):
+            fill, ink = self._colours(rank, fixed)
+            circles.append(
+                f'<circle class="node" cx="{x[rank]:.1f}" cy="{y[rank]:.1f}" r="{radius:.1f}" fill="{fill}">'
+                f"<title>{escape(self._tip(rank))}</title></circle>"
             )
-    marks = []
-    if source is not None:
-        marks.append(
-            f'<circle class="ring" cx="{x[source]:.1f}" cy="{y[source]:.1f}" r="{1.32 * radius:.1f}" '
-            f'stroke-width="{max(1.0, 0.13 * radius):.1f}"/>'
+            if self.labelled:
+                names.append(
+                    f'<text class="name" x="{x[rank]:.1f}" y="{y[rank]:.1f}" font-size="{self.font:.1f}" fill="{ink}">'
+                    f"{escape(label)}</text>"
+                )
+        size = "large" if self.labelled_on_phones else "none"
+        halo = " halo" if self.pies else ""
+        layers = [f'<g id="nodes">{"".join(circles)}</g>', *(self._slices(frames) if self.pies else [])]
+        layers.append(f'<g id="names" class="names {size}{halo}">{"".join(names)}</g>')
+        crosses = [
+            _cross(x[rank], y[rank], (1.6 if self.labelled else 1.25) * radius, mark.step)
+            for rank, mark in self.broken.items()
+            if mark.kind in CROSSED
+        ]
+        around = [_diamond(x[rank], y[rank], 1.62 * radius) for rank in self.byzantine]
+        if self.source is not None:
+            around.append(
+                f'<circle class="ring" cx="{x[self.source]:.1f}" cy="{y[self.source]:.1f}" r="{1.32 * radius:.1f}" '
+                f'stroke-width="{max(1.0, 0.13 * radius):.1f}"/>'
+            )
+        return [*crosses, *layers, *around] if self.labelled else [*layers, *crosses, *around]
+
+    def _colours(self, rank: int, fixed: set[int]) -> tuple[str, str]:
+        """Of a node and its label."""
+        if rank in fixed:
+            return (BYZANTINE, "#111") if rank in self.byzantine else ("var(--ink)", "var(--paper)")
+        if self.votes is not None:
+            colour = STATE_COLOURS.get(State(int(self.votes.state[rank])))
+            return (colour, "#111") if colour else ("var(--paper)", "var(--ink)")
+        done = int(self.finish[rank])
+        if not done or self.pies:
+            return "var(--paper)", "var(--ink)"
+        share = (done - 1) / (self.steps - 1) if self.steps > 1 else 0.6
+        return viridis(share), "#fff" if share < 0.55 else "#111"
+
+    def _tip(self, rank: int) -> str:
+        words = [f"{self.labels[rank]} (rank {rank})"]
+        done, mark = int(self.finish[rank]), self.broken.get(rank)
+        if rank == self.source:
+            words.append("target" if self.giving else "source")
+        if mark is not None:
+            words.append(f"{mark.kind} from step {mark.step}")
+        elif self.votes is not None and self.votes.due[rank]:
+            words.append(WORDS[State(int(self.votes.state[rank]))])
+            words += [f"last copy in step {self.votes.settled[rank]}"] if self.votes.settled[rank] else []
+        elif done:
+            words.append(
+                f"done in step {done}" if self.gained[rank] >= self.full[rank] else f"last heard in step {done}"
+            )
+        elif rank != self.source:
+            words.append("nothing arrived" if not self.giving else "sent nothing")
+        if self.pies:
+            words.append(f"{self.gained[rank]:,} of {self.full[rank]:,} pieces")
+        elif self.gained[rank] and self.votes is None:
+            words.append(_count(self.gained[rank], "piece"))
+        return ", ".join(words)
+
+    def _slices(self, frames: Frames) -> list[str]:
+        """What every node got, one colour for a few steps, clockwise from the top; and the pie that the script draws."""
+        most = SLICES if len(self.labels) <= NODES_WITH_SLICES else SLICES // 3
+        count = len(frames.gains)
+        every = max(1, -(-count // most))
+        have, parts = [0] * len(self.labels), []
+        for first in range(0, count, every):
+            got: dict[int, int] = {}
+            for gains in frames.gains[first : first + every]:
+                for rank, pieces in zip(gains[::2], gains[1::2], strict=True):
+                    got[rank] = got.get(rank, 0) + pieces
+            drawn = []
+            for rank, pieces in sorted(got.items()):
+                drawn.append(self._slice(rank, have[rank], have[rank] + pieces))
+                have[rank] += pieces
+            colour = frames.colours[min(first + every // 2, count - 1)]
+            parts.append(f'<path class="slice" fill="{colour}" d="{"".join(drawn)}"/>')
+        return [f'<g id="slices">{"".join(parts)}</g>', '<path class="progress" id="progress" d=""/>']
+
+    def _slice(self, rank: int, low: int, high: int) -> str:
+        x, y, r = float(self.layout.x[rank]), float(self.layout.y[rank]), self.layout.radius
+        full = self.full[rank] or 1
+        start, end = (2 * pi * min(1.0, pieces / full) for pieces in (low, high))
+        if end - start > 2 * pi - 1e-6:
+            return f"M{x:.1f} {y - r:.1f}a{r:.1f} {r:.1f} 0 1 1 -.01 0z"
+        return (
+            f"M{x:.1f} {y:.1f}L{x + r * sin(start):.2f} {y - r * cos(start):.2f}A{r:.1f} {r:.1f} 0 "
+            f"{int(end - start > pi)} 1 {x + r * sin(end):.2f} {y - r * cos(end):.2f}z"
         )
-    for rank, step in crashes.items():
-        marks.append(_cross(x[rank], y[rank], 1.25 * radius, step))
-    return [f'<g id="nodes">{"".join(parts)}</g>', f'<g id="names">{"".join(names)}</g>', *marks]
 
 
 def _cross(x: float, y: float, arm: float, step: int) -> str:
@@ -387,57 +567,78 @@ def _cross(x: float, y: float, arm: float, step: int) -> str:
     )
 
 
+def _diamond(x: float, y: float, arm: float) -> str:
+    return (
+        f'<path class="diamond" stroke-width="{max(1.2, 0.1 * arm):.1f}" d="M{x:.1f} {y - arm:.1f}l{arm:.1f} {arm:.1f}'
+        f'l{-arm:.1f} {arm:.1f}l{-arm:.1f} {-arm:.1f}z"/>'
+    )
+
+
 # Above: nodes that were done in the same step share a path.
 
 
-def _large(data: RunData, topology: Topology, layout: Layout, hops: pl.DataFrame | None, steps: int) -> NetworkMap:
+def _large(
+    data: RunData, topology: Topology, layout: Layout, hops: pl.DataFrame | None, steps: int, votes: Votes | None
+) -> NetworkMap:
     finish = _finish_steps(data, hops, topology.order)
-    source, crashes = _source(data, topology), crashes_of(data)
+    state = np.zeros(topology.order, dtype=np.int64)
+    if votes is not None:
+        state = votes.state
+        finish = np.where(state > State.WAITING, votes.settled, 0)
+    source, broken = _source(data, topology), broken_nodes(data)
     frames = _frames(None, {}, steps or int(finish.max(initial=0)), max(1, -(-steps // MOST_FRAMES)), gives=False)
     x, y, done, side, size = layout.x, layout.y, finish, 0.9 * layout.spacing, 1
     if topology.order > NODES_ONE_BY_ONE:
-        x, y, done, side, size = _cells(topology, layout, finish)
+        x, y, done, state, side, size = _cells(topology, layout, finish, state)
     width = frames.last[0] - frames.first[0] + 1 if frames.names else 1
     groups = np.where(done > 0, (done - 1) // width, -1)
     body = [
         f'<path class="node never" stroke-width="{0.08 * side:.2f}" fill="none" d="{_squares(x, y, groups == -1, side)}"/>'
     ]
-    for at, colour in enumerate(frames.colours):
-        squares = _squares(x, y, groups == at, side)
-        if squares:
-            body.append(f'<path class="cells" data-frame="{at}" fill="{colour}" d="{squares}"/>')
+    colours = dict(STATE_COLOURS) if votes is not None else {State.WAITING: ""}
+    for at, of_step in enumerate(frames.colours):
+        for kind, colour in colours.items():
+            squares = _squares(x, y, (groups == at) & (state == kind), side)
+            if squares:
+                body.append(f'<path class="cells" data-frame="{at}" fill="{colour or of_step}" d="{squares}"/>')
     if source is not None:
         body.append(
             f'<circle class="ring" cx="{layout.x[source]:.1f}" cy="{layout.y[source]:.1f}" r="{max(5.0, 1.2 * side):.1f}" '
-            'stroke-width="1.6"><title>source</title></circle>'
+            f'stroke-width="1.6" style="fill:var(--ink)"><title>{"target" if giving(data) else "source"}</title></circle>'
         )
-    for rank, step in list(crashes.items())[:400]:
-        body.append(_cross(float(layout.x[rank]), float(layout.y[rank]), max(4.0, side), step))
-    _tell_large(frames, data, finish, width)
+    for rank, mark in list(broken.items())[:400]:
+        shape = _diamond if mark.kind == "byzantine" else lambda x, y, arm, step=mark.step: _cross(x, y, arm, step)
+        body.append(shape(float(layout.x[rank]), float(layout.y[rank]), max(4.0, side)))
+    _describe_large(frames, data, finish, width, votes)
     script: dict[str, object] = {
         "kind": "cells",
-        "whole": _count(steps, "step"),
+        "whole": _count(steps, "step") + (f"; {votes.sentence()}" if votes else ""),
         "names": frames.names,
         "texts": frames.texts,
         "first": frames.first,
         "last": frames.last,
     }
-    return NetworkMap(_svg(layout, body, topology), script, _legend(data, [], width, size), viridis(0), viridis(1))
+    legend = _large_legend(data, width, size, broken, votes)
+    return NetworkMap(_svg(layout, body, topology), script, legend, ramp=votes is None)
 
 
-def _cells(topology: Topology, layout: Layout, finish: Ranks) -> tuple[Floats, Floats, Ranks, float, int]:
-    """Middle of every cell of nodes, the mean step (rounded) in which they were done, and the side of its square."""
+def _cells(
+    topology: Topology, layout: Layout, finish: Ranks, state: Ranks
+) -> tuple[Floats, Floats, Ranks, Ranks, float, int]:
+    """Of every cell of nodes its middle, the mean step (rounded) in which they were done, their worst state; and sizes."""
     cell = cells_of(topology, layout, CELLS)
     count = int(cell.max()) + 1
     size = np.bincount(cell, minlength=count)
     has = size > 0
     served = np.bincount(cell, weights=finish > 0, minlength=count)
     mean = np.bincount(cell, weights=finish, minlength=count) / np.maximum(served, 1)
+    worst = np.zeros(count, dtype=np.int64)
+    np.maximum.at(worst, cell, state)
     x = np.bincount(cell, weights=layout.x, minlength=count)[has] / size[has]
     y = np.bincount(cell, weights=layout.y, minlength=count)[has] / size[has]
     done = np.where(served > 0, np.maximum(1, np.round(mean)), 0).astype(np.int64)[has]
     side = 0.8 * float(np.sqrt(1000.0 * layout.height / (3.0 * has.sum())))
-    return x, y, done, side, int(size.max())
+    return x, y, done, worst[has], side, int(size.max())
 
 
 def _squares(x: Floats, y: Floats, chosen: NDArray[np.bool_], side: float) -> str:
@@ -445,7 +646,7 @@ def _squares(x: Floats, y: Floats, chosen: NDArray[np.bool_], side: float) -> st
     return "".join([f"M{px:.1f} {py:.1f}h{a}v{a}h-{a}z" for px, py in zip(left, top, strict=True)])
 
 
-def _tell_large(frames: Frames, data: RunData, finish: Ranks, width: int) -> None:
+def _describe_large(frames: Frames, data: RunData, finish: Ranks, width: int, votes: Votes | None) -> None:
     due = _due(data, finish.tolist())
     finished = np.sort(finish[due & (finish > 0)])
     packets = data.steps["packets"].to_list() if data.steps is not None else []
@@ -453,7 +654,8 @@ def _tell_large(frames: Frames, data: RunData, finish: Ranks, width: int) -> Non
         sent = sum(packets[last - width : last])
         done = int(np.searchsorted(finished, last, side="right"))
         moves = f"{_count(sent, 'packet')}; " if packets else ""
-        frames.texts.append(f"{moves}{done:,} of {_count(int(due.sum()), 'node')} done")
+        state = votes.sentence(last) if votes else f"{done:,} of {_count(int(due.sum()), 'node')} done"
+        frames.texts.append(f"{moves}{state}")
 
 
 # Around the picture.
@@ -466,14 +668,76 @@ def _svg(layout: Layout, body: Sequence[str], topology: Topology) -> str:
     )
 
 
-def _legend(data: RunData, totals: Sequence[int], width: int, cell: int) -> str:
-    parts = []
-    done = "it has sent all it had to send" if giving(data) else "the last it was to get arrived"
-    parts.append(f"Colour of a node: the step in which {done}; hollow: not yet, or never.")
+SHAPES: Mapping[str, str] = {
+    "root": '<circle r="6" fill="var(--ink)"/><circle r="9" fill="none" stroke="var(--ink)" stroke-width="1.5"/>',
+    "hollow": '<circle r="7.5" fill="none" stroke="var(--ink)" stroke-width="1"/>',
+    "cross": '<path d="M-7-7L7 7M7-7L-7 7" stroke="var(--red)" stroke-width="2.4" fill="none"/>',
+    "byzantine": f'<circle r="5" fill="{BYZANTINE}"/><path d="M0-10L10 0L0 10L-10 0z" fill="none" stroke="{BYZANTINE}" '
+    'stroke-width="1.5"/>',
+    "link": '<path d="M-10 0H10" stroke="var(--blue)" stroke-width="3" fill="none"/>',
+    "lost": '<path d="M-10 0H10" stroke="var(--red)" stroke-width="2" stroke-dasharray="5 3" fill="none"/>',
+    "pie": '<circle r="7.5" fill="none" stroke="var(--ink)"/><path d="M0 0V-7.5A7.5 7.5 0 1 1-7.5 0z" fill="#21918c"/>',
+    **{state.name: f'<circle r="7.5" fill="{colour}" stroke="var(--ink)"/>' for state, colour in STATE_COLOURS.items()},
+}
+"""Of the legend: what stands before the words."""
+
+
+def _key(shape: str, words: str) -> str:
+    return (
+        f'<span class="key"><svg viewBox="-10 -10 20 20" aria-hidden="true">{SHAPES[shape]}</svg>{escape(words)}</span>'
+    )
+
+
+def _node_keys(
+    data: RunData, broken: Mapping[int, NodeMark], votes: Votes | None, *, pies: bool, root: bool
+) -> list[str]:
+    """What marks and colours of nodes mean."""
+    keys = [_key("root", "target" if giving(data) else "source")] if root else []
+    if votes is not None:
+        keys += [_key(state.name, WORDS[state]) for state in STATE_COLOURS]
+        keys.append(_key("hollow", "nothing, or not everything, arrived; grey: copies are still to come"))
+    elif pies:
+        keys.append(_key("pie", "how much a node has of all that it is to get, in the colour of the step"))
+    else:
+        done = "it has sent all it had to send" if giving(data) else "the last it was to get arrived"
+        keys.append(_key("hollow", f"not yet, or never; else the colour of the step in which {done}"))
+    kinds = {mark.kind for mark in broken.values()}
+    if kinds & set(CROSSED):
+        keys.append(
+            _key("cross", " or ".join(word for kind, word in (("crash", "crashed"), ("hang", "hung")) if kind in kinds))
+        )
+    if "byzantine" in kinds:
+        keys.append(_key("byzantine", "byzantine"))
+    return keys
+
+
+def _legend(data: RunData, totals: Sequence[int], width: int, nodes: Nodes) -> str:
+    keys = _node_keys(data, nodes.broken, nodes.votes, pies=nodes.pies, root=nodes.source is not None)
     if totals:
-        parts.append(f"Links: the thicker, the more segments (at most {max(totals):,} on one link in the whole run).")
+        keys.append(
+            _key("link", f"the thicker, the more segments (at most {max(totals):,} on one link in the whole run)")
+        )
+    if data.get("lost") != 0:
+        keys.append(_key("lost", "a link that lost something"))
+    notes = []
+    if len(nodes.labels) > NODES_WITH_WEB:
+        notes.append("Idle links and arrowheads are left out.")
+    if not nodes.labelled:
+        notes.append("Labels are left out; point at a node to see its label.")
     if width > 1:
-        parts.append(f"One position of the slider is {width} steps.")
+        notes.append(f"One position of the slider is {width} steps.")
+    phone = ""
+    if nodes.labelled and not nodes.labelled_on_phones:
+        phone = ' <span class="small-screen">Labels are left out on small screens.</span>'
+    return f'<span class="keys">{"".join(keys)}</span>{" ".join(notes)}{phone}'
+
+
+def _large_legend(data: RunData, width: int, cell: int, broken: Mapping[int, NodeMark], votes: Votes | None) -> str:
+    keys = _node_keys(data, broken, votes, pies=False, root=data.get("collective") not in ALL_TO_ALL)
+    notes = [f"Links and labels are left out: the network has more than {NODES_WITH_LINKS:,} nodes."]
+    if width > 1:
+        notes.append(f"One position of the slider is {width} steps.")
     if cell > 1:
-        parts.append(f"A square stands for up to {cell} nodes that are drawn close together and has their mean step.")
-    return " ".join(parts)
+        what = "the worst of their votes" if votes else "their mean step"
+        notes.append(f"A square stands for up to {cell} nodes that are drawn close together and shows {what}.")
+    return f'<span class="keys">{"".join(keys)}</span>{" ".join(notes)}'

@@ -7,6 +7,7 @@
   const map = $("map"), circles = $("nodes") ? [...$("nodes").children] : [], names = $("names") ? [...$("names").children] : [];
   const cells = [...map.querySelectorAll(".cells")], crosses = [...map.querySelectorAll(".cross")];
   const cursors = [...document.querySelectorAll(".cursor")];
+  const fixed = new Set(data.fixed), slices = $("slices"), progress = $("progress");
   const initial = circles.map((circle) => circle.getAttribute("fill")), inks = names.map((name) => name.getAttribute("fill"));
   const flows = [0, 1, 2].map((at) => $("flow" + at)), heads = $("heads"), lost = $("lost");
   const shown = flows[0] && { flows: flows.map((flow) => flow.getAttribute("d")), heads: heads.getAttribute("d"), lost: lost.getAttribute("d") };
@@ -26,25 +27,57 @@
     lost.setAttribute("d", gone.join(""));
   }
 
+  function paint(rank, fill, ink, fresh) {
+    if (!fixed.has(rank)) {
+      circles[rank].setAttribute("fill", fill);
+      if (names[rank]) names[rank].setAttribute("fill", ink);
+    }
+    circles[rank].setAttribute("stroke-width", fresh ? 3 : 1);
+  }
+
+  function votes(frame) {
+    const { state, heard, settled, colours } = data.votes, waiting = "color-mix(in srgb, var(--grey) 30%, var(--paper))";
+    circles.forEach((circle, rank) => {
+      const over = settled[rank] >= 0 && settled[rank] <= frame && state[rank];
+      const some = heard[rank] >= 0 && heard[rank] <= frame;
+      paint(rank, over ? colours[state[rank]] : some ? waiting : "var(--paper)", over ? "#111" : "var(--ink)", settled[rank] === frame);
+    });
+  }
+
+  function pie(circle, share) {
+    const [x, y, r] = ["cx", "cy", "r"].map((name) => +circle.getAttribute(name));
+    if (share <= 0) return "";
+    if (share >= 1) return `M${x} ${y - r}a${r} ${r} 0 1 1 -.01 0z`;
+    const angle = 2 * Math.PI * share;
+    return `M${x} ${y}V${y - r}A${r} ${r} 0 ${share > 0.5 ? 1 : 0} 1 ${(x + r * Math.sin(angle)).toFixed(2)} ${(y - r * Math.cos(angle)).toFixed(2)}z`;
+  }
+
   function nodes(frame) {
     const have = new Array(circles.length).fill(0), when = new Array(circles.length).fill(-1);
     for (let at = 0; at <= frame; at++) {
       const gains = data.gains[at];
       for (let k = 0; k < gains.length; k += 2) { have[gains[k]] += gains[k + 1]; when[gains[k]] = at; }
     }
+    const shares = have.map((pieces, rank) => data.full[rank] ? Math.min(1, pieces / data.full[rank]) : 0);
+    if (data.pies) {
+      progress.setAttribute("fill", data.colours[frame]);
+      progress.setAttribute("d", circles.map((circle, rank) => pie(circle, shares[rank])).join(""));
+    }
     circles.forEach((circle, rank) => {
-      const share = data.full[rank] ? Math.min(1, have[rank] / data.full[rank]) : 0;
-      const colour = when[rank] < 0 ? "var(--paper)" : data.colours[when[rank]];
+      const share = shares[rank], fresh = when[rank] === frame, never = when[rank] < 0;
+      if (data.pies) { paint(rank, "var(--paper)", "var(--ink)", fresh); return; }
+      const colour = never ? "var(--paper)" : data.colours[when[rank]];
       const part = Math.round(20 + 80 * share);
-      circle.setAttribute("fill", when[rank] < 0 || share === 1 ? colour : `color-mix(in srgb, ${colour} ${part}%, var(--paper))`);
-      circle.setAttribute("stroke-width", when[rank] === frame ? 3 : 1);
-      if (names[rank]) names[rank].setAttribute("fill", when[rank] < 0 || share < 0.6 ? "var(--ink)" : isBright(colour) ? "#111" : "#fff");
+      paint(rank, never || share === 1 ? colour : `color-mix(in srgb, ${colour} ${part}%, var(--paper))`,
+        never || share < 0.6 ? "var(--ink)" : isBright(colour) ? "#111" : "#fff", fresh);
     });
   }
 
   function show(frame) {
     const whole = frame < 0;
     $("whole").setAttribute("aria-pressed", whole);
+    if (slices) slices.style.display = whole ? "" : "none";
+    if (progress && whole) progress.setAttribute("d", "");
     if (data.kind === "links") {
       if (whole) {
         flows.forEach((flow, at) => flow.setAttribute("d", shown.flows[at]));
@@ -55,7 +88,7 @@
           circle.setAttribute("stroke-width", 1);
         });
         names.forEach((name, rank) => name.setAttribute("fill", inks[rank]));
-      } else { links(frame); nodes(frame); }
+      } else { links(frame); (data.votes ? votes : nodes)(frame); }
     }
     for (const cell of cells) cell.classList.toggle("later", !whole && +cell.dataset.frame > frame);
     for (const cross of crosses) cross.style.display = whole || +cross.dataset.step <= data.last[frame] ? "" : "none";
