@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from coordinator.measure import LISTED_LINKS
 from coordinator.network import Progress
 from coordinator.plan import Plan
 from coordinator.run import RunResult
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from coordinator.campaign.certify import Certificate
     from coordinator.campaign.conduct import Session
 
+SHOWN_NODES = 12
+"""Of the nodes that a fault cut off, on a terminal."""
 SPARSE_SECONDS = 2.0
 """At most one progress line in this time where output is no terminal."""
 STYLES = {"holds": "green", "violated": "bold red", "undecided": "yellow"}
@@ -85,9 +88,29 @@ def show_result(plan: Plan, result: RunResult) -> None:
         f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in {summary['steps']} steps with "
         f"{summary['packets']:,} packets; set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s"
     )
+    for line in _cut_off(summary):
+        out.print(line, soft_wrap=True)
+    if plan.topology.order * plan.topology.degree > LISTED_LINKS:
+        out.print(f"links.parquet leaves idle links out: the network has more than {LISTED_LINKS:,} directed links")
     because = f" ({escape(str(summary['undecided_because']))})" if summary["undecided_because"] else ""
     out.print(f"verdict: {verdict_text(result.verdict)}{because}   journal {summary['journal_hash']}")
     out.print(f"run directory: {escape(str(result.path))}", soft_wrap=True)
+
+
+def _cut_off(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Healthy nodes that miss something that was due, a line for each fault that cut nodes off."""
+    groups: dict[str | None, list[str]] = {}
+    for node in summary.get("cut_off") or ():
+        groups.setdefault(node["because"], []).append(node["label"])
+    listed = 0
+    for because, labels in groups.items():
+        shown = labels[:SHOWN_NODES]
+        more = f" and {len(labels) - len(shown):,} more" if len(labels) > len(shown) else ""
+        cause = f" by {because}" if because else ""
+        yield escape(f"cut off{cause}: {', '.join(shown)}{more}")
+        listed += len(labels)
+    if summary.get("cut_off_count", 0) > listed:
+        yield f"cut off in all: {summary['cut_off_count']:,} nodes (nodes.parquet lists what each node received)"
 
 
 def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[str, object]]) -> None:

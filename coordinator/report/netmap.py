@@ -24,7 +24,7 @@ from coordinator.report.data import RunData
 from coordinator.report.layout import Floats, Layout, Ranks, cells_of, layout_of, shapes_of
 from coordinator.report.linkpaths import link_paths
 from coordinator.report.plots import viridis
-from coordinator.report.votes import WORDS, State, Votes, votes_of
+from coordinator.report.votes import WORDS, State, Votes
 from emunode.errors import ScenarioError
 from emunode.topology.base import Topology
 
@@ -120,17 +120,17 @@ class NodeMark(NamedTuple):
     step: int
 
 
-def network_map(data: RunData, hops: pl.DataFrame | None) -> NetworkMap | None:
+def network_map(data: RunData, hops: pl.DataFrame | None, votes: Votes | None) -> NetworkMap | None:
     """The picture of a run; None where not even the network or its nodes are known.
 
-    `hops` has a row for each step and directed link that carried something (`packets_of`), or is None if that is unknown.
+    `hops` has a row for each step and directed link that carried something (`packets_of`), or is None if that is unknown;
+    `votes` are those of a run in which payloads were altered.
     """
     topology = data.topology
     if topology is None or (data.nodes is None and hops is None):
         return None
     layout = layout_of(topology)
     steps = _steps(data, hops)
-    votes = None if hops is None else votes_of(data)
     if topology.order <= NODES_WITH_LINKS:
         return _small(data, topology, layout, hops, steps, votes)
     return _large(data, topology, layout, hops, steps, votes)

@@ -80,8 +80,10 @@ class Votes:
 
 def votes_of(data: RunData) -> Votes | None:
     """The votes of a run in which an altered copy arrived; None for every other run, or where its files do not tell."""
+    if data.summary.get("corrupt") == 0 or data.journal is None:
+        return None
     plan = data.plan
-    if plan is None or data.journal is None:
+    if plan is None:
         return None
     altered = data.journal.filter(pl.col("outcome").cast(pl.String) == "corrupt")
     if not altered.head(1).collect(engine="streaming").height:
