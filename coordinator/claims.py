@@ -20,6 +20,11 @@ LEGAL = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality,
 RULED = Claim("strange_hops", 0, "==", "the rules, replayed in memory")
 """Judged of runs over sockets whose history is short enough to replay."""
 
+CONFORMANCE = (LEGAL, RULED)
+"""Claims about the emulator rather than the algorithm: they are judged whatever is broken."""
+DELIVERY = frozenset({"deliveries", "intact_deliveries", "delivery_ratio"})
+"""Metrics about what arrived. A run of which nothing is claimed in these is undecided."""
+
 
 class Verdict(StrEnum):
     """What a run says about a claim, or about all of them."""
@@ -66,9 +71,8 @@ def ratio_to(bound: Metric | None, measured: Metric | None) -> float | None:
 
 
 def claims_of(plan: Plan) -> list[Claim]:
-    """What theory says of this run, faults included; and that it kept to the model, if it says anything at all."""
-    claims = plan.claims()
-    return [*claims, LEGAL] if claims else []
+    """What theory says of this run, faults included; and that the run kept to the communication model."""
+    return [*plan.claims(), LEGAL]
 
 
 def broken_root(plan: Plan) -> str | None:
@@ -78,19 +82,6 @@ def broken_root(plan: Plan) -> str | None:
         return None
     which = "target" if plan.job.collective in (Collective.GATHER, Collective.REDUCE) else "source"
     return f"the {which} {plan.topology.label(plan.job.source)} is {state}"
-
-
-def proves_nothing(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]) -> str | None:
-    """Why a run that came to its end is undecided all the same, or None."""
-    root = broken_root(plan)
-    if root:
-        reason = f"{root}, and theory says nothing of that"
-        return reason if metrics["intact_deliveries"] else f"nothing was delivered at all: {reason}"
-    if not metrics["intact_deliveries"]:
-        return "nothing was delivered at all"
-    if not claims:
-        return f"{plan.job.algorithm} states nothing that these faults leave true"
-    return None
 
 
 def timed_claims(plan: Plan, metrics: Mapping[str, Metric]) -> list[Claim]:

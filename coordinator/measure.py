@@ -34,6 +34,9 @@ class Measurement:
     """What was broken, when, and in which step it first showed."""
     elections: pl.DataFrame | None
     """Pieces of which altered copies came and copies were voted on; None where there was nothing to vote on."""
+    cut_off: tuple[Rank, ...] = ()
+    """Healthy ranks, ascending, that miss a message due to them; in a gather, healthy ranks whose messages do not all
+    reach the target."""
 
 
 def measure(plan: Plan, journal: pl.LazyFrame, ballots: Sequence[Ballot] = ()) -> Measurement:
@@ -94,7 +97,8 @@ def measure(plan: Plan, journal: pl.LazyFrame, ballots: Sequence[Ballot] = ()) -
     contested = None
     if elections is not None and plan.job.redundancy > 1:
         contested = elections.filter(pl.col("right") < pl.col("copies")).drop("step")
-    return Measurement(nodes, _with_idle(plan.topology, links), steps, metrics, _broken(plan, journal), contested)
+    every = _with_idle(plan.topology, links)
+    return Measurement(nodes, every, steps, metrics, _broken(plan, journal), contested, _cut_off(plan, nodes, complete))
 
 
 def _with_idle(topology: Topology, used: pl.DataFrame) -> pl.DataFrame:
@@ -187,6 +191,19 @@ def _complete(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
         .with_columns(delivered=pl.col("got") == pl.col("due"))
         .with_columns(intact=pl.col("intact") & pl.col("delivered"))
     )
+
+
+def _cut_off(plan: Plan, nodes: pl.DataFrame, complete: pl.DataFrame) -> tuple[Rank, ...]:
+    """Ranks that miss messages due to them; in a gather, those whose messages the target misses."""
+    job = plan.job
+    by = "origin" if job.collective is Collective.GATHER else "receiver"
+    got = complete.group_by(rank=pl.col(by)).agg(got=pl.col("intact").sum().cast(pl.Int64))
+    due = nodes.select("rank", "state", due=pl.col("expected").cast(pl.Int64))
+    if job.collective is Collective.GATHER:
+        due = due.with_columns(due=pl.when(pl.col("rank") == job.source).then(0).otherwise(job.messages))
+        due = due.filter(pl.col("state") == "alive", pl.lit(job.source not in plan.states))
+    short = due.join(got, "rank", "left").filter(pl.col("got").fill_null(0) < pl.col("due"))
+    return tuple(short["rank"].sort())
 
 
 def _last_receipt(steps: pl.DataFrame) -> int:

@@ -11,31 +11,19 @@ from typing import Protocol, Self, TextIO
 import polars as pl
 import trio
 
-from coordinator.claims import (
-    EXIT_STATUS,
-    RULED,
-    Judgement,
-    Verdict,
-    claims_of,
-    judge,
-    overall,
-    proves_nothing,
-    timed_claims,
-    why_invalid,
-)
+from coordinator.claims import EXIT_STATUS, Judgement, Verdict
+from coordinator.conclude import Conclusion, History, conclude
 from coordinator.control import HostNetwork
 from coordinator.journal import Journal
 from coordinator.launch.base import Launch
 from coordinator.launch.join import JoinLaunch
 from coordinator.launch.local import LocalLaunch
-from coordinator.measure import Measurement, measure
 from coordinator.network import InMemory, Network, Progress
 from coordinator.plan import Plan
-from coordinator.replay import REPLAYED_ROWS, strange_hops
 from coordinator.rundir import RunDirectory
 from coordinator.scenario import dump_scenario
 from coordinator.timed import Timed, TimedHosts, TimedInMemory, predict
-from coordinator.timetable import Timetable, judge_times
+from coordinator.timetable import Timetable
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
 from emunode.life import Ballot
 from emunode.log import log, logging_to
@@ -249,25 +237,15 @@ async def take_steps(plan: Plan, network: Network, journal: Collector, outcome: 
 
 
 def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: Outcome) -> RunResult:
-    """Measure, judge and write everything but the journal."""
-    history = pl.scan_parquet(journal.path, glob=False)
-    measurement = measure(plan, history, outcome.ballots)
-    claims = claims_of(plan)
-    if outcome.timetable is not None:
-        punctuality = judge_times(outcome.timetable, outcome.times)
-        measurement.metrics.update(punctuality.metrics)
-        punctuality.hops.write_parquet(directory.path / "timeline.parquet")
-        claims += timed_claims(plan, measurement.metrics)
-        reasons = (outcome.undecided, why_invalid(plan, punctuality))
-        outcome.undecided = "; ".join(reason for reason in reasons if reason) or None
-    if claims and plan.hosts and not outcome.undecided and journal.rows <= REPLAYED_ROWS:
-        measurement.metrics["strange_hops"] = strange_hops(plan, history)
-        claims.append(RULED)
-    if not outcome.undecided:
-        outcome.undecided = proves_nothing(plan, claims, measurement.metrics)
-    judgements = judge(claims, measurement.metrics, outcome.undecided)
-    verdict = Verdict.UNDECIDED if outcome.undecided else overall(judgements)
-    summary = _summary(plan, measurement, journal, outcome, judgements, verdict)
+    """Judge the run, and write everything but the journal."""
+    frame = pl.scan_parquet(journal.path, glob=False)
+    history = History(frame, journal.rows, outcome.undecided, outcome.ballots, outcome.timetable, outcome.times)
+    conclusion = conclude(plan, history)
+    ruling, measurement = conclusion.ruling, conclusion.measurement
+    outcome.undecided = ruling.undecided
+    summary = _summary(plan, conclusion, journal, outcome)
+    if conclusion.timeline is not None:
+        conclusion.timeline.write_parquet(directory.path / "timeline.parquet")
     measurement.nodes.write_parquet(directory.path / "nodes.parquet")
     measurement.links.write_parquet(directory.path / "links.parquet")
     measurement.steps.write_parquet(directory.path / "steps.parquet")
@@ -275,7 +253,7 @@ def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: Ou
         measurement.elections.write_parquet(directory.path / "elections.parquet")
     directory.write_json("faults.json", measurement.faults)
     directory.write_json("summary.json", summary)
-    return RunResult(directory.final, summary, judgements, verdict, outcome)
+    return RunResult(directory.final, summary, ruling.judgements, ruling.verdict, outcome)
 
 
 def _draw(directory: RunDirectory) -> None:
@@ -289,14 +267,7 @@ def _draw(directory: RunDirectory) -> None:
             log("report not drawn", error=f"{type(error).__name__}: {error}")
 
 
-def _summary(
-    plan: Plan,
-    measurement: Measurement,
-    journal: Journal,
-    outcome: Outcome,
-    judgements: list[Judgement],
-    verdict: Verdict,
-) -> dict[str, object]:
+def _summary(plan: Plan, conclusion: Conclusion, journal: Journal, outcome: Outcome) -> dict[str, object]:
     scenario, topology = plan.scenario, plan.topology
     return {
         "topology": topology.name,
@@ -316,13 +287,14 @@ def _summary(
         "segments_per_tree": scenario.segments,
         "redundancy": scenario.redundancy,
         "faults": list(scenario.fault),
-        **measurement.metrics,
+        **conclusion.metrics,
+        **conclusion.cut_off.record(),
         "wall_seconds": round(outcome.wall_seconds, 6),
         "setup_seconds": round(outcome.setup_seconds, 6),
         "links_opened": outcome.links_opened,
         "journal_rows": journal.rows,
         "journal_hash": journal.hash,
-        "verdict": str(verdict),
-        "undecided_because": outcome.undecided,
-        "claims": [judgement.record() for judgement in judgements],
+        "verdict": str(conclusion.ruling.verdict),
+        "undecided_because": conclusion.ruling.undecided,
+        "claims": [judgement.record() for judgement in conclusion.ruling.judgements],
     }

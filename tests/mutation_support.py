@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from coordinator.claims import Verdict, claims_of, judge, overall, proves_nothing
+from coordinator.claims import Verdict
+from coordinator.conclude import History, conclude
 from coordinator.journal import RECORD, table
-from coordinator.measure import measure
 from coordinator.plan import Plan, make_plan
 from coordinator.replay import strange_hops
 from coordinator.scenario import make_scenario
@@ -73,10 +73,7 @@ def history(case: tuple[str, type[Algorithm]]) -> Records:
 
 def verdict_on(plan: Plan, records: Records) -> Verdict:
     """What claims and audit say of these rows in the place of what happened."""
-    claims, metrics = claims_of(plan), measure(plan, table(records).lazy()).metrics
-    if proves_nothing(plan, claims, metrics):
-        return Verdict.UNDECIDED
-    return overall(judge(claims, metrics, None))
+    return conclude(plan, History(table(records).lazy(), len(records)), replay=False).ruling.verdict
 
 
 def replayed(plan: Plan, records: Records) -> int:

@@ -16,7 +16,8 @@ from typing import NamedTuple, Protocol, Self, TextIO
 
 import trio
 
-from coordinator.claims import Verdict, broken_root, claims_of, judge
+from coordinator.claims import Verdict
+from coordinator.conclude import rule_counted
 from coordinator.faults import parse_faults
 from coordinator.network import Network
 from coordinator.plan import Plan, make_plan
@@ -187,11 +188,10 @@ class Rows:
 
 
 def find(plan: Plan, counted: Tally, outcome: Outcome) -> Finding:
-    """Judge a trial."""
+    """What a trial showed, by the judge of all runs. A trial counts unless its measurement is invalid."""
     metrics = counted.metrics
-    undecided = outcome.undecided or _proves_nothing(plan, counted)
-    judgements = judge([claim for claim in claims_of(plan) if claim.name in metrics], metrics, undecided)
-    exact = [each.claim.predicted for each in judgements if (each.claim.name, each.claim.relation) == EXACT]
+    ruling = rule_counted(plan, metrics, outcome.undecided)
+    exact = [each.claim.predicted for each in ruling.judgements if (each.claim.name, each.claim.relation) == EXACT]
     return Finding(
         **{name: metrics[name] for name in ("steps", "packets", "segments", "bytes", "lost", "corrupt", "duplicates")},  # type: ignore[arg-type]
         expected=metrics["expected_deliveries"],  # type: ignore[arg-type]
@@ -202,22 +202,15 @@ def find(plan: Plan, counted: Tally, outcome: Outcome) -> Finding:
         predicted=exact[0] if exact else None,  # type: ignore[arg-type]
         violated=tuple(
             f"{each.claim.name} {each.claim.relation} {each.claim.predicted}, and it was {each.measured}"
-            for each in judgements
+            for each in ruling.judgements
             if each.verdict is Verdict.VIOLATED
         ),
-        undecided=undecided,
+        undecided=ruling.invalid,
         journal_hash=counted.journal_hash,
     )
 
 
 EXACT = ("intact_deliveries", "==")
-
-
-def _proves_nothing(plan: Plan, counted: Tally) -> str | None:
-    """A network whose source is broken, or in which nobody healthy is left, says nothing of an algorithm."""
-    if not counted.metrics["expected_deliveries"]:
-        return "nobody healthy is left to deliver to"
-    return broken_root(plan)
 
 
 # --- several processes -------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from coordinator.claims import EXIT_STATUS, Judgement, Verdict, claims_of, judge, overall
+from coordinator.claims import EXIT_STATUS, LEGAL, Judgement, Verdict, claims_of, judge, overall
 from coordinator.measure import Metric, measure
 from coordinator.plan import Plan, make_plan
 from coordinator.run import run
@@ -338,8 +338,8 @@ def test_a_crash_changes_what_is_claimed() -> None:
     assert any(name == "intact_deliveries" for name, _, _ in broken)
 
 
-def test_when_the_source_crashes_nothing_is_claimed() -> None:
-    assert claims(fault=["crash:2134@2"]) == []
+def test_when_the_source_crashes_only_the_model_is_claimed() -> None:
+    assert claims(fault=["crash:2134@2"]) == [LEGAL]
 
 
 # --- who knows what is broken ----------------------------------------------------------------------------------------

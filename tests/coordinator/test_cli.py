@@ -149,7 +149,7 @@ def test_names_that_look_like_markup_or_patterns(call: Call, tmp_path: Path) -> 
 
 def test_status_1_is_for_a_claim_that_is_violated(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = Claim("steps", 1, "==", "wishful thinking")
-    monkeypatch.setattr("coordinator.run.claims_of", lambda plan: [*claims_of(plan), wrong])
+    monkeypatch.setattr("coordinator.conclude.claims_of", lambda plan: [*claims_of(plan), wrong])
     said = call("run", *STAR)
     assert said.status == 1
     assert "verdict: violated" in said.out
