@@ -102,15 +102,13 @@ def _cut_off(summary: Mapping[str, Any]) -> Iterator[str]:
     groups: dict[str | None, list[str]] = {}
     for node in summary.get("cut_off") or ():
         groups.setdefault(node["because"], []).append(node["label"])
-    listed = 0
-    for because, labels in groups.items():
-        shown = labels[:SHOWN_NODES]
-        more = f" and {len(labels) - len(shown):,} more" if len(labels) > len(shown) else ""
+    unlisted = summary.get("cut_off_count", 0) - sum(map(len, groups.values()))
+    what = "without the right value" if summary["corrupt"] else "cut off"
+    for number, (because, labels) in enumerate(groups.items(), 1):
+        count = len(labels) + (unlisted if number == len(groups) else 0)
+        more = f" and {count - SHOWN_NODES:,} more" if count > SHOWN_NODES else ""
         cause = f" by {because}" if because else ""
-        yield escape(f"cut off{cause}: {', '.join(shown)}{more}")
-        listed += len(labels)
-    if summary.get("cut_off_count", 0) > listed:
-        yield f"cut off in all: {summary['cut_off_count']:,} nodes (nodes.parquet lists what each node received)"
+        yield escape(f"{what}{cause}, {_plural(count, 'node')}: {', '.join(labels[:SHOWN_NODES])}{more}")
 
 
 def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[str, object]]) -> None:
@@ -163,13 +161,14 @@ def show_campaign(
 ) -> None:
     """What a campaign found, by variant and point, and where the rest is."""
     out = console()
-    table = Table("algorithm", "faults", "trials", "delivery ratio", "guaranteed", "nodes lost", "theory", "verdict")
+    label = next(iter(rows[0])) if rows else "algorithm"
+    table = Table(escape(label), "faults", "trials", "delivery ratio", "guaranteed", "nodes lost", "theory", "verdict")
     for row in rows:
         verdict = f"{row['violated']} violated" if row["violated"] else "holds"
         if row["undecided"]:
             verdict += f", {row['undecided']} undecided"
         table.add_row(
-            escape(str(row["algorithm"])), escape(str(row["faults"])), _value(row["trials"]),
+            escape(str(row[label])), escape(str(row["faults"])), _value(row["trials"]),
             _interval(row, "delivery_ratio", "ratio"), _interval(row, "guaranteed", "guaranteed"),
             _value(row["lost"]), _value(row["theory"]), verdict,
         )  # fmt: skip

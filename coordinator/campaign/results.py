@@ -28,7 +28,7 @@ def rows(grid: Grid, findings: Findings) -> list[Row]:
     for (point, variant), keys in by_cell:
         found = [findings[key][1] for key in keys]
         recipe = grid.points[point]
-        row: Row = {"algorithm": grid.variants[variant].name, "faults": recipe.name, **_counts(found)}
+        row: Row = {label_of(grid): grid.variants[variant].name, "faults": recipe.name, **_counts(found)}
         decided = [finding for finding in found if finding.undecided is None]
         row |= _figures(decided, exact=grid.whole(point, variant) and len(decided) == grid.wanted(point, variant))
         theory = theories[variant]
@@ -38,6 +38,12 @@ def rows(grid: Grid, findings: Findings) -> list[Row]:
         row["promised"] = 1 if counts is not None and sum(counts) <= tolerated else None
         table.append(row)
     return table
+
+
+def label_of(grid: Grid) -> str:
+    """What the names of variants stand for: the fields that are varied (a redundancy names itself: `x=2`)."""
+    varied = [name for name in grid.vary if name != "redundancy"] or list(grid.vary)
+    return " and ".join(name.replace("_", " ") for name in varied) or "algorithm"
 
 
 def _counts(found: Sequence[Finding]) -> Row:
@@ -108,7 +114,7 @@ def trial_rows(grid: Grid, findings: Findings) -> Iterator[Row]:
         trial, finding = findings[key]
         yield {
             "point": grid.points[key.point].name,
-            "algorithm": grid.variants[key.variant].name,
+            label_of(grid): grid.variants[key.variant].name,
             "draw": key.number,
             "faults": " ".join(trial.faults),
             "seed": trial.seed,

@@ -100,7 +100,7 @@ def _unserved(data: RunData, votes: Votes | None) -> list[int]:
     if plan is None or data.topology is None or everything or plan.job.collective is Collective.REDUCE:
         return []
     if votes is not None:
-        return np.flatnonzero(votes.due & (votes.state == State.WAITING)).tolist()
+        return np.flatnonzero(votes.due & (votes.state != State.RIGHT)).tolist()
     got = _received(data, plan)
     due = sum(plan.algorithm.pieces_due(number) for number in range(plan.job.messages))
     healthy = [rank for rank in data.topology.ranks() if rank not in plan.states]

@@ -67,7 +67,7 @@ def render(data: RunData, *, thorough: bool = True) -> str:
         scenario=[(key.replace("_", " "), show(value)) for key, value in data.scenario.items() if value != []],
         metrics=_metrics(data),
         faults=fault_table(data),
-        cut_off=_cut_off(cut_off(data, votes)),
+        cut_off=_cut_off(cut_off(data, votes), altered=votes is not None),
         idle_left_out=_idle_left_out(data),
         delivery=_safe(_delivery(data, hops, fault_steps, votes)),
         multiples=[_safe(chart) for chart in _multiples(data, fault_steps, votes)],
@@ -139,11 +139,14 @@ def _count_frames(picture: netmap.NetworkMap) -> int:
 
 
 def _heading(data: RunData) -> Markup:
-    """The name of the network with its indices low and its exponent high."""
-    title = escape(data.topology.title if data.topology else str(data.get("topology") or "unknown network"))
-    title = re.sub(r"_\{([^}]*)\}|_(\d+)", lambda found: f"<sub>{found[1] or found[2]}</sub>", title)
-    title = re.sub(r"\^\((\d+)\)", r"<sup>(\1)</sup>", title).replace("rho", "\N{GREEK SMALL LETTER RHO}")
-    return Markup(title[:1].upper() + title[1:])
+    return typeset(data.topology.title if data.topology else str(data.get("topology") or "unknown network"))
+
+
+def typeset(title: str) -> Markup:
+    """The name of a network with its indices low and its exponent high."""
+    text = re.sub(r"_\{([^}]*)\}|_(\d+)", lambda found: f"<sub>{found[1] or found[2]}</sub>", escape(title))
+    text = re.sub(r"\^\((\d+)\)", r"<sup>(\1)</sup>", text).replace("rho", "\N{GREEK SMALL LETTER RHO}")
+    return Markup(text[:1].upper() + text[1:])
 
 
 def _headline(data: RunData) -> str:
@@ -218,12 +221,12 @@ def _metrics(data: RunData) -> list[tuple[str, str]]:
     return [(key.replace("_", " "), show(value)) for key, value in data.measured.items() if key not in SHOWN_ELSEWHERE]
 
 
-def _cut_off(lost: CutOff) -> dict[str, object] | None:
+def _cut_off(lost: CutOff, *, altered: bool) -> dict[str, object] | None:
     """The nodes that something due did not reach, by the fault that did it."""
     if not lost.total:
         return None
     groups = [(because, ", ".join(labels)) for because, labels in lost.by_fault()]
-    return {"count": f"{lost.total:,}", "groups": groups, "more": lost.total - len(lost.nodes)}
+    return {"count": f"{lost.total:,}", "groups": groups, "altered": altered, "more": lost.total - len(lost.nodes)}
 
 
 def _scale_names(data: RunData) -> tuple[str, str]:
