@@ -110,15 +110,14 @@ def _unserved(data: RunData, votes: Votes | None) -> list[int]:
 
 
 def _received(data: RunData, plan: Plan) -> dict[int, int]:
-    """Pieces that each rank received, or in a gather those of its own that arrived; empty where that is not known."""
-    if plan.job.collective is not Collective.GATHER:
-        return dict(data.nodes.select("rank", "received").iter_rows()) if data.nodes is not None else {}
+    """Pieces from healthy nodes that reached each rank, or in a gather those of its own that arrived; empty if unknown."""
     if data.journal is None:
         return {}
     rows = data.journal.filter(
-        pl.col("receiver") == plan.job.source,
-        pl.col("target").is_in([EVERYBODY, plan.job.source]),
+        (pl.col("target") == EVERYBODY) | (pl.col("target") == pl.col("receiver")),
         pl.col("outcome").cast(pl.String) == "first",
+        (pl.col("origin") == plan.job.source) | ~pl.col("origin").is_in(list(plan.states)),
     )
-    arrived = rows.group_by("origin").agg(pl.col("segment").n_unique()).collect(engine="streaming")
+    by = "origin" if plan.job.collective is Collective.GATHER else "receiver"
+    arrived = rows.group_by(rank=by).agg(pl.len()).collect(engine="streaming")
     return {**dict.fromkeys(plan.topology.ranks(), 0), **dict(arrived.iter_rows())}
