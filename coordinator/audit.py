@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from coordinator.plan import Plan
-from emunode.fault import Crash, Delay, Drop, Duplicate, Faults, LinkFault, Recover
+from emunode.fault import Crash, Delay, Drop, Duplicate, Faults, LinkFault, NodeFault, Recover
 from emunode.model import EVERYBODY, Collective, Duplex, Knowledge, Port, PortModel, Rank, Step
 
 PIECE = ["origin", "target", "segment"]
@@ -122,7 +122,7 @@ def _after_crashes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 def _fates(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Of packets that faults can have touched: whether they may have arrived, been lost, been altered."""
-    ranks = list(plan.states)
+    ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
     broken = [(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, LinkFault)]
     links = pl.DataFrame(sorted(set(broken)), schema={"sender": pl.Int32, "port": pl.Int16}, orient="row")
     packets = journal.select("step", "sender", "port", "receiver").unique()

@@ -148,7 +148,7 @@ def _broken(plan: Plan, journal: pl.LazyFrame) -> list[dict[str, object]]:
     """Every fault as it stands in faults.json."""
     if not plan.faults:
         return []
-    ranks = list(plan.states)
+    ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
     senders = [fault.sender for fault in plan.faults if isinstance(fault, LinkFault)]
     near = journal.filter(
         pl.col("receiver").is_in(ranks) | pl.col("sender").is_in(ranks) | pl.col("sender").is_in(senders)

@@ -17,6 +17,7 @@ import psutil
 from coordinator.fault_sets import resolve
 from coordinator.faults import parse_faults
 from coordinator.launch.base import Door
+from coordinator.outages import outages_of
 from coordinator.scenario import Scenario
 from emunode.collective.base import Algorithm, Claim
 from emunode.collective.registry import find_algorithm, make_algorithm
@@ -71,9 +72,19 @@ class Plan:
         return {fault.rank: fault.step for fault in self.faults if isinstance(fault, Crash)}
 
     @cached_property
+    def effective_faults(self) -> tuple[Fault, ...]:
+        """The faults that can affect anything: those that do not begin after the last step of the algorithm."""
+        last = self.algorithm.final_step
+        if last is None:
+            return self.faults
+        early = tuple(fault for fault in self.faults if fault.step <= last)
+        on_time = self.algorithm.keeps_time and outages_of(early, ()) is not None
+        return early if on_time or not any(fault.breaks for fault in early) else self.faults
+
+    @cached_property
     def states(self) -> Mapping[Rank, str]:
         """Ranks with faults of their own, and what the last of these makes of them; such a rank is owed nothing."""
-        return {fault.rank: fault.state for fault in self.faults if isinstance(fault, NodeFault)}
+        return {fault.rank: fault.state for fault in self.effective_faults if isinstance(fault, NodeFault)}
 
     @cached_property
     def last_revival(self) -> Step:
@@ -85,13 +96,15 @@ class Plan:
 
     def claims(self) -> list[Claim]:
         """What theory says of this run, its faults included."""
-        if not self.faults:
+        faults = self.effective_faults
+        if not faults:
             return self.fault_free_claims()
-        around = self.algorithm.claims_around(self.states) if all(map(is_known, self.faults)) else []
+        around = self.algorithm.claims_around(self.states) if all(map(is_known, faults)) else []
         if around:
             return around
-        if all(isinstance(fault, Crash) for fault in self.faults):
-            return self.algorithm.claims_under(self.crashed)
+        outages = outages_of(faults, self.states)
+        if outages is not None:
+            return self.algorithm.claims_with_outages(outages)
         broken, altering = self._broken()
         return self.algorithm.claims_despite(broken, altering, self.states)
 
@@ -100,12 +113,12 @@ class Plan:
 
         A node counts once and stands for its links too; a link counts once for both its directions.
         """
-        alter = {fault.rank: False for fault in self.faults if isinstance(fault, NodeFault)}
-        for fault in self.faults:
+        alter = {fault.rank: False for fault in self.effective_faults if isinstance(fault, NodeFault)}
+        for fault in self.effective_faults:
             if isinstance(fault, NodeFault):
                 alter[fault.rank] |= fault.tampers
         links: dict[tuple[Rank, Port], bool] = {}
-        for fault in self.faults:
+        for fault in self.effective_faults:
             if not isinstance(fault, LinkFault) or not fault.breaks:
                 continue
             peer = self.topology.neighbour(fault.sender, fault.port)

@@ -14,6 +14,7 @@ import trio
 from coordinator.claims import EXIT_STATUS, Judgement, Verdict
 from coordinator.conclude import Conclusion, History, conclude
 from coordinator.control import HostNetwork
+from coordinator.cutoff import faults_without_effect
 from coordinator.journal import Journal
 from coordinator.launch.base import Launch
 from coordinator.launch.join import JoinLaunch
@@ -287,6 +288,7 @@ def _summary(plan: Plan, conclusion: Conclusion, journal: Journal, outcome: Outc
         "segments_per_tree": scenario.segments,
         "redundancy": scenario.redundancy,
         "faults": list(scenario.fault),
+        "without_effect": faults_without_effect(plan),
         **conclusion.metrics,
         **conclusion.cut_off.record(),
         "wall_seconds": round(outcome.wall_seconds, 6),

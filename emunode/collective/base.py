@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar
 
+from emunode.collective.losses import Losses, Outages
 from emunode.errors import ScenarioError
 from emunode.model import EVERYBODY, Collective, Duplex, Job, Packet, PortModel, Rank, Send, Step
 from emunode.payload import Payloads
@@ -175,11 +176,61 @@ class Algorithm(ABC):
                 claims.append(Claim("virtual_seconds", seconds, relation, startups.source))
         return claims
 
+    keeps_time = True
+    """Whether every packet that is sent keeps the step that it has when nothing breaks, whatever is out of service."""
+    exact_losses = True
+    """Whether `losses` is exact for outages of any time; else only for those that last from the first step to the end."""
+
+    @cached_property
+    def final_step(self) -> Step | None:
+        """The last step in which anything is sent when nothing breaks, or a bound on it; None if theory states neither."""
+        steps = [claim.predicted for claim in self.claims() if claim.name == "steps" and claim.relation != ">="]
+        return min((int(step) for step in steps if not isinstance(step, tuple)), default=None)
+
+    def losses(self, outages: Outages) -> Losses | None:
+        """What is lost to these outages by the schedule alone, or None if the schedule does not determine it."""
+        del outages
+        return None
+
     def claims_under(self, crashed: Mapping[Rank, Step]) -> list[Claim]:
         """What still holds when ranks crash at the start of the given steps."""
-        if len(crashed) > self.tolerated_faults or not self._sources_live(crashed):
+        return self.claims_with_outages(Outages.of_crashes(crashed))
+
+    def claims_with_outages(self, outages: Outages) -> list[Claim]:
+        """What still holds when nodes and links are out of service in given steps."""
+        if not self._sources_live(outages.faulty):
             return []
-        return [Claim("delivery_ratio", 1.0, "==", f"{self.citation}: survives {self.tolerated_faults} faults")]
+        claims = []
+        if self._count(outages) <= self.tolerated_faults:
+            source = f"{self.citation}: survives {self.tolerated_faults} faults"
+            claims.append(Claim("delivery_ratio", 1.0, "==", source))
+        certain = self.exact_losses or outages.permanent
+        losses = self.losses(outages if certain else outages.always())
+        if losses is None:
+            return claims
+        source = f"{self.citation}: what its paths carry around the outages"
+        claims.append(Claim("intact_deliveries", losses.delivered, "==" if certain else ">=", source))
+        return claims + self._outage_bounds
+
+    @cached_property
+    def _outage_bounds(self) -> list[Claim]:
+        """Outages add neither traffic nor delay where packets keep their steps."""
+        if not self.keeps_time:
+            return []
+        return [
+            Claim(claim.name, claim.predicted, "<=", f"{claim.source}; less with outages")
+            for claim in self.claims()
+            if claim.relation == "==" and claim.name in ("steps", "segments")
+        ]
+
+    def _count(self, outages: Outages) -> int:
+        """Nodes and links that are out of service; a node stands for its links, and a link counts once."""
+        links = set()
+        for sender, port in outages.links:
+            peer = self.topology.neighbour(sender, port)
+            if sender not in outages.nodes and peer not in outages.nodes:
+                links.add(min((sender, port), (peer, self.topology.reverse_port(port))))
+        return len(outages.nodes) + len(links)
 
     def claims_despite(self, broken: int, altering: int, faulty: Collection[Rank]) -> list[Claim]:
         """What still holds when `broken` nodes and links lose, delay or repeat, and `altering` ones alter what they carry.

@@ -21,12 +21,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 
 from emunode.collective.base import Algorithm, Claim, Content, LocalView, Rule
+from emunode.collective.losses import Arc, Losses, Outages, Place, along_trees, lost_of_striped
 from emunode.errors import ScenarioError
 from emunode.model import EVERYBODY, Collective, Job, Packet, Port, PortModel, Rank, Segment, Send, Step
 from emunode.topology.base import Topology
 from emunode.trees.base import CACHE_ENTRIES, Trees
-
-NEVER: Step = 2**62
 
 
 class Dissemination(Algorithm):
@@ -40,6 +39,8 @@ class Dissemination(Algorithm):
         super().__init__(topology, job)
         self.onward = lru_cache(CACHE_ENTRIES)(self._onward)
         self._folded = lru_cache(CACHE_ENTRIES)(self._fold)
+        self._offset = lru_cache(CACHE_ENTRIES)(self.offset)
+        self._lost = lru_cache(CACHE_ENTRIES)(self._lost_messages)
 
     def validate(self) -> None:
         self.trees = self.make_trees(self.topology)
@@ -176,48 +177,91 @@ class Dissemination(Algorithm):
             Claim("intact_deliveries", deliveries, "==", f"{self.citation}: spanning trees"),
         ]
 
-    def claims_under(self, crashed: Mapping[Rank, Step]) -> list[Claim]:
-        """A crash adds neither traffic nor delay; whom it cuts off, the trees tell."""
-        if not self._sources_live(crashed):
-            return []
-        bounds = [
-            Claim(claim.name, claim.predicted, "<=", f"{claim.source}; less where nodes crash")
-            for claim in self.claims()
-            if claim.relation == "==" and claim.name in ("steps", "segments")
-        ]
-        if self.collective is Collective.BROADCAST:
-            source = f"{self.citation}: tree paths without a crashed node"
-            bounds.insert(0, Claim("intact_deliveries", self._served(crashed), "==", source))
-        return super().claims_under(crashed) + bounds
+    # --- what outages cost -----------------------------------------------------------------------------------------
 
-    def _served(self, crashed: Mapping[Rank, Step]) -> int:
-        """Messages of a broadcast of which a rank that never crashes gets every piece by some tree."""
-        gone = {self.topology.relative(rank, self.job.source): step for rank, step in crashed.items()}
-        got: dict[Rank, set[int]] = {}
+    def crossing_step(self, child: Rank, tree: int, number: int) -> Step:
+        """The step in which copy `number` of `tree` comes down to `child`, in the forward direction."""
+        return self._offset(child, tree) + number * self.period
+
+    def losses(self, outages: Outages) -> Losses | None:
+        """Whoever is below an arc that is blocked misses the copy; a reduce misses what it takes every arc for."""
+        if self.collective is Collective.REDUCE:
+            return self._losses_of_reduce(outages)
+        return along_trees(self, outages, self.sources, self.job.messages)
+
+    def seen_from(self, source: Rank, outages: Outages) -> Outages:
+        """Outages under the translation that carries `source` to rank 0."""
+        return outages.renamed(lambda rank: self.topology.relative(rank, source))
+
+    def seen_rank(self, relative: Rank, source: Rank) -> Rank:
+        """Inverse of the translation."""
+        return self.topology.absolute(relative, source)
+
+    @cached_property
+    def _spanned(self) -> frozenset[Rank]:
+        """Ranks that the trees reach, without the root; a tree around what is broken may not reach all."""
+        if self.trees.count > 1:
+            return frozenset(range(1, self.topology.order))
+        return frozenset(rank for rank, _ in self._walk(0)) - {0}
+
+    def spanned(self) -> frozenset[Rank]:
+        """Ranks that the trees reach."""
+        return self._spanned
+
+    def tree_children(self, relative: Rank, tree: int) -> list[Rank]:
+        """The children of a relative rank."""
+        return [self.topology.neighbour(relative, port) for port in self.trees.children(relative, tree)]
+
+    def touched_arcs(self, seen: Outages) -> Iterator[Arc]:
+        """The arcs that outages touch, and the copies that these block."""
         for tree in range(self.trees.count):
-            copies = list(self.numbered(tree))
-            for rank, step, alive_until in self._reach(tree, gone):
-                segments = got.setdefault(rank, set())
-                segments.update(segment for number, segment in copies if step + number * self.period < alive_until)
-        messages = range(0, self.job.messages * self.pieces, self.pieces)
-        return sum(
-            segments.issuperset(range(first, first + self.pieces))
-            for rank, segments in got.items()
-            if rank and rank not in gone
-            for first in messages
-        )
+            for parent, port in self._arcs_at(seen, tree):
+                child = self.topology.neighbour(parent, port)
+                blocked: dict[Place, int] = {}
+                for number, _ in self.numbered(tree):
+                    place = seen.blocks(self.crossing_step(child, tree, number), parent, port, child)
+                    if place is not None:
+                        blocked[place] = blocked.get(place, 0) | 1 << number
+                yield Arc(self._offset(child, tree), tree, child, blocked)
 
-    def _reach(self, tree: int, gone: Mapping[Rank, Step]) -> Iterator[tuple[Rank, Step, Step]]:
-        """(rank, offset, limit): what would arrive before the step `limit` does arrive at `rank`."""
-        reached = [(0, 0, gone.get(0, NEVER))]
-        while reached:
-            rank, step, limit = reached.pop()
-            yield rank, step, limit
-            for port, delay in self.onward(rank, tree):
-                child = self.topology.neighbour(rank, port)
-                # sent while the parent lives, of what the parent got, while the child lives
-                own = min(gone.get(rank, NEVER), gone.get(child, NEVER))
-                reached.append((child, step + delay, min(own, limit + delay)))
+    def _arcs_at(self, seen: Outages, tree: int) -> set[tuple[Rank, Port]]:
+        """(parent, port) of the arcs of a tree at ranks, and over links, that are out of service."""
+        trees, reverse = self.trees, self.topology.reverse_port
+        arcs = set()
+        for rank in seen.nodes:
+            if rank and rank in self._spanned:
+                up = trees.parent(rank, tree)
+                arcs.add((self.topology.neighbour(rank, up), reverse(up)))
+            if not rank or rank in self._spanned:
+                arcs.update((rank, port) for port in trees.children(rank, tree))
+        for sender, port in seen.links:
+            for rank, down in ((sender, port), (self.topology.neighbour(sender, port), reverse(port))):
+                if (not rank or rank in self._spanned) and down in trees.children(rank, tree):
+                    arcs.add((rank, down))
+        return arcs
+
+    def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
+        """Messages of which a rank has not every piece, by the copies that it misses."""
+        return self._lost(missing)
+
+    def _lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
+        return lost_of_striped(self.copies, self.trees.count, self.job.redundancy, self.pieces, dict(missing))
+
+    def _losses_of_reduce(self, outages: Outages) -> Losses:
+        """A message is lost with any contribution to any piece of it."""
+        root = self.job.source
+        seen, losses, lost = self.seen_from(root, outages), Losses(), set()
+        for tree in range(self.trees.count):
+            for parent, port in self._arcs_at(seen, tree):
+                child, up = self.topology.neighbour(parent, port), self.topology.reverse_port(port)
+                for number, segment in self.numbered(tree):
+                    step = self.last_step + 1 - self.crossing_step(child, tree, number)
+                    place = seen.blocks(step, child, up, parent)
+                    if place is not None:
+                        lost.add(segment // self.pieces)
+                        losses.blame(root, [seen.names[place]])
+        losses.delivered = self.job.messages - len(lost)
+        return losses
 
 
 class ForwardRule(Rule):

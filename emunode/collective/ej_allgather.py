@@ -14,12 +14,13 @@ alphas phases may be shorter. The price: whoever misses one message waits for ev
 Source: Hussain, "An Improved One-to-All Broadcasting in Higher Dimensional Eisenstein-Jacobi Networks", section 4.2.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from emunode.collective.base import Claim, LocalView, Rule
 from emunode.collective.dissemination import Dissemination
+from emunode.collective.losses import Losses, Outages, Place
 from emunode.model import EVERYBODY, Collective, Duplex, Job, Packet, Port, Rank, Segment, Send, Step
 from emunode.topology.base import Topology
 from emunode.trees.base import CACHE_ENTRIES, Trees
@@ -33,6 +34,8 @@ from emunode.trees.eisenstein_jacobi_phased import (
     PrintedTree,
 )
 
+MOST_PAIRS = 2_000_000
+"""Pairs of nodes of the largest networks whose losses are worked out."""
 Station = tuple[int, tuple[tuple[int, Port], ...]]
 """The stage in which a message reaches a relative address, and (stage, port) of every child there."""
 
@@ -50,6 +53,7 @@ class PhasedAllgather(Dissemination):
     def __init__(self, topology: Topology, job: Job) -> None:
         super().__init__(topology, job)
         self.station = lru_cache(CACHE_ENTRIES)(self._station)
+        self._ends = lru_cache(CACHE_ENTRIES)(self._absolute_ranks)
 
     def make_trees(self, topology: Topology) -> Trees:
         self.tree = self.make_tree(topology)
@@ -82,6 +86,64 @@ class PhasedAllgather(Dissemination):
 
     def rule(self, view: LocalView) -> Rule:
         return PhaseRule(self, view)
+
+    def losses(self, outages: Outages) -> Losses | None:
+        """A message goes on from a rank that has it, has all that is due to it in earlier stages, and gets it across.
+
+        So whoever misses a message of a stage sends nothing in later ones. None for networks too large to go through.
+        """
+        if self.topology.order**2 > MOST_PAIRS:
+            return None
+        losses = Losses()
+        why: dict[Rank, dict[Rank, Place]] = {0: {}}
+        stuck: dict[Rank, Place] = {}
+        for goals in self._goals:
+            late = dict(stuck)
+            for goal in goals:
+                why[goal] = self._missed(goal, why, stuck, outages)
+                ends = self._ends(goal)
+                for origin, place in why[goal].items():
+                    late.setdefault(ends[origin], place)
+                self._count_losses(losses, outages, ends, why[goal])
+            stuck = late
+        return losses
+
+    def _missed(
+        self, goal: Rank, why: Mapping[Rank, Mapping[Rank, Place]], stuck: Mapping[Rank, Place], outages: Outages
+    ) -> dict[Rank, Place]:
+        """The origins whose message does not get to `goal` as they see it, and what is the first cause of that."""
+        up = self.tree.parent(goal, 0)
+        parent, port, step = self.topology.neighbour(goal, up), self.topology.reverse_port(up), self._receipt(goal)
+        senders, receivers = self._ends(parent), self._ends(goal)
+        missed = dict(why[parent])
+        for origin, sender in enumerate(senders):
+            if origin not in missed:
+                place = stuck.get(sender) or outages.blocks(step, sender, port, receivers[origin])
+                if place is not None:
+                    missed[origin] = place
+        return missed
+
+    def _count_losses(
+        self, losses: Losses, outages: Outages, ends: Sequence[Rank], missed: Mapping[Rank, Place]
+    ) -> None:
+        for origin, end in enumerate(ends):
+            if origin not in outages.faulty and end not in outages.faulty:
+                if origin in missed:
+                    losses.blame(end, [missed[origin]])
+                else:
+                    losses.delivered += self.job.messages
+
+    @cached_property
+    def _goals(self) -> list[list[Rank]]:
+        """By stage, the relative ranks that are reached in it, in order of steps."""
+        goals: list[list[Rank]] = [[] for _ in self.tree.due]
+        for rank in sorted(self._spanned, key=self._receipt):
+            goals[self.tree.place(rank)[0]].append(rank)
+        return goals
+
+    def _absolute_ranks(self, relative: Rank) -> Sequence[Rank]:
+        """By origin, the rank that it sees as `relative`."""
+        return [self.topology.absolute(relative, origin) for origin in self.topology.ranks()]
 
     @property
     def completeness(self) -> str:

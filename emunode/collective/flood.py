@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator, Sequence
 
 from emunode.collective.base import Algorithm, Claim, LocalView, Rule
+from emunode.collective.losses import Losses, Outages, Place
 from emunode.errors import ScenarioError
-from emunode.model import EVERYBODY, Collective, Packet, Port, Send, Step
+from emunode.model import EVERYBODY, Collective, Knowledge, Packet, Port, Rank, Send, Step
 
 
 class FloodRule(Rule):
@@ -55,6 +56,7 @@ class Flood(Algorithm):
     name = "flood"
     collective = Collective.BROADCAST
     citation = "flooding (Segall 1983, PI protocol)"
+    keeps_time = False
 
     def validate(self) -> None:
         super().validate()
@@ -70,6 +72,40 @@ class Flood(Algorithm):
     @property
     def tolerated_faults(self) -> int:
         return self.topology.degree - 1
+
+    def losses(self, outages: Outages) -> Losses | None:
+        """Everybody hears a piece in the first step in which a neighbour that has just heard it gets it across.
+
+        Not determined where ranks know which of their links carry, and that changes while the run goes on.
+        """
+        if self.job.knowledge is not Knowledge.NONE and not outages.permanent:
+            return None
+        messages = range(0, self.job.messages * self.pieces, self.pieces)
+        healthy = [rank for rank in self.topology.ranks() if rank != self.job.source and rank not in outages.faulty]
+        losses = Losses(len(healthy) * self.job.messages)
+        for first in messages:
+            pieces = [self._heard(outages, index) for index in range(first, first + self.pieces)]
+            for rank in healthy:
+                if not all(rank in heard for heard, _ in pieces):
+                    losses.delivered -= 1
+                    losses.blame(rank, set().union(*(blocked for _, blocked in pieces)))
+        return losses
+
+    def _heard(self, outages: Outages, index: int) -> tuple[dict[Rank, Step], set[Place]]:
+        """When every rank hears a piece that the source sends in step index + 1, and what was in the way."""
+        heard, blocked = {self.job.source: index}, set()
+        reached = [self.job.source]
+        for rank in reached:
+            for port, peer in enumerate(self.topology.neighbours(rank)):
+                if peer in heard:
+                    continue
+                place = outages.blocks(heard[rank] + 1, rank, port, peer)
+                if place is None:
+                    heard[peer] = heard[rank] + 1
+                    reached.append(peer)
+                else:
+                    blocked.add(place)
+        return heard, blocked
 
     def claims(self) -> list[Claim]:
         topology, pieces = self.topology, self.pieces * self.job.messages

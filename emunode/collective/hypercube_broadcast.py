@@ -6,11 +6,11 @@ or one receive, and some are faster where a node may send to one neighbour and r
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
 from emunode.collective.base import Claim, LocalView, Rule
-from emunode.collective.dissemination import NEVER, FoldRule, ForwardRule
+from emunode.collective.dissemination import FoldRule, ForwardRule
 from emunode.collective.hypercube_costs import Form, bound_claims, broadcast_rotated, load_claims, packet_claims
 from emunode.collective.hypercube_timetable import ONE_WAY, CubeDissemination, Tolerant
 from emunode.model import EVERYBODY, Collective, Duplex, Job, Packet, PortModel, Rank, Send, Step
@@ -306,33 +306,8 @@ class EdgeDisjointBroadcast(Tolerant, CubeBroadcast):
         first, count = segment * self.job.redundancy, self.trees.count
         return (first + (tree - first) % count) // count
 
-    def _served(self, crashed: Mapping[Rank, Step]) -> int:
-        if not self._split:
-            return super()._served(crashed)
-        gone = {self.topology.relative(rank, self.job.source): step for rank, step in crashed.items()}
-        got: dict[Rank, set[int]] = {}
-        for tree in range(self.trees.count):
-            for number, segment in self.numbered(tree):
-                for rank in self._reached(tree, number, gone):
-                    got.setdefault(rank, set()).add(segment)
-        messages = range(0, self.job.messages * self.pieces, self.pieces)
-        return sum(
-            got[rank].issuperset(range(first, first + self.pieces))
-            for rank in got
-            if rank and rank not in gone
-            for first in messages
-        )
-
-    def _reached(self, tree: int, number: int, gone: Mapping[Rank, Step]) -> list[Rank]:
-        """The ranks that one copy reaches."""
-        reached = [0]
-        for rank in reached:
-            for port in self.trees.children(rank, tree):
-                child = self.topology.neighbour(rank, port)
-                step = self.arrival(child, tree, number)
-                if step < min(gone.get(rank, NEVER), gone.get(child, NEVER)):
-                    reached.append(child)
-        return reached
+    def crossing_step(self, child: Rank, tree: int, number: int) -> Step:
+        return self.arrival(child, tree, number) if self._split else super().crossing_step(child, tree, number)
 
 
 class SplitForwardRule(ForwardRule):

@@ -3,11 +3,11 @@
 No node knows a timetable. What a port or a node may not send yet waits its turn; the order of arrival decides.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
 
-from emunode.collective.base import Claim, LocalView, Rule
+from emunode.collective.base import LocalView, Rule
 from emunode.collective.hypercube_broadcast import EdgeDisjointBroadcast
 from emunode.collective.hypercube_costs import Loads
 from emunode.collective.hypercube_scatter import CubeScatter
@@ -30,14 +30,12 @@ class QueuedBroadcast(EdgeDisjointBroadcast):
 
     name = "nesbt-fifo"
     citation = "Johnsson-Ho 1986, nESBT first come, first served"
+    keeps_time = False
+    exact_losses = False
     port_models: tuple[PortModel, ...] = EXCHANGES
 
     def rule(self, view: LocalView) -> Rule:
         return QueuedForwardRule(self, view)
-
-    def claims_under(self, crashed: Mapping[Rank, Step]) -> list[Claim]:
-        """Of whom many faults cut off there is no telling without a timetable."""
-        return [claim for claim in super().claims_under(crashed) if claim.name != "intact_deliveries"]
 
 
 class QueuedForwardRule(Rule):
@@ -80,6 +78,8 @@ class QueuedScatter(CubeScatter):
     link_capacity = 1
     port_models = (PortModel.ALL_PORT,)
     tables = ("", "section 5.1")
+    keeps_time = False
+    exact_losses = False
 
     def validate(self) -> None:
         super().validate()

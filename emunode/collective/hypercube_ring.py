@@ -4,15 +4,16 @@ The circuit is the binary-reflected Gray code path, closed over dimension n - 1;
 so unlike the trees of the other algorithms nothing is moved to the source.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from emunode.collective.base import Algorithm, Claim, LocalView, Rule
 from emunode.collective.hypercube_costs import bound_claims, load_claims
+from emunode.collective.losses import Circuit, Losses, Outages, along_trees
 from emunode.errors import ScenarioError
 from emunode.model import EVERYBODY, Collective, Job, Packet, Port, PortModel, Rank, Send, Step
 from emunode.topology.base import Topology
-from emunode.trees.hypercube_gray import gray_position, transition
+from emunode.trees.hypercube_gray import gray, gray_position, transition
 
 ONWARD, BACK = 0, 1
 """The two ways round, as the `tree` of a segment."""
@@ -69,13 +70,24 @@ class RingAllgather(Algorithm):
             *load_claims(job, self.pieces, [Fraction(1)] * steps, cited),
         ]
 
-    def claims_under(self, crashed: Mapping[Rank, Step]) -> list[Claim]:
-        """A crash adds neither traffic nor delay."""
-        return [
-            Claim(claim.name, claim.predicted, "<=", f"{claim.source}; less where nodes crash")
-            for claim in self.claims()
-            if claim.name in ("steps", "segments")
-        ]
+    def losses(self, outages: Outages) -> Losses | None:
+        """Whoever lies beyond what is blocked misses a block."""
+        order = self.topology.order
+        circuit = Circuit(
+            order=order,
+            position=gray_position,
+            rank_at=gray,
+            way_of=self._way,
+            reach=self.reach,
+            step=lambda _, hop: hop,
+            copies=self.pieces * self.job.messages,
+            pieces=self.pieces,
+        )
+        return along_trees(circuit, outages, self.sources, self.job.messages)
+
+    def _way(self, rank: Rank, port: Port) -> int | None:
+        ports = self.ports(rank)
+        return ports.index(port) if port in ports else None
 
     @classmethod
     def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:

@@ -9,7 +9,7 @@ timetable, and serve where the paper has no formula.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
@@ -175,20 +175,6 @@ class Tolerant(Algorithm):
     @property
     def tolerated_faults(self) -> int:
         return self.job.redundancy - 1
-
-    def claims_under(self, crashed: Mapping[Rank, Step]) -> list[Claim]:
-        claims = super().claims_under(crashed)
-        if len(self.sources) == 1:
-            return claims
-        # what a rank that crashed would have sent is nobody's to deliver
-        claims = [claim for claim in claims if claim.name != "delivery_ratio"]
-        to_one = self.collective in (Collective.GATHER, Collective.REDUCE)
-        if len(crashed) <= self.tolerated_faults and not (to_one and self.job.source in crashed):
-            healthy = self.topology.order - len(crashed)
-            pairs = (healthy - 1) * (1 if to_one else healthy) * self.job.messages
-            source = f"{self.citation}: survives {self.tolerated_faults} faults"
-            claims.append(Claim("intact_deliveries", pairs, ">=", source))
-        return claims
 
 
 def largest_per_step(crossings: Iterable[Crossing], parts: int, *, together: bool) -> list[Fraction]:

@@ -15,10 +15,11 @@ route c mod count as its number c div count.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 
 from emunode.collective.base import Algorithm, Claim, LocalView, Rule
+from emunode.collective.losses import Hop, Journey, Journeys, Losses, Outages, along_journeys
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Job, Packet, Port, Rank, Send, Step
 from emunode.topology.base import Topology
@@ -133,16 +134,39 @@ class Routing(Algorithm):
             ),
         ]
 
-    def claims_under(self, crashed: Mapping[Rank, Step]) -> list[Claim]:
-        """A crash adds neither traffic nor delay."""
-        if not self._sources_live(crashed):
-            return []
-        bounds = [
-            Claim(claim.name, claim.predicted, "<=", f"{claim.source}; less where nodes crash")
-            for claim in self.claims()
-            if claim.relation == "==" and claim.name in ("steps", "segments")
-        ]
-        return super().claims_under(crashed) + bounds
+    def losses(self, outages: Outages) -> Losses | None:
+        """Whoever is at the end of a route on which every copy of a piece is blocked misses the message."""
+        sources = [self.job.source] if self.collective is Collective.GATHER else self.sources
+        return along_journeys(
+            self._journeys,
+            outages,
+            sources,
+            relative=self.topology.relative,
+            absolute=self.topology.absolute,
+            messages=self.job.messages,
+            pieces=self.pieces,
+        )
+
+    @cached_property
+    def _journeys(self) -> Journeys:
+        """Every copy on its route, seen from rank 0."""
+        return Journeys(
+            Journey(target, segment, self._hops(target, way, number))
+            for target in range(1, self.topology.order)
+            for way, number, segment in self.copies_of(target)
+        )
+
+    def _hops(self, target: Rank, way: int, number: int) -> list[Hop]:
+        """The hops of a copy in order; for a gather, backwards."""
+        here, hops = 0, []
+        for port, step in self.route(target, way, number):
+            there = self.topology.neighbour(here, port)
+            hops.append(Hop(step, here, port, there))
+            here = there
+        if self.collective is not Collective.GATHER:
+            return hops
+        end, reverse = self.last_step + 1, self.topology.reverse_port
+        return [Hop(end - hop.step, hop.receiver, reverse(hop.port), hop.sender) for hop in reversed(hops)]
 
 
 class DeliverRule(Rule):

@@ -15,6 +15,7 @@ from math import factorial
 
 from emunode.collective.base import Algorithm, Claim, LocalView, Rule
 from emunode.collective.dissemination import Dissemination
+from emunode.collective.losses import Circuit, Losses, Outages, along_trees
 from emunode.collective.star_bounds import MULTIPLE, REPORT, time_bounds, unit_bounds
 from emunode.errors import ScenarioError
 from emunode.model import EVERYBODY, Collective, Duplex, Packet, Port, PortModel, Rank, Send, Step
@@ -69,6 +70,30 @@ class HamiltonianCycle(Algorithm):
 
     def rule(self, view: LocalView) -> Rule:
         return PassOn(self, view)
+
+    def losses(self, outages: Outages) -> Losses | None:
+        """Whoever lies beyond what is blocked misses a message."""
+        others = self.topology.order - 1
+        circuit = Circuit(
+            order=others + 1,
+            position=self._positions.__getitem__,
+            rank_at=list(self._positions).__getitem__,
+            way_of=lambda rank, port: 0 if port == self.successor[rank] else None,
+            reach=(others, 0),
+            step=lambda number, hop: number * others + hop,
+            copies=self.rounds,
+            pieces=self.pieces,
+        )
+        return along_trees(circuit, outages, self.sources, self.job.messages)
+
+    @cached_property
+    def _positions(self) -> dict[Rank, int]:
+        """The place of every rank on the cycle, in order."""
+        here, positions = 0, {}
+        for place in range(self.topology.order):
+            positions[here] = place
+            here = self.topology.neighbour(here, self.successor[here])
+        return positions
 
     def claims(self) -> list[Claim]:
         job, order, others = self.job, self.topology.order, self.topology.order - 1

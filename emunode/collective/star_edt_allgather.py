@@ -11,6 +11,7 @@ from functools import cached_property
 
 from emunode.collective.base import Claim, Content, LocalView, Rule
 from emunode.collective.dissemination import Dissemination
+from emunode.collective.losses import Losses, Outages
 from emunode.collective.star_bounds import DISJOINT, unit_bounds
 from emunode.model import EVERYBODY, Collective, Duplex, Packet, Port, Rank, Segment, Send, Step
 from emunode.topology.base import Topology
@@ -108,6 +109,7 @@ class AcknowledgedTraversal(ClockedTraversal):
     """
 
     name = "edt-dfs-ack"
+    keeps_time = False
     answer_bytes = len(ACKNOWLEDGEMENT)
 
     def rule(self, view: LocalView) -> Rule:
@@ -123,6 +125,15 @@ class AcknowledgedTraversal(ClockedTraversal):
     @cached_property
     def period(self) -> Step:
         return 2 * (self.topology.order - 1)
+
+    @property
+    def tolerated_faults(self) -> int:
+        """0: a node that does not acknowledge stops the traversal (erratum)."""
+        return 0
+
+    def losses(self, outages: Outages) -> Losses | None:
+        """Not determined by a schedule: what is sent next depends on what was acknowledged."""
+        return None
 
     def claims(self) -> list[Claim]:
         order, others = self.topology.order, self.topology.order - 1
