@@ -86,7 +86,7 @@ def render(data: RunData, *, thorough: bool = True) -> str:
         colours=_safe(plots.colour_variables()),
         js=_safe((FOLDER / "page.js").read_text()),
         scale=", ".join(plots.viridis(share / 8) for share in range(9)),
-        scale_names=_scale_names(data),
+        scale_names=(picture and picture.scale) or _scale_names(data),
     )
 
 

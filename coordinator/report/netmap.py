@@ -10,7 +10,7 @@ node gets something from every other, each is a pie of what it got, in the colou
 a node has the colour of the value that it elected.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from math import cos, pi, sin
@@ -33,6 +33,10 @@ NODES_WITH_LINKS = 1_050
 NODES_ONE_BY_ONE = 20_000
 CELLS = 5_000
 MOST_FRAMES = 240
+LEVELS = 10
+"""Shades of progress on large maps of all-to-all collectives; the last is for nodes that have everything."""
+LEVEL_ENTRIES = 400_000
+"""Squares of such a map, summed over frames; steps are put together until it fits."""
 LINK_ENTRIES = 60_000
 """Links that carry something, summed over frames; steps are put together until it fits."""
 NODES_WITH_WEB = 420
@@ -105,7 +109,9 @@ class NetworkMap:
     legend: str
     """HTML."""
     ramp: bool
-    """Whether colours are steps."""
+    """Whether colours stand for a scale."""
+    scale: tuple[str, str] | None = None
+    """Names of its ends; None: the first and the last step."""
 
 
 def giving(data: RunData) -> bool:
@@ -222,6 +228,8 @@ def _small(
     frames = _frames(hops, used, steps, width, giving(data))
     finish = _finish_steps(data, hops, topology.order)
     gained, full = _gained(data, frames, topology.order)
+    if votes is not None:
+        full = [votes.pieces_due] * topology.order
     _describe_frames(frames, full, _due(data, gained), finish, votes)
     totals = [0] * len(used)
     for links, loads in zip(frames.links, frames.loads, strict=True):
@@ -229,7 +237,7 @@ def _small(
             totals[link] += load
     nodes = Nodes(
         layout, _labels(data, topology), steps, finish, gained, full, _source(data, topology), broken_nodes(data), votes,
-        pies=votes is None and data.get("collective") in ALL_TO_ALL,
+        pies=data.get("collective") in ALL_TO_ALL,
         giving=giving(data),
     )  # fmt: skip
     body = [_web(topology, layout), *_flow(paths, heads, totals, layout), _lost(frames, paths, layout)]
@@ -254,22 +262,26 @@ def _small(
         "full": full,
         "fixed": nodes.fixed,
         "pies": nodes.pies,
-        "votes": _vote_frames(votes, width) if votes else None,
+        "votes": _vote_frames(votes, width, len(frames.names)) if votes else None,
     }
     legend = _legend(data, totals, width, nodes)
     return NetworkMap(_svg(layout, body, topology), script, legend, ramp=votes is None)
 
 
-def _vote_frames(votes: Votes, width: int) -> dict[str, object]:
-    """States, their colours, and the frames of the first and the last copy of each node; -1 for never."""
+def _vote_frames(votes: Votes, width: int, count: int) -> dict[str, object]:
+    """States and their colours, the frames of the first and the last copy of each node (-1: never), and of every piece."""
     heard, settled = (
         (np.where(steps > 0, (steps - 1) // width, -1)).tolist() for steps in (votes.heard, votes.settled)
     )
+    gains: list[list[int]] = [[] for _ in range(count)]
+    for step, state, rank, pieces in votes.pieces.select("settled", "state", "rank", "count").iter_rows():
+        gains[(step - 1) // width] += (rank, state, pieces)
     return {
         "state": votes.state.tolist(),
         "heard": heard,
         "settled": settled,
         "colours": [STATE_COLOURS.get(state, "") for state in State],
+        "gains": gains,
     }
 
 
@@ -335,14 +347,19 @@ def _gained(data: RunData, frames: Frames, order: int) -> tuple[list[int], list[
     for gains in frames.gains:
         for rank, pieces in zip(gains[::2], gains[1::2], strict=True):
             gained[rank] += pieces
+    return gained, _full(data, gained)
+
+
+def _full(data: RunData, gained: list[int]) -> list[int]:
+    """How many pieces it takes each node to be done, given what it got (or gave) in all."""
     if giving(data):
-        return gained, gained
-    most = max(gained, default=0)
+        return gained
+    most, order = max(gained, default=0), len(gained)
     if data.plan is None or data.get("intact_deliveries") == data.get("expected_deliveries"):
-        return gained, [most] * order
+        return [most] * order
     job, healthy = data.plan.job, order - len(data.plan.states)
     due = sum(data.plan.algorithm.pieces_due(number) for number in range(job.messages))
-    return gained, [due * (healthy - 1 if job.collective in ALL_TO_ALL else 1)] * order
+    return [due * (healthy - 1 if job.collective in ALL_TO_ALL else 1)] * order
 
 
 def _due(data: RunData, gained: Sequence[int]) -> NDArray[np.bool_]:
@@ -497,11 +514,13 @@ class Nodes:
         """Of a node and its label."""
         if rank in fixed:
             return (BYZANTINE, "#111") if rank in self.byzantine else ("var(--ink)", "var(--paper)")
+        if self.pies:
+            return "var(--paper)", "var(--ink)"
         if self.votes is not None:
             colour = STATE_COLOURS.get(State(int(self.votes.state[rank])))
             return (colour, "#111") if colour else ("var(--paper)", "var(--ink)")
         done = int(self.finish[rank])
-        if not done or self.pies:
+        if not done:
             return "var(--paper)", "var(--ink)"
         share = (done - 1) / (self.steps - 1) if self.steps > 1 else 0.6
         return viridis(share), "#fff" if share < 0.55 else "#111"
@@ -522,30 +541,41 @@ class Nodes:
             )
         elif rank != self.source:
             words.append("nothing arrived" if not self.giving else "sent nothing")
-        if self.pies:
+        if self.pies and self.votes is None:
             words.append(f"{self.gained[rank]:,} of {self.full[rank]:,} pieces")
         elif self.gained[rank] and self.votes is None:
             words.append(_count(self.gained[rank], "piece"))
         return ", ".join(words)
 
     def _slices(self, frames: Frames) -> list[str]:
-        """What every node got, one colour for a few steps, clockwise from the top; and the pie that the script draws."""
-        most = SLICES if len(self.labels) <= NODES_WITH_SLICES else SLICES // 3
-        count = len(frames.gains)
-        every = max(1, -(-count // most))
+        """What every node got, clockwise from the top, by colour; and the pies that the script draws."""
         have, parts = [0] * len(self.labels), []
+        for colour, got in self._votes_by_colour() if self.votes is not None else self._pieces_by_colour(frames):
+            drawn = []
+            for rank, pieces in sorted(got.items()):
+                drawn.append(self._slice(rank, have[rank], have[rank] + pieces))
+                have[rank] += pieces
+            parts.append(f'<path class="slice" fill="{colour}" d="{"".join(drawn)}"/>')
+        empty = "".join('<path class="progress" d=""/>' for _ in State)
+        return [f'<g id="slices">{"".join(parts)}</g>', f'<g id="progress">{empty}</g>']
+
+    def _pieces_by_colour(self, frames: Frames) -> Iterator[tuple[str, dict[int, int]]]:
+        """Pieces that each node got in a few steps, in the colour of these."""
+        count = len(frames.gains)
+        every = max(1, -(-count // (SLICES if len(self.labels) <= NODES_WITH_SLICES else SLICES // 3)))
         for first in range(0, count, every):
             got: dict[int, int] = {}
             for gains in frames.gains[first : first + every]:
                 for rank, pieces in zip(gains[::2], gains[1::2], strict=True):
                     got[rank] = got.get(rank, 0) + pieces
-            drawn = []
-            for rank, pieces in sorted(got.items()):
-                drawn.append(self._slice(rank, have[rank], have[rank] + pieces))
-                have[rank] += pieces
-            colour = frames.colours[min(first + every // 2, count - 1)]
-            parts.append(f'<path class="slice" fill="{colour}" d="{"".join(drawn)}"/>')
-        return [f'<g id="slices">{"".join(parts)}</g>', '<path class="progress" id="progress" d=""/>']
+            yield frames.colours[min(first + every // 2, count - 1)], got
+
+    def _votes_by_colour(self) -> Iterator[tuple[str, dict[int, int]]]:
+        """Pieces of each node by what was elected."""
+        assert self.votes is not None
+        for state, colour in STATE_COLOURS.items():
+            table = self.votes.pieces.filter(pl.col("state") == state).group_by("rank").agg(pl.col("count").sum())
+            yield colour, dict(table.iter_rows())
 
     def _slice(self, rank: int, low: int, high: int) -> str:
         x, y, r = float(self.layout.x[rank]), float(self.layout.y[rank]), self.layout.radius
@@ -585,6 +615,8 @@ def _large(
     if votes is not None:
         state = votes.state
         finish = np.where(state > State.WAITING, votes.settled, 0)
+    if votes is None and hops is not None and data.get("collective") in ALL_TO_ALL:
+        return _progress_map(data, topology, layout, hops, steps)
     source, broken = _source(data, topology), broken_nodes(data)
     frames = _frames(None, {}, steps or int(finish.max(initial=0)), max(1, -(-steps // MOST_FRAMES)), gives=False)
     x, y, done, side, size = layout.x, layout.y, finish, 0.9 * layout.spacing, 1
@@ -620,6 +652,53 @@ def _large(
     }
     legend = _large_legend(data, width, size, broken, votes)
     return NetworkMap(_svg(layout, body, topology), script, legend, ramp=votes is None)
+
+
+def _progress_map(data: RunData, topology: Topology, layout: Layout, hops: pl.DataFrame, steps: int) -> NetworkMap:
+    """A large map of an all-to-all collective: the shade of a node is its share of what it is to get."""
+    order = topology.order
+    x, y, side, size, cell = layout.x, layout.y, 0.9 * layout.spacing, 1, np.arange(order)
+    if order > NODES_ONE_BY_ONE:
+        x, y, _, _, side, size = _cells(topology, layout, np.ones(order, np.int64), np.zeros(order, np.int64))
+        cell = np.unique(cells_of(topology, layout, CELLS), return_inverse=True)[1]
+    width = max(1, -(-steps // min(MOST_FRAMES, max(1, LEVEL_ENTRIES // len(x)))))
+    frames = _frames(None, {}, steps, width, gives=False)
+    first = hops.filter(pl.col("first") > 0)
+    at = (first["step"].to_numpy().astype(np.int64) - 1) // width
+    got = np.zeros((len(frames.names), order), dtype=np.int64)
+    np.add.at(got, (at, first["receiver"].to_numpy()), first["first"].to_numpy())
+    have = got.cumsum(axis=0)
+    full = _full(data, have[-1].tolist())
+    shares = np.minimum(1.0, have / np.maximum(1, np.asarray(full)))
+    members = np.bincount(cell)
+    mean = np.stack([np.bincount(cell, weights=row) / members for row in shares])
+    levels = np.floor(mean * (LEVELS - 1) + 1e-9).astype(np.int64)
+    squares = [_squares(x[k : k + 1], y[k : k + 1], np.ones(1, dtype=np.bool_), side) for k in range(len(x))]
+    body = [
+        f'<path class="level{" node" if level == 0 else ""}" fill="{viridis(level / (LEVELS - 1)) if level else "none"}" '
+        f'd="{"".join(squares[k] for k in np.flatnonzero(levels[-1] == level))}"/>'
+        for level in range(LEVELS)
+    ]
+    broken = broken_nodes(data)
+    body += [
+        _cross(float(layout.x[rank]), float(layout.y[rank]), max(4.0, side), mark.step)
+        for rank, mark in list(broken.items())[:400]
+    ]
+    due = _due(data, full)
+    done = (shares[:, due] >= 1).sum(axis=1).tolist()
+    frames.texts += [f"{count:,} of {_count(int(due.sum()), 'node')} done" for count in done]
+    script: dict[str, object] = {
+        "kind": "levels",
+        "whole": f"{_count(steps, 'step')}; {frames.texts[-1]}",
+        "names": frames.names,
+        "texts": frames.texts,
+        "first": frames.first,
+        "last": frames.last,
+        "squares": squares,
+        "levels": ["".join(map(str, row)) for row in levels.tolist()],
+    }
+    legend = _large_legend(data, width, size, broken, None, pies=True)
+    return NetworkMap(_svg(layout, body, topology), script, legend, ramp=True, scale=("nothing", "everything"))
 
 
 def _cells(
@@ -695,7 +774,10 @@ def _node_keys(
     keys = [_key("root", "target" if giving(data) else "source")] if root else []
     if votes is not None:
         keys += [_key(state.name, WORDS[state]) for state in STATE_COLOURS]
-        keys.append(_key("hollow", "nothing, or not everything, arrived; grey: copies are still to come"))
+        if pies:
+            keys.append(_key("pie", "how much of all that a node is to get"))
+        else:
+            keys.append(_key("hollow", "nothing, or not everything, arrived; grey: copies are still to come"))
     elif pies:
         keys.append(_key("pie", "how much a node has of all that it is to get, in the colour of the step"))
     else:
@@ -732,12 +814,16 @@ def _legend(data: RunData, totals: Sequence[int], width: int, nodes: Nodes) -> s
     return f'<span class="keys">{"".join(keys)}</span>{" ".join(notes)}{phone}'
 
 
-def _large_legend(data: RunData, width: int, cell: int, broken: Mapping[int, NodeMark], votes: Votes | None) -> str:
-    keys = _node_keys(data, broken, votes, pies=False, root=data.get("collective") not in ALL_TO_ALL)
+def _large_legend(
+    data: RunData, width: int, cell: int, broken: Mapping[int, NodeMark], votes: Votes | None, *, pies: bool = False
+) -> str:
+    keys = _node_keys(data, broken, votes, pies=pies, root=data.get("collective") not in ALL_TO_ALL)
+    if pies:
+        keys[0] = "Colour of a node: how much it has of all that it is to get; brightest: everything."
     notes = [f"Links and labels are left out: the network has more than {NODES_WITH_LINKS:,} nodes."]
     if width > 1:
         notes.append(f"One position of the slider is {width} steps.")
     if cell > 1:
-        what = "the worst of their votes" if votes else "their mean step"
+        what = "the worst of their votes" if votes else "their mean" if pies else "their mean step"
         notes.append(f"A square stands for up to {cell} nodes that are drawn close together and shows {what}.")
     return f'<span class="keys">{"".join(keys)}</span>{" ".join(notes)}'

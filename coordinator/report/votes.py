@@ -56,6 +56,11 @@ class Votes:
     """Complete messages: whether they are intact, and the step in which that was settled."""
     expected: int
     """Messages that are due."""
+    pieces: pl.DataFrame
+    """How many pieces of each `rank` have each `state`, by the step in which that was `settled`; ascending."""
+    pieces_due: int
+    """Pieces that are due to a node."""
+    all_to_all: bool
 
     def count(self, state: State, step: int | None = None) -> int:
         """Nodes in this state among those that are judged, after `step` or after the run."""
@@ -63,14 +68,23 @@ class Votes:
         return int((wanted if step is None else wanted & (self.settled <= step)).sum())
 
     def sentence(self, step: int | None = None) -> str:
-        """How many nodes hold what, after `step` or after the run."""
-        right, wrong, split = (self.count(state, step) for state in (State.RIGHT, State.WRONG, State.SPLIT))
+        """How many nodes hold what, after `step` or after the run; in all-to-all collectives, how many pieces are what."""
+        states = (State.RIGHT, State.WRONG, State.SPLIT)
+        intact = f"{self.intact(step):,} of {self.expected:,} messages intact"
+        if self.all_to_all:
+            pieces = self.pieces if step is None else self.pieces.filter(pl.col("settled") <= step)
+            count = dict(pieces.group_by("state").agg(pl.col("count").sum()).iter_rows())
+            right, wrong, split = (count.get(state, 0) for state in states)
+            return (
+                f"{intact}; of the pieces {right:,} have the right value, {wrong:,} a wrong one, {split:,} no majority"
+            )
+        right, wrong, split = (self.count(state, step) for state in states)
         due = int(self.due.sum())
         words = (
             f"of {due:,} node{'' if due == 1 else 's'} {right:,} {'has' if right == 1 else 'have'} the right value, "
             f"{wrong:,} a wrong one, {split:,} no majority"
         )
-        return words if self.expected == due else f"{self.intact(step):,} of {self.expected:,} messages intact; {words}"
+        return words if self.expected == due else f"{intact}; {words}"
 
     def intact(self, step: int | None = None) -> int:
         """Messages that are complete and intact, after `step` or after the run."""
@@ -150,7 +164,11 @@ def _by_rank(plan: Plan, pieces: pl.DataFrame, messages: pl.DataFrame) -> Votes:
     whole = _spread(messages.group_by(rank=who).agg(n=pl.len()), "n", order)
     state[(state == State.RIGHT) & (whole < plan.job.messages * others)] = State.WAITING
     expected = plan.job.messages * others * int(due.sum())
-    return Votes(state, heard, settled, due, messages, expected)
+    by_state = pieces.group_by("settled", "state", rank=who).agg(count=pl.len()).sort("settled", "state", "rank")
+    pieces_due = others * sum(plan.algorithm.pieces_due(number) for number in range(plan.job.messages))
+    return Votes(
+        state, heard, settled, due, messages, expected, by_state, pieces_due, plan.job.collective in ALL_TO_ALL
+    )
 
 
 def _due(plan: Plan) -> NDArray[np.bool_]:

@@ -258,7 +258,7 @@ PIES = """
   const radius = +document.querySelector("#nodes circle").getAttribute("r"), area = Math.PI * radius ** 2;
   const nodes = [...document.querySelectorAll("#nodes circle")].map((c) => [+c.getAttribute("cx"), +c.getAttribute("cy")]);
   const shares = nodes.map(() => 0);
-  for (const shape of document.querySelectorAll("#slices path, #progress")) {
+  for (const shape of document.querySelectorAll("#slices path, #progress path")) {
     if (!shape.getClientRects().length || !shape.getBoundingClientRect().width) continue;
     for (const part of (shape.getAttribute("d") || "").split("M").slice(1)) {
       const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
@@ -314,6 +314,70 @@ def test_all_to_all_pictures_show_the_progress_of_each_node(name: str, page: Bro
     page.click("#whole")
     assert np.allclose(page.evaluate(PIES), shares(last), atol=0.02)
     assert page.evaluate("document.querySelectorAll('#slices path').length") > 1
+
+
+SHADES = """
+(() => {
+  const shades = {};
+  [...document.querySelectorAll(".level")].forEach((path, level) => {
+    for (const [, x, y] of path.getAttribute("d").matchAll(/M(\\S+) (\\S+)h/g)) shades[`${x},${y}`] = level;
+  });
+  return JSON.parse(document.getElementById("data").textContent).squares.map((square) => {
+    const [, x, y] = /M(\\S+) (\\S+)h/.exec(square);
+    return shades[`${x},${y}`];
+  });
+})()
+"""
+"""The level of each node's square."""
+
+
+@pytest.mark.parametrize("name", ["allgather", "crash"])
+def test_large_maps_of_exchanges_shade_nodes_by_their_progress(
+    name: str, page: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("coordinator.report.netmap.NODES_WITH_LINKS", 10)
+    path, journal = reported(tmp_path, **EXCHANGES[name])
+    nodes = pl.read_parquet(path.with_name("nodes.parquet"))
+    faulty = nodes.filter(pl.col("state") != "alive")["rank"].to_list()
+    owed = journal.filter(pl.col("outcome") == "first", ~pl.col("origin").is_in(faulty))
+    due, last = int(nodes["expected"].max()), int(journal["step"].max())  # type: ignore[arg-type]
+    page.open(path)
+    whole = page.evaluate(SHADES)
+    for step in (1, 6, 12, last):
+        got = dict(owed.filter(pl.col("step") <= step).group_by("receiver").agg(pl.len()).iter_rows())
+        move_to(page, step)
+        assert page.evaluate(SHADES) == [9 * got.get(rank, 0) // due for rank in nodes["rank"]]
+        done = sum(got.get(rank, 0) == due for rank in nodes["rank"])
+        said = page.evaluate("document.getElementById('now').textContent")
+        assert said == f"step {step} of {last}: {done} of {24 - len(faulty)} nodes done"
+    assert page.evaluate(SHADES) == whole
+
+
+def test_pies_of_altered_runs_show_what_was_elected(page: Browser, tmp_path: Path) -> None:
+    path, _ = reported(
+        tmp_path, topology="star:4", collective="allgather", algorithm="edt-dfs", redundancy=3,
+        fault=["byzantine:2134", "byzantine:3214"],
+    )  # fmt: skip
+    nodes = pl.read_parquet(path.with_name("nodes.parquet"))
+    contested = pl.read_parquet(path.with_name("elections.parquet"))
+    summary = json.loads(path.with_name("summary.json").read_text())
+    faulty = nodes.filter(pl.col("state") != "alive")["rank"].to_list()
+    owed = contested.filter(~pl.col("origin").is_in(faulty), pl.col("elected") == "wrong")
+    wrong = dict(owed.group_by("receiver").agg(pl.len()).iter_rows())
+    due = int(nodes["expected"].max())  # type: ignore[arg-type]
+    assert sum(wrong.values()) == summary["expected_deliveries"] - summary["intact_deliveries"]
+    page.open(path)
+    keys = page.evaluate(KEY_COLOURS)
+    coloured = PIES.replace("const shape of", "const shape of [...").replace('path")) {', 'path")].filter(CHOSEN)) {')
+    for word, wanted in (
+        ("wrong value elected", [wrong.get(rank, 0) / due for rank in nodes["rank"]]),
+        ("right value", [0 if rank in faulty else 1 - wrong.get(rank, 0) / due for rank in nodes["rank"]]),
+    ):
+        chosen = coloured.replace("CHOSEN", f"(shape) => getComputedStyle(shape).fill === {keys[word]!r}")
+        page.click("#whole")
+        assert np.allclose(page.evaluate(chosen), wanted, atol=0.02)
+        move_to(page, summary["steps"])
+        assert np.allclose(page.evaluate(chosen), wanted, atol=0.02)
 
 
 # What marks hide, and what they mean.
