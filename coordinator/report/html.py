@@ -25,6 +25,7 @@ from coordinator.report import netmap, plots
 from coordinator.report.data import RunData, read_run
 from coordinator.report.faults import CutOff, cut_off, fault_table
 from coordinator.report.netmap import network_map, packets_of
+from coordinator.report.nodes import broken_nodes, giving
 from coordinator.report.tables import show
 from coordinator.report.votes import State, Votes, votes_of
 
@@ -246,14 +247,14 @@ def _delivery(data: RunData, hops: pl.DataFrame | None, faults: Sequence[int], v
     if votes is not None:
         lines = _vote_lines(votes, steps)
     elif hops is not None and len(hops):
-        healthy = hops.filter(~pl.col("receiver").is_in(list(netmap.broken_nodes(data))))
+        healthy = hops.filter(~pl.col("receiver").is_in(list(broken_nodes(data))))
         firsts = _by_step(healthy, "first", steps)
         total = sum(firsts)
         ratio = data.get("delivery_ratio")
         whole = total / ratio if isinstance(ratio, float) and 0 < ratio < 1 else total
         if whole:
             lines["pieces"] = ("blue", _cumulative(firsts, whole))
-    if votes is None and data.nodes is not None and steps and not netmap.giving(data):
+    if votes is None and data.nodes is not None and steps and not giving(data):
         due = data.nodes.filter(pl.col("expected") > 0)
         shares = _cumulative(_count_steps(due["last_step"].drop_nulls(), steps), max(1, len(due)))
         if "pieces" in lines and lines["pieces"][1] == shares:
