@@ -91,7 +91,7 @@ def show_result(plan: Plan, result: RunResult) -> None:
     for line in _cut_off(summary):
         out.print(line, soft_wrap=True)
     if plan.topology.order * plan.topology.degree > LISTED_LINKS:
-        out.print(f"links.parquet leaves idle links out: the network has more than {LISTED_LINKS:,} directed links")
+        out.print(f"links.parquet leaves out idle links, as the network has more than {LISTED_LINKS:,} directed links")
     because = f" ({escape(str(summary['undecided_because']))})" if summary["undecided_because"] else ""
     out.print(f"verdict: {verdict_text(result.verdict)}{because}   journal {summary['journal_hash']}")
     out.print(f"run directory: {escape(str(result.path))}", soft_wrap=True)
