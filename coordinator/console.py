@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from coordinator.measure import LISTED_LINKS
 from coordinator.network import Progress
 from coordinator.plan import Plan
 from coordinator.run import RunResult
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from coordinator.campaign.certify import Certificate
     from coordinator.campaign.conduct import Session
 
+SHOWN_NODES = 12
+"""Of the nodes that a fault cut off, on a terminal."""
 SPARSE_SECONDS = 2.0
 """At most one progress line in this time where output is no terminal."""
 STYLES = {"holds": "green", "violated": "bold red", "undecided": "yellow"}
@@ -87,9 +90,27 @@ def show_result(plan: Plan, result: RunResult) -> None:
         f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in {summary['steps']} steps with "
         f"{summary['packets']:,} packets; set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s"
     )
+    for line in _cut_off(summary):
+        out.print(line, soft_wrap=True)
+    if plan.topology.order * plan.topology.degree > LISTED_LINKS:
+        out.print(f"links.parquet leaves out idle links, as the network has more than {LISTED_LINKS:,} directed links")
     because = f" ({escape(str(summary['undecided_because']))})" if summary["undecided_because"] else ""
     out.print(f"verdict: {verdict_text(result.verdict)}{because}   journal {summary['journal_hash']}")
     out.print(f"run directory: {escape(str(result.path))}", soft_wrap=True)
+
+
+def _cut_off(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Healthy nodes that miss something that was due, a line for each fault that cut nodes off."""
+    groups: dict[str | None, list[str]] = {}
+    for node in summary.get("cut_off") or ():
+        groups.setdefault(node["because"], []).append(node["label"])
+    unlisted = summary.get("cut_off_count", 0) - sum(map(len, groups.values()))
+    what = "without the right value" if summary["corrupt"] else "cut off"
+    for number, (because, labels) in enumerate(groups.items(), 1):
+        count = len(labels) + (unlisted if number == len(groups) else 0)
+        more = f" and {count - SHOWN_NODES:,} more" if count > SHOWN_NODES else ""
+        cause = f" by {because}" if because else ""
+        yield escape(f"{what}{cause}, {_plural(count, 'node')}: {', '.join(labels[:SHOWN_NODES])}{more}")
 
 
 def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[str, object]]) -> None:
@@ -142,13 +163,14 @@ def show_campaign(
 ) -> None:
     """What a campaign found, by variant and point, and where the rest is."""
     out = console()
-    table = Table("algorithm", "faults", "trials", "delivery ratio", "guaranteed", "nodes lost", "theory", "verdict")
+    label = next(iter(rows[0])) if rows else "algorithm"
+    table = Table(escape(label), "faults", "trials", "delivery ratio", "guaranteed", "nodes lost", "theory", "verdict")
     for row in rows:
         verdict = f"{row['violated']} violated" if row["violated"] else "theory excluded" if row["finding"] else "holds"
         if row["undecided"]:
             verdict += f", {row['undecided']} undecided"
         table.add_row(
-            escape(str(row["algorithm"])), escape(str(row["faults"])), _value(row["trials"]),
+            escape(str(row[label])), escape(str(row["faults"])), _value(row["trials"]),
             _interval(row, "delivery_ratio", "ratio"), _interval(row, "guaranteed", "guaranteed"),
             _value(row["lost"]), _value(row["theory"]), verdict,
         )  # fmt: skip

@@ -180,6 +180,12 @@ class Browser:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
 
+    def resize(self, width: int, height: int = 900) -> None:
+        """Give the page this many pixels; a narrow one is a phone's."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
+        )
+
     def prefer(self, media: str = "", **features: str) -> None:
         """Show the page as in print, or to a person who prefers dark."""
         wanted = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]

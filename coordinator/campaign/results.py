@@ -36,7 +36,7 @@ def rows(grid: Grid, findings: Findings) -> list[Row]:
 def _row(grid: Grid, point: int, variant: int, found: Sequence[Finding]) -> Row:
     recipe, plan = grid.points[point], grid.variants[variant].plan
     sets = grid.set_count(point, variant)
-    row: Row = {"algorithm": grid.variants[variant].name, "faults": recipe.name, "sets": sets, **_counts(found)}
+    row: Row = {label_of(grid): grid.variants[variant].name, "faults": recipe.name, "sets": sets, **_counts(found)}
     decided = [finding for finding in found if finding.undecided is None]
     row |= _figures(decided, exact=sets == len(decided))
     knowledge = plan.scenario.fault_knowledge
@@ -68,6 +68,12 @@ def _finding(found: Sequence[Finding], theory: Expected, *, exact: bool) -> str 
             low, high = sure_interval(mean, trials)
             words.append(f"{name} {mean:.6f}, 99.99 % interval {low:.6f} to {high:.6f}, and theory says {expected:.9f}")
     return "; ".join(words) or None
+
+
+def label_of(grid: Grid) -> str:
+    """What the names of variants stand for: the fields that are varied (a redundancy names itself: `x=2`)."""
+    varied = [name for name in grid.vary if name != "redundancy"] or list(grid.vary)
+    return " and ".join(name.replace("_", " ") for name in varied) or "algorithm"
 
 
 def _counts(found: Sequence[Finding]) -> Row:
@@ -126,7 +132,7 @@ def trial_rows(grid: Grid, findings: Findings) -> Iterator[Row]:
         trial, finding = findings[key]
         yield {
             "point": grid.points[key.point].name,
-            "algorithm": grid.variants[key.variant].name,
+            label_of(grid): grid.variants[key.variant].name,
             "draw": key.number,
             "faults": " ".join(trial.faults),
             "seed": trial.seed,

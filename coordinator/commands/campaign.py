@@ -135,8 +135,7 @@ def conclude(store: "Store") -> "tuple[list[Row], list[dict[str, object]]]":
     import polars as pl  # noqa: PLC0415
 
     from coordinator.campaign.results import families, rows, trial_rows  # noqa: PLC0415
-    from coordinator.report.campaign import figures, page  # noqa: PLC0415
-    from coordinator.report.plots import standalone  # noqa: PLC0415
+    from coordinator.report.campaign import charts_of, figures, page  # noqa: PLC0415
     from coordinator.report.tables import to_csv, to_markdown  # noqa: PLC0415
 
     grid = store.grid
@@ -144,13 +143,16 @@ def conclude(store: "Store") -> "tuple[list[Row], list[dict[str, object]]]":
     named = {
         family: [(grid.points[point].name, size) for point, size in points] for family, points in families(grid).items()
     }
-    charts = figures(table, named)
-    for name, chart in charts.items():
-        store.write(re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".svg", standalone(chart))
+    for name, chart in figures(table, named).items():
+        store.write(re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".svg", chart)
     plan = grid.variants[0].plan
-    title = f"{plan.topology.title}: {plan.job.collective} under faults"
+    networks, collectives = (
+        ", ".join(dict.fromkeys(names))
+        for names in zip(*((v.plan.topology.title, str(v.plan.job.collective)) for v in grid.variants), strict=True)
+    )
+    title = f"{networks}: {collectives} under faults"
     facts = {"trials": len(store.findings), "driver": plan.scenario.driver, "grid": grid.fingerprint}
-    store.write("campaign.html", page(title, facts, table, charts))
+    store.write("campaign.html", page(title, facts, table, charts_of(table, named)))
     store.write("table.csv", to_csv(table))
     store.write("table.md", to_markdown(table))
     partial = store.folder / ".trials.parquet.partial"

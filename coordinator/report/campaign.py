@@ -1,10 +1,12 @@
 """A campaign to look at: curves of delivery over the number of faults, and a page with all of its figures."""
 
 from collections.abc import Mapping, Sequence
-from html import escape
 from pathlib import Path
 
+from markupsafe import Markup
+
 from coordinator.report import plots
+from coordinator.report.html import MARKS, template, typeset
 from coordinator.report.tables import Row, show
 
 FOLDER = Path(__file__).parent
@@ -23,23 +25,40 @@ Family = Sequence[tuple[str, float]]
 
 
 def figures(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, str]:
-    """Curves of each measure over each family of points: name -> SVG."""
-    found = {}
+    """Curves of each measure over each family of points, as files: name -> SVG."""
+    drawn = _curves(rows, families)
+    return {name: plots.standalone(plots.curves(*arguments)) for name, arguments in drawn.items()}
+
+
+def charts_of(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, str]:
+    """The same for the page, which shows them on small screens too."""
+    return {
+        name: plots.responsive(lambda narrow, given=arguments: plots.curves(*given, narrow=narrow))  # type: ignore[misc]
+        for name, arguments in _curves(rows, families).items()
+    }
+
+
+def _curves(
+    rows: Sequence[Row], families: Mapping[str, Family]
+) -> dict[str, tuple[str, str, Mapping[str, plots.Curve]]]:
+    """Name -> title, name of the horizontal axis, lines."""
+    found: dict[str, tuple[str, str, Mapping[str, plots.Curve]]] = {}
     for family, points in families.items():
         for column, (title, prefix, theory) in MEASURES.items():
             lines = _lines(rows, dict(points), column, prefix, theory)
             if lines:
-                found[f"{title}, {family}"] = plots.curves(f"{title} over {family}", family, lines)
+                found[f"{title}, {family}"] = (f"{title} over {family}", family, lines)
     return found
 
 
 def _lines(
     rows: Sequence[Row], points: Mapping[str, float], column: str, prefix: str, theory: str
 ) -> dict[str, plots.Curve]:
-    names = dict.fromkeys(str(row["algorithm"]) for row in rows)
+    label = next(iter(rows[0]), "") if rows else ""
+    names = dict.fromkeys(str(row[label]) for row in rows)
     lines = {}
     for name in names:
-        here = [row for row in rows if row["algorithm"] == name and row["faults"] in points and row[column] is not None]
+        here = [row for row in rows if str(row[label]) == name and row["faults"] in points and row[column] is not None]
         here.sort(key=lambda row: points[str(row["faults"])])
         expected = [(points[str(row["faults"])], _float(row[theory])) for row in here if row[theory] is not None]
         measured = [
@@ -57,33 +76,68 @@ def _float(value: object) -> float:
 
 
 def page(title: str, facts: Mapping[str, object], rows: Sequence[Row], charts: Mapping[str, str]) -> str:
-    """The campaign as one page that needs nothing but itself."""
-    css = plots.CSS + (FOLDER / "page.css").read_text()
-    shown = "".join(
-        f"<figure>{svg}<figcaption>{escape(next(note for key, note in NOTES.items() if name.startswith(MEASURES[key][0])))}"
-        f"</figcaption></figure>"
-        for name, svg in charts.items()
+    """The campaign as one page that needs nothing but itself; `charts` are those of `charts_of`."""
+    notes = {name: next(NOTES[key] for key in MEASURES if name.startswith(MEASURES[key][0])) for name in charts}
+    columns = _columns(rows)
+    numeric = [all(isinstance(row[column], int | float | None) for row in rows) for column in columns]
+    names = [column.replace("_", " ") for column in columns]
+    shown = [[_cell(row, *cell) for cell in zip(columns, names, numeric, strict=True)] for row in rows]
+    return template(FOLDER / "campaign.html.jinja").render(
+        title=title,
+        heading=typeset(title),
+        facts="; ".join(f"{key}: {show(value)}" for key, value in facts.items()),
+        charts=[(Markup(chart), notes[name]) for name, chart in charts.items()],
+        columns=list(zip([*names, "verdict"], [*numeric, False], strict=True)) if rows else [],
+        rows=[[*cells, _verdict(row)] for cells, row in zip(shown, rows, strict=True)],
+        css=Markup(plots.CSS + plots.RESPONSIVE_CSS + (FOLDER / "page.css").read_text()),
+        colours=Markup(plots.colour_variables()),
     )
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<style>{plots.colour_variables()}{css}"
-        "figure{margin:1.4rem 0}table{border-collapse:collapse;font-variant-numeric:tabular-nums}"
-        "td,th{padding:.2rem .6rem;text-align:right;border-bottom:1px solid var(--grid)}td:first-child,th:first-child,"
-        "td:nth-child(2),th:nth-child(2){text-align:left}.wide{overflow-x:auto}</style></head><body>"
-        f"<h1>{escape(title)}</h1>{_facts(facts)}<section>{shown}</section>"
-        f'<section class="wide"><h2>Figures</h2>{_table(rows)}</section></body></html>\n'
-    )
 
 
-def _facts(facts: Mapping[str, object]) -> str:
-    words = "; ".join(f"{key}: {show(value)}" for key, value in facts.items())
-    return f'<p class="lead">{escape(words)}</p>'
+LONG = {column for measure, (_, _, theory) in MEASURES.items() for column in (measure, theory)}
+"""Columns with a line of their own on small screens."""
+COUNTED = ("undecided", "violated", "verdict")
+"""Columns that are told together, as the verdict."""
 
 
-def _table(rows: Sequence[Row]) -> str:
+def _columns(rows: Sequence[Row]) -> list[str]:
+    """The columns of the page: each measure beside what theory says of it, without the ends of its interval."""
     if not rows:
-        return "<p>no trials</p>"
-    head = "".join(f"<th>{escape(key.replace('_', ' '))}</th>" for key in rows[0])
-    body = "".join(f"<tr>{''.join(f'<td>{escape(show(value))}</td>' for value in row.values())}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return []
+    first = list(rows[0])[:3]
+    beside = [column for measure, (_, _, theory) in MEASURES.items() for column in (measure, theory)]
+    ends = {f"{prefix}_{end}" for _, prefix, _ in MEASURES.values() for end in ("low", "high")}
+    rest = [column for column in rows[0] if column not in (*first, *beside, *ends, *COUNTED)]
+    return [*first, *(column for column in beside if column in rows[0]), *rest]
+
+
+def _cell(row: Row, column: str, name: str, numeric: bool) -> dict[str, str]:
+    value, interval = row[column], ""
+    if column in MEASURES and value is not None:
+        low, high = (row[f"{MEASURES[column][1]}_{end}"] for end in ("low", "high"))
+        interval = f"({_short(low)} to {_short(high)})" if low != high else ""
+    return {
+        "name": name,
+        "text": _short(value),
+        "interval": interval,
+        "css": f"{'n' if numeric else ''}{' long' * (column in LONG)}",
+    }
+
+
+def _short(value: object) -> str:
+    """A value with at most four digits after the point."""
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:,.4f}" if abs(value) < 1 else f"{value:,.4g}"
+    return show(value)
+
+
+def _verdict(row: Row) -> dict[str, str]:
+    """What came of the trials of a row; MARKS as on the page of a run."""
+    counts = {key: int(_float(row.get(key) or 0)) for key in ("violated", "undecided")}
+    words = [f"{count:,} {key}" for key, count in counts.items() if count]
+    verdict = next((key for key, count in counts.items() if count), "holds")
+    given = row.get("verdict")
+    if isinstance(given, str):
+        verdict, words = given.split()[0].strip(",;"), [given]
+    text = f"{MARKS.get(verdict, '')} {'; '.join(words) or verdict}".strip()
+    return {"name": "verdict", "text": text, "interval": "", "css": f"v {verdict if verdict in MARKS else ''}"}

@@ -105,7 +105,8 @@ def curves(
             marks.append((right + 19, legend_y, name))
         body += [_mark(at, px, py, colour, tip) for px, py, tip in marks]
         body.append(f'<text x="{right + 36:.0f}" y="{legend_y + 4}">{escape(name)}</text>')
-    return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">{"".join(body)}</svg>'
+    head = f'<svg class="chart roomy" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
+    return f"{head}{''.join(body)}</svg>"
 
 
 def _drawable(line: Points, *, log_x: bool, log_y: bool) -> list[tuple[float, float]]:

@@ -8,13 +8,14 @@ import json
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
 
 from coordinator.measure import measure
-from coordinator.plan import make_plan
+from coordinator.plan import Plan, make_plan
 from coordinator.scenario import make_scenario
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.topology.base import Topology
@@ -35,6 +36,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
         "virtual_seconds",
     ),
     "journal": ("step", "sender", "port", "receiver", "origin", "target", "tree", "segment", "bytes", "outcome"),
+    "elections": ("receiver", "origin", "segment", "elected"),
 }  # fmt: skip
 """Columns of the tables (section 7 of the design)."""
 
@@ -53,6 +55,8 @@ class RunData:
     links: pl.DataFrame | None = None
     steps: pl.DataFrame | None = None
     journal: pl.LazyFrame | None = None
+    elections: pl.DataFrame | None = None
+    """Votes with altered copies; only runs with redundancy have any."""
     notes: list[str] = field(default_factory=list)
     """What is missing or unreadable, one sentence each; empty for a whole run."""
 
@@ -64,6 +68,14 @@ class RunData:
     def measured(self) -> dict[str, Any]:
         """The summary without what it repeats of the scenario (`segments` is a measurement in it, and a wish there)."""
         return {key: value for key, value in self.summary.items() if key not in self.scenario or key == "segments"}
+
+    @cached_property
+    def plan(self) -> Plan | None:
+        """The plan that the scenario means; None if it cannot be made of what is there."""
+        try:
+            return make_plan(make_scenario(self.scenario)) if self.scenario else None
+        except (EmulatorError, ValueError, TypeError):
+            return None
 
     @property
     def order(self) -> int:
@@ -100,6 +112,8 @@ def read_run(path: Path, name: str | None = None) -> RunData:
     for table in ("nodes", "links", "steps"):
         frame = _read(data, f"{table}.parquet", lambda file, table=table: _columns(pl.read_parquet(file), table))  # type: ignore[misc]
         setattr(data, table, frame)
+    if (path / "elections.parquet").is_file():
+        data.elections = _read(data, "elections.parquet", lambda file: _columns(pl.read_parquet(file), "elections"))
     if data.nodes is None or data.links is None or data.steps is None:
         _measure_anew(data)
     _distrust(data)

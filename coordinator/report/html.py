@@ -20,10 +20,14 @@ import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from coordinator.measure import LISTED_LINKS
 from coordinator.report import netmap, plots
 from coordinator.report.data import RunData, read_run
+from coordinator.report.faults import CutOff, cut_off, fault_table
 from coordinator.report.netmap import network_map, packets_of
+from coordinator.report.nodes import broken_nodes, giving
 from coordinator.report.tables import show
+from coordinator.report.votes import State, Votes, votes_of
 
 FOLDER = Path(__file__).parent
 ROWS_AT_ONCE = 2_000_000
@@ -47,7 +51,8 @@ def write_report(run: Path, out: Path | None = None, *, name: str | None = None,
 def render(data: RunData, *, thorough: bool = True) -> str:
     """The page."""
     hops = _hops(data, thorough)
-    picture = network_map(data, hops)
+    votes = None if hops is None else votes_of(data)
+    picture = network_map(data, hops, votes)
     fault_steps = [fault["step"] for fault in data.faults if isinstance(fault.get("step"), int)]
     return template(FOLDER / "page.html.jinja").render(
         name=data.name,
@@ -62,19 +67,27 @@ def render(data: RunData, *, thorough: bool = True) -> str:
         claims=_claims(data),
         scenario=[(key.replace("_", " "), show(value)) for key, value in data.scenario.items() if value != []],
         metrics=_metrics(data),
-        faults=_faults(data),
-        delivery=_safe(_delivery(data, hops, fault_steps)),
-        multiples=[_safe(chart) for chart in _multiples(data, fault_steps)],
-        picture=picture and {"svg": _safe(picture.svg), "legend": picture.legend, "frames": _count_frames(picture)},
+        faults=fault_table(data),
+        cut_off=_cut_off(cut_off(data, votes), altered=votes is not None),
+        idle_left_out=_idle_left_out(data),
+        delivery=_safe(_delivery(data, hops, fault_steps, votes)),
+        multiples=[_safe(chart) for chart in _multiples(data, fault_steps, votes)],
+        picture=picture
+        and {
+            "svg": _safe(picture.svg),
+            "legend": _safe(picture.legend),
+            "frames": _count_frames(picture),
+            "ramp": picture.ramp,
+        },
         script_data=_json(picture.script) if picture else None,
         histogram=_safe(_histogram(data)),
         heat=_safe(_heat(data, hops)),
         busiest=_busiest(data),
-        css=_safe(plots.CSS + netmap.CSS + (FOLDER / "page.css").read_text()),
+        css=_safe(plots.CSS + plots.RESPONSIVE_CSS + netmap.CSS + (FOLDER / "page.css").read_text()),
         colours=_safe(plots.colour_variables()),
         js=_safe((FOLDER / "page.js").read_text()),
         scale=", ".join(plots.viridis(share / 8) for share in range(9)),
-        scale_names=_scale_names(data),
+        scale_names=(picture and picture.scale) or _scale_names(data),
     )
 
 
@@ -111,7 +124,7 @@ def _hops(data: RunData, thorough: bool) -> pl.DataFrame | None:
                 f"the journal has {rows:,} rows; what has to be counted there is left out, `coordinator report` adds it"
             )
             return None
-        return packets_of(data.journal)
+        return packets_of(data, data.journal)
     except (OSError, pl.exceptions.PolarsError) as error:
         data.notes.append(f"journal.parquet cannot be read: {str(error).splitlines()[0][:200]}")
         data.journal = None
@@ -127,11 +140,14 @@ def _count_frames(picture: netmap.NetworkMap) -> int:
 
 
 def _heading(data: RunData) -> Markup:
-    """The name of the network with its indices low and its exponent high."""
-    title = escape(data.topology.title if data.topology else str(data.get("topology") or "unknown network"))
-    title = re.sub(r"_\{([^}]*)\}|_(\d+)", lambda found: f"<sub>{found[1] or found[2]}</sub>", title)
-    title = re.sub(r"\^\((\d+)\)", r"<sup>(\1)</sup>", title).replace("rho", "\N{GREEK SMALL LETTER RHO}")
-    return Markup(title[:1].upper() + title[1:])
+    return typeset(data.topology.title if data.topology else str(data.get("topology") or "unknown network"))
+
+
+def typeset(title: str) -> Markup:
+    """The name of a network with its indices low and its exponent high."""
+    text = re.sub(r"_\{([^}]*)\}|_(\d+)", lambda found: f"<sub>{found[1] or found[2]}</sub>", escape(title))
+    text = re.sub(r"\^\((\d+)\)", r"<sup>(\1)</sup>", text).replace("rho", "\N{GREEK SMALL LETTER RHO}")
+    return Markup(text[:1].upper() + text[1:])
 
 
 def _headline(data: RunData) -> str:
@@ -199,26 +215,19 @@ def _claims(data: RunData) -> list[dict[str, str]]:
     return rows
 
 
-SHOWN_ELSEWHERE = {"claims", "verdict", "undecided_because", "faults"}
+SHOWN_ELSEWHERE = {"claims", "verdict", "undecided_because", "faults", "cut_off", "cut_off_count"}
 
 
 def _metrics(data: RunData) -> list[tuple[str, str]]:
     return [(key.replace("_", " "), show(value)) for key, value in data.measured.items() if key not in SHOWN_ELSEWHERE]
 
 
-def _faults(data: RunData) -> list[dict[str, str]]:
-    return [
-        {
-            "kind": str(fault.get("kind", "?")),
-            "where": str(fault.get("label", fault.get("rank", "?"))),
-            "step": show(fault.get("step")),
-            "rest": ", ".join(f"{key} {show(value)}" for key, value in fault.items() if key not in FAULT_KEYS),
-        }
-        for fault in data.faults[:200]
-    ]
-
-
-FAULT_KEYS = {"kind", "step", "rank", "label"}
+def _cut_off(lost: CutOff, *, altered: bool) -> dict[str, object] | None:
+    """The nodes that something due did not reach, by the fault that did it."""
+    if not lost.total:
+        return None
+    groups = [(because, ", ".join(labels)) for because, labels in lost.by_fault()]
+    return {"count": f"{lost.total:,}", "groups": groups, "altered": altered, "more": lost.total - len(lost.nodes)}
 
 
 def _scale_names(data: RunData) -> tuple[str, str]:
@@ -229,31 +238,54 @@ def _scale_names(data: RunData) -> tuple[str, str]:
 # Figures.
 
 
-def _delivery(data: RunData, hops: pl.DataFrame | None, faults: Sequence[int]) -> str | None:
+def _delivery(data: RunData, hops: pl.DataFrame | None, faults: Sequence[int], votes: Votes | None) -> str | None:
     """Share of the pieces that arrived, and of the nodes that were done, after every step."""
     lines: dict[str, tuple[str, Sequence[float]]] = {}
     steps = len(data.steps) if data.steps is not None else 0
     if hops is not None and len(hops):
         steps = max(steps, int(hops["step"].max()))  # type: ignore[arg-type]
-        healthy = hops.filter(~pl.col("receiver").is_in(list(netmap.crashes_of(data))))
+    if votes is not None:
+        lines = _vote_lines(votes, steps)
+    elif hops is not None and len(hops):
+        healthy = hops.filter(~pl.col("receiver").is_in(list(broken_nodes(data))))
         firsts = _by_step(healthy, "first", steps)
         total = sum(firsts)
         ratio = data.get("delivery_ratio")
         whole = total / ratio if isinstance(ratio, float) and 0 < ratio < 1 else total
         if whole:
             lines["pieces"] = ("blue", _cumulative(firsts, whole))
-    if data.nodes is not None and steps and not netmap.giving(data):
+    if votes is None and data.nodes is not None and steps and not giving(data):
         due = data.nodes.filter(pl.col("expected") > 0)
-        done = due["last_step"].drop_nulls().value_counts()
-        counts = [0] * steps
-        for step, count in done.iter_rows():
-            if 1 <= step <= steps:
-                counts[step - 1] += count
-        shares = _cumulative(counts, max(1, len(due)))
+        shares = _cumulative(_count_steps(due["last_step"].drop_nulls(), steps), max(1, len(due)))
         if "pieces" in lines and lines["pieces"][1] == shares:
-            return plots.step_lines("delivered after each step", {"everything": lines["pieces"]}, faults)
-        lines["nodes, last piece"] = ("orange", shares)
-    return plots.step_lines("delivered after each step", lines, faults) if lines else None
+            lines = {"everything": lines["pieces"]}
+        else:
+            lines["nodes, last piece"] = ("orange", shares)
+    if not lines:
+        return None
+    return plots.responsive(lambda narrow: plots.step_lines("delivered after each step", lines, faults, narrow=narrow))
+
+
+def _vote_lines(votes: Votes, steps: int) -> dict[str, tuple[str, Sequence[float]]]:
+    """Messages that are complete and intact, and nodes that elected something else, as shares of what is due."""
+    intact = votes.messages.filter(pl.col("intact"))["settled"]
+    lines: dict[str, tuple[str, Sequence[float]]] = {
+        "intact messages": ("green", _cumulative(_count_steps(intact, steps), max(1, votes.expected)))
+    }
+    for state, name, colour in ((State.WRONG, "nodes, wrong value", "red"), (State.SPLIT, "nodes, no majority", "sky")):
+        settled = pl.Series(votes.settled[votes.due & (votes.state == state)])
+        if len(settled):
+            lines[name] = (colour, _cumulative(_count_steps(settled, steps), max(1, int(votes.due.sum()))))
+    return lines
+
+
+def _count_steps(values: pl.Series, steps: int) -> list[int]:
+    """How often each step from 1 to `steps` occurs."""
+    counts = [0] * steps
+    for step, count in values.value_counts().iter_rows():
+        if 1 <= step <= steps:
+            counts[step - 1] += count
+    return counts
 
 
 def _by_step(hops: pl.DataFrame, column: str, steps: int) -> list[int]:
@@ -281,10 +313,14 @@ MULTIPLES = (
 )
 
 
-def _multiples(data: RunData, faults: Sequence[int]) -> list[str]:
+def _multiples(data: RunData, faults: Sequence[int], votes: Votes | None) -> list[str]:
     if data.steps is None:
         return []
-    return [plots.step_bars(title, data.steps[column].to_list(), colour, faults) for column, title, colour in MULTIPLES]
+    titles = {"receiving": "nodes that get a first copy"} if votes else {}
+    return [
+        plots.step_bars(titles.get(column, title), data.steps[column].to_list(), colour, faults)
+        for column, title, colour in MULTIPLES
+    ]
 
 
 def _histogram(data: RunData) -> str | None:
@@ -303,6 +339,14 @@ def _histogram(data: RunData) -> str | None:
         name = f"{low:,}" if low == high else f"{low:,}-{high:,}"
         bars.append((name, sum(counts.get(load, 0) for load in range(low, high + 1))))
     return plots.histogram("Directed links by load", bars, "blue", "segments carried in the whole run")
+
+
+def _idle_left_out(data: RunData) -> str | None:
+    """What links.parquet does not list."""
+    ends = data.order * (data.topology.degree if data.topology else 0)
+    if ends <= LISTED_LINKS:
+        return None
+    return f"links.parquet lists no idle links: the network has {ends:,} directed links, more than {LISTED_LINKS:,}."
 
 
 def _busiest(data: RunData) -> list[tuple[str, ...]]:
@@ -333,4 +377,6 @@ def _heat(data: RunData, hops: pl.DataFrame | None) -> str | None:
     for step, port, packets in hops.group_by("step", "port").agg(pl.len()).iter_rows():
         table[port][step - 1] = packets
     names = [f"port {port}" for port in range(data.topology.degree)]
-    return plots.heat_map("Packets by port and step", names, table, steps)
+    return plots.responsive(
+        lambda narrow: plots.heat_map("Packets by port and step", names, table, steps, narrow=narrow)
+    )

@@ -6,7 +6,9 @@
   if (!slider) return;
   const map = $("map"), circles = $("nodes") ? [...$("nodes").children] : [], names = $("names") ? [...$("names").children] : [];
   const cells = [...map.querySelectorAll(".cells")], crosses = [...map.querySelectorAll(".cross")];
+  const levels = [...map.querySelectorAll(".level")];
   const cursors = [...document.querySelectorAll(".cursor")];
+  const fixed = new Set(data.fixed), slices = $("slices"), progress = $("progress") ? [...$("progress").children] : [];
   const initial = circles.map((circle) => circle.getAttribute("fill")), inks = names.map((name) => name.getAttribute("fill"));
   const flows = [0, 1, 2].map((at) => $("flow" + at)), heads = $("heads"), lost = $("lost");
   const shown = flows[0] && { flows: flows.map((flow) => flow.getAttribute("d")), heads: heads.getAttribute("d"), lost: lost.getAttribute("d") };
@@ -26,25 +28,71 @@
     lost.setAttribute("d", gone.join(""));
   }
 
+  function paint(rank, fill, ink, fresh) {
+    if (!fixed.has(rank)) {
+      circles[rank].setAttribute("fill", fill);
+      if (names[rank]) names[rank].setAttribute("fill", ink);
+    }
+    circles[rank].setAttribute("stroke-width", fresh ? 3 : 1);
+  }
+
+  function votes(frame) {
+    const { state, heard, settled, colours } = data.votes, waiting = "color-mix(in srgb, var(--grey) 30%, var(--paper))";
+    circles.forEach((circle, rank) => {
+      const over = settled[rank] >= 0 && settled[rank] <= frame && state[rank], fresh = settled[rank] === frame;
+      const some = heard[rank] >= 0 && heard[rank] <= frame;
+      if (data.pies) { paint(rank, "var(--paper)", "var(--ink)", fresh); return; }
+      paint(rank, over ? colours[state[rank]] : some ? waiting : "var(--paper)", over ? "#111" : "var(--ink)", fresh);
+    });
+    if (!data.pies) return;
+    const have = circles.map(() => colours.map(() => 0));
+    for (const gains of data.votes.gains.slice(0, frame + 1))
+      for (let k = 0; k < gains.length; k += 3) have[gains[k]][gains[k + 1]] += gains[k + 2];
+    const low = circles.map(() => 0);
+    colours.forEach((colour, kind) => {
+      progress[kind].setAttribute("fill", colour);
+      progress[kind].setAttribute("d", circles.map((circle, rank) => {
+        const start = low[rank];
+        low[rank] += have[rank][kind] / data.full[rank];
+        return slice(circle, start, low[rank]);
+      }).join(""));
+    });
+  }
+
+  function slice(circle, low, high) {
+    const [x, y, r] = ["cx", "cy", "r"].map((name) => +circle.getAttribute(name));
+    if (high <= low) return "";
+    if (high - low > 1 - 1e-6) return `M${x} ${y - r}a${r} ${r} 0 1 1 -.01 0z`;
+    const at = (share) => `${(x + r * Math.sin(2 * Math.PI * share)).toFixed(2)} ${(y - r * Math.cos(2 * Math.PI * share)).toFixed(2)}`;
+    return `M${x} ${y}L${at(low)}A${r} ${r} 0 ${high - low > 0.5 ? 1 : 0} 1 ${at(high)}z`;
+  }
+
   function nodes(frame) {
     const have = new Array(circles.length).fill(0), when = new Array(circles.length).fill(-1);
     for (let at = 0; at <= frame; at++) {
       const gains = data.gains[at];
       for (let k = 0; k < gains.length; k += 2) { have[gains[k]] += gains[k + 1]; when[gains[k]] = at; }
     }
+    const shares = have.map((pieces, rank) => data.full[rank] ? Math.min(1, pieces / data.full[rank]) : 0);
+    if (data.pies) {
+      progress[0].setAttribute("fill", data.colours[frame]);
+      progress[0].setAttribute("d", circles.map((circle, rank) => slice(circle, 0, shares[rank])).join(""));
+    }
     circles.forEach((circle, rank) => {
-      const share = data.full[rank] ? Math.min(1, have[rank] / data.full[rank]) : 0;
-      const colour = when[rank] < 0 ? "var(--paper)" : data.colours[when[rank]];
+      const share = shares[rank], fresh = when[rank] === frame, never = when[rank] < 0;
+      if (data.pies) { paint(rank, "var(--paper)", "var(--ink)", fresh); return; }
+      const colour = never ? "var(--paper)" : data.colours[when[rank]];
       const part = Math.round(20 + 80 * share);
-      circle.setAttribute("fill", when[rank] < 0 || share === 1 ? colour : `color-mix(in srgb, ${colour} ${part}%, var(--paper))`);
-      circle.setAttribute("stroke-width", when[rank] === frame ? 3 : 1);
-      if (names[rank]) names[rank].setAttribute("fill", when[rank] < 0 || share < 0.6 ? "var(--ink)" : isBright(colour) ? "#111" : "#fff");
+      paint(rank, never || share === 1 ? colour : `color-mix(in srgb, ${colour} ${part}%, var(--paper))`,
+        never || share < 0.6 ? "var(--ink)" : isBright(colour) ? "#111" : "#fff", fresh);
     });
   }
 
   function show(frame) {
     const whole = frame < 0;
     $("whole").setAttribute("aria-pressed", whole);
+    if (slices) slices.style.display = whole ? "" : "none";
+    if (whole) for (const part of progress) part.setAttribute("d", "");
     if (data.kind === "links") {
       if (whole) {
         flows.forEach((flow, at) => flow.setAttribute("d", shown.flows[at]));
@@ -55,7 +103,12 @@
           circle.setAttribute("stroke-width", 1);
         });
         names.forEach((name, rank) => name.setAttribute("fill", inks[rank]));
-      } else { links(frame); nodes(frame); }
+      } else { links(frame); (data.votes ? votes : nodes)(frame); }
+    }
+    if (data.kind === "levels") {
+      const row = data.levels[whole ? data.levels.length - 1 : frame], d = levels.map(() => []);
+      for (let at = 0; at < row.length; at++) d[+row[at]].push(data.squares[at]);
+      levels.forEach((level, at) => level.setAttribute("d", d[at].join("")));
     }
     for (const cell of cells) cell.classList.toggle("later", !whole && +cell.dataset.frame > frame);
     for (const cross of crosses) cross.style.display = whole || +cross.dataset.step <= data.last[frame] ? "" : "none";

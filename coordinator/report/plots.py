@@ -3,14 +3,21 @@
 Colours are CSS variables (the page gives them a light, a dark and a printed value) from the palette of Okabe and Ito and
 from viridis, both readable with any colour vision; what matters is told by shape or text as well. Text is escaped here.
 Long runs are cut into at most `MOST_BARS` bars, each the largest value of its steps, so that peaks stay visible.
+
+Wide charts have a narrow form for small screens, whose letters stay as large as those of the text around them; a page
+holds both (`responsive`) and shows one.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
 MOST_BARS = 160
+NARROW_BARS = 60
+NARROW = 360
+"""Width of charts for small screens: that of a phone's text, so that a unit is about a pixel."""
 TITLED_BARS = 64
 """Up to so many bars each tells its value when pointed at."""
 
@@ -38,6 +45,14 @@ CSS = """
 .chart .end { text-anchor: end; }
 .chart .middle { text-anchor: middle; }
 """
+RESPONSIVE_CSS = """
+.chart.narrow { display: none; }
+@media screen and (max-width: 640px) {
+  .chart.full { display: none; }
+  .chart.narrow { display: block; }
+}
+"""
+"""For pages that hold wide charts in both forms."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +60,12 @@ class Bins:
     """Steps 1..`steps` in bars of `width` steps."""
 
     steps: int
+    most: int = MOST_BARS
 
     @property
     def width(self) -> int:
         """Steps in one bar."""
-        return max(1, -(-self.steps // MOST_BARS))
+        return max(1, -(-self.steps // self.most))
 
     @property
     def count(self) -> int:
@@ -133,12 +149,25 @@ def step_bars(title: str, values: Sequence[float], colour: str, faults: Sequence
     return _chart(320, 126, title, body, len(values), frame)
 
 
+def responsive(draw: Callable[[bool], str]) -> str:
+    """A chart in its wide and its narrow form; `draw` is told whether it is to be narrow."""
+    return draw(False).replace('class="chart"', 'class="chart full"', 1) + draw(True).replace(
+        'class="chart"', 'class="chart narrow"', 1
+    )
+
+
 def step_lines(
-    title: str, lines: Mapping[str, tuple[str, Sequence[float]]], faults: Sequence[int] = (), most: float = 1.0
+    title: str,
+    lines: Mapping[str, tuple[str, Sequence[float]]],
+    faults: Sequence[int] = (),
+    most: float = 1.0,
+    *,
+    narrow: bool = False,
 ) -> str:
-    """Shares (of `most`) after every step, as staircases named on the right: name -> (colour, values)."""
+    """Shares (of `most`) after every step, as staircases with their names: name -> (colour, values)."""
     steps = max((len(values) for _, values in lines.values()), default=0)
-    frame = Frame(42, 14, 880, 190, most)
+    top = 24 + 16 * len(lines)
+    frame = Frame(40, top, NARROW - 8, top + 150, most) if narrow else Frame(42, 14, 880, 190, most)
     body = []
     for share in (0, 0.25, 0.5, 0.75, 1):
         y = frame.y(share * most)
@@ -146,22 +175,18 @@ def step_lines(
         body.append(f'<text class="end" x="{frame.left - 6}" y="{y + 4:.1f}">{share:.0%}</text>')
     body.append(_fault_lines(faults, steps, frame))
     width = (frame.right - frame.left) / max(1, steps)
-    taken: list[float] = []
-    for order, (name, (colour, values)) in enumerate(lines.items()):
+    ends = [frame.y(values[-1]) + 4 if values else frame.bottom for _, values in lines.values()]
+    heights = [16.0 + 16 * order for order in range(len(lines))] if narrow else _spread(ends, 14)
+    for order, ((name, (colour, values)), y) in enumerate(zip(lines.items(), heights, strict=True)):
         d = f"M{frame.left} {frame.bottom:.1f}" + "".join(_stairs(values, width, frame))
         dash = ' stroke-dasharray="6 3"' if order else ""
         body.append(f'<path class="line" stroke="var(--{colour})"{dash} d="{d}"/>')
-        y = frame.y(values[-1]) + 4 if values else frame.bottom
-        while any(abs(y - other) < 14 for other in taken):
-            y += 14
-        taken.append(y)
         last = values[-1] / most if values else 0.0
         percent = f"{last:.1%}" if last < 1 else "100%"
-        body.append(
-            f'<text x="{frame.right + 8}" y="{y:.1f}" style="fill:var(--{colour})">{escape(name)} {percent}</text>'
-        )
+        x = frame.left if narrow else frame.right + 8
+        body.append(f'<text x="{x}" y="{y:.1f}" style="fill:var(--{colour})">{escape(name)} {percent}</text>')
     body.append(_step_axis(steps, frame))
-    return _chart(1040, 212, title, body, steps, frame)
+    return _chart(NARROW if narrow else 1040, frame.bottom + 22, title, body, steps, frame)
 
 
 def _stairs(values: Sequence[float], width: float, frame: Frame) -> list[str]:
@@ -176,10 +201,11 @@ def _stairs(values: Sequence[float], width: float, frame: Frame) -> list[str]:
 
 def histogram(title: str, bars: Sequence[tuple[str, int]], colour: str, xlabel: str) -> str:
     """Named bars with their counts above them, on a linear axis."""
-    frame = Frame(8, 40, 472, 150, max((count for _, count in bars), default=0))
+    frame = Frame(8, 40, 392, 150, max((count for _, count in bars), default=0))
     step = (frame.right - frame.left) / max(1, len(bars))
     wide = min(64.0, step * 0.72)
-    every = max(1, -(-len(bars) // 16))
+    longest = max((len(name) for name, _ in bars), default=1)
+    every = max(1, -(-len(bars) * (6 * longest + 10) // 384))
     body = [_baseline(frame), f'<text class="title" x="8" y="14">{escape(title)}</text>']
     for at, (name, count) in enumerate(bars):
         x, y = frame.left + at * step + (step - wide) / 2, frame.y(count)
@@ -194,25 +220,28 @@ def histogram(title: str, bars: Sequence[tuple[str, int]], colour: str, xlabel: 
             body.append(f'<text class="middle" x="{middle:.1f}" y="{y - 4:.1f}">{count:,}</text>')
         if at % every == 0:
             body.append(f'<text class="middle" x="{middle:.1f}" y="{frame.bottom + 14}">{escape(name)}</text>')
-    body.append(f'<text class="middle" x="240" y="{frame.bottom + 30}">{escape(xlabel)}</text>')
-    return _chart(480, 186, title, body, 0, frame)
+    body.append(f'<text class="middle" x="200" y="{frame.bottom + 30}">{escape(xlabel)}</text>')
+    return _chart(400, 186, title, body, 0, frame)
 
 
-def heat_map(title: str, rows: Sequence[str], counts: Sequence[Sequence[float]], steps: int) -> str:
-    """A row a port and a column a step (or a few of them), darker or brighter by how much it carries."""
-    bins = Bins(steps)
+def heat_map(
+    title: str, rows: Sequence[str], counts: Sequence[Sequence[float]], steps: int, *, narrow: bool = False
+) -> str:
+    """A row for each port and a column for each step (or a few of them), darker or brighter by how much it carries."""
+    bins = Bins(steps, NARROW_BARS if narrow else MOST_BARS)
+    total = NARROW if narrow else 1040
     table = [bins.of(row) for row in counts]
     height = max(6.0, min(22.0, 260 / max(1, len(rows))))
-    frame = Frame(48, 26, 1036, 26 + height * len(rows), 1)
+    frame = Frame(48, 26, total - 4, 26 + height * len(rows), 1)
     width = (frame.right - frame.left) / max(1, bins.count)
     most = max((value for row in table for value in row), default=0)
     body = [
         f'<text class="title" x="8" y="14">{escape(title)}</text>',
-        f'<text class="end" x="1036" y="14">at most {number(most)}</text>',
+        f'<text class="end" x="{frame.right}" y="14">at most {number(most)}</text>',
     ]
     for at, (name, row) in enumerate(zip(rows, table, strict=True)):
         y = frame.top + at * height
-        if height >= 10 or at % 2 == 0:
+        if height >= 12 or at % 2 == 0:
             body.append(f'<text class="end" x="42" y="{y + height / 2 + 4:.1f}">{escape(name)}</text>')
         for bar, value in enumerate(row):
             if value:
@@ -222,7 +251,7 @@ def heat_map(title: str, rows: Sequence[str], counts: Sequence[Sequence[float]],
                     f"<title>{escape(name)}, {bins.span(bar)}: {number(value)}</title></rect>"
                 )
     body.append(_step_axis(steps, frame))
-    return _chart(1040, frame.bottom + 20, title, body, steps, frame)
+    return _chart(total, frame.bottom + 20, title, body, steps, frame)
 
 
 def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names: Sequence[str]) -> str:
@@ -286,51 +315,70 @@ MARKERS = (
 )
 
 
-def curves(title: str, xlabel: str, lines: Mapping[str, Curve]) -> str:
-    """Shares from 0 to 1 over a number, as lines named on the right; intervals as bars, theory as crosses."""
-    frame = Frame(46, 34, 560, 268, 1.0)
-    ticks = sorted({x for curve in lines.values() for x, *_ in curve.points})
+def curves(title: str, xlabel: str, lines: Mapping[str, Curve], *, narrow: bool = False) -> str:
+    """Shares from 0 to 1 over a number, as named lines; intervals as bars, theory as crosses.
+
+    Names stand on the right, or below in the narrow form.
+    """
+    drawn = {name: curve for name, curve in lines.items() if curve.points}
+    words = textwrap.wrap(title, 48 if narrow else 105) or [""]
+    top = 18 + 16 * len(words)
+    frame = Frame(46, top, NARROW - 8, top + 200, 1.0) if narrow else Frame(46, top, 560, top + 234, 1.0)
+    ticks = sorted({x for curve in drawn.values() for x, *_ in curve.points})
     first, last = (ticks[0], ticks[-1]) if ticks else (0.0, 1.0)
 
     def across(x: float) -> float:
         return frame.left + 10 + (frame.right - frame.left - 20) * (x - first) / ((last - first) or 1)
 
-    body = [f'<text class="title" x="8" y="16">{escape(title)}</text>']
+    body = [f'<text class="title" x="8" y="{16 * (at + 1)}">{escape(line)}</text>' for at, line in enumerate(words)]
     for share in (0, 0.25, 0.5, 0.75, 1):
         y = frame.y(share)
         body.append(f'<path class="axis" d="M{frame.left} {y:.1f}H{frame.right}"/>')
         body.append(f'<text class="end" x="{frame.left - 6}" y="{y + 4:.1f}">{share:.0%}</text>')
     body += [
         f'<text class="middle" x="{across(x):.1f}" y="{frame.bottom + 16}">{number(x)}</text>'
-        for x in ticks[:: max(1, -(-len(ticks) // 14))]
+        for x in ticks[:: max(1, -(-len(ticks) // (8 if narrow else 14)))]
     ]
-    body.append(
-        f'<text class="middle" x="{(frame.left + frame.right) / 2}" y="{frame.bottom + 34}">{escape(xlabel)}</text>'
-    )
-    heights = _spread([frame.y(curve.points[-1][1]) + 4 for curve in lines.values() if curve.points], 14)
-    drawn = [(name, curve) for name, curve in lines.items() if curve.points]
-    for at, ((name, curve), height) in enumerate(zip(drawn, heights, strict=True)):
-        colour = f"var(--{CURVE_COLOURS[at % len(CURVE_COLOURS)]})"
-        marker = MARKERS[at % len(MARKERS)]
-        path = "L".join(f"{across(x):.1f} {frame.y(y):.1f}" for x, y, _, _ in curve.points)
-        body.append(f'<path class="line" stroke="{colour}" d="M{path}"/>')
-        for x, y, low, high in curve.points:
-            body.append(
-                f'<g transform="translate({across(x):.1f} {frame.y(y):.1f})"><title>{escape(name)}, {number(x)}: {y:.2%}, '
-                f'{low:.2%} to {high:.2%}</title><path stroke="{colour}" fill="none" '
-                f'd="M0 {frame.y(high) - frame.y(y):.1f}V{frame.y(low) - frame.y(y):.1f}"/>'
-                f'<path fill="{colour}" d="{marker}"/></g>'
-            )
+    axis = textwrap.wrap(xlabel, 54 if narrow else 84) or [""]
+    body += [
+        f'<text class="middle" x="{(frame.left + frame.right) / 2}" y="{frame.bottom + 34 + 14 * at}">{escape(line)}</text>'
+        for at, line in enumerate(axis)
+    ]
+    below = frame.bottom + 34 + 14 * len(axis)
+    heights = [below + 8 + 16.0 * at for at in range(len(drawn))]
+    if not narrow:
+        heights = _spread([frame.y(curve.points[-1][1]) + 4 for curve in drawn.values()], 14)
+    for at, ((name, curve), height) in enumerate(zip(drawn.items(), heights, strict=True)):
+        places = [(across(x), x, y, low, high) for x, y, low, high in curve.points]
+        body += _curve(name, places, at, frame)
         body += [
             f'<path stroke="var(--ink)" d="M{across(x) - 4:.1f} {frame.y(y) - 4:.1f}l8 8m0 -8l-8 8"><title>theory, '
             f"{escape(name)}, {number(x)}: {y:.2%}</title></path>"
             for x, y in curve.theory
         ]
+        colour, left = f"var(--{CURVE_COLOURS[at % len(CURVE_COLOURS)]})", frame.left if narrow else frame.right + 14
         body.append(
-            f'<g transform="translate({frame.right + 14} {height - 4:.1f})"><path fill="{colour}" d="{marker}"/></g>'
-            f'<text x="{frame.right + 24}" y="{height:.1f}" style="fill:{colour}">{escape(name)}</text>'
+            f'<g transform="translate({left} {height - 4:.1f})"><path fill="{colour}" d="{MARKERS[at % len(MARKERS)]}"/></g>'
+            f'<text x="{left + 10}" y="{height:.1f}" style="fill:{colour}">{escape(name)}</text>'
         )
-    return _chart(760, frame.bottom + 46, title, body, 0, frame)
+    height = max([below, *(height + 8 for height in heights)])
+    return _chart(NARROW if narrow else 760, height, title, body, 0, frame)
+
+
+def _curve(name: str, places: Sequence[tuple[float, float, float, float, float]], at: int, frame: Frame) -> list[str]:
+    """A line with its markers and intervals; places are (pixel, x, y, low, high)."""
+    colour, marker = f"var(--{CURVE_COLOURS[at % len(CURVE_COLOURS)]})", MARKERS[at % len(MARKERS)]
+    path = "L".join(f"{pixel:.1f} {frame.y(y):.1f}" for pixel, _, y, _, _ in places)
+    return [
+        f'<path class="line" stroke="{colour}" d="M{path}"/>',
+        *(
+            f'<g transform="translate({pixel:.1f} {frame.y(y):.1f})"><title>{escape(name)}, {number(x)}: {y:.2%}, '
+            f'{low:.2%} to {high:.2%}</title><path stroke="{colour}" fill="none" '
+            f'd="M0 {frame.y(high) - frame.y(y):.1f}V{frame.y(low) - frame.y(y):.1f}"/>'
+            f'<path fill="{colour}" d="{marker}"/></g>'
+            for pixel, x, y, low, high in places
+        ),
+    ]
 
 
 def _spread(heights: Sequence[float], apart: float) -> list[float]:

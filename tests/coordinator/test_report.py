@@ -1,5 +1,6 @@
 """Reports: self-contained, complete, small, drawn of broken runs too; layouts; comparisons; exports."""
 
+import io
 import json
 import re
 import shutil
@@ -13,16 +14,19 @@ import networkx as nx
 import numpy as np
 import polars as pl
 import pytest
+from rich.console import Console
 
 from coordinator.cli import main
 from coordinator.plan import make_plan
 from coordinator.report import netmap
 from coordinator.report.compare import as_rows, compare, read_runs, write_figure
-from coordinator.report.data import find_run, read_run
+from coordinator.report.data import RunData, find_run, read_run
+from coordinator.report.faults import cut_off, fault_table
 from coordinator.report.html import render, write_report
 from coordinator.report.layout import cells_of, layout_of, shapes_of
 from coordinator.report.plots import DARK, LIGHT, Bins, grouped_bars, standalone, viridis
 from coordinator.report.tables import show, to_csv, to_markdown
+from coordinator.report.votes import State, votes_of
 from coordinator.run import run
 from coordinator.scenario import make_scenario
 from emunode.errors import ScenarioError
@@ -160,7 +164,7 @@ def test_faults_stand_on_the_timeline_and_in_the_picture(runs: dict[str, Path]) 
     text = (runs["crashed"] / "report.html").read_text()
     page = page_of(runs["crashed"])
     assert "faults" in page.ids
-    assert text.count("fault at the beginning of step 2") == 7
+    assert text.count("fault at the beginning of step 2") == 8, "six small charts, and delivery in two forms"
     assert 'class="cross" data-step="2"' in text
     assert "21345" in page.text
 
@@ -294,6 +298,197 @@ def test_a_report_that_cannot_be_drawn_does_not_lose_the_run(tmp_path: Path, mon
     assert not (path / "report.html").exists()
     assert (path / "summary.json").exists()
     assert "ZeroDivisionError: no paper left" in (path / "log.jsonl").read_text()
+
+
+# What faults did.
+
+
+def test_faults_are_told_in_words() -> None:
+    records: list[dict[str, object]] = [
+        {"kind": "crash", "step": 2, "rank": 1, "label": "2134", "last": None, "seen": 3},
+        {"kind": "recover", "step": 5, "rank": 1, "label": "2134", "last": None, "seen": None},
+        {"kind": "crash", "step": 6, "rank": 1, "label": "2134", "last": None, "seen": None},
+        {"kind": "loss", "step": 1, "sender": 0, "port": 1, "label": "1>2", "rate": 0.25, "last": 9, "seen": 1},
+        {"kind": "delay", "step": 1, "sender": 0, "port": 2, "label": "1>3", "steps": 1, "last": None, "seen": None},
+        {"kind": "down", "step": 3, "sender": 0, "port": 2, "label": "1>3", "last": 8, "seen": 4},
+        {"kind": "up", "step": 7, "sender": 0, "port": 2, "label": "1>3", "last": None, "seen": 7},
+        {"kind": "drop", "step": 1, "sender": 0, "port": 0, "label": "1>4", "packet": 3, "last": None, "seen": None},
+        {"kind": "crash", "step": 1, "rank": 9, "label": "4321"},  # as older runs have it
+    ]
+    table = fault_table(RunData(Path(), "run", faults=records))
+    assert [row["words"] for row in table] == [
+        "to the end of step 4; first effect in step 3",
+        "no effect was seen",
+        "until the end; no effect was seen",
+        "with probability 0.25; to the end of step 9; first effect in step 1",
+        "by 1 step; until the end; no effect was seen",
+        "to the end of step 6; first effect in step 4",
+        "first effect in step 7",
+        "packet number 3; until the end; no effect was seen",
+        "",
+    ]
+    assert {row["step"] for row in table} == {"1", "2", "3", "5", "6", "7"}
+
+
+LOSSY: dict[str, dict[str, object]] = {
+    "crash": {**STAR4, "fault": ["crash:2134@1"]},
+    "crashes": {**STAR4, "fault": ["crash:2134@1", "crash:3214@2"]},
+    "link": {**STAR4, "fault": ["down:1234~2134@1"]},
+    "messages": {**STAR4, "messages": 3, "segments": 2, "fault": ["down:1234~2134@3"]},
+    "scatter": {"topology": "star:4", "collective": "scatter", "algorithm": "balanced-tree", "fault": ["crash:3214@2"]},
+    "gather": {"topology": "star:4", "collective": "gather", "algorithm": "balanced-tree", "fault": ["crash:3214@2"]},
+    "allgather": {**RUNS["allgather"], "fault": ["crash:3214@4"]},
+    "byzantine": {**STAR4, "fault": ["byzantine:2134"]},
+    "voting": {
+        "topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 2, "fault": ["byzantine:2134"],
+    },
+    "whole": STAR4,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LOSSY)
+def test_cut_off_nodes_are_named_with_the_fault_and_older_runs_name_the_same(name: str, tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run", **LOSSY[name])
+    summary = json.loads((path / "summary.json").read_text())
+    labels = [node["label"] for node in summary["cut_off"]]
+    assert bool(labels) == (name != "whole")
+    page = page_of(path)
+    assert ("cut-off" in page.ids) == bool(labels)
+    causes = dict.fromkeys(node["because"] for node in summary["cut_off"])
+    for cause in causes:
+        words = ", ".join(node["label"] for node in summary["cut_off"] if node["because"] == cause)
+        assert f"by {cause}: {words}" in page.text if cause else words in page.text
+    assert len(causes) == (2 if name == "crashes" else bool(labels))
+    assert [label for label, _ in cut_off(read_run(path), votes_of(read_run(path))).nodes] == labels
+    del summary["cut_off"], summary["cut_off_count"]
+    (path / "summary.json").write_text(json.dumps(summary))
+    data = read_run(path)
+    found = cut_off(data, votes_of(data))
+    assert [label for label, _ in found.nodes] == labels
+    assert found.total == len(labels)
+
+
+def test_the_terminal_names_who_was_cut_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = [
+        "run",
+        "--topology",
+        "star:4",
+        "--collective",
+        "broadcast",
+        "--algorithm",
+        "greedy-tree",
+        "--driver",
+        "memory",
+    ]
+    main([*arguments, "--fault", "crash:2134@1", "--out", str(tmp_path / "one")])
+    said = capsys.readouterr().out
+    nodes = pl.read_parquet(tmp_path / "one" / "nodes.parquet")
+    lost = nodes.filter(pl.col("received") < pl.col("expected"))["label"].to_list()
+    assert f"cut off by crash:2134@1, {len(lost)} nodes: {', '.join(lost[:12])}" in said
+    main([*arguments, "--out", str(tmp_path / "two")])
+    said = capsys.readouterr().out
+    assert "cut off" not in said
+    assert "links.parquet" not in said
+
+
+def test_a_run_says_when_idle_links_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("coordinator.measure", "coordinator.console", "coordinator.report.html"):
+        monkeypatch.setattr(f"{module}.LISTED_LINKS", 71)
+    out = io.StringIO()
+    monkeypatch.setattr("coordinator.console.console", lambda: Console(file=out, width=150))
+    arguments = [
+        "run",
+        "--topology",
+        "star:4",
+        "--collective",
+        "broadcast",
+        "--algorithm",
+        "greedy-tree",
+        "--driver",
+        "memory",
+    ]
+    assert main([*arguments, "--out", str(tmp_path / "run")]) == 0
+    assert len(pl.read_parquet(tmp_path / "run" / "links.parquet")) == 23
+    assert "links.parquet leaves out idle links, as the network has more than 71 directed links" in out.getvalue()
+    assert "links.parquet lists no idle links: the network has 72 directed links" in page_of(tmp_path / "run").text
+
+
+# Altered payloads.
+
+ALTERED: dict[str, dict[str, object]] = {
+    "outvoted": {"algorithm": "edt", "redundancy": 3, "fault": ["byzantine:2134"]},
+    "outvoting": {"algorithm": "edt", "redundancy": 3, "fault": ["byzantine:2134", "byzantine:3214"]},
+    "split": {"algorithm": "edt", "redundancy": 2, "fault": ["byzantine:2134"]},
+    "two lies": {"algorithm": "edt", "redundancy": 3, "fault": ["corrupt:1234>2134:1", "corrupt:1234>3214:1"]},
+    "one copy": {"algorithm": "greedy-tree", "fault": ["byzantine:2134"]},
+    "messages": {"algorithm": "greedy-tree", "messages": 3, "fault": ["corrupt:1234>2134:1@1-2"]},
+    "segments": {"algorithm": "greedy-tree", "segments": 4, "fault": ["corrupt:1234>2134:1@1-2", "crash:4231@3"]},
+    "flood": {"algorithm": "flood", "fault": ["byzantine:2134", "byzantine:4231"]},
+    "allgather": {
+        "collective": "allgather", "algorithm": "edt-dfs", "redundancy": 3, "fault": ["byzantine:2134", "byzantine:3214"],
+    },
+    "gather": {"collective": "gather", "algorithm": "balanced-tree", "fault": ["byzantine:2134"]},
+    "reduce": {"collective": "reduce", "algorithm": "greedy-tree", "messages": 2, "fault": ["byzantine:2134"]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_votes_are_counted_as_the_run_counted_them(name: str, tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run", **{"topology": "star:4", "collective": "broadcast", **ALTERED[name]})
+    summary = json.loads((path / "summary.json").read_text())
+    data = read_run(path)
+    votes = votes_of(data)
+    assert votes is not None
+    assert summary["corrupt"] > 0
+    assert votes.intact() == summary["intact_deliveries"]
+    assert votes.expected == summary["expected_deliveries"]
+    journal = pl.read_parquet(path / "journal.parquet")
+    assert votes.intact(int(journal["step"].max())) == votes.intact()  # type: ignore[arg-type]
+    assert votes.intact(0) == 0
+    if data.elections is not None:
+        contested = data.elections.filter(pl.col("elected") != "right")
+        who = "origin" if name == "gather" else "receiver"
+        assert set(contested[who]) == set(np.flatnonzero(votes.state > State.RIGHT).tolist())
+        wrong = contested.filter(pl.col("elected") == "wrong")
+        assert set(wrong[who]) == set(np.flatnonzero(votes.state == State.WRONG).tolist())
+
+
+def test_a_run_without_altered_copies_has_no_votes(runs: dict[str, Path]) -> None:
+    assert all(votes_of(read_run(path)) is None for path in runs.values())
+
+
+@pytest.mark.parametrize("name", ["outvoting", "split", "two lies", "one copy"])
+def test_a_report_counts_intact_messages(name: str, tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run", **{"topology": "star:4", "collective": "broadcast", **ALTERED[name]})
+    summary = json.loads((path / "summary.json").read_text())
+    intact, expected = summary["intact_deliveries"], summary["expected_deliveries"]
+    page = page_of(path)
+    script = json.loads(page.data)
+    assert f"{intact} of {expected}" in page.text
+    for text in (script["whole"], script["texts"][-1]):
+        found = re.search(
+            r"of (\d+) nodes (\d+) ha(?:s|ve) the right value, (\d+) a wrong one, (\d+) no majority", text
+        )
+        assert found
+        due, right, wrong, split = map(int, found.groups())
+        assert (due, right, wrong + split) == (expected, intact, expected - intact)
+        assert bool(split) == (name in ("split", "two lies"))
+    assert not any("done" in text for text in script["texts"])
+    assert f"intact messages {intact / expected:.1%}" in page.text
+    assert "nothing was delivered at all" not in page.text
+    assert ("byzantine" in page.text) == (name != "two lies")
+
+
+# Large maps.
+
+
+def test_large_maps_say_what_is_left_out(tmp_path: Path, runs: dict[str, Path]) -> None:
+    large = page_of(make_run(tmp_path / "large", topology="star:7", collective="broadcast", algorithm="bfs-tree"))
+    assert "Links and labels are left out: the network has more than 1,050 nodes." in large.text
+    middle = page_of(make_run(tmp_path / "middle", topology="star:6", collective="broadcast", algorithm="bfs-tree"))
+    assert "Idle links and arrowheads are left out." in middle.text
+    assert "Labels are left out" in middle.text
+    assert "left out" not in page_of(runs["star4"]).text
 
 
 # Layouts.
@@ -641,7 +836,7 @@ def test_the_slider_moves_in_a_browser(runs: dict[str, Path], tmp_path: Path) ->
     lines = "".join(re.findall(r'class="flow"[^>]* d="([^"]*)"', second))
     assert lines.count("M") == 6
     hollow = len(re.findall(r'<circle class="node"[^>]*fill="var\(--paper\)"', second))
-    assert hollow == 24 - 9
+    assert hollow == 24 - 9 - 1, "the source is filled"
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed")

@@ -70,7 +70,7 @@ def test_a_campaign_leaves_figures_tables_and_trials(tmp_path: Path, capsys: pyt
     assert by_name["edt x=3", "nodes=3"]["guaranteed"] < 1
     assert by_name["greedy-tree", "nodes=1"]["guaranteed"] < 1
     page = (folder / "campaign.html").read_text()
-    assert page.count("<svg") == 2
+    assert page.count("<svg") == 4, "two charts, each for wide and for small screens"
     assert "http" not in page.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
     assert (folder / "guaranteed-delivery-crashed-nodes.svg").read_text().startswith("<svg")
     assert len((folder / "table.csv").read_text().splitlines()) == 17
