@@ -1,22 +1,22 @@
 """The command line: thin commands over the rest.
 
-Exit status: 0 every claim holds, 1 one is violated, 2 the command or the scenario will not do, 3 undecided, 4 could not run
-here, 130 interrupted.
+Exit status: 0 every claim holds; 1 what was judged is wrong, and nothing else; 2 a usage or scenario error; 3 undecided;
+4 could not run here; 130 interrupted.
 """
 
 import contextlib
 import os
 import signal
 import sys
-import threading
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, TextIO
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnknownOptionError
 
 from coordinator.commands.campaign import campaign
 from coordinator.commands.certify import certify
@@ -39,60 +39,126 @@ app.command(certify)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command line; the exit status. Being told to end (SIGTERM) is the same as Ctrl-C."""
+    """Run a command line; the exit status. SIGTERM is handled as Ctrl-C is."""
+    given = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in given
     asked: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         asked.append(number)
-        if frame is not None and frame.f_code.co_name == "__del__":  # an exception would be printed there, and lost
-            threading.Timer(0.01, signal.raise_signal, (number,)).start()
+        if _is_importing(frame):
+            signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS)
         else:
             signal.default_int_handler(number, frame)
 
-    before = [(number, signal.signal(number, interrupt)) for number in (signal.SIGINT, signal.SIGTERM)]
+    def retry(_number: int, _frame: FrameType | None) -> None:
+        signal.raise_signal(asked[-1])  # for the handler that is in place by now
+
+    def unraisable(lost: "sys.UnraisableHookArgs") -> None:
+        if asked and isinstance(lost.exc_value, KeyboardInterrupt):  # it came within a finalizer or a callback
+            signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS)
+        else:
+            hook(lost)
+
+    hook = sys.unraisablehook
+    handlers = {signal.SIGINT: interrupt, signal.SIGTERM: interrupt, signal.SIGALRM: retry}
+    before = {number: signal.getsignal(number) for number in handlers}
     try:
-        return _main(arguments)
+        sys.unraisablehook = unraisable
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        return _main(given, as_json)
     except BaseException:
         if asked:  # whatever a library on the way made of it
-            return _complain(KeyboardInterrupt())
+            return _complain(KeyboardInterrupt(), as_json)
         raise
     finally:
-        for number, handler in before:
-            signal.signal(number, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, previous in before.items():
+            signal.signal(number, previous)
+        sys.unraisablehook = hook
 
 
-def _main(arguments: list[str] | None) -> int:
+RETRY_SECONDS = 0.01
+"""After this time, an interrupt that came at a bad moment is raised again."""
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Whether an exception raised here could leave a module half imported, or be taken for one of its own."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _main(arguments: list[str], as_json: bool) -> int:
     try:
         status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
-    except (CycloptsError, EmulatorError, KeyboardInterrupt, OSError) as error:
+    except (Exception, KeyboardInterrupt) as error:
         _give_up(sys.stdout)
-        return _complain(error)
+        return _complain(error, as_json)
     return status if isinstance(status, int) else 0
 
 
-def _complain(error: BaseException) -> int:
-    """Say on standard error what is wrong; the exit status for it."""
+def _complain(error: BaseException, as_json: bool) -> int:
+    """Print an error on standard error, and with `--json` as JSON on standard output too; the exit status for it."""
+    while isinstance(error, BaseExceptionGroup):  # tasks that failed together: the first one says why
+        error = error.exceptions[0]
+    message, status = _message(error)
+    with contextlib.suppress(OSError):  # the status says it where nothing can be written
+        if message.startswith(INTERNAL):
+            traceback.print_exception(error)
+        print(f"coordinator: {message}", file=sys.stderr)
+        if as_json:
+            print_json({"error": _error_record(error, message), "exit_status": status})
+    _give_up(sys.stderr)
+    _give_up(sys.stdout)
+    return status
+
+
+INTERNAL = "internal error: "
+
+
+def _message(error: BaseException) -> tuple[str, int]:
+    """What to print of an error, and the exit status for it."""
     match error:
         case CycloptsError():
-            message, status = f"{str(error).strip()}\n  see `coordinator --help`", 2
+            return f"{_usage_message(error)}\n  see `coordinator --help`", 2
         case ScenarioError():
-            message, status = str(error), 2
+            return str(error), 2
         case RuleError():
-            message, status = f"the algorithm broke its own rules: {error}", 4
+            return f"algorithm error: {error}", 4
         case KeyboardInterrupt():
-            message, status = "interrupted", 130
+            return "interrupted", 130
         case OSError():
-            message, status = f"this machine refuses: {error}", 4
+            return f"operating system error: {error}", 4
+        case MemoryError():
+            return "out of memory", 4
+        case EmulatorError():
+            return str(error), 4
         case _:
-            message, status = str(error), 4
-    with contextlib.suppress(OSError):  # the status says it where nothing can be written
-        print(f"coordinator: {message}", file=sys.stderr)
-    _give_up(sys.stderr)
-    return status
+            return f"{INTERNAL}{type(error).__name__}: {error}", 4
+
+
+def _error_record(error: BaseException, message: str) -> dict[str, object]:
+    """An error as plain values; what concerns a field has the field, its value and what is allowed."""
+    record: dict[str, object] = {"kind": type(error).__name__, "message": message}
+    if isinstance(error, ScenarioError):
+        value = error.value if isinstance(error.value, str | int | float | None) else str(error.value)
+        record |= {"field": error.field, "value": value, "allowed": error.allowed}
+    return record
+
+
+def _usage_message(error: CycloptsError) -> str:
+    """The message of the command-line parser; it suggests whole flags for the beginning of one."""
+    if isinstance(error, UnknownOptionError):
+        given = error.token.keyword or error.token.value
+        flags = [flag for argument in error.argument_collection for flag in argument.names if flag.startswith(given)]
+        if flags:
+            return f"Unknown option: {given}. Did you mean {' or '.join(flags)}?"
+    return str(error).strip()
 
 
 def _give_up(stream: TextIO) -> None:

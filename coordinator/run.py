@@ -106,7 +106,7 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
     except RunError as error:
         raise RunError(f"{error}{directory.log_tail()}") from error
     except REFUSALS as error:
-        raise RunError(f"this machine refuses: {error}{directory.log_tail()}") from error
+        raise RunError(f"operating system error: {error}{directory.log_tail()}") from error
     finally:
         directory.discard()
     return result
@@ -204,7 +204,7 @@ async def _open_and_step(
         else:
             await _run_free(plan, network, outcome.timetable, journal, outcome, progress)  # type: ignore[arg-type]
     except (EmulatorError, *REFUSALS) as error:
-        outcome.failure = error if isinstance(error, EmulatorError) else RunError(f"this machine refuses: {error}")
+        outcome.failure = error if isinstance(error, EmulatorError) else RunError(f"operating system error: {error}")
         outcome.undecided = str(outcome.failure)
     finally:
         outcome.wall_seconds = time.perf_counter() - began
