@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from types import FrameType
+from typing import Any, TextIO
 
 INTERRUPTED = 130
 
@@ -40,7 +41,7 @@ class PipeOutput(io.FileIO):
     So `coordinator run .. | head -1` ends with the status of the run.
     """
 
-    def write(self, data: bytes, /) -> int:  # type: ignore[override]  # any buffer
+    def write(self, data: Any, /) -> int:
         """Write to the file descriptor, or to nowhere once nobody reads it."""
         try:
             return super().write(data)
@@ -60,7 +61,7 @@ def _keep_streams_open() -> None:
     sys.stderr = _text(2, sys.stderr)
 
 
-def _text(number: int, like: io.TextIOBase | None) -> io.TextIOWrapper:
+def _text(number: int, like: TextIO | None) -> io.TextIOWrapper:
     return io.TextIOWrapper(
         io.BufferedWriter(PipeOutput(number, "w", closefd=False)),
         encoding=getattr(like, "encoding", None) or "utf-8",

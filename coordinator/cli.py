@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from coordinator.plan import Plan
 
 app = App(
-    name="coordinator", version=__version__, help="Bring an interconnection network up, run a collective, judge it."
+    name="coordinator",
+    version=__version__,
+    help="Bring an interconnection network up, run a collective, judge it.",
+    suppress_keyboard_interrupt=False,
 )
 lister = App(name="list", help="What there is: topologies, algorithms, faults.")
 app.command(lister)
@@ -96,7 +99,7 @@ def _main(arguments: list[str], as_json: bool) -> int:
     try:
         status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
         _give_up(sys.stdout)
         return _complain(error, as_json)
     return status if isinstance(status, int) else 0
@@ -123,23 +126,25 @@ INTERNAL = "internal error: "
 
 def _message(error: BaseException) -> tuple[str, int]:
     """What to print of an error, and the exit status for it."""
+    status = 4
     match error:
         case CycloptsError():
-            return f"{_usage_message(error)}\n  see `coordinator --help`", 2
+            message, status = f"{_usage_message(error)}\n  see `coordinator --help`", 2
         case ScenarioError():
-            return str(error), 2
-        case RuleError():
-            return f"algorithm error: {error}", 4
+            message, status = str(error), 2
         case KeyboardInterrupt():
-            return "interrupted", 130
-        case OSError():
-            return f"operating system error: {error}", 4
-        case MemoryError():
-            return "out of memory", 4
+            message, status = "interrupted", 130
+        case RuleError():
+            message = f"algorithm error: {error}"
         case EmulatorError():
-            return str(error), 4
+            message = str(error)
+        case OSError():
+            message = f"operating system error: {error}"
+        case MemoryError():
+            message = "out of memory"
         case _:
-            return f"{INTERNAL}{type(error).__name__}: {error}", 4
+            message = f"{INTERNAL}{type(error).__name__}: {error}"
+    return message, status
 
 
 def _error_record(error: BaseException, message: str) -> dict[str, object]:

@@ -66,7 +66,9 @@ class Node:
         self._unchecked = UNCHECKED.get(job.port_model, 0) if job.duplex is Duplex.FULL else 0
         self.due: Step | None = self._next[0] if self._next else None
         if self.due is not None and self.due < 1:
-            raise RuleError(f"{algorithm.name} at rank {rank} wants to start in step {self.due}, and steps count from 1")
+            raise RuleError(
+                f"{algorithm.name} at rank {rank} wants to start in step {self.due}, and steps count from 1"
+            )
 
     def step(self, step: Step, inbox: list[Packet]) -> tuple[list[Packet], list[Hop]]:
         """Read what arrived in step - 1; return what leaves in `step`, by ascending port, and what became of the arrivals.
