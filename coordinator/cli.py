@@ -20,7 +20,15 @@ from cyclopts import App, CycloptsError, Parameter, UnknownOptionError
 
 from coordinator.commands.campaign import campaign
 from coordinator.commands.certify import certify
-from coordinator.flags import JsonFlag, ScenarioFlags, print_json, print_rows, scenario_from, values_from
+from coordinator.flags import (
+    JsonFlag,
+    ScenarioFlags,
+    print_json,
+    print_rows,
+    scenario_from,
+    values_from,
+    with_netns_value,
+)
 from coordinator.scenario import make_scenario, parse_duration, scenario_from_environment
 from emunode import __version__
 from emunode.errors import EmulatorError, RuleError, ScenarioError
@@ -97,7 +105,7 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 def _main(arguments: list[str], as_json: bool) -> int:
     try:
-        status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        status = app(with_netns_value(arguments), exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
         _give_up(sys.stdout)
@@ -185,11 +193,13 @@ def run(
 ) -> int:
     """Run a scenario, from a file, from flags, or from a file with flags that override it."""
     from coordinator.launch.namespace import enter_own_network  # noqa: PLC0415
-    from coordinator.plan import make_plan, require_possible  # noqa: PLC0415
+    from coordinator.plan import crowded, make_plan, require_possible  # noqa: PLC0415
 
     plan = make_plan(scenario_from(scenario, flags))
     require_possible(plan)
-    if plan.scenario.netns:
+    if plan.own_network:
+        if plan.scenario.netns == "auto":
+            print(f"{plan.topology.title}: {crowded(plan)}; moving to a network namespace of its own", file=sys.stderr)
         enter_own_network()
     return _run_plan(plan, out, json)
 
@@ -235,7 +245,7 @@ def _run_plan(plan: "Plan", out: Path | None, as_json: bool) -> int:
     with progress_display(plan.topology.title) as progress:
         result = run_plan(plan, out, progress)
     if as_json:
-        print_json(result.summary)
+        print_json({**result.summary, "path": str(result.path)})
     else:
         show_result(plan, result)
     return 130 if result.outcome.interrupted else result.exit_status
@@ -243,18 +253,22 @@ def _run_plan(plan: "Plan", out: Path | None, as_json: bool) -> int:
 
 @app.command
 def plan(scenario: Path | None = None, *, flags: ScenarioFlags = None, json: JsonFlag = False) -> int:
-    """Say what a scenario will need and what theory predicts, without running it; exit status 4 if it cannot run here."""
-    from coordinator.console import show_plan  # noqa: PLC0415
-    from coordinator.plan import make_plan, require_possible  # noqa: PLC0415
+    """Print what a scenario needs and what theory predicts, without running it.
 
-    made = make_plan(scenario_from(scenario, flags))
-    needs, claims = made.needs(), made.predictions()
+    Where this machine cannot run it, the whole plan is printed all the same, then the reason; the exit status is 4.
+    """
+    from coordinator.console import show_plan  # noqa: PLC0415
+    from coordinator.plan import make_plan, why_impossible  # noqa: PLC0415
+
+    made = make_plan(scenario_from(scenario, flags), estimate=True)
+    needs, claims, reason = made.needs(), made.predictions(), why_impossible(made)
     if json:
-        print_json({**needs, "claims": claims})
+        print_json({**needs, "claims": claims, "possible": reason is None, "impossible_because": reason})
     else:
         show_plan(made, needs, claims)
-    require_possible(made)
-    return 0
+    if reason is not None:
+        print(f"coordinator: {reason}", file=sys.stderr)
+    return 0 if reason is None else 4
 
 
 @lister.command(name="topologies")
@@ -306,16 +320,23 @@ def list_faults(*, json: JsonFlag = False) -> None:
 
 @app.command
 def report(
-    run: Path, *, out: Annotated[Path | None, Parameter(help="where to write it; default: in the run")] = None
+    run: Path,
+    *,
+    out: Annotated[Path | None, Parameter(help="where to write it; default: in the run")] = None,
+    json: JsonFlag = False,
 ) -> int:
     """Draw report.html of a run anew; RUN is a run directory, or a folder of runs/ for its latest run. Broken runs too."""
     from coordinator.report.data import find_run  # noqa: PLC0415
     from coordinator.report.html import write_report  # noqa: PLC0415
 
     try:
-        print(write_report(find_run(run), out))
+        written = write_report(find_run(run), out)
     except OSError as error:
         raise ScenarioError("out", str(out or run), f"it cannot be written: {error.strerror}") from None
+    if json:
+        print_json({"written": str(written)})
+    else:
+        print(written)
     return 0
 
 
@@ -359,6 +380,7 @@ def export(
     collective: Annotated[str, Parameter(help="without a run: what the algorithm does")] = "broadcast",
     algorithm: Annotated[str | None, Parameter(help="without a run: whose trees")] = None,
     source: Annotated[str | None, Parameter(help="without a run: label of the root", allow_leading_hyphen=True)] = None,
+    json: JsonFlag = False,
 ) -> int:
     """Write a network, the trees of an algorithm or the schedule of a run for other programs."""
     from coordinator.report import export as writer  # noqa: PLC0415
@@ -367,18 +389,25 @@ def export(
         raise ScenarioError("export", None, "say what to write: --graphml FILE or --goal FILE")
     if (run is None) == (topology is None):
         raise ScenarioError("export", None, "give a run, or else --topology")
+    files: dict[str, Path] = {}
     if run is not None:
         from coordinator.report.data import find_run, read_run  # noqa: PLC0415
 
         data = read_run(find_run(run))
         if graphml:
-            writer.write_lines(graphml, writer.graphml_of_run(data), "graphml")
+            files["graphml"] = writer.write_lines(graphml, writer.graphml_of_run(data), "graphml")
         if goal:
-            writer.write_lines(goal, writer.goal_of_run(data), "goal")
-        return 0
-    if goal or graphml is None:
+            files["goal"] = writer.write_lines(goal, writer.goal_of_run(data), "goal")
+    elif goal or graphml is None:
         raise ScenarioError("goal", str(goal), "a schedule is what a run executed: give the run")
-    writer.write_lines(graphml, writer.graphml_of_plan(topology or "", collective, algorithm, source), "graphml")
+    else:
+        lines = writer.graphml_of_plan(topology or "", collective, algorithm, source)
+        files["graphml"] = writer.write_lines(graphml, lines, "graphml")
+    if json:
+        print_json({"written": {kind: str(path) for kind, path in files.items()}})
+    else:
+        for kind, path in files.items():
+            print(f"wrote {kind}: {path}")
     return 0
 
 
@@ -398,7 +427,7 @@ def clean(*, json: JsonFlag = False) -> None:
     import shutil  # noqa: PLC0415
 
     from coordinator.launch.records import orphans  # noqa: PLC0415
-    from coordinator.rundir import abandoned  # noqa: PLC0415
+    from coordinator.rundir import abandoned, forget_abandoned  # noqa: PLC0415
 
     found = abandoned()
     swept: list[str] = []
@@ -411,6 +440,7 @@ def clean(*, json: JsonFlag = False) -> None:
             path.unlink()
         else:
             shutil.rmtree(path)
+    forget_abandoned()
     if json:
         print_json({"removed": [*map(str, found), *swept]})
     else:

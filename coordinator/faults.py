@@ -14,6 +14,8 @@ from emunode.model import Port, Rank, Step
 from emunode.topology.base import Topology
 
 NUMBER = re.compile("[1-9][0-9]{0,8}")
+LEAST_RATE = 2.0**-53
+"""The least rate that can be drawn: draws are multiples of it (`emunode.fault.Chance`)."""
 RATE = re.compile("[0-9]*[.]?[0-9]+(e-?[0-9]{1,3})?")
 LINK = re.compile("([^~>]*)([~>])([^~>]*)")
 
@@ -85,7 +87,12 @@ def _when(spec: str, record: type[Fault], when: str | None, topology: Topology) 
 def _rate(spec: str, text: str) -> float:
     if not RATE.fullmatch(text) or float(text) > 1:
         raise ScenarioError("fault", spec, f"its rate is a number from 0 (never) to 1 (always), and not {text!r}")
-    return float(text)
+    rate = float(text)
+    if rate < LEAST_RATE and re.search("[1-9]", text.partition("e")[0]):
+        raise ScenarioError(
+            "fault", spec, f"its rate is 0 or at least 2^-53 (about {LEAST_RATE:.2g}), and not {text!r}"
+        )
+    return rate
 
 
 def _count(what: str) -> Callable[[str, str], int]:
@@ -146,17 +153,17 @@ def _require_lives(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
 
 
 def _require_links(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
-    """What comes up was down."""
-    down: dict[tuple[Rank, Port], tuple[Step, Step]] = {}
+    """What comes up was down; `up` ends every interval of `down` that has begun."""
+    down: dict[tuple[Rank, Port], list[tuple[Step, Step]]] = {}
     idle: dict[str, bool] = {}
     for fault in faults:
         match fault:
             case Down(step=step, sender=sender, port=port, last=last):
-                down[sender, port] = (step, last)
+                down.setdefault((sender, port), []).append((step, last))
             case Up(step=step, sender=sender, port=port):
-                since, last = down.pop((sender, port), (step, 0))
+                intervals = down.pop((sender, port), [])
                 spec = spec_of[id(fault)]
-                idle[spec] = idle.get(spec, True) and not since < step <= last
+                idle[spec] = idle.get(spec, True) and not any(since < step <= last for since, last in intervals)
     for spec, useless in idle.items():
         if useless:
             raise ScenarioError("fault", spec, "this link is not down then")

@@ -19,6 +19,7 @@ from coordinator.network import Progress
 from coordinator.plan import Plan, make_plan, require_possible
 from coordinator.report.tables import show
 from coordinator.run import run
+from coordinator.rundir import temporary_prefix
 from coordinator.scenario import make_scenario
 from emunode.collective.base import Claim, Value
 from emunode.errors import RunError, ScenarioError
@@ -142,7 +143,7 @@ class Lab:
 @contextmanager
 def laboratory(progress: Progress, expired: Callable[[], bool] = lambda: False) -> Iterator[Lab]:
     """A laboratory whose run directories are gone afterwards."""
-    with TemporaryDirectory(prefix="coordinator-reproduce-") as folder:
+    with TemporaryDirectory(prefix=temporary_prefix()) as folder:
         yield Lab(Path(folder), progress, expired)
 
 
