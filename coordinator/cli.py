@@ -78,9 +78,9 @@ def main(arguments: list[str] | None = None) -> int:
         sys.unraisablehook = unraisable
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        return _main(given, as_json)
+        return _main(given, as_json, asked)
     except BaseException:
-        if asked:  # whatever a library on the way made of it
+        if asked:
             return _complain(KeyboardInterrupt(), as_json)
         raise
     finally:
@@ -103,13 +103,13 @@ def _is_importing(frame: FrameType | None) -> bool:
     return False
 
 
-def _main(arguments: list[str], as_json: bool) -> int:
+def _main(arguments: list[str], as_json: bool, asked: list[int]) -> int:
     try:
         status = app(with_netns_value(arguments), exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
     except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
         _give_up(sys.stdout)
-        return _complain(error, as_json)
+        return _complain(KeyboardInterrupt() if asked else error, as_json)  # whatever a library on the way made of it
     return status if isinstance(status, int) else 0
 
 

@@ -36,7 +36,7 @@ def with_netns_value(arguments: Sequence[str]) -> list[str]:
     following = [*arguments[1:], ""]
     return [
         "--netns=always" if argument == "--netns" and after.lower() not in NETNS else argument
-        for argument, after in zip(arguments, following, strict=True)
+        for argument, after in zip(arguments, following, strict=False)
     ]
 
 

@@ -381,7 +381,7 @@ def require_processes_possible(plan: Plan) -> None:
             f"raise it with `sysctl fs.file-max={used + ends + 100_000}`, or use --driver memory"
         )
     if not plan.own_network and (reason := crowded(plan)):
-        remedy = "use --netns auto" if plan.scenario.netns == "never" else why_not()
+        remedy = "use --netns auto" if plan.scenario.netns == "never" else str(why_not())
         raise RunError(f"{reason}; {remedy}")
     try:
         processes = int(Path("/proc/sys/kernel/pid_max").read_text())

@@ -111,7 +111,7 @@ class Algorithm(ABC):
             )
         if job.redundancy > self.max_redundancy:
             most = self.max_redundancy
-            allowed = "one tree" if most == 1 else f"1 to {most} trees"
+            allowed = "one tree" if most == 1 else f"1..{most} trees"
             raise ScenarioError("redundancy", job.redundancy, f"{self.name} carries each message on {allowed}")
 
     @property
