@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import polars
 import pytest
 from cyclopts import App
 from rich.console import Console
@@ -255,6 +256,24 @@ def test_status_4_is_for_what_the_system_refuses(
     said = call("run", *FLOOD)
     assert said.status == 4
     assert str(error) in said.err
+    assert nothing_is_left(tmp_path)
+
+
+@pytest.mark.parametrize("error", [OSError, polars.exceptions.ComputeError])
+@pytest.mark.parametrize("where", ["journal.Journal.add", "run.measure", "run.dump_scenario", "run.trio.run"])
+def test_an_error_refers_to_no_file_that_was_removed(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception], where: str
+) -> None:
+    def refuse(*_: object) -> None:
+        (partial,) = tmp_path.glob("runs/*/.partial-*")
+        path = str(partial.absolute() / "journal.parquet")
+        raise OSError(28, "No space left on device", path) if error is OSError else error(f"no space left: {path}")
+
+    monkeypatch.setattr(f"coordinator.{where}", refuse)
+    said = call("run", *FLOOD)
+    assert said.status == 4
+    assert "no space left" in said.err.lower()
+    assert ".partial" not in said.err
     assert nothing_is_left(tmp_path)
 
 
