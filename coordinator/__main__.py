@@ -1,15 +1,73 @@
-"""`coordinator`: the command line."""
+"""`coordinator`: the command line as a process, with its standard streams, its signals and its exit status."""
 
+import contextlib
+import io
+import os
+import signal
 import sys
+from types import FrameType
+from typing import Any, TextIO
 
-from coordinator import cli
-from emunode.process import collect_seldom
+INTERRUPTED = 130
 
 
 def main() -> int:
-    """Run the command line of this process; its exit status."""
+    """Run the command line of this process and return its exit status."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _leave)  # while the command line is imported there is nothing to clean up
+    _keep_streams_open()
+    from coordinator import cli  # noqa: PLC0415  # importing takes most of the time of a short command
+    from emunode.process import collect_seldom  # noqa: PLC0415
+
     collect_seldom()
-    return cli.main()
+    status = INTERRUPTED
+    with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C, while the first was being handled
+        status = cli.main()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # the status is known: nothing is left to interrupt
+    return status
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    """End at once, before anything was begun."""
+    with contextlib.suppress(OSError):
+        os.write(2, b"coordinator: interrupted\n")
+    os._exit(INTERRUPTED)
+
+
+class PipeOutput(io.FileIO):
+    """Standard output or standard error; what is written after its reader went away is discarded.
+
+    So `coordinator run .. | head -1` ends with the status of the run.
+    """
+
+    def write(self, data: Any, /) -> int:
+        """Write to the file descriptor, or to nowhere once nobody reads it."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
+            return len(data)
+
+
+def _keep_streams_open() -> None:
+    """Have standard output and standard error outlive their readers, and exist even where they were closed."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # a closed stream: its number would go to some other file
+        pass
+    os.close(number)
+    sys.stdout = _text(1, sys.stdout)
+    sys.stderr = _text(2, sys.stderr)
+
+
+def _text(number: int, like: TextIO | None) -> io.TextIOWrapper:
+    return io.TextIOWrapper(
+        io.BufferedWriter(PipeOutput(number, "w", closefd=False)),
+        encoding=getattr(like, "encoding", None) or "utf-8",
+        errors="backslashreplace" if number == 2 else getattr(like, "errors", None),
+        line_buffering=number == 2 or os.isatty(number),
+    )
 
 
 if __name__ == "__main__":

@@ -1,28 +1,41 @@
 """The command line: thin commands over the rest.
 
-Exit status: 0 every claim holds, 1 one is violated, 2 the command or the scenario will not do, 3 undecided, 4 could not run
-here, 130 interrupted.
+Exit status: 0 every claim holds; 1 what was judged is wrong, and nothing else; 2 a usage or scenario error; 3 undecided;
+4 could not run here; 130 interrupted.
 """
 
 import contextlib
 import os
 import signal
 import sys
-import threading
 import time
+import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated, TextIO
 
-from cyclopts import App, CycloptsError, Parameter
+from cyclopts import App, CycloptsError, Parameter, UnknownOptionError
 
 from coordinator.commands.campaign import campaign
 from coordinator.commands.certify import certify
+<<<<<<< HEAD
 from coordinator.commands.image import compose, image
 from coordinator.flags import JsonFlag, ScenarioFlags, print_json, print_rows, scenario_from, seconds_from, values_from
 from coordinator.scenario import make_scenario, scenario_from_environment
+=======
+from coordinator.flags import (
+    JsonFlag,
+    ScenarioFlags,
+    print_json,
+    print_rows,
+    scenario_from,
+    values_from,
+    with_netns_value,
+)
+from coordinator.scenario import make_scenario, parse_duration, scenario_from_environment
+>>>>>>> j7
 from emunode import __version__
 from emunode.errors import EmulatorError, RuleError, ScenarioError
 from emunode.process import forgo_privileges
@@ -33,7 +46,10 @@ if TYPE_CHECKING:
     from coordinator.plan import Plan
 
 app = App(
-    name="coordinator", version=__version__, help="Bring an interconnection network up, run a collective, judge it."
+    name="coordinator",
+    version=__version__,
+    help="Bring an interconnection network up, run a collective, judge it.",
+    suppress_keyboard_interrupt=False,
 )
 lister = App(name="list", help="What there is: topologies, algorithms, faults.")
 app.command(lister)
@@ -44,60 +60,128 @@ app.command(compose)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command line; the exit status. Being told to end (SIGTERM) is the same as Ctrl-C."""
+    """Run a command line; the exit status. SIGTERM is handled as Ctrl-C is."""
+    given = sys.argv[1:] if arguments is None else arguments
+    as_json = "--json" in given
     asked: list[int] = []
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         asked.append(number)
-        if frame is not None and frame.f_code.co_name == "__del__":  # an exception would be printed there, and lost
-            threading.Timer(0.01, signal.raise_signal, (number,)).start()
+        if _is_importing(frame):
+            signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS)
         else:
             signal.default_int_handler(number, frame)
 
-    before = [(number, signal.signal(number, interrupt)) for number in (signal.SIGINT, signal.SIGTERM)]
+    def retry(_number: int, _frame: FrameType | None) -> None:
+        signal.raise_signal(asked[-1])  # for the handler that is in place by now
+
+    def unraisable(lost: "sys.UnraisableHookArgs") -> None:
+        if asked and isinstance(lost.exc_value, KeyboardInterrupt):  # it came within a finalizer or a callback
+            signal.setitimer(signal.ITIMER_REAL, RETRY_SECONDS)
+        else:
+            hook(lost)
+
+    hook = sys.unraisablehook
+    handlers = {signal.SIGINT: interrupt, signal.SIGTERM: interrupt, signal.SIGALRM: retry}
+    before = {number: signal.getsignal(number) for number in handlers}
     try:
-        return _main(arguments)
+        sys.unraisablehook = unraisable
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        return _main(given, as_json, asked)
     except BaseException:
-        if asked:  # whatever a library on the way made of it
-            return _complain(KeyboardInterrupt())
+        if asked:
+            return _complain(KeyboardInterrupt(), as_json)
         raise
     finally:
-        for number, handler in before:
-            signal.signal(number, handler)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, previous in before.items():
+            signal.signal(number, previous)
+        sys.unraisablehook = hook
 
 
-def _main(arguments: list[str] | None) -> int:
+RETRY_SECONDS = 0.01
+"""After this time, an interrupt that came at a bad moment is raised again."""
+
+
+def _is_importing(frame: FrameType | None) -> bool:
+    """Whether an exception raised here could leave a module half imported, or be taken for one of its own."""
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _main(arguments: list[str], as_json: bool, asked: list[int]) -> int:
     try:
-        status = app(arguments, exit_on_error=False, print_error=False, result_action="return_value")
+        status = app(with_netns_value(arguments), exit_on_error=False, print_error=False, result_action="return_value")
         sys.stdout.flush()
-    except BrokenPipeError:
-        sys.stderr.close()
-        return 0
-    except (CycloptsError, EmulatorError, KeyboardInterrupt, OSError) as error:
+    except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
         _give_up(sys.stdout)
-        return _complain(error)
+        return _complain(KeyboardInterrupt() if asked else error, as_json)  # whatever a library on the way made of it
     return status if isinstance(status, int) else 0
 
 
-def _complain(error: BaseException) -> int:
-    """Say on standard error what is wrong; the exit status for it."""
+def _complain(error: BaseException, as_json: bool) -> int:
+    """Print an error on standard error, and with `--json` as JSON on standard output too; the exit status for it."""
+    while isinstance(error, BaseExceptionGroup):  # tasks that failed together: the first one says why
+        error = error.exceptions[0]
+    message, status = _message(error)
+    with contextlib.suppress(OSError):  # the status says it where nothing can be written
+        if message.startswith(INTERNAL):
+            traceback.print_exception(error)
+        print(f"coordinator: {message}", file=sys.stderr)
+        if as_json:
+            print_json({"error": _error_record(error, message), "exit_status": status})
+    _give_up(sys.stderr)
+    _give_up(sys.stdout)
+    return status
+
+
+INTERNAL = "internal error: "
+
+
+def _message(error: BaseException) -> tuple[str, int]:
+    """What to print of an error, and the exit status for it."""
+    status = 4
     match error:
         case CycloptsError():
-            message, status = f"{str(error).strip()}\n  see `coordinator --help`", 2
+            message, status = f"{_usage_message(error)}\n  see `coordinator --help`", 2
         case ScenarioError():
             message, status = str(error), 2
-        case RuleError():
-            message, status = f"the algorithm broke its own rules: {error}", 4
         case KeyboardInterrupt():
             message, status = "interrupted", 130
+        case RuleError():
+            message = f"algorithm error: {error}"
+        case EmulatorError():
+            message = str(error)
         case OSError():
-            message, status = f"this machine refuses: {error}", 4
+            message = f"operating system error: {error}"
+        case MemoryError():
+            message = "out of memory"
         case _:
-            message, status = str(error), 4
-    with contextlib.suppress(OSError):  # the status says it where nothing can be written
-        print(f"coordinator: {message}", file=sys.stderr)
-    _give_up(sys.stderr)
-    return status
+            message = f"{INTERNAL}{type(error).__name__}: {error}"
+    return message, status
+
+
+def _error_record(error: BaseException, message: str) -> dict[str, object]:
+    """An error as plain values; what concerns a field has the field, its value and what is allowed."""
+    record: dict[str, object] = {"kind": type(error).__name__, "message": message}
+    if isinstance(error, ScenarioError):
+        value = error.value if isinstance(error.value, str | int | float | None) else str(error.value)
+        record |= {"field": error.field, "value": value, "allowed": error.allowed}
+    return record
+
+
+def _usage_message(error: CycloptsError) -> str:
+    """The message of the command-line parser; it suggests whole flags for the beginning of one."""
+    if isinstance(error, UnknownOptionError):
+        given = error.token.keyword or error.token.value
+        flags = [flag for argument in error.argument_collection for flag in argument.names if flag.startswith(given)]
+        if flags:
+            return f"Unknown option: {given}. Did you mean {' or '.join(flags)}?"
+    return str(error).strip()
 
 
 def _give_up(stream: TextIO) -> None:
@@ -123,7 +207,7 @@ def run(
 ) -> int:
     """Run a scenario, from a file, from flags, or from a file with flags that override it."""
     from coordinator.launch.namespace import enter_own_network  # noqa: PLC0415
-    from coordinator.plan import make_plan, require_possible  # noqa: PLC0415
+    from coordinator.plan import crowded, make_plan, require_possible  # noqa: PLC0415
 
     plan = make_plan(scenario_from(scenario, flags))
     if join_seconds is not None:
@@ -131,7 +215,9 @@ def run(
             raise ScenarioError("join_seconds", join_seconds, "the memory driver has no hosts; leave it out")
         plan = replace(plan, join_seconds=seconds_from("join_seconds", join_seconds))
     require_possible(plan)
-    if plan.scenario.netns:
+    if plan.own_network:
+        if plan.scenario.netns == "auto":
+            print(f"{plan.topology.title}: {crowded(plan)}; moving to a network namespace of its own", file=sys.stderr)
         enter_own_network()
     return _run_plan(plan, out, json)
 
@@ -175,7 +261,7 @@ def _run_plan(plan: "Plan", out: Path | None, as_json: bool) -> int:
     with progress_display(plan.topology.title) as progress:
         result = run_plan(plan, out, progress)
     if as_json:
-        print_json(result.summary)
+        print_json({**result.summary, "path": str(result.path)})
     else:
         show_result(plan, result)
     return 130 if result.outcome.interrupted else result.exit_status
@@ -183,18 +269,22 @@ def _run_plan(plan: "Plan", out: Path | None, as_json: bool) -> int:
 
 @app.command
 def plan(scenario: Path | None = None, *, flags: ScenarioFlags = None, json: JsonFlag = False) -> int:
-    """Say what a scenario will need and what theory predicts, without running it; exit status 4 if it cannot run here."""
-    from coordinator.console import show_plan  # noqa: PLC0415
-    from coordinator.plan import make_plan, require_possible  # noqa: PLC0415
+    """Print what a scenario needs and what theory predicts, without running it.
 
-    made = make_plan(scenario_from(scenario, flags))
-    needs, claims = made.needs(), made.predictions()
+    Where this machine cannot run it, the whole plan is printed all the same, then the reason; the exit status is 4.
+    """
+    from coordinator.console import show_plan  # noqa: PLC0415
+    from coordinator.plan import make_plan, why_impossible  # noqa: PLC0415
+
+    made = make_plan(scenario_from(scenario, flags), estimate=True)
+    needs, claims, reason = made.needs(), made.predictions(), why_impossible(made)
     if json:
-        print_json({**needs, "claims": claims})
+        print_json({**needs, "claims": claims, "possible": reason is None, "impossible_because": reason})
     else:
         show_plan(made, needs, claims)
-    require_possible(made)
-    return 0
+    if reason is not None:
+        print(f"coordinator: {reason}", file=sys.stderr)
+    return 0 if reason is None else 4
 
 
 @lister.command(name="topologies")
@@ -280,17 +370,24 @@ def _warn_unverified(runs: "Sequence[Path]") -> None:
 
 @app.command
 def report(
-    run: Path, *, out: Annotated[Path | None, Parameter(help="where to write it; default: in the run")] = None
+    run: Path,
+    *,
+    out: Annotated[Path | None, Parameter(help="where to write it; default: in the run")] = None,
+    json: JsonFlag = False,
 ) -> int:
     """Draw report.html of a run anew; RUN is a run directory, or a folder of runs/ for its latest run. Broken runs too."""
     from coordinator.report.data import find_run  # noqa: PLC0415
     from coordinator.report.html import write_report  # noqa: PLC0415
 
     try:
-        print(write_report(find_run(run), out))
+        written = write_report(find_run(run), out)
         _warn_unverified([find_run(run)])
     except OSError as error:
         raise ScenarioError("out", str(out or run), f"it cannot be written: {error.strerror}") from None
+    if json:
+        print_json({"written": str(written)})
+    else:
+        print(written)
     return 0
 
 
@@ -335,6 +432,7 @@ def export(
     collective: Annotated[str, Parameter(help="without a run: what the algorithm does")] = "broadcast",
     algorithm: Annotated[str | None, Parameter(help="without a run: whose trees")] = None,
     source: Annotated[str | None, Parameter(help="without a run: label of the root", allow_leading_hyphen=True)] = None,
+    json: JsonFlag = False,
 ) -> int:
     """Write a network, the trees of an algorithm or the schedule of a run for other programs."""
     from coordinator.report import export as writer  # noqa: PLC0415
@@ -343,19 +441,26 @@ def export(
         raise ScenarioError("export", None, "say what to write: --graphml FILE or --goal FILE")
     if (run is None) == (topology is None):
         raise ScenarioError("export", None, "give a run, or else --topology")
+    files: dict[str, Path] = {}
     if run is not None:
         from coordinator.report.data import find_run, read_run  # noqa: PLC0415
 
         data = read_run(find_run(run))
         _warn_unverified([data.path])
         if graphml:
-            writer.write_lines(graphml, writer.graphml_of_run(data), "graphml")
+            files["graphml"] = writer.write_lines(graphml, writer.graphml_of_run(data), "graphml")
         if goal:
-            writer.write_lines(goal, writer.goal_of_run(data), "goal")
-        return 0
-    if goal or graphml is None:
+            files["goal"] = writer.write_lines(goal, writer.goal_of_run(data), "goal")
+    elif goal or graphml is None:
         raise ScenarioError("goal", str(goal), "a schedule is what a run executed: give the run")
-    writer.write_lines(graphml, writer.graphml_of_plan(topology or "", collective, algorithm, source), "graphml")
+    else:
+        lines = writer.graphml_of_plan(topology or "", collective, algorithm, source)
+        files["graphml"] = writer.write_lines(graphml, lines, "graphml")
+    if json:
+        print_json({"written": {kind: str(path) for kind, path in files.items()}})
+    else:
+        for kind, path in files.items():
+            print(f"wrote {kind}: {path}")
     return 0
 
 
@@ -375,7 +480,7 @@ def clean(*, json: JsonFlag = False) -> None:
     import shutil  # noqa: PLC0415
 
     from coordinator.launch.records import orphans  # noqa: PLC0415
-    from coordinator.rundir import abandoned  # noqa: PLC0415
+    from coordinator.rundir import abandoned, forget_abandoned  # noqa: PLC0415
 
     found = abandoned()
     swept: list[str] = []
@@ -388,6 +493,7 @@ def clean(*, json: JsonFlag = False) -> None:
             path.unlink()
         else:
             shutil.rmtree(path)
+    forget_abandoned()
     if json:
         print_json({"removed": [*map(str, found), *swept]})
     else:

@@ -69,9 +69,9 @@ def show_result(plan: Plan, result: RunResult) -> None:
     faults = f", faults: {', '.join(plan.scenario.fault)}" if plan.faults else ""
     out.print(
         f"{job.collective}{source} by {job.algorithm}, {job.port_model}, "
-        f"{_plural(job.messages, 'message')} of {job.message_bytes} bytes{faults}"
+        f"{_plural(job.messages, 'message')} of {_plural(job.message_bytes, 'byte')}{faults}"
     )
-    table = Table("claim", "predicted", "measured", "to bound", "verdict", "by")
+    table = make_table("claim", "predicted", "measured", "to bound", "verdict", "by")
     for judgement in result.judgements:
         claim = judgement.claim
         table.add_row(
@@ -90,8 +90,11 @@ def show_result(plan: Plan, result: RunResult) -> None:
         f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in {summary['steps']} steps with "
         f"{summary['packets']:,} packets; set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s"
     )
+<<<<<<< HEAD
     for line in _cut_off(summary):
         out.print(line, soft_wrap=True)
+=======
+>>>>>>> j7
     if plan.topology.order * plan.topology.degree > LISTED_LINKS:
         out.print(f"links.parquet leaves out idle links, as the network has more than {LISTED_LINKS:,} directed links")
     because = f" ({escape(str(summary['undecided_because']))})" if summary["undecided_because"] else ""
@@ -99,6 +102,7 @@ def show_result(plan: Plan, result: RunResult) -> None:
     out.print(f"run directory: {escape(str(result.path))}", soft_wrap=True)
 
 
+<<<<<<< HEAD
 def _cut_off(summary: Mapping[str, Any]) -> Iterator[str]:
     """Healthy nodes that miss something that was due, a line for each fault that cut nodes off."""
     groups: dict[str | None, list[str]] = {}
@@ -111,6 +115,18 @@ def _cut_off(summary: Mapping[str, Any]) -> Iterator[str]:
         more = f" and {count - SHOWN_NODES:,} more" if count > SHOWN_NODES else ""
         cause = f" by {because}" if because else ""
         yield escape(f"{what}{cause}, {_plural(count, 'node')}: {', '.join(labels[:SHOWN_NODES])}{more}")
+=======
+NAMES = {"topology", "collective", "algorithm", "family", "name", "kind", "subject", "claim", "verdict", "example"}
+"""Columns of names, which a narrow terminal does not break."""
+
+
+def make_table(*columns: str, title: str | None = None) -> Table:
+    """A table that breaks long cells where it is narrow, and truncates none."""
+    table = Table(title=escape(title) if title else None)
+    for column in columns:
+        table.add_column(escape(column.replace("_", " ")), overflow="fold", no_wrap=column in NAMES)
+    return table
+>>>>>>> j7
 
 
 def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[str, object]]) -> None:
@@ -119,7 +135,7 @@ def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[
     out.print(
         f"[bold]{plan.topology.title}[/bold]: {plan.job.collective} by {plan.job.algorithm}, driver {plan.scenario.driver}"
     )
-    table = Table("needs", "amount")
+    table = make_table("needs", "amount")
     for name, amount in needs.items():
         shown = f"{amount / 2**20:,.0f} MiB" if name.endswith("_bytes") and isinstance(amount, int) else _value(amount)
         table.add_row(name.removesuffix("_bytes").replace("_", " "), shown)
@@ -131,7 +147,7 @@ def show_rows(title: str, rows: Sequence[Mapping[str, object]]) -> None:
     """Records of one kind as a table, verdicts in their colours."""
     if not rows:
         return
-    table = Table(*[escape(column.replace("_", " ")) for column in rows[0]], title=escape(title))
+    table = make_table(*rows[0], title=title)
     for row in rows:
         table.add_row(*(verdict_text(value) if key == "verdict" else _value(value) for key, value in row.items()))
     console().print(table)
@@ -163,8 +179,14 @@ def show_campaign(
 ) -> None:
     """What a campaign found, by variant and point, and where the rest is."""
     out = console()
+<<<<<<< HEAD
     label = next(iter(rows[0])) if rows else "algorithm"
     table = Table(escape(label), "faults", "trials", "delivery ratio", "guaranteed", "nodes lost", "theory", "verdict")
+=======
+    table = make_table(
+        "algorithm", "faults", "trials", "delivery ratio", "guaranteed", "nodes lost", "theory", "verdict"
+    )
+>>>>>>> j7
     for row in rows:
         verdict = f"{row['violated']} violated" if row["violated"] else "theory excluded" if row["finding"] else "holds"
         if row["undecided"]:

@@ -127,14 +127,16 @@ def _tracking() -> Finding:
     if tracked is None:
         return Finding("connection tracking", "good", "no packet filter tracks connections")
     seen = f"a packet filter tracks at most {tracked[1]:,} connections, {tracked[0]:,} now"
-    return Finding("connection tracking", "limit", seen, "coordinator run --netns, for a network of its own")
+    return Finding(
+        "connection tracking", "limit", seen, "larger runs move to a network namespace of their own (--netns auto)"
+    )
 
 
 def _namespaces() -> Finding:
     problem = why_not()
     if problem:
-        return Finding("network namespaces", "limit", problem.partition(": ")[2])
-    return Finding("network namespaces", "good", "--netns works")
+        return Finding("network namespaces", "limit", problem.partition(": ")[2] or problem)
+    return Finding("network namespaces", "good", "can be made: --netns auto and always work")
 
 
 def _memory() -> Finding:

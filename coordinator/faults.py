@@ -157,17 +157,17 @@ def _require_lives(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
 
 
 def _require_links(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
-    """What comes up was down."""
-    down: dict[tuple[Rank, Port], tuple[Step, Step]] = {}
+    """What comes up was down; `up` ends every interval of `down` that has begun."""
+    down: dict[tuple[Rank, Port], list[tuple[Step, Step]]] = {}
     idle: dict[str, bool] = {}
     for fault in faults:
         match fault:
             case Down(step=step, sender=sender, port=port, last=last):
-                down[sender, port] = (step, last)
+                down.setdefault((sender, port), []).append((step, last))
             case Up(step=step, sender=sender, port=port):
-                since, last = down.pop((sender, port), (step, 0))
+                intervals = down.pop((sender, port), [])
                 spec = spec_of[id(fault)]
-                idle[spec] = idle.get(spec, True) and not since < step <= last
+                idle[spec] = idle.get(spec, True) and not any(since < step <= last for since, last in intervals)
     for spec, useless in idle.items():
         if useless:
             raise ScenarioError("fault", spec, "this link is not down then")

@@ -16,7 +16,7 @@ DAY = 86400.0
 
 def _flag(name: str, description: str | None) -> Any:
     """The type of a flag: text, or several of it; labels of some topologies begin with a minus."""
-    kind: Any = list[str] if name == "fault" else bool if name == "netns" else str
+    kind: Any = list[str] if name == "fault" else str
     return Annotated[kind | None, Parameter(help=description, negative=(), allow_leading_hyphen=name == "source")]
 
 
@@ -29,6 +29,18 @@ Flags.__module__ = __name__  # where cyclopts looks its annotations up
 
 ScenarioFlags = Annotated[Flags | None, Parameter(name="*")]
 JsonFlag = Annotated[bool, Parameter(name="--json", negative=(), help="print JSON instead of text")]
+
+
+NETNS = ("auto", "always", "never", "true", "false")
+
+
+def with_netns_value(arguments: Sequence[str]) -> list[str]:
+    """A command line in which a bare `--netns`, as it was when it took no value, is `--netns=always`."""
+    following = [*arguments[1:], ""]
+    return [
+        "--netns=always" if argument == "--netns" and after.lower() not in NETNS else argument
+        for argument, after in zip(arguments, following, strict=False)
+    ]
 
 
 def values_from(file: Path | None, flags: Any) -> dict[str, object]:

@@ -18,6 +18,7 @@ from coordinator.fault_sets import resolve
 from coordinator.faults import parse_faults
 from coordinator.launch.base import Door
 from coordinator.outages import outages_of
+from coordinator.launch.namespace import why_not
 from coordinator.scenario import Scenario
 from emunode.collective.base import Algorithm, Claim
 from emunode.collective.registry import find_algorithm, make_algorithm
@@ -40,6 +41,8 @@ USER_BYTES_PER_RANK = 6000
 BYTES_PER_PROCESS = 3_500_000
 BASE_BYTES = 150_000_000
 MEMORY_ENGINE_BYTES_PER_RANK = 2500
+BYTES_PER_DELIVERY = 350
+"""Of packets, journal and tables, at the least: measured, broadcasts of 30,000 messages in S_4 took 240 to 270 MB."""
 CONTAINERS = 24
 """Containers that `auto` starts at most."""
 MOST_CONTAINERS = 1000
@@ -138,6 +141,22 @@ class Plan:
         return tuple(fault for fault in self.faults if fault.step == step)
 
     @property
+    def deliveries(self) -> int:
+        """Deliveries that are due when nothing breaks, each piece of a message on its own; the least rows of a journal."""
+        order, job = self.topology.order, self.job
+        pairs = order - 1 if len(self.algorithm.sources) == 1 else order * (order - 1)
+        if job.collective in (Collective.REDUCE, Collective.GATHER):
+            pairs = order - 1
+        return pairs * job.messages * self.algorithm.pieces
+
+    @cached_property
+    def own_network(self) -> bool:
+        """Whether the run moves to a network namespace of its own: as asked for, or because it would not fit in this one."""
+        if self.scenario.netns != "auto" or self.scenario.driver != "local":
+            return self.scenario.netns == "always"
+        return crowded(self) is not None and why_not() is None
+
+    @property
     def ends_per_host(self) -> int:
         """Link ends of the largest host."""
         return -(-self.topology.order // self.hosts) * self.topology.degree if self.hosts else 0
@@ -151,10 +170,11 @@ class Plan:
     def memory_bytes(self) -> int:
         """Estimate of user and kernel memory in all."""
         order, ends = self.topology.order, self.topology.order * self.topology.degree
+        base = BASE_BYTES + self.deliveries * BYTES_PER_DELIVERY
         if not self.hosts:
-            return BASE_BYTES + order * MEMORY_ENGINE_BYTES_PER_RANK
+            return base + order * MEMORY_ENGINE_BYTES_PER_RANK
         processes = self.hosts * BYTES_PER_PROCESS
-        return BASE_BYTES + processes + ends * (KERNEL_BYTES_PER_END + USER_BYTES_PER_END) + order * USER_BYTES_PER_RANK
+        return base + processes + ends * (KERNEL_BYTES_PER_END + USER_BYTES_PER_END) + order * USER_BYTES_PER_RANK
 
     def needs(self) -> dict[str, object]:
         """What the run will take, for people and for `--json`."""
@@ -173,6 +193,8 @@ class Plan:
             "descriptor_limit": descriptor_limit(),
             "listening_ports": self.listening_ports,
             "local_ports_per_host": self.ends_per_host,
+            "own_network_namespace": self.own_network,
+            "deliveries": self.deliveries,
             "memory_bytes": self.memory_bytes,
             "memory_available_bytes": psutil.virtual_memory().available,
         }
@@ -218,10 +240,12 @@ def system_files() -> tuple[int, int]:
     return int(used), int(most)
 
 
-def make_plan(scenario: Scenario, hosts: int | None = None, door: Door | None = None) -> Plan:
+def make_plan(
+    scenario: Scenario, hosts: int | None = None, door: Door | None = None, *, estimate: bool = False
+) -> Plan:
     """Resolve a scenario, drawn faults included, for `hosts` hosts where their number is given.
 
-    ScenarioError for what cannot be, RunError for what cannot be here.
+    ScenarioError for what cannot be, RunError for what cannot be here; an `estimate` leaves that to `why_impossible`.
     """
     topology = parse_topology(scenario.topology)
     topology.require_order(ROW_RANKS)
@@ -263,7 +287,7 @@ def make_plan(scenario: Scenario, hosts: int | None = None, door: Door | None = 
         _require_timed(scenario)
     if hosts is not None and not 0 < hosts <= topology.order:
         raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, a node each")
-    return Plan(scenario, topology, job, algorithm, faults, hosts or _hosts(scenario, topology), door)
+    return Plan(scenario, topology, job, algorithm, faults, hosts or _hosts(scenario, topology, estimate), door)
 
 
 def is_known(fault: Fault) -> bool:
@@ -293,6 +317,26 @@ def _require_timed(scenario: Scenario) -> None:
         raise ScenarioError("duplex", "half", "the timed clock has full-duplex links only; use --clock steps")
 
 
+def why_impossible(plan: Plan) -> str | None:
+    """Why this machine cannot run a plan, and what to do about it; None if it can."""
+    try:
+        require_possible(plan)
+    except RunError as error:
+        return str(error)
+    return None
+
+
+def crowded(plan: Plan) -> str | None:
+    """Say that a run has more links than the packet filter of this network can still track; None if it has not."""
+    tracked, links = tracked_connections(), plan.topology.link_count
+    if tracked is None or tracked[0] + links <= tracked[1]:
+        return None
+    return (
+        f"this run opens {links} connections and the packet filter here tracks at most {tracked[1]}, "
+        f"{tracked[0]} of which are taken"
+    )
+
+
 def require_possible(plan: Plan) -> None:
     """Refuse, with the remedy, what this machine cannot run."""
     if plan.scenario.driver == "docker" and plan.hosts > MOST_CONTAINERS:
@@ -304,12 +348,18 @@ def require_possible(plan: Plan) -> None:
     if plan.memory_bytes > free and plan.scenario.driver != "join":
         raise RunError(
             f"this run needs about {plan.memory_bytes / 2**30:.1f} GiB of memory and {free / 2**30:.1f} GiB are free; "
-            "use a smaller topology, or --driver memory"
+            f"{_less_memory(plan)}"
         )
     if plan.scenario.driver in ("docker", "join"):
         require_coordinator_possible(plan)
     elif plan.hosts:
         require_processes_possible(plan)
+
+
+def _less_memory(plan: Plan) -> str:
+    if plan.deliveries * BYTES_PER_DELIVERY > plan.memory_bytes / 2:
+        return f"it makes {plan.deliveries:,} deliveries or more: use fewer messages or segments, or a smaller topology"
+    return "use a smaller topology" if not plan.hosts else "use a smaller topology, or --driver memory"
 
 
 def require_coordinator_possible(plan: Plan) -> None:
@@ -345,12 +395,9 @@ def require_processes_possible(plan: Plan) -> None:
             f"this run needs {ends} sockets and the file table of this machine has room for {most - used} more; "
             f"raise it with `sysctl fs.file-max={used + ends + 100_000}`, or use --driver memory"
         )
-    tracked = None if plan.scenario.netns else tracked_connections()
-    if tracked and tracked[0] + plan.topology.link_count > tracked[1]:
-        raise RunError(
-            f"this run opens {plan.topology.link_count} connections and the packet filter here tracks at most {tracked[1]}, "
-            f"{tracked[0]} of which are taken; use --netns"
-        )
+    if not plan.own_network and (reason := crowded(plan)):
+        remedy = "use --netns auto" if plan.scenario.netns == "never" else str(why_not())
+        raise RunError(f"{reason}; {remedy}")
     try:
         processes = int(Path("/proc/sys/kernel/pid_max").read_text())
     except OSError:
@@ -359,11 +406,11 @@ def require_processes_possible(plan: Plan) -> None:
         raise RunError(f"{plan.hosts} processes are too many here; use --ranks-per-host auto")
 
 
-def _hosts(scenario: Scenario, topology: Topology) -> int:
+def _hosts(scenario: Scenario, topology: Topology, estimate: bool) -> int:
     if scenario.hang_by != "pause" and scenario.driver != "docker":
         raise ScenarioError("hang_by", scenario.hang_by, f"it is for the docker driver, not for {scenario.driver}")
-    if scenario.netns and scenario.driver != "local":
-        raise ScenarioError("netns", True, f"it is for the local driver, not for {scenario.driver}; leave it out")
+    if scenario.netns == "always" and scenario.driver != "local":
+        raise ScenarioError("netns", "always", f"it is for the local driver, not for {scenario.driver}; leave it out")
     if scenario.driver == "memory":
         if scenario.ranks_per_host != "auto":
             raise ScenarioError(
@@ -375,7 +422,7 @@ def _hosts(scenario: Scenario, topology: Topology) -> int:
     if scenario.driver in ("docker", "join"):
         return min(topology.order, CONTAINERS)
     room = (descriptor_limit() - RESERVED_DESCRIPTORS) // topology.degree
-    if room < 1:
+    if room < 1 and not estimate:
         raise RunError(f"the limit of {descriptor_limit()} file descriptors leaves no room for one node; raise it")
     cores = len(os.sched_getaffinity(0))
-    return min(topology.order, max(cores, ceil(topology.order / room)))
+    return min(topology.order, max(cores, ceil(topology.order / max(room, 1))))

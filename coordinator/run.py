@@ -99,12 +99,19 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
         problem = str(error)
         raise RunError(f"{error}{directory.log_tail()}") from error
     except REFUSALS as error:
-        raise RunError(f"this machine refuses: {error}{directory.log_tail()}") from error
+        raise RunError(f"{refusal(error, directory.path)}{directory.log_tail()}") from error
     finally:
         directory.discard()
         if isinstance(network, HostNetwork):
             network.dismiss(problem)
     return result
+
+
+def refusal(error: Exception, folder: Path) -> str:
+    """What the operating system refused, without the path of a file in `folder`, which is removed or renamed soon."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return f"operating system error: [Errno {error.errno}] {error.strerror}"
+    return f"operating system error: {str(error).replace(f'{folder}/', '')}"
 
 
 def make_network(plan: Plan, log: TextIO) -> Network | Timed:
@@ -202,7 +209,7 @@ async def _open_and_step(
         else:
             await _run_free(plan, network, outcome.timetable, journal, outcome, progress)  # type: ignore[arg-type]
     except (EmulatorError, *REFUSALS) as error:
-        outcome.failure = error if isinstance(error, EmulatorError) else RunError(f"this machine refuses: {error}")
+        outcome.failure = error if isinstance(error, EmulatorError) else RunError(refusal(error, journal.path.parent))
         outcome.undecided = str(outcome.failure)
     finally:
         outcome.wall_seconds = time.perf_counter() - began

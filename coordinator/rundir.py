@@ -10,12 +10,17 @@ import os
 import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
 from pathlib import Path
+from tempfile import gettempdir
 
+from coordinator.launch.records import state_folder
 from emunode.errors import ScenarioError
 
 RUNS = Path("runs")
 PARTIAL = ".partial-"
+REPRODUCE = "coordinator-reproduce-"
+"""How the names of folders of `reproduce` in the temporary folder begin; the process id follows."""
 TAIL_BYTES = 16 * 1024
 """How much of the end of a log is looked at."""
 
@@ -39,6 +44,8 @@ class RunDirectory:
             if self.final.exists() and (not self.final.is_dir() or any(self.final.iterdir())):
                 raise ScenarioError("out", self._asked, "it exists and is not an empty directory")
             self._made = [parent for parent in self.path.parents if not parent.exists()]
+            if not self._links_latest:
+                _write_down(self.path)
             self.path.mkdir(parents=True)
         except OSError as error:
             raise ScenarioError("out", self._asked, f"it cannot be made: {error.strerror}") from None
@@ -75,6 +82,8 @@ class RunDirectory:
     def discard(self) -> None:
         """Remove what was written and not finished, folders made for it included; the final name stays."""
         shutil.rmtree(self.path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            _note(self.path).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # not empty: the run stands there, or another one
             for parent in self._made:
                 parent.rmdir()
@@ -97,11 +106,55 @@ def stamp_of_now() -> str:
     return _stamp(datetime.now(UTC))
 
 
+def temporary_prefix() -> str:
+    """How the name of a temporary folder of this process begins, so that `clean` knows whose it is."""
+    return f"{REPRODUCE}{os.getpid()}-"
+
+
 def abandoned(root: Path = RUNS) -> list[Path]:
-    """Partial folders whose process is gone."""
-    found = []
-    for path in sorted(root.rglob(f"{PARTIAL}*")):
-        pid = path.name.removeprefix(PARTIAL).split("-")[0]
-        if pid.isdigit() and not Path("/proc", pid).exists():
-            found.append(path)
-    return found
+    """Partial folders below `root` and beside `--out`, and temporary folders of `reproduce`, whose process is gone."""
+    noted = [path for path in map(_noted, _notes()) if path is not None and os.path.lexists(path)]
+    partial = [path for path in (*sorted(root.rglob(f"{PARTIAL}*")), *noted) if _is_gone(path, PARTIAL)]
+    temporary = sorted(Path(gettempdir()).glob(f"{REPRODUCE}*"))
+    mine = [path for path in temporary if _is_gone(path, REPRODUCE) and path.lstat().st_uid == os.getuid()]
+    return [*dict.fromkeys(partial), *mine]
+
+
+def forget_abandoned() -> None:
+    """Remove the notes of partial folders that are there no more."""
+    for note in _notes():
+        path = _noted(note)
+        if path is None or (_is_gone(path, PARTIAL) and not os.path.lexists(path)):
+            note.unlink(missing_ok=True)
+
+
+def _is_gone(path: Path, prefix: str) -> bool:
+    """Whether the process that the name of a folder names is gone."""
+    pid = path.name.removeprefix(prefix).split("-")[0]
+    return path.name.startswith(prefix) and pid.isdigit() and not Path("/proc", pid).exists()
+
+
+def _note(partial: Path) -> Path:
+    name = blake2b(bytes(partial), digest_size=8).hexdigest()
+    return state_folder() / "partial" / name
+
+
+def _write_down(partial: Path) -> None:
+    """Note a folder that is not below runs/, where `clean` would look for it; without a place for notes, do without."""
+    with contextlib.suppress(OSError):
+        note = _note(partial)
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_bytes(bytes(partial))
+
+
+def _notes() -> list[Path]:
+    return sorted((state_folder() / "partial").glob("*"))
+
+
+def _noted(note: Path) -> Path | None:
+    """The partial folder that a note names; None where it is no note of ours."""
+    try:
+        path = Path(os.fsdecode(note.read_bytes()))
+    except OSError:
+        return None
+    return path if path.is_absolute() and path.name.startswith(PARTIAL) and _note(path) == note else None

@@ -8,7 +8,6 @@ import re
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
-from math import isfinite
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -18,6 +17,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Duplex, Knowledge, PortModel
 
+MOST_SECONDS = 1e9
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 DURATION = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(ns|us|ms|s)", re.ASCII)
 
@@ -25,11 +25,11 @@ DURATION = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(ns|us|ms|s)", re.ASCII)
 def parse_duration(value: object) -> float:
     """Seconds of `5ms`, `1.5us`, `2s`; 0 needs no unit. Raises ValueError."""
     match = DURATION.fullmatch(str(value).strip())
-    if match and isfinite(float(match[1])):
+    if match and float(match[1]) * UNITS[match[2]] <= MOST_SECONDS:
         return float(match[1]) * UNITS[match[2]]
-    if value in (0, "0"):
+    if value in (0, "0") and not isinstance(value, bool):
         return 0.0
-    raise ValueError("a time of at least 0 with its unit, such as 5ms, 1.5us or 2s")
+    raise ValueError(f"a time from 0 to {MOST_SECONDS:g}s with its unit, such as 5ms, 1.5us or 2s")
 
 
 def format_duration(seconds: float) -> str:
@@ -41,8 +41,30 @@ def format_duration(seconds: float) -> str:
     return f"{seconds!r}s"
 
 
+def _number(value: object) -> object:
+    """Refuse `true` and `false`, which Python takes for 1 and 0."""
+    if isinstance(value, bool):
+        raise ValueError("a number, and not true or false")
+    return value
+
+
+def _lower(value: object) -> object:
+    return value.lower() if isinstance(value, str) else value
+
+
+def _netns(value: object) -> object:
+    """`true` and `false` are of scenarios from before there was `auto`."""
+    text = str(value).lower()
+    return {"true": "always", "false": "never"}.get(text, text)
+
+
 Seconds = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration)]
-Count = Annotated[int, Field(ge=1, lt=2**31)]
+Number = Annotated[int, BeforeValidator(_number)]
+Count = Annotated[Number, Field(ge=1, lt=2**31)]
+Automatic = Annotated[Literal["auto"], BeforeValidator(_lower)]
+MOST_MESSAGES = 1_000_000
+MOST_BYTES = 2**25
+MOST_REDUNDANCY = 1024
 
 
 class Scenario(BaseModel):
@@ -51,36 +73,44 @@ class Scenario(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     topology: str = Field(description="star:N, hypercube:N, ej:A+B or ej:A+B^DIMENSIONS")
-    collective: Collective = Field(description="collective operation")
-    algorithm: str = Field(description="see `coordinator list algorithms`")
+    collective: Annotated[Collective, BeforeValidator(_lower)] = Field(description="collective operation")
+    algorithm: Annotated[str, BeforeValidator(_lower)] = Field(description="see `coordinator list algorithms`")
     source: str | None = Field(
         None, description="label of the source (broadcast, scatter) or of the target (gather, reduce)"
     )
-    port_model: PortModel = Field(PortModel.ALL_PORT, description="ports a node may use in one step")
-    duplex: Duplex = Field(Duplex.FULL, description="whether a link carries packets both ways in one step")
-    message_bytes: int = Field(64, ge=1, le=2**25, description="size of one message in bytes")
-    messages: Count = Field(1, description="messages for each source and target")
-    segments: Count | Literal["auto"] = Field(1, description="pieces of a message on each tree")
-    redundancy: Count = Field(1, description="trees that carry each message")
-    driver: Literal["memory", "local", "docker", "join"] = Field(
+    port_model: Annotated[PortModel, BeforeValidator(_lower)] = Field(
+        PortModel.ALL_PORT, description="ports a node may use in one step"
+    )
+    duplex: Annotated[Duplex, BeforeValidator(_lower)] = Field(
+        Duplex.FULL, description="whether a link carries packets both ways in one step"
+    )
+    message_bytes: Number = Field(64, ge=1, le=MOST_BYTES, description="size of one message in bytes")
+    messages: Number = Field(1, ge=1, le=MOST_MESSAGES, description="messages for each source and target")
+    segments: Annotated[Number, Field(ge=1, le=MOST_BYTES)] | Automatic = Field(
+        1, description="pieces of a message on each tree"
+    )
+    redundancy: Number = Field(1, ge=1, le=MOST_REDUNDANCY, description="trees that carry each message")
+    driver: Annotated[Literal["memory", "local", "docker", "join"], BeforeValidator(_lower)] = Field(
         "local",
         description="where ranks run: in one loop, in host processes, in containers, in hosts that join (`serve`)",
     )
-    ranks_per_host: Count | Literal["auto"] = Field(
+    ranks_per_host: Count | Automatic = Field(
         "auto", description="ranks in one process; auto: one process a core, or at most 24 containers"
     )
-    netns: bool = Field(
-        default=False, description="run in a network namespace of its own, where no packet filter tracks connections"
+    netns: Annotated[Literal["auto", "always", "never"], BeforeValidator(_netns)] = Field(
+        "auto",
+        description="run in a network namespace of its own, where no packet filter tracks connections; auto: where the run "
+        "has more links than the filter can track (local driver)",
     )
-    hang_by: Literal["pause", "disconnect"] = Field(
+    hang_by: Annotated[Literal["pause", "disconnect"], BeforeValidator(_lower)] = Field(
         "pause", description="how a container hangs: paused by its engine, or taken off the network (docker driver)"
     )
-    clock: Literal["steps", "timed"] = Field(
+    clock: Annotated[Literal["steps", "timed"], BeforeValidator(_lower)] = Field(
         "steps", description="steps: lock-step; timed: every node by itself, packets take real time"
     )
     startup: Seconds = Field(1e-3, description="time to start one packet, such as 5ms; virtual, or real if timed")
     per_byte: Seconds = Field(1e-6, description="time of one byte, such as 1us")
-    lateness_limit: float = Field(
+    lateness_limit: Annotated[float, BeforeValidator(_number)] = Field(
         0.05, gt=0, le=1, description="share of its time by which a timed run may be late and still count"
     )
     worst_lateness_limit: float = Field(
@@ -91,18 +121,18 @@ class Scenario(BaseModel):
     )
     packet_limit: Count | None = Field(None, description="most bytes that one start-up covers; default: no limit")
     fault: tuple[str, ...] = Field((), description="fault, such as crash:3142@2 (repeatable)")
-    fault_knowledge: Knowledge = Field(
+    fault_knowledge: Annotated[Knowledge, BeforeValidator(_lower)] = Field(
         Knowledge.NONE, description="who knows of faults: nobody (as in the papers), the neighbours, all"
     )
-    seed: int = Field(0, ge=0, lt=2**63, description="seed of payloads and of every random choice")
+    seed: Number = Field(0, ge=0, lt=2**63, description="seed of payloads and of every random choice")
     step_limit: Count = Field(100_000, description="steps after which a run is stopped, undecided")
     name: str | None = Field(
-        None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+^-]*$", description="folder of the run below runs/"
+        None, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+^-]*$", max_length=128, description="folder of the run below runs/"
     )
 
 
 def make_scenario(values: Mapping[str, object]) -> Scenario:
-    """Validate plain values; ScenarioError names the first field that will not do."""
+    """Validate plain values; ScenarioError names all fields that are missing, or else the first that is invalid."""
     for key in values:
         if key not in Scenario.model_fields:
             near = get_close_matches(key, Scenario.model_fields, n=1)
@@ -111,13 +141,20 @@ def make_scenario(values: Mapping[str, object]) -> Scenario:
     try:
         return Scenario.model_validate(dict(values))
     except ValidationError as error:
+        missing = [str(each["loc"][0]) for each in error.errors() if each["type"] == "missing"]
+        described = [f"{field} ({Scenario.model_fields[field].description})" for field in missing]
+        if len(missing) == 1:
+            raise ScenarioError(
+                missing[0], None, f"it is required: {Scenario.model_fields[missing[0]].description}"
+            ) from None
+        if missing:
+            raise ScenarioError("scenario", None, f"these are required: {'; '.join(described)}") from None
         first = error.errors()[0]
         field = str(first["loc"][0])
-        if first["type"] == "missing":
-            raise ScenarioError(field, None, f"it is required: {Scenario.model_fields[field].description}") from None
         message = first["msg"].removeprefix("Value error, ")
         if field in ("segments", "ranks_per_host"):
-            message = "a whole number of at least 1, or 'auto'"
+            most = MOST_BYTES if field == "segments" else 2**31 - 1
+            message = f"a whole number from 1 to {most}, or 'auto'"
         raise ScenarioError(field, first["input"], message[:1].lower() + message[1:]) from None
 
 

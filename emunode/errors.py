@@ -9,7 +9,7 @@ class ScenarioError(EmulatorError):
     """The user asked for something that does not exist or cannot be: exit status 2."""
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
-        super().__init__(f"{field}: {value!r} will not do; {allowed}")
+        super().__init__(f"{field}: {allowed}" if value is None else f"{field}: {value!r} will not do; {allowed}")
         self.field = field
         self.value = value
         self.allowed = allowed

@@ -196,15 +196,15 @@ class Host:
         self._sent = [0] * assignment.hosts
         self._received: Counter[int] = Counter()
         self._tasks: dict[Rank, trio.lowlevel.Task] = {}
-        for rank in self._ranks:
-            self._nursery.start_soon(self._live, rank)
-        self._begin_life()
         self._ports = cycle(range(1024, 65536))
         self._table: dict[int, tuple[str, int, bytes]] = {}
         self._to_dial: dict[int, list[int]] = {}
         for slot, peer in enumerate(self._peers):
             if peer > self._ranks[slot // self._degree]:
                 self._to_dial.setdefault(self._peer_hosts[slot], []).append(slot)
+        self._begin_life()
+        for rank in self._ranks:  # last: an algorithm that fails in the beginning leaves no task behind
+            self._nursery.start_soon(self._live, rank)
 
     def _begin_life(self) -> None:
         """Let nothing have happened yet, to any rank or link."""

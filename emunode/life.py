@@ -10,9 +10,10 @@ from collections.abc import Set as AbstractSet
 from hashlib import blake2b
 
 from emunode.collective.base import Algorithm, LocalView
+from emunode.errors import RuleError
 from emunode.fault import Fault, Faults, NodeFault, Recover
 from emunode.model import EVERYBODY, Collective, Hop, Knowledge, Outcome, Port, Rank, Step
-from emunode.node import Node
+from emunode.node import Node, failure
 
 Ballot = tuple[Step, Rank, Port, Rank, int, int, int]
 """An altered copy that arrived: (step, receiver, its port, origin, tree, segment, what it says), the last as a number."""
@@ -48,7 +49,13 @@ class Lives:
 
     def make(self, view: LocalView) -> Node:
         """A node that nothing has happened to."""
-        return Node(view.rank, self._algorithm, self._algorithm.rule(view))
+        try:
+            rule = self._algorithm.rule(view)
+        except RuleError:
+            raise
+        except Exception as error:
+            raise failure(self._algorithm, view.rank, self._step, error) from error
+        return Node(view.rank, self._algorithm, rule)
 
     def begin(
         self, step: Step, faults: Sequence[Fault], waking: AbstractSet[Rank]

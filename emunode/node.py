@@ -11,6 +11,7 @@ an arrival is only read by the step after it.
 """
 
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 
 from emunode.collective.base import Algorithm, Rule
@@ -53,8 +54,11 @@ class Node:
         self._algorithm = algorithm
         self._rule = rule
         self._content = algorithm.content
-        self._own: Iterator[Send] = iter(rule.start())
-        self._next: Send | None = next(self._own, None)
+        try:
+            self._own: Iterator[Send] = iter(rule.start())
+            self._next: Send | None = next(self._own, None)
+        except Exception as error:
+            raise failure(algorithm, rank, 1, error) from error
         self._agenda: dict[Step, Leaving] = {}
         self._seen: dict[Rank, int] = {}
         self._sent: tuple[Step, list[Port]] = (0, [])
@@ -62,7 +66,9 @@ class Node:
         self._unchecked = UNCHECKED.get(job.port_model, 0) if job.duplex is Duplex.FULL else 0
         self.due: Step | None = self._next[0] if self._next else None
         if self.due is not None and self.due < 1:
-            raise RuleError(f"rank {rank} wants to start in step {self.due}, and steps count from 1")
+            raise RuleError(
+                f"{algorithm.name} at rank {rank} wants to start in step {self.due}, and steps count from 1"
+            )
 
     def step(self, step: Step, inbox: list[Packet]) -> tuple[list[Packet], list[Hop]]:
         """Read what arrived in step - 1; return what leaves in `step`, by ascending port, and what became of the arrivals.
@@ -70,37 +76,45 @@ class Node:
         Raises RuleError when the rule broke its port model, its link capacity or causality.
         """
         hops: list[Hop] = []
-        agenda = self._agenda
-        if inbox:
-            inbox.sort(key=_port_of)
-            if len(inbox) > self._unchecked:
-                self._check_receipts(step - 1, inbox)
-            self._read(inbox, hops)
-            for when, port, segment in self._rule.receive(step - 1, inbox):
-                if when in agenda:
-                    agenda[when].append((port, segment))
-                elif when >= step:
-                    agenda[when] = [(port, segment)]
-                elif self.patient:
-                    agenda.setdefault(step, []).append((port, segment))
-                else:
-                    raise RuleError(f"rank {self.rank} wants to send in step {when} what it read in step {step}")
-        leaving = self._leaving(step)
-        if leaving and self.patient:
-            leaving = self._possible(step, leaving)
-        outbox = self._outbox(step, leaving) if leaving else []
-        own = self._next
-        due = own[0] if own is not None else None
-        if agenda:
-            soonest = min(agenda)
-            due = soonest if due is None or soonest < due else due
-        self.due = due
+        try:
+            agenda = self._agenda
+            if inbox:
+                inbox.sort(key=_port_of)
+                if len(inbox) > self._unchecked:
+                    self._check_receipts(step - 1, inbox)
+                self._read(inbox, hops)
+                for when, port, segment in self._rule.receive(step - 1, inbox):
+                    if when in agenda:
+                        agenda[when].append((port, segment))
+                    elif when >= step:
+                        agenda[when] = [(port, segment)]
+                    elif self.patient:
+                        agenda.setdefault(step, []).append((port, segment))
+                    else:
+                        raise RuleError(f"rank {self.rank} wants to send in step {when} what it read in step {step}")
+            leaving = self._leaving(step)
+            if leaving and self.patient:
+                leaving = self._possible(step, leaving)
+            outbox = self._outbox(step, leaving) if leaving else []
+            own = self._next
+            due = own[0] if own is not None else None
+            if agenda:
+                soonest = min(agenda)
+                due = soonest if due is None or soonest < due else due
+            self.due = due
+        except (RuleError, MemoryError):
+            raise
+        except Exception as error:
+            raise failure(self._algorithm, self.rank, step, error) from error
         return outbox, hops
 
     def resume(self, step: Step) -> None:
         """Go on in `step` after missing the steps before it; what was to leave in them never does."""
-        while self._next is not None and self._next[0] < step:
-            self._next = next(self._own, None)
+        try:
+            while self._next is not None and self._next[0] < step:
+                self._next = next(self._own, None)
+        except Exception as error:
+            raise failure(self._algorithm, self.rank, step, error) from error
         for when in [when for when in self._agenda if when < step]:
             del self._agenda[when]
         own = [self._next[0]] if self._next is not None else []
@@ -222,6 +236,15 @@ class Node:
                         seen[origin] = had | 1 << index
                         outcome = FIRST
                 hops.append((port, outcome, segment))  # type: ignore[arg-type]  # a plain tuple, made three times as fast
+
+
+def failure(algorithm: Algorithm, rank: Rank, step: Step, error: Exception) -> RuleError:
+    """What to raise for an exception in the code of an algorithm: it says where in the run, and where in the source."""
+    files = {getattr(sys.modules.get(each.__module__), "__file__", None) for each in type(algorithm).__mro__}
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if frame.filename in files] or frames  # the line that called, not a library's
+    where = f"line {ours[-1].lineno} of {ours[-1].filename}"
+    return RuleError(f"{algorithm.name} at rank {rank}, step {step}, {where}: {type(error).__name__}: {error}")
 
 
 def _made(segment: Segment | Callable[[], Segment]) -> Segment:

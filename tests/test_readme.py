@@ -1,6 +1,11 @@
 """What the README shows works: its algorithm is compiled and run, its commands name flags that exist."""
 
+import json
+import os
 import re
+import shlex
+import subprocess
+import sys
 from inspect import signature
 from pathlib import Path
 from textwrap import dedent
@@ -8,7 +13,7 @@ from textwrap import dedent
 import pytest
 
 import emunode.collective.dissemination as home
-from coordinator.cli import serve
+from coordinator.cli import main, serve
 from coordinator.commands.campaign import campaign
 from coordinator.commands.certify import certify
 from coordinator.scenario import Scenario
@@ -97,3 +102,69 @@ def test_compose_commands_of_the_readme_leave_results_on_the_users_disk() -> Non
 def test_files_of_the_readme_exist() -> None:
     for name in set(re.findall(r"`((?:scripts|emunode|coordinator|tests|docs|\.ci)/[\w./-]*)`", README)):
         assert (ROOT / name).exists(), name
+
+
+# --- the sample output -----------------------------------------------------------------------------------------------
+
+TIMES = (r"\d+\.\d\d s\b", r"\d{4}-\d\d-\d\dT[\d.-]+Z")
+
+
+def masked(text: str) -> list[str]:
+    """The lines of an output without what differs from run to run."""
+    for pattern in TIMES:
+        text = re.sub(pattern, "TIME", text)
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+def test_the_sample_output_is_what_the_demo_prints(tmp_path: Path) -> None:
+    """Into a pipe, that is 150 columns wide."""
+    start = README.index("    permutation star graph S_4, 24 nodes")
+    sample = dedent(README[start : README.index("\n\n", start)])
+    (command,) = re.findall(r"^coordinator (run .*) \"\$@\"$", (ROOT / "scripts" / "demo").read_text(), re.MULTILINE)
+    demo = subprocess.run(
+        [sys.executable, "-m", "coordinator", *shlex.split(command)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert masked(sample) == masked(demo.stdout)
+
+
+# --- the glossary ----------------------------------------------------------------------------------------------------
+
+
+def explained() -> set[str]:
+    """The terms of docs/glossary.md, several of them in one row apart."""
+    rows = re.findall(r"^\| (.+?) \| ", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    return {term.strip() for row in rows for term in re.sub(r"\(.*?\)", "", row).split(",")}
+
+
+def test_every_term_that_is_printed_is_in_the_glossary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    broadcast = ["--topology", "star:3", "--collective", "broadcast", "--json", "--algorithm"]
+    lies = [*broadcast, "edt", "--redundancy", "2", "--fault", "byzantine:213", "--driver", "memory"]
+    timed = [*broadcast, "flood", "--driver", "memory", "--clock", "timed"]
+    printed: set[str] = set()
+    for number, arguments in enumerate(
+        (["run", *lies], ["run", *broadcast, "flood"], ["run", *timed], ["plan", *broadcast, "flood"])
+    ):
+        out = ["--out", str(tmp_path / str(number))] if arguments[0] == "run" else []
+        main([*arguments, *out])
+        said = json.loads(capsys.readouterr().out)
+        printed |= set(said) | {claim["name"] for claim in said["claims"]}
+    few = ["--topology", "star:3", "--algorithm", "flood", "--json", "--faults"]
+    main(["campaign", *few, "nodes=0..1", "--trials", "2", "--out", str(tmp_path / "campaign")])
+    printed |= set(json.loads(capsys.readouterr().out)["rows"][0])
+    main(["certify", *few, "nodes<=1"])
+    printed |= set(json.loads(capsys.readouterr().out)["levels"][0])
+    printed -= {*Scenario.model_fields, "claims", "path", "faults", "redundancy", "predicted"}
+    terms = {term.removesuffix("_bytes").replace("_", " ") for term in printed - {"transfer_bytes", "bytes"}}
+    assert terms <= explained()
+
+
+def test_columns_that_are_printed_are_in_the_glossary() -> None:
+    columns = re.findall(r"make_table\(([^)*]*)\)", (ROOT / "coordinator" / "console.py").read_text())
+    shown = {column for text in columns for column in re.findall(r'"([a-z ]+)"', text)}
+    assert {"to bound", "guaranteed", "theory"} <= shown
+    assert shown - {"needs", "amount", "algorithm", "faults"} <= explained()

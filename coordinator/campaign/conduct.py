@@ -48,7 +48,7 @@ class Conductor:
             try:
                 trio.run(self._carry_out, rounds, sink, total, stop)
             except REFUSALS as error:
-                raise RunError(f"this machine refuses: {error}") from error
+                raise RunError(f"operating system error: {error}") from error
         self.interrupted = stop.asked
 
     async def _carry_out(self, rounds: Callable[[], Iterable[Trial]], sink: Sink, total: int, stop: Stop) -> None:

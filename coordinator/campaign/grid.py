@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from itertools import product
-from math import ceil, floor, fsum, inf, log, sqrt
+from math import ceil, floor, fsum, inf, log, prod, sqrt
 from typing import NamedTuple
 
 from coordinator.campaign.laboratory import Trial, plan_trials
@@ -21,6 +21,8 @@ from emunode.errors import ScenarioError
 
 MOST_TRIALS = 1_000_000
 """Of one variant at one point."""
+MOST_VALUES = 10_000
+"""Of one field that is varied, and combinations of all of them."""
 CHUNK = 50
 """Draws after which a campaign that goes on until it is precise looks whether it is."""
 
@@ -80,8 +82,12 @@ class Grid:
         for name, values in self.vary.items():
             if name in ("fault", "driver", "name"):
                 raise ScenarioError("vary", name, "faults are varied with --faults, and a campaign has one driver")
+            if len(values) > MOST_VALUES:
+                raise ScenarioError("vary", name, f"at most {MOST_VALUES:,} values, and these are {len(values):,}")
             if not values:
                 raise ScenarioError("vary", name, "give it at least one value: a grid of no trials shows nothing")
+        if prod(map(len, self.vary.values())) > MOST_VALUES:
+            raise ScenarioError("vary", ", ".join(self.vary), f"at most {MOST_VALUES:,} combinations of values")
         if not self.points:
             raise ScenarioError("faults", "", "give at least one point, such as --faults nodes=0..4")
 

@@ -241,12 +241,12 @@ class Crew:
 
     async def run(self, trials: Iterable[Trial], sink: Sink) -> None:
         numbered = enumerate(trials)
-        failures: list[EmulatorError] = []
+        failures: list[Exception] = []
 
         async def work(worker: Worker) -> None:
             try:
                 await worker.work(numbered, sink)
-            except EmulatorError as error:
+            except Exception as error:  # a sink's too: a full disk, for one
                 failures.append(error)
                 nursery.cancel_scope.cancel()
 

@@ -120,12 +120,16 @@ def _share(value: object) -> float | None:
 
 def _varied(text: str) -> tuple[str, list[object]]:
     """`redundancy=1..4`, `algorithm=edt,greedy-tree` as name and values."""
+    from coordinator.campaign.grid import MOST_VALUES  # noqa: PLC0415
+
     name, equals, given = text.partition("=")
     if not equals or not name:
         raise ScenarioError("vary", text, "write FIELD=VALUE,VALUE or FIELD=1..4")
     values: list[object] = []
     for value in given.split(","):
         match = RANGE.fullmatch(value)
+        if match and (len(value) > 40 or int(match[2]) - int(match[1]) >= MOST_VALUES):
+            raise ScenarioError("vary", text, f"a range holds at most {MOST_VALUES:,} values")
         values += range(int(match[1]), int(match[2]) + 1) if match else [value] if value else []
     return name.replace("-", "_"), values
 

@@ -28,6 +28,8 @@ class LocalLaunch(Launch):
     """
 
     can_kill = True
+    join_seconds = 30.0
+    """Forking is quick: a longer silence means that the parent of all hosts is stopped or stuck."""
 
     def __init__(self, log: TextIO) -> None:
         self._log = log
@@ -68,7 +70,7 @@ class LocalLaunch(Launch):
 
     def check(self) -> None:
         if self._parent is not None and self._parent.poll() is not None:
-            raise RunError(f"the parent of all hosts ended with status {self._parent.returncode}; see log.jsonl")
+            raise RunError(f"the parent of all hosts ended with status {self._parent.returncode}")
 
     async def kill(self, host: int, pid: int) -> None:
         self._signal(pid, signal.SIGKILL)

@@ -39,7 +39,7 @@ def enter_own_network() -> None:
         _raise_loopback()
     except OSError as error:
         raise RunError(
-            f"--netns: no network namespace can be made here: {error}; run as root, or allow unprivileged user namespaces"
+            f"no network namespace can be made here: {error}; run as root, or allow unprivileged user namespaces"
         ) from None
 
 

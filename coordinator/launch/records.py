@@ -30,7 +30,7 @@ class Record:
     @property
     def path(self) -> Path:
         """Where it is kept."""
-        return _folder() / f"{self.run}.json"
+        return state_folder() / f"{self.run}.json"
 
     def write(self) -> None:
         """Keep it; RunError when it cannot be kept, or another run has this id."""
@@ -56,7 +56,7 @@ def new_record(run: str, engine: str, network: str, containers: tuple[str, ...])
 def orphans() -> list[Record]:
     """Records of processes that are gone; a file that is none is passed over."""
     found = []
-    for path in sorted(_folder().glob("*.json")):
+    for path in sorted(state_folder().glob("*.json")):
         try:
             values = json.loads(path.read_text())
             record = Record(**{**values, "containers": tuple(values["containers"])})
@@ -75,6 +75,7 @@ def _lives(record: Record) -> bool:
     return abs(began - record.began) < 1
 
 
-def _folder() -> Path:
+def state_folder() -> Path:
+    """Where runs of this user write down what they create outside their run directories."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(state).expanduser() / "collective-testbench"

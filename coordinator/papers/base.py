@@ -21,6 +21,7 @@ from coordinator.network import Progress
 from coordinator.plan import Plan, make_plan, require_possible
 from coordinator.report.tables import show
 from coordinator.run import run
+from coordinator.rundir import temporary_prefix
 from coordinator.scenario import make_scenario
 from emunode.collective.base import Claim, Value
 from emunode.errors import RunError, ScenarioError
@@ -195,8 +196,13 @@ class Lab:
 @contextmanager
 def laboratory(progress: Progress, expired: Callable[[], bool] = lambda: False, expected: int = 0) -> Iterator[Lab]:
     """A laboratory whose run directories are gone afterwards."""
+<<<<<<< HEAD
     with TemporaryDirectory(prefix="coordinator-reproduce-") as folder:
         yield Lab(Path(folder), progress, expired, expected=expected)
+=======
+    with TemporaryDirectory(prefix=temporary_prefix()) as folder:
+        yield Lab(Path(folder), progress, expired)
+>>>>>>> j7
 
 
 @dataclass(frozen=True)

@@ -184,11 +184,12 @@ def _goal(data: RunData, topology: Topology, packets: pl.DataFrame) -> Iterator[
         yield "\n".join(lines) + "\n}\n\n"
 
 
-def write_lines(path: Path, lines: Iterable[str], field: str) -> None:
-    """Write a document; ScenarioError (named `field`) if the file cannot be written."""
+def write_lines(path: Path, lines: Iterable[str], field: str) -> Path:
+    """Write a document and return its path; ScenarioError (named `field`) if the file cannot be written."""
     try:
         with path.open("w", encoding="utf-8") as file:
             file.writelines(lines)
+        return path
     except OSError as error:
         raise ScenarioError(field, str(path), f"it cannot be written: {error.strerror}") from None
 

@@ -118,9 +118,9 @@ class Algorithm(ABC):
                 "duplex", str(job.duplex), f"{self.name} needs {' or '.join(self.duplexes)}-duplex links"
             )
         if job.redundancy > self.max_redundancy:
-            raise ScenarioError(
-                "redundancy", job.redundancy, f"{self.name} carries each message on 1..{self.max_redundancy} trees"
-            )
+            most = self.max_redundancy
+            allowed = "one tree" if most == 1 else f"1..{most} trees"
+            raise ScenarioError("redundancy", job.redundancy, f"{self.name} carries each message on {allowed}")
 
     def cut(self, parts: int = 1) -> None:
         """Cut every message into `parts` parts of `segments` pieces each; refuse pieces of less than a byte."""

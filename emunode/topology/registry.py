@@ -51,16 +51,22 @@ def parse_topology(text: str) -> Topology:
     Raises ScenarioError (field `topology`) that says what is allowed, and which family is nearest to an unknown one.
     """
     name, colon, parameters = text.partition(":")
-    family = FAMILIES.get(name)
+    family = FAMILIES.get(name.lower())
     if family is None:
-        raise ScenarioError("topology", text, _allowed_families(name))
+        raise ScenarioError("topology", text, _allowed_families(name, colon + parameters))
     if not colon:
         raise ScenarioError("topology", text, f"write {family.form} with {family.condition}, such as {family.example}")
     return family.parse(parameters)
 
 
-def _allowed_families(name: str) -> str:
-    nearest = get_close_matches(name.lower(), FAMILIES, n=1)
-    hint = f"did you mean {FAMILIES[nearest[0]].example}? " if nearest else ""
+def _allowed_families(name: str, parameters: str) -> str:
+    hint = ""
+    if nearest := get_close_matches(name.lower(), FAMILIES, n=1):
+        meant = nearest[0] + parameters
+        try:
+            FAMILIES[nearest[0]].parse(parameters[1:])
+        except ScenarioError:
+            meant = FAMILIES[nearest[0]].example
+        hint = f"did you mean {meant}? "
     forms = "; ".join(f"{family.form} with {family.condition}" for family in FAMILIES.values())
     return f"{hint}known are {forms}"

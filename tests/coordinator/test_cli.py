@@ -6,16 +6,21 @@ import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import polars
 import pytest
+from cyclopts import App
+from rich.console import Console
 
 from coordinator import cli, console, doctor, plan
 from coordinator.claims import claims_of
 from coordinator.network import Progress
+from coordinator.rundir import temporary_prefix
 from coordinator.scenario import Scenario
 from emunode import __version__
 from emunode.collective.base import Claim
@@ -99,7 +104,8 @@ def test_a_run_shows_each_claim_what_was_delivered_and_where_the_rest_is(call: C
 def test_json_is_the_summary(call: Call, tmp_path: Path) -> None:
     said = call("run", *STAR, "--json", "--out", "here")
     assert (said.status, said.err) == (0, "")
-    assert said.data == json.loads((tmp_path / "here" / "summary.json").read_text())
+    summary = json.loads((tmp_path / "here" / "summary.json").read_text())
+    assert said.data == {**summary, "path": str(tmp_path / "here")}
     assert set(said.data) >= {
         "topology", "order", "degree", "collective", "algorithm", "port_model", "driver", "clock", "seed", "redundancy",
         "steps", "packets", "segments", "bytes", "max_link_segments_per_step", "expected_deliveries", "deliveries",
@@ -158,7 +164,10 @@ def test_status_1_is_for_a_claim_that_is_violated(call: Call, monkeypatch: pytes
 
 
 BAD_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
-    "no topology": (("run", "--collective", "broadcast"), "topology: None will not do; it is required"),
+    "no topology": (
+        ("run", "--collective", "broadcast"),
+        "scenario: these are required: topology (star:N, hypercube:N, ej:A+B or ej:A+B^DIMENSIONS); algorithm (",
+    ),
     "unknown topology": (("run", *star(topology="ring:5")), "topology: 'ring:5' will not do; known are"),
     "unknown algorithm": (("run", *star(algorithm="gredy-tree")), "did you mean 'greedy-tree'?"),
     "unknown collective": (("run", *star(collective="gossip")), "collective: 'gossip' will not do"),
@@ -179,7 +188,7 @@ BAD_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "a flag given twice": (("run", *STAR, "--topology", "star:5"), "--topology specified multiple times"),
     "one argument too many": (("run", "a.toml", "b.toml"), "b.toml"),
     "unknown list": (("list", "colours"), "colours"),
-    "plan of nothing": (("plan",), "topology: None will not do"),
+    "plan of nothing": (("plan",), "scenario: these are required: topology (star:N"),
     "flag of another command": (("clean", "--seed", "1"), "--seed"),
 }
 
@@ -234,7 +243,7 @@ def test_status_4_is_for_algorithms_that_break_their_promise(
     flags = ("--topology", "ej:1+2", "--collective", "broadcast", "--algorithm", "flood", "--duplex", "half")
     said = call("run", *flags, "--driver", "memory")
     assert said.status == 4
-    assert said.err.startswith("coordinator: the algorithm broke its own rules: flood at rank ")
+    assert said.err.startswith("coordinator: algorithm error: flood at rank ")
     assert nothing_is_left(tmp_path)
 
 
@@ -251,6 +260,24 @@ def test_status_4_is_for_what_the_system_refuses(
     said = call("run", *FLOOD)
     assert said.status == 4
     assert str(error) in said.err
+    assert nothing_is_left(tmp_path)
+
+
+@pytest.mark.parametrize("error", [OSError, polars.exceptions.ComputeError])
+@pytest.mark.parametrize("where", ["journal.Journal.add", "run.measure", "run.dump_scenario", "run.trio.run"])
+def test_an_error_refers_to_no_file_that_was_removed(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception], where: str
+) -> None:
+    def refuse(*_: object) -> None:
+        (partial,) = tmp_path.glob("runs/*/.partial-*")
+        path = str(partial.absolute() / "journal.parquet")
+        raise OSError(28, "No space left on device", path) if error is OSError else error(f"no space left: {path}")
+
+    monkeypatch.setattr(f"coordinator.{where}", refuse)
+    said = call("run", *FLOOD)
+    assert said.status == 4
+    assert "no space left" in said.err.lower()
+    assert ".partial" not in said.err
     assert nothing_is_left(tmp_path)
 
 
@@ -288,15 +315,6 @@ def test_status_130_is_for_any_command_that_was_interrupted(
     assert signal.getsignal(number) is before
 
 
-def test_what_nobody_foresaw_is_not_hidden(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail() -> None:
-        raise ValueError("a mistake of ours")
-
-    monkeypatch.setattr(doctor, "examine", fail)
-    with pytest.raises(ValueError, match="a mistake of ours"):
-        call("doctor")
-
-
 # --- plan ------------------------------------------------------------------------------------------------------------
 
 
@@ -332,7 +350,15 @@ def test_a_plan_that_cannot_work_here_says_so_after_all_the_rest(call: Call, mon
     said = call("plan", *LOCAL, "--ranks-per-host", "24", "--json")
     assert said.status == 4
     assert said.data["descriptor_limit"] == 100
-    assert "use --ranks-per-host 12 or less" in said.err
+    assert said.data["claims"]
+    assert said.data["possible"] is False
+    assert "use --ranks-per-host 12 or less" in said.data["impossible_because"]
+    assert said.err == f"coordinator: {said.data['impossible_because']}\n"
+    monkeypatch.setattr(plan, "descriptor_limit", lambda: 65)  # no room for a single node
+    words = call("plan", *LOCAL)
+    assert words.status == 4
+    assert "receivers_per_step" in words.out
+    assert "file descriptors" in words.err
 
 
 # --- list ------------------------------------------------------------------------------------------------------------
@@ -458,6 +484,153 @@ def test_clean_takes_what_killed_runs_left_and_nothing_else(call: Call, tmp_path
     assert call("clean").out == "nothing to clean\n"
 
 
+def gone() -> int:
+    """The number of a process that has ended."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid
+
+
+def test_clean_finds_what_was_left_beside_out(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run killed with SIGKILL while it writes; `clean` is called from another folder."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    out = tmp_path / "far" / "away"
+    flags = ("run", *FLOOD, "--messages", "5000", "--out", str(out))
+    with subprocess.Popen([sys.executable, "-m", "coordinator", *flags], stderr=subprocess.DEVNULL) as process:
+        while not (left := list(tmp_path.glob("far/.partial-*"))):
+            time.sleep(0.01)
+        assert call("clean", "--json").data == {"removed": []}  # its process lives
+        process.kill()
+    assert {"leftovers": "limit"}.items() <= {
+        key: state for key, (state, _) in findings(call("doctor", "--json")).items()
+    }.items()
+    assert call("clean", "--json").data == {"removed": [str(left[0])]}
+    assert not left[0].exists()
+    assert list((tmp_path / "state").rglob("*/partial/*")) == []
+    assert call("clean").out == "nothing to clean\n"
+
+
+def test_a_run_that_ends_leaves_no_note(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    assert call("run", *FLOOD, "--out", str(tmp_path / "there")).status == 0
+    assert list((tmp_path / "state").rglob("*/partial/*")) == []
+
+
+def test_a_forged_note_removes_nothing(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    notes = tmp_path / "state" / "collective-testbench" / "partial"
+    notes.mkdir(parents=True)
+    (notes / "0123456789abcdef").write_bytes(bytes(precious))
+    assert call("clean").status == 0
+    assert precious.exists()
+
+
+def test_clean_finds_what_a_killed_reproduce_left(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.rundir.gettempdir", lambda: str(tmp_path))
+    left = tmp_path / f"coordinator-reproduce-{gone()}-abc"
+    (left / "1").mkdir(parents=True)
+    mine = tmp_path / temporary_prefix()
+    mine.mkdir()
+    (tmp_path / "coordinator-reproduce-notes").mkdir()  # somebody else's
+    assert findings(call("doctor", "--json"))["leftovers"][0] == "limit"
+    assert call("clean", "--json").data == {"removed": [str(left)]}
+    assert mine.exists()
+
+
+# --- what every command has in common --------------------------------------------------------------------------------
+
+
+def commands(app: App, before: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], App]]:
+    """Every command there is, those below a command included."""
+    for name in app:
+        if not name.startswith("-"):
+            below = list(commands(app[name], (*before, name)))
+            yield from below or [((*before, name), app[name])]
+
+
+@pytest.mark.parametrize("command", [name for name, _ in commands(cli.app)], ids=" ".join)
+def test_every_command_takes_json_and_its_errors_are_json(call: Call, command: tuple[str, ...]) -> None:
+    assert "--json" in call(*command, "--help").out
+    said = call(*command, "--json", "--no-such-flag")
+    assert said.status == said.data["exit_status"] == 2
+    assert "--no-such-flag" in said.data["error"]["message"]
+    assert said.err.startswith("coordinator: ")
+
+
+def test_an_error_of_a_field_names_it_in_json(call: Call) -> None:
+    error = call("run", *star(topology="star:99"), "--json").data["error"]
+    assert (error["kind"], error["field"], error["value"]) == ("ScenarioError", "topology", "star:99")
+    assert error["allowed"]
+
+
+def test_report_and_export_say_what_they_wrote(call: Call, tmp_path: Path) -> None:
+    path = call("run", *FLOOD, "--json").data["path"]
+    assert (tmp_path / path / "summary.json").exists()
+    assert call("report", path, "--json").data == {"written": str(tmp_path / path / "report.html")}
+    assert call("export", path, "--graphml", "a.graphml", "--goal", "a.goal", "--json").data == {
+        "written": {"graphml": "a.graphml", "goal": "a.goal"}
+    }
+    assert call("export", path, "--graphml", "b.graphml").out == "wrote graphml: b.graphml\n"
+    assert call("export", "--topology", "star:3", "--graphml", "c.graphml").out == "wrote graphml: c.graphml\n"
+    assert all((tmp_path / name).stat().st_size for name in ("a.graphml", "a.goal", "b.graphml", "c.graphml"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "suggestion"),
+    [
+        (("run", *star(topology="hypercubes:4")), "did you mean hypercube:4?"),
+        (("run", *star(topology="starr:99")), "did you mean star:5?"),
+        (("run", "--alg", "edt"), "Did you mean --algorithm?"),
+        (("run", "--message", "1"), "Did you mean --message-bytes or --messages?"),
+    ],
+)
+def test_suggestions(call: Call, arguments: tuple[str, ...], suggestion: str) -> None:
+    said = call(*arguments)
+    assert said.status == 2
+    assert suggestion in said.err
+
+
+@pytest.mark.parametrize("name", ["algorithms", "topologies", "faults"])
+def test_no_name_is_cut_in_80_columns(call: Call, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(console, "console", lambda: Console(width=80, highlight=False))
+    said = call("list", name)
+    assert "…" not in said.out
+    columns = ("family", "example") if name == "topologies" else ("algorithm", "kind")
+    for row in call("list", name, "--json").data:
+        assert all(row[column] in said.out for column in columns if column in row)
+
+
+BOUNDED: dict[str, tuple[str, ...]] = {
+    "messages": ("run", *STAR, "--messages", "2147483647"),
+    "a range": ("campaign", *STAR, "--faults", "nodes=0", "--vary", "redundancy=1..999999999"),
+    "a range of digits": ("campaign", *STAR, "--faults", "nodes=0", "--vary", f"seed=1..{'9' * 4000}"),
+    "a grid": ("campaign", *STAR, "--faults", "nodes=0", "--vary", "seed=1..5000", "--vary", "messages=1..5000"),
+    "trials": ("campaign", *STAR, "--faults", "nodes=0", "--trials", "99999999999"),
+    "workers": ("campaign", *STAR, "--faults", "nodes=0", "--workers", "999999"),
+    "a star": ("plan", *star(topology="star:999999999")),
+    "a hypercube": ("plan", *star(topology="hypercube:999999999")),
+    "a lattice": ("plan", *star(topology="ej:999999999999+3")),
+    "dimensions": ("plan", *star(topology="ej:3+4^999999")),
+    "a name": ("run", *STAR, "--name", "a" * 300),
+    "a time": ("run", *STAR, "--startup", "1e300s"),
+}
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_every_size_is_bounded(call: Call, name: str) -> None:
+    before = time.monotonic()
+    said = call(*BOUNDED[name])
+    assert said.status == 2
+    assert time.monotonic() - before < 10
+
+
+def test_the_memory_of_many_messages_is_estimated(call: Call) -> None:
+    few, many = (call("plan", *STAR, "--messages", count, "--json").data for count in ("1", "1000000"))
+    assert many["memory_bytes"] - few["memory_bytes"] > 23 * 999_999 * 300
+
+
 # --- help ------------------------------------------------------------------------------------------------------------
 
 
@@ -524,5 +697,5 @@ def test_output_that_nobody_takes_is_no_verdict(tmp_path: Path, full: str, flags
     assert ended.returncode == status
     assert "Traceback" not in (ended.stderr or "")
     if full == "stdout":
-        assert ended.stderr == "coordinator: this machine refuses: [Errno 28] No space left on device\n"
+        assert ended.stderr == "coordinator: operating system error: [Errno 28] No space left on device\n"
         assert json.loads((tmp_path / "there" / "summary.json").read_text())["verdict"] == "holds"

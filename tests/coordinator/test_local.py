@@ -18,9 +18,11 @@ import pytest
 from coordinator import control
 from coordinator.claims import Verdict
 from coordinator.launch import local
+from coordinator.launch.local import LocalLaunch
 from coordinator.plan import make_plan
 from coordinator.run import run
 from coordinator.scenario import make_scenario
+from emunode.errors import RunError
 from emunode.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH, NONCE_BYTES, frame
 from tests.support import run_scenario
 
@@ -259,6 +261,29 @@ def test_stopping_while_no_host_comes_up(start: Start) -> None:
     assert parent is not None
     parent.suspend()
     check_stop(run, signal.SIGTERM)
+
+
+def test_a_parent_of_all_hosts_that_is_stopped_ends_the_run_in_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within the limit on silence plus 5 s; the limit itself is shortened here, and is 30 s."""
+    assert LocalLaunch.join_seconds <= control.STALL_SECONDS == 30
+    monkeypatch.setattr(LocalLaunch, "join_seconds", 2.0)
+    stopped: list[psutil.Process] = []
+
+    def stop_the_parent(phase: str, done: int, _: int) -> None:
+        if phase == "hosts joined" and not done and not stopped:
+            stopped.extend(psutil.Process().children())
+            stopped[0].suspend()
+
+    plan = make_plan(make_scenario({"topology": "star:4", "collective": "broadcast", "algorithm": "flood"}))
+    began = time.monotonic()
+    with pytest.raises(RunError, match="2 s for hosts to join") as caught:
+        run(plan, tmp_path / "run", stop_the_parent)
+    assert time.monotonic() - began < 2 + 5
+    assert "log.jsonl" not in str(caught.value)
+    assert is_gone(stopped[0])
+    assert not list(tmp_path.iterdir())
 
 
 @STOPS

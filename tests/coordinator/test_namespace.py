@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from coordinator import plan as plans
+from coordinator.flags import with_netns_value
 from coordinator.launch import namespace
 from coordinator.plan import make_plan, require_possible
 from coordinator.scenario import make_scenario
@@ -30,7 +31,7 @@ def test_a_run_in_a_network_of_its_own_has_the_same_history(tmp_path: Path) -> N
     outside = run_scenario(tmp_path / "other", **FLOOD, driver="memory").summary
     assert inside["journal_hash"] == outside["journal_hash"]
     assert inside["links_opened"] == 36
-    assert "netns = true" in (tmp_path / "run" / "scenario.toml").read_text()
+    assert 'netns = "always"' in (tmp_path / "run" / "scenario.toml").read_text()
 
 
 @needs_namespace
@@ -47,9 +48,54 @@ def test_the_namespace_has_a_loopback_and_nothing_else() -> None:
 
 def test_more_connections_than_are_tracked_are_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plans, "tracked_connections", lambda: (100, 130))
-    with pytest.raises(RunError, match=r"tracks at most 130, 100 of which are taken; use --netns"):
+    with pytest.raises(RunError, match=r"tracks at most 130, 100 of which are taken; use --netns auto"):
+        require_possible(make_plan(make_scenario({**FLOOD, "netns": "never"})))
+    require_possible(make_plan(make_scenario({**FLOOD, "netns": "always"})))
+    monkeypatch.setattr(plans, "why_not", lambda: "no network namespace can be made here: no")
+    with pytest.raises(RunError, match=r"130, 100 of which are taken; no network namespace can be made here: no"):
         require_possible(make_plan(make_scenario(FLOOD)))
-    require_possible(make_plan(make_scenario({**FLOOD, "netns": True})))
+
+
+@pytest.mark.parametrize(
+    ("netns", "tracked", "possible", "own"),
+    [
+        ("auto", (100, 130), True, True),
+        ("auto", (100, 130), False, False),
+        ("auto", (100, 136), True, False),
+        ("auto", None, True, False),
+        ("never", (100, 130), True, False),
+        ("always", None, True, True),
+    ],
+)
+def test_a_run_moves_to_a_namespace_only_where_it_must_and_can(
+    monkeypatch: pytest.MonkeyPatch, netns: str, tracked: tuple[int, int] | None, possible: bool, own: bool
+) -> None:
+    monkeypatch.setattr(plans, "tracked_connections", lambda: tracked)
+    monkeypatch.setattr(plans, "why_not", lambda: None if possible else "no")
+    assert make_plan(make_scenario({**FLOOD, "netns": netns})).own_network is own
+    assert make_plan(make_scenario({**FLOOD, "netns": "auto", "driver": "memory"})).own_network is False
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [(True, "always"), (False, "never"), ("true", "always"), ("Auto", "auto"), ("never", "never")]
+)
+def test_stored_scenarios_with_true_or_false_still_work(given: object, meant: str) -> None:
+    assert make_scenario({**FLOOD, "netns": given}).netns == meant
+
+
+@pytest.mark.parametrize(
+    ("flags", "whole"),
+    [
+        (["--netns"], ["--netns=always"]),
+        (["--netns", "--json"], ["--netns=always", "--json"]),
+        (["--netns", "never", "--json"], ["--netns", "never", "--json"]),
+        (["--netns=auto"], ["--netns=auto"]),
+        (["file.toml"], ["file.toml"]),
+        ([], []),
+    ],
+)
+def test_the_flag_may_stand_without_a_value(flags: list[str], whole: list[str]) -> None:
+    assert with_netns_value(flags) == whole
 
 
 def test_more_sockets_than_the_machine_has_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
