@@ -20,22 +20,18 @@ from cyclopts import App, CycloptsError, Parameter, UnknownOptionError
 
 from coordinator.commands.campaign import campaign
 from coordinator.commands.certify import certify
-<<<<<<< HEAD
 from coordinator.commands.image import compose, image
-from coordinator.flags import JsonFlag, ScenarioFlags, print_json, print_rows, scenario_from, seconds_from, values_from
-from coordinator.scenario import make_scenario, scenario_from_environment
-=======
 from coordinator.flags import (
     JsonFlag,
     ScenarioFlags,
     print_json,
     print_rows,
     scenario_from,
+    seconds_from,
     values_from,
     with_netns_value,
 )
-from coordinator.scenario import make_scenario, parse_duration, scenario_from_environment
->>>>>>> j7
+from coordinator.scenario import make_scenario, scenario_from_environment
 from emunode import __version__
 from emunode.errors import EmulatorError, RuleError, ScenarioError
 from emunode.process import forgo_privileges

@@ -90,11 +90,8 @@ def show_result(plan: Plan, result: RunResult) -> None:
         f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in {summary['steps']} steps with "
         f"{summary['packets']:,} packets; set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s"
     )
-<<<<<<< HEAD
     for line in _cut_off(summary):
         out.print(line, soft_wrap=True)
-=======
->>>>>>> j7
     if plan.topology.order * plan.topology.degree > LISTED_LINKS:
         out.print(f"links.parquet leaves out idle links, as the network has more than {LISTED_LINKS:,} directed links")
     because = f" ({escape(str(summary['undecided_because']))})" if summary["undecided_because"] else ""
@@ -102,7 +99,6 @@ def show_result(plan: Plan, result: RunResult) -> None:
     out.print(f"run directory: {escape(str(result.path))}", soft_wrap=True)
 
 
-<<<<<<< HEAD
 def _cut_off(summary: Mapping[str, Any]) -> Iterator[str]:
     """Healthy nodes that miss something that was due, a line for each fault that cut nodes off."""
     groups: dict[str | None, list[str]] = {}
@@ -115,7 +111,8 @@ def _cut_off(summary: Mapping[str, Any]) -> Iterator[str]:
         more = f" and {count - SHOWN_NODES:,} more" if count > SHOWN_NODES else ""
         cause = f" by {because}" if because else ""
         yield escape(f"{what}{cause}, {_plural(count, 'node')}: {', '.join(labels[:SHOWN_NODES])}{more}")
-=======
+
+
 NAMES = {"topology", "collective", "algorithm", "family", "name", "kind", "subject", "claim", "verdict", "example"}
 """Columns of names, which a narrow terminal does not break."""
 
@@ -126,7 +123,6 @@ def make_table(*columns: str, title: str | None = None) -> Table:
     for column in columns:
         table.add_column(escape(column.replace("_", " ")), overflow="fold", no_wrap=column in NAMES)
     return table
->>>>>>> j7
 
 
 def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[str, object]]) -> None:
@@ -179,14 +175,8 @@ def show_campaign(
 ) -> None:
     """What a campaign found, by variant and point, and where the rest is."""
     out = console()
-<<<<<<< HEAD
     label = next(iter(rows[0])) if rows else "algorithm"
-    table = Table(escape(label), "faults", "trials", "delivery ratio", "guaranteed", "nodes lost", "theory", "verdict")
-=======
-    table = make_table(
-        "algorithm", "faults", "trials", "delivery ratio", "guaranteed", "nodes lost", "theory", "verdict"
-    )
->>>>>>> j7
+    table = make_table(label, "faults", "trials", "delivery ratio", "guaranteed", "nodes lost", "theory", "verdict")
     for row in rows:
         verdict = f"{row['violated']} violated" if row["violated"] else "theory excluded" if row["finding"] else "holds"
         if row["undecided"]:

@@ -17,8 +17,8 @@ import psutil
 from coordinator.fault_sets import resolve
 from coordinator.faults import parse_faults
 from coordinator.launch.base import Door
-from coordinator.outages import outages_of
 from coordinator.launch.namespace import why_not
+from coordinator.outages import outages_of
 from coordinator.scenario import Scenario
 from emunode.collective.base import Algorithm, Claim
 from emunode.collective.registry import find_algorithm, make_algorithm

@@ -196,13 +196,8 @@ class Lab:
 @contextmanager
 def laboratory(progress: Progress, expired: Callable[[], bool] = lambda: False, expected: int = 0) -> Iterator[Lab]:
     """A laboratory whose run directories are gone afterwards."""
-<<<<<<< HEAD
-    with TemporaryDirectory(prefix="coordinator-reproduce-") as folder:
-        yield Lab(Path(folder), progress, expired, expected=expected)
-=======
     with TemporaryDirectory(prefix=temporary_prefix()) as folder:
-        yield Lab(Path(folder), progress, expired)
->>>>>>> j7
+        yield Lab(Path(folder), progress, expired, expected=expected)
 
 
 @dataclass(frozen=True)
