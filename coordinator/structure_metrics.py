@@ -22,6 +22,8 @@ Ranks = NDArray[np.int64]
 Arc = tuple[Rank, Rank]
 
 SAMPLED_HOPS = 40_000
+MOST_HOPS = 2_000_000
+"""Most hops measured of content that one root has for all; of more, only the first segments of every tree."""
 SAMPLED_PATHS = 300_000
 """Most paths that are held against each other, over all trees of one root."""
 
@@ -55,6 +57,8 @@ class Paths:
         rows = self.journal
         if self.plan.job.collective in MANY_ROOTS:
             rows = rows.filter(pl.col("origin").is_in(self._sampled_roots()))
+        elif self.plan.job.collective not in PERSONALISED and self._count(pl.len()) > MOST_HOPS:
+            rows = rows.filter(pl.col("segment") < self._sampled_segments())
         columns = {
             "root": "target" if inwards else "origin",
             "leaf": "origin" if inwards else "target",
@@ -74,9 +78,21 @@ class Paths:
 
     def _sampled_roots(self) -> list[Rank]:
         order = self.plan.topology.order
-        rows = int(self.journal.select(pl.len()).collect(engine="streaming").item())
-        count = max(1, min(order, SAMPLED_HOPS * order // max(rows, 1)))
+        count = max(1, min(order, SAMPLED_HOPS * order // max(self._count(pl.len()), 1)))
         return [index * order // count for index in range(count)]
+
+    def _sampled_segments(self) -> int:
+        """As many of the first segments as have `MOST_HOPS` hops, and at least one for every tree."""
+        fitting = self.segments * MOST_HOPS // self._count(pl.len())
+        return max(fitting, self._count(pl.col("tree").n_unique()))
+
+    def _count(self, what: pl.Expr) -> int:
+        return int(self.journal.select(what).collect(engine="streaming").item())
+
+    @property
+    def segments(self) -> int:
+        """Different segments in the journal."""
+        return self._count(pl.col("segment").n_unique())
 
     @cached_property
     def weights(self) -> Ranks:
@@ -196,7 +212,7 @@ def same_type_per_step(paths: Paths) -> int:
 
 def segments_per_message(paths: Paths) -> int:
     """Segments that a message was cut into."""
-    return paths.hops["segment"].n_unique() // paths.plan.job.messages
+    return paths.segments // paths.plan.job.messages
 
 
 def largest_subtree(paths: Paths) -> int:

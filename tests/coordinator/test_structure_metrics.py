@@ -109,6 +109,20 @@ def test_only_some_roots_are_measured_where_there_are_many(tmp_path: Path, monke
     assert Paths(plan, journal.lazy()).hops["root"].unique().to_list() == [0]
 
 
+@pytest.mark.parametrize("redundancy", [1, 2])
+def test_of_many_segments_the_first_of_every_tree_are_measured(
+    redundancy: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": redundancy}
+    plan, journal = history(tmp_path / "run", **scenario, messages=12)
+    names = ("longest_detour", "trees_per_arc", "paths_per_inner_node", "segments_per_message")
+    whole = [measured(plan, journal, name) for name in names]
+    monkeypatch.setattr(structure_metrics, "MOST_HOPS", 100)
+    assert Paths(plan, journal.lazy()).hops["segment"].n_unique() < 12
+    assert Paths(plan, journal.lazy()).hops["tree"].n_unique() == 3
+    assert [measured(plan, journal, name) for name in names] == whole == [4, 1, 1, 1]
+
+
 # On journals that were altered: every metric moves.
 
 

@@ -307,7 +307,7 @@ def test_a_fault_on_sockets() -> None:
         ({"algorithm": "nrbrg", "port_model": "exchange"}, "port_model", "defined for: all-port"),
         ({"collective": "alltoall", "algorithm": "tcbt", "port_model": "exchange"}, "port_model", "all-port"),
         ({"collective": "allgather", "algorithm": "brg"}, "port_model", "exchange, one-port"),
-        ({"algorithm": "nrsbt", "message_bytes": 3}, "segments", "cut into 4 pieces"),
+        ({"algorithm": "nrsbt", "message_bytes": 3}, "message_bytes", "at least 4 bytes"),
         ({"algorithm": "nesbt", "redundancy": 5}, "redundancy", "on 1..4 trees"),
         ({"algorithm": "sbt", "redundancy": 2}, "redundancy", "on one tree"),
         ({"collective": "reduce", "redundancy": 2}, "redundancy", "on one tree"),
