@@ -1,6 +1,7 @@
 """A campaign to look at: curves of delivery over the number of faults, and a page with all of its figures."""
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from markupsafe import Markup
@@ -96,7 +97,7 @@ def page(title: str, facts: Mapping[str, object], rows: Sequence[Row], charts: M
 
 LONG = {column for measure, (_, _, theory) in MEASURES.items() for column in (measure, theory)}
 """Columns with a line of their own on small screens."""
-COUNTED = ("undecided", "violated", "verdict")
+COUNTED = ("undecided", "violated", "finding")
 """Columns that are told together, as the verdict."""
 
 
@@ -104,7 +105,7 @@ def _columns(rows: Sequence[Row]) -> list[str]:
     """The columns of the page: each measure beside what theory says of it, without the ends of its interval."""
     if not rows:
         return []
-    first = list(rows[0])[:3]
+    first = [column for column in takewhile(lambda column: column not in MEASURES, rows[0]) if column not in COUNTED]
     beside = [column for measure, (_, _, theory) in MEASURES.items() for column in (measure, theory)]
     ends = {f"{prefix}_{end}" for _, prefix, _ in MEASURES.values() for end in ("low", "high")}
     rest = [column for column in rows[0] if column not in (*first, *beside, *ends, *COUNTED)]
@@ -132,12 +133,11 @@ def _short(value: object) -> str:
 
 
 def _verdict(row: Row) -> dict[str, str]:
-    """What came of the trials of a row; MARKS as on the page of a run."""
+    """What came of the trials of a row, with its mark."""
     counts = {key: int(_float(row.get(key) or 0)) for key in ("violated", "undecided")}
     words = [f"{count:,} {key}" for key, count in counts.items() if count]
     verdict = next((key for key, count in counts.items() if count), "holds")
-    given = row.get("verdict")
-    if isinstance(given, str):
-        verdict, words = given.split()[0].strip(",;"), [given]
-    text = f"{MARKS.get(verdict, '')} {'; '.join(words) or verdict}".strip()
-    return {"name": "verdict", "text": text, "interval": "", "css": f"v {verdict if verdict in MARKS else ''}"}
+    if row.get("finding"):
+        verdict, words = "violated", [*words, "theory excluded"]
+    text = f"{MARKS[verdict]} {', '.join(words) or verdict}"
+    return {"name": "verdict", "text": text, "interval": str(row.get("finding") or ""), "css": f"v {verdict}"}

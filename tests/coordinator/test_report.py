@@ -19,6 +19,7 @@ from rich.console import Console
 from coordinator.cli import main
 from coordinator.plan import make_plan
 from coordinator.report import netmap
+from coordinator.report.campaign import page as campaign_page
 from coordinator.report.compare import as_rows, compare, read_runs, write_figure
 from coordinator.report.data import RunData, find_run, read_run
 from coordinator.report.faults import cut_off, fault_table
@@ -477,6 +478,29 @@ def test_a_report_counts_intact_messages(name: str, tmp_path: Path) -> None:
     assert f"intact messages {intact / expected:.1%}" in page.text
     assert "nothing was delivered at all" not in page.text
     assert ("byzantine" in page.text) == (name != "two lies")
+
+
+# Campaigns.
+
+
+def test_a_campaign_page_tells_verdicts_and_findings() -> None:
+    figures = {"delivery_ratio": 0.123456789, "ratio_low": 0.1, "ratio_high": 0.2, "theory": None}
+    figures |= {"guaranteed": 1.0, "guaranteed_low": 1.0, "guaranteed_high": 1.0, "promised": 1}
+    rows: list[dict[str, object]] = [
+        {"topology": "star:4", "faults": "nodes=1", "trials": 9, "undecided": undecided, "violated": violated, **figures,
+         "finding": finding}
+        for undecided, violated, finding in ((0, 0, None), (2, 0, None), (1, 3, None), (0, 0, "delivery ratio 1, not 0.5"))
+    ]  # fmt: skip
+    text = campaign_page("star_4: broadcast", {"trials": 36}, rows, {})
+    page = Page(text)
+    assert page.open == []
+    names = ["topology", "faults", "trials", "delivery ratio", "theory", "guaranteed", "promised", "verdict"]
+    assert re.findall(r"<th[^>]*>([^<]*)</th>", text) == names
+    assert page.text.count("0.1235") == page.text.count("(0.1000 to 0.2000)") == 4
+    for words in ("✓ holds", "? 2 undecided", "✗ 3 violated, 1 undecided", "✗ theory excluded"):
+        assert page.text.count(words) == 1
+    assert "delivery ratio 1, not 0.5" in page.text
+    assert page.tags["td"] == 4 * len(names)
 
 
 # Large maps.
