@@ -25,6 +25,8 @@ LINK = re.compile("([^~>]*)([~>])([^~>]*)")
 def parse_fault(spec: str, topology: Topology) -> tuple[Fault, ...]:
     """The records of one specification, one for each direction of a link; ScenarioError names what of it will not do."""
     kind, colon, rest = spec.partition(":")
+    if "=" in kind:
+        raise ScenarioError("fault", spec, f"one fault is KIND:WHERE@STEP, and a set of them random:{spec}")
     if not colon or kind not in KINDS:
         raise ScenarioError("fault", spec, f"it is KIND:WHERE@STEP with KIND one of: {', '.join(KINDS)}")
     record = KINDS[kind]

@@ -232,8 +232,9 @@ class Certifier:
         _count(certificate, conductor)
 
     def _small(self, suspicion: Suspicion) -> Counterexample:
-        faults = (*self._scenario.fault, *suspicion.trial.faults)
-        whole = self._scenario.model_copy(update={"fault": faults, "seed": suspicion.trial.seed})
+        given = self._plan.scenario  # with the faults that were drawn for it
+        faults = (*given.fault, *suspicion.trial.faults)
+        whole = given.model_copy(update={"fault": faults, "seed": suspicion.trial.seed})
         smallest = smallest_failure(whole, failed, self._log)
         return Counterexample(suspicion.trial.faults, suspicion.finding.unserved, suspicion.finding.violated, smallest)
 

@@ -178,7 +178,7 @@ def _show_violations(store: "Store") -> list[dict[str, object]]:
             continue
         path = store.folder / f"violated-{len(found) + 1}.toml"
         if not path.exists():
-            base = store.grid.variants[key.variant].scenario
+            base = store.grid.variants[key.variant].plan.scenario  # with the faults that were drawn for it
             whole = base.model_copy(update={"fault": (*base.fault, *trial.faults), "seed": trial.seed})
             with log_file(store.folder) as log:
                 smallest = smallest_failure(whole, lambda finding: bool(finding.violated), log)

@@ -425,3 +425,28 @@ def test_a_run_has_one_set_of_faults(spec: str) -> None:
     with pytest.raises(ScenarioError, match="one run has one set") as raised:
         plan_of(fault=[spec])
     assert raised.value.field == "fault"
+
+
+@pytest.mark.parametrize(
+    ("spec", "complaint"),
+    [
+        ("nodes=2", "a set of them random:nodes=2"),
+        ("byzantine=1:3", "a set of them random:byzantine=1:3"),
+        ("random:byzantine=1:3", "'byzantine' takes no value, so ':3' in 'byzantine=1:3' has no meaning"),
+        ("random:recover=1", "'recover' repairs what 'crash' broke"),
+        ("random:nodes=1;nodes=2", "'nodes' is there twice"),
+        ("loss:1234~2134:1e-17", "1E-17 is too small to be drawn: a rate is 0, or at least 2.-53"),
+        ("corrupt:1234>2134:1e-999", "too small to be drawn"),
+        ("random:duplicate=1:1e-20", "too small to be drawn"),
+    ],
+)
+def test_a_fault_that_cannot_be_is_refused(spec: str, complaint: str) -> None:
+    with pytest.raises(ScenarioError, match=complaint) as raised:
+        plan_of(fault=[spec])
+    assert (raised.value.field, raised.value.value) == ("fault", spec)
+
+
+def test_the_smallest_rates_are_accepted() -> None:
+    for rate in ("0", "0.0", "0e-300", "1.2e-16", "1"):
+        assert len(plan_of(fault=[f"loss:1234~2134:{rate}"]).faults) == 2
+        assert drawn(f"bernoulli:nodes={rate}") == (() if float(rate) < 1 else drawn("bernoulli:nodes=1"))

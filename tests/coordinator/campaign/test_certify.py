@@ -9,6 +9,7 @@ from coordinator.campaign.certify import Certificate, Certifier, recipes_of
 from coordinator.campaign.conduct import Conductor
 from coordinator.campaign.laboratory import Finding, Trial
 from coordinator.claims import Verdict
+from coordinator.plan import make_plan
 from coordinator.scenario import Scenario, make_scenario
 from emunode.errors import ScenarioError
 from tests.support import run_scenario
@@ -130,6 +131,18 @@ def test_sets_on_top_of_a_known_fault() -> None:
     assert certificate.levels[-1].sets == 231
     assert certificate.counterexample is not None
     assert not any("2134" in spec for spec in certificate.counterexample.faults)
+
+
+def test_a_counterexample_names_the_known_fault_that_was_drawn() -> None:
+    broken = scenario_of("star:4", "edt", 2, fault=["random:nodes=1"], seed=3)
+    (known,) = make_plan(broken).scenario.fault
+    certificate = certified(broken, "nodes=1")
+    assert certificate.verdict is Verdict.VIOLATED
+    assert certificate.counterexample is not None
+    smallest = certificate.counterexample.scenario.fault
+    assert known in smallest
+    assert len(smallest) == 2
+    assert not any(spec.startswith("random") for spec in smallest)
 
 
 @pytest.mark.parametrize(
