@@ -355,7 +355,7 @@ def _nodes(
             share = (done - 1) / (steps - 1) if steps > 1 else 0.6
         tip = f"{label} (rank {rank})"
         tip += f", done in step {done}" if done else ", nothing arrived" if rank != source else ", source"
-        tip += f", {gained[rank]:,} pieces" if gained[rank] else ""
+        tip += f", {gained[rank]:,} {'piece' if gained[rank] == 1 else 'pieces'}" if gained[rank] else ""
         tip += f", crashes at step {crashes[rank]}" if rank in crashes else ""
         fill = viridis(share) if done else "var(--paper)"
         parts.append(
