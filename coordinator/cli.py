@@ -473,27 +473,20 @@ def doctor(*, json: JsonFlag = False) -> int:
 @app.command
 def clean(*, json: JsonFlag = False) -> None:
     """Remove what killed runs left behind: unfinished folders, containers, networks. Running runs are not touched."""
-    import shutil  # noqa: PLC0415
-
     from coordinator.launch.records import orphans  # noqa: PLC0415
-    from coordinator.rundir import abandoned, forget_abandoned  # noqa: PLC0415
+    from coordinator.rundir import remove_abandoned  # noqa: PLC0415
 
-    found = abandoned()
-    swept: list[str] = []
-    for record in orphans():
-        from coordinator.launch.docker import sweep  # noqa: PLC0415
+    removed = [str(path) for path in remove_abandoned()]
+    try:
+        for record in orphans():
+            from coordinator.launch.docker import sweep  # noqa: PLC0415
 
-        swept += sweep(record)
-    for path in found:
-        if path.is_symlink():
-            path.unlink()
-        else:
-            shutil.rmtree(path)
-    forget_abandoned()
+            removed += sweep(record)
+    finally:  # an engine that does not answer keeps nothing else from being removed, and told
+        if not json:
+            print("\n".join(f"removed {it}" for it in removed) or "nothing to clean")
     if json:
-        print_json({"removed": [*map(str, found), *swept]})
-    else:
-        print("\n".join(f"removed {it}" for it in (*found, *swept)) or "nothing to clean")
+        print_json({"removed": removed})
 
 
 @app.command

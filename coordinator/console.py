@@ -57,7 +57,8 @@ def _line(title: str, phase: str, done: int, total: int) -> str:
 
 def show_result(plan: Plan, result: RunResult) -> None:
     """What was run, each claim beside its measurement, what was delivered, and where the rest is."""
-    out, summary = console(), result.summary
+    out = console()
+    summary: dict[str, Any] = result.summary
     where = (
         "in memory"
         if not plan.hosts
@@ -87,8 +88,9 @@ def show_result(plan: Plan, result: RunResult) -> None:
     if any(judgement.claim.derived for judgement in result.judgements):
         out.print("* derived from the schedule that was run: see docs/claims.md")
     out.print(
-        f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in {summary['steps']} steps with "
-        f"{summary['packets']:,} packets; set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s"
+        f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in "
+        f"{_plural(summary['steps'], 'step')} with {_plural(summary['packets'], 'packet')}; "
+        f"set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s"
     )
     for line in _cut_off(summary):
         out.print(line, soft_wrap=True)

@@ -151,7 +151,7 @@ def _cores() -> Finding:
 def _leftovers() -> Finding:
     folders, containers = len(abandoned()), len(orphans())
     if folders or containers:
-        seen = f"of killed runs: {folders} unfinished folders, containers of {containers}"
+        seen = f"of killed runs: unfinished folders: {folders}, runs with containers: {containers}"
         return Finding("leftovers", "limit", seen, "coordinator clean")
     return Finding("leftovers", "good", "none")
 

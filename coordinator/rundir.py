@@ -120,12 +120,21 @@ def abandoned(root: Path = RUNS) -> list[Path]:
     return [*dict.fromkeys(partial), *mine]
 
 
-def forget_abandoned() -> None:
-    """Remove the notes of partial folders that are there no more."""
+def remove_abandoned() -> list[Path]:
+    """Remove what `abandoned` finds, and notes of what is not there any more; the paths that were removed."""
+    removed = []
+    for path in abandoned():
+        with contextlib.suppress(FileNotFoundError):  # another `clean` was faster
+            if path.is_symlink():
+                path.unlink()
+            else:
+                shutil.rmtree(path)
+            removed.append(path)
     for note in _notes():
-        path = _noted(note)
-        if path is None or (_is_gone(path, PARTIAL) and not os.path.lexists(path)):
+        noted = _noted(note)
+        if noted is None or (_is_gone(noted, PARTIAL) and not os.path.lexists(noted)):
             note.unlink(missing_ok=True)
+    return removed
 
 
 def _is_gone(path: Path, prefix: str) -> bool:

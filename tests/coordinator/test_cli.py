@@ -19,6 +19,7 @@ from rich.console import Console
 
 from coordinator import cli, console, doctor, plan
 from coordinator.claims import claims_of
+from coordinator.launch.records import Record
 from coordinator.network import Progress
 from coordinator.rundir import temporary_prefix
 from coordinator.scenario import Scenario
@@ -64,6 +65,7 @@ Call = Callable[..., Said]
 def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
     """Call `coordinator` in an empty folder."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path.parent / f"{tmp_path.name}-state"))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))  # for the hosts, where this project is not installed
 
     def one(*arguments: str) -> Said:
@@ -537,6 +539,24 @@ def test_clean_finds_what_a_killed_reproduce_left(call: Call, tmp_path: Path, mo
     assert findings(call("doctor", "--json"))["leftovers"][0] == "limit"
     assert call("clean", "--json").data == {"removed": [str(left)]}
     assert mine.exists()
+
+
+def test_an_engine_that_does_not_answer_keeps_no_folder_from_being_removed(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    left = tmp_path / "runs" / "x" / f".partial-{gone()}-2026"
+    left.mkdir(parents=True)
+    Record("1", gone(), 0.0, "", "net", ("one",)).write()
+
+    def refuse(_: Record) -> list[str]:
+        raise RunError("no Docker engine answers")
+
+    monkeypatch.setattr("coordinator.launch.docker.sweep", refuse)
+    said = call("clean")
+    assert said.status == 4
+    assert said.out == f"removed {left.relative_to(tmp_path)}\n"
+    assert not left.exists()
 
 
 # --- what every command has in common --------------------------------------------------------------------------------

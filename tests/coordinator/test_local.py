@@ -365,7 +365,7 @@ def test_when_the_coordinator_is_killed_all_hosts_go_and_clean_takes_the_rest(st
     wait_until(lambda: all(map(is_gone, run.seen)), "hosts to leave")
     assert len(hosts) == 6
     (left,) = run.partial()
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(run.folder / "state")}
     command = [sys.executable, "-m", "coordinator", "clean", "--json"]
     cleaned = subprocess.run(command, cwd=run.folder, env=environment, capture_output=True, check=True)
     assert json.loads(cleaned.stdout) == {"removed": [str(left.relative_to(run.folder))]}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from coordinator import cli
 from coordinator import plan as plans
 from coordinator.flags import with_netns_value
 from coordinator.launch import namespace
@@ -107,3 +108,20 @@ def test_more_sockets_than_the_machine_has_room_for_are_refused(monkeypatch: pyt
 def test_the_memory_driver_has_no_network() -> None:
     with pytest.raises(ScenarioError, match="netns"):
         make_plan(make_scenario({**FLOOD, "netns": True, "driver": "memory"}))
+
+
+def test_a_run_that_moves_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moved: list[bool] = []
+    monkeypatch.setattr(plans, "tracked_connections", lambda: (100, 130))
+    monkeypatch.setattr(plans, "why_not", lambda: None)
+    monkeypatch.setattr(namespace, "enter_own_network", lambda: moved.append(True))
+    flags = [f"--{name}={value}" for name, value in FLOOD.items()]
+    assert cli.main(["run", *flags, "--out", str(tmp_path / "run")]) == 0
+    assert moved == [True]
+    assert (
+        "tracks at most 130, 100 of which are taken; moving to a network namespace of its own"
+        in capsys.readouterr().err
+    )
+    assert 'netns = "auto"' in (tmp_path / "run" / "scenario.toml").read_text()

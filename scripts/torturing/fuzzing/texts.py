@@ -126,7 +126,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
     "redundancy": (1, 2, 3, 99),
     "driver": ("memory", "local", "docker", "join"),
     "ranks_per_host": (1, 2, 1000, "auto"),
-    "netns": (True, False),
+    "netns": ("auto", "always", "never", True, False),
     "hang_by": ("pause", "disconnect"),
     "clock": ("steps", "timed"),
     "startup": ("5ms", "1.5us", "0", 0, "2 s", "1e300s", "1e999s", "5"),
