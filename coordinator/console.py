@@ -192,7 +192,7 @@ def show_campaign(
     for reason in left_out:
         out.print(f"left out: {escape(reason)}", soft_wrap=True)
     for row in rows:
-        where = escape(f"{row['algorithm']} under {row['faults']}")
+        where = escape(f"{row[label]} under {row['faults']}")
         if row["sets"] and row["trials"] < row["sets"]:  # type: ignore[operator]
             out.print(f"{where}: a random sample of {row['trials']:,} of its {row['sets']:,} sets", soft_wrap=True)
         if row["finding"]:
