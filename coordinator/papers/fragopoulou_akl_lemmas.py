@@ -12,6 +12,7 @@ import polars as pl
 
 from coordinator.papers.base import Lab, Table, Trial, compared
 from coordinator.papers.fragopoulou_akl_theorems import distances, rotate
+from emunode.collective.base import Value
 from emunode.model import Port, Rank
 from emunode.topology.star import StarGraph
 from emunode.trees.star_edt import ShortestPathGraph
@@ -50,8 +51,9 @@ def _rows(lab: Lab, n: int) -> Iterator[dict[str, object]]:
     paths = [{rank: _path(parents, rank) for rank in parents} for parents in trees]
     distance = distances(star)
 
-    def row(graph: str, quantity: str, predicted: object, measured: object, paper: str) -> dict[str, object]:
-        return {"graph": graph, "quantity": quantity} | compared(predicted, measured, trial, paper=paper)  # type: ignore[arg-type]
+    def row(graph: str, quantity: str, predicted: Value, measured: Value, paper: str) -> dict[str, object]:
+        about: dict[str, object] = {"graph": graph, "quantity": quantity}
+        return about | compared(predicted, measured, trial, paper=paper)
 
     position = {rank: star.permutation(rank).index(1) for rank in range(1, star.order)}
     own = [(rank, place - 1) for rank, place in position.items() if place]

@@ -12,6 +12,7 @@ from math import factorial
 import polars as pl
 
 from coordinator.papers.base import ERRATUM, Lab, Section, Table, Trial, compared
+from emunode.collective.base import Value
 from emunode.model import Port, Rank
 from emunode.topology.base import Topology
 from emunode.topology.star import StarGraph
@@ -57,9 +58,12 @@ NOTES_9 = (
 NOTES_10 = ("Counted in the hops of a scatter of M = n - 1 messages to each node.",)
 
 
-def _row(theorem: str, quantity: str, predicted: object, measured: object, *trials: Trial, **more: object) -> Row:
-    """One statement; `paper`, `relation` as for `compared`."""
-    return {"theorem": theorem, "quantity": quantity} | compared(predicted, measured, *trials, **more)  # type: ignore[arg-type]
+def _row(
+    theorem: str, quantity: str, predicted: Value, measured: Value, *trials: Trial, paper: str, relation: str = "=="
+) -> Row:
+    """One statement."""
+    about: Row = {"theorem": theorem, "quantity": quantity}
+    return about | compared(predicted, measured, *trials, paper=paper, relation=relation)
 
 
 # Rotation.
@@ -100,8 +104,8 @@ def _rotation(_: Lab, n: int) -> Iterator[Row]:
     necklaces = {frozenset(necklace_of(star.permutation(rank))) for rank in star.ranks()}
     sizes = sorted({len(necklace) for necklace in necklaces})
     yield _row("5", "nodes of the largest necklace", n - 1, sizes[-1], paper="at most n-1")
-    divisors = [size for size in sizes if (n - 1) % size == 0]
-    yield _row("5", "different sizes, all divisors of n-1", len(sizes), len(divisors), paper="divisors of n-1")
+    others = sum((n - 1) % size != 0 for size in sizes)
+    yield _row("5", "sizes of necklaces that do not divide n-1", 0, others, paper="none")
     yield _row("5", "necklaces", necklace_count(n) + 1, len(necklaces), paper="at most 2(n-1)! with the root's own")
     if n == 5:
         period = len(necklace_of(bytes((1, 4, 3, 2, 5))))
