@@ -113,7 +113,7 @@ class Scenario(BaseModel):
     lateness_limit: Annotated[float, BeforeValidator(_number)] = Field(
         0.05, gt=0, le=1, description="share of its time by which a timed run may be late and still count"
     )
-    worst_lateness_limit: float = Field(
+    worst_lateness_limit: Annotated[float, BeforeValidator(_number)] = Field(
         5.0,
         gt=0,
         le=1e9,

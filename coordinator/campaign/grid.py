@@ -16,13 +16,14 @@ from coordinator.fault_sets import Places, Recipe, draw, parse_recipes, sample_n
 from coordinator.faults import parse_faults
 from coordinator.plan import Plan
 from coordinator.scenario import Scenario, make_scenario
-from emunode import __version__
 from emunode.errors import ScenarioError
 
 MOST_TRIALS = 1_000_000
 """Of one variant at one point."""
 MOST_VALUES = 10_000
 """Of one field that is varied, and combinations of all of them."""
+DRAWS = "0.1.0"
+"""The version whose draws these are: a campaign that another version began is resumed unless its draws have changed."""
 CHUNK = 50
 """Draws after which a campaign that goes on until it is precise looks whether it is."""
 
@@ -131,8 +132,8 @@ class Grid:
     @property
     def fingerprint(self) -> str:
         """Of all that decides what a trial is; how many of them there are is left free, so that more can be asked for."""
-        scenarios = [variant.scenario.model_dump(mode="json") for variant in self.variants]
-        said = f"{__version__}/{scenarios}/{[recipe.name for recipe in self.points]}"
+        scenarios = [_described(variant.scenario) for variant in self.variants]
+        said = f"{DRAWS}/{scenarios}/{[recipe.name for recipe in self.points]}"
         redrawn = [recipe.name for recipe in self.points if self._redrawn(recipe)]
         return blake2b(f"{said}/{redrawn}".encode() if redrawn else said.encode(), digest_size=16).hexdigest()
 
@@ -223,6 +224,12 @@ class Grid:
             half_width(numbers[number] for number in order[:checked]) <= self.precision for numbers, order in finished
         )
         return checked if narrow else min(self.trials, checked + CHUNK)
+
+
+def _described(scenario: Scenario) -> dict[str, object]:
+    """A scenario as version 0.1.0 wrote it down: fields that no trial depends on must not make another campaign of it."""
+    values = scenario.model_dump(mode="json", exclude={"worst_lateness_limit"})
+    return values | {"netns": scenario.netns == "always"}
 
 
 def _without_gap(order: Sequence[int], finished: Collection[int]) -> int:

@@ -164,7 +164,11 @@ DERIVED = [
 ]
 
 
-@pytest.mark.parametrize(("scenario", "names"), DERIVED, ids=str)
+@pytest.mark.parametrize(
+    ("scenario", "names"),
+    DERIVED,
+    ids=lambda value: "-".join(sorted(map(str, value)) if isinstance(value, set) else map(str, value.values())),
+)
 def test_what_has_no_formula_is_marked_and_bounded(scenario: dict[str, object], names: set[str]) -> None:
     found = judgements(**scenario)
     assert names <= derived(found)
