@@ -5,15 +5,9 @@ seconds are processor time and the time that timed runs wait, so that other work
 """
 
 import csv
-import sys
-import time
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-
-from coordinator.papers.base import Lab, Reproduction, laboratory
-from coordinator.papers.registry import REPRODUCTIONS
 
 FILE = Path(__file__).with_name("costs.csv")
 ALL = "--all"
@@ -54,43 +48,3 @@ def cost_of(name: str, n: int | None = None) -> Cost | None:
     """
     found, most = _costs().get((name, "" if n is None else str(n))), _costs().get((name, ""))
     return found or (replace(most, at_most=True) if most else None)
-
-
-def main() -> None:
-    """Measure everything and write costs.csv, which takes three times as long as `coordinator reproduce --all`."""
-    rows = []
-    for row in _measured():
-        print(*row, file=sys.stderr, flush=True)
-        rows.append(row)
-    with FILE.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        writer.writerows(rows)
-
-
-def _measured() -> Iterator[tuple[str, str, int, float]]:
-    everything = [(about, about.over(None)) for about in REPRODUCTIONS.values()]
-    yield ALL, "", *_carry_out(everything)
-    for about, sizes in everything:
-        yield about.name, "", *_carry_out([(about, sizes)])
-        for n in about.sizes:
-            yield about.name, str(n), *_carry_out([(about, [n])])
-
-
-def _carry_out(chosen: Sequence[tuple[Reproduction, Sequence[int]]]) -> tuple[int, float]:
-    began = time.process_time()
-    with laboratory(lambda *_: None) as lab:
-        for about, sizes in chosen:
-            _exhaust(about, replace(lab, sizes=sizes))
-        timed = {id(trial): trial for trial in lab.trials.values() if trial.plan.scenario.clock == "timed"}
-        waited = sum(float(trial.number("achieved_seconds")) for trial in timed.values())
-        return lab.runs, round(time.process_time() - began + waited, 1)
-
-
-def _exhaust(about: Reproduction, lab: Lab) -> None:
-    for _ in about.build(lab):
-        pass
-
-
-if __name__ == "__main__":
-    main()
