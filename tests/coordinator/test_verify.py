@@ -8,10 +8,12 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from coordinator import verify as module
+from coordinator.cli import main
 from coordinator.journal import COLUMNS, RECORD
 from coordinator.verify import verify
 from emunode.model import Outcome
@@ -86,7 +88,6 @@ def write_journal(path: Path, frame: pl.DataFrame) -> None:
         tuple(Outcome[row[name].upper()] if name == "outcome" else row[name] for name in RECORD.names or ())
         for row in frame.iter_rows(named=True)
     ]
-    import numpy as np
 
     digest = blake2b(np.array(records, dtype=RECORD).tobytes(), digest_size=16).hexdigest()
     change_summary(path, journal_hash=digest, journal_rows=len(frame))
