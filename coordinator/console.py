@@ -85,6 +85,9 @@ def show_result(plan: Plan, result: RunResult) -> None:
         f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in {summary['steps']} steps with "
         f"{summary['packets']:,} packets; set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s"
     )
+    if summary["without_effect"]:
+        late = escape(", ".join(map(str, summary["without_effect"])))  # type: ignore[call-overload]
+        out.print(f"after the last step, so without effect: {late}", soft_wrap=True)
     because = f" ({escape(str(summary['undecided_because']))})" if summary["undecided_because"] else ""
     out.print(f"verdict: {verdict_text(result.verdict)}{because}   journal {summary['journal_hash']}")
     out.print(f"run directory: {escape(str(result.path))}", soft_wrap=True)

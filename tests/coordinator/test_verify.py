@@ -294,7 +294,7 @@ def test_commands_warn_of_runs_that_do_not_verify(
     copy: Callable[[str], Path], stored: Callable[[str], Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     good, bad = stored("tree"), copy("tree")
-    commands = [
+    commands: list[Callable[[Path], list[str]]] = [
         lambda run: ["report", str(run), "--out", str(tmp_path / "report.html")],
         lambda run: ["compare", str(good), str(run)],
         lambda run: ["export", str(run), "--graphml", str(tmp_path / "run.graphml")],
