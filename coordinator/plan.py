@@ -59,6 +59,8 @@ class Plan:
     """Host processes; 0 for the memory driver."""
     door: Door | None = None
     """Where hosts join that somebody else starts."""
+    late_faults_count: bool = False
+    """Whether a node whose fault comes after the last step counts as faulty, as in runs of earlier versions."""
 
     @property
     def name(self) -> str:
@@ -75,7 +77,7 @@ class Plan:
     def effective_faults(self) -> tuple[Fault, ...]:
         """The faults that can affect anything: those that do not begin after the last step of the algorithm."""
         last = self.algorithm.final_step
-        if last is None:
+        if last is None or self.late_faults_count:
             return self.faults
         early = tuple(fault for fault in self.faults if fault.step <= last)
         on_time = self.algorithm.keeps_time and outages_of(early, ()) is not None

@@ -15,6 +15,7 @@ import pytest
 from coordinator import verify as module
 from coordinator.cli import main
 from coordinator.journal import COLUMNS, RECORD
+from coordinator.plan import Plan
 from coordinator.verify import verify
 from emunode.model import Outcome
 from tests.support import run_scenario
@@ -257,6 +258,20 @@ def test_a_long_journal_is_verified_without_a_replay(
     found = verify(stored("tree"))
     assert found.findings == []
     assert "too many to replay" in "; ".join(found.unchecked)
+
+
+def test_earlier_versions_counted_nodes_that_crash_after_the_last_step_as_faulty(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Plan, "effective_faults", property(lambda plan: plan.faults))
+        result = run_scenario(tmp_path / "old", **SCENARIOS["tree"], fault=["crash:2134@9"])
+    assert result.summary["expected_deliveries"] == 22
+    summary = json.loads((result.path / "summary.json").read_text())
+    for key in ("cut_off", "cut_off_count", "without_effect"):
+        del summary[key]
+    (result.path / "summary.json").write_text(json.dumps(summary))
+    assert verify(result.path).findings == []
 
 
 def test_a_run_of_an_earlier_version_verifies_and_says_what_cannot_be_checked(copy: Callable[[str], Path]) -> None:
