@@ -64,6 +64,8 @@ class Plan:
     """Where hosts join that somebody else starts."""
     join_seconds: float | None = None
     """How long to wait for the next host to join; None: as long as the driver thinks right."""
+    late_faults_count: bool = False
+    """Whether a node whose fault comes after the last step counts as faulty, as in runs of earlier versions."""
 
     @property
     def name(self) -> str:
@@ -80,7 +82,7 @@ class Plan:
     def effective_faults(self) -> tuple[Fault, ...]:
         """The faults that can affect anything: those that do not begin after the last step of the algorithm."""
         last = self.algorithm.final_step
-        if last is None:
+        if last is None or self.late_faults_count:
             return self.faults
         early = tuple(fault for fault in self.faults if fault.step <= last)
         on_time = self.algorithm.keeps_time and outages_of(early, ()) is not None

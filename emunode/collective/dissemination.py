@@ -38,6 +38,7 @@ class Dissemination(Algorithm):
         super().__init__(topology, job)
         self.onward = lru_cache(CACHE_ENTRIES)(self._onward)
         self._folded = lru_cache(CACHE_ENTRIES)(self._fold)
+        self._arcs_of = lru_cache(CACHE_ENTRIES)(self._arcs_of_rank)
         self._offset = lru_cache(CACHE_ENTRIES)(self.offset)
         self._lost = lru_cache(CACHE_ENTRIES)(self._lost_messages)
 
@@ -218,19 +219,25 @@ class Dissemination(Algorithm):
 
     def _arcs_at(self, seen: Outages, tree: int) -> set[tuple[Rank, Port]]:
         """(parent, port) of the arcs of a tree at ranks, and over links, that are out of service."""
-        trees, reverse = self.trees, self.topology.reverse_port
-        arcs = set()
+        reverse = self.topology.reverse_port
+        arcs: set[tuple[Rank, Port]] = set()
         for rank in seen.nodes:
-            if rank and rank in self._spanned:
-                up = trees.parent(rank, tree)
-                arcs.add((self.topology.neighbour(rank, up), reverse(up)))
-            if not rank or rank in self._spanned:
-                arcs.update((rank, port) for port in trees.children(rank, tree))
+            arcs |= self._arcs_of(rank, tree)
         for sender, port in seen.links:
             for rank, down in ((sender, port), (self.topology.neighbour(sender, port), reverse(port))):
-                if (not rank or rank in self._spanned) and down in trees.children(rank, tree):
+                if (not rank or rank in self._spanned) and down in self.trees.children(rank, tree):
                     arcs.add((rank, down))
         return arcs
+
+    def _arcs_of_rank(self, rank: Rank, tree: int) -> frozenset[tuple[Rank, Port]]:
+        """(parent, port) of the arcs of a tree at a rank."""
+        if rank and rank not in self._spanned:
+            return frozenset()
+        arcs = {(rank, port) for port in self.trees.children(rank, tree)}
+        if rank:
+            up = self.trees.parent(rank, tree)
+            arcs.add((self.topology.neighbour(rank, up), self.topology.reverse_port(up)))
+        return frozenset(arcs)
 
     def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
         """Messages of which a rank has not every piece, by the copies that it misses."""

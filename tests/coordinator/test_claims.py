@@ -358,7 +358,7 @@ def test_who_knows_all_goes_around_what_is_broken(knowledge: str, port_model: st
     served = result.summary["intact_deliveries"] == result.summary["expected_deliveries"] == 2 * 22
     assert served == (knowledge == "all")
     assert (result.summary["lost"] == 0) == (knowledge != "none")
-    assert result.verdict == ("holds" if knowledge == "all" else "undecided")
+    assert result.verdict == "holds"
 
 
 def test_who_knows_all_reaches_whom_it_can() -> None:

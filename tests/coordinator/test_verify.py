@@ -8,11 +8,14 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
 from coordinator import verify as module
+from coordinator.cli import main
 from coordinator.journal import COLUMNS, RECORD
+from coordinator.plan import Plan
 from coordinator.verify import verify
 from emunode.model import Outcome
 from tests.support import run_scenario
@@ -86,7 +89,6 @@ def write_journal(path: Path, frame: pl.DataFrame) -> None:
         tuple(Outcome[row[name].upper()] if name == "outcome" else row[name] for name in RECORD.names or ())
         for row in frame.iter_rows(named=True)
     ]
-    import numpy as np
 
     digest = blake2b(np.array(records, dtype=RECORD).tobytes(), digest_size=16).hexdigest()
     change_summary(path, journal_hash=digest, journal_rows=len(frame))
@@ -258,6 +260,20 @@ def test_a_long_journal_is_verified_without_a_replay(
     assert "too many to replay" in "; ".join(found.unchecked)
 
 
+def test_earlier_versions_counted_nodes_that_crash_after_the_last_step_as_faulty(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(Plan, "effective_faults", property(lambda plan: plan.faults))
+        result = run_scenario(tmp_path / "old", **SCENARIOS["tree"], fault=["crash:2134@9"])
+    assert result.summary["expected_deliveries"] == 22
+    summary = json.loads((result.path / "summary.json").read_text())
+    for key in ("cut_off", "cut_off_count", "without_effect"):
+        del summary[key]
+    (result.path / "summary.json").write_text(json.dumps(summary))
+    assert verify(result.path).findings == []
+
+
 def test_a_run_of_an_earlier_version_verifies_and_says_what_cannot_be_checked(copy: Callable[[str], Path]) -> None:
     path = copy("tree")
     summary = json.loads((path / "summary.json").read_text())
@@ -293,7 +309,7 @@ def test_commands_warn_of_runs_that_do_not_verify(
     copy: Callable[[str], Path], stored: Callable[[str], Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     good, bad = stored("tree"), copy("tree")
-    commands = [
+    commands: list[Callable[[Path], list[str]]] = [
         lambda run: ["report", str(run), "--out", str(tmp_path / "report.html")],
         lambda run: ["compare", str(good), str(run)],
         lambda run: ["export", str(run), "--graphml", str(tmp_path / "run.graphml")],

@@ -315,7 +315,7 @@ def test_the_clock_survives_what_acknowledgements_do_not(n: int) -> None:
     assert not failures(result)
     assert result.summary["delivery_ratio"] == 1.0
     result = run_scenario(None, algorithm="edt-dfs-ack", **values)
-    assert result.verdict == "violated"
+    assert result.verdict == "undecided"
     expected = (star.order - 1) * (star.order - 2)
     assert result.summary["expected_deliveries"] == expected
     assert result.summary["intact_deliveries"] == expected - LOST_BY_ACKNOWLEDGING[n][0]

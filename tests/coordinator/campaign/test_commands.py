@@ -302,7 +302,7 @@ def test_a_violated_claim_is_made_small_and_can_be_repeated(
     from emunode.collective.star_edt import DisjointTreesBroadcast
 
     false = Claim("delivery_ratio", 1.0, "==", "nobody, 1999")
-    monkeypatch.setattr(DisjointTreesBroadcast, "claims_under", lambda *_: [false])
+    monkeypatch.setattr(DisjointTreesBroadcast, "claims_with_outages", lambda *_: [false])
     folder = tmp_path / "campaign"
     arguments = ("campaign", *STAR, "--faults", "nodes=5@2", "--message-bytes", "4096", "--seed", "9", "--workers", "1")
     status, said = called(capsys, *arguments, "--trials", "10", "--out", str(folder))
