@@ -158,6 +158,9 @@ def fork_hosts(
     gc.freeze()  # and no collection before it: holes that children fill are pages that they copy
     me, deadline = os.getpid(), time.monotonic() + patience
     living = set()
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, {signal.SIGINT}
+    )  # an exception would be lost in what Python runs after a fork
     for number in range(hosts):
         index = ANY_HOST if first == ANY_HOST else first + number
         try:
@@ -168,6 +171,7 @@ def fork_hosts(
         if not pid:
             _child(me, index, partial(run_host, address, port, secret, index, deadline - time.monotonic(), advertise))
         living.add(pid)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     statuses = []
     while living:
         with contextlib.suppress(InterruptedError):
@@ -182,6 +186,7 @@ def _child(parent: int, index: int, run: Callable[[], int]) -> None:
     """Become one host and never return."""
     status = 70
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         die_with_parent()
         if os.getppid() == parent:
             status = run()

@@ -1,6 +1,7 @@
 """Hosts that somebody else starts: waited for, told apart from strangers, and there until the coordinator is gone."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -263,3 +264,16 @@ def test_a_run_waits_as_long_as_it_is_told(start: Start) -> None:
     run = start("coordinator", "run", "--topology", "star:3", *BROADCAST, "--join-seconds", "0.001s")
     _, err = run.communicate(timeout=SECONDS)
     assert (run.returncode, "waited 0.001 s for hosts to join" in err) == (4, True), err
+
+
+@pytest.mark.parametrize("processes", [(), ("--processes", "2")])
+def test_a_host_can_be_interrupted(start: Start, tmp_path: Path, processes: tuple[str, ...]) -> None:
+    (tmp_path / "there").write_text("token")
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        door = f"127.0.0.1:{listener.getsockname()[1]}"
+        host = start("emunode", "--coordinator", door, "--token-file", "there", *processes)
+        stream, _ = listener.accept()
+        with stream:
+            host.send_signal(signal.SIGINT)
+            _, err = host.communicate(timeout=SECONDS)
+    assert (host.returncode, err) == (130, "")

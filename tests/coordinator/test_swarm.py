@@ -154,6 +154,7 @@ def copy_volume(folder: Path) -> dict[str, object]:
     page = (ROOT / "docs/containers.md").read_text()
     (command,) = [line.strip() for line in page.splitlines() if "testbench_runs:/runs" in line]
     command = command.replace("testbench_runs", f"{STACK}_runs").replace(" collective-testbench ", f" {IMAGE} ")
+    (folder / "runs").mkdir()
     subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], cwd=folder, check=True, timeout=SECONDS)
     (summary,) = folder.glob("runs/*/2*/summary.json")
     loaded: dict[str, object] = json.loads(summary.read_text())
