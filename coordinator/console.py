@@ -97,7 +97,7 @@ def show_result(plan: Plan, result: RunResult) -> None:
     if plan.topology.order * plan.topology.degree > LISTED_LINKS:
         out.print(f"links.parquet leaves out idle links, as the network has more than {LISTED_LINKS:,} directed links")
     if summary["without_effect"]:
-        late = escape(", ".join(map(str, summary["without_effect"])))  # type: ignore[call-overload]
+        late = escape(", ".join(map(str, summary["without_effect"])))
         out.print(f"after the last step, so without effect: {late}", soft_wrap=True)
     because = f" ({escape(str(summary['undecided_because']))})" if summary["undecided_because"] else ""
     out.print(f"verdict: {verdict_text(result.verdict)}{because}   journal {summary['journal_hash']}")
