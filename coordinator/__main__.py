@@ -16,8 +16,8 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)  # while the command line is imported there is nothing to clean up
     _keep_streams_open()
-    from coordinator import cli  # noqa: PLC0415  # importing takes most of the time of a short command
-    from emunode.process import collect_seldom  # noqa: PLC0415
+    from coordinator.cli import app as cli  # noqa: PLC0415  # importing takes most of the time of a short command
+    from emunode.host.process import collect_seldom  # noqa: PLC0415
 
     collect_seldom()
     status = INTERRUPTED

@@ -14,8 +14,8 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from emunode import __version__
-from emunode.log import log
-from emunode.process import ANY_HOST, FAILED, INTERRUPTED, RETRY_SECONDS, forgo_privileges, fork_hosts, run_host
+from emunode.host.process import ANY_HOST, FAILED, INTERRUPTED, RETRY_SECONDS, forgo_privileges, fork_hosts, run_host
+from emunode.logging import log
 
 TOKEN_VARIABLE = "EMUNODE_TOKEN"
 JOIN_SECONDS = 60.0

@@ -18,12 +18,12 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from coordinator.launch.namespace import enter_own_network, why_not
-from coordinator.papers import timed_speedup
+from coordinator.execution.run import run
+from coordinator.networks.launchers.namespace import enter_own_network, why_not
 from coordinator.papers.base import laboratory
-from coordinator.plan import make_plan
-from coordinator.run import run
-from coordinator.scenario import make_scenario
+from coordinator.papers.johnsson_ho import timed_speedup
+from coordinator.planning.plan import make_plan
+from coordinator.scenario.model import make_scenario
 
 CASES = ((4, 5.0, 0.01), (4, 1.0, 0.05), (5, 5.0, 0.03), (6, 8.0, 0.08))
 """(n of S_n, startup in milliseconds, share by which the median may be late)."""

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
-from coordinator.journal import RECORD
-from emunode.collective.registry import make_algorithm
-from emunode.memory import MemoryNetwork
+from coordinator.history.journal import RECORD
+from emunode.algorithms.registry import make_algorithm
+from emunode.engine.memory import MemoryNetwork
 from emunode.model import Collective, Job, PortModel
-from emunode.topology.hypercube import Hypercube
+from emunode.topologies.hypercube import Hypercube
 
 GOLDEN = Path(__file__).parent / "golden" / "hypercube"
 

@@ -6,18 +6,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from coordinator.claims import Verdict
-from coordinator.conclude import History, conclude
-from coordinator.journal import RECORD, table
-from coordinator.plan import Plan, make_plan
-from coordinator.replay import strange_hops
-from coordinator.scenario import make_scenario
-from emunode.collective.base import Algorithm
-from emunode.collective.registry import ANY, BY_FAMILY
+from coordinator.history.journal import RECORD, table
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.results.claims import Verdict
+from coordinator.results.conclude import History, conclude
+from coordinator.results.differential import strange_hops
+from coordinator.scenario.model import make_scenario
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.registry import ANY, BY_FAMILY
+from emunode.engine.memory import MemoryNetwork
 from emunode.errors import ScenarioError
-from emunode.memory import MemoryNetwork
 from emunode.model import Collective, Outcome, Port, Rank
-from emunode.topology.registry import parse_topology
+from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
 
 Records = np.ndarray[Any, np.dtype[Any]]

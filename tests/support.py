@@ -5,9 +5,9 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from coordinator.plan import make_plan
-from coordinator.run import RunResult, run
-from coordinator.scenario import make_scenario
+from coordinator.execution.run import RunResult, run
+from coordinator.planning.plan import make_plan
+from coordinator.scenario.model import make_scenario
 
 
 def run_scenario(out: Path | None = None, **values: object) -> RunResult:

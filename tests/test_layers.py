@@ -63,7 +63,7 @@ ONLY_IN_SHELLS: Final = {
     "subprocess", "threading", "time", "trio",
 }  # fmt: skip
 
-ONLY_IN_ONE_MODULE: Final = {"docker": "coordinator.launch.docker", "msgpack": "emunode.wire"}
+ONLY_IN_ONE_MODULE: Final = {"docker": "coordinator.networks.launchers.docker", "msgpack": "emunode.net.wire"}
 NEVER_IN_EMUNODE: Final = {"cyclopts", "jinja2", "plotly", "polars", "pydantic", "rich"}
 UNSEEDED: Final = {"random.Random()", "random.Random(None)", "Random()", "Random(None)"}
 
@@ -157,7 +157,9 @@ def modules() -> Iterator[tuple[str, Path]]:
 
 def test_every_module_keeps_to_its_layer() -> None:
     sources = {name: path.read_text(encoding="utf-8") for name, path in modules()}
-    assert {"emunode.model", "emunode.topology.star", "coordinator.run"} <= sources.keys(), "looked in the wrong place"
+    assert {"emunode.model", "emunode.topologies.star", "coordinator.execution.run"} <= sources.keys(), (
+        "looked in the wrong place"
+    )
     assert [problem for name, source in sources.items() for problem in violations(name, source)] == []
 
 
@@ -169,38 +171,54 @@ def test_every_module_keeps_to_its_layer() -> None:
     [
         ("emunode.novelty", "", "has no layer"),
         ("coordinator.novelty", "", "has no layer"),
-        ("emunode.topology.star", "from . import base", "relatively"),
+        ("emunode.topologies.star", "from . import base", "relatively"),
         ("emunode", "from emunode.model import Rank", "not below it"),
         ("emunode.model", "from emunode.errors import ScenarioError", "not below it"),
-        ("emunode.topology.star", "from emunode.trees.star import GreedyTree", "not below it"),
-        ("emunode.trees.star", "from emunode import collective", "not below it"),
-        ("emunode.collective.flood", "import emunode.fault", "not below it"),
-        ("emunode.wire", "from emunode.node import Node", "not below it"),
-        ("emunode.node", "def f():\n    from emunode import links", "not below it"),
-        ("emunode.node", "if TYPE_CHECKING:\n    from emunode.memory import Memory", "not below it"),
-        ("emunode.memory", "import emunode.links as wires", "not below it"),
-        ("emunode.links", "from emunode.host import Host", "not below it"),
-        ("emunode.__main__", "from coordinator.plan import Plan", "knows nothing of its coordinator"),
-        ("emunode.host", "import coordinator", "knows nothing of its coordinator"),
-        *(("emunode.node", f"import {name}", "is no shell") for name in sorted(ONLY_IN_SHELLS)),
+        ("emunode.topologies.star", "from emunode.trees.star.greedy import GreedyTree", "not below it"),
+        ("emunode.trees.star.greedy", "from emunode import collective", "not below it"),
+        ("emunode.algorithms.flooding", "import emunode.faults.injector", "not below it"),
+        ("emunode.net.wire", "from emunode.engine.node import Node", "not below it"),
+        ("emunode.engine.node", "def f():\n    from emunode import links", "not below it"),
+        ("emunode.engine.node", "if TYPE_CHECKING:\n    from emunode.engine.memory import Memory", "not below it"),
+        ("emunode.engine.memory", "import emunode.net.framed_streams as wires", "not below it"),
+        ("emunode.net.framed_streams", "from emunode.host.session import Host", "not below it"),
+        ("emunode.__main__", "from coordinator.planning.plan import Plan", "knows nothing of its coordinator"),
+        ("emunode.host.session", "import coordinator", "knows nothing of its coordinator"),
+        *(("emunode.engine.node", f"import {name}", "is no shell") for name in sorted(ONLY_IN_SHELLS)),
         ("emunode", "import os", "is no shell"),
-        ("emunode.wire", "from os import urandom", "is no shell"),
-        ("emunode.memory", "import trio.testing", "is no shell"),
-        ("coordinator.claims", "from time import monotonic", "is no shell"),
-        ("coordinator.launch.local", "import docker", "only coordinator.launch.docker may"),
-        ("emunode.host", "from docker.errors import NotFound", "only coordinator.launch.docker may"),
-        ("emunode.links", "from msgpack import Unpacker", "only emunode.wire may"),
-        ("coordinator.control", "import msgpack", "only emunode.wire may"),
-        *(("emunode.host", f"import {name}", "the coordinator's") for name in sorted(NEVER_IN_EMUNODE)),
-        ("coordinator.faults", "from random import shuffle", "takes more from random"),
-        ("coordinator.faults", "from random import *", "takes more from random"),
-        ("coordinator.faults", "import random\nrandom.shuffle(items)", "otherwise than as random.Random"),
-        ("coordinator.faults", "import random\nr = random.SystemRandom()", "otherwise than as random.Random"),
-        ("coordinator.faults", "import random\nshuffle(items, random)", "otherwise than as random.Random"),
-        ("coordinator.faults", "import random\nr = random.Random()", "without a seed"),
-        ("coordinator.faults", "from random import Random\nr = Random(None)", "without a seed"),
-        ("coordinator.faults", "import random as chance", "renames random"),
-        ("coordinator.faults", "from random import Random as Chance", "renames Random"),
+        ("emunode.net.wire", "from os import urandom", "is no shell"),
+        ("emunode.engine.memory", "import trio.testing", "is no shell"),
+        ("coordinator.results.claims", "from time import monotonic", "is no shell"),
+        ("coordinator.networks.launchers.local", "import docker", "only coordinator.networks.launchers.docker may"),
+        (
+            "emunode.host.session",
+            "from docker.errors import NotFound",
+            "only coordinator.networks.launchers.docker may",
+        ),
+        ("emunode.net.framed_streams", "from msgpack import Unpacker", "only emunode.net.wire may"),
+        ("coordinator.networks.host_network", "import msgpack", "only emunode.net.wire may"),
+        *(("emunode.host.session", f"import {name}", "the coordinator's") for name in sorted(NEVER_IN_EMUNODE)),
+        ("coordinator.scenario.fault_syntax", "from random import shuffle", "takes more from random"),
+        ("coordinator.scenario.fault_syntax", "from random import *", "takes more from random"),
+        (
+            "coordinator.scenario.fault_syntax",
+            "import random\nrandom.shuffle(items)",
+            "otherwise than as random.Random",
+        ),
+        (
+            "coordinator.scenario.fault_syntax",
+            "import random\nr = random.SystemRandom()",
+            "otherwise than as random.Random",
+        ),
+        (
+            "coordinator.scenario.fault_syntax",
+            "import random\nshuffle(items, random)",
+            "otherwise than as random.Random",
+        ),
+        ("coordinator.scenario.fault_syntax", "import random\nr = random.Random()", "without a seed"),
+        ("coordinator.scenario.fault_syntax", "from random import Random\nr = Random(None)", "without a seed"),
+        ("coordinator.scenario.fault_syntax", "import random as chance", "renames random"),
+        ("coordinator.scenario.fault_syntax", "from random import Random as Chance", "renames Random"),
     ],
 )
 def test_a_broken_rule_is_found(module: str, source: str, complaint: str) -> None:
@@ -213,16 +231,22 @@ def test_a_broken_rule_is_found(module: str, source: str, complaint: str) -> Non
     ("module", "source"),
     [
         ("emunode", '__version__ = "0.1.0"'),
-        ("emunode.topology.star", "import emunode.topology.base\nfrom emunode.model import Rank"),
-        ("emunode.memory", "from emunode.topology.base import Topology\nfrom emunode import __version__, wire"),
-        ("emunode.links", "import os, select, socket, time, trio"),
-        ("emunode.wire", "import msgpack"),
-        ("coordinator.network", "import trio\nfrom emunode import host, memory"),
-        ("coordinator.launch.docker", "import docker\nfrom docker.errors import NotFound"),
-        ("coordinator.run", "from coordinator.launch import docker"),
-        ("coordinator.faults", "import random\ndef draw(chance: random.Random) -> None: random.Random(7).random()"),
-        ("coordinator.faults", "from random import Random\nrandom = Random(seed).random()"),
-        ("coordinator.faults", "random = 4"),
+        ("emunode.topologies.star", "import emunode.topologies.base\nfrom emunode.model import Rank"),
+        (
+            "emunode.engine.memory",
+            "from emunode.topologies.base import Topology\nfrom emunode import __version__, wire",
+        ),
+        ("emunode.net.framed_streams", "import os, select, socket, time, trio"),
+        ("emunode.net.wire", "import msgpack"),
+        ("coordinator.networks.base", "import trio\nfrom emunode import host, memory"),
+        ("coordinator.networks.launchers.docker", "import docker\nfrom docker.errors import NotFound"),
+        ("coordinator.execution.run", "from coordinator.networks.launchers import docker"),
+        (
+            "coordinator.scenario.fault_syntax",
+            "import random\ndef draw(chance: random.Random) -> None: random.Random(7).random()",
+        ),
+        ("coordinator.scenario.fault_syntax", "from random import Random\nrandom = Random(seed).random()"),
+        ("coordinator.scenario.fault_syntax", "random = 4"),
     ],
 )
 def test_what_is_allowed_passes(module: str, source: str) -> None:

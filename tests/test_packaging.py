@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.commands.image import container_files
+from coordinator.cli.image import container_files
 
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 300
@@ -134,7 +134,7 @@ def test_a_host_needs_only_what_its_image_holds(host_environment: Path, tmp_path
 import importlib, importlib.util, pkgutil, emunode
 for module in pkgutil.walk_packages(emunode.__path__, "emunode."):
     importlib.import_module(module.name)
-from emunode.log import log
+from emunode.logging import log
 log("a host can log")
 assert not [name for name in ("numpy", "polars", "rich", "pydantic") if importlib.util.find_spec(name)]
 """
@@ -170,7 +170,7 @@ def test_without_the_docker_package_the_driver_says_so_in_one_line(tmp_path: Pat
     code = """
 import sys
 sys.modules["docker"] = None  # as if it were not installed
-from coordinator.cli import main
+from coordinator.cli.app import main
 sys.exit(main(sys.argv[1:]))
 """
     scenario = ["--topology", "star:3", "--collective", "broadcast", "--algorithm", "flood", "--driver", "docker"]
@@ -190,7 +190,7 @@ sys.exit(main(sys.argv[1:]))
 
 @pytest.mark.parametrize("file", ["compose.yaml", "stack.yaml", "Dockerfile"])
 def test_compose_prints_the_file_that_is_shipped(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from coordinator.cli import main
+    from coordinator.cli.app import main
 
     assert main(["compose", file]) == 0
     assert capsys.readouterr().out == (ROOT / "compose" / file).read_text()

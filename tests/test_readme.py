@@ -12,19 +12,19 @@ from textwrap import dedent
 
 import pytest
 
-import emunode.collective.dissemination as home
-from coordinator.cli import main, serve
-from coordinator.commands.campaign import campaign
-from coordinator.commands.certify import certify
-from coordinator.scenario import Scenario
-from emunode.collective.base import LocalView
-from emunode.collective.dissemination import Dissemination
-from emunode.memory import MemoryNetwork
+import emunode.algorithms.tree_collective as home
+from coordinator.cli.app import main, serve
+from coordinator.cli.campaign import campaign
+from coordinator.cli.certify import certify
+from coordinator.scenario.model import Scenario
+from emunode.algorithms.base import LocalView
+from emunode.algorithms.tree_collective import Dissemination
+from emunode.engine.memory import MemoryNetwork
 from emunode.model import Collective, Job, Port, PortModel, Rank
-from emunode.topology.base import Topology
-from emunode.topology.hypercube import Hypercube
+from emunode.net.wire import ROW
+from emunode.topologies.base import Topology
+from emunode.topologies.hypercube import Hypercube
 from emunode.trees.base import Trees, verify
-from emunode.wire import ROW
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -41,7 +41,7 @@ NAMES = {
 def readme_algorithm() -> type[Dissemination]:
     """The class that the README defines, with the names it uses imported."""
     start = README.index("    class GrayPath(")
-    code = dedent(README[start : README.index("\nA line in `emunode/collective/registry.py`")])
+    code = dedent(README[start : README.index("\nA line in `emunode/algorithms/registry.py`")])
     made: dict[str, object] = {**NAMES, "Dissemination": Dissemination, "__name__": home.__name__}
     exec(compile(code, "README.md", "exec"), made)
     algorithm = made["GrayPathBroadcast"]
@@ -66,7 +66,7 @@ def test_the_algorithm_of_the_readme_broadcasts(n: int) -> None:
 
 def test_the_algorithm_of_the_readme_is_twenty_lines() -> None:
     start = README.index("    class GrayPath(")
-    code = README[start : README.index("\nA line in `emunode/collective/registry.py`")]
+    code = README[start : README.index("\nA line in `emunode/algorithms/registry.py`")]
     assert len([line for line in code.splitlines() if line.strip()]) <= 23
 
 

@@ -1,1 +1,1 @@
-"""Built-in scenarios that reproduce tables of the papers."""
+"""The papers' tables and figures, run again."""

@@ -16,14 +16,14 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from coordinator.claims import Verdict, judge, ratio_to
-from coordinator.network import Progress
-from coordinator.plan import Plan, make_plan, require_possible
-from coordinator.report.tables import show
-from coordinator.run import run
-from coordinator.rundir import temporary_prefix
-from coordinator.scenario import make_scenario
-from emunode.collective.base import Claim, Value
+from coordinator.execution.run import run
+from coordinator.history.run_directory import temporary_prefix
+from coordinator.networks.base import Progress
+from coordinator.planning.plan import Plan, make_plan, require_possible
+from coordinator.reports.tables import show
+from coordinator.results.claims import Verdict, judge, ratio_to
+from coordinator.scenario.model import make_scenario
+from emunode.algorithms.base import Claim, Value
 from emunode.errors import RunError, ScenarioError
 
 Row = Mapping[str, object]
@@ -93,7 +93,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing: an SVG element in the colour variables of `coordinator.report.plots`."""
+    """A drawing: an SVG element in the colour variables of `coordinator.reports.plots`."""
 
     title: str
     svg: str

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from coordinator.claims import Verdict
 from coordinator.papers.base import (
     ERRATUM,
     EVALUATED,
@@ -28,8 +27,12 @@ from coordinator.papers.base import (
     counts_of,
     verdict_of,
 )
-from coordinator.report import drawings, html, netmap, plots
-from coordinator.report.tables import show, to_csv
+from coordinator.reports import network_svg as netmap
+from coordinator.reports import paper_figures as drawings
+from coordinator.reports import plots
+from coordinator.reports import run_report as html
+from coordinator.reports.tables import show, to_csv
+from coordinator.results.claims import Verdict
 from emunode.errors import ScenarioError
 
 TEMPLATE = Path(__file__).with_name("document.html.jinja")

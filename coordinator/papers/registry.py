@@ -3,26 +3,24 @@
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from coordinator.papers import (
-    fragopoulou_akl_1993,
-    fragopoulou_akl_1996,
-    hussain,
-    hussain_allgather,
-    hussain_figures,
-    hussain_network,
-    johnsson_ho_allgather,
-    johnsson_ho_alltoall,
-    johnsson_ho_broadcast,
-    johnsson_ho_figures,
-    johnsson_ho_graphs,
-    johnsson_ho_ipsc,
-    johnsson_ho_scatter,
-    johnsson_ho_summary,
-    star_against_hypercube,
-    timed_speedup,
-    tseng_sheu,
-)
 from coordinator.papers.base import Reproduction
+from coordinator.papers.fragopoulou_akl import paper_1996 as fragopoulou_akl_1996
+from coordinator.papers.fragopoulou_akl import report_1993 as fragopoulou_akl_1993
+from coordinator.papers.fragopoulou_akl import star_against_hypercube
+from coordinator.papers.hussain import allgather as hussain_allgather
+from coordinator.papers.hussain import broadcast as hussain
+from coordinator.papers.hussain import figures as hussain_figures
+from coordinator.papers.hussain import network as hussain_network
+from coordinator.papers.johnsson_ho import allgather as johnsson_ho_allgather
+from coordinator.papers.johnsson_ho import alltoall as johnsson_ho_alltoall
+from coordinator.papers.johnsson_ho import broadcast as johnsson_ho_broadcast
+from coordinator.papers.johnsson_ho import figures as johnsson_ho_figures
+from coordinator.papers.johnsson_ho import graphs as johnsson_ho_graphs
+from coordinator.papers.johnsson_ho import ipsc as johnsson_ho_ipsc
+from coordinator.papers.johnsson_ho import scatter as johnsson_ho_scatter
+from coordinator.papers.johnsson_ho import summary as johnsson_ho_summary
+from coordinator.papers.johnsson_ho import timed_speedup
+from coordinator.papers.tseng_sheu import tables as tseng_sheu
 from emunode.errors import ScenarioError
 
 REPRODUCTIONS: Mapping[str, Reproduction] = {

@@ -1,1 +1,1 @@
-"""Spanning trees as local parent and children functions at root 0."""
+"""Spanning trees, rooted at rank 0."""

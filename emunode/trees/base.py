@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from emunode.errors import RuleError, ScenarioError
 from emunode.model import Port, Rank
-from emunode.topology.base import Topology
-from emunode.topology.graph import ContractError
+from emunode.topologies.base import Topology
+from emunode.topologies.graph import ContractError
 
 CACHE_ENTRIES = 1 << 16
 

@@ -12,9 +12,9 @@ from types import FrameType
 
 import benchmarks.sections
 from benchmarks.figure import draw
-from benchmarks.programs import ROOT, ProgramError
 from benchmarks.record import Note, Options, Row, Section
 from benchmarks.results import Clock, Document, Measured, read_document, write_document
+from benchmarks.subprocesses import ROOT, ProgramError
 from benchmarks.tables import HEADER, line, render
 from emunode.errors import EmulatorError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks.memory import Memory, Peak, descendants
-from benchmarks.programs import ProgramError, run_program
+from benchmarks.subprocesses import ProgramError, run_program
 
 
 @dataclass(frozen=True)

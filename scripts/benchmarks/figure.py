@@ -6,9 +6,9 @@ from typing import Any
 
 from benchmarks.record import Row
 from benchmarks.results import rows_of
-from coordinator.report.compare import write_figure
-from coordinator.report.curves import curves
-from coordinator.report.plots import grouped_bars, stacked, standalone
+from coordinator.reports.charts import curves
+from coordinator.reports.compare import write_figure
+from coordinator.reports.plots import grouped_bars, stacked, standalone
 
 FAMILIES = {"star": "star graph", "hypercube": "hypercube", "ej": "Eisenstein-Jacobi"}
 READY, COMMAND = "ready", "the whole command"

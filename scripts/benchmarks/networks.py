@@ -9,12 +9,12 @@ from tempfile import TemporaryFile
 import psutil
 import trio
 
-from coordinator.control import HostNetwork
-from coordinator.launch.local import LocalLaunch
-from coordinator.plan import Plan, make_plan
-from coordinator.scenario import make_scenario
-from emunode import wire
-from emunode.topology.base import Topology
+from coordinator.networks.host_network import HostNetwork
+from coordinator.networks.launchers.local import LocalLaunch
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.scenario.model import make_scenario
+from emunode.net import wire
+from emunode.topologies.base import Topology
 
 
 @contextlib.contextmanager

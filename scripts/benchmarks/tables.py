@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.record import Row, show_number
 from benchmarks.results import rows_of
-from coordinator.report.tables import to_markdown
+from coordinator.reports.tables import to_markdown
 
 HEADER = f"{'what':34} {'figure':42} {'value':>10} {'unit':14} {'share':>7}  of"
 MARKS = re.compile(

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 import trio
 
-from coordinator.claims import Verdict
-from coordinator.conclude import Conclusion, History, conclude, rule_counted
-from coordinator.journal import table
+from coordinator.history.journal import table
+from coordinator.history.timetable import TIME_RECORD, Timetable
+from coordinator.networks.timed import predict
 from coordinator.papers.base import Trial, compared
-from coordinator.papers.johnsson_ho import verdict
-from coordinator.plan import Plan, make_plan
-from coordinator.scenario import make_scenario
-from coordinator.tally import Records, records_of, tally
-from coordinator.timed import predict
-from coordinator.timetable import TIME_RECORD, Timetable
-from emunode.memory import MemoryNetwork
+from coordinator.papers.johnsson_ho.common import verdict
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.results.claims import Verdict
+from coordinator.results.conclude import Conclusion, History, conclude, rule_counted
+from coordinator.results.trial_metrics import Records, records_of, tally
+from coordinator.scenario.model import make_scenario
+from emunode.engine.memory import MemoryNetwork
 from tests.support import run_scenario
 
 TREE: dict[str, object] = {

@@ -13,14 +13,15 @@ import psutil
 import pytest
 
 from benchmarks import __main__ as bench
-from benchmarks import programs, tables
+from benchmarks import subprocesses as programs
+from benchmarks import tables
+from benchmarks.baselines import mininet, mpi, simulators
 from benchmarks.figure import draw
-from benchmarks.peers import mininet, mpi, simulators
-from benchmarks.programs import ProgramError, run_program
+from benchmarks.interleaved import race
 from benchmarks.record import BARE, Note, Options, Row
 from benchmarks.results import Document, Measured, read_document, rows_of, write_document
 from benchmarks.sections import peers
-from benchmarks.turns import race
+from benchmarks.subprocesses import ProgramError, run_program
 from emunode.errors import ScenarioError
 
 ROOT = Path(__file__).parent.parent.parent
@@ -180,7 +181,7 @@ def test_every_way_answers_every_question(way: str) -> None:
     python = programs.python_with("uvloop" if way == "uvloops" else "trio")
     if python is None:
         pytest.skip("uvloop is not installed")
-    module = f"benchmarks.ways.{way}"
+    module = f"benchmarks.implementations.{way}"
     assert float(str(programs.ask(module, "links", python=python, count=40, seconds=60))) > 0
     assert float(str(programs.ask(module, "idle", python=python, hosts=2, rounds=5, seconds=60))) > 0
 

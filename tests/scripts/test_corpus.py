@@ -14,7 +14,7 @@ CORPUS = ROOT / "tests" / "corpus"
 def replay(folder: Path) -> subprocess.CompletedProcess[str]:
     """Feed the targets what a folder holds."""
     return subprocess.run(
-        [sys.executable, "-m", "torturing.fuzzing", "-replay", str(folder)],
+        [sys.executable, "-m", "stress_tests.fuzzing", "-replay", str(folder)],
         env={**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'scripts'}"},
         capture_output=True,
         text=True,

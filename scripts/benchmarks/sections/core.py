@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from benchmarks.contenders import measure, missing, others
+from benchmarks.interleaved import race
 from benchmarks.networks import connected
 from benchmarks.record import Note, Options, Row, Section
-from benchmarks.turns import race
-from emunode.topology.registry import parse_topology
+from benchmarks.registry import measure, missing, others
+from emunode.topologies.registry import parse_topology
 
 OURS = "I/O core"
 CASES = (("star:5", 70, 0.80), ("star:6", 70, 0.88), ("star:6", 16384, 0.88), ("hypercube:10", 70, 0.90))

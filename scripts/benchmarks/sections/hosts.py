@@ -12,7 +12,7 @@ import trio
 from benchmarks.networks import network_up, run_steps
 from benchmarks.record import Note, Options, Row, Section
 from benchmarks.sections.stack import busy_plan
-from coordinator.plan import Plan
+from coordinator.planning.plan import Plan
 
 NETWORKS = ("star:5", "star:6")
 QUICK_NETWORKS = ("star:4",)

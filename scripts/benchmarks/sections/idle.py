@@ -10,11 +10,11 @@ from time import perf_counter
 
 import trio
 
-from benchmarks.contenders import measure, missing, others
+from benchmarks.interleaved import race
 from benchmarks.networks import network_up, plan_of
 from benchmarks.record import Note, Options, Row, Section
-from benchmarks.turns import race
-from coordinator.plan import Plan
+from benchmarks.registry import measure, missing, others
+from coordinator.planning.plan import Plan
 
 OURS = "idle step"
 CASES = ((2, 0.3), (4, 0.5), (48, 8.0))

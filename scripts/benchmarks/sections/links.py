@@ -5,11 +5,11 @@ from functools import partial
 
 import trio
 
-from benchmarks.contenders import measure, missing, others
+from benchmarks.interleaved import race
 from benchmarks.networks import network_up, plan_of
 from benchmarks.record import Note, Options, Row, Section
-from benchmarks.turns import race
-from coordinator.plan import Plan, descriptor_limit
+from benchmarks.registry import measure, missing, others
+from coordinator.planning.plan import Plan, descriptor_limit
 
 OURS = "links of a run"
 WANTED = 0.6

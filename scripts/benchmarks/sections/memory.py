@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import trio
 
-from benchmarks.contenders import measure, missing, others
 from benchmarks.memory import Memory, Peak, kernel_bytes, settled_kernel_bytes
 from benchmarks.networks import connected, network_up, plan_of, run_steps
 from benchmarks.record import BARE, Note, Options, Row, Section
-from coordinator.plan import Plan
-from emunode.topology.registry import parse_topology
+from benchmarks.registry import measure, missing, others
+from coordinator.planning.plan import Plan
+from emunode.topologies.registry import parse_topology
 
 
 async def peak_of_run(plan: Plan) -> Memory:

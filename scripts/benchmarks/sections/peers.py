@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from benchmarks.peers import mininet, mpi, simulators
+from benchmarks.baselines import mininet, mpi, simulators
 from benchmarks.record import Note, Options, Row, Section
 
 

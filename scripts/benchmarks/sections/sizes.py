@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from benchmarks.commands import coordinator_run
-from benchmarks.programs import ProgramError
 from benchmarks.record import Note, Options, Row, Section
-from coordinator.launch.namespace import why_not
+from benchmarks.subprocesses import ProgramError
+from coordinator.networks.launchers.namespace import why_not
 
 GIB = 2**30
 END_BYTES = 6.5 * 1024

@@ -11,14 +11,14 @@ from time import process_time
 
 import trio
 
-from benchmarks.contenders import measure
+from benchmarks.interleaved import race
 from benchmarks.networks import connected, cpu_seconds, network_up, plan_of, run_steps
 from benchmarks.record import Note, Options, Row, Section
-from benchmarks.turns import race
-from coordinator.plan import Plan
-from emunode import wire
-from emunode.memory import MemoryNetwork
-from emunode.topology.registry import parse_topology
+from benchmarks.registry import measure
+from coordinator.planning.plan import Plan
+from emunode.engine.memory import MemoryNetwork
+from emunode.net import wire
+from emunode.topologies.registry import parse_topology
 
 CASES = (("star:6", 56), ("star:6", 16384), ("star:5", 56))
 """Network and bytes of a segment."""

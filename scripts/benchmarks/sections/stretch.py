@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from benchmarks.commands import coordinator_run
-from benchmarks.programs import ProgramError
 from benchmarks.record import Note, Options, Row, Section
 from benchmarks.sections.sizes import END_BYTES, GIB, Case, size_rows
+from benchmarks.subprocesses import ProgramError
 
 SOCKETS = Case("hypercube:17", "sbt", command=150, gib=17, end_bytes=END_BYTES)
 IN_MEMORY = Case("ej:3+4^4", "improved", command=120, gib=8)

@@ -1,0 +1,1 @@
+"""Campaigns, certificates and the trials that both run."""

@@ -1,0 +1,175 @@
+"""Carrying trials out: in this process or in several, with the time left, until they are done or Ctrl-C."""
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import TextIO
+
+import trio
+
+from coordinator.campaigns.grid import Key
+from coordinator.campaigns.store import Store
+from coordinator.campaigns.trial_runner import Crew, Finding, Laboratory, Sink, Trial
+from coordinator.execution.run import REFUSALS, Stop
+from coordinator.networks.base import Progress
+from coordinator.scenario.model import Scenario
+from emunode.errors import RunError, ScenarioError
+from emunode.logging import logging_to
+
+WORTH_A_CREW = 300
+"""Trials from which on starting processes pays."""
+SETTLING_SECONDS = 2.0
+"""Before this, the rate so far says little."""
+
+
+class Conductor:
+    """Runs sequences of trials of some scenarios, one sequence after the other; a context that leaves nothing behind.
+
+    It owns the event loop: `run` may be called as often as there is something to run, until it was interrupted.
+    """
+
+    def __init__(self, scenarios: Sequence[Scenario], workers: int, log: TextIO, progress: Progress) -> None:
+        self._scenarios = scenarios
+        self._workers = workers
+        self._log = log
+        self._progress = progress
+        self.interrupted = False
+        self.clock = Clock(0, progress)
+
+    def carry_out(self, rounds: Callable[[], Iterable[Trial]], sink: Sink, total: int) -> None:
+        """Run what `rounds` gives, call after call, until it gives nothing; `sink` takes each trial as it ends.
+
+        `total` is how many there will be at most, for the time left. Raises EmulatorError for what cannot be run.
+        """
+        with Stop() as stop, logging_to(self._log):
+            try:
+                trio.run(self._carry_out, rounds, sink, total, stop)
+            except REFUSALS as error:
+                raise RunError(f"operating system error: {error}") from error
+        self.interrupted = stop.asked
+
+    async def _carry_out(self, rounds: Callable[[], Iterable[Trial]], sink: Sink, total: int, stop: Stop) -> None:
+        clock = self.clock = Clock(total, self._progress)
+
+        def take(place: int, trial: Trial, finding: Finding) -> None:
+            sink(place, trial, finding)
+            clock.tick()
+
+        with trio.CancelScope() as scope:
+            stop.cancels(scope)
+            async with self._laboratory() as laboratory:
+                while True:
+                    trials = iter(rounds())
+                    first = next(trials, None)
+                    if first is None:
+                        return
+                    await laboratory.run(chain([first], trials), take)
+
+    def _laboratory(self) -> Laboratory | Crew:
+        if self._workers == 1:
+            return Laboratory(self._scenarios, self._log)
+        return Crew(self._scenarios, self._workers, self._log)
+
+
+class Clock:
+    """Counts trials and says how much time is left, by the rate so far; it starts when the first trial has ended."""
+
+    def __init__(self, total: int, progress: Progress) -> None:
+        self._total = total
+        self._progress = progress
+        self._began = 0.0
+        self._last = 0.0
+        self.done = 0
+
+    @property
+    def seconds(self) -> float:
+        """Time from the end of the first trial to that of the last."""
+        return self._last - self._began
+
+    @property
+    def rate(self) -> float | None:
+        """Trials in a second; None before there are two."""
+        return (self.done - 1) / self.seconds if self.seconds else None
+
+    def tick(self) -> None:
+        """One more has ended."""
+        self._last = time.monotonic()
+        self._began = self._began or self._last
+        self.done += 1
+        if self.rate and self.seconds > SETTLING_SECONDS:
+            left = max(0, self._total - self.done) / self.rate
+            self._progress(f"about {duration(left)} left, trials", self.done, self._total)
+
+
+def duration(seconds: float) -> str:
+    """A time for people: `8 s`, `3 min 20 s`, `2 h 5 min`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def crew_size(workers: int | None, scenarios: Sequence[Scenario], trials: int) -> int:
+    """How many processes run trials: as asked for, or in memory one a core where that pays; else this one.
+
+    Raises ScenarioError for what is no number of processes.
+    """
+    if workers is not None:
+        if not 1 <= workers <= 256:
+            raise ScenarioError("workers", workers, "a number of processes from 1 to 256")
+        return workers
+    in_memory = all(scenario.driver == "memory" for scenario in scenarios)
+    return len(os.sched_getaffinity(0)) if in_memory and trials >= WORTH_A_CREW else 1
+
+
+@dataclass(frozen=True)
+class Session:
+    """What one call did for a campaign."""
+
+    finished: bool
+    """Whether nothing is left to do; if not, it was interrupted."""
+    trials: int = 0
+    rate: float | None = None
+    """Trials in a second, processes that were being started apart."""
+
+
+def run_campaign(store: Store, workers: int | None, progress: Progress) -> Session:
+    """Run what is left of the campaign of an open store."""
+    grid = store.grid
+    scenarios = [variant.scenario for variant in grid.variants]
+    left = _left(store)
+    if not left:
+        return Session(finished=True)
+    keys: list[Key] = []
+
+    def next_round() -> Iterator[Trial]:
+        keys.clear()
+        for key, trial in grid.rest(store.done()):
+            keys.append(key)
+            yield trial
+
+    with log_file(store.folder) as log:
+        conductor = Conductor(scenarios, crew_size(workers, scenarios, left), log, progress)
+        conductor.carry_out(next_round, lambda place, trial, found: store.add(keys[place], trial, found), left)
+    return Session(not conductor.interrupted, conductor.clock.done, conductor.clock.rate)
+
+
+def _left(store: Store) -> int:
+    """Trials that are still to be run if no point is precise before it has all of them."""
+    grid, done = store.grid, store.done()
+    return sum(
+        number not in done.get((point, variant), {})
+        for variant in range(len(grid.variants))
+        for point in range(len(grid.points))
+        for number in grid.numbers(point, variant)
+    )
+
+
+def log_file(folder: Path) -> TextIO:
+    """The log of everything that ran in a folder."""
+    return (folder / "log.jsonl").open("a", encoding="utf-8", buffering=1)

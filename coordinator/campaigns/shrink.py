@@ -1,0 +1,86 @@
+"""The smallest scenario that still fails: greedily, one simplification after the other, each tried out.
+
+Fewer faults, simpler ones, one direction instead of two, in the first step; fewer and shorter messages. What is left fails
+in the same way as what was found, and nothing of it can be left out or made simpler by itself.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Iterator
+
+from coordinator.planning.plan import make_plan
+from coordinator.scenario.fault_sets import on_links
+from coordinator.scenario.model import Scenario, make_scenario
+from emunode.errors import ScenarioError
+
+MOST_TRIALS = 400
+SPEC = re.compile(r"(?P<kind>[a-z]+):(?P<where>.+?)(?P<argument>:[0-9.]+)?@(?P<first>\d+)(?P<last>-\d+)?")
+
+
+async def shrink(scenario: Scenario, fails: Callable[[Scenario], Awaitable[bool]]) -> Scenario:
+    """A scenario that `fails` as the given one does, and of which no single simplification does.
+
+    At most MOST_TRIALS are tried; the given scenario is returned if it is the smallest there is.
+    """
+    tried = 0
+    while True:
+        for simpler in simplifications(scenario):
+            tried += 1
+            if tried > MOST_TRIALS:
+                return scenario
+            if await fails(simpler):
+                scenario = simpler
+                break
+        else:
+            return scenario
+
+
+def simplifications(scenario: Scenario) -> Iterator[Scenario]:
+    """Scenarios that are simpler by one thing, the more drastic ones first; each of them can be planned."""
+    values = scenario.model_dump(mode="json", exclude_none=True)
+    for changes in _changes(scenario):
+        try:
+            simpler = make_scenario({**values, **changes})
+            make_plan(simpler)
+        except ScenarioError:
+            continue
+        yield simpler
+
+
+def _changes(scenario: Scenario) -> Iterator[dict[str, object]]:
+    faults = scenario.fault
+    for half in (faults[: len(faults) // 2], faults[len(faults) // 2 :]):
+        if len(faults) > 3:
+            yield {"fault": list(half)}
+    for at in range(len(faults)):
+        yield {"fault": [*faults[:at], *faults[at + 1 :]]}
+    for name, least in (("messages", 1), ("segments", 1), ("message_bytes", 1), ("seed", 0)):
+        now = getattr(scenario, name)
+        if isinstance(now, int) and now > least:
+            for smaller in sorted({least, max(least, now // 2), now - 1}):
+                yield {name: smaller}
+    if scenario.fault_knowledge != "none":
+        yield {"fault_knowledge": "none"}
+    for at, spec in enumerate(faults):
+        for simpler in _simpler(spec):
+            yield {"fault": [*faults[:at], simpler, *faults[at + 1 :]]}
+
+
+def _simpler(spec: str) -> Iterator[str]:
+    """Simpler forms of one fault: the plain kind, one direction, no end, an earlier step."""
+    match = SPEC.fullmatch(spec)
+    if match is None:
+        return
+    kind, where, first = match["kind"], match["where"], int(match["first"])
+    argument, last = match["argument"] or "", match["last"] or ""
+    plain = "down" if on_links(kind) else "crash"
+    if kind not in (plain, "up", "recover"):
+        yield f"{plain}:{where}@{first}"
+    if "~" in where:
+        one, other = where.split("~")
+        yield f"{kind}:{one}>{other}{argument}@{first}{last}"
+        yield f"{kind}:{other}>{one}{argument}@{first}{last}"
+    if last:
+        yield f"{kind}:{where}{argument}@{first}"
+    if first > 1:
+        yield f"{kind}:{where}{argument}@1{last}"
+        yield f"{kind}:{where}{argument}@{first - 1}{last}"

@@ -1,0 +1,71 @@
+"""`coordinator image` and `coordinator compose`: the container images and compose files, from a source tree or a wheel."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+import coordinator
+from coordinator.cli.options import JsonFlag, print_json
+from emunode import __version__
+from emunode.errors import RunError, ScenarioError
+
+PACKAGED = "container"
+"""Folder of this package into which a wheel puts `compose/` and `scripts/image` of the source tree."""
+
+
+def container_files() -> Path:
+    """The folder with `compose/` and `scripts/image`; RunError where neither a wheel nor a source tree has it."""
+    package = Path(coordinator.__file__).parent
+    for folder in (package / PACKAGED, package.parent):
+        if (folder / "compose" / "Dockerfile").exists():
+            return folder
+    raise RunError(f"{package} has no files for containers; install the wheel, or use a source tree")
+
+
+def image(
+    *,
+    debian: Annotated[
+        bool,
+        Parameter(negative=(), help="on a base of Debian's packages, without asking a registry (root, debootstrap)"),
+    ] = False,
+    json: JsonFlag = False,
+) -> int:
+    """Build the container images with Docker: one for the coordinator, a small one for hosts. Quick when nothing changed.
+
+    Wheels come from the package index, pinned and hashed. The base is the official Python image where a registry answers;
+    elsewhere it is made of Debian's packages, which needs debootstrap and root.
+    """
+    script = container_files() / "scripts" / "image"
+    done = subprocess.run(
+        ["bash", script, *(["--debian"] if debian else [])],
+        env={**os.environ, "PYTHON": sys.executable},
+        stdout=subprocess.PIPE if json else None,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RunError("the images were not built")
+    if json:
+        print_json({"images": [f"collective-testbench{kind}:{__version__}" for kind in ("", "-host")]})
+    return 0
+
+
+def compose(
+    file: Annotated[str, Parameter(help="compose.yaml, stack.yaml (for a swarm) or Dockerfile")] = "compose.yaml",
+    *,
+    json: JsonFlag = False,
+) -> int:
+    """Print a compose file: `coordinator compose > compose.yaml`."""
+    known = ("compose.yaml", "stack.yaml", "Dockerfile")
+    if file not in known:
+        raise ScenarioError("file", file, f"expected one of {', '.join(known)}")
+    content = (container_files() / "compose" / file).read_text()
+    if json:
+        print_json({"file": file, "content": content})
+    else:
+        print(content, end="")
+    return 0

@@ -1,1 +1,0 @@
-"""Commands that take more than a few lines, one file each."""

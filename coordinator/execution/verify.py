@@ -1,0 +1,391 @@
+"""Checking a stored run: everything in its directory that follows from the scenario and the journal is worked out again.
+
+The hash and the tables are recomputed from the journal, the claims from the tables; the journal is audited, and replayed in
+memory where it is short enough. Files are not trusted: sizes, schemas, row counts and ranges of values are checked before
+anything is read whole, so that time and memory stay bounded whatever the files hold.
+"""
+
+import json
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from math import isclose
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from coordinator.history.journal import COLUMNS, OUTCOMES, RECORD, SORT_KEY, table
+from coordinator.history.timetable import TIME_RECORD, Timetable, make_timetable
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.results.claims import Verdict
+from coordinator.results.conclude import Conclusion, History, conclude
+from coordinator.results.differential import REPLAYED_ROWS, Replay, replay
+from coordinator.scenario.model import Scenario, make_scenario
+from emunode.errors import EmulatorError, ScenarioError
+from emunode.model import Collective
+from emunode.timed.cost_model import NANO, Costs
+from emunode.topologies.registry import parse_topology
+
+MOST_TEXT_BYTES = 16 * 2**20
+MOST_TABLE_BYTES = 2 * 2**30
+MOST_ROWS = 5_000_000
+"""Rows of the longest journal that is verified."""
+MOST_STEPS = 1_000_000
+MOST_NODES = 500_000
+MOST_MESSAGES = 20_000_000
+"""Messages, times their pieces and trees, of the largest run that is verified."""
+MOST_FAULTS = 10_000
+SLICE_ROWS = 500_000
+MOST_FINDINGS = 50
+
+JOURNAL_SCHEMA = {name: pl.Int16 if name == "port" else OUTCOMES if name == "outcome" else pl.Int32 for name in COLUMNS}
+TIMELINE_SCHEMA = {
+    "step": pl.Int32, "sender": pl.Int32, "port": pl.Int16, "receiver": pl.Int32, "bytes": pl.Int64,
+    "start": pl.Float64, "started": pl.Float64, "end": pl.Float64, "ended": pl.Float64,
+}  # fmt: skip
+NOT_IN_JOURNAL = frozenset({"wall_seconds", "setup_seconds", "links_opened", "hosts"})
+"""Keys of a summary that nothing else in the directory determines."""
+
+
+class UnreadableError(Exception):
+    """Why a file is not read, or not read any further."""
+
+
+@dataclass
+class Verification:
+    """What came of checking one run."""
+
+    path: Path
+    findings: list[str] = field(default_factory=list)
+    """What is wrong, one line each; empty for a run that verifies."""
+    unchecked: list[str] = field(default_factory=list)
+    """What could not be checked, and why."""
+
+    @property
+    def verified(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self.findings
+
+    def record(self) -> dict[str, object]:
+        """The verification as plain values."""
+        return {
+            "run": str(self.path), "verified": self.verified, "findings": self.findings, "unchecked": self.unchecked,
+        }  # fmt: skip
+
+    def warning(self) -> str | None:
+        """One line for commands that use a run which does not verify; None for one that does."""
+        if self.verified:
+            return None
+        more = f" (and {len(self.findings) - 1} more)" if len(self.findings) > 1 else ""
+        return f"{self.path} does not verify: {self.findings[0]}{more}; see `coordinator verify`"
+
+
+def verify(path: Path) -> Verification:
+    """Check a run directory. Never raises for what its files hold."""
+    found = Verification(path)
+    try:
+        _verify(path, found)
+    except UnreadableError as error:
+        found.findings.append(str(error))
+    except (EmulatorError, pl.exceptions.PolarsError, ValueError, KeyError, TypeError, OverflowError, OSError) as error:
+        found.findings.append(f"it cannot be checked: {type(error).__name__}: {_short(error)}")
+    del found.findings[MOST_FINDINGS:]
+    return found
+
+
+def _verify(path: Path, found: Verification) -> None:
+    scenario, older = _read_scenario(path)
+    summary = _read_json(path / "summary.json", dict)
+    older |= "cut_off_count" not in summary
+    plan = replace(_plan(scenario), late_faults_count=older)
+    records = _read_journal(path / "journal.parquet", plan)
+    found.findings += _check_hash(records, summary)
+    replayed = _replay(plan, records)
+    if replayed is None:
+        found.unchecked.append(f"journal.parquet: {len(records)} rows are too many to replay (at most {REPLAYED_ROWS})")
+    history = _history(path, plan, records, replayed, found)
+    conclusion = conclude(plan, history, replay=False)
+    reason = summary.get("undecided_because")
+    cut_short = summary.get("verdict") == Verdict.UNDECIDED and reason != conclusion.ruling.undecided
+    if cut_short and isinstance(reason, str):
+        found.unchecked.append(f"summary.json: that the run was cut short ({_short(reason)}) is not in the journal")
+        conclusion = conclude(plan, replace(history, ended=reason), replay=False)
+    strange = 0 if replayed is None else replayed.surplus if cut_short else replayed.differences
+    if strange:
+        found.findings.append(f"journal.parquet: {strange} hops differ from what the algorithm does")
+    _check_tables(path, conclusion, found)
+    faults = _read_json(path / "faults.json", list)
+    if json.loads(json.dumps(conclusion.measurement.faults)) != faults:
+        found.findings.append("faults.json: not what the scenario and the journal say")
+    _check_summary(scenario, plan, conclusion, summary, found)
+    _check_claims(conclusion, summary, found, older=older)
+    if conclusion.metrics["illegal_hops"]:
+        found.findings.append(
+            f"journal.parquet: {conclusion.metrics['illegal_hops']} hops that the model, the network or the faults rule out"
+        )
+
+
+# --- reading what cannot be trusted --------------------------------------------------------------------------------------
+
+
+def _size(path: Path, most: int) -> None:
+    if not path.is_file():
+        raise UnreadableError(f"{path.name}: there is no such file")
+    size = path.stat().st_size
+    if size > most:
+        raise UnreadableError(f"{path.name}: {size} bytes, and at most {most} are read")
+
+
+def _read_json(path: Path, kind: type) -> Any:
+    _size(path, MOST_TEXT_BYTES)
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"{path.name}: no JSON: {_short(error)}") from None
+    if not isinstance(value, kind):
+        raise UnreadableError(f"{path.name}: it holds no {'object' if kind is dict else 'list'}")
+    return value
+
+
+def _read_scenario(path: Path) -> tuple[Scenario, bool]:
+    """The scenario, and whether an earlier version wrote it."""
+    _size(path / "scenario.toml", MOST_TEXT_BYTES)
+    try:
+        values = tomllib.loads((path / "scenario.toml").read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise UnreadableError(f"scenario.toml: no TOML: {_short(error)}") from None
+    older = "worst_lateness_limit" not in values
+    if older:
+        values["worst_lateness_limit"] = 1e9
+    try:
+        return make_scenario(values), older
+    except ScenarioError as error:
+        raise UnreadableError(f"scenario.toml: {_short(error)}") from None
+
+
+def _plan(scenario: Scenario) -> Plan:
+    """The plan of a stored scenario, whatever this machine could run; UnreadableError where checking would take too long."""
+    topology = parse_topology(scenario.topology)
+    if topology.order > MOST_NODES:
+        raise UnreadableError(f"scenario.toml: a network of {topology.order} nodes; at most {MOST_NODES} are verified")
+    pairs = topology.order**2 if scenario.collective in (Collective.ALLGATHER, Collective.ALLTOALL) else topology.order
+    pieces = 1 if scenario.segments == "auto" else scenario.segments
+    messages = pairs * scenario.messages * pieces * scenario.redundancy
+    if messages > MOST_MESSAGES:
+        raise UnreadableError(
+            f"scenario.toml: {messages} pieces are due; runs with at most {MOST_MESSAGES} are verified"
+        )
+    if len(scenario.fault) > MOST_FAULTS:
+        raise UnreadableError(f"scenario.toml: {len(scenario.fault)} faults; at most {MOST_FAULTS} are verified")
+    here = {"driver": "memory", "ranks_per_host": "auto", "hang_by": "pause"}
+    return make_plan(scenario.model_copy(update={**here, "netns": Scenario.model_fields["netns"].default}))
+
+
+def _read_table(path: Path, schema: Mapping[str, Any], most: int) -> pl.DataFrame:
+    """A table with exactly these columns and types, and at most so many rows."""
+    _size(path, MOST_TABLE_BYTES)
+    try:
+        stored = pl.read_parquet_schema(path)
+        if dict(stored) != dict(schema):
+            raise UnreadableError(f"{path.name}: its columns and types are not those of such a table")
+        scan = pl.scan_parquet(path, glob=False)
+        rows = scan.select(pl.len()).collect().item()
+        if rows > most:
+            raise UnreadableError(f"{path.name}: {rows} rows, and at most {most} are read")
+        return scan.collect()
+    except pl.exceptions.PolarsError as error:
+        raise UnreadableError(f"{path.name}: it cannot be read: {_short(error)}") from None
+
+
+def _read_journal(path: Path, plan: Plan) -> np.ndarray:
+    """The rows of the journal as records, every value within its range."""
+    frame = _read_table(path, JOURNAL_SCHEMA, MOST_ROWS)
+    if sum(frame.null_count().row(0)):
+        raise UnreadableError(f"{path.name}: rows with missing values")
+    order, algorithm = plan.topology.order, plan.algorithm
+    numbers = plan.job.messages * algorithm.pieces
+    ranges: dict[str, tuple[int, int]] = {
+        "step": (1, min(MOST_STEPS, plan.scenario.step_limit + 1)), "sender": (0, order - 1), "receiver": (0, order - 1),
+        "port": (0, plan.topology.degree - 1), "origin": (0, order - 1), "target": (-1, order - 1),
+        "tree": (0, 2**31 - 1), "segment": (0, numbers - 1), "bytes": (0, 2**31 - 1),
+    }  # fmt: skip
+    for name, (least, most) in ranges.items():
+        if len(frame) and not (frame[name].min() >= least and frame[name].max() <= most):  # type: ignore[operator]
+            raise UnreadableError(f"{path.name}: values of {name} that are not within {least}..{most}")
+    last = int(frame["step"].max() or 0)  # type: ignore[arg-type]
+    if last * max(1, len(plan.faults)) > MOST_MESSAGES:
+        raise UnreadableError(f"{path.name}: {last} steps with {len(plan.faults)} faults are too many to audit")
+    records = np.zeros(len(frame), dtype=RECORD)
+    for name in COLUMNS:
+        column = frame[name].to_physical() if name == "outcome" else frame[name]
+        records[name] = column.to_numpy()
+    return records
+
+
+# --- what is worked out again --------------------------------------------------------------------------------------------
+
+
+def _check_hash(records: np.ndarray, summary: Mapping[str, Any]) -> Iterator[str]:
+    digest = blake2b(digest_size=16)
+    for start in range(0, len(records), SLICE_ROWS):
+        digest.update(records[start : start + SLICE_ROWS].tobytes())
+    if summary.get("journal_hash") != digest.hexdigest():
+        told = _short(summary.get("journal_hash"))
+        yield f"summary.json: journal_hash is {told}, and the journal's is {digest.hexdigest()}"
+    if summary.get("journal_rows", len(records)) != len(records):
+        yield f"summary.json: journal_rows is {_short(summary.get('journal_rows'))}, and the journal has {len(records)}"
+    order = np.lexsort([records[name] for name in ("bytes", "outcome", *reversed(SORT_KEY))])
+    if not np.array_equal(records, records[order]):
+        yield "journal.parquet: its rows are not in order"
+
+
+def _replay(plan: Plan, records: np.ndarray) -> Replay | None:
+    """The journal beside a replay in memory; None where it is too long."""
+    if len(records) > REPLAYED_ROWS:
+        return None
+    last = int(records["step"].max(initial=0))
+    return replay(plan, table(records).lazy(), last, most_rows=2 * REPLAYED_ROWS)
+
+
+def _history(path: Path, plan: Plan, records: np.ndarray, replayed: Replay | None, found: Verification) -> History:
+    """The history of the run, as far as its directory tells."""
+    frame = table(records)
+    if replayed is None and plan.job.redundancy > 1 and (frame["outcome"] == "corrupt").any():
+        found.unchecked.append("elections.parquet: what altered copies said is not stored")
+    timetable, times = None, b""
+    if plan.scenario.clock == "timed":
+        timetable = _timetable(plan, records)
+        times = _times(_read_table(path / "timeline.parquet", TIMELINE_SCHEMA, MOST_ROWS))
+    return History(frame.lazy(), len(records), None, replayed.altered if replayed else (), timetable, [times])
+
+
+def _timetable(plan: Plan, records: np.ndarray) -> Timetable:
+    scenario = plan.scenario
+    costs = Costs(scenario.startup, scenario.per_byte, scenario.packet_limit or 0)
+    return make_timetable([records.tobytes()], plan.job.port_model, plan.topology.degree, costs, complete=True)
+
+
+def _times(timeline: pl.DataFrame) -> bytes:
+    """The times in a timeline as hosts report them."""
+    parts = []
+    for ended, (intended, achieved) in enumerate((("start", "started"), ("end", "ended"))):
+        told = timeline.filter(pl.col(achieved).is_finite() & pl.col(intended).is_finite())
+        part = np.zeros(len(told), dtype=TIME_RECORD)
+        for name in ("step", "sender", "port"):
+            part[name] = told[name].to_numpy()
+        part["ended"] = ended
+        for name, column in (("intended", intended), ("achieved", achieved)):
+            part[name] = (told[column].clip(-1e9, 1e9) * NANO).round().cast(pl.Int64).to_numpy()
+        parts.append(part.tobytes())
+    return b"".join(parts)
+
+
+# --- what is compared ----------------------------------------------------------------------------------------------------
+
+
+def _check_tables(path: Path, conclusion: Conclusion, found: Verification) -> None:
+    measured = conclusion.measurement
+    tables = {
+        "nodes": measured.nodes,
+        "links": measured.links,
+        "steps": measured.steps,
+        "elections": measured.elections,
+    }
+    unsure = any(text.startswith("elections") for text in found.unchecked)
+    for name, expected in tables.items():
+        file = path / f"{name}.parquet"
+        if unsure and name in ("elections", "nodes", "steps"):
+            continue
+        if expected is None:
+            if file.exists():
+                found.findings.append(f"{file.name}: the journal has nothing to vote on")
+            continue
+        try:
+            stored = _read_table(file, dict(expected.schema), len(expected))
+        except UnreadableError as error:
+            found.findings.append(str(error))
+            continue
+        if not _same_table(stored, expected):
+            found.findings.append(f"{file.name}: not what the journal says")
+
+
+def _same_table(stored: pl.DataFrame, expected: pl.DataFrame) -> bool:
+    if len(stored) != len(expected):
+        return False
+    floats = [name for name, kind in expected.schema.items() if kind.is_float()]
+    if not stored.drop(floats).equals(expected.drop(floats)):
+        return False
+    return all(np.allclose(stored[name], expected[name], rtol=1e-9, atol=1e-12) for name in floats)
+
+
+def _check_summary(
+    scenario: Scenario, plan: Plan, conclusion: Conclusion, summary: Mapping[str, Any], found: Verification
+) -> None:
+    topology = plan.topology
+    expected: dict[str, object] = {
+        "topology": topology.name, "order": topology.order, "degree": topology.degree, "diameter": topology.diameter,
+        "collective": str(scenario.collective), "algorithm": scenario.algorithm, "driver": scenario.driver,
+        "source": topology.label(plan.job.source), "port_model": str(scenario.port_model), "clock": scenario.clock,
+        "seed": scenario.seed, "messages": scenario.messages, "message_bytes": scenario.message_bytes,
+        "segments_per_tree": scenario.segments, "redundancy": scenario.redundancy, "faults": list(scenario.fault),
+        **conclusion.metrics, **conclusion.cut_off.record(),
+    }  # fmt: skip
+    unsure = any(text.startswith("elections") for text in found.unchecked)
+    for name, value in expected.items():
+        if name not in summary:
+            found.unchecked.append(f"summary.json: it has no {name}: an earlier version wrote it")
+        elif not (unsure or _same(summary[name], value)):
+            found.findings.append(
+                f"summary.json: {name} is {_short(summary[name])}, and the journal says {_short(value)}"
+            )
+
+
+def _check_claims(conclusion: Conclusion, summary: Mapping[str, Any], found: Verification, *, older: bool) -> None:
+    """Claims and verdict. An earlier version may have stated other claims: then each is judged as it stands."""
+    stored = summary.get("claims")
+    if not isinstance(stored, list) or not all(isinstance(claim, dict) for claim in stored):
+        found.findings.append("summary.json: claims is no list of claims")
+        return
+    if any(text.startswith("elections") for text in found.unchecked):
+        return
+    note: Callable[[str], None] = (found.unchecked if older else found.findings).append
+    expected = {_key(judgement.record()): judgement.record() for judgement in conclusion.ruling.judgements}
+    for claim in stored:
+        ours = expected.get(_key(claim))
+        what = f"{_short(claim.get('name'))} {_short(claim.get('relation'))} {_short(claim.get('predicted'))}"
+        if ours is not None:
+            if claim.get("verdict") != ours["verdict"] or not _same(claim.get("measured"), ours["measured"]):
+                found.findings.append(
+                    f"summary.json: the claim {what} is {ours['verdict']}, measured {_short(ours['measured'])}, and "
+                    f"the summary says {_short(claim.get('verdict'))}, measured {_short(claim.get('measured'))}"
+                )
+        elif claim.get("name") != "strange_hops":
+            note(f"summary.json: the claim {what} is none of the algorithm under these faults")
+        elif (claim.get("measured"), claim.get("verdict")) != (0, "holds"):
+            found.findings.append("summary.json: hops were not what the rules do")
+    told = set(map(_key, stored))
+    for missing in (claim for key, claim in expected.items() if key not in told and not older):
+        note(f"summary.json: the claim {missing['name']} {missing['relation']} {missing['predicted']} is missing")
+    verdict = str(conclusion.ruling.verdict)
+    if summary.get("verdict") != verdict:
+        note(f"summary.json: verdict is {_short(summary.get('verdict'))}, and the claims say {verdict}")
+
+
+def _key(claim: Mapping[str, Any]) -> str:
+    """What tells claims apart; sources may be worded anew."""
+    return json.dumps([claim.get("name"), claim.get("relation"), claim.get("predicted")], default=str)
+
+
+def _same(stored: object, expected: object) -> bool:
+    if isinstance(expected, float) and isinstance(stored, int | float):
+        return isclose(stored, expected, rel_tol=1e-9, abs_tol=1e-9)
+    plain: object = json.loads(json.dumps(expected))
+    return type(stored) is type(plain) and stored == plain
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 120 else f"{text[:117]}..."

@@ -1,0 +1,109 @@
+"""The journal: every hop of every segment, sorted, hashed and streamed to disk.
+
+Rows come from hosts as packed records in no particular order. Once a step is settled its rows are complete; they are
+sorted, fed to the hash and written, so memory holds the rows of the steps in hand and no history.
+"""
+
+from collections.abc import Iterable
+from hashlib import blake2b
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from emunode.model import Outcome, Step
+from emunode.net.wire import ROW
+
+SORT_KEY = ("step", "sender", "port", "origin", "target", "tree", "segment")
+COLUMNS = ("step", "sender", "port", "receiver", "origin", "target", "tree", "segment", "bytes", "outcome")
+RECORD = np.dtype(
+    [
+        ("step", "<i4"),
+        ("sender", "<i4"),
+        ("receiver", "<i4"),
+        ("origin", "<i4"),
+        ("target", "<i4"),
+        ("segment", "<i4"),
+        ("bytes", "<i4"),
+        ("tree", "<i4"),
+        ("port", "<i2"),
+        ("outcome", "i1"),
+    ]
+)
+assert RECORD.itemsize == ROW.size
+OUTCOMES = pl.Enum([outcome.name.lower() for outcome in Outcome])
+SETTLE_BYTES = 32 * 2**20
+"""Rows that are collected before they are sorted and written together."""
+
+
+class Journal:
+    """Collects rows into `folder`, in parts; `close` leaves one sorted `journal.parquet`."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._hash = blake2b(digest_size=16)
+        self._pending = bytearray()
+        self._settled: Step = 0
+        self._parts: list[Path] = []
+        self.rows = 0
+
+    @property
+    def path(self) -> Path:
+        """The finished journal."""
+        return self._folder / "journal.parquet"
+
+    @property
+    def hash(self) -> str:
+        """Digest over the sorted rows settled so far; equal for equal histories."""
+        return self._hash.hexdigest()
+
+    def add(self, rows: Iterable[bytes | bytearray]) -> None:
+        """Take packed rows of any steps not settled yet."""
+        for block in rows:
+            self._pending += block
+
+    def settle(self, step: Step, *, force: bool = False) -> None:
+        """Say that all rows up to `step` are in; write them once there are enough, or now."""
+        self._settled = step
+        if self._pending and (force or len(self._pending) > SETTLE_BYTES):
+            self._write()
+
+    def _write(self) -> None:
+        records = np.frombuffer(bytes(self._pending), dtype=RECORD)
+        done = records["step"] <= self._settled
+        self._pending = bytearray(records[~done].tobytes())
+        records = records[done]
+        if not len(records):
+            return
+        keys = pl.DataFrame({name: records[name] for name in (*SORT_KEY, "outcome", "bytes")})
+        order = keys.select(pl.arg_sort_by(*keys.columns)).to_series().to_numpy()
+        records = records[order]
+        self._hash.update(records.tobytes())
+        frame = table(records)
+        part = self._folder / f"journal-{len(self._parts):05}.parquet"
+        frame.write_parquet(part)
+        self.rows += len(frame)
+        self._parts.append(part)
+
+    def close(self) -> None:
+        """Write what is left, settled or not, and join the parts."""
+        self.settle(2**31 - 1, force=True)
+        match self._parts:
+            case []:
+                empty = pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Int32))
+                empty.with_columns(
+                    pl.col("port").cast(pl.Int16), pl.col("outcome").cast(pl.UInt8).cat.to(OUTCOMES)
+                ).write_parquet(self.path)
+            case [only]:
+                only.rename(self.path)
+            case parts:
+                pl.scan_parquet(parts, glob=False).sink_parquet(self.path)
+                for part in parts:
+                    part.unlink()
+        self._parts.clear()
+
+
+def table(records: np.ndarray) -> pl.DataFrame:
+    """Packed rows as a table with the columns of a journal."""
+    frame = pl.DataFrame({name: records[name] for name in COLUMNS})
+    return frame.with_columns(pl.col("outcome").cast(pl.UInt8).cat.to(OUTCOMES))

@@ -1,0 +1,169 @@
+"""The run directory: made beside its final place, filled, and moved there whole.
+
+A run that is killed leaves a folder whose name begins with a dot and which `coordinator clean` removes; nothing half
+written ever stands under a run's name.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import gettempdir
+
+from coordinator.networks.launchers.records import state_folder
+from emunode.errors import ScenarioError
+
+RUNS = Path("runs")
+PARTIAL = ".partial-"
+REPRODUCE = "coordinator-reproduce-"
+"""How the names of folders of `reproduce` in the temporary folder begin; the process id follows."""
+TAIL_BYTES = 16 * 1024
+"""How much of the end of a log is looked at."""
+
+
+class RunDirectory:
+    """A folder for one run: `path` from `make` on, while it is filled, and `final` once `finish` was called."""
+
+    def __init__(self, name: str, seed: int, out: Path | None) -> None:
+        if out is None:
+            self.final = next(path for path in _names(RUNS / name, seed) if not path.exists())
+        else:
+            self.final = out.absolute()
+        self._links_latest = out is None
+        self._asked = str(out or self.final)
+        self._made: list[Path] = []
+        self.path = self.final.parent / f"{PARTIAL}{os.getpid()}-{self.final.name}"
+
+    def make(self) -> None:
+        """Make the folder; ScenarioError when it cannot be. Whatever interrupts this, `discard` removes what it made."""
+        try:
+            if self.final.exists() and (not self.final.is_dir() or any(self.final.iterdir())):
+                raise ScenarioError("out", self._asked, "it exists and is not an empty directory")
+            self._made = [parent for parent in self.path.parents if not parent.exists()]
+            if not self._links_latest:
+                _write_down(self.path)
+            self.path.mkdir(parents=True)
+        except OSError as error:
+            raise ScenarioError("out", self._asked, f"it cannot be made: {error.strerror}") from None
+
+    def write_text(self, name: str, text: str) -> None:
+        """Write one file."""
+        (self.path / name).write_text(text)
+
+    def write_json(self, name: str, value: object) -> None:
+        """Write one JSON file."""
+        self.write_text(name, json.dumps(value, indent=2) + "\n")
+
+    def finish(self) -> None:
+        """Move the folder to its final name and point `latest` at it."""
+        if self.final.is_dir():
+            self.final.rmdir()
+        self.path.rename(self.final)
+        if self._links_latest:
+            link = self.final.parent / f"{PARTIAL}{os.getpid()}-latest"
+            link.unlink(missing_ok=True)
+            link.symlink_to(self.final.name)
+            link.replace(self.final.parent / "latest")
+
+    def log_tail(self, lines: int = 3) -> str:
+        """The last events of the log, each on a line of its own; empty if there are none."""
+        try:
+            with (self.path / "log.jsonl").open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
+                events = log.read(TAIL_BYTES).strip(b"\0").decode(errors="replace").splitlines()[-lines:]
+        except OSError:
+            return ""
+        return "".join(f"\n  {event}" for event in events)
+
+    def discard(self) -> None:
+        """Remove what was written and not finished, folders made for it included; the final name stays."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            _note(self.path).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # not empty: the run stands there, or another one
+            for parent in self._made:
+                parent.rmdir()
+
+
+def _names(folder: Path, seed: int) -> Iterator[Path]:
+    """Names of a run that begins now: by the clock, and after it where a clock that was set back has been before."""
+    now = datetime.now(UTC)
+    while True:
+        yield folder / f"{_stamp(now)}-{seed}"
+        now += timedelta(milliseconds=1)
+
+
+def _stamp(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H-%M-%S.%f")[:-3] + "Z"
+
+
+def stamp_of_now() -> str:
+    """What the name of a run that begins now begins with; names sort as their stamps do."""
+    return _stamp(datetime.now(UTC))
+
+
+def temporary_prefix() -> str:
+    """How the name of a temporary folder of this process begins, so that `clean` knows whose it is."""
+    return f"{REPRODUCE}{os.getpid()}-"
+
+
+def abandoned(root: Path = RUNS) -> list[Path]:
+    """Partial folders below `root` and beside `--out`, and temporary folders of `reproduce`, whose process is gone."""
+    noted = [path for path in map(_noted, _notes()) if path is not None and os.path.lexists(path)]
+    partial = [path for path in (*sorted(root.rglob(f"{PARTIAL}*")), *noted) if _is_gone(path, PARTIAL)]
+    temporary = sorted(Path(gettempdir()).glob(f"{REPRODUCE}*"))
+    mine = [path for path in temporary if _is_gone(path, REPRODUCE) and path.lstat().st_uid == os.getuid()]
+    return [*dict.fromkeys(partial), *mine]
+
+
+def remove_abandoned() -> list[Path]:
+    """Remove what `abandoned` finds, and notes of what is not there any more; the paths that were removed."""
+    removed = []
+    for path in abandoned():
+        with contextlib.suppress(FileNotFoundError):  # another `clean` was faster
+            if path.is_symlink():
+                path.unlink()
+            else:
+                shutil.rmtree(path)
+            removed.append(path)
+    for note in _notes():
+        noted = _noted(note)
+        if noted is None or (_is_gone(noted, PARTIAL) and not os.path.lexists(noted)):
+            note.unlink(missing_ok=True)
+    return removed
+
+
+def _is_gone(path: Path, prefix: str) -> bool:
+    """Whether the process that the name of a folder names is gone."""
+    pid = path.name.removeprefix(prefix).split("-")[0]
+    return path.name.startswith(prefix) and pid.isdigit() and not Path("/proc", pid).exists()
+
+
+def _note(partial: Path) -> Path:
+    name = blake2b(bytes(partial), digest_size=8).hexdigest()
+    return state_folder() / "partial" / name
+
+
+def _write_down(partial: Path) -> None:
+    """Note a folder that is not below runs/, where `clean` would look for it; without a place for notes, do without."""
+    with contextlib.suppress(OSError):
+        note = _note(partial)
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_bytes(bytes(partial))
+
+
+def _notes() -> list[Path]:
+    return sorted((state_folder() / "partial").glob("*"))
+
+
+def _noted(note: Path) -> Path | None:
+    """The partial folder that a note names; None where it is no note of ours."""
+    try:
+        path = Path(os.fsdecode(note.read_bytes()))
+    except OSError:
+        return None
+    return path if path.is_absolute() and path.name.startswith(PARTIAL) and _note(path) == note else None

@@ -1,0 +1,148 @@
+"""When everything happens under the timed clock, if nothing is late: the prediction, and what each node waits for.
+
+The in-memory engine says what crosses which link in which step; `emunode.timed.cost_model` says how long that takes. A node needs to
+know in which steps packets come to it (`receipts`), as a program of the papers' machines says what it receives. The times
+are those that hosts must arrive at on their own, node by node.
+"""
+
+from array import array
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from coordinator.history.journal import RECORD
+from emunode.model import PortModel, Rank, Step
+from emunode.net.wire import TIME
+from emunode.timed.cost_model import NANO, Costs, Ports
+
+TIME_RECORD = np.dtype(
+    [
+        ("step", "<i4"),
+        ("sender", "<i4"),
+        ("port", "<i2"),
+        ("ended", "i1"),
+        ("intended", "<i8"),
+        ("achieved", "<i8"),
+    ]
+)
+assert TIME_RECORD.itemsize == TIME.size
+HOP = ("step", "sender", "port")
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """Every packet of a run with its times: columns step, sender, port, receiver, bytes, start, end (nanoseconds)."""
+
+    packets: pl.DataFrame
+    complete: bool
+    """Whether the algorithm ends here by itself, and not by the step limit."""
+
+    @property
+    def steps(self) -> Step:
+        """The last step in which anything is sent."""
+        return int(self.packets["step"].max() or 0)  # type: ignore[arg-type]
+
+    @property
+    def intended_seconds(self) -> float:
+        """When the last packet is received."""
+        return int(self.packets["end"].max() or 0) / NANO  # type: ignore[arg-type]
+
+    def receipts(self) -> Mapping[Rank, bytes]:
+        """By rank, the steps of all packets that come to it in ascending order, as 4-byte numbers."""
+        ordered = self.packets.select("receiver", pl.col("step").cast(pl.UInt32)).sort("receiver", "step")
+        return {
+            rank: array("I", group["step"].to_numpy()).tobytes()
+            for (rank,), group in ordered.group_by("receiver", maintain_order=True)
+        }
+
+    def times(self) -> bytes:
+        """The times as hosts tell them, of a machine that is never late."""
+        return b"".join(
+            TIME.pack(step, sender, port, ended, moment, moment)
+            for step, sender, port, *moments in self.packets.select(*HOP, "start", "end").iter_rows()
+            for ended, moment in enumerate(moments)
+        )
+
+
+def make_timetable(
+    rows: Iterable[bytes | bytearray], model: PortModel, degree: int, costs: Costs, complete: bool
+) -> Timetable:
+    """The timetable of a fault-free run from its journal rows."""
+    records = np.frombuffer(b"".join(rows), dtype=RECORD)
+    packets = (
+        pl.DataFrame({name: records[name] for name in (*HOP, "receiver", "bytes")})
+        .group_by(*HOP, "receiver")
+        .agg(pl.col("bytes").cast(pl.Int64).sum())
+        .sort(*HOP)
+    )
+    starts, ends = [], []
+    for start, end in _times(packets, model, degree, costs):
+        starts.append(start)
+        ends.append(end)
+    times = {"start": pl.Series(starts, dtype=pl.Int64), "end": pl.Series(ends, dtype=pl.Int64)}
+    return Timetable(packets.with_columns(**times), complete)
+
+
+def _times(packets: pl.DataFrame, model: PortModel, degree: int, costs: Costs) -> Iterator[tuple[int, int]]:
+    """Start and end of every packet: within a step all departures, then all receipts."""
+    ports: dict[Rank, Ports] = {}
+    for (step,), group in packets.group_by("step", maintain_order=True):
+        crossing = []
+        for sender, port, receiver, size in group.select("sender", "port", "receiver", "bytes").iter_rows():
+            for rank in (sender, receiver):
+                if rank not in ports:
+                    ports[rank] = Ports(model, degree)
+            duration = costs.nanoseconds(size)
+            crossing.append((ports[sender].depart(step, port, duration), duration, receiver))
+        for start, duration, receiver in crossing:
+            yield start, ports[receiver].arrive(step, start + duration, duration)
+
+
+# --- what came of it ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Punctuality:
+    """What a timed run achieved of what was intended, in seconds."""
+
+    hops: pl.DataFrame
+    """step, sender, port, receiver, bytes, start, started, end, ended: intended and achieved, by packet."""
+    metrics: dict[str, int | float | tuple[int, ...]]
+    unexpected: str | None
+    """Why these are not the times of the timetable, or None."""
+
+
+def judge_times(timetable: Timetable, times: Iterable[bytes]) -> Punctuality:
+    """Hold the times that hosts told against the timetable; a hop that was not finished has null in its place."""
+    records = np.frombuffer(b"".join(times), dtype=TIME_RECORD)
+    told = pl.DataFrame({name: records[name] for name in TIME_RECORD.names or ()})
+    hops = timetable.packets
+    for ended, name, achieved in ((0, "start", "started"), (1, "end", "ended")):
+        one = told.filter(pl.col("ended") == ended).select(
+            *HOP, pl.col("intended").alias(f"{name}_told"), achieved=pl.col("achieved")
+        )
+        hops = hops.join(one.rename({"achieved": achieved}), on=HOP, how="left", maintain_order="left")
+    other = hops.filter((pl.col("start_told") != pl.col("start")) | (pl.col("end_told") != pl.col("end")))
+    done = hops.filter(pl.col("ended").is_not_null())
+    late = pl.concat([done["ended"] - done["end"], (hops["started"] - hops["start"]).drop_nulls()])
+    intended, last = (int(done[name].max() or 0) / NANO for name in ("end", "ended"))  # type: ignore[arg-type]
+    seconds = hops.select(
+        *HOP, "receiver", "bytes", *(pl.col(name) / NANO for name in ("start", "started", "end", "ended"))
+    )
+    metrics: dict[str, int | float | tuple[int, ...]] = {
+        "intended_seconds": timetable.intended_seconds,
+        "achieved_seconds": last,
+        "late_share": last / intended - 1 if intended else 0.0,
+        "worst_lateness_seconds": int(late.max() or 0) / NANO,  # type: ignore[arg-type]
+        "mean_lateness_seconds": float(late.mean() or 0.0) / NANO,  # type: ignore[arg-type]
+        "early_hops": int((late < 0).sum()),
+        "packets_per_ms": len(done) / (1000 * intended) if intended else 0.0,
+    }
+    reason = None
+    if len(other):
+        reason = f"{len(other)} packets had other times than the timetable has"
+    elif len(done) < len(hops):
+        reason = f"{len(hops) - len(done)} packets of {len(hops)} never arrived"
+    return Punctuality(seconds, metrics, reason)

@@ -1,1 +1,0 @@
-"""Drivers that start host processes."""

@@ -1,0 +1,1 @@
+"""Networks that execute a plan: in memory, over host processes, under the timed clock."""

@@ -1,0 +1,87 @@
+"""What the run loop drives: one small interface, whatever carries the packets."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeVar, TypeVarTuple
+
+import trio
+
+from coordinator.planning.plan import Plan
+from emunode.engine.memory import MemoryNetwork
+from emunode.engine.rank_set import Ballot
+from emunode.faults.injector import Fault
+from emunode.model import Step
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
+Progress = Callable[[str, int, int], None]
+"""Called with a phase and how much of how much of it is done."""
+
+SMALL_ORDER = 5000
+"""Up to this many ranks a step is short enough to run between two checks for Ctrl-C."""
+
+
+class StepResult(NamedTuple):
+    """What a network tells of one step."""
+
+    rows: Sequence[bytes | bytearray]
+    """Journal rows: arrivals of the step before, losses of this one."""
+    busy: bool
+    """Whether anything was sent, or will be sent later."""
+    ballots: Sequence[Ballot] = ()
+    """Altered copies that arrived in the step before, where copies are voted on."""
+
+
+class Network(Protocol):
+    """A network of nodes that can be brought up, stepped and taken down, once each."""
+
+    links_opened: int
+
+    async def open(self, progress: Progress) -> None:
+        """Bring every node and link up; raises RunError when it cannot."""
+
+    async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
+        """Put `faults` into force and let every rank with work act; raises RunError when the step cannot end."""
+
+    async def reset(self, plan: Plan) -> None:
+        """Be as new for another run of the same scenario but for its seed and faults, which `plan` has.
+
+        All ranks forget, all faults are over, all links are up; the next step is 1. Raises RunError when it cannot be.
+        """
+
+    async def close(self) -> None:
+        """Take everything down; safe after a failure at any point, and quick."""
+
+
+class InMemory:
+    """The memory driver."""
+
+    links_opened = 0
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    async def open(self, progress: Progress) -> None:
+        self._network = await self._call(MemoryNetwork, self._plan.algorithm)
+
+    async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
+        try:
+            rows = await self._call(self._network.step, step, faults)
+        except trio.Cancelled:
+            self._network.abandon()
+            raise
+        ballots, self._network.ballots = self._network.ballots, []
+        return StepResult([rows], self._network.busy, ballots)
+
+    async def reset(self, plan: Plan) -> None:
+        self._plan = plan
+        self._network = await self._call(MemoryNetwork, plan.algorithm)
+
+    async def _call(self, function: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+        """Do something long: between two checks for Ctrl-C, or in a thread that Ctrl-C leaves behind."""
+        if self._plan.topology.order <= SMALL_ORDER:
+            await trio.lowlevel.checkpoint()
+            return function(*arguments)
+        return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
+
+    async def close(self) -> None:
+        await trio.lowlevel.checkpoint()

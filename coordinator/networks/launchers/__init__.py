@@ -1,0 +1,1 @@
+"""Launchers: how host processes come to run."""

@@ -1,0 +1,402 @@
+"""The docker driver: each host a container of one image, all on one network of the run's own, by the engine's API.
+
+All that a run creates bears its id as a label and is written down by name before it is created (`records`). Calls block for
+as long as the engine thinks, so they are made from threads, many at once; what goes wrong in one that nobody waits for is
+kept for `check`. The network is cut off from the world: hosts reach one another, and the coordinator at its gateway.
+"""
+
+import contextlib
+import os
+import secrets
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import trio
+
+from coordinator.networks.launchers.base import Launch
+from coordinator.networks.launchers.records import Record, new_record
+from coordinator.planning.plan import RESERVED_DESCRIPTORS, Plan
+from emunode import __version__
+from emunode.errors import RunError
+from emunode.logging import log
+
+try:
+    import docker
+    import requests
+    from docker import errors, types
+except ImportError:
+    raise RunError("the Python package docker is not installed; pip install 'docker>=7.1'") from None
+
+IMAGE = (
+    os.environ.get("TESTBENCH_HOST_IMAGE")
+    or os.environ.get("TESTBENCH_IMAGE")
+    or f"collective-testbench-host:{__version__}"
+)
+RUN_LABEL = "testbench.run"
+HOST_LABEL = "testbench.host"
+CALLS = 16
+"""Calls to the engine at once: it works on so many before more only wait."""
+CALL_SECONDS = 60
+BATCH = 16
+"""Containers that are being started and have not joined yet: more would only take the processors from one another."""
+JOIN_SECONDS, JOIN_SECONDS_PER_CONTAINER = 60.0, 2.0
+"""How long to wait for the next container to join, on a machine that may be busy with the others, or other work."""
+HOST_CPUS = 1.0
+"""A host has one thread."""
+HOST_MEMORY_BYTES = 64 * 2**20
+"""Of an interpreter with everything imported; what ranks and links take comes on top."""
+LOG_LINES = 5
+TOLD_LOGS = 3
+
+Client = Any
+"""docker.APIClient; the SDK publishes no types."""
+
+
+@contextlib.contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Whatever the SDK raises becomes a RunError that says what to do; nothing else of it gets out of this module."""
+    try:
+        yield
+    except errors.APIError as error:
+        text = error.explanation or str(error)
+        if error.status_code == 404 and "image" in text.lower():
+            text = f"{text}; build it with `coordinator image`, or name another: TESTBENCH_HOST_IMAGE=NAME"
+        raise RunError(f"the Docker engine cannot {doing}: {text}") from None
+    except (errors.DockerException, requests.exceptions.RequestException, OSError) as error:
+        raise RunError(f"cannot {doing}: {why_unreachable(str(error))}") from None
+
+
+def why_unreachable(text: str) -> str:
+    """What to do about an engine that does not answer, from what the SDK says of it."""
+    if "PermissionError" in text or "Permission denied" in text:
+        return "this user has no rights on the Docker engine's socket; join the group docker, or use sudo"
+    if any(sign in text for sign in ("FileNotFoundError", "ConnectionRefused", "Connection refused", "No such file")):
+        return "no Docker engine answers; start one, or say where it is: DOCKER_HOST"
+    return f"the Docker engine does not answer: {text}"
+
+
+def connect(seconds: float = CALL_SECONDS) -> Client:
+    """A client of the engine that DOCKER_HOST names, by default this machine's; RunError when none answers."""
+    with translated("reach the Docker engine"):
+        settings = docker.utils.kwargs_from_env()
+        return docker.APIClient(version="auto", timeout=seconds, num_pools=4, max_pool_size=2 * CALLS, **settings)
+
+
+def find_image() -> str:
+    """Version of the engine that answers; RunError when none does, or when it lacks the image."""
+    with contextlib.closing(connect()) as client, translated(f"find the image {IMAGE}"):
+        client.inspect_image(IMAGE)
+        return str(client.version()["Version"])
+
+
+class DockerLaunch(Launch):
+    """Hosts in containers, on an engine whose networks this machine is part of.
+
+    A crash is the engine's kill, a hang its pause or, for a scenario that hangs by `disconnect`, a cable that is pulled
+    out: the container is taken off the network, and put back with the address it had.
+    """
+
+    can_kill = True
+
+    def __init__(self, plan: Plan) -> None:
+        self.run = secrets.token_hex(6)
+        self._plan = plan
+        self.join_seconds = plan.join_seconds or JOIN_SECONDS + JOIN_SECONDS_PER_CONTAINER * plan.hosts
+        self._up: set[int] = set()
+        """Hosts that have joined."""
+        self._waiting: Iterator[int] = iter(())
+        """Hosts whose containers are to be started when others have joined."""
+        self._start_one: Callable[[int], None] = lambda _: None
+        self._by_disconnection = plan.scenario.hang_by == "disconnect"
+        self.names = tuple(f"testbench-{self.run}-{index}" for index in range(plan.hosts))
+        self.network = f"testbench-{self.run}"
+        self._record: Record | None = None
+        self._pool = ThreadPoolExecutor(CALLS, "engine")
+        self._client: Client = None
+        self._bell = -1
+        self._problems: list[str] = []
+        self._expected: set[int] = set()
+        """Hosts of whose end the engine has not told yet, and that were killed on purpose."""
+        self._killed: set[int] = set()
+        """Hosts that were ever killed on purpose."""
+        self._asleep: set[int] = set()
+        self._addresses: dict[int, str] = {}
+        """Of hosts that are off the network."""
+        self._gateway = ""
+        self._leaving = threading.Event()
+        self._events: Any = None
+
+    # --- up ----------------------------------------------------------------------------------------------------------
+
+    async def prepare(self) -> tuple[str, int]:
+        """Make the network; its gateway is where hosts find the coordinator."""
+        return await trio.to_thread.run_sync(self._prepare), 0
+
+    def _prepare(self) -> str:
+        self._client = connect(max(CALL_SECONDS, self.join_seconds))
+        with translated(f"find the image {IMAGE}"):
+            self._client.inspect_image(IMAGE)
+        record = new_record(self.run, os.environ.get("DOCKER_HOST", ""), self.network, self.names)
+        record.write()
+        self._record = record
+        with translated(f"create the network {self.network}"):
+            self._gateway = self._make_network()
+        return self._gateway
+
+    def _make_network(self) -> str:
+        """Its gateway's address."""
+        make = partial(
+            self._client.create_network,
+            self.network,
+            driver="bridge",
+            internal=True,
+            check_duplicate=True,
+            labels={RUN_LABEL: self.run},
+        )
+        make()
+        pool = self._client.inspect_network(self.network)["IPAM"]["Config"][0]
+        gateway: str = pool["Gateway"].partition("/")[0]
+        if self._by_disconnection:
+            # who comes back wants its address, and may only ask for one in a subnet that was chosen
+            self._client.remove_network(self.network)
+            make(ipam=types.IPAMConfig(pool_configs=[types.IPAMPool(subnet=pool["Subnet"], gateway=gateway)]))
+        return gateway
+
+    def start(self, port: int, token: bytes, hosts: int) -> int:
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        with translated("watch containers"):
+            self._events = self._client.events(
+                filters={"label": f"{RUN_LABEL}={self.run}", "event": "die"}, decode=True
+            )
+        threading.Thread(target=self._watch, name="engine-events", daemon=True).start()
+        self._waiting = iter(range(hosts))
+        self._start_one = lambda index: self._start_host(index, f"{self._gateway}:{port}", token)
+        for _ in range(BATCH):
+            self._start_next()
+        return self._bell
+
+    def joined(self, host: int) -> None:
+        self._up.add(host)
+        self._start_next()
+
+    def _start_next(self) -> None:
+        """Start one more container, if there is one that was not."""
+        index = next(self._waiting, None)
+        if index is not None:
+            self._pool.submit(self._noting, self._start_one, index)
+
+    def _start_host(self, index: int, coordinator: str, token: bytes) -> None:
+        if self._leaving.is_set():
+            return
+        name = self.names[index]
+        with translated(f"start the container {name}"):
+            self._client.create_container(
+                **options(self.run, index, coordinator, token, self.join_seconds),
+                name=name,
+                host_config=self._host_config(),
+            )
+            if not self._leaving.is_set():
+                self._client.start(name)
+
+    def _host_config(self) -> dict[str, Any]:
+        plan = self._plan
+        descriptors = plan.ends_per_host + RESERVED_DESCRIPTORS
+        config: dict[str, Any] = self._client.create_host_config(
+            network_mode=self.network,
+            read_only=True,
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
+            mem_limit=max(128 * 2**20, HOST_MEMORY_BYTES + 2 * plan.memory_bytes // plan.hosts),
+            pids_limit=64,
+            nano_cpus=round(HOST_CPUS * 1e9),
+            ulimits=[types.Ulimit(name="nofile", soft=descriptors, hard=descriptors)],
+            log_config=types.LogConfig(type="json-file", config={"max-size": "1m"}),
+        )
+        return config
+
+    # --- watched -----------------------------------------------------------------------------------------------------
+
+    def _noting(self, call: Callable[..., None], *arguments: object) -> None:
+        try:
+            call(*arguments)
+        except Exception as error:  # of a thread that nobody waits for
+            self._note(str(error))
+
+    def _note(self, problem: str) -> None:
+        self._problems.append(problem)
+        if not self._leaving.is_set():
+            os.eventfd_write(self._bell, 1)
+
+    def _watch(self) -> None:
+        with contextlib.suppress(Exception):  # the stream is closed under this thread when the run is over
+            for event in self._events:
+                attributes = event["Actor"]["Attributes"]
+                index = int(attributes[HOST_LABEL])
+                if index in self._expected:
+                    self._expected.discard(index)
+                elif not self._leaving.is_set():
+                    self._note(f"the container {attributes['name']} ended with status {attributes['exitCode']}")
+
+    def check(self) -> None:
+        if self._problems:
+            raise RunError("; ".join([*self._problems[:TOLD_LOGS], self._how_many_are_up()]))
+
+    def missing(self, joined: Collection[str], absent: Collection[int]) -> str:
+        names = [self.names[index] for index in absent]
+        more = f" and {len(names) - 10} more" if len(names) > 10 else ""
+        return f"{self._how_many_are_up()}; missing: {', '.join(names[:10])}{more}"
+
+    def _how_many_are_up(self) -> str:
+        return f"{len(self._up)} of {len(self.names)} containers are up"
+
+    # --- struck ------------------------------------------------------------------------------------------------------
+
+    async def kill(self, host: int, pid: int) -> None:
+        """The engine's kill; a paused container has to go on for it, and gets the signal before anything else."""
+        self._expected.add(host)
+        self._killed.add(host)
+        await self._call(f"kill the container {self.names[host]}", self._kill, host)
+
+    def _kill(self, host: int) -> None:
+        name = self.names[host]
+        if host in self._asleep and not self._by_disconnection:
+            self._asleep.discard(host)
+            self._client.unpause(name)
+        self._client.kill(name)
+
+    async def restart(self, host: int) -> None:
+        """Start its container again: the same name and command, another process and maybe another address."""
+        name = self.names[host]
+        await self._call(f"start the container {name} again", lambda _: self._client.start(name), host)
+
+    async def pause(self, host: int, pid: int) -> None:
+        """Pause a container, or take it off the network."""
+        self._asleep.add(host)
+        await self._call(f"pause the container {self.names[host]}", self._pause, host)
+
+    def _pause(self, host: int) -> None:
+        name = self.names[host]
+        if not self._by_disconnection:
+            self._client.pause(name)
+            return
+        settings = self._client.inspect_container(name)["NetworkSettings"]["Networks"][self.network]
+        self._addresses[host] = settings["IPAddress"]
+        self._client.disconnect_container_from_network(name, self.network)
+
+    async def resume(self, host: int, pid: int) -> None:
+        """Undo `pause`."""
+        self._asleep.discard(host)
+        await self._call(f"resume the container {self.names[host]}", self._resume, host)
+
+    def _resume(self, host: int) -> None:
+        if self._by_disconnection:
+            self._client.connect_container_to_network(
+                self.names[host], self.network, ipv4_address=self._addresses.pop(host)
+            )
+        else:
+            self._client.unpause(self.names[host])
+
+    async def _call(self, doing: str, call: Callable[[int], None], host: int) -> None:
+        def translating() -> None:
+            with translated(doing):
+                call(host)
+
+        await trio.to_thread.run_sync(translating)
+
+    # --- down --------------------------------------------------------------------------------------------------------
+
+    async def stop(self) -> None:
+        """Remove every container and the network; what the engine will not remove stays written down for `clean`."""
+        self._leaving.set()
+        await trio.to_thread.run_sync(self._stop)
+
+    def _stop(self) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)
+        if self._record is not None:
+            self._tell_logs()
+            left = remove(self._client, self._record)
+            if left:
+                log("left behind", remedy="coordinator clean", what=left)
+            else:
+                self._record.remove()
+        if self._events is not None:
+            with contextlib.suppress(Exception):
+                self._events.close()
+                self._events._response.close()
+        if self._client is not None:
+            self._client.close()
+        if self._bell >= 0:
+            os.close(self._bell)
+
+    def _tell_logs(self) -> None:
+        """Log the last words of containers that failed."""
+        with contextlib.suppress(RunError), translated("read logs"):
+            dead = self._client.containers(all=True, filters={"label": f"{RUN_LABEL}={self.run}", "status": "exited"})
+            failed = [
+                (int(container["Labels"][HOST_LABEL]), container["Names"][0].lstrip("/"), container["Status"])
+                for container in dead
+                if not container["Status"].startswith("Exited (0)")
+            ]
+            for index, name, status in [entry for entry in sorted(failed) if entry[0] not in self._killed][:TOLD_LOGS]:
+                words = self._client.logs(name, tail=LOG_LINES).decode(errors="replace").strip()
+                log("container failed", host=index, container=name, status=status, last_words=words)
+
+
+def options(run: str, index: int, coordinator: str, token: bytes, join_seconds: float) -> dict[str, Any]:
+    """What container `index` of a run is: image, command, environment and labels."""
+    command = ["emunode", "--coordinator", coordinator, "--index", str(index), "--join-seconds", f"{join_seconds:g}"]
+    return {
+        "image": IMAGE,
+        "command": command,
+        "environment": {"EMUNODE_TOKEN": token.decode()},
+        "hostname": f"host-{index}",
+        "labels": {RUN_LABEL: run, HOST_LABEL: str(index)},
+        "healthcheck": {"test": ["NONE"]},  # the coordinator holds a connection to each: it knows sooner
+    }
+
+
+def remove(client: Client, record: Record) -> list[str]:
+    """Remove what a record names and its run labelled, many at once; the names of what is still there afterwards."""
+
+    def take(name: str, inspect: Callable[[str], Any], take_away: Callable[[str], None]) -> str | None:
+        try:
+            found = inspect(name)
+            labels = found.get("Labels") or found.get("Config", {}).get("Labels") or {}
+            if labels.get(RUN_LABEL) == record.run:
+                take_away(name)
+        except errors.NotFound:
+            return None
+        except (errors.DockerException, requests.exceptions.RequestException) as error:
+            log("not removed", name=name, error=str(error))
+            return name
+        return None
+
+    def containers(names: Iterable[str]) -> list[str]:
+        with ThreadPoolExecutor(CALLS) as pool:
+            results = pool.map(
+                lambda name: take(
+                    name, client.inspect_container, lambda it: client.remove_container(it, force=True, v=True)
+                ),
+                names,
+            )
+            return [name for name in results if name]
+
+    left = containers(record.containers)
+    network = take(record.network, client.inspect_network, client.remove_network)
+    return [*left, *([network] if network else [])]
+
+
+def sweep(record: Record) -> list[str]:
+    """Remove what a run left that was killed; the names of what it had created. RunError when no engine answers."""
+    client = connect()
+    try:
+        left = remove(client, record)
+        if left:
+            raise RunError(f"the Docker engine does not remove {', '.join(left)}")
+        record.remove()
+        return [*record.containers, record.network]
+    finally:
+        client.close()

@@ -1,0 +1,128 @@
+"""The local driver: host processes on this machine, forked from one warm parent."""
+
+import contextlib
+import os
+import secrets
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TextIO
+
+import trio
+
+from coordinator.networks.launchers.base import Launch
+from emunode.errors import RunError
+from emunode.host.process import die_with_parent
+
+LEAVE_SECONDS = 1.5
+"""How long hosts may take to leave by themselves."""
+
+
+class LocalLaunch(Launch):
+    """Host processes on this machine.
+
+    Each host has an address of its own in the loopback network, drawn anew for each run, so that runs side by side do not
+    meet and every link can be bound to a (address, port) pair.
+    """
+
+    can_kill = True
+    join_seconds = 30.0
+    """Forking is quick: a longer silence means that the parent of all hosts is stopped or stuck."""
+
+    def __init__(self, log: TextIO) -> None:
+        self._log = log
+        self._net = secrets.randbelow(1 << 22) + (1 << 16)
+        self._parent: subprocess.Popen[bytes] | None = None
+        self._pidfds: list[int] = []
+        self._command: list[str] = []
+        self._token = b""
+        self._restarted: list[subprocess.Popen[bytes]] = []
+
+    def start(self, port: int, token: bytes, hosts: int) -> int:
+        self._command = [sys.executable, "-m", "emunode", "--coordinator", f"127.0.0.1:{port}", "--token-file", "-"]
+        self._token = token
+        self._parent = self._spawn("--index", "0", "--processes", str(hosts))
+        return self._pidfds[0]
+
+    def _spawn(self, *more: str) -> "subprocess.Popen[bytes]":
+        # not through trio: its worker threads end, and the parent-death signal is bound to the thread that forked
+        process = subprocess.Popen(
+            [*self._command, *more],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=self._log,
+            start_new_session=True,
+            preexec_fn=partial(_die_with, os.getpid()),  # noqa: PLW1509  # no other thread forks or locks here
+        )
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(self._token + b"\n")
+            process.stdin.close()
+        self._pidfds.append(os.pidfd_open(process.pid))
+        return process
+
+    def addresses(self, host: int) -> tuple[str, str]:
+        number = (127 << 24) + (self._net + host) % (1 << 24)
+        address = ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
+        return address, address
+
+    def check(self) -> None:
+        if self._parent is not None and self._parent.poll() is not None:
+            raise RunError(f"the parent of all hosts ended with status {self._parent.returncode}")
+
+    async def kill(self, host: int, pid: int) -> None:
+        self._signal(pid, signal.SIGKILL)
+
+    async def restart(self, host: int) -> None:
+        """A process of its own: what was forked cannot be forked again."""
+        self._restarted.append(self._spawn("--index", str(host)))
+
+    async def pause(self, host: int, pid: int) -> None:
+        self._signal(pid, signal.SIGSTOP)
+
+    async def resume(self, host: int, pid: int) -> None:
+        self._signal(pid, signal.SIGCONT)
+
+    def _signal(self, pid: int, number: signal.Signals) -> None:
+        # a host that is alive has its connection, and nobody has waited for it: the pid is still its own
+        ours = any(process.pid == pid for process in self._restarted)
+        if not ours and (self._parent is None or parent_of(pid) != self._parent.pid):
+            raise RunError(f"process {pid} is to get {number.name}, and is no host of this run")
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+    async def stop(self) -> None:
+        parent = self._parent
+        if parent is None:
+            return
+        self._parent = None
+        try:
+            with trio.move_on_after(LEAVE_SECONDS, shield=True):
+                for pidfd in self._pidfds:
+                    await trio.lowlevel.wait_readable(pidfd)
+        finally:
+            for pidfd in self._pidfds:
+                os.close(pidfd)
+        for process in (parent, *self._restarted):
+            if process.returncode is None:
+                # nobody has waited for it, so the number is still that of its group; children die with it, but for one
+                # that was stopped before it asked for that
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def _die_with(parent: int) -> None:
+    """In what is about to become the parent of all hosts: end with the coordinator, from before its first line on."""
+    die_with_parent()
+    if os.getppid() != parent:
+        os._exit(4)
+
+
+def parent_of(pid: int) -> int:
+    """The parent of a process; 0 when there is no such process."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0

@@ -1,0 +1,69 @@
+"""A network namespace of a run's own: its loopback has no packet filter, no tracked connections and nobody else's ports.
+
+Entered before anything else is opened, by the thread that goes on to open the listener and to fork hosts; what is opened
+there stays there, and the namespace is gone with its last process. Without the right to make one, a user namespace in
+which this user keeps their own number lends it; that needs a process of one thread.
+"""
+
+import fcntl
+import os
+import socket
+from pathlib import Path
+from struct import Struct
+
+from emunode import runtime as libc
+from emunode.errors import RunError
+
+CLONE_NEWNET = 0x40000000
+CLONE_NEWUSER = 0x10000000
+SIOCGIFFLAGS, SIOCSIFFLAGS = 0x8913, 0x8914
+IFF_UP = 1
+FLAGS = Struct("16sH14x")
+"""struct ifreq: the name of an interface and its flags."""
+
+
+def enter_own_network() -> None:
+    """Move this thread, and every process it forks, into a new network with a loopback that is up.
+
+    Raises RunError where the system does not allow that.
+    """
+    user, group = os.getuid(), os.getgid()
+    try:
+        try:
+            libc.call("unshare", CLONE_NEWNET)
+        except PermissionError:
+            libc.call("unshare", CLONE_NEWUSER | CLONE_NEWNET)
+            Path("/proc/self/setgroups").write_text("deny")
+            Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
+            Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
+        _raise_loopback()
+    except OSError as error:
+        raise RunError(
+            f"no network namespace can be made here: {error}; run as root, or allow unprivileged user namespaces"
+        ) from None
+
+
+def why_not() -> str | None:
+    """What `enter_own_network` would fail with, found out in a child; None if it works."""
+    ours, its = os.pipe()
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            enter_own_network()
+            status = 0
+        except BaseException as error:  # a forked child must not run its parent's code
+            os.write(its, str(error).encode())
+        finally:
+            os._exit(status)
+    os.close(its)
+    with os.fdopen(ours) as answer:
+        text = answer.read()
+    os.waitpid(pid, 0)
+    return text or None
+
+
+def _raise_loopback() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
+        name, flags = FLAGS.unpack(fcntl.ioctl(handle, SIOCGIFFLAGS, FLAGS.pack(b"lo", 0)))
+        fcntl.ioctl(handle, SIOCSIFFLAGS, FLAGS.pack(name, flags | IFF_UP))

@@ -1,0 +1,142 @@
+"""Every small set of faults under the edge-disjoint trees of Fragopoulou and Akl 1996: nodes, edges, and election.
+
+With x copies of a message on x trees, x - 1 faulty nodes or edges that block messages leave every healthy node a copy. If
+faults alter messages, nodes elect the value that most copies have, and x copies bear fewer than x/2 such faults. Where all
+n - 1 trees are used, the cycle rotation maps the trees to each other, and one set of each orbit stands for all.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import combinations, product
+
+from coordinator.papers.base import Lab, Table, Trial, compared, unmeasured
+from coordinator.papers.fragopoulou_akl.theorems import rotate
+from emunode.model import Rank
+from emunode.topologies.star import StarGraph
+
+Site = frozenset[Rank]
+"""One rank is a node, two are the ends of an edge."""
+NODES, EDGES, BOTH = "nodes", "edges", "a node and an edge"
+
+
+@dataclass(frozen=True)
+class Case:
+    """All sets of `count` faults in S_n while every message travels on x trees."""
+
+    n: int
+    x: int
+    kind: str
+    count: int
+    alters: bool = False
+
+    @property
+    def promised(self) -> bool:
+        """Whether every healthy node must get, or elect, the right message."""
+        return self.count < self.x if not self.alters else 2 * self.count < self.x
+
+    @property
+    def faulty(self) -> str:
+        """The faults in words."""
+        if self.kind == BOTH:
+            return BOTH
+        return f"{self.count} {self.kind}" if self.count > 1 else f"1 {self.kind.removesuffix('s')}"
+
+
+BLOCKING = (
+    *(Case(n, x, NODES, count) for n, x, count in ((3, 1, 1), (3, 2, 1), (3, 2, 2), (4, 1, 1), (4, 2, 1), (4, 2, 2))),
+    *(Case(n, x, NODES, count) for n, x, count in ((4, 3, 2), (5, 2, 1))),
+    *(Case(n, x, EDGES, count) for n, x, count in ((3, 1, 1), (3, 2, 1), (3, 2, 2), (4, 1, 1), (4, 2, 1))),
+    *(Case(n, x, EDGES, count) for n, x, count in ((4, 3, 2), (5, 2, 1))),
+    Case(4, 3, BOTH, 2),
+)
+ALTERING = (
+    *(Case(n, x, NODES, count, alters=True) for n, x, count in ((3, 2, 1), (4, 2, 1), (4, 3, 1), (4, 3, 2))),
+    *(Case(n, x, NODES, count, alters=True) for n, x, count in ((5, 3, 1), (5, 4, 1))),
+    *(Case(n, x, EDGES, count, alters=True) for n, x, count in ((4, 2, 1), (4, 3, 1), (5, 4, 1))),
+)
+NOTES_BLOCKING = (
+    (
+        "Each set of as many nodes other than the source crashes before step 1, or edges go down, both ways. x - 1 faults "
+        "are claimed to be survived; with one more nothing is claimed, and the row is not judged."
+    ),
+    "Runs: where all n - 1 trees are used, one set of each orbit of the cycle rotation is run.",
+)
+NOTES_ALTERING = (
+    (
+        "Each set of as many nodes other than the source, or edges, alters all that it passes on, from step 1. Of x copies "
+        "the value that most have is elected: fewer than x/2 faults are survived. The text says that the degree of fault "
+        "tolerance decreases; by how much is lost. With more faults nothing is claimed, and the row is not judged."
+    ),
+)
+
+
+def fault_tables(lab: Lab) -> Iterator[Table]:
+    """Blocking and altering faults, in the sizes that there are sets for."""
+    for title, cases, notes in (
+        ("Every set of faulty nodes and edges, broadcast", BLOCKING, NOTES_BLOCKING),
+        ("Election: every set of nodes and edges that alter messages, broadcast", ALTERING, NOTES_ALTERING),
+    ):
+        if rows := [_row(lab, case) for case in cases if case.n in lab.sizes]:  # the largest size has none
+            yield Table(title, rows, notes)
+
+
+def _row(lab: Lab, case: Case) -> dict[str, object]:
+    star = StarGraph(case.n)
+    chosen = orbits(star, fault_sets(star, case)) if case.x == star.degree else dict.fromkeys(fault_sets(star, case), 1)
+    trials = [run_case(lab, star, case, faults) for faults in chosen]
+    sets = sum(chosen.values())
+    served = _total(chosen.values(), (trial.number("delivery_ratio") == 1 for trial in trials))
+    row: dict[str, object] = {"n": case.n, "x": case.x, "faulty": case.faulty, "sets": sets, "runs": len(trials)}
+    if case.alters:
+        for what in ("wrong", "none"):
+            row[f"elected {what}"] = _total(chosen.values(), (trial.number(f"elected_{what}") for trial in trials))
+    if case.promised:
+        return row | compared(sets, served, *trials, paper="all survived")
+    return row | unmeasured(sets, paper="no claim") | {"predicted": None, "measured": served}
+
+
+def _total(sizes: Iterable[int], values: Iterable[float]) -> int:
+    return sum(size * int(value) for size, value in zip(sizes, values, strict=True))
+
+
+def fault_sets(star: StarGraph, case: Case) -> Iterator[frozenset[Site]]:
+    """All sets of a case; the source, rank 0, is never a faulty node."""
+    nodes = [frozenset((rank,)) for rank in range(1, star.order)]
+    edges = sorted({frozenset((rank, there)) for rank in star.ranks() for there in star.neighbours(rank)}, key=sorted)
+    if case.kind == BOTH:
+        return (frozenset(pair) for pair in product(nodes, edges))
+    return map(frozenset, combinations(nodes if case.kind == NODES else edges, case.count))
+
+
+def orbits(star: StarGraph, sets: Iterable[frozenset[Site]]) -> dict[frozenset[Site], int]:
+    """One set of each orbit of the cycle rotation, with the size of the orbit."""
+    turned = [star.rank_of(rotate(star.permutation(rank))) for rank in star.ranks()]
+    seen: set[frozenset[Site]] = set()
+    found: dict[frozenset[Site], int] = {}
+    for first in sets:
+        if first not in seen:
+            orbit, image = {first}, first
+            while (image := frozenset(frozenset(turned[rank] for rank in site) for site in image)) not in orbit:
+                orbit.add(image)
+            seen |= orbit
+            found[first] = len(orbit)
+    return found
+
+
+def run_case(lab: Lab, star: StarGraph, case: Case, faults: frozenset[Site]) -> Trial:
+    """One broadcast with these faults."""
+    return lab.run(
+        topology=star.name,
+        collective="broadcast",
+        algorithm="edt",
+        messages=1,
+        redundancy=case.x,
+        fault=tuple(_fault(star, case, site) for site in sorted(faults, key=sorted)),
+    )
+
+
+def _fault(star: StarGraph, case: Case, site: Site) -> str:
+    ends = [star.label(rank) for rank in sorted(site)]
+    if len(ends) == 1:
+        return f"{'byzantine' if case.alters else 'crash'}:{ends[0]}@1"
+    return f"corrupt:{ends[0]}~{ends[1]}:1" if case.alters else f"down:{ends[0]}~{ends[1]}@1"

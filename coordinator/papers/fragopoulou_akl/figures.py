@@ -1,0 +1,209 @@
+"""Figures 1 to 6 of Fragopoulou and Akl 1993: S_4, and spanning trees of it, drawn from the trees that run.
+
+Links are named by their type, 2..n. Nodes are shaded by the step in which a run served them. Where the paper leaves a
+choice open (the Hamiltonian path, the order of necklaces) ours is drawn.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import permutations
+from math import factorial
+
+import polars as pl
+
+from coordinator.papers.base import Figure, Lab, Trial, compared
+from coordinator.reports.paper_figures import COLOURS, Arc, Branch, branch_of, drawing, network_panel, tree_panel
+from emunode.model import Port, Rank
+from emunode.topologies.star import StarGraph
+from emunode.trees.base import Trees
+from emunode.trees.star.balanced import BalancedTree, NearBalancedTree, ReplicatedTrees
+from emunode.trees.star.hamiltonian import RotatedPaths
+from emunode.trees.star.necklace import NecklaceTree
+from emunode.trees.statistics import is_greedy
+
+STAR = StarGraph(4)
+"""Which all of them show."""
+SHADES = "Darker nodes are served earlier."
+SCATTERED = "Darker nodes are served earlier: the farthest first."
+
+
+def figures(lab: Lab) -> Iterator[Figure]:
+    """Each with the steps of its run."""
+    paths, necklaces = RotatedPaths(STAR), NecklaceTree(STAR)
+    yield _figure_1()
+    yield Figure(
+        "Figure 2: multinode broadcasting, algorithm 1",
+        drawing(
+            "Rotated Hamiltonian paths",
+            [
+                tree_panel("(a) construction", _scheme(), branch=120),
+                tree_panel("(b) on S_4", _branch(_phase_1(paths), _heard(_broadcast(lab, "rotated-hamiltonian")))),
+            ],
+        ),
+        f"Phase 1. {SHADES}",
+    )
+    yield _figure(
+        "Figure 3: multinode broadcasting, algorithm 2 (MBST)",
+        _children(necklaces),
+        _heard(_broadcast(lab, "mbst")),
+        SHADES,
+    )
+    for number, title, trees, algorithm, many in (
+        (4, "algorithm 1, as balanced as possible", BalancedTree(STAR), "balanced-tree", 1),
+        (5, "algorithm 2, balanced within a constant factor", NearBalancedTree(STAR), "near-balanced-tree", 1),
+        (6, "M messages, perfectly balanced with repeated nodes", ReplicatedTrees(STAR), "replicated-balanced-tree", 3),
+    ):
+        served = dict(
+            _scatter(lab, algorithm, many).table("nodes").select("rank", "last_step").drop_nulls().iter_rows()
+        )
+        yield _figure(f"Figure {number}: single node scattering, {title}", _children(trees), served, SCATTERED)
+
+
+def _figure_1() -> Figure:
+    """The four S_3 in colour, by the symbol at position 4, and the links of type 4 between them."""
+    within: dict[str, list[Arc]] = {colour: [] for colour in COLOURS[: STAR.n]}
+    for rank in STAR.ranks():
+        colour = COLOURS[STAR.permutation(rank)[-1] - 1]
+        within[colour] += [(rank, port) for port in range(STAR.degree - 1)]
+    panel = network_panel("S_4", STAR, within, width=640.0)
+    return Figure(
+        "Figure 1: the 4-star, four interconnected 3-stars",
+        drawing("Four 3-stars in the 4-star", [panel]),
+        "Links of types 2 and 3 in the colour of their 3-star, which has one symbol at position 4; links of type 4 dotted.",
+    )
+
+
+def substar_checks(n: int) -> Iterator[dict[str, object]]:
+    """Of the substars with a symbol at position n, and all that the decomposition goes on to."""
+    star = StarGraph(n)
+    parts: dict[int, list[Rank]] = {}
+    for rank in star.ranks():
+        parts.setdefault(star.permutation(rank)[-1], []).append(rank)
+    about = {"trees": f"figure 1, S_{n}"}
+    sizes = tuple(len(part) for part in parts.values())
+    yield (
+        about
+        | {"quantity": "nodes of the substars"}
+        | compared((factorial(n - 1),) * n, sizes, paper="n groups of (n-1)! nodes")
+    )
+    yield (
+        about
+        | {"quantity": f"substars that are an S_{n - 1}"}
+        | compared(n, sum(is_star(star, part) for part in parts.values()), paper="all isomorphic to S_{n-1}")
+    )
+    between = Counter(
+        frozenset((symbol, star.permutation(star.neighbour(rank, star.degree - 1))[-1]))
+        for symbol, part in parts.items()
+        for rank in part
+    )
+    yield (
+        about
+        | {"quantity": "links between two substars"}
+        | compared(
+            (factorial(n - 2),) * (n * (n - 1) // 2),
+            tuple(count // 2 for count in between.values()),
+            paper="interconnected",
+        )
+    )
+    for k in range(1, n):
+        found = len({star.permutation(rank)[k:] for rank in star.ranks()})
+        yield about | {"quantity": f"substars S_{k}"} | compared(factorial(n) // factorial(k), found, paper="n!/k!")
+
+
+def is_star(star: StarGraph, part: Sequence[Rank]) -> bool:
+    """Whether these nodes and the links of types 2..n-1 between them are S_{n-1}, symbols renamed in order."""
+    symbols = bytes(sorted(star.permutation(part[0])[:-1]))
+    image = {rank: bytes(symbols.find(symbol) + 1 for symbol in star.permutation(rank)[:-1]) for rank in part}
+    swaps = all(
+        image.get(star.neighbour(rank, port)) == x[port + 1 : port + 2] + x[1 : port + 1] + x[:1] + x[port + 2 :]
+        for rank, x in image.items()
+        for port in range(star.degree - 1)
+    )
+    return swaps and set(image.values()) == set(map(bytes, permutations(range(1, star.n))))
+
+
+def figure_checks(lab: Lab) -> Iterator[dict[str, object]]:
+    """What the paper says of these trees, in the runs that used them."""
+    yield from substar_checks(STAR.n)
+    for name, algorithm in (("figure 2", "rotated-hamiltonian"), ("figure 3", "mbst")):
+        trial = _broadcast(lab, algorithm)
+        repeated = len(_types(trial).filter(pl.col("links") > pl.col("types")))
+        about = {"trees": name, "quantity": "steps in which two links of one source have one type"}
+        yield about | compared(0, repeated, trial, paper="theorem 2: none")
+    for name, trees in (
+        ("figure 3", NecklaceTree(STAR)),
+        ("figure 4", BalancedTree(STAR)),
+        ("figure 5", NearBalancedTree(STAR)),
+    ):
+        yield {"trees": name, "quantity": "shortest paths"} | compared(True, is_greedy(trees), paper="yes")
+    for name, quantity, algorithm, many, sizes in (
+        ("figure 4", "nodes behind the root's links", "balanced-tree", 1, (8, 8, 7)),
+        ("figure 5", "nodes behind the root's links", "near-balanced-tree", 1, (9, 7, 7)),
+        ("figure 6", "messages over the root's links, M = 3", "replicated-balanced-tree", 3, (23, 23, 23)),
+    ):
+        trial = _scatter(lab, algorithm, many)
+        root = trial.table("links").filter(pl.col("sender") == 0)["segments"].sort(descending=True)
+        yield {"trees": name, "quantity": quantity} | compared(sizes, tuple(root), trial, paper=PRINTED[name])
+
+
+PRINTED = {
+    "figure 4": "as equal as possible",
+    "figure 5": "theorem 9: (n-1)! to 2(n-1)!",
+    "figure 6": "theorem 10: M(n!-1)/(n-1) each",
+}
+
+
+def _figure(title: str, children: Callable[[Rank], Iterable[Port]], steps: dict[Rank, int], caption: str) -> Figure:
+    return Figure(title, drawing(title, [tree_panel("S_4", _branch(children, steps))]), caption)
+
+
+def _branch(children: Callable[[Rank], Iterable[Port]], steps: dict[Rank, int]) -> Branch:
+    return branch_of(STAR, children, link=lambda port: str(port + 2), steps=steps)
+
+
+def _scheme() -> Branch:
+    """Root link j leads to T_j, a Hamiltonian path of the substar with symbol 1 at position j."""
+    below = tuple(Branch(f"T_{j}: path of S^{j}" if j != ".." else j, j) for j in ("2", "3", "..", "n"))
+    return Branch("12..n", below=below)
+
+
+def _children(trees: Trees) -> Callable[[Rank], Iterable[Port]]:
+    """The children in any of the trees: a repeated node has several places, but one in each."""
+    return lambda rank: sorted({port for tree in range(trees.count) for port in trees.children(rank, tree)})
+
+
+def _phase_1(trees: Trees) -> Callable[[Rank], Iterable[Port]]:
+    """Without the nodes that start with symbol 1."""
+
+    def children(rank: Rank) -> Iterable[Port]:
+        ports = trees.children(rank, 0)
+        return [port for port in ports if STAR.permutation(STAR.neighbour(rank, port))[0] != 1]
+
+    return children
+
+
+def _broadcast(lab: Lab, algorithm: str) -> Trial:
+    return lab.run(topology=STAR.name, collective="allgather", algorithm=algorithm, message_bytes=60)
+
+
+def _scatter(lab: Lab, algorithm: str, many: int) -> Trial:
+    return lab.run(
+        topology=STAR.name,
+        collective="scatter",
+        algorithm=algorithm,
+        message_bytes=60,
+        messages=many,
+        port_model="all-port",
+    )
+
+
+def _heard(trial: Trial) -> dict[Rank, int]:
+    """The step in which every rank heard rank 0."""
+    firsts = trial.journal().filter(pl.col("origin") == 0, pl.col("outcome") == "first")
+    return dict(firsts.select("receiver", "step").collect().iter_rows())
+
+
+def _types(trial: Trial) -> pl.DataFrame:
+    """Links and different link types that carry the message of rank 0, by step."""
+    hops = trial.journal().filter(pl.col("origin") == 0)
+    return hops.group_by("step").agg(links=pl.len(), types=pl.col("port").n_unique()).collect()

@@ -1,0 +1,126 @@
+"""The lemmas of Fragopoulou and Akl 1996 on SPT, SPG and EDT, counted in a broadcast over all n - 1 trees.
+
+The only text at hand has lost its formulas and numbers of lemmas. S^k are the nodes with symbol 1 at position k, I those
+with x_1 = 1. Tree l of EDT serves S^l by the arcs of SPT, and every node of I from its neighbour over link l, as SPG does:
+so one run over all trees shows all three.
+"""
+
+from collections.abc import Iterator, Mapping
+from math import factorial
+
+import polars as pl
+
+from coordinator.papers.base import Lab, Table, Trial, compared
+from coordinator.papers.fragopoulou_akl.theorems import distances, rotate
+from emunode.algorithms.base import Value
+from emunode.model import Port, Rank
+from emunode.topologies.star import StarGraph
+from emunode.trees.star.edge_disjoint import ShortestPathGraph
+
+Parents = Mapping[Rank, tuple[Rank, Port]]
+"""Of every node of a tree its parent, and the parent's port."""
+NOTES = (
+    "Counted in the hops of a broadcast of one message over all n - 1 trees; distances by breadth-first search.",
+    (
+        "SPG: where position l of a node of I is right, its path in subtree l is two links longer than its distance; no "
+        "path that ends with link l is shorter."
+    ),
+    (
+        "EDT: how many paths are 0, 2, 4 links longer than the distance is derived, by enumeration of the trees (n = 3..9): "
+        "c_2 + c_4 = (n-2)(n-1)! and c_2 - c_4 = 2(n-2)! - 2 in each tree."
+    ),
+)
+
+
+def lemmas(lab: Lab) -> Table:
+    """One table over all sizes."""
+    rows = [{"n": n, **row} for n in lab.sizes for row in _rows(lab, n)]
+    return Table("The lemmas on SPT, SPG and EDT", rows, NOTES)
+
+
+def surpluses(n: int) -> tuple[int, int, int]:
+    """Nodes of one tree whose path is 0, 2 and 4 links longer than their distance, without the root."""
+    both, apart = (n - 2) * factorial(n - 1), 2 * factorial(n - 2) - 2
+    return factorial(n) - 1 - both, (both + apart) // 2, (both - apart) // 2
+
+
+def _rows(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+    star = StarGraph(n)
+    trial = lab.run(topology=star.name, collective="broadcast", algorithm="edt", messages=1, redundancy=n - 1)
+    trees = [_parents(trial, tree) for tree in range(n - 1)]
+    paths = [{rank: _path(parents, rank) for rank in parents} for parents in trees]
+    distance = distances(star)
+
+    def row(graph: str, quantity: str, predicted: Value, measured: Value, paper: str) -> dict[str, object]:
+        about: dict[str, object] = {"graph": graph, "quantity": quantity}
+        return about | compared(predicted, measured, trial, paper=paper)
+
+    position = {rank: star.permutation(rank).index(1) for rank in range(1, star.order)}
+    own = [(rank, place - 1) for rank, place in position.items() if place]
+    at_home = [(rank, tree) for rank, place in position.items() if not place for tree in range(n - 1)]
+    behind = sum(position[_second(paths[tree][rank])] == tree + 1 for rank, tree in own)
+    yield row("SPT", "nodes of S^k behind the root's link k", len(own), behind, "all: (n-1)(n-1)!")
+    shortest = sum(len(paths[tree][rank]) - 1 == distance[rank] for rank, tree in own)
+    yield row("SPT", "nodes of S^k on a shortest path", (n - 1) * factorial(n - 1), shortest, "all: (n-1)(n-1)!")
+    graph = ShortestPathGraph(star)
+    same = sum(trees[tree][rank][0] == star.neighbour(rank, graph.own(rank)) for rank, tree in own)
+    yield row("SPT", "nodes with the parent of the definition", (n - 1) * factorial(n - 1), same, "all: (n-1)(n-1)!")
+
+    by_link = sum(trees[tree][rank][1] == tree for rank, tree in at_home)
+    places = (n - 1) * (factorial(n - 1) - 1)
+    yield row("SPG", "places of nodes of I, each by link l in subtree l", places, by_link, "n-1 for each node of I")
+    inside = [rank for rank, place in position.items() if not place]
+    yield row(
+        "SPG",
+        "nodes of I with n-1 disjoint paths",
+        factorial(n - 1) - 1,
+        sum(_are_disjoint([found[rank] for found in paths]) for rank in inside),
+        "all nodes of I",
+    )
+    longer = [len(paths[tree][rank]) - 1 - distance[rank] for rank, tree in at_home]
+    counts = (longer.count(0), longer.count(2))
+    expected = (factorial(n - 1) * (n - 2), factorial(n - 1) - (n - 1))
+    yield row("SPG", "paths of length d, d + 2", expected, counts, "minimum length")
+    least = sum(len(paths[tree][rank]) - 2 == distance[star.neighbour(rank, tree)] for rank, tree in at_home)
+    yield row("SPG", "paths to I that are shortest by their last link", places, least, "minimum length")
+
+    turned = sum(_rotated(star, trees[tree]) == _arcs(trees[(tree + 1) % (n - 1)]) for tree in range(n - 1))
+    yield row("EDT", "trees that the next one is a rotation of", n - 1, turned, "all: n-1")
+    parallel = sum(_are_disjoint([found[rank] for found in paths]) for rank in position)
+    yield row("EDT", "nodes with n-1 disjoint paths", factorial(n) - 1, parallel, "all: n!-1")
+    more = [len(found[rank]) - 1 - distance[rank] for found in paths for rank in position]
+    wanted = tuple((n - 1) * count for count in surpluses(n))
+    yield row(
+        "EDT", "paths of length d, d + 2, d + 4", wanted, tuple(map(more.count, (0, 2, 4))), "almost minimum length"
+    )
+
+
+def _parents(trial: Trial, tree: int) -> Parents:
+    hops = trial.journal().filter(pl.col("tree") == tree).select("receiver", "sender", "port").collect()
+    return {receiver: (sender, port) for receiver, sender, port in hops.rows()}
+
+
+def _path(parents: Parents, rank: Rank) -> tuple[Rank, ...]:
+    """From the root to a node."""
+    path = [rank]
+    while path[-1]:
+        path.append(parents[path[-1]][0])
+    return tuple(reversed(path))
+
+
+def _second(path: tuple[Rank, ...]) -> Rank:
+    """The root's child on a path."""
+    return path[1]
+
+
+def _are_disjoint(paths: list[tuple[Rank, ...]]) -> bool:
+    inner = [rank for path in paths for rank in path[1:-1]]
+    return len(set(inner)) == len(inner)
+
+
+def _arcs(parents: Parents) -> set[tuple[Rank, Port]]:
+    return set(parents.values())
+
+
+def _rotated(star: StarGraph, parents: Parents) -> set[tuple[Rank, Port]]:
+    return {(star.rank_of(rotate(star.permutation(rank))), (port + 1) % star.degree) for rank, port in parents.values()}

@@ -1,0 +1,287 @@
+"""Fragopoulou and Akl 1996: the n-1 edge-disjoint spanning trees, what runs on them, and which faults that survives.
+
+P. Fragopoulou and S. G. Akl, "Edge-disjoint spanning trees on the star network with applications to fault tolerance",
+IEEE Trans. Computers 45(2), 1996. All-port; M messages, each on x of the trees, which the paper calls degree x of fault
+tolerance; h is the depth of the trees, d their sum of depths, t_n the sum of all distances from a node. The only text at
+hand has lost its formulas: lower bounds are derived as the paper derives them, the trees are a reconstruction.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from math import ceil, factorial
+
+from coordinator.papers.base import (
+    ERRATUM,
+    VERDICT,
+    Figure,
+    Lab,
+    Reproduction,
+    Section,
+    Table,
+    Trial,
+    compared,
+    unmeasured,
+)
+from coordinator.papers.fragopoulou_akl.faults import fault_tables
+from coordinator.papers.fragopoulou_akl.lemmas import lemmas
+from coordinator.papers.fragopoulou_akl.orders import order_tables, sum_of_depths
+from coordinator.papers.fragopoulou_akl.report_1993 import others, total_distance
+from coordinator.reports.paper_figures import COLOURS, branch_of, drawing, network_panel, tree_arcs, tree_panel
+from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.star import StarGraph
+from emunode.trees.base import levels, shared_rank
+from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
+
+BEST_DEPTH = {3: 5, 4: 6, 5: 8, 6: 9}
+"""Smallest depth of any n - 1 arc-disjoint spanning trees of S_n, by exhaustive search."""
+UNHEARD = {3: 0, 4: 49, 5: 993}
+"""Pairs (place of the fault, node) that a traversal by acknowledgements leaves without any copy, a source over."""
+DEPTHS = (7, 8)
+"""Larger networks of which only the depth is measured."""
+LARGEST_EXCHANGE = 5
+
+
+def depth(n: int) -> int:
+    """h = floor(3n/2) + 1."""
+    return 3 * n // 2 + 1
+
+
+def build(lab: Lab) -> Iterator[Section]:
+    """The trees, the four problems, faults, and the hypercube beside it."""
+    sizes = lab.sizes
+    yield Table("Depth of the trees", [_depth(lab, n) for n in _deeper(sizes)], NOTES_DEPTH)
+    yield Table("The trees are disjoint", [row for n in sizes for row in _disjoint(lab, n)])
+    yield lemmas(lab)
+    yield Table("Single node broadcast", [row for n in sizes for row in _broadcasts(lab, n)], NOTES)
+    yield Table("Multinode broadcast", [row for n in sizes for row in _multinode(lab, n)], NOTES_MULTINODE)
+    yield Table("Single node scattering", [row for n in sizes for row in _scatterings(lab, n)], NOTES)
+    yield Table("Total exchange", [row for n in sizes for row in _exchanges(lab, n)], NOTES)
+    yield from fault_tables(lab)
+    for title, rows, notes in (
+        ("One faulty node, multinode broadcast", (row for n in sizes for row in _one_fault(lab, n)), NOTES_ONE_FAULT),
+        ("Lower bounds on the hypercube C_k beside S_n", _hypercubes(lab), NOTES_HYPERCUBE),
+    ):
+        if found := list(rows):  # the largest sizes have none
+            yield Table(title, found, notes)
+    yield from order_tables(lab)
+    yield _drawn()
+
+
+NOTES = (
+    (
+        "Lower bounds carry the factor x: every node gets x copies. The only text at hand has lost its formulas, so those "
+        "under paper are derived as the paper derives them."
+    ),
+)
+NOTES_DEPTH = (
+    "The constant that the paper prints after floor(3(n-1)/2) is lost; D_n + 2 for odd and D_n + 3 for even n is measured.",
+    "Lower bound: an exhaustive search over all families of n - 1 arc-disjoint trees, n = 3..6; D_n + 2 can be had there.",
+)
+NOTES_MULTINODE = (
+    f"{ERRATUM} An acknowledgement takes a step too, so that this traversal takes 2(n! - 1) steps, as measured, not n! - 1.",
+    "A traversal by the clock meets the bound.",
+)
+NOTES_ONE_FAULT = (
+    (
+        f"{ERRATUM} A faulty node never acknowledges, and the traversal stops there in every tree: the degree x of fault "
+        "tolerance that the paper claims does not hold for n = 4, 5. A traversal by the clock keeps it."
+    ),
+)
+NOTES_HYPERCUBE = (
+    "Broadcasts on C_k run over x of the k edge-disjoint trees of Johnsson and Ho (nESBT); the rest is evaluated.",
+)
+
+
+def _deeper(sizes: Sequence[int]) -> list[int]:
+    """Depths are measured beyond the sizes, unless one size was asked for."""
+    return [*sizes, *(DEPTHS if len(sizes) > 1 else ())]
+
+
+def _broadcast(lab: Lab, n: int, messages: int, redundancy: int) -> Trial:
+    return _on_trees(lab, n, "broadcast", messages, redundancy)
+
+
+def _on_trees(lab: Lab, n: int, collective: str, messages: int, redundancy: int, algorithm: str = "edt") -> Trial:
+    return lab.run(
+        topology=f"star:{n}", collective=collective, algorithm=algorithm, messages=messages, redundancy=redundancy
+    )
+
+
+def _depth(lab: Lab, n: int) -> dict[str, object]:
+    trial = _broadcast(lab, n, 1, 1)
+    return {"n": n, "D_n": StarGraph(n).diameter} | compared(
+        depth(n), trial.number("steps"), trial, paper="floor(3(n-1)/2) + ?", bound=BEST_DEPTH.get(n)
+    )
+
+
+def _disjoint(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+    trial = _broadcast(lab, n, 1, n - 1)
+    about = {"n": n}
+    yield (
+        about | {"quantity": "trees that use one arc"} | compared(1, trial.number("max_link_segments"), trial, paper=1)
+    )
+    yield (
+        about
+        | {"quantity": "arcs used"}
+        | compared((n - 1) * others(n), trial.number("links_used"), trial, paper="(n-1)(n!-1)")
+    )
+    spread = _on_trees(lab, n, "scatter", 1, n - 1)
+    yield (
+        about
+        | {"quantity": "sum of depths d"}
+        | compared(sum_of_depths(n), spread.number("segments") // (n - 1), spread, bound=total_distance(n))
+    )
+    apart = shared_rank(EdgeDisjointTrees(StarGraph(n))) is None
+    yield about | {"quantity": "root paths of a node share no node"} | compared(True, apart, paper="yes")
+
+
+def _degrees(n: int) -> list[tuple[int, int]]:
+    """(M, x) whose copies fill all trees alike."""
+    return sorted({(n - 1, 1), (n - 1, 2), (1, n - 1)}, reverse=True)
+
+
+def _pair(
+    about: Mapping[str, object], trial: Trial | None, steps: tuple[int, int, str], hops: tuple[int, int, str]
+) -> Iterator[dict[str, object]]:
+    """Rows of time and transmissions: each predicted, lower bound, and as derived."""
+    for quantity, metric, (predicted, bound, paper) in (("time", "steps", steps), ("transmissions", "segments", hops)):
+        row = {**about, "quantity": quantity}
+        if trial is None:
+            yield row | unmeasured(predicted, paper=paper, bound=bound)
+        else:
+            yield row | compared(predicted, trial.number(metric), trial, paper=paper, bound=bound)
+
+
+def _broadcasts(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+    for messages, x in [(1, 1), *_degrees(n)]:
+        filled = ceil(Fraction(messages * x, n - 1)) - 1
+        steps = (filled + depth(n), filled + StarGraph(n).diameter, "ceil(Mx/(n-1)) + h - 1")
+        hops = messages * x * others(n)
+        trial = _broadcast(lab, n, messages, x)
+        yield from _pair({"n": n, "M": messages, "x": x}, trial, steps, (hops, hops, "M x (n!-1)"))
+
+
+def _multinode(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+    bound = ceil(Fraction(others(n)))
+    hops = factorial(n) * (n - 1) * others(n)
+    about = {"n": n, "M": 1, "x": n - 1}
+    trial = _on_trees(lab, n, "allgather", 1, n - 1, "edt-dfs")
+    clocked = about | {"traversal": "by the clock"}
+    yield from _pair(clocked, trial, (bound, bound, "M x (n!-1)/(n-1)"), (hops, hops, "n! M x (n!-1)"))
+    if n not in UNHEARD:
+        return
+    trial = _on_trees(lab, n, "allgather", 1, n - 1, "edt-dfs-ack")
+    asked = about | {"traversal": "by acknowledgements"}
+    printed = f"M x (n!-1)/(n-1) {ERRATUM}"
+    yield from _pair(asked, trial, (2 * bound, bound, printed), (2 * hops, hops, "n! M x (n!-1), acknowledged"))
+
+
+def _scatterings(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+    for messages, x in _degrees(n):
+        trial = _on_trees(lab, n, "scatter", messages, x)
+        steps = messages * x * others(n) // (n - 1)
+        hops = (messages * x * sum_of_depths(n), messages * x * total_distance(n), "M x d, asymptotically M x t_n")
+        yield from _pair({"n": n, "M": messages, "x": x}, trial, (steps, steps, "M x (n!-1)/(n-1)"), hops)
+
+
+def _exchanges(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+    for messages, x in ((1, n - 1), (n - 1, 1)):
+        trial = _on_trees(lab, n, "alltoall", messages, x) if n <= LARGEST_EXCHANGE else None
+        steps = (sum_of_depths(n), total_distance(n), "M x d/(n-1), asymptotically M x t_n/(n-1)")
+        copies = factorial(n) * (n - 1)
+        hops = (copies * sum_of_depths(n), copies * total_distance(n), "n! M x d, asymptotically n! M x t_n")
+        yield from _pair({"n": n, "M": messages, "x": x}, trial, steps, hops)
+
+
+# Faults.
+
+
+def _one_fault(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+    """All nodes are sources, so one faulty node takes every place relative to some source."""
+    if n not in UNHEARD:
+        return
+    star = StarGraph(n)
+    pairs = (star.order - 1) * (star.order - 2)
+    for algorithm, traversal, unheard, paper in (
+        ("edt-dfs", "by the clock", 0, "0"),
+        ("edt-dfs-ack", "by acknowledgements", UNHEARD[n], f"0 {ERRATUM}" if UNHEARD[n] else "0"),
+    ):
+        trial = lab.run(
+            topology=star.name,
+            collective="allgather",
+            algorithm=algorithm,
+            redundancy=n - 1,
+            fault=(f"crash:{star.label(star.order - 1)}@1",),
+        )
+        missing = pairs - trial.number("intact_deliveries")
+        yield {
+            "n": n,
+            "x": n - 1,
+            "traversal": traversal,
+            "pairs of healthy nodes": pairs,
+            "quantity": "without a copy",
+        } | (compared(unheard, missing, paper=paper))
+
+
+# The hypercube.
+
+
+def _hypercubes(lab: Lab) -> Iterator[dict[str, object]]:
+    for n, k in ((3, 3), (4, 5), (5, 7)):
+        if n not in lab.sizes:
+            continue
+        cube, x = Hypercube(k), n - 1
+        total = k << (k - 1)
+        star = StarGraph(n)
+        trial = lab.run(topology=cube.name, collective="broadcast", algorithm="nesbt", redundancy=x)
+        bounds = (
+            ("broadcast", star.diameter, ceil(Fraction(x, k)) + k - 1, trial.number("steps")),
+            ("multinode broadcast", others(n), ceil(Fraction(x * (cube.order - 1), k)), None),
+            ("single node scattering", others(n), ceil(Fraction(x * (cube.order - 1), k)), None),
+            ("total exchange", total_distance(n), ceil(Fraction(x * total, k)), None),
+        )
+        for problem, on_star, on_cube, measured in bounds:
+            row = {
+                "S_n": f"S_{n}",
+                "C_k": f"C_{k}",
+                "x": x,
+                "problem": problem,
+                "S_n, bound": on_star,
+                "C_k, bound": on_cube,
+            }
+            verdict = None if measured is None else compared(on_cube, measured, trial, relation=">=")[VERDICT]
+            yield row | {"C_k, measured": measured, VERDICT: verdict}
+
+
+def _drawn() -> Figure:
+    trees = EdgeDisjointTrees(StarGraph(4))
+    star = trees.star
+    panels = [
+        tree_panel(
+            f"tree {tree + 2}",
+            branch_of(
+                star,
+                lambda rank, tree=tree: trees.children(rank, tree),  # type: ignore[misc]
+                link=lambda port: str(port + 2),
+                steps={rank: level for rank, level in levels(trees, tree).items() if level},
+            ),
+        )
+        for tree in range(trees.count)
+    ]
+    together = {COLOURS[tree]: tree_arcs(trees, tree) for tree in range(trees.count)}
+    panels.append(network_panel("all three on S_4", star, together, ringed=[0]))
+    return Figure(
+        "The three edge-disjoint spanning trees of S_4",
+        drawing("Edge-disjoint spanning trees of S_4", panels),
+        "Links by their type, nodes shaded by level; together trees 2, 3 and 4 are blue, orange and green.",
+    )
+
+
+REPRODUCTION = Reproduction(
+    name="fragopoulou-akl-1996",
+    title="Edge-disjoint spanning trees on the star network",
+    paper="Fragopoulou-Akl 1996, depth, lemmas, bounds of the four problems, fault tolerance, comparison of orders",
+    description="Broadcast, multinode broadcast, scattering and total exchange over x trees; every small set of faults.",
+    build=build,
+    sizes=range(3, 7),
+)

@@ -1,0 +1,228 @@
+"""The star graph beside the hypercube of nearest size: lower bounds of the papers, and what runs measure.
+
+Fragopoulou and Akl 1993 (TR 93-346), tables 4 (S_n), 5 (C_k) and 6 (the two compared), and the closing table of
+Fragopoulou and Akl 1996 for fault-tolerant single node broadcast. Their unit of time is one message over one link, which
+is not cut. Time is therefore start-ups with packets of one message: a hypercube algorithm that sends several messages over
+a link in a step pays for each. Where messages are cut into equal parts for all links there is no rounding up; these rows
+are separate, with the bound that holds for parts. Erratum: table 6 prints n! n for total exchange on C_n over one port;
+k 2^(k-1) gives n! n log n.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import ceil, factorial, log2
+
+from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table, Trial, compared, verdict_of
+from coordinator.results.claims import Verdict
+from emunode.topologies.base import Topology
+from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.star import StarGraph
+
+QUANTITIES = ("transmissions", "one-port time", "all-port time")
+IN_PARTS = "all-port time in parts"
+"""The same with every message cut into as many equal parts as a node has links; not in the papers."""
+MESSAGE_BYTES = 840
+"""A multiple of every degree in question, so that parts are equal."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One row of tables 4 and 5: bounds as functions of the network, and who meets them on each."""
+
+    name: str
+    collective: str
+    transmissions: Callable[[Topology], int]
+    one_port: Callable[[Topology], int]
+    all_port: Callable[[Topology], float]
+    algorithms: Mapping[tuple[str, str], str]
+    """(family, port model) -> algorithm for whole messages."""
+    in_parts: Mapping[str, str]
+    """Family -> algorithm for parts of messages, all-port."""
+    by_necklace: bool = False
+    """Whether a hypercube's nodes are served one necklace after the other, instead of meeting the bound."""
+
+
+def _total_distance(network: Topology) -> int:
+    return sum(distance * count for distance, count in enumerate(network.distance_distribution()))
+
+
+def _others_over_links(network: Topology) -> float:
+    return (network.order - 1) / network.degree
+
+
+PROBLEMS = (
+    Problem(
+        "multinode broadcast",
+        "allgather",
+        lambda network: network.order * (network.order - 1),
+        lambda network: network.order - 1,
+        _others_over_links,
+        {
+            ("star", "one-port"): "hamiltonian-cycle",
+            ("star", "all-port"): "mbst",
+            ("hypercube", "one-port"): "sbt",
+            ("hypercube", "all-port"): "sbnt",
+        },
+        {"star": "rotated-trees", "hypercube": "sbntc"},
+    ),
+    Problem(
+        "single node scatter",
+        "scatter",
+        _total_distance,
+        lambda network: network.order - 1,
+        _others_over_links,
+        {
+            ("star", "one-port"): "balanced-tree",
+            ("star", "all-port"): "balanced-tree",
+            ("hypercube", "one-port"): "sbt",
+            ("hypercube", "all-port"): "sbnt",
+        },
+        {"star": "replicated-balanced-tree", "hypercube": "sbntc"},
+    ),
+    Problem(
+        "total exchange",
+        "alltoall",
+        lambda network: network.order * _total_distance(network),
+        _total_distance,
+        lambda network: _total_distance(network) / network.degree,
+        {
+            ("star", "one-port"): "near-balanced-tree",
+            ("star", "all-port"): "list-schedule",
+            ("hypercube", "one-port"): "sbt",
+            ("hypercube", "all-port"): "sbnt",
+        },
+        {"star": "replicated-balanced-tree", "hypercube": "nrsbt"},
+        by_necklace=True,
+    ),
+)
+
+
+def networks(n: int) -> tuple[Topology, Topology]:
+    """S_n and the hypercube whose order is nearest to n! by ratio."""
+    return StarGraph(n), Hypercube(round(log2(factorial(n))))
+
+
+def build(lab: Lab) -> Iterator[Section]:
+    """One table a size: both networks side by side."""
+    for n in lab.sizes:
+        star, cube = networks(n)
+        yield Table(f"{star.title} beside {cube.title}", list(rows(lab, n)), NOTES if n == lab.sizes[-1] else ())
+
+
+NOTES = (
+    "Time is in the papers' unit, one whole message over one link: start-ups with packets of one message.",
+    (
+        "In parts: every message is cut into as many equal parts as a node has links (on S_n by scattering n - 1 shorter "
+        "messages to each node). Then the bounds hold without rounding up."
+    ),
+    (
+        "Total exchange of whole messages on C_k: SBnT takes a necklace of nodes after the other, which takes the sum of "
+        "their distances, 2^(k-1) + k - 1 for prime k. The algorithm that meets 2^(k-1) is that of [11], and not run here."
+    ),
+    f"{ERRATUM} Table 6 prints n! n for total exchange on C_n over one port; k 2^(k-1) of table 5 gives n! n log n.",
+)
+
+
+def rows(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+    """Every row: one problem on both networks, bound and measurement of each."""
+    pair = networks(n)
+    for problem in PROBLEMS:
+        for quantity in (*QUANTITIES, IN_PARTS):
+            halves = [bound_row(lab, network, problem, quantity) for network in pair]
+            yield _side_by_side(problem.name, quantity, pair, halves)
+    for redundancy in range(1, n):
+        halves = [_broadcast(lab, network, redundancy) for network in pair]
+        yield _side_by_side(f"broadcast, x = {redundancy} trees", "all-port time", pair, halves)
+
+
+def _side_by_side(
+    problem: str, quantity: str, pair: tuple[Topology, Topology], halves: list[dict[str, object]]
+) -> dict[str, object]:
+    row: dict[str, object] = {"problem": problem, "quantity": quantity}
+    for network, half in zip(pair, halves, strict=True):
+        for column in ("bound", "predicted", "measured"):
+            row[f"{_name(network)} {column}"] = half["lower bound" if column == "bound" else column]
+    return row | {VERDICT: str(verdict_of(Verdict(str(half[VERDICT])) for half in halves))}
+
+
+def _name(network: Topology) -> str:
+    """S_n or C_k, as the papers write them."""
+    return f"S_{network.n}" if isinstance(network, StarGraph) else f"C_{network.degree}"
+
+
+def bound_row(lab: Lab, network: Topology, problem: Problem, quantity: str) -> dict[str, object]:
+    """A bound of table 4 or 5, or that for parts, and a run, as the columns of `compared`; the bound stands under paper."""
+    if quantity == "transmissions":
+        trial = _run(lab, problem, network, "one-port")
+        bound: float = problem.transmissions(network)
+        return compared(bound, messages(trial, "bytes"), trial, paper=bound, bound=bound)
+    if quantity == IN_PARTS:
+        trial = _run_in_parts(lab, problem, network)
+        bound = round(problem.all_port(network), 3)
+        return compared(bound, messages(trial, "transfer_bytes"), trial, bound=bound)
+    model = quantity.removesuffix(" time")
+    trial = _run(lab, problem, network, model)
+    bound = ceil((problem.one_port if model == "one-port" else problem.all_port)(network))
+    by_necklace = problem.by_necklace and network.family == "hypercube" and model == "all-port"
+    predicted = necklace_distances(network.degree) if by_necklace else bound
+    return compared(predicted, trial.number("startups"), trial, paper=bound, bound=bound)
+
+
+def necklace_distances(k: int) -> int:
+    """Sum of the distances to node 0 over the necklaces of C_k, the labels that are rotations of each other."""
+    mask = (1 << k) - 1
+    least = {min((label << turn | label >> (k - turn)) & mask for turn in range(k)) for label in range(1 << k)}
+    return sum(label.bit_count() for label in least)
+
+
+def _run(lab: Lab, problem: Problem, network: Topology, model: str) -> Trial:
+    """Whole messages, one in a packet: where a step has several for a link, each takes a start-up."""
+    return lab.run(
+        topology=network.name,
+        collective=problem.collective,
+        algorithm=problem.algorithms[network.family, model],
+        port_model="exchange" if network.family == "hypercube" and model == "one-port" else model,
+        message_bytes=MESSAGE_BYTES,
+        packet_limit=MESSAGE_BYTES,
+    )
+
+
+def _run_in_parts(lab: Lab, problem: Problem, network: Topology) -> Trial:
+    """Equal parts over all ports; the trees with repeated nodes take them as n - 1 messages for each node."""
+    algorithm = problem.in_parts[network.family]
+    many = network.degree if algorithm == "replicated-balanced-tree" else 1
+    return lab.run(
+        topology=network.name,
+        collective=problem.collective,
+        algorithm=algorithm,
+        port_model="all-port",
+        message_bytes=MESSAGE_BYTES // many,
+        messages=many,
+    )
+
+
+def messages(trial: Trial, metric: str) -> float:
+    """Bytes as messages; a fraction where parts of messages are moved."""
+    whole, rest = divmod(int(trial.number(metric)), MESSAGE_BYTES)
+    return whole + round(rest / MESSAGE_BYTES, 3) if rest else whole
+
+
+def _broadcast(lab: Lab, network: Topology, redundancy: int) -> dict[str, object]:
+    """Over x of the disjoint trees; their depth, floor(3n/2) + 1 or k + 1, is the time, since x is at most their number."""
+    star = isinstance(network, StarGraph)
+    trial = lab.run(
+        topology=network.name, collective="broadcast", algorithm="edt" if star else "nesbt", redundancy=redundancy
+    )
+    depth = 3 * network.n // 2 + 1 if isinstance(network, StarGraph) else network.degree + 1
+    bound = ceil(redundancy / network.degree) + network.diameter - 1
+    return compared(depth, trial.number("steps"), trial, paper=bound, bound=bound)
+
+
+REPRODUCTION = Reproduction(
+    name="star-against-hypercube",
+    title="The star graph beside the hypercube",
+    paper="Fragopoulou-Akl 1993 (TR 93-346), tables 4 to 6; Fragopoulou-Akl 1996, closing table",
+    description="S_n and the hypercube of nearest size: lower bounds, and what runs measure.",
+    build=build,
+    sizes=range(3, 6),
+)

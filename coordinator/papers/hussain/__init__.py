@@ -1,0 +1,1 @@
+"""Hussain on Eisenstein-Jacobi networks."""

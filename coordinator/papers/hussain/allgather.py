@@ -1,0 +1,146 @@
+"""All-to-all broadcasting in Eisenstein-Jacobi networks: Hussain, section 4.2, Algorithms 3 and 4.
+
+The paper's claims: every node receives the N^n - 1 messages of all others, in 3 n M steps of half-duplex links. They are
+held against runs of the algorithm as printed (each node starting a phase once, the only reading that is exactly once in one
+dimension), of its correction, and of the two-phase algorithm that takes a third less.
+"""
+
+from collections.abc import Iterator
+
+from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table, Trial, row_verdict
+from coordinator.papers.hussain.broadcast import PAPER, name_of
+from emunode.algorithms.eisenstein_jacobi.literal import RestartAllgather, RestartOwnAllgather
+from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+
+SIZES = range(1, 4)
+NETWORKS = {1: ((1, 2), (2, 3), (3, 4), (4, 5)), 2: ((1, 2), (2, 3)), 3: ((1, 2),)}
+"""alpha of the networks of each number of dimensions."""
+READINGS = {
+    "as printed": ("three-phase-printed", 3),
+    "corrected": ("three-phase", 3),
+    "two phases": ("two-phase", 2),
+    "two phases, by dimension": ("dimension-wise", 2),
+}
+"""Algorithm, and phases of n M steps."""
+
+
+def reached_as_printed(network: EisensteinJacobi) -> int:
+    """Nodes whose difference from a source has its components in sectors of one phase: 3 (((N+2)/3)^n - 1)."""
+    return int(3 * (((network.modulus + 2) // 3) ** network.dimensions - 1))
+
+
+def _rows(lab: Lab) -> Iterator[dict[str, object]]:
+    for n in lab.sizes:
+        for a, b in NETWORKS[n]:
+            network = EisensteinJacobi(a, b, n)
+            for reading, (algorithm, phases) in READINGS.items():
+                trial = lab.run(topology=network.name, collective="allgather", algorithm=algorithm, duplex="half")
+                yield _row(network, reading, phases, trial)
+
+
+def _row(network: EisensteinJacobi, reading: str, phases: int, trial: Trial) -> dict[str, object]:
+    others, printed = network.order - 1, reading == "as printed"
+    predicted = reached_as_printed(network) if printed else others
+    received, rest = divmod(int(trial.number("intact_deliveries")), network.order)
+    steps = int(trial.number("steps"))
+    wrong = printed and predicted != others
+    fits = steps == phases * network.diameter and trial.number("illegal_hops") == 0 and trial.number("duplicates") == 0
+    return {
+        "network": name_of(network),
+        "algorithm": reading,
+        "messages a node, paper": None if "two" in reading else f"{others:,}{f' {ERRATUM}' if wrong else ''}",
+        "predicted": predicted,
+        "measured": received,
+        "steps, paper 3nM": None if "two" in reading else 3 * network.diameter,
+        "steps": steps,
+        "most messages in a packet": int(trial.number("max_link_segments_per_step")),
+        VERDICT: str(row_verdict([not rest, received == predicted, fits], [trial], refuted=wrong)),
+    }
+
+
+NOTES = (
+    "Half-duplex links, all ports. No step uses a link both ways, and nothing comes twice; both are judged in every row.",
+    (
+        f"{ERRATUM} In two and more dimensions a phase serves only the sectors of its own, in every dimension: a "
+        "target whose "
+        "difference from the source has components in sectors of different phases gets nothing. 3(((N+2)/3)^n - 1) "
+        "of N^n - 1 "
+        "messages arrive, as measured. The correction restarts every message that a node holds, not its own only."
+    ),
+    (
+        f"{ERRATUM} Algorithm 4 restarts a phase on every packet with step > nM, of which each node gets (2M)^n: "
+        "traffic would "
+        "grow by that factor in each phase. All rows restart once a phase."
+    ),
+    (
+        "Two phases use the ports +1, +rho, +rho2 and then their opposites: 2nM steps. By dimension: fewer and "
+        "larger packets. "
+        "Neither is in the paper."
+    ),
+)
+
+
+RESTARTED = {1: ((1, 2), (2, 3), (3, 4)), 2: ((1, 2),), 3: ()}
+"""alpha of the networks in which Algorithm 4 is run to the letter: its traffic grows with (2M)^(2n)."""
+RESTARTS = {"of the packet": RestartAllgather, "of the node": RestartOwnAllgather}
+"""Which message ALL-TO-ALL(n, 1, phase+1) sends, on which line 6 is silent."""
+
+
+def _restarts(lab: Lab) -> Iterator[dict[str, object]]:
+    for n in lab.sizes:
+        for a, b in RESTARTED[n]:
+            network = EisensteinJacobi(a, b, n)
+            for message, algorithm in RESTARTS.items():
+                trial = lab.run(topology=network.name, collective="allgather", algorithm=algorithm.name, duplex="half")
+                yield _restart_row(network, message, trial)
+
+
+def _restart_row(network: EisensteinJacobi, message: str, trial: Trial) -> dict[str, object]:
+    """Phase 1 serves K nodes in two sectors with f packets that have step > nM; each of them repeats all that."""
+    n, others = network.dimensions, network.order - 1
+    served = ((network.modulus + 2) // 3) ** n - 1
+    repeats = (2 * network.a) ** n
+    predicted = network.order * served * (1 + repeats + repeats**2)
+    reached = others if message == "of the packet" else reached_as_printed(network)
+    received, rest = divmod(int(trial.number("intact_deliveries")), network.order)
+    segments, legal = int(trial.number("segments")), trial.number("illegal_hops") == 0
+    return {
+        "network": name_of(network),
+        "restarts the message": message,
+        "receipts, paper": f"{network.order * others:,} {ERRATUM}",
+        "predicted": predicted,
+        "measured": segments,
+        "messages a node, paper": f"{others:,}{f' {ERRATUM}' if reached != others else ''}",
+        "messages a node": received,
+        "steps": int(trial.number("steps")),
+        VERDICT: str(row_verdict([segments == predicted, received == reached, not rest, legal], [trial], refuted=True)),
+    }
+
+
+NOTES_RESTARTS = (
+    (
+        f"{ERRATUM} Line 6 of Algorithm 4 begins the next phase for every packet with step > nM, of which a node gets "
+        "f = (2M)^n. With K = ((N+2)/3)^n - 1 every node sends K (1 + f + f^2) messages and not N^n - 1 in all."
+    ),
+    (
+        "Restarting the message that the packet carries covers all pairs, many times; restarting the node's own covers, in "
+        "two dimensions, only those of the first table. Negative controls: the runs must violate their claims as predicted."
+    ),
+)
+
+
+def build(lab: Lab) -> Iterator[Section]:
+    """What the algorithms do, and what they would do to the letter."""
+    yield Table("Section 4.2: all-to-all broadcasting, printed, corrected and in two phases", list(_rows(lab)), NOTES)
+    if restarts := list(_restarts(lab)):
+        yield Table("Algorithm 4 with its restart to the letter", restarts, NOTES_RESTARTS)
+
+
+REPRODUCTION = Reproduction(
+    name="hussain-allgather",
+    title="All-to-all broadcasting in Eisenstein-Jacobi networks",
+    paper=f"{PAPER}, section 4.2",
+    description="Whether all messages arrive in three phases: as printed, corrected, and in two phases.",
+    build=build,
+    sizes=SIZES,
+)

@@ -1,0 +1,1 @@
+"""Johnsson and Ho on the hypercube."""

@@ -1,0 +1,363 @@
+"""Figures 1 to 14 of Johnsson and Ho 1986, drawn from trees and runs, and what can be counted in them.
+
+The pictures are not in the text of the report. What caption and text determine is drawn, with the choice named where they
+leave one: the tree of figure 1, the names of the nodes of figure 4, the node of figure 9, the order of dimensions of figure
+14. The measured figures 15 to 19 are a reproduction of their own.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import polars as pl
+
+from coordinator.papers.base import Figure, Lab, Reproduction, Section, Table, Trial, compared
+from coordinator.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE, PAPER
+from coordinator.reports.paper_figures import (
+    COLOURS,
+    Arc,
+    Branch,
+    Panel,
+    block_panel,
+    branch_of,
+    drawing,
+    network_panel,
+    tree_arcs,
+    tree_panel,
+)
+from emunode.algorithms.base import Value
+from emunode.model import Port, Rank
+from emunode.topologies.hypercube import Hypercube
+from emunode.trees.base import Trees
+from emunode.trees.hypercube.balanced import BalancedTrees
+from emunode.trees.hypercube.binomial import BinomialTree
+from emunode.trees.hypercube.gray import GrayPaths
+from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
+from emunode.trees.hypercube.two_rooted import TwoRootedTree
+
+Q3, Q4, Q5, Q6 = (Hypercube(n) for n in (3, 4, 5, 6))
+NODE_9 = 0b001011
+"""The node of figure 9: not named in the text, and chosen for having parents and children in several trees."""
+SMALL = 330.0
+"""Width of a 3-cube in a drawing of several."""
+
+
+def _run(lab: Lab, cube: Hypercube, collective: str, algorithm: str, ports: str = ALL, **more: object) -> Trial:
+    return lab.run(
+        topology=cube.name,
+        collective=collective,
+        algorithm=algorithm,
+        port_model=ports,
+        **{"message_bytes": MESSAGE_BYTES, **more},
+    )
+
+
+def _children(trees: Trees, tree: int) -> Callable[[Rank], Sequence[Port]]:
+    return lambda rank: trees.children(rank, tree)
+
+
+def _tree(title: str, trees: Trees, tree: int = 0, **more: object) -> Panel:
+    return tree_panel(title, branch_of(trees.topology, _children(trees, tree), **more))  # type: ignore[arg-type]
+
+
+def _figure(number: int, title: str, panels: Sequence[Panel], caption: str, columns: int = 2) -> Figure:
+    name = f"Figure {number}: {title}"
+    return Figure(name, drawing(name, panels, columns), caption)
+
+
+# --- the figures ---------------------------------------------------------------------------------------------------------
+
+
+def on_the_way(trial: Trial) -> list[set[Rank]]:
+    """For whom there is data on the links in each step."""
+    moved = trial.journal().group_by("step").agg(pl.col("target").unique()).sort("step").collect()
+    return [set(targets) for targets in moved["target"]]
+
+
+def _figure_1(lab: Lab) -> Figure:
+    cycles = on_the_way(_run(lab, Q3, "scatter", "sbt"))
+    panels = [
+        _tree(f"cycle {cycle}", BinomialTree(Q3), steps=dict.fromkeys(targets, 1))
+        for cycle, targets in enumerate(cycles)
+    ]
+    return _figure(
+        1,
+        "node sets for reverse-breadth-first scheduling",
+        panels,
+        "Dark: nodes for which data is on the way, from a run. The tree of the figure is not named; this is the SBT of Q_3.",
+        3,
+    )
+
+
+def _figure_2() -> Figure:
+    paths = GrayPaths(Q3, 3)
+    panels = [
+        network_panel(f"path {tree}", Q3, {COLOURS[tree]: tree_arcs(paths, tree)}, ringed=[0], width=SMALL)
+        for tree in range(3)
+    ]
+    return _figure(
+        2, "three rotated binary-reflected Gray code paths in a 3-cube", panels, "Dotted links are not used.", 3
+    )
+
+
+def _figure_5(loads: Mapping[Arc, Fraction]) -> Figure:
+    trees = RotatedBinomialTrees(Q3)
+    panels = [_tree(f"SBT {tree}", trees, tree, link=str) for tree in range(3)]
+    panels.append(
+        network_panel(
+            "together",
+            Q3,
+            {"blue": loads},
+            ringed=[0],
+            names={arc: f"{load.numerator}/{load.denominator}" for arc, load in loads.items()},
+        )
+    )
+    return _figure(
+        5,
+        "three rotated spanning binomial trees as a spanning graph in a 3-cube",
+        panels,
+        "Weights of edges: shares of the message that each link carried in a broadcast.",
+    )
+
+
+def sbt_of_nesbt(tree: int) -> Branch:
+    """Tree j of nESBT in Q_3 before its edge to the source is reversed: an SBT rooted at e_j, the source a leaf."""
+    trees, root = EdgeDisjointBinomialTrees(Q3), 1 << tree
+
+    def children(rank: Rank) -> Sequence[Port]:
+        if not rank:
+            return ()
+        return (*trees.children(rank, tree), *([tree] if rank == root else []))
+
+    return branch_of(Q3, children, root=root)
+
+
+def _figure_9() -> tuple[Figure, list[Port], list[Port]]:
+    trees = EdgeDisjointBinomialTrees(Q6)
+    up = [(tree, trees.parent(NODE_9, tree)) for tree in range(Q6.n)]
+    down = [(tree, port) for tree in range(Q6.n) for port in trees.children(NODE_9, tree)]
+
+    def panel(title: str, ports: list[tuple[int, Port]]) -> Panel:
+        below = tuple(Branch(f"tree {tree}", str(port), Q6.label(Q6.neighbour(NODE_9, port))) for tree, port in ports)
+        return tree_panel(title, Branch(Q6.label(NODE_9), below=below), branch=54)
+
+    figure = _figure(
+        9,
+        "parents and children of a node in a 6-cube",
+        [panel("parents", up), panel("children", down)],
+        "On the edges their dimensions, in the nodes the ERSBT. The node is not named in the text; this is 001011.",
+        1,
+    )
+    return figure, [port for _, port in up], [port for _, port in down]
+
+
+def _figure_10() -> tuple[Figure, bool]:
+    trees, balanced = EdgeDisjointBinomialTrees(Q3), BalancedTrees(Q3)
+    every = {arc for tree in range(3) for arc in tree_arcs(trees, tree)}
+    inner = tree_arcs(balanced, 0)
+    undirected = {frozenset((rank, Q3.neighbour(rank, port))) for rank, port in every}
+    within = all(frozenset((rank, Q3.neighbour(rank, port))) in undirected for rank, port in inner)
+    panel = network_panel("SBnT within nESBT", Q3, {"sky": every, "red": inner}, ringed=[0])
+    caption = "Red: the SBnT; light: the other edges of the nESBT, whose direction does not matter here."
+    return _figure(10, "a SBnT as a subgraph of an undirected nESBT in a 3-cube", [panel], caption), within
+
+
+def labelled(trial: Trial, tree: int) -> dict[tuple[Rank, Port], str]:
+    """The cycle, from 0, in which the first packet of a tree uses each link."""
+    first = trial.journal().filter(pl.col("tree") == tree).group_by("sender", "port").agg(pl.col("step").min())
+    return {(sender, port): str(step - 1) for sender, port, step in first.collect().iter_rows()}
+
+
+def _scheduled(title: str, trees: Trees, trial: Trial, tree: int) -> Panel:
+    labels = labelled(trial, tree)
+
+    def grow(rank: Rank, link: str) -> Branch:
+        ports = trees.children(rank, tree)
+        below = tuple(grow(trees.topology.neighbour(rank, port), labels[rank, port]) for port in ports)
+        return Branch(trees.topology.label(rank), link, below=below)
+
+    return tree_panel(title, grow(0, ""))
+
+
+def blocks_after(trial: Trial, cycle: int) -> dict[tuple[Rank, Rank], Rank]:
+    """Who holds the block of each (origin, target) after so many cycles."""
+    held = {(origin, target): origin for origin in range(8) for target in range(8)}
+    moved = (
+        trial.journal().filter(pl.col("step") <= cycle).sort("step").select("origin", "target", "receiver").collect()
+    )
+    held.update({(origin, target): receiver for origin, target, receiver in moved.iter_rows()})
+    return held
+
+
+def _figure_14(trial: Trial) -> Figure:
+    panels = []
+    for cycle in range(4):
+        held = blocks_after(trial, cycle)
+        mine = [block for block, owner in held.items() if owner == 0]
+        panels.append(block_panel(f"({cycle + 1})", 8, mine, lambda column, row: f"{column}>{row}"))
+    return _figure(
+        14,
+        "all-to-all personalized communication in a 3-cube based on SBTs",
+        panels,
+        (
+            "Column i, row j: the block that processor i has for processor j. Shaded: what is in P0 after 0 to 3 exchanges "
+            "of a run. The exchanges go over the dimensions in ascending order; lemma 7.1 begins with the highest."
+        ),
+    )
+
+
+# --- what can be counted -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Checks:
+    """The rows of the table at the end."""
+
+    rows: list[dict[str, object]] = field(default_factory=list)
+
+    def __call__(
+        self, number: int, what: str, paper: object, predicted: Value, measured: Value, *trials: Trial
+    ) -> None:
+        """Add a row: a statement about a figure, as printed, as it must be, and as found."""
+        self.rows.append({"figure": number, "what": what} | compared(predicted, measured, *trials, paper=paper))
+
+
+def build(lab: Lab) -> Iterator[Section]:
+    """The figures in order, then a table of what they show."""
+    check = Checks()
+    yield from _single_trees(lab, check)
+    yield from _several_trees(lab, check)
+    yield from _nodes_and_balance(lab, check)
+    yield from _schedules(lab, check)
+    yield Table("Figures 1 to 14: what can be counted in them", check.rows, NOTES)
+
+
+def _single_trees(lab: Lab, check: Checks) -> Iterator[Figure]:
+    """Figures 1 to 4."""
+    yield _figure_1(lab)
+    trial = _run(lab, Q3, "scatter", "sbt")
+    levels = tuple(min(target.bit_count() for target in targets) for targets in on_the_way(trial))
+    check(1, "lowest level on the way in cycles 0, 1, 2", "h - k", (3, 2, 1), levels, trial)
+
+    yield _figure_2()
+    paths = GrayPaths(Q3, 3)
+    shared = [sum(arc in tree_arcs(paths, tree) for tree in range(3)) for arc in _arcs_of(Q3)]
+    check(2, "edges that n - 1 paths share", "n", 3, shared.count(2))
+
+    yield _figure(3, "a spanning binomial tree in a 4-cube", [_tree("", BinomialTree(Q4), link=str)], "Root 0000.", 1)
+    trial = _run(lab, Q4, "broadcast", "sbt")
+    check(3, "nodes at levels 1 to 4", "C(n, l)", (4, 6, 4, 1), tuple(trial.series("receivers_per_step")), trial)
+
+    caption = "The shape is determined, the embedding is not: ours. The root is 0000, its partner 1000."
+    yield _figure(4, "a 16 nodes two-rooted complete binary tree", [_tree("", TwoRootedTree(Q4), link=str)], caption, 1)
+    trial = _run(lab, Q4, "broadcast", "tcbt")
+    printed = "2, 3 2^(l-2), N/4"
+    check(4, "nodes at levels 1 to 4", printed, (2, 3, 6, 4), tuple(trial.series("receivers_per_step")), trial)
+
+
+def _several_trees(lab: Lab, check: Checks) -> Iterator[Figure]:
+    """Figures 5 to 8."""
+    trial = _run(lab, Q3, "broadcast", "nrsbt")
+    used = trial.table("links").filter(pl.col("bytes") > 0)["sender", "port", "bytes"].iter_rows()
+    loads = {(sender, port): Fraction(carried, MESSAGE_BYTES) for sender, port, carried in used}
+    yield _figure_5(loads)
+    away = [arc for arc in loads if not arc[0] >> arc[1] & 1]
+    check(5, "edges used", "nN/2", 12, len(loads), trial)
+    check(5, "edges used that lead away from the source", "nN/2", 12, len(away), trial)
+    check(5, "sum of all weights", "N - 1", 7, float(sum(loads.values())), trial)
+
+    panels = [tree_panel(f"SBT {tree}", sbt_of_nesbt(tree)) for tree in range(3)]
+    yield _figure(6, "subtrees of an nESBT viewed as SBTs", panels, "Each rooted at a neighbour of the source 000.", 3)
+    for tree in range(3):
+        check(
+            6, f"nodes at levels 0 to 3 of SBT {tree}", "C(n, l)", (1, 3, 3, 1), tuple(_level_sizes(sbt_of_nesbt(tree)))
+        )
+
+    trees = EdgeDisjointBinomialTrees(Q3)
+    panels = [
+        network_panel(f"ERSBT {tree}", Q3, {COLOURS[tree]: tree_arcs(trees, tree)}, ringed=[0], width=SMALL)
+        for tree in range(3)
+    ]
+    yield _figure(7, "three edge-disjoint directed spanning trees in a 3-cube", panels, "The source is ringed.", 3)
+    trees = EdgeDisjointBinomialTrees(Q4)
+    panels = [_tree(f"ERSBT {tree}", trees, tree, link=str) for tree in range(4)]
+    yield _figure(8, "four edge-disjoint directed spanning trees in a 4-cube", panels, "On the edges dimensions.")
+    for number, cube in ((7, Q3), (8, Q4)):
+        trial = _run(lab, cube, "broadcast", "nesbt", segments=cube.n)
+        check(number, "trees on one directed edge", 1, 1, trial.number("max_link_segments"), trial)
+        every = cube.n * (cube.order - 1)
+        check(number, "directed edges used", "n(N - 1)", every, trial.number("links_used"), trial)
+
+
+def _nodes_and_balance(lab: Lab, check: Checks) -> Iterator[Figure]:
+    """Figures 9 to 11."""
+    figure, parents, children = _figure_9()
+    yield figure
+    check(9, "different dimensions to the parents", "n", 6, len(set(parents)))
+    check(9, "different dimensions to the children", "n", 6, len(set(children)))
+
+    figure, within = _figure_10()
+    yield figure
+    check(10, "SBnT lies within the undirected nESBT", "yes", True, within)
+
+    panel = _tree("", BalancedTrees(Q5), link=str)
+    yield _figure(11, "a spanning balanced 5-tree in a 5-cube", [panel], "Subtrees by port, 0 first.", 1)
+    trial = _run(lab, Q5, "scatter", "sbnt")
+    ports = trial.table("links").filter(pl.col("sender") == 0).sort("port")["segments"].to_list()
+    check(11, "nodes of the subtrees", "about (N-1)/n", (7, 6, 6, 6, 6), tuple(ports), trial)
+
+
+def _schedules(lab: Lab, check: Checks) -> Iterator[Figure]:
+    """Figures 12 to 14."""
+    trial, rotated = _run(lab, Q3, "broadcast", "nrsbt"), RotatedBinomialTrees(Q3)
+    panels = [_scheduled(f"SBT {tree}", rotated, trial, tree) for tree in range(3)]
+    yield _figure(
+        12, "broadcasting based on 3 rotated SBTs in a 3-cube", panels, "On the edges routing cycles of a run.", 3
+    )
+    labels = [(tree, port, int(label)) for tree in range(3) for (_, port), label in labelled(trial, tree).items()]
+    right = all((label + tree) % 3 == port for tree, port, label in labels)
+    check(12, "tree j uses dimension (j + i) mod n in cycle i", "yes", True, right, trial)
+    check(12, "most trees on a link in one cycle", 1, 1, trial.number("max_link_segments_per_step"), trial)
+
+    trial, disjoint = _run(lab, Q3, "broadcast", "nesbt", ONE, segments=3), EdgeDisjointBinomialTrees(Q3)
+    panels = [_scheduled(f"ERSBT {tree}", disjoint, trial, tree) for tree in range(3)]
+    yield _figure(
+        13, "scheduling in an nESBT graph with one-port communication", panels, "On the edges cycles of a run.", 3
+    )
+    labels = [(tree, port, int(label)) for tree in range(3) for (_, port), label in labelled(trial, tree).items()]
+    cycles = tuple(sorted({label for _, _, label in labels}))
+    check(13, "cycles of the labels", "0 .. 2n - 1", (0, 1, 2, 3, 4, 5), cycles, trial)
+    congruent = all(label % 3 == port for _, port, label in labels)
+    check(13, "labels are congruent to dimensions modulo n", "yes", True, congruent, trial)
+
+    trial = _run(lab, Q3, "alltoall", "sbt", ONE)
+    yield _figure_14(trial)
+    mine = [block for block, owner in blocks_after(trial, 3).items() if owner == 0]
+    check(14, "blocks in P0 at the end", "N", 8, len(mine), trial)
+    check(14, "blocks in P0 at the end that are for P0", "N", 8, sum(target == 0 for _, target in mine), trial)
+
+
+def _arcs_of(cube: Hypercube) -> list[Arc]:
+    return [(rank, port) for rank in cube.ranks() for port in range(cube.n)]
+
+
+def _level_sizes(root: Branch) -> Iterator[int]:
+    level = [root]
+    while level:
+        yield len(level)
+        level = [below for node in level for below in node.below]
+
+
+NOTES = (
+    "Figures 15 to 19 are measurements whose values are not in the text: see `johnsson-ho-ipsc`.",
+    "Left open by caption and text, and chosen here: the tree of figure 1, the embedding of figure 4, the node of figure 9.",
+)
+
+
+REPRODUCTION = Reproduction(
+    name="johnsson-ho-figures",
+    title="Figures of spanning graphs and schedules",
+    paper=f"{PAPER}, figures 1 to 14",
+    description="Trees, paths and schedules of the report's figures, drawn from runs, and what can be counted in them.",
+    build=build,
+)

@@ -1,0 +1,1 @@
+"""Tseng and Sheu on the star graph (1997)."""

@@ -1,0 +1,1 @@
+"""Pages, charts, tables and exports made from run directories."""

@@ -1,0 +1,143 @@
+"""A campaign to look at: curves of delivery over the number of faults, and a page with all of its figures."""
+
+from collections.abc import Mapping, Sequence
+from itertools import takewhile
+from pathlib import Path
+
+from markupsafe import Markup
+
+from coordinator.reports import plots
+from coordinator.reports.run_report import MARKS, template, typeset
+from coordinator.reports.tables import Row, show
+
+FOLDER = Path(__file__).parent
+MEASURES = {
+    "delivery_ratio": ("Delivery ratio", "ratio", "theory"),
+    "guaranteed": ("Guaranteed delivery", "guaranteed", "guaranteed_theory"),
+}
+"""Column -> its name for people, the prefix of its interval, and the column of what theory says of it."""
+NOTES = {
+    "delivery_ratio": "Mean share of the messages due to healthy nodes that arrived; crosses: expected from the trees.",
+    "guaranteed": "Share of the trials in which every healthy node got everything; crosses: expected from the trees.",
+}
+
+Family = Sequence[tuple[str, float]]
+"""The points of one curve: name of the point, number of faults."""
+
+
+def figures(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, str]:
+    """Curves of each measure over each family of points, as files: name -> SVG."""
+    drawn = _curves(rows, families)
+    return {name: plots.standalone(plots.curves(*arguments)) for name, arguments in drawn.items()}
+
+
+def charts_of(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, str]:
+    """The same for the page, which shows them on small screens too."""
+    return {
+        name: plots.responsive(lambda narrow, given=arguments: plots.curves(*given, narrow=narrow))  # type: ignore[misc]
+        for name, arguments in _curves(rows, families).items()
+    }
+
+
+def _curves(
+    rows: Sequence[Row], families: Mapping[str, Family]
+) -> dict[str, tuple[str, str, Mapping[str, plots.Curve]]]:
+    """Name -> title, name of the horizontal axis, lines."""
+    found: dict[str, tuple[str, str, Mapping[str, plots.Curve]]] = {}
+    for family, points in families.items():
+        for column, (title, prefix, theory) in MEASURES.items():
+            lines = _lines(rows, dict(points), column, prefix, theory)
+            if lines:
+                found[f"{title}, {family}"] = (f"{title} over {family}", family, lines)
+    return found
+
+
+def _lines(
+    rows: Sequence[Row], points: Mapping[str, float], column: str, prefix: str, theory: str
+) -> dict[str, plots.Curve]:
+    label = next(iter(rows[0]), "") if rows else ""
+    names = dict.fromkeys(str(row[label]) for row in rows)
+    lines = {}
+    for name in names:
+        here = [row for row in rows if str(row[label]) == name and row["faults"] in points and row[column] is not None]
+        here.sort(key=lambda row: points[str(row["faults"])])
+        expected = [(points[str(row["faults"])], _float(row[theory])) for row in here if row[theory] is not None]
+        measured = [
+            (points[str(row["faults"])], *(_float(row[key]) for key in (column, f"{prefix}_low", f"{prefix}_high")))
+            for row in here
+        ]
+        if measured:
+            lines[name] = plots.Curve(measured, expected)  # type: ignore[arg-type]
+    return lines
+
+
+def _float(value: object) -> float:
+    assert isinstance(value, int | float)
+    return float(value)
+
+
+def page(title: str, facts: Mapping[str, object], rows: Sequence[Row], charts: Mapping[str, str]) -> str:
+    """The campaign as one page that needs nothing but itself; `charts` are those of `charts_of`."""
+    notes = {name: next(NOTES[key] for key in MEASURES if name.startswith(MEASURES[key][0])) for name in charts}
+    columns = _columns(rows)
+    numeric = [all(isinstance(row[column], int | float | None) for row in rows) for column in columns]
+    names = [column.replace("_", " ") for column in columns]
+    shown = [[_cell(row, *cell) for cell in zip(columns, names, numeric, strict=True)] for row in rows]
+    return template(FOLDER / "campaign.html.jinja").render(
+        title=title,
+        heading=typeset(title),
+        facts="; ".join(f"{key}: {show(value)}" for key, value in facts.items()),
+        charts=[(Markup(chart), notes[name]) for name, chart in charts.items()],
+        columns=list(zip([*names, "verdict"], [*numeric, False], strict=True)) if rows else [],
+        rows=[[*cells, _verdict(row)] for cells, row in zip(shown, rows, strict=True)],
+        css=Markup(plots.CSS + plots.RESPONSIVE_CSS + (FOLDER / "page.css").read_text()),
+        colours=Markup(plots.colour_variables()),
+    )
+
+
+LONG = {column for measure, (_, _, theory) in MEASURES.items() for column in (measure, theory)}
+"""Columns with a line of their own on small screens."""
+COUNTED = ("undecided", "violated", "finding")
+"""Columns that are told together, as the verdict."""
+
+
+def _columns(rows: Sequence[Row]) -> list[str]:
+    """The columns of the page: each measure beside what theory says of it, without the ends of its interval."""
+    if not rows:
+        return []
+    first = [column for column in takewhile(lambda column: column not in MEASURES, rows[0]) if column not in COUNTED]
+    beside = [column for measure, (_, _, theory) in MEASURES.items() for column in (measure, theory)]
+    ends = {f"{prefix}_{end}" for _, prefix, _ in MEASURES.values() for end in ("low", "high")}
+    rest = [column for column in rows[0] if column not in (*first, *beside, *ends, *COUNTED)]
+    return [*first, *(column for column in beside if column in rows[0]), *rest]
+
+
+def _cell(row: Row, column: str, name: str, numeric: bool) -> dict[str, str]:
+    value, interval = row[column], ""
+    if column in MEASURES and value is not None:
+        low, high = (row[f"{MEASURES[column][1]}_{end}"] for end in ("low", "high"))
+        interval = f"({_short(low)} to {_short(high)})" if low != high else ""
+    return {
+        "name": name,
+        "text": _short(value),
+        "interval": interval,
+        "css": f"{'n' if numeric else ''}{' long' * (column in LONG)}",
+    }
+
+
+def _short(value: object) -> str:
+    """A value with at most four digits after the point."""
+    if isinstance(value, float) and not value.is_integer():
+        return f"{value:,.4f}" if abs(value) < 1 else f"{value:,.4g}"
+    return show(value)
+
+
+def _verdict(row: Row) -> dict[str, str]:
+    """What came of the trials of a row, with its mark."""
+    counts = {key: int(_float(row.get(key) or 0)) for key in ("violated", "undecided")}
+    words = [f"{count:,} {key}" for key, count in counts.items() if count]
+    verdict = next((key for key, count in counts.items() if count), "holds")
+    if row.get("finding"):
+        verdict, words = "violated", [*words, "theory excluded"]
+    text = f"{MARKS[verdict]} {', '.join(words) or verdict}"
+    return {"name": "verdict", "text": text, "interval": str(row.get("finding") or ""), "css": f"v {verdict}"}

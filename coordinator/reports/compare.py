@@ -1,0 +1,147 @@
+"""Runs side by side: what was different about them, and what came out."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from coordinator.reports.data import RunData, find_run, read_run
+from coordinator.reports.plots import grouped_bars, standalone
+from emunode.errors import ScenarioError
+
+NOT_METRICS = {"claims", "faults", "source"}
+PLOTTED = (
+    "steps", "packets", "segments", "bytes", "max_link_segments", "delivery_ratio", "virtual_seconds", "wall_seconds",
+)  # fmt: skip
+FORMATS = (".svg", ".png")
+FONTS = ("/usr/share/fonts", "/usr/local/share/fonts", "/System/Library/Fonts", "/Library/Fonts", "C:/Windows/Fonts")
+"""Where systems keep them; the renderer has none of its own."""
+FAMILIES = {
+    "DejaVuSans.ttf": "DejaVu Sans", "LiberationSans-Regular.ttf": "Liberation Sans", "NotoSans-Regular.ttf": "Noto Sans",
+    "Arial.ttf": "Arial", "arial.ttf": "Arial", "Helvetica.ttc": "Helvetica",
+}  # fmt: skip
+"""File of a font -> its family: the renderer must be told which one stands for `sans-serif`, or it leaves words out."""
+
+
+def read_runs(paths: Sequence[Path]) -> dict[str, RunData]:
+    """Two or more runs by the names they were given; ScenarioError (field `run`) for what is no run."""
+    if len(paths) < 2:
+        raise ScenarioError("run", " ".join(map(str, paths)), "give two or more runs to compare")
+    runs: dict[str, RunData] = {}
+    for path in paths:
+        name, copy = str(path), 2
+        while name in runs:
+            name, copy = f"{path} ({copy})", copy + 1
+        runs[name] = read_run(find_run(path))
+    return runs
+
+
+def compare(runs: Mapping[str, RunData]) -> dict[str, Any]:
+    """`differs` and `metrics`: name -> one value a run; `claims`: the same with verdicts; `missing`: run -> notes."""
+    data = list(runs.values())
+    scenarios = [run.scenario for run in data]
+    summaries = [
+        {**{key: value for key, value in run.measured.items() if key not in NOT_METRICS}, **_model_seconds(run)}
+        for run in data
+    ]
+    scenario_keys = list(dict.fromkeys(key for scenario in scenarios for key in scenario))
+    keys = dict.fromkeys(key for summary in summaries for key in summary)
+    hashes = {summary.get("journal_hash") for summary in summaries}
+    return {
+        "runs": list(runs),
+        "same_history": len(hashes) == 1 and None not in hashes,
+        "differs": _columns(scenarios, [key for key in scenario_keys if _differs(scenarios, key)]),
+        "metrics": _columns(summaries, list(keys)),
+        "claims": _claims(data),
+        "missing": {name: run.notes for name, run in runs.items() if run.notes},
+    }
+
+
+def _model_seconds(run: RunData) -> dict[str, Any]:
+    """What a run took by the model of communication: achieved under the timed clock, else predicted by virtual time."""
+    seconds = run.summary.get("achieved_seconds", run.summary.get("virtual_seconds"))
+    return {} if seconds is None else {"model_seconds": seconds}
+
+
+def _columns(records: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> dict[str, list[Any]]:
+    return {key: [record.get(key) for record in records] for key in keys}
+
+
+def _differs(records: Sequence[Mapping[str, Any]], key: str) -> bool:
+    return any(record.get(key) != records[0].get(key) for record in records)
+
+
+def _claims(runs: Sequence[RunData]) -> dict[str, list[str | None]]:
+    """Verdict of every claim in each run; claims are told apart by metric, relation and source."""
+    found: list[dict[str, str]] = []
+    for run in runs:
+        claims = run.summary.get("claims")
+        found.append({
+            f"{claim.get('name')} {claim.get('relation')} by {claim.get('source')}": str(claim.get("verdict"))
+            for claim in (claims if isinstance(claims, list) else [])
+            if isinstance(claim, dict)
+        })  # fmt: skip
+    return {
+        key: [verdicts.get(key) for verdicts in found] for key in dict.fromkeys(key for run in found for key in run)
+    }
+
+
+def as_rows(comparison: Mapping[str, Any]) -> list[dict[str, object]]:
+    """One row a difference, metric and claim, one column a run; with two runs the second as a multiple of the first."""
+    rows: list[dict[str, object]] = []
+    names: list[str] = comparison["runs"]
+    for part, what in (("differs", "scenario"), ("metrics", "metric"), ("claims", "claim")):
+        for key, values in comparison[part].items():
+            row: dict[str, object] = {"about": what, "name": key, **dict(zip(names, values, strict=True))}
+            if len(names) == 2:
+                row["ratio"] = _ratio(*values) if part == "metrics" else None
+            rows.append(row)
+    return rows
+
+
+def _ratio(one: object, other: object) -> float | None:
+    numbers = isinstance(one, int | float) and isinstance(other, int | float)
+    return other / one if numbers and one else None  # type: ignore[operator]
+
+
+def compare_figure(runs: Mapping[str, RunData]) -> str:
+    """The main metrics as bars, as an SVG document."""
+    groups: dict[str, list[float | None]] = {}
+    for key in PLOTTED:
+        values = [run.summary.get(key) for run in runs.values()]
+        if any(isinstance(value, int | float) for value in values):
+            groups[key.replace("_", " ")] = [value if isinstance(value, int | float) else None for value in values]
+    return standalone(grouped_bars("Compared", groups, list(runs)))
+
+
+def write_figure(svg: str, path: Path) -> None:
+    """Write a figure as .svg, or as .png by resvg (a renderer without a browser; extra `report`).
+
+    Raises ScenarioError (field `plot`) for another ending, where PNG cannot be drawn, and where the file cannot be written.
+    """
+    if path.suffix not in FORMATS:
+        raise ScenarioError("plot", str(path), f"the name of a figure ends in {' or '.join(FORMATS)}")
+    content = svg.encode() if path.suffix == ".svg" else _png(svg, path)
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise ScenarioError("plot", str(path), f"it cannot be written: {error.strerror}") from None
+
+
+def _png(svg: str, path: Path) -> bytes:
+    try:
+        import resvg_py  # noqa: PLC0415  # optional
+    except ImportError:
+        raise ScenarioError(
+            "plot", str(path), "PNG needs the Python package resvg-py (pip install 'resvg-py>=0.5'); or use .svg"
+        ) from None
+    files = {file.name for folder in FONTS if Path(folder).is_dir() for file in Path(folder).rglob("*.tt[fc]")}
+    family = next((name for file, name in FAMILIES.items() if file in files), None)
+    if family is None:
+        raise ScenarioError(
+            "plot", str(path), f"words would be missing, for none of these fonts is here: {_names()}; use .svg"
+        )
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=2, sans_serif_family=family))
+
+
+def _names() -> str:
+    return ", ".join(dict.fromkeys(FAMILIES.values()))

@@ -1,0 +1,200 @@
+"""Networks, trees and schedules for other programs: GraphML for graph tools, GOAL for LogGOPSim.
+
+**GraphML.** A directed graph: every link is two arcs. Nodes are called by their label and carry their rank; arcs carry
+their port, and in `trees` the spanning trees (numbers separated by spaces) of the algorithm that use them from parent to
+child. From a run it is the trees on which they really carried something (of rank 0 alone where every rank is a source), and
+a run adds what it measured: `first_step`, `last_step` and `state` of nodes, `packets`, `segments` and `bytes` of arcs.
+
+**GOAL**, the schedules that LogGOPSim simulates (T. Hoefler, T. Schneider and A. Lumsdaine, "LogGOPSim", HPDC 2010). One
+operation for every packet that arrived, at its sender and at its receiver, with the step as its tag. At each rank the
+operations of a step require all those of the last step before in which the rank did something: that is the executed
+order, whatever the simulator's network is like. A packet that was lost cannot be matched by a receive; it is left out and
+counted in a comment.
+
+Both are written line by line, so that the largest runs can be exported.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+import polars as pl
+
+from coordinator.reports.data import LARGEST_ORDER, RunData
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.registry import find_algorithm
+from emunode.errors import ScenarioError
+from emunode.model import Collective, Duplex, Job, Port, Rank
+from emunode.topologies.base import Topology
+from emunode.topologies.registry import parse_topology
+from emunode.trees.base import Trees
+
+Arc = tuple[Rank, Port]
+ROOTLESS = (Collective.ALLGATHER, Collective.ALLTOALL)
+ROOM_BYTES = 2**25
+"""Size of a message that no algorithm finds too small for its pieces."""
+
+KEYS: Mapping[str, tuple[str, str]] = {
+    "rank": ("node", "int"), "first_step": ("node", "int"), "last_step": ("node", "int"), "state": ("node", "string"),
+    "port": ("edge", "int"), "trees": ("edge", "string"), "packets": ("edge", "int"), "segments": ("edge", "int"),
+    "bytes": ("edge", "int"),
+    "topology": ("graph", "string"), "collective": ("graph", "string"), "algorithm": ("graph", "string"),
+    "root": ("graph", "string"),
+}  # fmt: skip
+"""Attributes: what has them, and their type."""
+
+
+def graphml_of_plan(topology: str, collective: str, algorithm: str | None, source: str | None) -> Iterator[str]:
+    """A network, and if an algorithm is named its trees. ScenarioError for what does not exist."""
+    network = parse_topology(topology)
+    network.require_order(LARGEST_ORDER)
+    if algorithm is None:
+        return graphml(network, {}, {})
+    if collective not in list(Collective):
+        raise ScenarioError("collective", collective, f"it is one of: {', '.join(Collective)}")
+    about = {"collective": collective, "algorithm": algorithm, "root": source or network.label(0)}
+    return graphml(network, planned_trees(network, Collective(collective), algorithm, source), about)
+
+
+def planned_trees(
+    topology: Topology, collective: Collective, algorithm: str, source: str | None
+) -> dict[Arc, list[int]]:
+    """The arcs of an algorithm's spanning trees rooted at `source`, and the trees that use them.
+
+    Raises ScenarioError for an unknown algorithm or label, and for an algorithm that has routes and no trees.
+    """
+    root = topology.rank(source) if source is not None else 0
+    job = Job(topology.name, collective, algorithm, root, message_bytes=ROOM_BYTES)
+    entry = find_algorithm(topology, job)
+    trees = getattr(_willing(entry, topology, job), "trees", None)
+    if not isinstance(trees, Trees):
+        raise ScenarioError("algorithm", algorithm, "it has no spanning trees of its own; export a run of it instead")
+    arcs: dict[Arc, list[int]] = {}
+    for tree in range(trees.count):
+        for rank in topology.ranks():
+            for port in trees.children(rank, tree):
+                arcs.setdefault((topology.absolute(rank, root), port), []).append(tree)
+    return arcs
+
+
+def _willing(entry: type[Algorithm], topology: Topology, job: Job) -> Algorithm:
+    """The algorithm under the first port model and kind of link that it has."""
+    probe = entry.port_models[0]
+    duplex = job.duplex if job.duplex in entry.duplexes else Duplex.HALF
+    return entry(topology, job._replace(port_model=probe, duplex=duplex))
+
+
+def executed_trees(data: RunData) -> dict[Arc, list[int]]:
+    """The trees on which each arc carried something, by the journal."""
+    if data.journal is None:
+        return {}
+    journal = data.journal
+    if data.get("collective") in ROOTLESS:
+        journal = journal.filter(pl.col("origin") == 0)
+    table = (journal.group_by("sender", "port").agg(pl.col("tree").unique().sort()).sort("sender", "port")).collect(
+        engine="streaming"
+    )
+    return {(sender, port): trees for sender, port, trees in table.iter_rows()}
+
+
+def graphml_of_run(data: RunData) -> Iterator[str]:
+    """The network of a run with what it measured. ScenarioError (field `run`) if the network is unknown."""
+    topology = _topology(data)
+    nodes: dict[Rank, dict[str, Any]] = {}
+    links: dict[Arc, dict[str, Any]] = {}
+    if data.nodes is not None:
+        of_nodes = ("rank", "first_step", "last_step", "state")
+        nodes = {row["rank"]: row for row in data.nodes.select(of_nodes).iter_rows(named=True)}
+    if data.links is not None:
+        of_links = ("sender", "port", "packets", "segments", "bytes")
+        links = {(row.pop("sender"), row["port"]): row for row in data.links.select(of_links).iter_rows(named=True)}
+    about = {key: data.get(key) for key in ("collective", "algorithm")} | {"root": data.get("source")}
+    return graphml(topology, executed_trees(data), about, nodes, links)
+
+
+def graphml(
+    topology: Topology,
+    trees: Mapping[Arc, Iterable[int]],
+    about: Mapping[str, Any],
+    nodes: Mapping[Rank, Mapping[str, Any]] | None = None,
+    links: Mapping[Arc, Mapping[str, Any]] | None = None,
+) -> Iterator[str]:
+    """The lines of a GraphML document."""
+    yield '<?xml version="1.0" encoding="UTF-8"?>\n<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n'
+    for name, (of, kind) in KEYS.items():
+        yield f'<key id="{name}" for="{of}" attr.name="{name}" attr.type="{kind}"/>\n'
+    yield f'<graph id={quoteattr(topology.name)} edgedefault="directed">\n'
+    yield _values({"topology": topology.name, **about}) + "\n"
+    labels = [quoteattr(topology.label(rank)) for rank in topology.ranks()]
+    for rank, label in enumerate(labels):
+        yield f"<node id={label}>{_values({**(nodes or {}).get(rank, {}), 'rank': rank})}</node>\n"
+    for rank in topology.ranks():
+        for port, other in enumerate(topology.neighbours(rank)):
+            values = {**(links or {}).get((rank, port), {}), "port": port}
+            if (rank, port) in trees:
+                values["trees"] = " ".join(map(str, trees[rank, port]))
+            yield f"<edge source={labels[rank]} target={labels[other]}>{_values(values)}</edge>\n"
+    yield "</graph>\n</graphml>\n"
+
+
+def _values(values: Mapping[str, Any]) -> str:
+    return "".join(
+        f'<data key="{key}">{escape(str(value))}</data>' for key, value in values.items() if value is not None
+    )
+
+
+def goal_of_run(data: RunData) -> Iterator[str]:
+    """The schedule that a run executed. ScenarioError (field `run`) if its network or its journal is not there."""
+    topology = _topology(data)
+    if data.journal is None:
+        raise ScenarioError("run", str(data.path), "its journal is missing or cannot be read; " + "; ".join(data.notes))
+    packets = (
+        data.journal.group_by("step", "sender", "port", "receiver")
+        .agg(pl.col("bytes").cast(pl.Int64).sum(), lost=(pl.col("outcome").cast(pl.String) == "lost").all())
+        .collect(engine="streaming")
+    )
+    return _goal(data, topology, packets)
+
+
+def _goal(data: RunData, topology: Topology, packets: pl.DataFrame) -> Iterator[str]:
+    lost = int(packets["lost"].sum())
+    yield f"num_ranks {topology.order}\n\n"
+    yield f"// {topology.name}, {data.get('collective')} by {data.get('algorithm')}: {len(packets) - lost} packets\n"
+    if lost:
+        yield f"// {lost} packets were sent and lost, and are left out\n"
+    arrived = packets.filter(~pl.col("lost"))
+    sends = arrived.select(rank="sender", step="step", other="receiver", way=pl.lit("send"), size="bytes")
+    receipts = arrived.select(rank="receiver", step="step", other="sender", way=pl.lit("recv"), size="bytes")
+    rows = pl.concat([sends, receipts]).sort("rank", "step", "way", "other").iter_rows()
+    row = next(rows, None)
+    for rank in topology.ranks():
+        lines, before, now, step = [f"rank {rank} {{"], list[int](), list[int](), 0
+        while row is not None and row[0] == rank:
+            if row[1] != step:
+                before, now, step = now, [], row[1]
+            number = (now or before or [0])[-1] + 1
+            now.append(number)
+            way = "to" if row[3] == "send" else "from"
+            lines.append(f"l{number}: {row[3]} {row[4]}b {way} {row[2]} tag {step}")
+            lines += [f"l{number} requires l{earlier}" for earlier in before]
+            row = next(rows, None)
+        if len(lines) == 1:
+            lines.append("l1: calc 0")
+        yield "\n".join(lines) + "\n}\n\n"
+
+
+def write_lines(path: Path, lines: Iterable[str], field: str) -> Path:
+    """Write a document and return its path; ScenarioError (named `field`) if the file cannot be written."""
+    try:
+        with path.open("w", encoding="utf-8") as file:
+            file.writelines(lines)
+        return path
+    except OSError as error:
+        raise ScenarioError(field, str(path), f"it cannot be written: {error.strerror}") from None
+
+
+def _topology(data: RunData) -> Topology:
+    if data.topology is None:
+        raise ScenarioError("run", str(data.path), "its network is not known; " + "; ".join(data.notes))
+    return data.topology

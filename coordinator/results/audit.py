@@ -1,0 +1,270 @@
+"""The audit: hops that the communication model, the topology or the faults of the plan rule out, whatever the algorithm.
+
+Nodes and engines enforce all of this while a run goes on; here it is read off the journal once more. What the faults allow
+is asked of the same `Faults` that the engines ask, replayed over the packets that can have been touched. From the first
+fault on that may make packets late, receipts are not held against the port model: what comes late meets others.
+"""
+
+from collections.abc import Iterator, Mapping
+
+import polars as pl
+
+from coordinator.planning.plan import Plan
+from emunode.faults.injector import Crash, Delay, Drop, Duplicate, Faults, LinkFault, NodeFault, Recover
+from emunode.model import EVERYBODY, Collective, Duplex, Knowledge, Port, PortModel, Rank, Step
+
+PIECE = ["origin", "target", "segment"]
+AUDITED_LINKS = 100_000
+"""Links that are looked up in the topology; of more than that, an even sample."""
+NEVER: Step = 2**31 - 1
+
+
+def illegal_hops(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, links: pl.DataFrame) -> int:
+    """How many hops cannot be; one counts once for every rule that it breaks. `packets` and `links` are the journal's."""
+    copies = plan.algorithm.copies_keep_trees
+    rules = [
+        _misnamed(plan, journal),
+        _misaddressed(plan, journal),
+        *([_repeated(plan, journal)] if copies else []),
+        _untimely(plan, journal),
+        _unheard(journal, [*PIECE, "tree"] if copies else PIECE),
+        _crowded(plan, journal, packets),
+    ]
+    broken: int = sum(rule.select(pl.len()).collect(engine="streaming").item() for rule in rules)
+    return broken + _astray(plan, links)
+
+
+def _misnamed(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Arrivals with a wrong outcome: `relay` is for others; of the rest, one of a piece is `first`, and none is earlier.
+
+    Who recovers has forgotten, and sees a first copy once more.
+    """
+    meant = (pl.col("target") == EVERYBODY) | (pl.col("target") == pl.col("receiver"))
+    back = pl.col("receiver") == pl.col("origin")
+    first, duplicate, relay = (pl.col("outcome") == name for name in ("first", "duplicate", "relay"))
+    wrong = journal.filter((first & (back | ~meant)) | (duplicate & ~meant) | (relay & meant))
+    pieces = (
+        journal.filter(first | duplicate, ~back)
+        .group_by("receiver", _life(plan), *PIECE)
+        .agg(firsts=first.sum(), began=pl.col("step").filter(first).min(), step=pl.col("step").min())
+        .filter((pl.col("firsts") != 1) | (pl.col("began") > pl.col("step")))
+    )
+    return pl.concat([wrong.select("step"), pieces.select("step")])
+
+
+def _misaddressed(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Segments that nobody was asked to send: from another origin, to another target, of another number or size."""
+    job, algorithm, order = plan.job, plan.algorithm, plan.topology.order
+    origin, target, number = pl.col("origin"), pl.col("target"), pl.col("segment")
+    from_one = job.collective in (Collective.BROADCAST, Collective.SCATTER)
+    made = origin == job.source if from_one else origin.is_between(0, order - 1) & (origin != algorithm.target)
+    personal = job.collective in (Collective.SCATTER, Collective.ALLTOALL)
+    meant = target.is_between(0, order - 1) & (target != origin) if personal else target == algorithm.target
+    size, longer = divmod(job.message_bytes, algorithm.pieces)
+    whole = pl.col("bytes") == size + (number % algorithm.pieces < longer).cast(pl.Int32)
+    message = meant & whole
+    if algorithm.answer_bytes:
+        message |= (target == pl.col("sender")) & (pl.col("bytes") == algorithm.answer_bytes)
+    counted = number.is_between(0, job.messages * algorithm.pieces - 1)
+    return journal.filter(~(made & message & counted & (pl.col("tree") >= 0))).select("step")
+
+
+def _repeated(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Copies that crossed a link more than once in one step, though no fault repeats or delays what crosses it.
+
+    A rank may send a copy as often as it received it before, which happens downstream of a link that repeats packets.
+    """
+    copy = [*PIECE, "tree"]
+    again = journal.group_by("step", "sender", "port", *copy).agg(times=pl.len()).filter(pl.col("times") > 1)
+    again = _except(plan, again, (Delay, Duplicate))
+    if not any(isinstance(fault, Duplicate) and fault.breaks for fault in plan.faults):
+        return again.select("step")
+    answered = (pl.col("sender") == pl.col("target")) if plan.algorithm.answer_bytes else pl.lit(value=False)
+    arrived = journal.filter(pl.col("outcome") != "lost").select("receiver", *copy, arrived="step")
+    return (
+        again.filter(~answered)
+        .join(arrived, how="left", left_on=["sender", *copy], right_on=["receiver", *copy])
+        .group_by("step", "sender", "port", *copy, "times")
+        .agg(heard=(pl.col("arrived") < pl.col("step")).sum())
+        .filter(pl.col("times") > pl.col("heard"))
+        .select("step")
+    )
+
+
+def _life(plan: Plan) -> pl.Expr:
+    """How often the receiver of a hop has recovered before it."""
+    revived = [
+        ((pl.col("receiver") == fault.rank) & (pl.col("step") >= fault.step)).cast(pl.Int32)
+        for fault in plan.faults
+        if isinstance(fault, Recover)
+    ]
+    return (pl.sum_horizontal(revived) if revived else pl.lit(0)).alias("life")
+
+
+def _untimely(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Hops that do not fit the faults: sent by the silent, lost or altered for no reason, arrived against one."""
+    lost = pl.col("outcome") == "lost"
+    if not plan.faults:
+        return journal.filter(lost | (pl.col("outcome") == "corrupt")).select("step")
+    if all(isinstance(fault, Crash) for fault in plan.faults):
+        return _after_crashes(plan, journal)
+    fates = _fates(plan, journal)
+    told = journal.join(fates, on=["step", "sender", "port"], how="left").with_columns(
+        pl.col("may_arrive").fill_null(value=True),
+        pl.col("may_be_lost").fill_null(value=False),
+        pl.col("may_be_altered").fill_null(value=False),
+    )
+    wrong = told.filter((lost & ~pl.col("may_be_lost")) | (~lost & ~pl.col("may_arrive"))).select("step")
+    if plan.job.collective is Collective.REDUCE:  # what is folded of half a tree is not the whole either
+        return wrong
+    corrupt = told.filter(pl.col("outcome") == "corrupt")
+    heard = corrupt.group_by("receiver", *PIECE).agg(heard=pl.col("step").min())
+    made_up = (
+        corrupt.filter(~pl.col("may_be_altered"))
+        .join(heard, how="left", left_on=["sender", *PIECE], right_on=["receiver", *PIECE])
+        .filter(pl.col("heard").is_null() | (pl.col("heard") >= pl.col("step")))
+    )
+    return pl.concat([wrong, made_up.select("step")])
+
+
+def _after_crashes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Who crashed sends nothing, what it is sent is lost, and nothing else is; the same for crashes alone, and quick."""
+    lost = pl.col("outcome") == "lost"
+    sender_gone, receiver_gone = (
+        pl.col("step") >= pl.col(end).replace_strict(dict(plan.crashed), default=NEVER, return_dtype=pl.Int64)
+        for end in ("sender", "receiver")
+    )
+    return journal.filter(sender_gone | (receiver_gone != lost)).select("step")
+
+
+def _fates(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Of packets that faults can have touched: whether they may have arrived, been lost, been altered."""
+    ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
+    broken = [(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, LinkFault)]
+    links = pl.DataFrame(sorted(set(broken)), schema={"sender": pl.Int32, "port": pl.Int16}, orient="row")
+    packets = journal.select("step", "sender", "port", "receiver").unique()
+    touched = pl.concat(
+        [
+            packets.filter(pl.col("sender").is_in(ranks) | pl.col("receiver").is_in(ranks)),
+            packets.join(links.lazy(), on=["sender", "port"], how="semi"),
+        ]
+    )
+    rows = touched.unique().sort("step", "sender", "port").collect(engine="streaming")
+    names = ("step", "sender", "port", "may_arrive", "may_be_lost", "may_be_altered")
+    schema = dict(zip(names, (pl.Int32, pl.Int32, pl.Int16, pl.Boolean, pl.Boolean, pl.Boolean), strict=True))
+    return pl.DataFrame(list(_replay(plan, rows)), schema=schema, orient="row").lazy()
+
+
+def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[tuple[Step, Rank, Port, bool, bool, bool]]:
+    """Ask the faults about packets, by ascending step."""
+    knows = plan.job.knowledge is not Knowledge.NONE
+    faults = Faults(plan.topology, plan.job.seed)
+    late = _late(plan, int(packets["step"].max() or 0))  # type: ignore[arg-type]
+    due = list(reversed(plan.faults))
+    for step, sender, port, receiver in packets.iter_rows():
+        while due and due[-1].step <= step:
+            faults.apply([due.pop()])
+        altered = faults.lies(step, sender)
+        if not 0 <= port < plan.topology.degree or plan.topology.neighbour(sender, port) != receiver:
+            yield step, sender, port, True, True, True  # counted as going astray
+            continue
+        dead = faults.dead(step, sender, port)
+        if faults.silent(sender, step) or (knows and dead and (sender, port) not in late):
+            yield step, sender, port, False, False, altered
+        elif (sender, port) in late:
+            crossings, losses, altered_ever = late[sender, port]
+            yield step, sender, port, not dead and step in crossings, dead or step in losses, altered_ever
+        else:
+            passage = faults.passage(step, sender, port, ())
+            lost = dead or passage.lost
+            yield step, sender, port, not lost, lost, altered or passage.altered
+
+
+def _late(plan: Plan, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step], set[Step], bool]]:
+    """Of each delayed direction of a link: when packets can have crossed, when they can have been lost, whether altered.
+
+    Which packet is the k-th is not to be told where they are delayed, so any may be the one that is dropped.
+    """
+    delayed = {(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, Delay)}
+    there = [fault for fault in plan.faults if isinstance(fault, LinkFault) and (fault.sender, fault.port) in delayed]
+    chances = Faults(plan.topology, plan.job.seed)
+    chances.apply(fault for fault in there if not isinstance(fault, Drop))
+    dropping = {(fault.sender, fault.port) for fault in there if isinstance(fault, Drop)}
+    altering = {(fault.sender, fault.port) for fault in there if fault.tampers}
+    found = {}
+    for link in sorted(delayed):
+        passages = [(step, chances.passage(step, *link, ())) for step in range(1, steps + 1)]
+        losses = {step for step, passage in passages if passage.lost or link in dropping}
+        crossings = {step + passage.delay for step, passage in passages if not passage.lost}
+        lying = plan.states.get(link[0]) == "byzantine"
+        found[link] = (crossings, losses, lying or link in altering)
+    return found
+
+
+def _unheard(journal: pl.LazyFrame, copy: list[str]) -> pl.LazyFrame:
+    """Pieces that were sent by a rank that neither made them nor got them in an earlier step.
+
+    Who makes a segment is its origin, or its target (an answer goes back under the name of what it answers).
+    """
+    arrived = journal.filter(pl.col("outcome") != "lost")
+    heard = arrived.group_by("receiver", *copy).agg(heard=pl.col("step").min())
+    return (
+        journal.filter(pl.col("sender") != pl.col("origin"), pl.col("sender") != pl.col("target"))
+        .join(heard, how="left", left_on=["sender", *copy], right_on=["receiver", *copy])
+        .filter(pl.col("heard").is_null() | (pl.col("heard") >= pl.col("step")))
+        .select("step")
+    )
+
+
+def _crowded(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame) -> pl.LazyFrame:
+    """Packets larger than a link takes, and ranks that used more ports in a step than the port model has.
+
+    Not counted is what faults add: to the packets of links that delay or repeat them, and to what is received from the
+    first disturbance on.
+    """
+    job, capacity = plan.job, plan.algorithm.link_capacity
+    sent = packets.lazy()
+    full = _except(plan, sent.filter(pl.col("segments") > (capacity or 2**31)), (Delay, Duplicate)).select("step")
+    if job.port_model is PortModel.ALL_PORT and job.duplex is Duplex.FULL:
+        return full
+    reverse = {port: plan.topology.reverse_port(port) for port in range(plan.topology.degree)}
+    back = pl.col("port").replace_strict(reverse, default=-1, return_dtype=pl.Int16)
+    disturbed = min((fault.step for fault in plan.faults if fault.disturbs and fault.breaks), default=NEVER)
+    arrived = journal.filter(pl.col("outcome") != "lost", pl.col("step") < disturbed)
+    arrived = arrived.select("step", back, rank="receiver", sent=False)
+    sent = _except(plan, sent, (Delay,)).select("step", "port", rank="sender", sent=True)
+    used = (
+        pl.concat([sent, arrived.unique()])
+        .group_by("step", "rank")
+        .agg(sends=pl.col("sent").sum(), receipts=(~pl.col("sent")).sum(), ports=pl.col("port").n_unique())
+    )
+    sends, receipts, ports = pl.col("sends"), pl.col("receipts"), pl.col("ports")
+    crowded = {
+        PortModel.ALL_PORT: pl.lit(value=False),
+        PortModel.ONE_PORT: (sends > 1) | (receipts > 1),
+        PortModel.EXCHANGE: ports > 1,
+        PortModel.SEND_OR_RECEIVE: sends + receipts > 1,
+    }[job.port_model]
+    if job.duplex is Duplex.HALF:
+        crowded |= sends + receipts > ports
+    return pl.concat([full, used.filter(crowded).select("step")])
+
+
+def _except(plan: Plan, packets: pl.LazyFrame, kinds: tuple[type[LinkFault], ...]) -> pl.LazyFrame:
+    """Packets but for those of links with a fault of these kinds."""
+    links = {(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, kinds)}
+    if not links:
+        return packets
+    table = pl.DataFrame(sorted(links), schema={"sender": pl.Int32, "port": pl.Int16}, orient="row")
+    return packets.join(table.lazy(), on=["sender", "port"], how="anti")
+
+
+def _astray(plan: Plan, links: pl.DataFrame) -> int:
+    """Packets between ranks that no link of the topology joins at that port."""
+    topology = plan.topology
+    sample = links.gather_every(1 + len(links) // AUDITED_LINKS).select("sender", "port", "receiver", "packets")
+    return sum(
+        packets
+        for sender, port, receiver, packets in sample.iter_rows()
+        if not 0 <= port < topology.degree or topology.neighbour(sender, port) != receiver
+    )

@@ -1,0 +1,87 @@
+"""Which nodes a run cut off, and which fault did it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from coordinator.planning.outages import outages_of
+from coordinator.planning.plan import Plan
+from coordinator.results.claims import broken_root
+from coordinator.results.metrics import Measurement
+from coordinator.scenario.fault_syntax import parse_fault
+from emunode.algorithms.losses import Place
+from emunode.faults.injector import Fault, LinkFault, NodeFault, Recover
+from emunode.model import Rank
+
+LISTED_NODES = 100
+"""Nodes that a summary names; the others are only counted."""
+
+
+@dataclass(frozen=True)
+class CutOff:
+    """The nodes that were cut off."""
+
+    nodes: Sequence[tuple[str, str | None]]
+    """(label, the fault or faults that cut it off), the first LISTED_NODES; None where that cannot be determined."""
+    count: int
+
+    def record(self) -> dict[str, object]:
+        """The keys of summary.json."""
+        return {
+            "cut_off": [{"label": label, "because": because} for label, because in self.nodes],
+            "cut_off_count": self.count,
+        }
+
+
+def cut_off(plan: Plan, measurement: Measurement) -> CutOff:
+    """The healthy nodes that miss something, each with the fault that did it."""
+    ranks = measurement.cut_off
+    if not ranks:
+        return CutOff((), 0)
+    because = _cause(plan)
+    return CutOff([(plan.topology.label(rank), because(rank)) for rank in ranks[:LISTED_NODES]], len(ranks))
+
+
+def faults_without_effect(plan: Plan) -> list[str]:
+    """The faults of the scenario that come after the last step, and so affect nothing."""
+    effective = set(plan.effective_faults)
+    return [spec for spec in plan.scenario.fault if effective.isdisjoint(parse_fault(spec, plan.topology))]
+
+
+def _cause(plan: Plan) -> Callable[[Rank], str | None]:
+    """What cut a rank off: the only fault there is, or those that block its paths in a fixed schedule."""
+    faults = {spec: parse_fault(spec, plan.topology) for spec in plan.scenario.fault}
+    effective = set(plan.effective_faults)
+    breaking = [spec for spec, records in faults.items() if any(map(_breaks, effective.intersection(records)))]
+    if len(breaking) == 1:
+        return lambda _: breaking[0]
+    outages = outages_of(plan.effective_faults, plan.states)
+    if outages is None or not (plan.algorithm.exact_losses or outages.permanent) or broken_root(plan):
+        return lambda _: None
+    losses = plan.algorithm.losses(outages)
+    if losses is None:
+        return lambda _: None
+    specs: dict[Place, list[str]] = {}
+    for spec in breaking:
+        for record in faults[spec]:
+            for place in _places(record):
+                specs.setdefault(place, []).append(spec)
+
+    def because(rank: Rank) -> str | None:
+        places = losses.causes.get(rank, ())
+        named = {spec for place in places for spec in specs.get(place, ())}
+        return ", ".join(spec for spec in breaking if spec in named) or None
+
+    return because
+
+
+def _breaks(fault: Fault) -> bool:
+    """Whether a fault can cost anybody anything."""
+    return fault.breaks and not isinstance(fault, Recover)
+
+
+def _places(fault: Fault) -> Iterator[Place]:
+    match fault:
+        case NodeFault(rank=rank):
+            yield rank, None
+        case LinkFault(sender=sender, port=port):
+            yield sender, port

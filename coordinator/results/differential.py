@@ -1,0 +1,53 @@
+"""The rules as a judge: what a journal of sockets says must be what the same rules do in memory, hop for hop.
+
+Claims and the audit leave room for another order or another way that would be as good. This leaves none: the plan is run
+again in the memory engine, faults included, and every hop that is in one history and not in the other counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from coordinator.history.journal import COLUMNS, RECORD, table
+from coordinator.planning.plan import Plan
+from emunode.engine.memory import MemoryNetwork
+from emunode.engine.rank_set import Ballot
+from emunode.model import Step
+
+REPLAYED_ROWS = 10_000
+"""Hops of the longest history that is replayed at the end of a run: some tenths of a second."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """What a plan does in memory, beside a journal."""
+
+    differences: int
+    """Hops that are in one of them and not in the other."""
+    surplus: int
+    """Hops that are in the journal alone."""
+    altered: Sequence[Ballot]
+    """Altered copies that arrived, where copies are voted on."""
+
+
+def strange_hops(plan: Plan, journal: pl.LazyFrame) -> int:
+    """How many hops are in the journal and not what the rules do, or the other way round."""
+    last = journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0
+    return replay(plan, journal, last).differences
+
+
+def replay(plan: Plan, journal: pl.LazyFrame, last: Step, most_rows: int | None = None) -> Replay:
+    """Run a plan again, up to one step more than `last`, and compare; after `most_rows` hops it is stopped."""
+    network, rows = MemoryNetwork(plan.algorithm), bytearray()
+    for step in range(1, last + 3):
+        rows += network.step(step, plan.faults_at(step))
+        ended = not network.busy and step >= plan.last_revival
+        if ended or (most_rows is not None and len(rows) > most_rows * RECORD.itemsize):
+            break
+    ours, theirs = table(np.frombuffer(bytes(rows), dtype=RECORD)).lazy(), journal.select(COLUMNS)
+    both = pl.concat([theirs.with_columns(times=1), ours.with_columns(times=-1)], how="vertical_relaxed")
+    counted = both.group_by(COLUMNS).agg(pl.col("times").sum())
+    times = counted.select("times").collect(engine="streaming")["times"]
+    return Replay(int(times.abs().sum()), int(times.clip(0).sum()), network.ballots)

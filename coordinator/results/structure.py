@@ -1,0 +1,321 @@
+"""Metrics of the paths that messages took: what the papers state of trees, read off the journal.
+
+Nothing here asks the trees of an algorithm: a hop that was made is an arc, and arcs one after the other are a path. Every
+hop is seen from the root of its collective, so that a gather or a reduce has the arcs of the scatter or broadcast that it
+runs backwards. Only what an algorithm claims (`Algorithm.structure_claims`) is measured, and only where nothing breaks.
+Where every rank is a root, evenly chosen ones are measured, as many as have `SAMPLED_HOPS` hops.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from coordinator.planning.plan import Plan
+from emunode.model import Collective, Port, Rank
+from emunode.topologies.star import StarGraph
+
+Ranks = NDArray[np.int64]
+Arc = tuple[Rank, Rank]
+
+SAMPLED_HOPS = 40_000
+MOST_HOPS = 2_000_000
+"""Most hops measured of content that one root has for all; of more, only the first segments of every tree."""
+SAMPLED_PATHS = 300_000
+"""Most paths that are held against each other, over all trees of one root."""
+
+PERSONALISED = (Collective.SCATTER, Collective.GATHER, Collective.ALLTOALL)
+INWARDS = (Collective.GATHER, Collective.REDUCE)
+MANY_ROOTS = (Collective.ALLGATHER, Collective.ALLTOALL)
+
+
+def structure_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
+    """The metrics that the structure claims of a fault-free run ask for."""
+    if plan.faults:
+        return {}
+    wanted = {claim.name for claim in plan.algorithm.structure_claims()}
+    paths = Paths(plan, journal)
+    if not wanted or paths.hops.is_empty():
+        return {}
+    return {name: METRICS[name](paths) for name in sorted(wanted)}
+
+
+@dataclass(frozen=True)
+class Paths:
+    """The hops of a run, seen from the root."""
+
+    plan: Plan
+    journal: pl.LazyFrame
+
+    @cached_property
+    def hops(self) -> pl.DataFrame:
+        """root, leaf (-1 where the content is for all), tree, segment, step, parent, child, port of the parent."""
+        inwards = self.plan.job.collective in INWARDS
+        rows = self.journal
+        if self.plan.job.collective in MANY_ROOTS:
+            rows = rows.filter(pl.col("origin").is_in(self._sampled_roots()))
+        elif self.plan.job.collective not in PERSONALISED and self._count(pl.len()) > MOST_HOPS:
+            rows = rows.filter(pl.col("segment") < self._sampled_segments())
+        columns = {
+            "root": "target" if inwards else "origin",
+            "leaf": "origin" if inwards else "target",
+            "parent": "receiver" if inwards else "sender",
+            "child": "sender" if inwards else "receiver",
+        }
+        port = pl.col("port")
+        if inwards:
+            topology = self.plan.topology
+            reverse = {out: topology.reverse_port(out) for out in range(topology.degree)}
+            port = port.replace_strict(reverse, default=-1, return_dtype=pl.Int16)
+        named = {name: pl.col(column).cast(pl.Int64) for name, column in columns.items()}
+        hops = rows.select("tree", "segment", "step", port=port, **named)
+        ends = ["root", "parent", "child", *(["leaf"] if self.plan.job.collective in PERSONALISED else [])]
+        known = pl.all_horizontal(pl.col(ends).is_between(0, self.plan.topology.order - 1))
+        return hops.filter(known).collect(engine="streaming")
+
+    def _sampled_roots(self) -> list[Rank]:
+        order = self.plan.topology.order
+        count = max(1, min(order, SAMPLED_HOPS * order // max(self._count(pl.len()), 1)))
+        return [index * order // count for index in range(count)]
+
+    def _sampled_segments(self) -> int:
+        """As many of the first segments as have `MOST_HOPS` hops, and at least one for every tree."""
+        fitting = self.segments * MOST_HOPS // self._count(pl.len())
+        return max(fitting, self._count(pl.col("tree").n_unique()))
+
+    def _count(self, what: pl.Expr) -> int:
+        return int(self.journal.select(what).collect(engine="streaming").item())
+
+    @property
+    def segments(self) -> int:
+        """Different segments in the journal."""
+        return self._count(pl.col("segment").n_unique())
+
+    @cached_property
+    def weights(self) -> Ranks:
+        """Distance of every relative rank from the root."""
+        topology = self.plan.topology
+        return np.array([topology.weight(rank) for rank in topology.ranks()])
+
+    def relative(self, root: Rank) -> Ranks:
+        """The relative address of every rank."""
+        topology = self.plan.topology
+        return np.array([topology.relative(rank, root) for rank in topology.ranks()])
+
+    def by_root(self) -> Iterator[tuple[Rank, pl.DataFrame]]:
+        """The hops of one root after the other."""
+        for (root,), hops in self.hops.group_by("root"):
+            yield int(str(root)), hops
+
+    def parents(self, hops: pl.DataFrame) -> list[Ranks]:
+        """For every tree of one root, the parent of each rank; -1 for those that the tree did not reach."""
+        found = []
+        for _, arcs in hops.select("tree", "parent", "child").unique().group_by("tree"):
+            parents = np.full(self.plan.topology.order, -1, dtype=np.int64)
+            parents[arcs["child"].to_numpy()] = arcs["parent"].to_numpy()
+            found.append(parents)
+        return found
+
+    @cached_property
+    def places(self) -> pl.DataFrame:
+        """(root, leaf, tree, port): by which port of the root each leaf was reached in each tree."""
+        first = self.hops.filter(pl.col("parent") == pl.col("root"))
+        return first.select("root", "leaf", "tree", "port").unique()
+
+    def star(self) -> StarGraph:
+        """The network, for what is stated of star graphs."""
+        assert isinstance(self.plan.topology, StarGraph)
+        return self.plan.topology
+
+    def ports_of_leaves(self) -> Mapping[bytes, frozenset[Port]]:
+        """The ports of the root behind which each leaf was found, by the leaf's relative label; of one root."""
+        star = self.star()
+        found: dict[bytes, set[Port]] = {}
+        for root, leaf, _, port in self.places.iter_rows():
+            found.setdefault(star.permutation(star.relative(leaf, root)), set()).add(port)
+        return {label: frozenset(ports) for label, ports in found.items()}
+
+
+def longest_detour(paths: Paths) -> int:
+    """Most hops of a message beyond the distance that it went; the number of ranks if one did not come from the root."""
+    if paths.plan.job.collective in PERSONALISED:
+        return max(_detour_of_messages(paths, root, hops) for root, hops in paths.by_root())
+    return max(_detour_in_trees(paths, root, hops) for root, hops in paths.by_root())
+
+
+def _detour_of_messages(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
+    lengths = hops.group_by("leaf", "tree", "segment").len()
+    distances = paths.weights[paths.relative(root)[lengths["leaf"].to_numpy()]]
+    return int((lengths["len"].to_numpy().astype(np.int64) - distances).max())
+
+
+def _detour_in_trees(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
+    distances = paths.weights[paths.relative(root)]
+    longest = 0
+    for parents in paths.parents(hops):
+        reached = np.flatnonzero(parents >= 0)
+        lost = len(reached)
+        for depth, ranks, above in _ascend(parents, root, reached):
+            arrived = ranks[above == root]
+            lost -= len(arrived)
+            longest = max(longest, int((depth - distances[arrived]).max(initial=0)))
+        if lost:
+            return len(parents)
+    return longest
+
+
+def _ascend(parents: Ranks, root: Rank, ranks: Ranks) -> Iterator[tuple[int, Ranks, Ranks]]:
+    """(depth, ranks, their ancestors so many levels up), until all have come to the root or to where nothing is known."""
+    above = parents[ranks]
+    for depth in range(1, len(parents) + 1):
+        yield depth, ranks, above
+        onward = (above != root) & (above >= 0)
+        ranks, above = ranks[onward], parents[above[onward]]
+        if not len(ranks):
+            return
+
+
+def trees_per_arc(paths: Paths) -> int:
+    """Most trees of one root that use one directed link."""
+    return _largest(paths.hops.group_by("root", "parent", "port").agg(pl.col("tree").n_unique()), "tree")
+
+
+def paths_per_inner_node(paths: Paths) -> int:
+    """Most paths from one root to one rank, in different trees, that pass through one other rank."""
+    if paths.plan.job.collective in PERSONALISED:
+        inner = paths.hops.filter(pl.col("child") != pl.col("leaf"))
+        return _largest(inner.group_by("root", "leaf", "child").agg(pl.col("tree").n_unique()), "tree")
+    return max(_shared_in_trees(paths, root, hops) for root, hops in paths.by_root())
+
+
+def _shared_in_trees(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
+    trees, order = paths.parents(hops), paths.plan.topology.order
+    step = 1 + order * len(trees) // SAMPLED_PATHS
+    passed = [np.empty(0, dtype=np.int64)]
+    for parents in trees:
+        reached = np.flatnonzero(parents >= 0)[::step]
+        passed += [
+            ranks[above != root] * order + above[above != root] for _, ranks, above in _ascend(parents, root, reached)
+        ]
+    _, counts = np.unique(np.concatenate(passed), return_counts=True)
+    return int(counts.max(initial=0))
+
+
+def same_type_per_step(paths: Paths) -> int:
+    """Most directed links of one type (port) that messages of one root cross in one step."""
+    used = paths.hops.select("root", "step", "parent", "port").unique()
+    return _largest(used.group_by("root", "step", "port").len(), "len")
+
+
+def segments_per_message(paths: Paths) -> int:
+    """Segments that a message was cut into."""
+    return paths.segments // paths.plan.job.messages
+
+
+def largest_subtree(paths: Paths) -> int:
+    """Most places of leaves behind one port of the root."""
+    return max(_subtree_sizes(paths))
+
+
+def smallest_subtree(paths: Paths) -> int:
+    """Fewest places of leaves behind one port of the root."""
+    return min(_subtree_sizes(paths))
+
+
+def _subtree_sizes(paths: Paths) -> list[int]:
+    sizes = dict(paths.places.group_by("port").len().iter_rows())
+    return [sizes.get(port, 0) for port in range(paths.plan.topology.degree)]
+
+
+# --- the trees for scattering on the star graph (Fragopoulou and Akl, TR 93-346, theorems 9 and 10) ------------------
+
+
+def outside_own_substar(paths: Paths) -> int:
+    """Leaves with symbol 1 at a position i > 1 that are not behind the root's link i, and nowhere else."""
+    found = paths.ports_of_leaves()
+    return sum(ports != {label.index(1) - 1} for label, ports in found.items() if label[0] != 1)
+
+
+def off_displacement(paths: Paths) -> int:
+    """Leaves that are not where their place in their necklace says.
+
+    In a necklace of p nodes, each the cycle rotation of the one before, one is behind port 0, the next behind port 1, and
+    so on, and where nodes are repeated, behind all ports that leave the same rest when divided by p.
+    """
+    found = paths.ports_of_leaves()
+    wrong = 0
+    for label, ports in found.items():
+        period = _period(label)
+        rests = {port % period for port in ports}
+        following = {port % period for port in found.get(rotate(label), frozenset())}
+        lowest = min(ports)
+        wrong += len(rests) != 1 or lowest >= period or following != {(lowest + 1) % period}
+    return wrong
+
+
+def off_period(paths: Paths) -> int:
+    """Leaves that have another number of places than (n-1)/p, p the nodes of their necklace."""
+    found = paths.ports_of_leaves()
+    return sum(len(ports) * _period(label) != len(label) - 1 for label, ports in found.items())
+
+
+def inner_home_nodes(paths: Paths) -> int:
+    """Ranks with symbol 1 at its position, but for the root, that passed something on."""
+    star = paths.star()
+    senders = paths.hops.filter(pl.col("parent") != pl.col("root")).select("root", "parent").unique()
+    return sum(star.permutation(star.relative(rank, root))[0] == 1 for root, rank in senders.iter_rows())
+
+
+def unrotated_arcs(paths: Paths) -> int:
+    """Arcs of a subtree of the root whose cycle rotation is no arc of the next subtree."""
+    star = paths.star()
+    arcs: list[set[tuple[bytes, bytes]]] = [set() for _ in range(star.degree)]
+    behind = paths.hops.join(paths.places.rename({"port": "subtree"}), on=["root", "leaf", "tree"])
+    for root, parent, child, subtree in behind.select("root", "parent", "child", "subtree").unique().iter_rows():
+        ends = (star.permutation(star.relative(rank, root)) for rank in (parent, child))
+        arcs[subtree].add((next(ends), next(ends)))
+    turned = [{(rotate(parent), rotate(child)) for parent, child in own} for own in arcs]
+    return sum(len(own - arcs[(port + 1) % len(arcs)]) for port, own in enumerate(turned))
+
+
+def rotate(symbols: bytes) -> bytes:
+    """The cycle rotation R: symbol r(x) at position r(i) for x at i, where r(1) = 1 and 2 -> 3 -> .. -> n -> 2."""
+    n = len(symbols)
+    turned = bytes(symbol if symbol == 1 else (symbol - 1) % (n - 1) + 2 for symbol in symbols)
+    return turned[:1] + turned[-1:] + turned[1:-1]
+
+
+def _period(symbols: bytes) -> int:
+    """Nodes of a necklace."""
+    period, turned = 1, rotate(symbols)
+    while turned != symbols:
+        period, turned = period + 1, rotate(turned)
+    return period
+
+
+def _largest(groups: pl.DataFrame, column: str) -> int:
+    """The largest value; 0 where there is none."""
+    return int(groups[column].max() or 0)  # type: ignore[arg-type]
+
+
+METRICS: Mapping[str, Callable[[Paths], int]] = {
+    measure.__name__: measure
+    for measure in (
+        longest_detour,
+        trees_per_arc,
+        paths_per_inner_node,
+        same_type_per_step,
+        segments_per_message,
+        largest_subtree,
+        smallest_subtree,
+        outside_own_substar,
+        off_displacement,
+        off_period,
+        inner_home_nodes,
+        unrotated_arcs,
+    )
+}
+"""What an algorithm can claim of paths, by name."""

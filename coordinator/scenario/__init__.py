@@ -1,0 +1,1 @@
+"""Scenarios and the syntax of faults."""

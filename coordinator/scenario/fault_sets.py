@@ -1,0 +1,517 @@
+"""Sets of faults by description: drawn, derived from the network, or all there are. Text to fault specifications.
+
+    [HOW:]PART[;PART..][@WHEN]
+
+HOW says which places break (`random` if it is left out), a PART what and how many of it: `nodes=2` (crashes), `links=1`
+(down, both ways), or any kind of fault by its name, with its argument behind the number: `loss=3:0.2`. WHEN is what a
+fault specification has behind its `@`; left out, step 1.
+
+| HOW | places |
+|---|---|
+| `random` | drawn without repetition |
+| `bernoulli` | each with the probability given in place of the number |
+| `cut` | neighbours and links of the node named by a part `victim=LABEL`, drawn among them |
+| `roots` | where the messages leave their source: the ranks and links of its own sends, drawn among them |
+| `busiest` | the nodes and links that carry most segments when nothing breaks |
+| `all` | every set there is, one after the other |
+
+The source of a rooted collective is never chosen unless a part `sources` allows it, and a place that the scenario breaks
+anyway is never chosen. Drawing is a pure function of (seed, draw): algorithms that are compared meet the same faults, and
+the set of k + 1 faults contains the set of k, so that curves over the number of faults are comparable point by point.
+
+Parts that concern the same kind of place (crashed and byzantine nodes, say) share one random order of these places and take
+disjoint positions of it that depend on the counts alone, so every pair of disjoint sets is equally likely. Two parts of the
+same kind are refused: `nodes=1;nodes=2` is written `nodes=3`.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
+from functools import cached_property
+from itertools import islice, product
+from math import comb, prod
+from random import Random
+from typing import Final, TypeVar
+
+from coordinator.scenario.fault_syntax import EXAMPLES, VALUES, require_drawable
+from emunode.algorithms.base import Algorithm
+from emunode.engine.memory import MemoryNetwork
+from emunode.errors import ScenarioError
+from emunode.faults.injector import KINDS, LinkFault, field_names
+from emunode.model import Rank
+from emunode.net.wire import ROW
+
+SHORT: Final = {"nodes": "crash", "links": "down"}
+"""What a plain number of nodes or links means."""
+HOWS: Final = ("random", "bernoulli", "cut", "roots", "busiest", "all")
+FORM: Final = "[HOW:]PART[;PART..][@WHEN], such as random:nodes=2;links=1@1"
+PART: Final = re.compile(r"(?P<what>[a-z]+)(?P<relation><?=)(?P<amount>[^:]+)(?P<argument>:.+)?")
+WHEN: Final = re.compile(r"\d{1,9}(-\d{1,9})?")
+MOST_RECIPES = 10_000
+"""Recipes that the ranges of one description may stand for."""
+COUNTS: Final = re.compile(r"(\d{1,6})(?:\.\.(\d{1,6}))?")
+
+Link = tuple[Rank, Rank]
+Place = TypeVar("Place")
+
+
+REPAIRS: Final = {"recover": "crash", "up": "down"}
+"""Kinds that repair what another kind broke: a random place has nothing to repair."""
+
+
+def on_links(kind: str) -> bool:
+    """Whether faults of this kind strike links, and not nodes."""
+    return issubclass(KINDS[kind], LinkFault)
+
+
+@dataclass(frozen=True)
+class Part:
+    """So many faults of one kind."""
+
+    kind: str
+    count: int = 0
+    share: float = 0.0
+    """Probability of each place, where the set is drawn so."""
+    argument: str = ""
+    """What a specification of this kind has between place and step, with its colon."""
+
+    @property
+    def on_links(self) -> bool:
+        """Whether it strikes links, and not nodes."""
+        return on_links(self.kind)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How sets of faults are made."""
+
+    how: str
+    parts: tuple[Part, ...]
+    when: str = "1"
+    victim: str | None = None
+    sources: bool = False
+
+    @property
+    def size(self) -> int:
+        """Number of faults in each set; for `bernoulli`, of which it has no number, 0."""
+        return sum(part.count for part in self.parts)
+
+    @property
+    def name(self) -> str:
+        """The recipe as it is written, in one canonical way: nothing said that is so anyway."""
+        names = {kind: short for short, kind in SHORT.items()}
+        words = [
+            f"{names.get(part.kind, part.kind)}={part.share if self.how == 'bernoulli' else part.count}{part.argument}"
+            for part in self.parts
+        ]
+        if self.victim is not None:
+            words.insert(0, f"victim={self.victim}")
+        if self.sources:
+            words.append("sources")
+        how = "" if self.how == "random" else f"{self.how}:"
+        return f"{how}{';'.join(words)}{'' if self.when == '1' else f'@{self.when}'}"
+
+
+class Places:
+    """Where a network can break under an algorithm: all nodes but the source, and all links.
+
+    Places that the fault specifications `broken` name are left out: they are broken already.
+    """
+
+    def __init__(self, algorithm: Algorithm, broken: Iterable[str] = ()) -> None:
+        self.algorithm = algorithm
+        self.topology = algorithm.topology
+        rooted = len(algorithm.sources) == 1 or algorithm.target >= 0
+        self.sources: frozenset[Rank] = frozenset({algorithm.job.source} if rooted else ())
+        self.broken: frozenset[Rank | Link] = frozenset(place for spec in broken for place in self.named_in(spec))
+
+    def nodes(self, *, sources: bool = False) -> Sequence[Rank]:
+        """Ranks that may be chosen, ascending."""
+        spared = self.broken if sources else self.broken | self.sources
+        return [rank for rank in self.topology.ranks() if rank not in spared]
+
+    @cached_property
+    def links(self) -> Sequence[Link]:
+        """Every link that may be chosen once, the lower rank first, ascending."""
+        links = sorted((rank, neighbour) for rank, _, neighbour, _ in self.topology.links())
+        return [link for link in links if link not in self.broken]
+
+    @cached_property
+    def _hops(self) -> Sequence[Link]:
+        """(sender, receiver) of every segment of a run in which nothing breaks."""
+        network, rows, step = MemoryNetwork(self.algorithm), bytearray(), 0
+        while network.busy and step < 100_000:
+            step += 1
+            rows += network.step(step)
+        return [(row[1], row[2]) for row in ROW.iter_unpack(bytes(rows))]
+
+    def busiest_nodes(self, among: Sequence[Rank]) -> list[Rank]:
+        """By the segments they send, most first; of equals the lower rank."""
+        loads = Counter(sender for sender, _ in self._hops)
+        return sorted(among, key=lambda rank: (-loads[rank], rank))
+
+    @cached_property
+    def busiest_links(self) -> list[Link]:
+        """By the segments they carry both ways, most first; of equals the lower ranks."""
+        loads = Counter((min(hop), max(hop)) for hop in self._hops)
+        return sorted(self.links, key=lambda link: (-loads[link], link))
+
+    @cached_property
+    def root_links(self) -> list[Link]:
+        """Links over which sources send; where all are sources, every link in use."""
+        sources = set(self.algorithm.sources)
+        return sorted({(min(hop), max(hop)) for hop in self._hops if hop[0] in sources})
+
+    def spec(self, part: Part, place: Rank | Link, when: str) -> str:
+        """The fault specification of one fault."""
+        label = self.topology.label
+        where = label(place) if isinstance(place, int) else f"{label(place[0])}~{label(place[1])}"
+        return f"{part.kind}:{where}{part.argument}@{when}"
+
+    def named_in(self, spec: str) -> set[Rank | Link]:
+        """The node or link that a fault specification names; empty where it names none (its parser reports that)."""
+        _, *rest = spec.split(":")
+        where = rest[0].partition("@")[0] if rest else ""
+        try:
+            one, *other = sorted(self.topology.rank(label) for label in re.split("[~>]", where))
+        except ScenarioError:
+            return set()
+        return {(one, other[0]) if other else one}
+
+
+# --- reading a description ---------------------------------------------------------------------------------------------
+
+
+def is_recipe(text: str) -> bool:
+    """Whether a fault of a scenario describes a set, and not one fault."""
+    return text.partition(":")[0] in HOWS
+
+
+def parse_recipes(text: str, field: str = "faults") -> list[Recipe]:
+    """The recipes of a description, by ascending number of faults: one, or where it has ranges one for each choice.
+
+    A number may be a range, `nodes=0..4` or `nodes<=4`. `any<=2` is nodes and links in every mixture of up to two. Raises
+    ScenarioError (with `field`) for what is no description.
+    """
+    how, colon, rest = text.partition(":")
+    if not colon or "=" in how or how not in HOWS:
+        if colon and "=" not in how:
+            raise ScenarioError(field, text, f"{how!r} is no way to choose; there are: {', '.join(HOWS)}")
+        how, rest = "random", text
+    body, at, when = rest.rpartition("@")
+    body, when = (body, when) if at else (rest, "1")
+    if not WHEN.fullmatch(when) or "@" in body:
+        raise ScenarioError(field, text, f"write {FORM}; WHEN is said once, at the end")
+    recipe = Recipe(how, (), when)
+    choices: list[list[tuple[Part, ...]]] = []
+    for word in body.split(";"):
+        if word == "sources":
+            recipe = replace(recipe, sources=True)
+        elif word.startswith("victim="):
+            recipe = replace(recipe, victim=word.removeprefix("victim="))
+        else:
+            choices.append(_choices(word, how, text, field))
+    if not choices:
+        raise ScenarioError(field, text, f"write {FORM}; WHEN is said once, at the end")
+    if (recipe.victim is None) == (how == "cut"):
+        raise ScenarioError(field, text, "a cut has a victim, and nothing else has: cut:victim=LABEL;nodes=2")
+    _require_few(prod(map(len, choices)), text, field)
+    recipes = [replace(recipe, parts=tuple(part for parts in choice for part in parts)) for choice in product(*choices)]
+    _require_sound(recipes[0], text, field)
+    return sorted(recipes, key=lambda recipe: recipe.size)
+
+
+def _require_sound(recipe: Recipe, text: str, field: str) -> None:
+    """Refuse parts that are said twice, and steps that some kind cannot have."""
+    seen: set[tuple[str, str]] = set()
+    first, dash, last = recipe.when.partition("-")
+    if int(first) < 1 or (dash and int(last) < int(first)):
+        raise ScenarioError(field, text, f"@{recipe.when} is no step or interval; steps count from 1, as in @2 or @2-5")
+    for part in recipe.parts:
+        if (part.kind, part.argument) in seen:
+            name = next((short for short, kind in SHORT.items() if kind == part.kind), part.kind)
+            raise ScenarioError(field, text, f"{name!r} is there twice; give one part with the total number")
+        seen.add((part.kind, part.argument))
+        if dash and "last" not in field_names(KINDS[part.kind]):
+            raise ScenarioError(field, text, f"{part.kind!r} happens in one step and has no end; write @{first}")
+
+
+def _require_argument(kind: str, argument: str, word: str, text: str, field: str) -> None:
+    """Refuse a value behind the number that this kind does not have, or has otherwise, and a value that is missing."""
+    if kind in REPAIRS:
+        raise ScenarioError(
+            field, text, f"{kind!r} repairs what {REPAIRS[kind]!r} broke, and a set of faults only breaks things"
+        )
+    value = next((name for name in field_names(KINDS[kind]) if name in VALUES), None)
+    if value is None:
+        if argument:
+            raise ScenarioError(field, text, f"{kind!r} takes no value, so {argument!r} in {word!r} has no meaning")
+        return
+    if not argument:
+        raise ScenarioError(field, text, f"{kind!r} needs a value behind the number, such as {word}:{EXAMPLES[value]}")
+    try:
+        VALUES[value](text, argument.removeprefix(":"))
+    except ScenarioError as error:
+        raise ScenarioError(field, text, f"in {word!r}: {error.allowed}") from None
+
+
+def _choices(word: str, how: str, text: str, field: str) -> list[tuple[Part, ...]]:
+    """What one part may stand for."""
+    match = PART.fullmatch(word)
+    if match is None:
+        raise ScenarioError(field, text, f"{word!r} is no part; write {FORM}")
+    what, amount, argument = match["what"], match["amount"], match["argument"] or ""
+    kind = SHORT.get(what, what)
+    if what != "any" and kind not in KINDS:
+        allowed = [*SHORT, *(name for name in KINDS if name not in REPAIRS)]
+        raise ScenarioError(field, text, f"{what!r} is not among: any, {', '.join(allowed)}")
+    if what != "any":
+        _require_argument(kind, argument, word, text, field)
+    elif argument or how == "bernoulli":
+        raise ScenarioError(
+            field, text, "'any' is nodes and links in every mixture of a number, such as any=2 or any<=2"
+        )
+    if how == "bernoulli":
+        return [(Part(kind, share=_share(amount, text, field), argument=argument),)]
+    counts = COUNTS.fullmatch(amount)
+    if counts is None:
+        raise ScenarioError(field, text, f"{amount!r} is no number, and no range such as 0..4")
+    last = int(counts[2] or counts[1])
+    first = int(counts[1]) if match["relation"] == "=" else 0
+    if first > last or (match["relation"] == "<=" and counts[2]):
+        raise ScenarioError(field, text, f"{word!r} is no range; write 0..4 or <=4")
+    _require_few(
+        ((last + 1) * (last + 2) - first * (first + 1)) // 2 if what == "any" else last - first + 1, text, field
+    )
+    if what == "any":
+        return [
+            (Part("crash", total - links), Part(_down(text, field), links))
+            for total in range(first, last + 1)
+            for links in range(total + 1)
+        ]
+    return [(Part(kind, count, argument=argument),) for count in range(first, last + 1)]
+
+
+def _require_few(recipes: int, text: str, field: str) -> None:
+    if recipes > MOST_RECIPES:
+        raise ScenarioError(field, text, f"its ranges stand for {recipes:,} recipes; at most {MOST_RECIPES:,} at once")
+
+
+def _down(text: str, field: str) -> str:
+    if "down" not in KINDS:
+        raise ScenarioError(field, text, f"'down' is not among: {', '.join(KINDS)}")
+    return "down"
+
+
+def _share(amount: str, text: str, field: str) -> float:
+    try:
+        share = Decimal(amount)
+        if not 0 <= share <= 1:
+            raise InvalidOperation
+    except InvalidOperation:
+        raise ScenarioError(field, text, f"{amount!r} is no probability from 0 to 1") from None
+    require_drawable(share, field, text)
+    return float(share)
+
+
+# --- choosing ----------------------------------------------------------------------------------------------------------
+
+
+def draw(
+    recipe: Recipe, places: Places, seed: int, number: int, *, taken: Iterable[object] = (), field: str = "faults"
+) -> tuple[str, ...]:
+    """Draw `number` of a recipe, as fault specifications; places in `taken` are left alone.
+
+    Raises ScenarioError (with `field`) when there are more faults than places.
+    """
+    if recipe.how == "all":
+        return set_number(recipe, places, number, field)
+    struck = set(taken)
+    chosen: dict[Part, list[Rank | Link]] = {}
+    for on_link in (False, True):
+        parts = [part for part in recipe.parts if part.on_links == on_link]
+        if parts:
+            free = [place for place in eligible(recipe, parts[0], places, field) if place not in struck]
+            stream = f"{seed}/{number}/{'links' if on_link else 'nodes'}"
+            chosen |= zip(parts, _choose(recipe, parts, free, stream, field), strict=True)
+    return tuple(places.spec(part, place, recipe.when) for part in recipe.parts for place in chosen[part])
+
+
+def set_count(recipe: Recipe, places: Places) -> int | None:
+    """How many sets a recipe has: those of `all`, 1 for what is not drawn at random, None for what is."""
+    if recipe.how == "busiest" or (recipe.how != "bernoulli" and not recipe.size):
+        return 1
+    return _sets_of(recipe.parts, _rooms(recipe, places)) if recipe.how == "all" else None
+
+
+def _rooms(recipe: Recipe, places: Places) -> dict[bool, int]:
+    """How many links (True) and nodes (False) there are to choose from."""
+    return {True: len(places.links), False: len(places.nodes(sources=recipe.sources))}
+
+
+def _sets_of(parts: Sequence[Part], rooms: Mapping[bool, int]) -> int:
+    """In how many ways some parts can be placed, no place twice."""
+    count, left = 1, dict(rooms)
+    for part in parts:
+        count *= comb(max(0, left[part.on_links]), part.count)
+        left[part.on_links] -= part.count
+    return count
+
+
+def set_number(recipe: Recipe, places: Places, number: int, field: str = "faults") -> tuple[str, ...]:
+    """One set of `every_set` by its index, without going through those before it."""
+    rooms = _rooms(recipe, places)
+    if not 0 <= number < _sets_of(recipe.parts, rooms):
+        raise ScenarioError(field, recipe.name, f"it has no set number {number}")
+    struck: set[object] = set()
+    specs: list[str] = []
+    for at, part in enumerate(recipe.parts):
+        free = [place for place in eligible(recipe, part, places, field) if place not in struck]
+        rooms[part.on_links] -= part.count
+        index, number = divmod(number, _sets_of(recipe.parts[at + 1 :], rooms))
+        group = [free[position] for position in _combination(len(free), part.count, index)]
+        struck.update(group)
+        specs += [places.spec(part, place, recipe.when) for place in group]
+    return tuple(specs)
+
+
+def _combination(total: int, count: int, index: int) -> Iterator[int]:
+    """The combination of `count` of range(total) with this index in lexicographic order."""
+    position = 0
+    while count:
+        beginning_here = comb(total - position - 1, count - 1)
+        if index < beginning_here:
+            yield position
+            count -= 1
+        else:
+            index -= beginning_here
+        position += 1
+
+
+def sample_numbers(recipe: Recipe, places: Places, seed: int, most: int) -> Sequence[int]:
+    """The numbers of `most` sets of `all`: every number if there are no more, else a random sample without repetition.
+
+    The sample for a larger `most` begins with the one for a smaller.
+    """
+    count = set_count(recipe, places) or 0
+    if count <= most:
+        return range(count)
+    return _shuffled(range(count), most, Random(f"{seed}/sets of {recipe.name}"))
+
+
+def every_set(recipe: Recipe, places: Places, field: str = "faults") -> Iterator[tuple[str, ...]]:
+    """Every set of a recipe as fault specifications, in lexicographic order of its places."""
+    count = _sets_of(recipe.parts, _rooms(recipe, places))
+    return (set_number(recipe, places, number, field) for number in range(count))
+
+
+def eligible(recipe: Recipe, part: Part, places: Places, field: str = "faults") -> Sequence[Rank | Link]:
+    """The places that one part may strike, in the order in which they are preferred or drawn from."""
+    allowed = places.nodes(sources=recipe.sources)
+    match recipe.how:
+        case "busiest":
+            return places.busiest_links if part.on_links else places.busiest_nodes(allowed)
+        case "roots":
+            links = places.root_links
+            if part.on_links:
+                return [link for link in links if link not in places.broken]
+            children = {rank for link in links for rank in link} - set(places.algorithm.sources)
+            return [rank for rank in allowed if rank in children or len(places.algorithm.sources) > 1]
+        case "cut":
+            try:
+                victim = places.topology.rank(recipe.victim or "")
+            except ScenarioError as error:
+                raise ScenarioError(
+                    field, recipe.name, f"there is no victim {recipe.victim!r}: {error.allowed}"
+                ) from None
+            if part.on_links:
+                return [link for link in places.links if victim in link]
+            around = set(places.topology.neighbours(victim))
+            return [rank for rank in allowed if rank in around]
+    return places.links if part.on_links else allowed
+
+
+def _choose(recipe: Recipe, parts: Sequence[Part], free: Sequence[Place], stream: str, field: str) -> list[list[Place]]:
+    """What each of the parts that concern one kind of place takes of the free places."""
+    if recipe.how == "bernoulli":
+        return _thrown(parts, free, stream)
+    counts = [part.count for part in parts]
+    if sum(counts) > len(free):
+        kind = "links" if parts[0].on_links else "nodes"
+        raise ScenarioError(field, recipe.name, f"it wants {sum(counts)} {kind}, and {len(free)} may fail")
+    if recipe.how == "busiest":
+        ranked = iter(free)
+        return [list(islice(ranked, count)) for count in counts]
+    positions = _positions(counts, len(free))
+    length = 1 + max((position for taken in positions for position in taken), default=-1)
+    order = _shuffled(free, length, Random(stream))
+    return [[order[position] for position in taken] for taken in positions]
+
+
+def _thrown(parts: Sequence[Part], free: Sequence[Place], stream: str) -> list[list[Place]]:
+    """Each place with a probability. Parts have streams of their own; a place hit by several goes to the first."""
+    struck: set[Place] = set()
+    found = []
+    for at, part in enumerate(parts):
+        chance = Random(f"{stream}/{at}" if at else stream)
+        hit = [place for place in free if chance.random() < part.share]
+        found.append([place for place in hit if place not in struck])
+        struck.update(hit)
+    return found
+
+
+def _positions(counts: Sequence[int], total: int) -> list[list[int]]:
+    """Disjoint positions in a random order of `total` places, for parts with these counts.
+
+    Part p takes p, p + m, p + 2m, .. of m parts, and where these run out the last positions that nobody has. Positions
+    depend on the counts alone, so whatever they are, all assignments of places to parts are equally likely. Of one or two
+    parts (and of more, as long as none runs out) a larger count keeps the positions of a smaller.
+    """
+    found = [list(range(at, total, len(counts)))[:count] for at, count in enumerate(counts)]
+    used = {position for taken in found for position in taken}
+    rest = iter([position for position in reversed(range(total)) if position not in used])
+    return [[*taken, *islice(rest, count - len(taken))] for taken, count in zip(found, counts, strict=True)]
+
+
+def _shuffled(items: Sequence[Place], count: int, chance: Random) -> list[Place]:
+    """The first `count` of a random order of all items: a longer draw begins with the shorter one."""
+    moved: dict[int, int] = {}
+    found = []
+    for at in range(count):
+        other = chance.randrange(at, len(items))
+        found.append(items[moved.get(other, other)])
+        moved[other] = moved.get(at, at)
+    return found
+
+
+# --- in a scenario -----------------------------------------------------------------------------------------------------
+
+
+def resolve(specs: Sequence[str], algorithm: Callable[[], Algorithm], seed: int) -> tuple[str, ...]:
+    """The faults of a scenario with every set replaced by the faults it stands for, so that the run can be repeated.
+
+    `algorithm` is asked for where there are sets, to look at a run in which nothing breaks. The places of explicit faults,
+    and those of sets that come before, are not chosen again. Raises ScenarioError.
+    """
+    if not any(map(is_recipe, specs)):
+        return tuple(specs)
+    places = Places(algorithm())
+    taken: set[object] = set()
+    for spec in specs:
+        if not is_recipe(spec):
+            taken |= places.named_in(spec)
+    found: list[str] = []
+    for number, spec in enumerate(specs):
+        if not is_recipe(spec):
+            found.append(spec)
+            continue
+        recipe, *others = parse_recipes(spec, "fault")
+        if others or recipe.how == "all":
+            raise ScenarioError("fault", spec, "one run has one set of faults; `coordinator campaign` runs many")
+        drawn = draw(recipe, places, seed, number, taken=taken, field="fault")
+        for one in drawn:
+            taken |= places.named_in(one)
+        found += drawn
+    return tuple(found)

@@ -1,0 +1,1 @@
+"""What follows from trees and symmetry without a run."""

@@ -1,0 +1,256 @@
+"""Symmetries of a network under an algorithm, and sets of faults up to them.
+
+A renaming of the ports that is the same at every rank carries the network onto itself, or it does not; seen from the source
+it is then a permutation of ranks that fixes the source: the star's permutations of the symbols 2..n, the cube's permutations
+of bits, the units (and where alpha allows, conjugation) of Eisenstein-Jacobi networks. Such a permutation is a symmetry of a
+*run* if it also carries the algorithm's trees onto its trees, with the delays at every arc and with what each tree carries:
+then a fault and its image cost the same deliveries in the same steps. None is used that was not checked to do all of that,
+link by link and arc by arc; of an algorithm without trees only the identity is known to be one.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, combinations, islice, permutations, product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator.scenario.fault_sets import Link, Part, Places, Recipe, set_count
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.tree_collective import Dissemination
+from emunode.errors import ScenarioError
+from emunode.model import Collective, Port, Rank
+from emunode.topologies.base import Topology
+from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+
+MOST_PORTS = 5
+"""Up to this degree every permutation of ports is a candidate."""
+MOST_DIMENSIONS = 3
+"""Up to so many dimensions of a product, every combination of their own symmetries is a candidate."""
+MOST_SETS = 20_000_000
+"""Sets that are gone through for their orbits."""
+ROWS_AT_ONCE = 200_000
+
+Ranks = NDArray[np.int64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Symmetry:
+    """`ranks[r]` is the image of rank r, `ports[p]` that of every port p."""
+
+    ranks: Ranks
+    ports: tuple[Port, ...]
+
+
+class Neighbourhood:
+    """The network as a table, seen from a source."""
+
+    def __init__(self, topology: Topology, source: int) -> None:
+        self.topology = topology
+        self.source = source
+        self.table: Ranks = np.array([topology.neighbours(rank) for rank in topology.ranks()], dtype=np.int64)
+
+    def automorphism(self, ports: Sequence[Port]) -> Symmetry | None:
+        """The automorphism that fixes the source and renames ports so, at every rank; None if that is none."""
+        renamed = self.table[:, list(ports)]
+        image = np.full(self.topology.order, -1, dtype=np.int64)
+        image[self.source] = self.source
+        reached = [self.source]
+        for rank in reached:
+            for port, neighbour in enumerate(self.table[rank].tolist()):
+                if image[neighbour] < 0:
+                    image[neighbour] = renamed[image[rank], port]
+                    reached.append(neighbour)
+        whole = len(np.unique(image)) == len(image) and bool((image[self.table] == renamed[image]).all())
+        return Symmetry(image, tuple(ports)) if whole else None
+
+
+def candidates(topology: Topology) -> Iterator[tuple[Port, ...]]:
+    """Renamings of ports that are worth a try, the identity first: all of them, or those of the family's own kind."""
+    degree = topology.degree
+    match topology:
+        case EisensteinJacobi(dimensions=dimensions) if dimensions <= MOST_DIMENSIONS:
+            turns = [[(turn + sign * port) % 6 for port in range(6)] for sign in (1, -1) for turn in range(6)]
+            for order in permutations(range(dimensions)):
+                for turned in product(turns, repeat=dimensions):
+                    yield tuple(6 * order[d] + port for d in range(dimensions) for port in turned[d])
+        case _ if degree <= MOST_PORTS:
+            yield from permutations(range(degree))
+        case EisensteinJacobi():
+            yield tuple(range(degree))
+        case _:
+            for turn in range(degree):
+                yield tuple((port + turn) % degree for port in range(degree))
+
+
+def identity(topology: Topology) -> Symmetry:
+    """The symmetry that everything has."""
+    return Symmetry(np.arange(topology.order, dtype=np.int64), tuple(range(topology.degree)))
+
+
+def symmetries(algorithm: Algorithm) -> list[Symmetry]:
+    """Every candidate that is a symmetry of the runs of `algorithm`, the identity first."""
+    topology = algorithm.topology
+    if not isinstance(algorithm, Dissemination) or algorithm.collective is not Collective.BROADCAST:
+        return [identity(topology)]
+    network = Neighbourhood(topology, algorithm.job.source)
+    trees = _trees(algorithm)
+    found = []
+    for ports in candidates(topology):
+        symmetry = network.automorphism(ports)
+        if symmetry is not None and keeps(symmetry, algorithm, trees):
+            found.append(symmetry)
+    return found
+
+
+def _trees(algorithm: Dissemination) -> list[Ranks]:
+    """For every tree the delay of each arc by (rank, port), 0 where there is no arc."""
+    topology, source = algorithm.topology, algorithm.job.source
+    found = []
+    for tree in range(algorithm.trees.count):
+        delays = np.zeros((topology.order, topology.degree), dtype=np.int64)
+        for rank in topology.ranks():
+            for port, delay in algorithm.onward(topology.relative(rank, source), tree):
+                delays[rank, port] = delay
+        found.append(delays)
+    return found
+
+
+def keeps(symmetry: Symmetry, algorithm: Dissemination, trees: Sequence[Ranks] | None = None) -> bool:
+    """Whether every tree in use is carried onto a tree in use, with its delays and its load."""
+    trees = _trees(algorithm) if trees is None else trees
+    loads = [list(algorithm.numbered(tree)) for tree in range(algorithm.trees.count)]
+    renamed: dict[int, int] = {}
+    onto: set[int] = set()
+    for tree, load in enumerate(loads):
+        if not load:
+            continue
+        image = np.zeros_like(trees[tree])
+        image[np.ix_(symmetry.ranks, np.array(symmetry.ports))] = trees[tree]
+        other = next((at for at, delays in enumerate(trees) if loads[at] and np.array_equal(delays, image)), None)
+        if other is None or other in onto or len(loads[other]) != len(load):
+            return False
+        onto.add(other)
+        for (number, segment), (its_number, its_segment) in zip(load, loads[other], strict=True):
+            if number != its_number or renamed.setdefault(segment, its_segment) != its_segment:
+                return False
+    pieces = algorithm.pieces
+    messages = {(segment // pieces, image // pieces) for segment, image in renamed.items()}
+    return len(set(renamed.values())) == len(renamed) and len(messages) == algorithm.job.messages
+
+
+# --- orbits ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Orbit:
+    """Sets of faults that the symmetries carry into one another: one of them, and how many there are."""
+
+    faults: tuple[str, ...]
+    multiplicity: int
+
+
+class Orbits:
+    """The sets of faults that recipes describe, all of them, up to symmetry. Sources are never among them.
+
+    Nor are the places of the fault specifications `broken`, which the symmetries have to keep.
+    """
+
+    def __init__(self, algorithm: Algorithm, symmetries: Sequence[Symmetry], broken: Iterable[str] = ()) -> None:
+        self.places = Places(algorithm, broken)
+        self.symmetries = symmetries
+
+    def count(self, recipe: Recipe) -> int:
+        """Number of sets of a recipe; ScenarioError when there are too many to go through, or more faults than places."""
+        for part in recipe.parts:
+            there = len(self._places(part))
+            if part.count > there:
+                noun = "links" if part.on_links else "nodes"
+                raise ScenarioError("faults", recipe.name, f"it wants {part.count} {noun}, and {there} may fail")
+        total = set_count(recipe, self.places) or 0
+        if total > MOST_SETS:
+            raise ScenarioError(
+                "faults",
+                recipe.name,
+                f"that is {total:,} sets and at most {MOST_SETS:,} can be gone through; take fewer",
+            )
+        return total
+
+    def of(self, recipe: Recipe) -> Iterator[Orbit]:
+        """One set of each orbit, the first of it in lexicographic order, with the size of the orbit."""
+        self.count(recipe)
+        parts = [part for part in recipe.parts if part.count]
+        for rows in _blocks([(len(self._places(part)), part.count) for part in parts]):
+            rows = rows[_apart(rows, parts)]  # noqa: PLW2901
+            kept, sizes = self._representatives(rows, parts)
+            for row, size in zip(kept.tolist(), sizes.tolist(), strict=True):
+                yield Orbit(self._specs(row, parts, recipe), size)
+
+    def _representatives(self, rows: Codes, parts: Sequence[Part]) -> tuple[Codes, Codes]:
+        """Of sets given by index of place, those that are the least of their orbit; and the sizes of these orbits."""
+        images = np.stack([self._code(rows, parts, at) for at in range(len(self.symmetries))], axis=1)
+        least = images[:, 0] == images.min(axis=1)
+        images = np.sort(images[least], axis=1)
+        return rows[least], 1 + (np.diff(images, axis=1) != 0).sum(axis=1)
+
+    def _code(self, rows: Codes, parts: Sequence[Part], at: int) -> Codes:
+        """A number for the image of each set under a symmetry, of the same order as the sets."""
+        code, column = np.zeros(len(rows), dtype=np.int64), 0
+        for part in parts:
+            table = (self._link_images if part.on_links else self._node_images)[at]
+            image = np.sort(table[rows[:, column : column + part.count]], axis=1)
+            column += part.count
+            for digit in image.T:
+                code = code * len(table) + digit
+        return code
+
+    def _specs(self, row: Sequence[int], parts: Sequence[Part], recipe: Recipe) -> tuple[str, ...]:
+        specs, column = [], 0
+        for part in parts:
+            places = self._places(part)
+            specs += [self.places.spec(part, places[at], recipe.when) for at in row[column : column + part.count]]
+            column += part.count
+        return tuple(specs)
+
+    def _places(self, part: Part) -> Sequence[Rank] | Sequence[Link]:
+        return self.places.links if part.on_links else self._nodes
+
+    @cached_property
+    def _nodes(self) -> Sequence[Rank]:
+        return self.places.nodes()
+
+    @cached_property
+    def _node_images(self) -> Sequence[Ranks]:
+        return self._images([(rank,) for rank in self._nodes])
+
+    @cached_property
+    def _link_images(self) -> Sequence[Ranks]:
+        return self._images(self.places.links)
+
+    def _images(self, places: Sequence[tuple[Rank, ...]]) -> Sequence[Ranks]:
+        """For every symmetry the index of the image of each place."""
+        index = {place: at for at, place in enumerate(places)}
+        return [
+            np.array([index[tuple(sorted(symmetry.ranks[list(place)].tolist()))] for place in places], dtype=np.int64)
+            for symmetry in self.symmetries
+        ]
+
+
+def _apart(rows: Codes, parts: Sequence[Part]) -> NDArray[np.bool_]:
+    """Which sets strike no place twice."""
+    kinds = np.repeat([part.on_links for part in parts], [part.count for part in parts])
+    apart = np.ones(len(rows), dtype=np.bool_)
+    for one, other in combinations(range(len(kinds)), 2):
+        if kinds[one] == kinds[other]:
+            apart &= rows[:, one] != rows[:, other]
+    return apart
+
+
+def _blocks(choices: Sequence[tuple[int, int]]) -> Iterator[Codes]:
+    """Every choice of (places, count) for each part, as rows of indices in lexicographic order, some at a time."""
+    width = sum(count for _, count in choices)
+    rows = (tuple(chain.from_iterable(picked)) for picked in product(*(combinations(range(n), k) for n, k in choices)))
+    while block := list(islice(rows, ROWS_AT_ONCE)):
+        yield np.array(block, dtype=np.int64).reshape(len(block), width)

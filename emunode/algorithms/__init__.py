@@ -1,0 +1,1 @@
+"""Collective algorithms: local rules and the claims of their papers."""

@@ -1,0 +1,117 @@
+"""Broadcast down one shortest-path tree: what every network offers, and what several trees are held against."""
+
+from collections.abc import Collection
+from functools import cached_property
+from typing import ClassVar
+
+from emunode.algorithms.base import Claim
+from emunode.algorithms.tree_collective import Dissemination
+from emunode.model import Collective, PortModel, Rank, Step
+from emunode.topologies.base import Topology
+from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.star import StarGraph
+from emunode.trees.base import Trees
+from emunode.trees.breadth_first import BreadthFirstTree, GrownTree
+
+
+class TreeBroadcast(Dissemination):
+    """Pieces follow each other down a shortest-path tree: one a step over all ports.
+
+    Over one port a node serves its children one after the other, and the source starts a piece whenever it has served
+    all its children, which nobody has more of.
+    """
+
+    collective = Collective.BROADCAST
+    port_models: tuple[PortModel, ...] = (PortModel.ALL_PORT, PortModel.ONE_PORT)
+
+    @cached_property
+    def last_offset(self) -> Step:
+        if self.job.port_model is PortModel.ALL_PORT:
+            return self.topology.diameter
+        return max(step for _, step in self._walk(0))
+
+    def claims(self) -> list[Claim]:
+        claims = super().claims()
+        if self.job.port_model is PortModel.ALL_PORT:
+            steps = self.last_offset + self.numbers - 1
+            claims.append(Claim("steps", steps, "==", f"{self.citation}: height + pieces - 1"))
+            if self.numbers == 1 and self.collective is Collective.BROADCAST:
+                receivers = self.topology.distance_distribution()[1:]
+                claims.append(
+                    Claim("receivers_per_step", receivers, "==", f"{self.citation}: everybody at its distance")
+                )
+        else:
+            rounds = (self.topology.order - 1).bit_length()
+            claims.append(Claim("steps", rounds, ">=", "ceil(log2 N): the informed can at most double"))
+            claims += self._one_port_claims()
+        return [*claims, *self.structure_claims()]
+
+    def structure_claims(self) -> list[Claim]:
+        if self.job.broken:
+            return []
+        return [Claim("longest_detour", 0, "==", f"{self.citation}: {self.shortest_paths}")]
+
+    shortest_paths: ClassVar[str] = "shortest paths"
+    """Where it is stated that all paths from the root are shortest ones."""
+
+    def one_port_height(self) -> tuple[int, str, str] | None:
+        """(steps, relation, formula) of the first piece over one port, children served by ascending port.
+
+        None where there is no formula. Each was found by enumeration and holds there: S_3 to S_9, Q_2 to Q_9, and 56
+        Eisenstein-Jacobi networks of one to five dimensions, for b = a + 1 as an equation.
+        """
+        match self.topology:
+            case StarGraph() as star:
+                return -(-3 * (star.n - 1) ** 2 // 4), "==", "ceil(3(n-1)^2/4)"
+            case Hypercube() as cube:  # bit d of an address costs d + 1 steps, and the antipode has all bits
+                return cube.degree * (cube.degree + 1) // 2, "==", "n(n+1)/2"
+            case EisensteinJacobi() as network:
+                n, radius = network.dimensions, network.diameter // network.dimensions
+                steps = n * (2 * radius + 4) + 3 * radius * n * (n - 1)
+                return steps, exact_for_successors(network), "n(2D+4) + 3Dn(n-1)"
+        return None
+
+    def _one_port_claims(self) -> list[Claim]:
+        """The height over one port and, for every piece after the first, a step for each child of the root."""
+        found = None if self.job.broken else self.one_port_height()
+        if found is None:
+            return []
+        height, relation, formula = found
+        steps = height + (self.numbers - 1) * self.topology.degree
+        source = f"{self.citation}: one child after the other, {formula}"
+        return [Claim("steps", steps, relation, f"{source} and a step a child for every further piece")]
+
+
+def exact_for_successors(network: EisensteinJacobi) -> str:
+    """The relation of a formula that is exact for b = a + 1 and an upper bound for other alphas."""
+    return "==" if network.b == network.a + 1 else "<="
+
+
+class BreadthFirstBroadcast(TreeBroadcast):
+    """Down the breadth-first tree in which every rank hangs under its lowest port that leads one closer.
+
+    Where everybody knows what is broken, the tree is grown around what is broken in step 1, and so reaches everybody who
+    can be reached.
+    """
+
+    name = "bfs-tree"
+    citation = "breadth-first spanning tree (E. F. Moore 1959)"
+
+    def make_trees(self, topology: Topology) -> Trees:
+        if not self.job.broken:
+            return BreadthFirstTree(topology)
+        source = self.job.source
+        return GrownTree(topology, {(topology.relative(rank, source), port) for rank, port in self.job.broken})
+
+    @cached_property
+    def last_offset(self) -> Step:
+        all_port = self.job.port_model is PortModel.ALL_PORT
+        return self.trees.height(0) if self.job.broken and all_port else super().last_offset
+
+    def claims_around(self, faulty: Collection[Rank]) -> list[Claim]:
+        if not self.job.broken or not self._sources_live(faulty):
+            return []
+        reached = sum(1 for _ in self._walk(0)) - 1
+        source = f"{self.citation}: all that broken links leave connected to the source"
+        return [Claim("intact_deliveries", reached * self.job.messages, "==", source)]

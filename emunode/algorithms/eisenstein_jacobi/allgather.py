@@ -1,0 +1,377 @@
+"""All-to-all broadcasts of Eisenstein-Jacobi networks: the paper's three phases made complete, and what beats them.
+
+Every node broadcasts at once, each down the same translated tree, and messages that want the same link in the same step
+share a packet. Over half-duplex links nobody may send and receive on one link in one step; so the moves are sorted into
+phases none of which uses a port together with its reverse.
+
+*Phases without a clock.* All nodes receive the same number of messages in a phase, and every node can count them:
+c_1, c_2, .. by the generating function of the tree. A node goes on to the next phase when it has all that is due to
+it in this one, and keeps until then what it has to send in later ones. Whoever has all of a phase receives no more of
+its traffic, so no link is used both ways even between nodes in different phases. In lock-step all nodes change phase
+in the same step, and for b = a + 1 every phase takes the D steps a dimension that a clock would give it; for other
+alphas phases may be shorter. The price: whoever misses one message waits for ever, and everybody with it.
+
+Source: Hussain, "An Improved One-to-All Broadcasting in Higher Dimensional Eisenstein-Jacobi Networks", section 4.2.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import ClassVar
+
+from emunode.algorithms.base import Claim, LocalView, Rule
+from emunode.algorithms.losses import Losses, Outages, Place
+from emunode.algorithms.tree_collective import Dissemination
+from emunode.model import EVERYBODY, Collective, Duplex, Job, Packet, Port, Rank, Segment, Send, Step
+from emunode.topologies.base import Topology
+from emunode.trees.base import CACHE_ENTRIES, Trees
+from emunode.trees.eisenstein_jacobi.phased import (
+    ONE_PHASE,
+    THREE_PHASES,
+    TWO_PHASES,
+    TWO_PHASES_BY_DIMENSION,
+    PhasedTree,
+    Plan,
+    PrintedTree,
+)
+
+MOST_PAIRS = 2_000_000
+"""Pairs of nodes of the largest networks whose losses are worked out."""
+TWO_PHASE_LOAD = "N^(n-1) D^2 messages over the busiest links of dimension 1"
+
+Station = tuple[int, tuple[tuple[int, Port], ...]]
+"""The stage in which a message reaches a relative address, and (stage, port) of every child there."""
+
+
+class PhasedAllgather(Dissemination):
+    """Everybody's messages down one phased tree, all pieces at once, combined in one packet where they meet."""
+
+    collective = Collective.ALLGATHER
+    link_capacity = None
+    plan: ClassVar[Plan]
+    """When which move is made."""
+    passes: ClassVar[int]
+    """Times nD steps that the phases have by a clock."""
+
+    def __init__(self, topology: Topology, job: Job) -> None:
+        super().__init__(topology, job)
+        self.station = lru_cache(CACHE_ENTRIES)(self._station)
+        self._ends = lru_cache(CACHE_ENTRIES)(self._absolute_ranks)
+
+    def make_trees(self, topology: Topology) -> Trees:
+        self.tree = self.make_tree(topology)
+        return self.tree
+
+    def make_tree(self, topology: Topology) -> PhasedTree:
+        """The tree of the algorithm."""
+        return PhasedTree(topology, self.plan)
+
+    def _station(self, relative: Rank) -> Station:
+        return self.tree.place(relative)[0], tuple(self.tree.onward(relative))
+
+    def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> list[Step]:
+        """What counting receipts comes to in lock-step."""
+        now = self._receipt(relative)
+        return [self._receipt(self.topology.neighbour(relative, port)) - now for port in ports]
+
+    def _receipt(self, relative: Rank) -> Step:
+        stage, step = self.tree.place(relative)
+        return self.tree.begins[stage] + step
+
+    @cached_property
+    def period(self) -> Step:
+        """Pieces are not pipelined: they share packets."""
+        return 0
+
+    @cached_property
+    def last_offset(self) -> Step:
+        return self.tree.begins[-1]
+
+    def rule(self, view: LocalView) -> Rule:
+        return PhaseRule(self, view)
+
+    def losses(self, outages: Outages) -> Losses | None:
+        """A message goes on from a rank that has it, has all that is due to it in earlier stages, and gets it across.
+
+        So whoever misses a message of a stage sends nothing in later ones. None for networks too large to go through.
+        """
+        if self.topology.order**2 > MOST_PAIRS:
+            return None
+        losses = Losses()
+        why: dict[Rank, dict[Rank, Place]] = {0: {}}
+        stuck: dict[Rank, Place] = {}
+        for goals in self._goals:
+            late = dict(stuck)
+            for goal in goals:
+                why[goal] = self._missed(goal, why, stuck, outages)
+                ends = self._ends(goal)
+                for origin, place in why[goal].items():
+                    late.setdefault(ends[origin], place)
+                self._count_losses(losses, outages, ends, why[goal])
+            stuck = late
+        return losses
+
+    def _missed(
+        self, goal: Rank, why: Mapping[Rank, Mapping[Rank, Place]], stuck: Mapping[Rank, Place], outages: Outages
+    ) -> dict[Rank, Place]:
+        """The origins whose message does not get to `goal` as they see it, and what is the first cause of that."""
+        up = self.tree.parent(goal, 0)
+        parent, port, step = self.topology.neighbour(goal, up), self.topology.reverse_port(up), self._receipt(goal)
+        senders, receivers = self._ends(parent), self._ends(goal)
+        missed = dict(why[parent])
+        for origin, sender in enumerate(senders):
+            if origin not in missed:
+                place = stuck.get(sender) or outages.blocks(step, sender, port, receivers[origin])
+                if place is not None:
+                    missed[origin] = place
+        return missed
+
+    def _count_losses(
+        self, losses: Losses, outages: Outages, ends: Sequence[Rank], missed: Mapping[Rank, Place]
+    ) -> None:
+        for origin, end in enumerate(ends):
+            if origin not in outages.faulty and end not in outages.faulty:
+                if origin in missed:
+                    losses.blame(end, [missed[origin]])
+                else:
+                    losses.delivered += self.job.messages
+
+    @cached_property
+    def _goals(self) -> list[list[Rank]]:
+        """By stage, the relative ranks that are reached in it, in order of steps."""
+        goals: list[list[Rank]] = [[] for _ in self.tree.due]
+        for rank in sorted(self._spanned, key=self._receipt):
+            goals[self.tree.place(rank)[0]].append(rank)
+        return goals
+
+    def _absolute_ranks(self, relative: Rank) -> Sequence[Rank]:
+        """By origin, the rank that it sees as `relative`."""
+        return [self.topology.absolute(relative, origin) for origin in self.topology.ranks()]
+
+    @property
+    def completeness(self) -> str:
+        """What is said of who receives what."""
+        return f"{self.citation}: everybody receives the messages of all others"
+
+    def claims(self) -> list[Claim]:
+        network, load, copies = self.tree.network, self.tree.load, self.copies
+        order, ports = network.order, self.tree.segments_per_port()
+        allotment = f"{self.citation}: {self.passes}nD steps" + (
+            "" if self.passes == 1 else ", fewer only where b != a + 1"
+        )
+        walked = f"{self.citation}: arcs of the tree by step and port"
+        return [
+            Claim("intact_deliveries", order * (order - 1) * self.job.messages, "==", self.completeness),
+            Claim("duplicates", 0, "==", f"{self.citation}: nothing comes twice"),
+            Claim("steps", self.last_step, "==", f"{self.citation}: a phase ends with its last receipt", derived=True),
+            Claim("steps", self.passes * network.diameter, self._relation, allotment),
+            Claim("segments", order * copies * sum(self.tree.due), "==", walked, derived=True),
+            Claim("packets", order * len(load), "==", walked, derived=True),
+            Claim("max_link_segments_per_step", copies * max(load.values()), "==", walked, derived=True),
+            Claim("max_link_segments", copies * max(ports.values()), "==", walked, derived=True),
+            *self._reach_claims(),
+            *self._load_claims(),
+            *self.structure_claims(),
+        ]
+
+    def structure_claims(self) -> list[Claim]:
+        return [Claim("longest_detour", 0, "==", f"{self.citation}: shortest paths")]
+
+    def _reach_claims(self) -> list[Claim]:
+        """A segment a receiver."""
+        order = self.tree.network.order
+        hops = order * self.copies * (order - 1)
+        return [Claim("segments", hops, "==", f"{self.citation}: every node receives N^n - 1 messages, each once")]
+
+    def _load_claims(self) -> list[Claim]:
+        """The load of the busiest links over the run, in closed form for b = a + 1."""
+        network = self.tree.network
+        if network.b != network.a + 1:
+            return []
+        busiest = self.copies * self.line_load * network.modulus ** (network.dimensions - 1)
+        return [Claim("max_link_segments", busiest, "==", f"{self.citation}: {self.line_load_formula}")]
+
+    @property
+    def line_load(self) -> int:
+        """Messages that the busiest link carries in one dimension, b = a + 1; here the same for all links."""
+        return (self.tree.network.modulus - 1) // 6
+
+    line_load_formula: ClassVar[str] = "N^(n-1) (N-1)/6 messages over the links of dimension 1"
+
+    @property
+    def _relation(self) -> str:
+        return "==" if self.tree.network.b == self.tree.network.a + 1 else "<="
+
+
+class PhaseRule(Rule):
+    """Pass messages on in the current stage, keep those for later ones, and go on when all that is due has come.
+
+    What comes twice counts once. A message of a later stage, from a neighbour that is ahead, is counted for that stage.
+    """
+
+    __slots__ = ("_algorithm", "_due", "_have", "_stage", "_view", "_waiting")
+
+    def __init__(self, algorithm: PhasedAllgather, view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._view = view
+        self._stage = 0
+        self._due = [messages * algorithm.copies for messages in algorithm.tree.due]
+        self._waiting: list[list[tuple[Port, Segment]]] = [[] for _ in self._due]
+        self._have = bytearray(algorithm.topology.order * algorithm.copies)
+
+    def start(self) -> Iterator[Send]:
+        algorithm, me = self._algorithm, self._view.rank
+        _, onward = algorithm.station(0)
+        for index in range(algorithm.copies):
+            segment = (me, EVERYBODY, 0, index, algorithm.payloads.piece(me, EVERYBODY, index))
+            for stage, port in onward:
+                self._waiting[stage].append((port, segment))
+        for port, segment in self._release():
+            yield 1, port, segment
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        algorithm, relative, have, due, waiting = (
+            self._algorithm, self._view.relative, self._have, self._due, self._waiting,
+        )  # fmt: skip
+        for _, segments in packets:
+            for segment in segments:
+                number = segment[0] * algorithm.copies + segment[3]
+                if not have[number]:
+                    have[number] = 1
+                    arrived, onward = algorithm.station(relative(segment[0]))
+                    due[arrived] -= 1
+                    for stage, port in onward:
+                        waiting[stage].append((port, segment))
+        sends = self._release()
+        while not due[self._stage] and self._stage + 1 < len(due):
+            self._stage += 1
+            sends += self._release()
+        return [(step + 1, port, segment) for port, segment in sends]
+
+    def _release(self) -> list[tuple[Port, Segment]]:
+        """What waits for the current stage."""
+        sends, self._waiting[self._stage] = self._waiting[self._stage], []
+        return sends
+
+
+class ThreePhase(PhasedAllgather):
+    """The all-to-all broadcast of Eisenstein-Jacobi networks in three phases (Hussain), made complete.
+
+    All-port, half or full duplex. Sectors 6 and 1, then 2 and 3, then 4 and 5, in every dimension: no phase uses a
+    port together with its reverse. A new phase restarts every message that is held, in all dimensions in which it has
+    not moved; that makes every pair exactly once. 3nD steps where b = a + 1, D = floor((a+2b)/3), N^n (N^n - 1)
+    messages moved, N^(n-1) (N-1)/6 of them over the busiest links. A node knows its own relative labels and
+    how many messages are due in a phase. Survives no fault: whoever misses a message stays in its phase.
+
+    Source: Hussain, section 4.2, Algorithms 3 and 4. Errata: as printed they restart a phase with every packet that
+    has step > nM, which multiplies the traffic by (2M)^n a phase; and only the own message is restarted, which is
+    complete for n = 1 only (see `three-phase-printed`).
+    """
+
+    name = "three-phase"
+    citation = "Hussain, Algorithms 3 and 4 (corrected)"
+    plan = THREE_PHASES
+    passes = 3
+
+
+class ThreePhasePrinted(PhasedAllgather):
+    """The three-phase all-to-all broadcast as the paper describes it: a negative control for n >= 2 dimensions.
+
+    Each node restarts its own message, and nothing else, once in each phase. Only targets whose nonzero components
+    all lie in sectors of one phase are reached: 3 (((N+2)/3)^n - 1) of N^n - 1 (b = a + 1), all of them for n = 1
+    only. All-port, half or full duplex; 3nD steps.
+
+    Source: Hussain, section 4.2, Algorithms 3 and 4, which claim that every node receives N^n - 1 distinct messages.
+    """
+
+    name = "three-phase-printed"
+    citation = "Hussain, Algorithms 3 and 4 (as printed)"
+    plan = THREE_PHASES
+    passes = 3
+
+    def make_tree(self, topology: Topology) -> PhasedTree:
+        return PrintedTree(topology)
+
+    def _reach_claims(self) -> list[Claim]:
+        """Those who receive, in closed form for b = a + 1."""
+        network, n = self.tree.network, self.tree.network.dimensions
+        if network.b != network.a + 1:
+            return []
+        hops = network.order * self.copies * 3 * (((network.modulus + 2) // 3) ** n - 1)
+        formula = "3 (((N+2)/3)^n - 1) messages each"
+        return [Claim("segments", hops, "==", f"{self.citation}; erratum: every node receives {formula}")]
+
+    def _load_claims(self) -> list[Claim]:
+        """Of one dimension; of more, not all messages arrive."""
+        return super()._load_claims() if self.tree.network.dimensions == 1 else []
+
+    @property
+    def completeness(self) -> str:
+        network = self.tree.network
+        claim = f"{self.citation}: every node receives N^n - 1 messages"
+        missed = network.order - 1 - sum(self.tree.due)
+        if not missed:
+            return claim
+        example = network.label(network.index(1, 0) + network.modulus * network.index(-1, 0))
+        return (
+            f"{claim}; erratum: no message gets to the {missed} nodes whose difference from its source has components "
+            f"in sectors of different phases, such as {example}"
+        )
+
+
+class TwoPhase(PhasedAllgather):
+    """All-to-all broadcast of Eisenstein-Jacobi networks in two phases: a third fewer steps than `three-phase`.
+
+    All-port, half or full duplex. Ports 0, 1, 2 of every dimension, then ports 3, 4, 5. A target in sector 3 or 6 is
+    reached by moves of both phases, all others by moves of one. 2nD steps where b = a + 1, D = floor((a+2b)/3);
+    exactly once, for every alpha and n. A node knows its own relative labels and how many messages are due in a
+    phase. Survives no fault.
+
+    Extension of Hussain, section 4.2.
+    """
+
+    name = "two-phase"
+    citation = "two phases (after Hussain, section 4.2)"
+    plan = TWO_PHASES
+    passes = 2
+    line_load_formula = TWO_PHASE_LOAD
+
+    @property
+    def line_load(self) -> int:
+        return (self.tree.network.diameter // self.tree.network.dimensions) ** 2
+
+
+class DimensionWise(PhasedAllgather):
+    """All-to-all broadcast of Eisenstein-Jacobi networks, dimension by dimension: fewer and larger packets than `two-phase`.
+
+    All-port, half or full duplex. n rounds, the highest dimension first, each the one-dimensional `two-phase` with
+    all messages held. 2nD steps where b = a + 1, exactly once, for every alpha and n. A node knows its own relative
+    labels and how many messages are due in a phase. Survives no fault.
+
+    Extension of Hussain, section 4.2.
+    """
+
+    name = "dimension-wise"
+    citation = "two phases a dimension (after Hussain, section 4.2)"
+    plan = TWO_PHASES_BY_DIMENSION
+    passes = 2
+    line_load_formula = TWO_PHASE_LOAD
+
+    @property
+    def line_load(self) -> int:
+        return (self.tree.network.diameter // self.tree.network.dimensions) ** 2
+
+
+class ImprovedAllgather(PhasedAllgather):
+    """The improved one-to-all broadcast from all nodes at once, for links that work both ways at once.
+
+    All-port, full duplex. nD steps, D = floor((a+2b)/3), the least there can be; exactly once. Every link is used
+    both ways in the same step, which is the paper's reason for phases. Survives no fault.
+
+    Source: Hussain, section 4.2 with Algorithms 1 and 2.
+    """
+
+    name = "improved"
+    citation = "Hussain, Algorithms 1 and 2 (corrected), from all nodes"
+    duplexes = (Duplex.FULL,)
+    plan = ONE_PHASE
+    passes = 1

@@ -1,0 +1,240 @@
+"""Collectives of Eisenstein-Jacobi networks over the 6n independent spanning trees, past the paper.
+
+The trees share no arc, so all of them work at once without a collision: a message is cut into 6n parts, one a tree.
+And their root paths share no inner node, so a message that goes whole over x trees survives any x - 1 faulty nodes or
+links. A link may belong to two trees in opposite directions: links are full-duplex.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from emunode.algorithms.base import Claim
+from emunode.algorithms.routed_collective import Route, Routing
+from emunode.algorithms.tree_collective import Dissemination
+from emunode.model import Collective, Duplex, Rank, Step
+from emunode.topologies.base import Topology
+from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+from emunode.trees.base import Trees, require
+from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
+
+CITATION = "6n independent spanning trees"
+
+
+def one_dimension_height(a: int, b: int) -> int:
+    """Height of every tree of a + b rho in one dimension, by formula; enumerated for all 149 alphas with b <= 16."""
+    if not a:
+        return b
+    if a < b:
+        return a + b - 1
+    return 2 * a if a > 2 else 3
+
+
+def height_claim(network: EisensteinJacobi, after: int) -> Claim:
+    """The steps of a pipeline of which the last piece starts `after` the first one.
+
+    n times the height of one dimension, exact in one dimension and where b = a + 1 > 2; no more than that for others.
+    """
+    height = network.dimensions * one_dimension_height(network.a, network.b)
+    exact = network.dimensions == 1 or network.b == network.a + 1 > 2
+    formula = "a + b - 1 (a = 0: b; a = b: 2a, 3 for 2 + 2 rho)"
+    return Claim("steps", height + after, "==" if exact else "<=", f"{CITATION}: h + P - 1, h = n times {formula}")
+
+
+def independence_claims(copies: int) -> list[Claim]:
+    """What the paths of `copies` in turn over all trees have in common."""
+    if copies < 2:
+        return []
+    return [
+        Claim("trees_per_arc", 1, "==", f"{CITATION}: arc-disjoint"),
+        Claim("paths_per_inner_node", 1, "==", f"{CITATION}: the paths to a node share no inner node"),
+    ]
+
+
+class IndependentDissemination(Dissemination):
+    """Pieces follow each other down every tree, one a step."""
+
+    name = "independent-trees"
+    citation = CITATION
+    duplexes = (Duplex.FULL,)
+
+    def make_trees(self, topology: Topology) -> Trees:
+        self.network = require(topology, EisensteinJacobi, self.name)
+        return IndependentTrees(topology)
+
+    def _numbers(self, tree: int) -> int:
+        """Copies that travel on `tree`."""
+        return len(range(tree, self.copies, self.trees.count))
+
+    @cached_property
+    def last_step(self) -> Step:
+        used = range(min(self.copies, self.trees.count))
+        return max(self.trees.height(tree) + self._numbers(tree) - 1 for tree in used)
+
+    def claims(self) -> list[Claim]:
+        return [
+            *super().claims(),
+            height_claim(self.network, self.numbers - 1),
+            Claim("max_link_segments", self.numbers, "==", f"{self.citation}: arc-disjoint"),
+            *self.structure_claims(),
+        ]
+
+    def structure_claims(self) -> list[Claim]:
+        return independence_claims(self.copies)
+
+
+class IndependentBroadcast(IndependentDissemination):
+    """Broadcast over the 6n independent spanning trees of an Eisenstein-Jacobi network.
+
+    All-port, full duplex. With redundancy 1 a message is cut into 6n parts, one a tree; with redundancy x > 1 it goes
+    whole over x trees, and any x - 1 faulty nodes or links leave every healthy node served. h + P - 1 steps for P
+    pieces a tree, with h the height of the trees used (a + b - 1 in one dimension for 1 <= a < b; at most n times
+    that), and N^n - 1 packets a piece and tree. A node knows its own relative label only. Works for every 0 <= a <= b
+    with N >= 7.
+
+    Extension; there is no paper on it.
+    """
+
+    collective = Collective.BROADCAST
+
+    @property
+    def max_redundancy(self) -> int:
+        return self.trees.count
+
+    @property
+    def tolerated_faults(self) -> int:
+        return self.job.redundancy - 1
+
+
+class IndependentReduce(IndependentDissemination):
+    """Reduce over the 6n independent spanning trees of an Eisenstein-Jacobi network: the broadcast run backwards.
+
+    All-port, full duplex. A message is cut into 6n parts; part t is folded up tree t. h + P - 1 steps for P pieces a
+    tree, N^n - 1 packets a piece. A node knows its own relative label only. Survives no fault: a node's contribution
+    travels in one tree.
+
+    Extension; there is no paper on it.
+    """
+
+    collective = Collective.REDUCE
+
+
+class IndependentRouting(Routing):
+    """Every tree is a pipeline: its root link carries one piece a step, farthest target first; others pass on at once.
+
+    Copy c of what is for relative target r takes tree ((r-1) copies + c) mod 6n, which gives each tree the same load
+    within one. Two pieces of one tree that leave the root in different steps never meet, and trees share no arc.
+    """
+
+    name = "independent-trees"
+    citation = CITATION
+    duplexes = (Duplex.FULL,)
+
+    def validate(self) -> None:
+        self.network = require(self.topology, EisensteinJacobi, self.name)
+        self.trees = IndependentTrees(self.topology)
+        self.count = self.trees.count
+        super().validate()
+
+    @property
+    def max_redundancy(self) -> int:
+        return self.count
+
+    @property
+    def tolerated_faults(self) -> int:
+        return self.job.redundancy - 1
+
+    def copies_of(self, target: Rank) -> list[tuple[int, int, int]]:  # type: ignore[override]
+        """Round-robin over targets and copies."""
+        first = (target - 1) * self.copies
+        return [
+            ((first + copy) % self.count, copy // self.count, copy // self.job.redundancy)
+            for copy in range(self.copies)
+        ]
+
+    def number(self, target: Rank, way: int, segment: int) -> int:
+        copy = segment * self.job.redundancy
+        first = (target - 1) * self.copies + copy
+        return (copy + (way - first) % self.count) // self.count
+
+    @cached_property
+    def _slots(self) -> Mapping[tuple[int, Rank, int], Step]:
+        """When (tree, target, number) leaves the root: a table of all copies that every node would compute alike."""
+        queues: list[list[tuple[int, Rank, int]]] = [[] for _ in range(self.count)]
+        for target in range(1, self.topology.order):
+            for way, number, _ in self.copies_of(target):
+                queues[way].append((-self.trees.levels(way)[target], target, number))
+        return {
+            (way, target, number): step
+            for way, queue in enumerate(queues)
+            for step, (_, target, number) in enumerate(sorted(queue), 1)
+        }
+
+    def route(self, target: Rank, way: int, number: int) -> Route:
+        first = self._slots[way, target, number]
+        return list(zip(self.trees.route(target, way), range(first, self.topology.order + first), strict=False))
+
+    @cached_property
+    def last_step(self) -> Step:
+        """Where all trees carry the same, the last piece to leave the root goes to its neighbour: N^n - 1 steps a piece."""
+        if self.copies % self.count == 0:
+            return (self.topology.order - 1) * self.copies // self.count
+        return max(step + self.trees.levels(way)[target] - 1 for (way, target, _), step in self._slots.items())
+
+    @cached_property
+    def hops(self) -> int:
+        targets = range(1, self.topology.order)
+        return sum(self.trees.levels(way)[target] for target in targets for way, _, _ in self.copies_of(target))
+
+    def claims(self) -> list[Claim]:
+        others, copies = self.topology.order - 1, self.copies
+        busy = -(-others * copies // self.count)
+        distances = enumerate(self.topology.distance_distribution())
+        shortest = sum(distance * nodes for distance, nodes in distances)
+        highest = self.network.dimensions * one_dimension_height(self.network.a, self.network.b)
+        lengths = f"{self.citation}: no path shorter than the distance, none longer than h"
+        return [
+            *super().claims(),
+            self._step_claim(busy, highest),
+            Claim("steps", busy, ">=", "6n links at the root, one segment each in a step"),
+            Claim("segments", copies * shortest, ">=", lengths),
+            Claim("segments", copies * others * highest, "<=", lengths),
+            Claim("max_link_segments", busy, "==", f"{self.citation}: the root links carry everything"),
+            *self.structure_claims(),
+        ]
+
+    def structure_claims(self) -> list[Claim]:
+        return independence_claims(self.copies)
+
+    def _step_claim(self, busy: int, highest: int) -> Claim:
+        """As many steps as the root link of a tree is busy, if it ends with the neighbour there; else up to h - 1 more."""
+        if self.copies % self.count == 0:
+            return Claim("steps", busy, "==", f"{self.citation}: (N^n - 1) copies / 6n, every tree carries the same")
+        return Claim(
+            "steps", busy + highest - 1, "<=", f"{self.citation}: the last copy on a tree takes at most h steps"
+        )
+
+
+class IndependentScatter(IndependentRouting):
+    """Scatter over the 6n independent spanning trees of an Eisenstein-Jacobi network.
+
+    All-port, full duplex. With redundancy 1 each message is cut into 6n parts, one a tree: N^n - 1 steps a piece of a
+    tree, which no algorithm beats, since the root sends on all ports in every step. With redundancy x > 1 messages go
+    whole over x trees, in about (N^n - 1) x / 6n steps each, and any x - 1 faulty nodes or links leave every healthy
+    node served. A node knows its own relative label and the target's.
+
+    Extension; there is no paper on it.
+    """
+
+    collective = Collective.SCATTER
+
+
+class IndependentGather(IndependentRouting):
+    """Gather over the 6n independent spanning trees of an Eisenstein-Jacobi network: the scatter run backwards.
+
+    All-port, full duplex; steps, packets and redundancy as in the scatter. A node knows its own relative label and
+    how many nodes lie at which depth of each tree.
+
+    Extension; there is no paper on it.
+    """
+
+    collective = Collective.GATHER

@@ -1,0 +1,238 @@
+"""Hussain's algorithms to the letter, with what is printed wrong in them: negative controls, which violate their claims.
+
+The packet SECTOR(major, minor, dimension, x, y, step) of the paper is carried by a segment: its sector and counters are
+numbered, and the number travels as the segment's tree. `step` and `phase` follow from the step of the run. alpha must be
+a + (a+1) rho, for which the counters are written.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.errors import ScenarioError
+from emunode.model import EVERYBODY, Collective, Job, Packet, Port, Rank, Segment, Send, Step
+from emunode.topologies.base import Topology
+from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+from emunode.trees.base import CACHE_ENTRIES, require
+
+LARGEST_STATE = 2**15
+"""Numbers of sectors and counters are below this, as trees are on the wire."""
+
+
+class Sector(NamedTuple):
+    """The arguments of SECTOR without its step: units as exponents of rho."""
+
+    major: int
+    minor: int
+    dimension: int
+    x: int
+    y: int
+
+
+Sends = Iterator[tuple[int, Sector]]
+"""(unit of the port, packet)."""
+
+
+class LiteralAlgorithm(Algorithm):
+    """What the printed algorithms have in common: procedures that send packets with counters, from rank 0 of translation."""
+
+    citation = "Hussain"
+    copies_keep_trees = False
+
+    def __init__(self, topology: Topology, job: Job) -> None:
+        self.network = require(topology, EisensteinJacobi, "the printed algorithms")
+        self.length = self.network.diameter // self.network.dimensions
+        """M of the paper: the diameter of one dimension."""
+        super().__init__(topology, job)
+        self.onward = lru_cache(CACHE_ENTRIES)(self._onward)
+
+    def validate(self) -> None:
+        super().validate()
+        network = self.network
+        if network.b != network.a + 1:
+            raise ScenarioError("topology", network.name, f"{self.name} is printed for alpha = a + (a+1) rho")
+        if self.job.segments > 1:
+            raise ScenarioError("segments", self.job.segments, f"{self.name} sends whole messages; 1")
+        if network.dimensions * 36 * self.length**2 >= LARGEST_STATE:
+            raise ScenarioError("topology", network.name, f"{self.name} has no numbers for counters as large as these")
+
+    def encode(self, sector: Sector) -> int:
+        """The number of a sector and its counters."""
+        base = ((sector.dimension - 1) * 6 + sector.major) * 6 + sector.minor
+        return (base * self.length + sector.x) * self.length + sector.y
+
+    def decode(self, number: int) -> Sector:
+        """Inverse of `encode`."""
+        number, y = divmod(number, self.length)
+        number, x = divmod(number, self.length)
+        number, minor = divmod(number, 6)
+        dimension, major = divmod(number, 6)
+        return Sector(major, minor, dimension + 1, x, y)
+
+    def numbered(self, sends: Sends) -> list[tuple[Port, int]]:
+        """(port, number) of these packets."""
+        return [(6 * (sector.dimension - 1) + unit, self.encode(sector)) for unit, sector in sends]
+
+    def all_dimensions(self, dimension: int, phase: int) -> Sends:
+        """The recursion of ONE-TO-ALL and ALL-TO-ALL over this dimension and all lower ones."""
+        for lower in range(dimension, 0, -1):
+            for unit, major, minor in self.begins(phase):
+                yield unit, Sector(major, minor, lower, self.length - 1, self.length - 1)
+
+    @abstractmethod
+    def begins(self, phase: int) -> Sequence[tuple[int, int, int]]:
+        """(port, major, minor) of the packets that start the sectors of a phase in one dimension."""
+
+    def _onward(self, number: int, phase: int) -> list[tuple[Port, int]]:
+        """Algorithms 2 and 4, lines that pass a packet on: (port, number)."""
+        return self.numbered(self._passed_on(self.decode(number), phase))
+
+    def _passed_on(self, sector: Sector, phase: int) -> Sends:
+        if sector.x > 0:
+            yield sector.minor, sector._replace(x=sector.x - 1, y=0)
+        if sector.y > 0:
+            yield sector.major, sector._replace(x=sector.x - 1, y=sector.y - 1)
+        yield from self.all_dimensions(sector.dimension - 1, phase)
+
+    def started(self, phase: int) -> list[tuple[Port, int]]:
+        """What a node that begins a phase sends: (port, number)."""
+        return self.numbered(self.all_dimensions(self.network.dimensions, phase))
+
+    def restarted(self, segment: Segment, me: Rank) -> Sequence[Segment]:
+        """The messages that Algorithm 4, line 6 sends again; a broadcast has no phases."""
+        del segment, me
+        return ()
+
+    @property
+    def phases(self) -> int:
+        """Phases of n M steps."""
+        return 1
+
+    def rule(self, view: LocalView) -> Rule:
+        return LiteralRule(self, view)
+
+
+class LiteralRule(Rule):
+    """Act on every packet as the procedure SECTOR says, whether its message is new or not."""
+
+    __slots__ = ("_algorithm", "_me")
+
+    def __init__(self, algorithm: LiteralAlgorithm, view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._me = view.rank
+
+    def start(self) -> Iterator[Send]:
+        algorithm, me = self._algorithm, self._me
+        if me not in algorithm.sources:
+            return
+        for message in range(algorithm.job.messages):
+            payload = algorithm.payloads.piece(me, EVERYBODY, message)
+            for port, number in algorithm.started(1):
+                yield 1, port, (me, EVERYBODY, number, message, payload)
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        algorithm = self._algorithm
+        phase, rest = divmod(step, algorithm.network.diameter)
+        if rest:
+            return [
+                (step + 1, port, (*segment[:2], number, *segment[3:]))
+                for _, segments in packets
+                for segment in segments
+                for port, number in algorithm.onward(segment[2], phase + 1)
+            ]
+        # step > nM in the paper, whose packets carry the step in which they are handled
+        if phase >= algorithm.phases:
+            return []
+        return [
+            (step + 1, port, (*again[:2], number, *again[3:]))
+            for _, segments in packets
+            for segment in segments
+            for again in algorithm.restarted(segment, self._me)
+            for port, number in algorithm.started(phase + 1)
+        ]
+
+
+class PrintedBroadcast(LiteralAlgorithm):
+    """The improved one-to-all broadcast with the misprint of Algorithm 1, line 6: a negative control.
+
+    All-port. Line 6 sends SECTOR(-rho2, -1, ..) over port -rho, where major must be -rho: the axis of sector 4 turns into
+    sector 5. Only (N - floor(D^2/4))^n of N^n nodes receive the message (b = a + 1), and as many packets as there are
+    nodes missing come to nodes that have it. Harmless for D = 1 only.
+
+    Source: Hussain, Algorithms 1 and 2, as printed; `improved` is right.
+    """
+
+    name = "improved-printed"
+    collective = Collective.BROADCAST
+    citation = "Hussain, Algorithms 1 and 2 (as printed)"
+
+    def begins(self, phase: int) -> Sequence[tuple[int, int, int]]:
+        del phase
+        # lines 3 to 8; line 6 is the fourth
+        return (1, 1, 0), (2, 2, 1), (3, 3, 2), (4, 5, 3), (5, 5, 4), (0, 0, 5)
+
+    def claims(self) -> list[Claim]:
+        network, messages = self.network, self.job.messages
+        missed = network.order - (network.modulus - self.length**2 // 4) ** network.dimensions
+        erratum = f"; erratum: line 6 of Algorithm 1 misses {missed:,} nodes" if missed else ""
+        source = f"{self.citation}: every node receives the message{erratum}"
+        return [
+            Claim("intact_deliveries", (network.order - 1) * messages, "==", source),
+            Claim("duplicates", 0, "==", f"{self.citation}: nobody receives it twice"),
+            Claim("steps", network.diameter, "==", f"{self.citation}, section 4.1: nM steps"),
+        ]
+
+
+class RestartAllgather(LiteralAlgorithm):
+    """The all-to-all broadcast with the restart of Algorithm 4, line 6, to the letter: a negative control.
+
+    All-port. Every packet with step > nM starts the next phase, and a node gets (2D)^n of them: phase 2 carries (2D)^n
+    times the traffic of phase 1, phase 3 (2D)^(2n) times. Here the message that the packet carries is started again.
+    All pairs are covered, many times, and nodes get their own message back.
+
+    Source: Hussain, Algorithms 3 and 4, as printed; `three-phase` starts a phase once.
+    """
+
+    name = "three-phase-restart"
+    collective = Collective.ALLGATHER
+    citation = "Hussain, Algorithms 3 and 4 (as printed)"
+
+    def begins(self, phase: int) -> Sequence[tuple[int, int, int]]:
+        # lines 4 and 5, 7 and 8, 10 and 11 of Algorithm 3
+        return (((0, 0, 5), (1, 1, 0)), ((2, 2, 1), (3, 3, 2)), ((4, 4, 3), (5, 5, 4)))[phase - 1]
+
+    @property
+    def phases(self) -> int:
+        return 3
+
+    def restarted(self, segment: Segment, me: Rank) -> Sequence[Segment]:
+        del me
+        return (segment,)
+
+    def claims(self) -> list[Claim]:
+        order, messages = self.network.order, self.job.messages
+        pairs = order * (order - 1) * messages
+        source = f"{self.citation}: every node receives the messages of all others"
+        return [
+            Claim("intact_deliveries", pairs, "==", source),
+            Claim("segments", pairs, "==", f"{self.citation}: once each; erratum: a phase restarts with every packet"),
+            Claim("steps", 3 * self.network.diameter, "==", f"{self.citation}: 3nM steps"),
+        ]
+
+
+class RestartOwnAllgather(RestartAllgather):
+    """The all-to-all broadcast with the restart of Algorithm 4, line 6, of the node's own message: a negative control.
+
+    All-port. As `three-phase-restart`, but every packet with step > nM makes its receiver start its own message again,
+    which multiplies the traffic alike and, from two dimensions on, misses the targets that `three-phase-printed` misses.
+
+    Source: Hussain, Algorithms 3 and 4, as printed; `three-phase` starts a phase once.
+    """
+
+    name = "three-phase-restart-own"
+
+    def restarted(self, segment: Segment, me: Rank) -> Sequence[Segment]:
+        again = range(self.job.messages) if segment[3] == 0 else ()
+        return [(me, EVERYBODY, 0, message, self.payloads.piece(me, EVERYBODY, message)) for message in again]

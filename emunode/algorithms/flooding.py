@@ -1,0 +1,125 @@
+"""Flooding: whoever hears something for the first time tells every neighbour that has not just told it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.losses import Losses, Outages, Place
+from emunode.model import EVERYBODY, Collective, Duplex, Knowledge, Packet, Port, Rank, Send, Step
+
+
+class FloodRule(Rule):
+    """Send a new piece on every port on which it did not arrive in the step of its first arrival."""
+
+    __slots__ = ("_algorithm", "_is_source", "_known", "_view")
+
+    def __init__(self, algorithm: "Flood", view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._view = view
+        self._is_source = view.relative(algorithm.job.source) == 0
+        self._known: set[int] = set()
+
+    def start(self) -> Iterator[Send]:
+        if not self._is_source:
+            return
+        source = self._algorithm.job.source
+        for index in range(self._algorithm.pieces * self._algorithm.job.messages):
+            self._known.add(index)
+            segment = (source, EVERYBODY, 0, index, self._algorithm.payloads.piece(source, EVERYBODY, index))
+            for port in self._view.live_ports:
+                yield index + 1, port, segment
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        told: dict[int, set[Port]] = {}
+        sends: list[Send] = []
+        for port, segments in packets:
+            for segment in segments:
+                told.setdefault(segment[3], set()).add(port)
+        for _, segments in packets:
+            for segment in segments:
+                index = segment[3]
+                if index not in self._known:
+                    self._known.add(index)
+                    ports = [port for port in self._view.live_ports if port not in told[index]]
+                    sends += [(step + 1, port, segment) for port in ports]
+        return sends
+
+
+class Flood(Algorithm):
+    """Flooding on any network.
+
+    Needs nothing but a memory of what was heard. Everybody receives in the step that is its distance; P pieces are
+    pipelined, one a step. Every link carries each piece once, or twice where both ends hear it in the same step: so where
+    there are odd cycles, links must be full-duplex. It reaches every rank that the faults leave connected to the source.
+    """
+
+    name = "flood"
+    collective = Collective.BROADCAST
+    citation = "flooding (Segall 1983, PI protocol)"
+    keeps_time = False
+
+    def validate(self) -> None:
+        if not self.topology.bipartite:  # neighbours at one distance tell each other in the same step
+            self.duplexes = (Duplex.FULL,)
+        super().validate()
+        self.cut()
+
+    def rule(self, view: LocalView) -> Rule:
+        return FloodRule(self, view)
+
+    @property
+    def tolerated_faults(self) -> int:
+        return self.topology.degree - 1
+
+    def losses(self, outages: Outages) -> Losses | None:
+        """Everybody hears a piece in the first step in which a neighbour that has just heard it gets it across.
+
+        Not determined where ranks know which of their links carry, and that changes while the run goes on.
+        """
+        if self.job.knowledge is not Knowledge.NONE and not outages.permanent:
+            return None
+        messages = range(0, self.job.messages * self.pieces, self.pieces)
+        healthy = [rank for rank in self.topology.ranks() if rank != self.job.source and rank not in outages.faulty]
+        losses = Losses(len(healthy) * self.job.messages)
+        for first in messages:
+            pieces = [self._heard(outages, index) for index in range(first, first + self.pieces)]
+            for rank in healthy:
+                if not all(rank in heard for heard, _ in pieces):
+                    losses.delivered -= 1
+                    losses.blame(rank, set().union(*(blocked for _, blocked in pieces)))
+        return losses
+
+    def _heard(self, outages: Outages, index: int) -> tuple[dict[Rank, Step], set[Place]]:
+        """When every rank hears a piece that the source sends in step index + 1, and what was in the way."""
+        heard, blocked = {self.job.source: index}, set()
+        reached = [self.job.source]
+        for rank in reached:
+            for port, peer in enumerate(self.topology.neighbours(rank)):
+                if peer in heard:
+                    continue
+                place = outages.blocks(heard[rank] + 1, rank, port, peer)
+                if place is None:
+                    heard[peer] = heard[rank] + 1
+                    reached.append(peer)
+                else:
+                    blocked.add(place)
+        return heard, blocked
+
+    def claims(self) -> list[Claim]:
+        topology, pieces = self.topology, self.pieces * self.job.messages
+        links = topology.link_count * pieces
+        claims = [Claim("deliveries", (topology.order - 1) * self.job.messages, "==", f"{self.citation}: connected")]
+        if topology.bipartite:
+            claims += [
+                Claim("steps", topology.diameter + pieces - 1, "==", f"{self.citation}: distance + piece"),
+                Claim("packets", links, "==", f"{self.citation}: each link once where no cycle is odd"),
+            ]
+        else:
+            claims += [
+                Claim("steps", topology.diameter + pieces, "<=", f"{self.citation}: a last step between equals"),
+                Claim("packets", links, ">=", f"{self.citation}: each link once or twice"),
+                Claim("packets", 2 * links, "<=", f"{self.citation}: each link once or twice"),
+            ]
+        if pieces == 1:
+            receivers = topology.distance_distribution()[1:]
+            claims.append(Claim("receivers_per_step", receivers, "==", f"{self.citation}: everybody at its distance"))
+        return claims

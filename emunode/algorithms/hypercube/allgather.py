@@ -1,0 +1,281 @@
+"""Allgather (all-to-all broadcast) on the hypercube, after Johnsson and Ho (1986), section 6 and tables 10 to 14.
+
+Every rank is the root of the same trees, moved to it. Over one port all nodes use one dimension in a cycle: the cycle
+of an arc is its label, and everything of that label goes in one exchange. Over all ports everything moves on in every
+cycle. So the links of a dimension are loaded alike, and the load of a cycle is the weighted number of arcs that it
+uses.
+"""
+
+from fractions import Fraction
+from functools import cached_property
+from math import comb
+from typing import ClassVar
+
+from emunode.algorithms.base import Claim
+from emunode.algorithms.hypercube.costs import (
+    Loads,
+    allgather_binomial,
+    allgather_edge_disjoint,
+    allgather_rotated,
+    bound_claims,
+    cube_levels,
+    edge_disjoint_levels,
+    load_claims,
+    ones,
+)
+from emunode.algorithms.hypercube.schedule import (
+    EXCHANGES,
+    CubeDissemination,
+    Tolerant,
+    disjoint_steps,
+    largest_in_all,
+    largest_per_step,
+)
+from emunode.model import Collective, Duplex, Job, PortModel, Rank, Step
+from emunode.topologies.base import Topology
+from emunode.trees.hypercube.balanced import BalancedTrees
+from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
+from emunode.trees.hypercube.gray import GrayPaths
+from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
+from emunode.trees.hypercube.two_rooted import TwoRootedTree
+
+ALL = PortModel.ALL_PORT
+
+
+class CubeAllgather(CubeDissemination):
+    """Merged: all blocks that wait for a link cross it together."""
+
+    collective = Collective.ALLGATHER
+    link_capacity = None
+    walked = False
+    """Whether the loads were found by walking trees, for want of a formula."""
+    duplexes = (Duplex.FULL,)
+    port_models: tuple[PortModel, ...] = (ALL, *EXCHANGES)
+    tables: ClassVar[tuple[str, str]] = ("tables 10 to 12", "tables 13 and 14")
+    """Where the paper, or its correction, states the loads: over one port, over all."""
+
+    @property
+    def period(self) -> Step:
+        return 0
+
+    @cached_property
+    def loads(self) -> Loads:
+        """The load of every cycle; here by walking the trees."""
+        return self.found_loads()
+
+    def found_loads(self) -> list[Fraction]:
+        """The load of every cycle by walking the trees."""
+        self.walked = True
+        return largest_per_step(self.crossings(), self.trees.count, together=True)
+
+    def claims(self) -> list[Claim]:
+        claims = super().claims() + bound_claims(self.job, self.topology.degree) + self.structure_claims()
+        if self.job.redundancy > 1:
+            return claims
+        cited = f"{self.citation}: {self.tables[self.job.port_model is ALL]}"
+        loads = self.loads
+        heaviest = int(largest_in_all(self.crossings(), self.trees.count, together=True) * self.copies)
+        return [
+            *claims,
+            Claim("steps", len(loads), "==", cited, derived=self.walked),
+            Claim("max_link_segments", heaviest, "==", f"{self.citation}: arcs of a dimension", derived=True),
+            *load_claims(self.job, self.pieces, loads, cited, derived=self.walked),
+        ]
+
+    @classmethod
+    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
+        """1: the best packet is the largest load, so nothing is gained by cutting."""
+        del topology, job, startup, per_byte
+        return 1
+
+
+class GrayAllgather(CubeAllgather):
+    """Along the Gray code path, BRG: everybody passes on one block over dimension t(l) in cycle l.
+
+    N - 1 steps of one block each, N(N-1) transmissions, over one port. Johnsson and Ho, section 6.1, tables 10 to 12.
+    """
+
+    name = "brg"
+    citation = "Johnsson-Ho 1986, BRG"
+    port_models = EXCHANGES
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return GrayPaths(topology)
+
+    @cached_property
+    def loads(self) -> Loads:
+        return ones(self.topology.order - 1)
+
+
+class RotatedGrayAllgather(CubeAllgather):
+    """Along n rotated Gray code paths, nRBRG: in every cycle a part of one block on every link.
+
+    N - 1 steps, (N-1)M/n bytes on every link, over all ports. Johnsson and Ho, section 6.1, tables 13 and 14.
+    """
+
+    name = "nrbrg"
+    citation = "Johnsson-Ho 1986, nRBRG"
+    port_models = (ALL,)
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return GrayPaths(topology, topology.degree)
+
+    @cached_property
+    def loads(self) -> Loads:
+        return ones(self.topology.order - 1, self.topology.degree)
+
+
+class BinomialAllgather(CubeAllgather):
+    """Down spanning binomial trees, SBT: over one port the exchange algorithm, in cycle d all that is held over dimension d.
+
+    n steps. Over one port loads 1, 2, 4, .. blocks, (N-1)M in all: optimal. Over all ports in cycle l the blocks that
+    arrived in the cycle before, C(n-1, l) of them on the fullest link, NM/2 in all (errata: section 6.1 prints the
+    ports i-1, i-2, .. for i-1, i, .., and sends what arrived before once more). Johnsson and Ho, section 6.1, tables
+    10 to 14.
+    """
+
+    name = "sbt"
+    citation = "Johnsson-Ho 1986, SBT"
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return BinomialTree(topology)
+
+    @cached_property
+    def loads(self) -> Loads:
+        n = self.topology.degree
+        if self.job.port_model is ALL:
+            return [Fraction(comb(n - 1, level)) for level in range(n)]
+        return allgather_binomial(n)
+
+
+class TwoRootedAllgather(CubeAllgather):
+    """Down two-rooted complete binary trees, TCBT, one level in a cycle over all ports: n steps.
+
+    The paper gives no load; the claims walk the embedding. Johnsson and Ho, section 6.
+    """
+
+    name = "tcbt"
+    citation = "Johnsson-Ho 1986, TCBT"
+    tables = ("", "section 6, by walking the tree")
+    port_models = (ALL,)
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return TwoRootedTree(topology)
+
+
+class RotatedBinomialAllgather(CubeAllgather):
+    """Down n rotated spanning binomial trees, nRSBT, a part of the block each.
+
+    Over one port tree j uses dimension d in cycle j + (d - j) mod n: 2n - 1 steps, (N-1)M. Over all ports one level in
+    a cycle: n steps of C(n, l+1) M/n, (N-1)M/n in all: optimal. Johnsson and Ho, section 6.1, tables 10 to 14.
+    """
+
+    name = "nrsbt"
+    citation = "Johnsson-Ho 1986, nRSBT"
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return RotatedBinomialTrees(topology)
+
+    @cached_property
+    def loads(self) -> Loads:
+        n = self.topology.degree
+        if self.job.port_model is ALL:
+            return [Fraction(size, n) for size in cube_levels(n)]
+        return allgather_rotated(n)
+
+
+class RotatedExchangeAllgather(CubeAllgather):
+    """n exchange algorithms at once, part j in the order of dimensions j, j+1, ..: nRSBT with other delays.
+
+    n steps over all ports, loads 2^i M/n, (N-1)M/n in all as for `nrsbt`, but with the largest packet NM/(2n). Johnsson
+    and Ho, section 7.1, remark (erratum: with 2^(i-1) links in cycle i counted from 1).
+    """
+
+    name = "nrsbt-exchange"
+    citation = "Johnsson-Ho 1986, nRSBT by rotated exchanges"
+    tables = ("", "section 7.1")
+    port_models = (ALL,)
+    trees: RotatedBinomialTrees
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return RotatedBinomialTrees(topology)
+
+    def offset(self, relative: Rank, tree: int) -> Step:
+        return self.trees.place(relative, tree) + 1
+
+    @cached_property
+    def loads(self) -> Loads:
+        n = self.topology.degree
+        return [load / n for load in allgather_binomial(n)]
+
+
+class EdgeDisjointAllgather(Tolerant, CubeAllgather):
+    """Down n arc-disjoint spanning binomial trees, nESBT, a part of the block each, or whole blocks over x of them.
+
+    2n steps over one port, n + 1 over all; (N-1)M or (N-1)M/n in all. With redundancy x every block survives x - 1
+    faults. Johnsson and Ho, section 6.1, tables 10 to 14.
+    """
+
+    name = "nesbt"
+    citation = "Johnsson-Ho 1986, nESBT"
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return EdgeDisjointBinomialTrees(topology)
+
+    def claims(self) -> list[Claim]:
+        return [*super().claims(), *disjoint_steps(self.job, self.topology.degree, self.copies, self.citation)]
+
+    @cached_property
+    def loads(self) -> Loads:
+        n = self.topology.degree
+        if self.job.port_model is ALL:
+            return [Fraction(size, n) for size in edge_disjoint_levels(n)]
+        return allgather_edge_disjoint(n)
+
+
+class BalancedAllgather(CubeAllgather):
+    """Down spanning balanced n-trees, SBnT, with one path to every node.
+
+    Over one port an arc of dimension d behind port j of the root is used in cycle j + (d - j) mod n: 2n - 2 steps,
+    (N-1)M; n steps over all ports. The paper gives the loads of `sbntc`; these are found by walking the tree. Johnsson
+    and Ho, section 6 (erratum: table 10 prints the 2n - 1 of several paths).
+    """
+
+    name = "sbnt"
+    citation = "Johnsson-Ho 1986, SBnT with one path to a node"
+    tables = ("section 6, by walking the tree",) * 2
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return BalancedTrees(topology)
+
+    def claims(self) -> list[Claim]:
+        n = self.topology.degree
+        steps = n if self.job.port_model is ALL else 2 * n - 2
+        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 6")]
+
+
+class BalancedPathsAllgather(CubeAllgather):
+    """Down spanning balanced n-trees with several paths to cyclic nodes, SBnTc, the block in parts for them.
+
+    2n - 1 steps and (N-1)M over one port; over all ports n steps of C(n, l+1) M/n, (N-1)M/n in all: optimal. An inner
+    node has all of a block, and sends a cyclic child the parts of its base. Johnsson and Ho, section 6.1, tables 10
+    to 14.
+    """
+
+    name = "sbntc"
+    citation = "Johnsson-Ho 1986, SBnT with several paths to cyclic nodes"
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return BalancedTrees(topology, topology.degree)
+
+    @cached_property
+    def loads(self) -> Loads:
+        n = self.topology.degree
+        if self.job.port_model is ALL:
+            return [Fraction(size, n) for size in cube_levels(n)]
+        return self.found_loads()
+
+    def claims(self) -> list[Claim]:
+        n = self.topology.degree
+        steps = n if self.job.port_model is ALL else 2 * n - 1
+        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: tables 10 to 14")]

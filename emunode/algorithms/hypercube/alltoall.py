@@ -1,0 +1,306 @@
+"""Alltoall (total exchange) on the hypercube, after Johnsson and Ho (1986), section 7 and tables 15 to 19.
+
+Every rank scatters from the root of the same trees, moved to it. Over one port all nodes use one dimension in a cycle
+and whole subtrees move, each arc in the cycle of its label. Over all ports there are two orders with the same loads in
+turn:
+
+* *concurrent postorder*: a block makes its l-th hop in cycle l, so whole subtrees move together;
+* *reverse breadth first* (`-rbf`): a block for level L makes it in cycle h - L + l, so that everything arrives in the
+  last.
+"""
+
+from fractions import Fraction
+from functools import cached_property
+
+from emunode.algorithms.base import Claim
+from emunode.algorithms.hypercube.costs import (
+    Loads,
+    alltoall_binomial,
+    alltoall_edge_disjoint,
+    alltoall_rotated,
+    below,
+    cube_levels,
+    edge_disjoint_levels,
+)
+from emunode.algorithms.hypercube.schedule import EXCHANGES, CubeRouting, Tolerant, disjoint_steps
+from emunode.algorithms.routed_collective import Route
+from emunode.model import Collective, Duplex, PortModel, Rank
+from emunode.topologies.base import Topology
+from emunode.trees.hypercube.balanced import BalancedTrees
+from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
+from emunode.trees.hypercube.gray import GrayPaths
+from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
+from emunode.trees.hypercube.two_rooted import TwoRootedTree
+
+ALL = PortModel.ALL_PORT
+
+
+class CubeAlltoall(CubeRouting):
+    """Total exchange by the labels or the levels of trees."""
+
+    collective = Collective.ALLTOALL
+    duplexes = (Duplex.FULL,)
+    tables = ("tables 15 and 16", "tables 17 and 18")
+    discipline = "postorder"
+    port_models: tuple[PortModel, ...] = (ALL, *EXCHANGES)
+
+    @cached_property
+    def loads(self) -> Loads:
+        loads = self.postorder_loads() if self.job.port_model is ALL else self.label_loads()
+        if loads is None:
+            return self.found_loads()
+        return loads[::-1] if self.discipline == "rbf" and self.job.port_model is ALL else loads
+
+    def postorder_loads(self) -> Loads | None:
+        """The load of every cycle over all ports; None where only a walk along all routes tells."""
+        return None
+
+    def label_loads(self) -> Loads | None:
+        """The load of every cycle over one port; None where only a walk along all routes tells."""
+        return None
+
+
+class GrayAlltoall(CubeAlltoall):
+    """Along the Gray code path, BRG: everything moves one hop in every cycle.
+
+    N - 1 steps over one port, N - 1, N - 2, .. 1 blocks, N(N-1)M/2 in all. Johnsson and Ho, section 7.1, tables 15 and
+    16.
+    """
+
+    name = "brg"
+    citation = "Johnsson-Ho 1986, BRG"
+    port_models = EXCHANGES
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return GrayPaths(topology)
+
+    def label_loads(self) -> Loads:
+        return below([1] * (self.topology.order - 1), 1)
+
+
+class RotatedGrayAlltoall(CubeAlltoall):
+    """Along n rotated Gray code paths, nRBRG, a part of every block each, everything one hop in every cycle.
+
+    N - 1 steps over all ports, (N-1-l)M/n in cycle l, N(N-1)M/(2n) in all. Johnsson and Ho, section 7.1, tables 17 and
+    18.
+    """
+
+    name = "nrbrg"
+    citation = "Johnsson-Ho 1986, nRBRG"
+    port_models = (ALL,)
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return GrayPaths(topology, topology.degree)
+
+    def postorder_loads(self) -> Loads:
+        return below([1] * (self.topology.order - 1), self.count)
+
+
+class RotatedGrayLevels(RotatedGrayAlltoall):
+    """`nrbrg` in reverse breadth first order: the same loads in turn."""
+
+    name = "nrbrg-rbf"
+    discipline = "rbf"
+
+
+class BinomialAlltoall(CubeAlltoall):
+    """Down spanning binomial trees, SBT: over one port the exchange algorithm, over all ports concurrent postorder.
+
+    n steps. Over one port cycle d sends every block that is held and whose target differs in bit d, N/2 of them: nNM/2
+    in all, optimal. Over all ports the fullest links carry max_d C(d, l) 2^(n-d-1) blocks in cycle l, about 0.5 sqrt(n)
+    N M in all. Johnsson and Ho, section 7.1, tables 15 to 18.
+    """
+
+    name = "sbt"
+    citation = "Johnsson-Ho 1986, SBT"
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return BinomialTree(topology)
+
+    def label_loads(self) -> Loads:
+        n = self.topology.degree
+        return [Fraction(1 << n - 1)] * n
+
+    def postorder_loads(self) -> Loads:
+        return alltoall_binomial(self.topology.degree)
+
+
+class BinomialLevels(BinomialAlltoall):
+    """`sbt` in reverse breadth first order: the same loads in turn."""
+
+    name = "sbt-rbf"
+    discipline = "rbf"
+    port_models = (ALL,)
+
+
+class TwoRootedAlltoall(CubeAlltoall):
+    """Down two-rooted complete binary trees, TCBT, concurrent postorder over all ports: n steps.
+
+    ((2n-3)N/2 + 2)M leave every node in all. The paper gives no loads; the claims walk the embedding. Johnsson and Ho,
+    section 7.1.
+    """
+
+    name = "tcbt"
+    citation = "Johnsson-Ho 1986, TCBT"
+    tables = ("section 7.1, by walking the tree",) * 2
+    port_models = (ALL,)
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return TwoRootedTree(topology)
+
+
+class TwoRootedLevels(TwoRootedAlltoall):
+    """`tcbt` in reverse breadth first order, which loads the fullest links less."""
+
+    name = "tcbt-rbf"
+    discipline = "rbf"
+
+
+class RotatedExchangeAlltoall(CubeAlltoall):
+    """n exchange algorithms at once, nRSBT: part j of every block in the order of dimensions j, j+1, ...
+
+    Over all ports n steps of NM/(2n) on every link, NM/2 in all: optimal in everything (erratum: the last row of table
+    19 names nESBT). Over one port tree j uses dimension d in cycle j + (d - j) mod n: 2n - 1 steps, nNM/2. Johnsson and
+    Ho, section 7.1, tables 15 to 19.
+    """
+
+    name = "nrsbt"
+    citation = "Johnsson-Ho 1986, nRSBT"
+    tables = ("tables 15 and 16", "tables 17 to 19 (erratum: table 19 names nESBT)")
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return RotatedBinomialTrees(topology)
+
+    def route(self, target: Rank, way: int, number: int) -> Route:
+        if self.job.port_model is not ALL:
+            return super().route(target, way, number)
+        n = self.topology.degree
+        return [(port, (port - way) % n + 1) for port in self.trees.route(target, way)]
+
+    def label_loads(self) -> Loads:
+        return alltoall_rotated(self.topology.degree)
+
+    def postorder_loads(self) -> Loads:
+        n = self.topology.degree
+        return [Fraction(1 << n, 2 * n)] * n
+
+
+class RotatedBinomialAlltoall(CubeAlltoall):
+    """Down n rotated spanning binomial trees, nRSBT, a part of every block each, concurrent postorder.
+
+    n steps over all ports, the nodes beyond level l over n in cycle l, NM/2 in all, optimal but for the largest packet
+    (N-1)M/n. Johnsson and Ho, section 7.1, tables 17 and 18.
+    """
+
+    name = "nrsbt-postorder"
+    citation = "Johnsson-Ho 1986, nRSBT in postorder"
+    port_models = (ALL,)
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return RotatedBinomialTrees(topology)
+
+    def postorder_loads(self) -> Loads:
+        n = self.topology.degree
+        return below(cube_levels(n), n)
+
+
+class RotatedBinomialLevels(RotatedBinomialAlltoall):
+    """`nrsbt-postorder` in reverse breadth first order: the same loads in turn."""
+
+    name = "nrsbt-rbf"
+    citation = "Johnsson-Ho 1986, nRSBT in reverse breadth first order"
+    discipline = "rbf"
+
+
+class EdgeDisjointAlltoall(Tolerant, CubeAlltoall):
+    """Down n arc-disjoint spanning binomial trees, nESBT, a part of every block each, or whole blocks over x of them.
+
+    2n steps over one port, nN/2 + N - 2 blocks in all (errata: table 15 prints N/(2n) + N - 2, table 16 the largest
+    packet with n - 1 for n + 1); n + 1 steps over all ports, N/2 + (N-2)/n. With redundancy x every block survives x -
+    1 faults. Johnsson and Ho, section 7.1, tables 15 to 18.
+    """
+
+    name = "nesbt"
+    citation = "Johnsson-Ho 1986, nESBT"
+    tables = ("tables 15 and 16 (erratum: nN/2 + N - 2)", "tables 17 and 18")
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return EdgeDisjointBinomialTrees(topology)
+
+    def claims(self) -> list[Claim]:
+        return [*super().claims(), *disjoint_steps(self.job, self.topology.degree, self.copies, self.citation)]
+
+    def label_loads(self) -> Loads:
+        return alltoall_edge_disjoint(self.topology.degree)
+
+    def postorder_loads(self) -> Loads:
+        n = self.topology.degree
+        return below(edge_disjoint_levels(n), n)
+
+
+class EdgeDisjointLevels(EdgeDisjointAlltoall):
+    """`nesbt` in reverse breadth first order: the same loads in turn."""
+
+    name = "nesbt-rbf"
+    discipline = "rbf"
+    port_models = (ALL,)
+
+
+class BalancedAlltoall(CubeAlltoall):
+    """Down spanning balanced n-trees, SBnT, with one path to every node.
+
+    2n - 2 steps over one port, nNM/2 in all; n steps over all ports, concurrent postorder. The paper gives the loads of
+    `sbntc`; these are found by walking the tree. Johnsson and Ho, section 7.1 (erratum: NM/2 printed for
+    nNM/2).
+    """
+
+    name = "sbnt"
+    citation = "Johnsson-Ho 1986, SBnT with one path to a node"
+    tables = ("section 7.1, by walking the tree",) * 2
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return BalancedTrees(topology)
+
+    def claims(self) -> list[Claim]:
+        n = self.topology.degree
+        steps = n if self.job.port_model is ALL else 2 * n - 2
+        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 7.1")]
+
+
+class BalancedLevels(BalancedAlltoall):
+    """`sbnt` in reverse breadth first order."""
+
+    name = "sbnt-rbf"
+    discipline = "rbf"
+    port_models = (ALL,)
+
+
+class BalancedPathsAlltoall(CubeAlltoall):
+    """Down spanning balanced n-trees with several paths to cyclic nodes, SBnTc, blocks for those in parts.
+
+    2n - 1 steps and nNM/2 over one port; n steps over all ports, concurrent postorder, NM/2 in all, the largest packet
+    (N-1)M/n. Johnsson and Ho, section 7.1, tables 15 to 18 (erratum: section 7.1 prints NM/2 over one port).
+    """
+
+    name = "sbntc"
+    citation = "Johnsson-Ho 1986, SBnT with several paths to cyclic nodes"
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return BalancedTrees(topology, topology.degree)
+
+    def postorder_loads(self) -> Loads:
+        n = self.topology.degree
+        return below(cube_levels(n), n)
+
+    def claims(self) -> list[Claim]:
+        n = self.topology.degree
+        steps = n if self.job.port_model is ALL else 2 * n - 1
+        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: table 10 and section 7.1")]
+
+
+class BalancedPathsLevels(BalancedPathsAlltoall):
+    """`sbntc` in reverse breadth first order: the same loads in turn."""
+
+    name = "sbntc-rbf"
+    discipline = "rbf"
+    port_models = (ALL,)

@@ -1,0 +1,388 @@
+"""Broadcast on the hypercube, after Johnsson and Ho (YALEU/DCS/TR-500, 1986), section 4 and tables 2 to 6.
+
+A message is P packets; where it is cut into parts for several trees, P of them for each part. Over one port means the
+paper's model: a node talks with one neighbour in a step, both ways (`exchange`); some schedules even keep to one send
+or one receive, and some are faster where a node may send to one neighbour and receive from another (`one-port`).
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import ClassVar
+
+from emunode.algorithms.base import Claim, LocalView, Rule
+from emunode.algorithms.hypercube.costs import Form, bound_claims, broadcast_rotated, load_claims, packet_claims
+from emunode.algorithms.hypercube.schedule import ONE_WAY, CubeDissemination, Tolerant
+from emunode.algorithms.tree_collective import FoldRule, ForwardRule
+from emunode.model import EVERYBODY, Collective, Duplex, Job, Packet, PortModel, Rank, Send, Step
+from emunode.topologies.base import Topology
+from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
+from emunode.trees.hypercube.gray import GrayPaths
+from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
+from emunode.trees.hypercube.two_rooted import TwoRootedTree
+
+ALL, APART = PortModel.ALL_PORT, PortModel.ONE_PORT
+
+
+class CubeBroadcast(CubeDissemination):
+    """Packets that follow each other down trees: a P + b steps."""
+
+    collective = Collective.BROADCAST
+    striped = False
+    table: ClassVar[str] = "tables 4 and 5"
+
+    @staticmethod
+    @abstractmethod
+    def form(n: int, ports: PortModel) -> Form:
+        """Steps for P packets, by the paper's table."""
+
+    @property
+    def _form(self) -> Form:
+        return self.form(self.topology.degree, self.job.port_model)
+
+    @property
+    def period(self) -> Step:
+        return self._form.a
+
+    @property
+    def busiest_arc(self) -> int:
+        """Packets that the most used directed link carries."""
+        return self.copies
+
+    def claims(self) -> list[Claim]:
+        cited = f"{self.citation}: {self.table}"
+        return [
+            *super().claims(),
+            Claim("max_link_segments", self.busiest_arc, "==", f"{self.citation}: arcs of the trees"),
+            *bound_claims(self.job, self.topology.degree),
+            *self.cost_of_packets(cited),
+            *self.structure_claims(),
+        ]
+
+    def cost_of_packets(self, cited: str) -> list[Claim]:
+        """Claims on steps, start-ups and bytes."""
+        form = self._form
+        steps = form.cycles(-(-self.copies // form.share))
+        return [Claim("steps", steps, "==", cited), *packet_claims(self.job, self.pieces, steps, cited)]
+
+    @property
+    def fewest_packets(self) -> float:
+        """Fewest packets of each tree, as a real number: whole messages, or the parts of them that a tree carries."""
+        return self.job.messages if self.striped else self.job.messages / self._form.share
+
+    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        """T itself, and T_min, which no number of packets undercuts.
+
+        A tree carries at least one packet of every message if messages are cut into parts for the trees, and else at least
+        its share of the messages.
+        """
+        form, job = self._form, self.job
+        size = job.messages * job.message_bytes / form.share
+        packets = max(self.fewest_packets, form.best_packets(size, startup, per_byte))
+        least = form.seconds(packets, size, startup, per_byte)
+        bound = Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of {self.table}")
+        return [*super().cost_claims(startup, per_byte), bound]
+
+    @classmethod
+    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
+        """The better of the two whole numbers next to M / B_opt."""
+        form = cls.form(topology.degree, job.port_model)
+        packets = form.best_segments(job, startup, per_byte)
+        return packets if cls.striped else min(packets * form.share, job.message_bytes)
+
+
+class GrayBroadcast(CubeBroadcast):
+    """Down the binary-reflected Gray code path, BRG: hop l of packet q in cycle 2q + l, or q + l with separate ports.
+
+    2P + N - 3 steps, and P + N - 2 where a node may send and receive at different ports in one step; (N-1)P
+    transmissions. A node knows its relative address. Survives no fault. Johnsson and Ho, section 4.1.1, tables 4 and 5.
+    """
+
+    name = "brg"
+    citation = "Johnsson-Ho 1986, BRG"
+    port_models = (*ONE_WAY, ALL)
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return GrayPaths(topology)
+
+    @staticmethod
+    def form(n: int, ports: PortModel) -> Form:
+        return Form(1, 2**n - 2) if ports in (ALL, APART) else Form(2, 2**n - 3)
+
+
+class RotatedGrayBroadcast(CubeBroadcast):
+    """Down n rotated Gray code paths, nRBRG: a part of the message each, position l in cycle l, one packet after the other.
+
+    (N-1)P steps for P packets of each part, n(N-1)P transmissions, over all ports. The paths of n > 2 share arcs, so
+    they are not pipelined. A node knows its relative address. Johnsson and Ho, section 4.1.1, table 5.
+    """
+
+    name = "nrbrg"
+    citation = "Johnsson-Ho 1986, nRBRG"
+    table = "table 5"
+    striped = True
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return GrayPaths(topology, topology.degree)
+
+    @staticmethod
+    def form(n: int, ports: PortModel) -> Form:
+        del ports
+        return Form(2**n - 1, 0, n)
+
+    @property
+    def busiest_arc(self) -> int:
+        """An arc e_j -> e_j + e_(j+1) lies on n - 1 paths."""
+        return (self.topology.degree - 1) * self.numbers
+
+
+class BinomialBroadcast(CubeBroadcast):
+    """Down the spanning binomial tree, SBT.
+
+    nP steps over one port, dimension d of packet q in cycle qn + d, even with one send or one receive; P + n - 1 over
+    all ports; (N-1)P transmissions. The best for a single packet. A node knows its relative address. A fault cuts off
+    the subtree behind it. Johnsson and Ho, section 4.1.2, tables 4 and 5.
+    """
+
+    name = "sbt"
+    citation = "Johnsson-Ho 1986, SBT"
+    port_models = (ALL, *ONE_WAY)
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return BinomialTree(topology)
+
+    @staticmethod
+    def form(n: int, ports: PortModel) -> Form:
+        return Form(1, n - 1) if ports is ALL else Form(n, 0)
+
+
+class TwoRootedBroadcast(CubeBroadcast):
+    """Down the two-rooted complete binary tree, TCBT, in which nobody has more than two children.
+
+    Packet q enters node v in cycle 3q + off(v) over one port, even with one send or one receive: 3P + 2n - 5 steps; 2q
+    + off(v) where send and receive may differ: 2P + 2n - 4; q + level over all ports: P + n - 1. (N-1)P transmissions.
+    A node knows its relative address. Survives no fault. Johnsson and Ho, section 4.1.3, tables 4 and 5. In Q_2, where
+    2P steps are enough, every third step stays empty over one port.
+    """
+
+    name = "tcbt"
+    citation = "Johnsson-Ho 1986, TCBT"
+    port_models = (*ONE_WAY, ALL)
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return TwoRootedTree(topology)
+
+    @staticmethod
+    def form(n: int, ports: PortModel) -> Form:
+        if ports is ALL:
+            return Form(1, n - 1)
+        return Form(2, 2 * n - 4) if ports is APART else Form(3, 2 * n - 5)
+
+    @property
+    def _spare_steps(self) -> bool:
+        """Whether every third step stays empty: in Q_2 nobody but the root has a child, and no inner node has two."""
+        return self.topology.degree == 2 and self.job.port_model in (PortModel.EXCHANGE, PortModel.SEND_OR_RECEIVE)
+
+    def cost_of_packets(self, cited: str) -> list[Claim]:
+        if not self._spare_steps:
+            return super().cost_of_packets(cited)
+        used = f"{cited}; in Q_2 two of three steps carry a packet"
+        steps = Claim("steps", self._form.cycles(self.copies), "==", cited)
+        return [steps, *packet_claims(self.job, self.pieces, 2 * self.copies, used)]
+
+    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        """In Q_2 the time of the 2P steps that carry a packet, which no number of packets undercuts."""
+        claims = super().cost_claims(startup, per_byte)
+        if not self._spare_steps:
+            return claims
+        size = self.job.messages * self.job.message_bytes
+        least = Form(2, 0).seconds(self.job.messages, size, startup, per_byte)
+        return [*claims[:-1], Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of 2P cycles in Q_2")]
+
+
+class RotatedBinomialBroadcast(CubeBroadcast):
+    """Down n rotated spanning binomial trees, nRSBT, a part of the message each.
+
+    Over one port part j crosses dimension (j + i) mod n in cycle j + i and parts that share a link go together: 2n - 1
+    steps, M n bytes on the heaviest links, even with one send or one receive. Over all ports part j crosses dimension
+    (j + i) mod n in the i-th of n rounds of P steps: nP steps, the best for M <= n. n(N-1) transmissions a packet. A
+    node knows its relative address. Johnsson and Ho, section 4.1.4, tables 4 and 5.
+    """
+
+    name = "nrsbt"
+    citation = "Johnsson-Ho 1986, nRSBT"
+    port_models = (ALL, *ONE_WAY)
+    striped = True
+    trees: RotatedBinomialTrees
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return RotatedBinomialTrees(topology)
+
+    def validate(self) -> None:
+        self.link_capacity = 1 if self.job.port_model is ALL else None
+        super().validate()
+
+    @staticmethod
+    def form(n: int, ports: PortModel) -> Form:
+        del ports
+        return Form(n, 0, n)
+
+    @property
+    def period(self) -> Step:
+        return 1 if self.job.port_model is ALL else 0
+
+    def offset(self, relative: Rank, tree: int) -> Step:
+        if self.job.port_model is ALL and relative:
+            return self.trees.place(relative, tree) * self.numbers + 1
+        return super().offset(relative, tree)
+
+    def tree_last_offset(self, tree: int) -> Step:
+        if self.job.port_model is ALL:
+            return (self.topology.degree - 1) * self.numbers + 1
+        return super().tree_last_offset(tree)
+
+    def cost_of_packets(self, cited: str) -> list[Claim]:
+        if self.job.port_model is ALL:
+            return super().cost_of_packets(cited)
+        loads = broadcast_rotated(self.topology.degree)
+        if self.collective is Collective.REDUCE:
+            loads.reverse()
+        return [Claim("steps", len(loads), "==", cited), *load_claims(self.job, self.pieces, loads, cited)]
+
+    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        claims = super().cost_claims(startup, per_byte)
+        return claims if self.job.port_model is ALL else claims[:-1]
+
+    @classmethod
+    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
+        """Over one port 1: parts that share a link go together, whatever they are cut into."""
+        return super().auto_segments(topology, job, startup, per_byte) if job.port_model is ALL else 1
+
+
+class EdgeDisjointBroadcast(Tolerant, CubeBroadcast):
+    """Down n arc-disjoint spanning binomial trees, nESBT: packet q on tree q mod n, never more than one on a link.
+
+    Over one port packet q enters node v in cycle f(v, q mod n) + n floor(q/n), with the labels f of the trees: P + n
+    steps, one more than the lower bound; with one send or one receive the P - 1 cycles in which links are used both
+    ways are split: 2P + n - 1. Over all ports ceil(P/n) + n. (N-1)P transmissions. `segments` is P. The source need not
+    know the faults: with redundancy x every packet goes over x trees, xP packets in all, and as the n paths to a node
+    share no inner node, x - 1 faulty nodes or links leave every healthy node served, x <= n. A node knows its relative
+    address and the tree, from the header or from the port of arrival. Johnsson and Ho, sections 3.5 and 4.1.5, theorems
+    4.1 to 4.3, tables 4 and 5.
+    """
+
+    name = "nesbt"
+    citation = "Johnsson-Ho 1986, nESBT"
+    table = "theorems 4.1 to 4.3, tables 4 and 5"
+    port_models: tuple[PortModel, ...] = (ALL, *ONE_WAY)
+    trees: EdgeDisjointBinomialTrees
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return EdgeDisjointBinomialTrees(topology)
+
+    def validate(self) -> None:
+        if not self._split:
+            self.duplexes = (Duplex.FULL,)
+        super().validate()
+
+    @property
+    def _split(self) -> bool:
+        """Whether two-way cycles take two steps."""
+        return self.job.port_model is PortModel.SEND_OR_RECEIVE
+
+    @staticmethod
+    def form(n: int, ports: PortModel) -> Form:
+        if ports is ALL:
+            return Form(1, n, n)
+        return Form(2, n - 1) if ports is PortModel.SEND_OR_RECEIVE else Form(1, n)
+
+    @property
+    def period(self) -> Step:
+        return 1 if self.job.port_model is ALL else self.topology.degree
+
+    @property
+    def busiest_arc(self) -> int:
+        return self.numbers
+
+    @property
+    def last_step(self) -> Step:
+        return self._form.cycles(-(-self.copies // self._form.share))
+
+    def arrival(self, relative: Rank, tree: int, number: int) -> Step:
+        """The step in which copy `number` of `tree` reaches a rank, where two-way cycles take two steps.
+
+        Cycles n .. n + P - 2 are those; who has a 0-bit in the dimension of the cycle sends first.
+        """
+        n, packets = self.topology.degree, self.copies
+        cycle = self.trees.label(relative, tree) + n * number
+        if cycle < n:
+            return cycle + 1
+        if cycle >= n + packets - 1:
+            return cycle + packets
+        return 2 * cycle - n + (1 if relative >> cycle % n & 1 else 2)
+
+    def rule(self, view: LocalView) -> Rule:
+        if not self._split:
+            return super().rule(view)
+        return SplitFoldRule(self, view) if self.collective is Collective.REDUCE else SplitForwardRule(self, view)
+
+    def number(self, tree: int, segment: int) -> int:
+        """Inverse of `numbered`: the number of a segment's copy on a tree."""
+        first, count = segment * self.job.redundancy, self.trees.count
+        return (first + (tree - first) % count) // count
+
+    def crossing_step(self, child: Rank, tree: int, number: int) -> Step:
+        return self.arrival(child, tree, number) if self._split else super().crossing_step(child, tree, number)
+
+
+class SplitForwardRule(ForwardRule):
+    """Pass packets on by the timetable of arrivals, which is not the same for all packets of a tree."""
+
+    __slots__ = ()
+    _algorithm: EdgeDisjointBroadcast
+
+    def start(self) -> Iterator[Send]:
+        algorithm, me = self._algorithm, self._view.rank
+        if me not in algorithm.sources:
+            return
+        sends = []
+        for tree in range(algorithm.trees.count):
+            for number, segment in algorithm.numbered(tree):
+                piece = algorithm.payloads.piece(me, EVERYBODY, segment)
+                sends += self._onward(0, number, (me, EVERYBODY, tree, segment, piece))
+        yield from sorted(sends, key=lambda send: send[0])
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        algorithm = self._algorithm
+        return [
+            send
+            for _, segments in packets
+            for segment in segments
+            for send in self._onward(self._view.relative(segment[0]), algorithm.number(segment[2], segment[3]), segment)
+        ]
+
+    def _onward(self, relative: Rank, number: int, segment: tuple[Rank, Rank, int, int, bytes]) -> list[Send]:
+        algorithm, tree = self._algorithm, segment[2]
+        return [
+            (algorithm.arrival(algorithm.topology.neighbour(relative, port), tree, number), port, segment)
+            for port in algorithm.trees.children(relative, tree)
+        ]
+
+
+class SplitFoldRule(FoldRule):
+    """Fold and pass up by the same timetable, backwards."""
+
+    __slots__ = ()
+    _algorithm: EdgeDisjointBroadcast
+
+    def start(self) -> Iterator[Send]:
+        algorithm, relative = self._algorithm, self._relative
+        if not relative:
+            return
+        sends = []
+        for tree in range(algorithm.trees.count):
+            port = algorithm.trees.parent(relative, tree)
+            for number, segment in algorithm.numbered(tree):
+                step = algorithm.last_step + 1 - algorithm.arrival(relative, tree, number)
+                sends.append((step, tree, segment, port))
+        for step, tree, segment, port in sorted(sends):
+            yield step, port, lambda tree=tree, segment=segment: self._fold(tree, segment)  # type: ignore[misc]

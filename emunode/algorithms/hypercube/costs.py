@@ -1,0 +1,223 @@
+"""What an algorithm on the hypercube costs, in the model of Johnsson and Ho (YALEU/DCS/TR-500, 1986).
+
+A step in which the heaviest directed link carries x bytes costs tau ceil(x/B) + x t_c: `startups` and `transfer_bytes`
+of a run are the sums of ceil(x/B) and of x over its steps, and T = tau startups + t_c transfer_bytes is its virtual
+time. Elements are bytes; M is the size of one message (of one block in the personalised collectives); n the dimension,
+N = 2^n. Loads are in units of M, cycle by cycle, and exact where the parts of a message are equal.
+
+Two kinds of schedule. *Pipelined*: packets follow each other, a P + b cycles for P packets of a tree; `Form` holds a
+and b and knows the best P. *Merged*: everything that waits for a link goes at once, `loads` says how much; the best B
+is the largest load, so nothing is gained by cutting.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil, comb, sqrt
+
+from emunode.algorithms.base import Claim
+from emunode.model import Collective, Job, PortModel
+
+Loads = Sequence[Fraction]
+"""Largest load of a directed link in every cycle, in messages."""
+
+BOUNDS = "Johnsson-Ho 1986, lower bound of"
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """a P + b cycles for P packets in each of `share` parts of a message."""
+
+    a: int
+    b: int
+    share: int = 1
+
+    def cycles(self, packets: int) -> int:
+        """Cycles for P packets of a tree."""
+        return self.a * packets + self.b
+
+    def best_packets(self, size: float, startup: float, per_byte: float) -> float:
+        """P = M/B_opt = sqrt(b M t_c / (a tau)) for a part of `size` bytes, as a real number of at least 1.
+
+        Infinite where a start-up costs nothing and the pipeline is longer than its packets.
+        """
+        if self.b <= 0 or per_byte <= 0:
+            return 1.0
+        if startup <= 0:
+            return float("inf")
+        return max(1.0, sqrt(self.b * size * per_byte / (self.a * startup)))
+
+    def seconds(self, packets: float, size: float, startup: float, per_byte: float) -> float:
+        """T for a part of `size` bytes in real-valued packets."""
+        if packets == float("inf"):
+            return self.a * size * per_byte
+        return (self.a * packets + self.b) * (startup + size / packets * per_byte)
+
+    def best_segments(self, job: Job, startup: float, per_byte: float) -> int:
+        """The number of packets of each part with the least T: B_opt, or the packet limit where it is smaller."""
+        most = max(1, job.message_bytes // self.share)
+        best = self.best_packets(job.messages * job.message_bytes / self.share, startup, per_byte) / job.messages
+        if job.packet_limit:
+            best = max(best, job.message_bytes / self.share / job.packet_limit)
+        if best >= most:
+            return most
+
+        def cost(pieces: int) -> float:
+            size = ceil(job.message_bytes / (self.share * pieces))
+            each = startup * start_ups(size, job.packet_limit) + per_byte * size
+            return self.cycles(job.messages * pieces) * each
+
+        return min((max(1, int(best)), max(1, ceil(best))), key=cost)
+
+
+def start_ups(size: int, limit: int) -> int:
+    """ceil(x/B); 1 for anything where there is no limit."""
+    return -(-size // limit) if limit else min(size, 1)
+
+
+def packet_claims(job: Job, pieces: int, steps: int, source: str) -> list[Claim]:
+    """What a pipelined schedule costs that uses links in `steps` steps: a piece of a message on the heaviest link in each.
+
+    Bounds instead of equalities where the `pieces` of a message differ by a byte.
+    """
+    size = -(-job.message_bytes // pieces)
+    relation, source = _exactness(job, pieces, source)
+    return [
+        Claim("max_link_segments_per_step", 1, "==", source),
+        Claim("startups", steps * start_ups(size, job.packet_limit), relation, source),
+        Claim("transfer_bytes", steps * size, relation, source),
+    ]
+
+
+def load_claims(job: Job, pieces: int, loads: Loads, source: str, *, derived: bool = False) -> list[Claim]:
+    """What a merged schedule costs in which the heaviest links carry `loads`, which may be `derived` from its routes."""
+    size = pieces * -(-job.message_bytes // pieces)
+    relation, cited = _exactness(job, pieces, source)
+    segments = tuple(int(load * pieces * job.messages) for load in loads)
+    carried = [int(load * size * job.messages) for load in loads]
+    return [
+        Claim("heaviest_link_segments_per_step", segments, "==", source, derived),
+        Claim("max_link_segments_per_step", max(segments), "==", f"{source}: B_opt", derived),
+        Claim("startups", sum(start_ups(load, job.packet_limit) for load in carried), relation, cited, derived),
+        Claim("transfer_bytes", sum(carried), relation, cited, derived),
+    ]
+
+
+def _exactness(job: Job, pieces: int, source: str) -> tuple[str, str]:
+    """The relation that claims about bytes can have, and what they then say."""
+    if job.message_bytes % pieces == 0:
+        return "==", source
+    most = -(-job.message_bytes // pieces)
+    least = job.message_bytes // pieces
+    return "<=", f"{source}; {pieces} parts of {least} or {most} bytes, as {pieces} does not divide {job.message_bytes}"
+
+
+def bound_claims(job: Job, n: int) -> list[Claim]:
+    """The paper's lower bounds, which hold for every algorithm."""
+    size, order = job.messages * job.message_bytes, 1 << n
+    ports = n if job.port_model is PortModel.ALL_PORT else 1
+    match job.collective:
+        case Collective.BROADCAST | Collective.REDUCE:
+            where, least = "section 4", -(-size // ports) + n - 1
+        case Collective.SCATTER | Collective.GATHER:
+            where, least = "section 5", -(-(order - 1) * size // ports)
+        case Collective.ALLGATHER:
+            where, least = "theorem 6.1", -(-(order - 1) * size // ports)
+        case Collective.ALLTOALL:
+            where, least = "theorems 7.1 and 7.2", n * order * size // (2 * ports)
+    return [
+        Claim("startups", n, ">=", f"{BOUNDS} {where}"),
+        Claim("transfer_bytes", least, ">=", f"{BOUNDS} {where}"),
+    ]
+
+
+# --- loads in closed form ------------------------------------------------------------------------------------------------
+
+
+def ones(cycles: int, share: int = 1) -> list[Fraction]:
+    """A part of a message in every cycle."""
+    return [Fraction(1, share)] * cycles
+
+
+def broadcast_rotated(n: int) -> list[Fraction]:
+    """Broadcast, nRSBT over one port: cycle c carries min(c + 1, 2n - 1 - c) parts."""
+    return [Fraction(min(cycle + 1, 2 * n - 1 - cycle), n) for cycle in range(2 * n - 1)]
+
+
+def scatter_halving(n: int) -> list[Fraction]:
+    """Scatter, SBT over one port: everything behind port d."""
+    return [Fraction(1 << n - 1 - d) for d in range(n)]
+
+
+def scatter_rotated(n: int) -> list[Fraction]:
+    """Scatter, nRSBT over one port: what the root sends in cycle i (erratum: 5.1.4 prints 2^(n+1-n) for 2^(i+1-n))."""
+    order = 1 << n
+    rising = [Fraction(order, n) * (1 - Fraction(1, 2 << i)) for i in range(n)]
+    falling = [Fraction(order, n) * (Fraction(1, 1 << i + 1 - n) - Fraction(1, order)) for i in range(n, 2 * n - 1)]
+    return rising + falling
+
+
+def scatter_tworooted(n: int) -> list[Fraction]:
+    """Scatter, TCBT over one port: half of everything to either child, then both halves of a half, and so on."""
+    halves = [Fraction(size) for i in range(n - 2, 0, -1) for size in [(1 << i) - 1] * 2]
+    return [Fraction(1 << n - 1), Fraction((1 << n - 1) - 1), *halves]
+
+
+def scatter_by_level(sizes: Sequence[int], share: int = 1) -> list[Fraction]:
+    """Scatter in reverse breadth first order: the nodes of every level behind the fullest port, farthest first."""
+    return [Fraction(size, share) for size in reversed(sizes)]
+
+
+def binomial_levels(n: int) -> list[int]:
+    """Nodes on levels 1, 2, .. behind port 0 of an SBT."""
+    return [comb(n - 1, level) for level in range(n)]
+
+
+def cube_levels(n: int) -> list[int]:
+    """Nodes on levels 1, 2, .. of a shortest-path tree."""
+    return [comb(n, level) for level in range(1, n + 1)]
+
+
+def edge_disjoint_levels(n: int) -> list[int]:
+    """Nodes on levels 1, 2, .. of one tree of nESBT (lemma 3.23)."""
+    return [1, n - 1, *(comb(n, level - 1) for level in range(3, n + 2))]
+
+
+def allgather_binomial(n: int) -> list[Fraction]:
+    """Allgather, SBT over one port: what a node holds doubles."""
+    return [Fraction(1 << d) for d in range(n)]
+
+
+def allgather_rotated(n: int) -> list[Fraction]:
+    """Allgather, nRSBT over one port: arcs of label i."""
+    rising = [Fraction((2 << i) - 1, n) for i in range(n)]
+    return rising + [Fraction((1 << n) - (2 << i - n), n) for i in range(n, 2 * n - 1)]
+
+
+def allgather_edge_disjoint(n: int) -> list[Fraction]:
+    """Allgather, nESBT over one port: arcs of label i."""
+    rising = [Fraction(1 << i, n) for i in range(n)]
+    return rising + [Fraction((1 << n) - 1 - (1 << i - n), n) for i in range(n, 2 * n)]
+
+
+def alltoall_rotated(n: int) -> list[Fraction]:
+    """Alltoall, nRSBT over one port."""
+    return [Fraction(min(i + 1, 2 * n - 1 - i) << n, 2 * n) for i in range(2 * n - 1)]
+
+
+def alltoall_edge_disjoint(n: int) -> list[Fraction]:
+    """Alltoall, nESBT over one port."""
+    half = Fraction(1 << n, 2)
+    rising = [((i + 2) * half - 1) / n for i in range(n)]
+    return rising + [(i * half - 1) / n for i in range(n, 0, -1)]
+
+
+def alltoall_binomial(n: int) -> list[Fraction]:
+    """Alltoall, SBT over all ports: the largest of C(d, l) 2^(n-d-1), which is that of d = min(2l, n-1)."""
+    largest = [min(2 * level, n - 1) for level in range(n)]
+    return [Fraction(comb(d, level) << n - d - 1) for level, d in enumerate(largest)]
+
+
+def below(sizes: Sequence[int], share: int) -> list[Fraction]:
+    """Alltoall over all ports by rotated trees: the nodes beyond every level, given those on levels 1, 2, ..."""
+    return [Fraction(sum(sizes[level:]), share) for level in range(len(sizes))]

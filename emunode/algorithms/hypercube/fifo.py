@@ -1,0 +1,229 @@
+"""Algorithms on the hypercube without a clock: nodes keep queues and send what came first, after Johnsson and Ho (1986).
+
+No node knows a timetable. What a port or a node may not send yet waits its turn; the order of arrival decides.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, gcd
+
+from emunode.algorithms.base import Claim, LocalView, Rule
+from emunode.algorithms.hypercube.broadcast import EdgeDisjointBroadcast
+from emunode.algorithms.hypercube.costs import Loads
+from emunode.algorithms.hypercube.scatter import CubeScatter
+from emunode.algorithms.hypercube.schedule import EXCHANGES
+from emunode.model import EVERYBODY, Packet, Port, PortModel, Rank, Send, Step
+from emunode.topologies.base import Topology
+from emunode.trees.base import CACHE_ENTRIES
+from emunode.trees.hypercube.balanced import BalancedTrees
+from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
+from emunode.trees.hypercube.rotated import RotatedBinomialTrees
+
+
+class QueuedBroadcast(EdgeDisjointBroadcast):
+    """nESBT over one port without a clock and without a header: first come, first served.
+
+    A node that hears a packet on port p finds the tree j from its own address and p, and queues it for ports p+1, ..,
+    j-1, j. P + n steps as with the labels, and legal under the same port models. Johnsson and Ho, section 4.1.5;
+    measured for n = 2..6.
+    """
+
+    name = "nesbt-fifo"
+    citation = "Johnsson-Ho 1986, nESBT first come, first served"
+    keeps_time = False
+    exact_losses = False
+    port_models: tuple[PortModel, ...] = EXCHANGES
+
+    def rule(self, view: LocalView) -> Rule:
+        return QueuedForwardRule(self, view)
+
+
+class QueuedForwardRule(Rule):
+    """Send one packet a step, in order of arrival, each on all its ports one after the other."""
+
+    __slots__ = ("_algorithm", "_busy_until", "_relative", "_view")
+
+    def __init__(self, algorithm: QueuedBroadcast, view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._view = view
+        self._relative = view.relative(algorithm.job.source)
+        self._busy_until: Step = 0
+
+    def start(self) -> Iterator[Send]:
+        algorithm, me = self._algorithm, self._view.rank
+        if self._relative:
+            return
+        count = algorithm.trees.count
+        for copy in range(algorithm.copies):
+            tree, segment = copy % count, copy // algorithm.job.redundancy
+            yield copy + 1, tree, (me, EVERYBODY, tree, segment, algorithm.payloads.piece(me, EVERYBODY, segment))
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        trees, sends = self._algorithm.trees, []
+        for port, segments in packets:
+            tree = trees.tree_of_arrival(self._relative, port)
+            for segment in segments:
+                for onward in trees.children(self._relative, tree):
+                    self._busy_until = max(self._busy_until, step) + 1
+                    sends.append((self._busy_until, onward, segment))
+        return sends
+
+
+class QueuedScatter(CubeScatter):
+    """Scatter over all ports in packets of B, the farthest first, every port a queue.
+
+    A packet holds one piece of a part of a block.
+    """
+
+    link_capacity = 1
+    port_models = (PortModel.ALL_PORT,)
+    tables = ("", "section 5.1")
+    keeps_time = False
+    exact_losses = False
+
+    def validate(self) -> None:
+        super().validate()
+        self.path = lru_cache(CACHE_ENTRIES)(self.trees.route)
+
+    @property
+    def blocks(self) -> Fraction:
+        """What the fullest port of the root has to send by the paper, in blocks; here evenly shared by all ports."""
+        return Fraction(self.topology.order - 1, self.topology.degree)
+
+    def claims(self) -> list[Claim]:
+        steps = ceil(self.blocks * self.copies / (self.link_capacity or 1))
+        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 5.1, the fullest port")]
+
+    def queues(self) -> list[list[tuple[Rank, int, int]]]:
+        """(target, way, segment) of all that each port of the root sends, in order."""
+        queues: list[list[tuple[Rank, int, int]]] = [[] for _ in range(self.topology.degree)]
+        for target in range(1, self.topology.order):
+            for way, _, segment in self.copies_of(target):
+                queues[self.path(target, way)[0]].append((target, way, segment))
+        for queue in queues:
+            queue.sort(key=lambda entry: -self.trees.level(entry[0], entry[1]))
+        return queues
+
+    def forward_loads(self) -> Loads:
+        self.walked = True
+        capacity = self.link_capacity or 1
+        fullest = max(len(queue) for queue in self.queues())
+        sizes = [min(capacity, fullest - sent) for sent in range(0, fullest, capacity)]
+        return [Fraction(size, self.copies) for size in sizes]
+
+    def rule(self, view: LocalView) -> Rule:
+        return QueueRule(self, view)
+
+
+class QueueRule(Rule):
+    """Pass on what is for others, on every port in order of arrival, as much at once as a packet holds."""
+
+    __slots__ = ("_algorithm", "_queued", "_relative", "_view")
+
+    def __init__(self, algorithm: QueuedScatter, view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._view = view
+        self._relative = view.relative(algorithm.job.source)
+        self._queued: dict[Port, tuple[Step, int]] = {}
+
+    def start(self) -> Iterator[Send]:
+        algorithm, me = self._algorithm, self._view.rank
+        if self._relative:
+            return
+        capacity = algorithm.link_capacity or 1
+        sends = sorted(
+            (place // capacity + 1, port, place, entry)
+            for port, queue in enumerate(algorithm.queues())
+            for place, entry in enumerate(queue)
+        )
+        for step, port, _, (goal, way, segment) in sends:
+            target = algorithm.topology.absolute(goal, me)
+            yield step, port, (me, target, way, segment, algorithm.payloads.piece(me, target, segment))
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        algorithm, sends = self._algorithm, []
+        for _, segments in packets:
+            for segment in segments:
+                origin, target, way, _, _ = segment
+                if target != self._view.rank:
+                    path = algorithm.path(algorithm.topology.relative(target, origin), way)
+                    port = path[algorithm.trees.level(self._relative, way)]
+                    sends.append((self._turn(port, step + 1), port, segment))
+        return sends
+
+    def _turn(self, port: Port, earliest: Step) -> Step:
+        """The first step in which a port has room for one more."""
+        step, held = self._queued.get(port, (0, 0))
+        if step < earliest:
+            step, held = earliest, 0
+        elif held == self._algorithm.link_capacity:
+            step, held = step + 1, 0
+        self._queued[port] = (step, held + 1)
+        return step
+
+
+class BinomialQueuedScatter(QueuedScatter):
+    """Down the spanning binomial tree, SBT: N/2 steps for packets of one block. Johnsson and Ho, section 5.1.2."""
+
+    name = "sbt-fifo"
+    citation = "Johnsson-Ho 1986, SBT first come, first served"
+
+    @property
+    def blocks(self) -> Fraction:
+        return Fraction(self.topology.order, 2)
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return BinomialTree(topology)
+
+
+class RotatedBinomialQueuedScatter(QueuedScatter):
+    """Down n rotated spanning binomial trees, nRSBT: N - 1 steps for packets of a part, M/n.
+
+    Johnsson and Ho, section 5.1.4.
+    """
+
+    name = "nrsbt-fifo"
+    citation = "Johnsson-Ho 1986, nRSBT first come, first served"
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return RotatedBinomialTrees(topology)
+
+
+class BalancedQueuedScatter(QueuedScatter):
+    """Down the spanning balanced n-tree, SBnT, with one path to a node: as many steps as there are necklaces but one.
+
+    For packets of one block. ceil((N-1)/n) for n = 2, 3, 5, 7 only (erratum: the text prints it for all n);
+    `sbntc-fifo` has that. Johnsson and Ho, section 5.1.5.
+    """
+
+    name = "sbnt-fifo"
+    citation = "Johnsson-Ho 1986, SBnT with one path to a node, first come, first served"
+
+    @property
+    def blocks(self) -> Fraction:
+        """The binary necklaces of n beads but one (Burnside)."""
+        n = self.topology.degree
+        return Fraction(sum(2 ** gcd(turns, n) for turns in range(n)), n) - 1
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return BalancedTrees(topology)
+
+
+class BalancedPathsQueuedScatter(QueuedScatter):
+    """Down the spanning balanced n-tree with several paths to cyclic nodes, SBnTc.
+
+    N - 1 steps for packets of a part, M/n. Where the packet limit allows for M bytes, packets of one block, which is n
+    parts of any: ceil((N-1)/n) steps. Johnsson and Ho, section 5.1.5.
+    """
+
+    name = "sbntc-fifo"
+    citation = "Johnsson-Ho 1986, SBnT with several paths to cyclic nodes, first come, first served"
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return BalancedTrees(topology, topology.degree)
+
+    def validate(self) -> None:
+        super().validate()
+        if self.job.packet_limit >= self.job.message_bytes:
+            self.link_capacity = self.pieces

@@ -1,0 +1,120 @@
+"""Allgather around a Hamiltonian circuit of the hypercube, one way or both ways, after Johnsson and Ho (1986).
+
+The circuit is the binary-reflected Gray code path, closed over dimension n - 1; it is one and the same for all ranks,
+so unlike the trees of the other algorithms nothing is moved to the source.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+
+from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.hypercube.costs import bound_claims, load_claims
+from emunode.algorithms.losses import Circuit, Losses, Outages, along_trees
+from emunode.model import EVERYBODY, Collective, Duplex, Job, Packet, Port, PortModel, Rank, Send, Step
+from emunode.topologies.base import Topology
+from emunode.trees.hypercube.gray import gray, gray_position, transition
+
+ONWARD, BACK = 0, 1
+"""The two ways round, as the `tree` of a segment."""
+
+
+class RingAllgather(Algorithm):
+    """Around the Gray code circuit: everybody passes on to one neighbour what came from the other.
+
+    N - 1 steps of one block one way round, where a node may send and receive at different ports; N/2 both ways round
+    over all ports, half of the ranks on either side. N(N-1) transmissions. A node knows its own address. One fault cuts
+    the circuit. Johnsson and Ho, sections 6.1 and 8.4 (figure 19).
+    """
+
+    name = "brg-ring"
+    collective = Collective.ALLGATHER
+    citation = "Johnsson-Ho 1986, Hamiltonian circuit"
+    port_models = (PortModel.ONE_PORT, PortModel.ALL_PORT)
+
+    def validate(self) -> None:
+        if self.job.port_model is PortModel.ALL_PORT:  # blocks go round both ways at once
+            self.duplexes = (Duplex.FULL,)
+        super().validate()
+        self.cut()
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """Hops of a block onward and back."""
+        order = self.topology.order
+        if self.job.port_model is PortModel.ONE_PORT:
+            return order - 1, 0
+        return order // 2, order // 2 - 1
+
+    def ports(self, rank: Rank) -> tuple[Port, Port]:
+        """The ports of a rank that lead onward and back."""
+        last = self.topology.degree - 1
+        position = gray_position(rank)
+        onward = last if position == self.topology.order - 1 else transition(position)
+        return onward, transition(position - 1) if position else last
+
+    def rule(self, view: LocalView) -> Rule:
+        return RingRule(self, view)
+
+    def claims(self) -> list[Claim]:
+        order, job = self.topology.order, self.job
+        cited = f"{self.citation}: section 6.1"
+        steps = max(self.reach)
+        return [
+            Claim("steps", steps, "==", cited),
+            Claim("segments", order * (order - 1) * self.pieces * job.messages, "==", cited),
+            Claim("intact_deliveries", order * (order - 1) * job.messages, "==", cited),
+            *bound_claims(job, self.topology.degree),
+            *load_claims(job, self.pieces, [Fraction(1)] * steps, cited),
+        ]
+
+    def losses(self, outages: Outages) -> Losses | None:
+        """Whoever lies beyond what is blocked misses a block."""
+        order = self.topology.order
+        circuit = Circuit(
+            order=order,
+            position=gray_position,
+            rank_at=gray,
+            way_of=self._way,
+            reach=self.reach,
+            step=lambda _, hop: hop,
+            copies=self.pieces * self.job.messages,
+            pieces=self.pieces,
+        )
+        return along_trees(circuit, outages, self.sources, self.job.messages)
+
+    def _way(self, rank: Rank, port: Port) -> int | None:
+        ports = self.ports(rank)
+        return ports.index(port) if port in ports else None
+
+    @classmethod
+    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
+        """1: a block in one packet."""
+        del topology, job, startup, per_byte
+        return 1
+
+
+class RingRule(Rule):
+    """Pass a block on in its sense of rotation, as often as it has to go."""
+
+    __slots__ = ("_algorithm", "_ports", "_rank")
+
+    def __init__(self, algorithm: RingAllgather, view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._rank = view.rank
+        self._ports = algorithm.ports(view.rank)
+
+    def start(self) -> Iterator[Send]:
+        algorithm, me = self._algorithm, self._rank
+        for way, hops in enumerate(algorithm.reach):
+            for index in range(algorithm.pieces * algorithm.job.messages if hops else 0):
+                piece = algorithm.payloads.piece(me, EVERYBODY, index)
+                yield 1, self._ports[way], (me, EVERYBODY, way, index, piece)
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        reach = self._algorithm.reach
+        return [
+            (step + 1, self._ports[segment[2]], segment)
+            for _, segments in packets
+            for segment in segments
+            if step < reach[segment[2]]
+        ]

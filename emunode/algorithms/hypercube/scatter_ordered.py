@@ -1,0 +1,198 @@
+"""Scatter on the hypercube over one port in packets of one block, after Johnsson and Ho (1986), section 5.1.
+
+The root sends one packet in every cycle in a published order, and inner nodes pass each on in the next cycle in which
+they may. A block of k pieces (or k messages) goes in k rounds, but along the BRG, where pieces follow each other. One
+packet on a link in a cycle, and that is watched. All are legal with one send or one receive.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import cached_property
+
+from emunode.algorithms.base import Claim
+from emunode.algorithms.hypercube.costs import Loads
+from emunode.algorithms.hypercube.scatter import CubeScatter
+from emunode.algorithms.hypercube.schedule import ONE_WAY
+from emunode.algorithms.routed_collective import Route
+from emunode.model import Port, PortModel, Rank, Step
+from emunode.topologies.base import Topology
+from emunode.trees.base import Trees
+from emunode.trees.hypercube.balanced import BalancedTrees
+from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
+from emunode.trees.hypercube.gray import GrayPaths
+
+
+class OrderedScatter(CubeScatter):
+    """One piece on the heaviest link in every cycle."""
+
+    link_capacity = 1
+    port_models = ONE_WAY
+    tables = ("section 5.1", "")
+
+    @property
+    def cycles(self) -> int:
+        """Number of cycles, by the paper; here N - 1 a round."""
+        return (self.topology.order - 1) * self.copies
+
+    def forward_loads(self) -> Loads:
+        return [Fraction(1, self.copies)] * self.cycles
+
+    def claims(self) -> list[Claim]:
+        return [*super().claims(), Claim("steps", self.cycles, "==", f"{self.citation}: {self.tables[0]}")]
+
+
+class GrayScatter(OrderedScatter):
+    """Along the Gray code path, BRG, the farthest first.
+
+    A packet leaves in every second cycle, at last those of the nearest node in every one: max(2(N-1)k - k, 2N - 3)
+    steps for blocks of k packets, even with one send or one receive; max((N-1)k, N - 1) where send and receive may
+    differ. Johnsson and Ho, section 5.1.1, tables 7 and 8.
+    """
+
+    name = "brg"
+    citation = "Johnsson-Ho 1986, BRG"
+    tables = ("tables 7 and 8", "")
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return GrayPaths(topology)
+
+    @property
+    def cycles(self) -> int:
+        others = (self.topology.order - 1) * self.copies
+        return others if self._apart else 2 * others - self.copies
+
+    @property
+    def _apart(self) -> bool:
+        """Whether a packet may leave in every cycle."""
+        return self.job.port_model is PortModel.ONE_PORT
+
+    def route(self, target: Rank, way: int, number: int) -> Route:
+        ports = self.trees.route(target, way)
+        before = (self.topology.order - 1 - len(ports)) * self.copies
+        first = before + number if self._apart else 2 * before + number * (2 if len(ports) > 1 else 1)
+        return [(port, first + hop) for hop, port in enumerate(ports, 1)]
+
+
+class BinomialGrayScatter(OrderedScatter):
+    """Down the spanning binomial tree in the port order of the binary-reflected Gray code: descending relative address.
+
+    In cycle t every node uses port ctz(t + 1) only. For packets of B = 2^b M (b = 0 without a packet limit) the root
+    sends in cycle t the blocks of all relative targets congruent to 2^(n-b) - 1 - t modulo 2^(n-b), which are passed on
+    in the next slot; b cycles of halving over ports n-b .. n-1 end it: 2^(n-b) - 1 + b steps, (N-1)M in all. Johnsson
+    and Ho, section 5.1.2.
+    """
+
+    name = "sbt-gray"
+    citation = "Johnsson-Ho 1986, SBT in Gray code port order"
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return BinomialTree(topology)
+
+    def validate(self) -> None:
+        super().validate()
+        if self.doublings:
+            self.link_capacity = self.copies << self.doublings
+
+    @cached_property
+    def doublings(self) -> int:
+        """b of B = 2^b M."""
+        blocks = self.job.packet_limit // (self.job.messages * self.job.message_bytes)
+        return max(0, min(self.topology.degree - 1, blocks.bit_length() - 1))
+
+    @property
+    def cycles(self) -> int:
+        if not self.doublings:
+            return super().cycles
+        return (1 << self.topology.degree - self.doublings) - 1 + self.doublings
+
+    def forward_loads(self) -> Loads:
+        b = self.doublings
+        if not b:
+            return super().forward_loads()
+        return [Fraction(1 << b)] * (self.cycles - b) + [Fraction(1 << halving) for halving in reversed(range(b))]
+
+    def route(self, target: Rank, way: int, number: int) -> Route:
+        low_bits = self.topology.degree - self.doublings
+        round_start = 0 if self.doublings else number * (self.topology.order - 1)
+        place = (1 << low_bits) - target % (1 << low_bits)
+        route = []
+        for port in self.trees.route(target, way):
+            if port < low_bits:
+                route.append((port, round_start + place))
+                place += 1 << port
+            else:
+                route.append((port, (1 << low_bits) + port - low_bits))
+        return route
+
+
+class BinomialPostorderScatter(OrderedScatter):
+    """Down the spanning binomial tree, the subtree of each port in postorder, ports in Gray code order as in `sbt-gray`.
+
+    The largest subtree comes first, and inner nodes pass on in the next cycle. N - 1 steps for packets of one block.
+    Johnsson and Ho, section 5.1.2.
+    """
+
+    name = "sbt-postorder"
+    citation = "Johnsson-Ho 1986, SBT in postorder"
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return BinomialTree(topology)
+
+    @cached_property
+    def _first_cycles(self) -> dict[Rank, int]:
+        """The cycle in which a target's block leaves the root."""
+        return {
+            rank: (2 * place + 1 << port) - 1
+            for port in range(self.topology.degree)
+            for place, rank in enumerate(postorder(self.trees, 1 << port))
+        }
+
+    def route(self, target: Rank, way: int, number: int) -> Route:
+        first = self._first_cycles[target] + 1 + number * (self.topology.order - 1)
+        return [(port, first + hop) for hop, port in enumerate(self.trees.route(target, way))]
+
+
+class BalancedCyclicScatter(OrderedScatter):
+    """Down the spanning balanced n-tree, the root's ports in turn, in each subtree the farthest first.
+
+    N - 1 steps for packets of one block: ports that are done are left out, inner nodes pass on in the next cycle.
+    Johnsson and Ho, section 5.1.5.
+    """
+
+    name = "sbnt-cyclic"
+    citation = "Johnsson-Ho 1986, SBnT in cyclic order, reverse breadth first"
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        return BalancedTrees(topology)
+
+    def order_of(self, port: Port) -> list[Rank]:
+        """The targets behind a port of the root in the order in which they are served."""
+        return sorted(postorder(self.trees, 1 << port), key=lambda rank: -self.trees.level(rank, 0))
+
+    @cached_property
+    def _first_steps(self) -> dict[Rank, Step]:
+        """The step in which a target's block leaves the root."""
+        queues = [self.order_of(port) for port in range(self.topology.degree)]
+        turns = sorted((place, port) for port, queue in enumerate(queues) for place in range(len(queue)))
+        return {queues[port][place]: step for step, (place, port) in enumerate(turns, 1)}
+
+    def route(self, target: Rank, way: int, number: int) -> Route:
+        first = self._first_steps[target] + number * (self.topology.order - 1)
+        return [(port, first + hop) for hop, port in enumerate(self.trees.route(target, way))]
+
+
+class BalancedPostorderScatter(BalancedCyclicScatter):
+    """`sbnt-cyclic` with the targets of each subtree in postorder."""
+
+    name = "sbnt-postorder"
+    citation = "Johnsson-Ho 1986, SBnT in cyclic order, postorder"
+
+    def order_of(self, port: Port) -> list[Rank]:
+        return list(postorder(self.trees, 1 << port))
+
+
+def postorder(trees: Trees, rank: Rank) -> Iterator[Rank]:
+    """The subtree of `rank` in tree 0, every node after its children, those in the order in which they are served."""
+    for port in trees.children(rank, 0):
+        yield from postorder(trees, trees.topology.neighbour(rank, port))
+    yield rank

@@ -1,0 +1,103 @@
+"""Scatter of the elements that are left over when n does not divide M: Johnsson and Ho (1986), section 5.1.4.
+
+n rotated trees carry M div n elements of every block each. The k = M mod n elements left over go one each over k trees,
+chosen so that the largest load of a link is small: rotations at equal distances, or rotations and reflections. A message
+here is what is left over, in k equal parts: k is the largest number below n that the choice of trees admits and that leaves
+every part a byte.
+"""
+
+from typing import ClassVar
+
+from emunode.algorithms.base import Claim
+from emunode.algorithms.hypercube.scatter import ALL, CubeScatter
+from emunode.errors import ScenarioError
+from emunode.model import PortModel
+from emunode.topologies.base import Topology
+from emunode.trees.hypercube.binomial import CubeTrees
+from emunode.trees.hypercube.reflected import TurnedBinomialTrees, reflections, rotations
+
+
+class RestScatter(CubeScatter):
+    """Scatter in k parts, each down a tree of its own."""
+
+    tables = ("", "section 5.1.4, by walking the trees")
+    port_models: tuple[PortModel, ...] = (ALL,)
+    allowed: ClassVar[str]
+    """Which k there are, for the error message."""
+
+    @classmethod
+    def parts(cls, n: int, message_bytes: int) -> int:
+        """k; raises ScenarioError (field `message_bytes`) where there is none."""
+        for k in range(min(n - 1, message_bytes), 0, -1):
+            if cls.admits(n, k):
+                return k
+        raise ScenarioError(
+            "message_bytes", message_bytes, f"{cls.name} on Q_{n} cuts a message into k parts, {cls.allowed}"
+        )
+
+    @staticmethod
+    def admits(n: int, k: int) -> bool:
+        """Whether the paper has a choice of trees for k elements."""
+        raise NotImplementedError
+
+    @staticmethod
+    def edge_load_of(n: int, k: int) -> int:
+        """The largest load of a link in elements, by the paper's closed form."""
+        raise NotImplementedError
+
+    def claims(self) -> list[Claim]:
+        n = self.topology.degree
+        most = self.edge_load_of(n, self.count) * self.job.segments * self.job.messages
+        return [*super().claims(), Claim("max_link_segments", most, "==", f"{self.citation}: largest edge load")]
+
+
+class RotationsScatter(RestScatter):
+    """Scatter in k parts over k rotated spanning binomial trees, n/k apart.
+
+    All-port, n steps; k divides n. The largest load of a link is (N-1) 2^(n/k-1) / (2^(n/k) - 1) parts, the least
+    that any k rotations reach. A broken link cuts off a part of every message behind it.
+
+    Source: Johnsson and Ho, section 5.1.4 (erratum: the exponents are printed as k/2 - 1).
+    """
+
+    name = "sbt-rotations"
+    citation = "Johnsson-Ho 1986, section 5.1.4, rotations (corrected)"
+    allowed = "where k < n divides n"
+
+    @staticmethod
+    def admits(n: int, k: int) -> bool:
+        return k < n and n % k == 0
+
+    @staticmethod
+    def edge_load_of(n: int, k: int) -> int:
+        return ((1 << n) - 1) * (1 << n // k - 1) // ((1 << n // k) - 1)
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        n = topology.degree
+        return TurnedBinomialTrees(topology, rotations(n, self.parts(n, self.job.message_bytes)))
+
+
+class ReflectionsScatter(RestScatter):
+    """Scatter in k parts over k/2 rotated spanning binomial trees, 2n/k apart, and their reflections.
+
+    All-port, n steps; k is even and divides 2n. The largest load of a link is (N-1) (2^(2n/k-1) + 1) / (2^(2n/k) - 1)
+    parts, less than by rotations alone. A broken link cuts off a part of every message behind it.
+
+    Source: Johnsson and Ho, section 5.1.4.
+    """
+
+    name = "sbt-reflections"
+    citation = "Johnsson-Ho 1986, section 5.1.4, rotations and reflections"
+    allowed = "where k < n is even and divides 2n"
+
+    @staticmethod
+    def admits(n: int, k: int) -> bool:
+        return k < n and k % 2 == 0 and 2 * n % k == 0
+
+    @staticmethod
+    def edge_load_of(n: int, k: int) -> int:
+        return ((1 << n) - 1) * ((1 << 2 * n // k - 1) + 1) // ((1 << 2 * n // k) - 1)
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        n = topology.degree
+        return TurnedBinomialTrees(topology, reflections(n, self.parts(n, self.job.message_bytes)))

@@ -1,0 +1,233 @@
+"""Timetables of Johnsson and Ho's algorithms on the hypercube, out of the levels and labels of their trees.
+
+Over one port the arc into a node is used in the cycle that is its label, over all ports in the cycle of its level,
+unless an algorithm says otherwise. Cycles of the paper count from 0, steps from 1. Where the paper moves everything
+that waits for a link in one cycle, the schedule is *merged*: all pieces of a part travel together.
+
+Every one of these algorithms states what it costs (`hypercube_costs`); the walks here find the same numbers from the
+timetable, and serve where the paper has no formula.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+from emunode.algorithms.base import Algorithm, Claim
+from emunode.algorithms.hypercube.costs import Loads, bound_claims, load_claims
+from emunode.algorithms.routed_collective import Route, Routing
+from emunode.algorithms.tree_collective import Dissemination
+from emunode.model import Collective, Job, Port, PortModel, Rank, Step
+from emunode.topologies.base import Topology
+from emunode.trees.hypercube.binomial import CubeTrees
+
+EXCHANGES = (PortModel.EXCHANGE, PortModel.ONE_PORT)
+"""Port models of a schedule in which neighbours swap: both ways over one port."""
+ONE_WAY = (PortModel.EXCHANGE, PortModel.ONE_PORT, PortModel.SEND_OR_RECEIVE)
+"""Port models of a schedule in which no node sends and receives in one step."""
+
+Crossing = tuple[Step, Rank, Port]
+"""A step, and the directed link that something crosses in it."""
+
+
+class CubeDissemination(Dissemination):
+    """Trees whose labels or levels are the timetable."""
+
+    trees: CubeTrees
+
+    def structure_claims(self) -> list[Claim]:
+        return [*super().structure_claims(), *greedy_claims(self.trees, self.citation)]
+
+    def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
+        here = self.offset(relative, tree)
+        return [self.offset(self.topology.neighbour(relative, port), tree) - here for port in ports]
+
+    def offset(self, relative: Rank, tree: int) -> Step:
+        if self.job.port_model is PortModel.ALL_PORT:
+            return self.trees.level(relative, tree)
+        return self.trees.label(relative, tree) + 1
+
+    def tree_last_offset(self, tree: int) -> Step:
+        """The largest offset in one tree."""
+        if self.job.port_model is PortModel.ALL_PORT:
+            return self.trees.height(tree)
+        return self.trees.last_label(tree) + 1
+
+    @cached_property
+    def last_offset(self) -> Step:
+        return max(map(self.tree_last_offset, range(self.trees.count)))
+
+    @property
+    def last_step(self) -> Step:
+        carried = [(tree, -(-(self.copies - tree) // self.trees.count)) for tree in range(self.trees.count)]
+        return max(self.tree_last_offset(tree) + (many - 1) * self.period for tree, many in carried if many > 0)
+
+    def crossings(self) -> Iterator[Crossing]:
+        """Every arc of every tree and when it is crossed, by one part of a message each."""
+        for tree in range(self.trees.count):
+            for rank, step in self._walk(tree):
+                for port, delay in self.onward(rank, tree):
+                    yield step + delay, rank, port
+
+
+class CubeRouting(Routing):
+    """Paths in trees; a merged timetable by the labels over one port and in `discipline` over all ports.
+
+    Reverse breadth first (`rbf`): what goes to level L waits for height - L steps, so that everything arrives in the
+    last one. Concurrent postorder (`postorder`): everything moves one level in every step, so that whole subtrees move
+    together.
+    """
+
+    link_capacity: int | None = None
+    walked = False
+    """Whether the loads were found by walking routes, for want of a formula."""
+    discipline = "rbf"
+    trees: CubeTrees
+    tables: ClassVar[tuple[str, str]]
+    """Where the paper, or its correction, states the loads: over one port, over all."""
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        """The trees, rooted at 0."""
+        raise NotImplementedError
+
+    def structure_claims(self) -> list[Claim]:
+        return [*super().structure_claims(), *greedy_claims(self.trees, self.citation)]
+
+    def validate(self) -> None:
+        self.trees = self.make_trees(self.topology)
+        self.count = self.trees.count
+        super().validate()
+
+    def route(self, target: Rank, way: int, number: int) -> Route:
+        ports = self.trees.route(target, way)
+        if self.job.port_model is not PortModel.ALL_PORT:
+            return self._by_label(ports, way)
+        first = 1 if self.discipline == "postorder" else self.trees.height(way) + 1 - len(ports)
+        return list(zip(ports, range(first, first + len(ports)), strict=True))
+
+    def _by_label(self, ports: Sequence[Port], way: int) -> Route:
+        route, here = [], 0
+        for port in ports:
+            here = self.topology.neighbour(here, port)
+            route.append((port, self.trees.label(here, way) + 1))
+        return route
+
+    @cached_property
+    def last_step(self) -> Step:
+        return len(self.loads) if self.job.redundancy == 1 else super().last_step
+
+    @cached_property
+    def hops(self) -> int:
+        counts = Counter(way for way, _, _ in self.copies_of(1))
+        return sum(
+            counts[way] * self.trees.level(target, way)
+            for way in range(self.count)
+            for target in range(1, self.topology.order)
+        )
+
+    @cached_property
+    def loads(self) -> Loads:
+        """The largest load of a directed link in every step; here by walking all routes, in some classes by formula."""
+        return self.found_loads()
+
+    def crossings(self) -> Iterator[Crossing]:
+        """Every hop of a message from rank 0 and when it is made, by one part of the message each."""
+        for target in range(1, self.topology.order):
+            for way in range(self.count):
+                here = 0
+                for port, step in self.route(target, way, 0):
+                    yield step, here, port
+                    here = self.topology.neighbour(here, port)
+
+    def found_loads(self) -> list[Fraction]:
+        """The largest load of a directed link in every step, by walking all routes."""
+        self.walked = True
+        found = largest_per_step(self.crossings(), self.count, together=self.collective is Collective.ALLTOALL)
+        return found[::-1] if self.collective is Collective.GATHER else found
+
+    @cached_property
+    def edge_load(self) -> Fraction:
+        """The largest load of a directed link over the whole run, by walking all routes."""
+        return largest_in_all(self.crossings(), self.count, together=self.collective is Collective.ALLTOALL)
+
+    def claims(self) -> list[Claim]:
+        claims = super().claims() + bound_claims(self.job, self.topology.degree) + self.structure_claims()
+        sources = self.topology.order if self.collective is Collective.ALLTOALL else 1
+        hops = sources * self.copies * self.trees.sum_of_levels
+        claims.append(Claim("segments", hops, "==", f"{self.citation}: sum of the levels"))
+        if self.job.redundancy > 1:
+            return claims
+        heaviest = int(self.edge_load * self.pieces * self.job.messages)
+        claims.append(Claim("max_link_segments", heaviest, "==", f"{self.citation}: edge load", derived=True))
+        return claims + self.cost_of_loads()
+
+    def cost_of_loads(self) -> list[Claim]:
+        """Claims on start-ups and bytes."""
+        cited = f"{self.citation}: {self.tables[self.job.port_model is PortModel.ALL_PORT]}"
+        loads = self.loads
+        return [
+            Claim("steps", len(loads), "==", cited, derived=self.walked),
+            *load_claims(self.job, self.pieces, loads, cited, derived=self.walked),
+        ]
+
+    @classmethod
+    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
+        """1: the best packet is the largest load, so nothing is gained by cutting."""
+        del topology, job, startup, per_byte
+        return 1
+
+
+class Tolerant(Algorithm):
+    """Redundancy on the n trees of nESBT: a whole message over each of x of them.
+
+    The paths to a node share no inner node. Whatever x - 1 other nodes or links do, every copy but x - 1 arrives.
+    """
+
+    @property
+    def max_redundancy(self) -> int:
+        return 1 if self.collective is Collective.REDUCE else self.topology.degree
+
+    @property
+    def tolerated_faults(self) -> int:
+        return self.job.redundancy - 1
+
+    def structure_claims(self) -> list[Claim]:
+        claims = [Claim("longest_detour", 2, "<=", f"{self.citation}: level |c| or |c| + 2")]
+        if self.job.messages * self.pieces * self.job.redundancy > 1:
+            paths = f"{self.citation}: the n paths to a node share no inner node (not in the paper)"
+            claims += [
+                Claim("trees_per_arc", 1, "==", f"{self.citation}: arc-disjoint trees"),
+                Claim("paths_per_inner_node", 1, "==", paths),
+            ]
+        return [*super().structure_claims(), *claims]
+
+
+def disjoint_steps(job: Job, n: int, copies: int, citation: str) -> list[Claim]:
+    """The steps of a merged schedule over nESBT: its height, or over one port the last label of the trees that are used."""
+    if job.port_model is PortModel.ALL_PORT:
+        return [Claim("steps", n + 1, "==", f"{citation}: height n + 1")]
+    return [Claim("steps", n + min(copies, n), "==", f"{citation}: the last label of tree j is n + j")]
+
+
+def greedy_claims(trees: CubeTrees, citation: str) -> list[Claim]:
+    """That all paths are shortest ones, where the graph is greedy."""
+    return [Claim("longest_detour", 0, "==", f"{citation}: a greedy graph (section 3)")] if trees.greedy else []
+
+
+def largest_per_step(crossings: Iterable[Crossing], parts: int, *, together: bool) -> list[Fraction]:
+    """The largest load of a directed link in every step from 1, in messages of so many parts.
+
+    All sources `together` load every link of a dimension alike, with what one source sends over all of them.
+    """
+    found = Counter((step, 0 if together else rank, port) for step, rank, port in crossings)
+    largest = [0] * max(step for step, _, _ in found)
+    for (step, _, _), load in found.items():
+        largest[step - 1] = max(largest[step - 1], load)
+    return [Fraction(load, parts) for load in largest]
+
+
+def largest_in_all(crossings: Iterable[Crossing], parts: int, *, together: bool) -> Fraction:
+    """The largest load of a directed link over all steps, in messages of so many parts."""
+    found = Counter((0 if together else rank, port) for _, rank, port in crossings)
+    return Fraction(max(found.values()), parts)

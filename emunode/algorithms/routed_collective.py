@@ -1,0 +1,227 @@
+"""Collectives in which every message is for one rank: routes and a timetable.
+
+Scatter, gather and alltoall (total exchange) are one idea. At root 0 every target r != 0 has one or several *routes*,
+lists of (port, step): the link to take and the step in which the message crosses it. That is a scatter. Then
+
+* a **scatter** runs it from one source;
+* an **alltoall** runs it from every rank at once, each on the translated routes;
+* a **gather** runs it backwards: what would cross a link in step s crosses it the other way in step T + 1 - s.
+
+So an algorithm is data: `route`, and how many there are of them. The rule of a rank is local: it works out where on the
+route it stands from its own relative address and that of the target.
+
+Pieces. Piece number s of what one rank sends to another travels as copies x s .. x s + x - 1 (redundancy x); copy c takes
+route c mod count as its number c div count.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache
+
+from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.losses import Hop, Journey, Journeys, Losses, Outages, along_journeys
+from emunode.model import Collective, Job, Packet, Port, Rank, Send, Step
+from emunode.topologies.base import Topology
+from emunode.trees.base import CACHE_ENTRIES
+
+Route = Sequence[tuple[Port, Step]]
+"""The links from rank 0 to a target, in order, each with the step in which it is crossed; steps increase."""
+
+
+class Routing(Algorithm):
+    """Routes at root 0 with a timetable, run forwards from one source or all, or backwards into one."""
+
+    link_capacity: int | None = 1
+    striped = True
+    """Whether a message is cut into different parts for the routes (`count` x segments pieces), or goes whole over one."""
+    count: int = 1
+    """Routes of each target."""
+
+    def __init__(self, topology: Topology, job: Job) -> None:
+        super().__init__(topology, job)
+        self.itinerary = lru_cache(CACHE_ENTRIES)(self._itinerary)
+
+    def validate(self) -> None:
+        super().validate()
+        self.cut(self.count if self.striped and self.job.redundancy == 1 else 1)
+
+    @abstractmethod
+    def route(self, target: Rank, way: int, number: int) -> Route:
+        """How copy `number` on route `way` goes from rank 0 to the relative rank `target`."""
+
+    @property
+    def max_redundancy(self) -> int:
+        return 1 if self.striped else self.count
+
+    @property
+    def copies(self) -> int:
+        """Copies of pieces that one rank sends to another, over all routes."""
+        return self.job.messages * self.pieces * self.job.redundancy
+
+    def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
+        """(way, number, segment) of every copy for one target; the same for all unless a subclass says otherwise."""
+        del target
+        for copy in range(self.copies):
+            yield copy % self.count, copy // self.count, copy // self.job.redundancy
+
+    def number(self, target: Rank, way: int, segment: int) -> int:
+        """Inverse of `copies_of`: the number of a segment's copy on `way`."""
+        del target
+        first = segment * self.job.redundancy
+        return (first + (way - first) % self.count) // self.count
+
+    def _itinerary(self, target: Rank, way: int, number: int) -> dict[Rank, tuple[Port, Step]]:
+        """Where a copy leaves each rank that it passes, and when; backwards for a gather, from the target to 0."""
+        here, stations = 0, {}
+        backwards = self.collective is Collective.GATHER
+        for port, step in self.route(target, way, number):
+            there = self.topology.neighbour(here, port)
+            if backwards:
+                stations[there] = (self.topology.reverse_port(port), self.last_step + 1 - step)
+            else:
+                stations[here] = (port, step)
+            here = there
+        return stations
+
+    @cached_property
+    def last_step(self) -> Step:
+        """The step in which the last copy arrives, by the timetable; here by looking at all routes."""
+        return max(
+            self.route(target, way, number)[-1][1]
+            for target in range(1, self.topology.order)
+            for way, number, _ in self.copies_of(target)
+        )
+
+    @cached_property
+    def hops(self) -> int:
+        """Transmissions of one source; here by looking at all routes."""
+        return sum(
+            len(self.route(target, way, number))
+            for target in range(1, self.topology.order)
+            for way, number, _ in self.copies_of(target)
+        )
+
+    @cached_property
+    def departures(self) -> list[tuple[Step, Port, Rank, int, int]]:
+        """(step, port, relative target, way, segment) of all that a source starts, in order; the same for all."""
+        return sorted(
+            (step, port, target, way, segment)
+            for target in range(1, self.topology.order)
+            for way, number, segment in self.copies_of(target)
+            for port, step in [self.itinerary(target, way, number)[0]]
+        )
+
+    def rule(self, view: LocalView) -> Rule:
+        return GatherRule(self, view) if self.collective is Collective.GATHER else DeliverRule(self, view)
+
+    def claims(self) -> list[Claim]:
+        """What any timetable of routes implies; subclasses add what their paper states."""
+        order = self.topology.order
+        sources = order if self.collective is Collective.ALLTOALL else 1
+        return [
+            Claim("steps", self.last_step, "==", f"{self.citation}: timetable of the routes", derived=True),
+            Claim("segments", sources * self.hops, "==", f"{self.citation}: lengths of the routes", derived=True),
+            Claim(
+                "intact_deliveries", sources * (order - 1) * self.job.messages, "==", f"{self.citation}: a route each"
+            ),
+        ]
+
+    def losses(self, outages: Outages) -> Losses | None:
+        """Whoever is at the end of a route on which every copy of a piece is blocked misses the message."""
+        sources = [self.job.source] if self.collective is Collective.GATHER else self.sources
+        return along_journeys(
+            self._journeys,
+            outages,
+            sources,
+            relative=self.topology.relative,
+            absolute=self.topology.absolute,
+            messages=self.job.messages,
+            pieces=self.pieces,
+        )
+
+    @cached_property
+    def _journeys(self) -> Journeys:
+        """Every copy on its route, seen from rank 0."""
+        return Journeys(
+            Journey(target, segment, self._hops(target, way, number))
+            for target in range(1, self.topology.order)
+            for way, number, segment in self.copies_of(target)
+        )
+
+    def _hops(self, target: Rank, way: int, number: int) -> list[Hop]:
+        """The hops of a copy in order; for a gather, backwards."""
+        here, hops = 0, []
+        for port, step in self.route(target, way, number):
+            there = self.topology.neighbour(here, port)
+            hops.append(Hop(step, here, port, there))
+            here = there
+        if self.collective is not Collective.GATHER:
+            return hops
+        end, reverse = self.last_step + 1, self.topology.reverse_port
+        return [Hop(end - hop.step, hop.receiver, reverse(hop.port), hop.sender) for hop in reversed(hops)]
+
+
+class DeliverRule(Rule):
+    """Send every copy on its way, and pass on what is for others."""
+
+    __slots__ = ("_algorithm", "_view")
+
+    def __init__(self, algorithm: Routing, view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._view = view
+
+    def start(self) -> Iterator[Send]:
+        algorithm, me = self._algorithm, self._view.rank
+        if me not in algorithm.sources:
+            return
+        for step, port, relative, way, segment in algorithm.departures:
+            target = algorithm.topology.absolute(relative, me)
+            yield step, port, (me, target, way, segment, algorithm.payloads.piece(me, target, segment))
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        algorithm, view = self._algorithm, self._view
+        sends = []
+        for _, segments in packets:
+            for segment in segments:
+                origin, target, way, index, _ = segment
+                if target != view.rank:
+                    goal = algorithm.topology.relative(target, origin)
+                    stations = algorithm.itinerary(goal, way, algorithm.number(goal, way, index))
+                    port, when = stations[view.relative(origin)]
+                    sends.append((when, port, segment))
+        return sends
+
+
+class GatherRule(Rule):
+    """Send the own copies towards the root when the timetable says so, and pass on what others send there."""
+
+    __slots__ = ("_algorithm", "_relative", "_view")
+
+    def __init__(self, algorithm: Routing, view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._view = view
+        self._relative = view.relative(algorithm.job.source)
+
+    def start(self) -> Iterator[Send]:
+        algorithm, me, root = self._algorithm, self._view.rank, self._algorithm.job.source
+        if not self._relative:
+            return
+        departures = sorted(
+            (*reversed(algorithm.itinerary(self._relative, way, number)[self._relative]), way, segment)
+            for way, number, segment in algorithm.copies_of(self._relative)
+        )
+        for step, port, way, segment in departures:
+            yield step, port, (me, root, way, segment, algorithm.payloads.piece(me, root, segment))
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        algorithm = self._algorithm
+        if not self._relative:
+            return ()
+        sends = []
+        for _, segments in packets:
+            for segment in segments:
+                origin, root, way, index, _ = segment
+                start = algorithm.topology.relative(origin, root)
+                port, when = algorithm.itinerary(start, way, algorithm.number(start, way, index))[self._relative]
+                sends.append((when, port, segment))
+        return sends

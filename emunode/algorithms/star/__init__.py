@@ -1,0 +1,1 @@
+"""Algorithms for the permutation star graph."""

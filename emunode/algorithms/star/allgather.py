@@ -1,0 +1,278 @@
+"""Multinode broadcast on the star graph by one tree for each source (Fragopoulou and Akl).
+
+P. Fragopoulou and S. G. Akl, "Optimal communication algorithms on star graphs using spanning tree constructions",
+TR 93-346, Queen's University 1993 (J. Parallel Distrib. Comput. 24, 1995). One message crosses a directed link in a
+step.
+
+What makes a schedule of one source one of all sources is theorem 2: replicated by translation, the links used in
+one step never collide if they are of different types (sufficient, as proved; necessary too, as printed).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from math import factorial
+
+from emunode.algorithms.base import Claim, LocalView, Rule
+from emunode.algorithms.losses import Circuit, Losses, Outages, along_trees
+from emunode.algorithms.star.bounds import MULTIPLE, REPORT, TimeBounded, time_bounds, unit_bounds
+from emunode.algorithms.tree_collective import Dissemination
+from emunode.errors import ScenarioError
+from emunode.model import EVERYBODY, Collective, Duplex, Packet, Port, PortModel, Rank, Send, Step
+from emunode.topologies.base import Topology
+from emunode.topologies.star import StarGraph
+from emunode.trees.base import Trees, require
+from emunode.trees.star.hamiltonian import RotatedPaths, hamiltonian_cycle
+from emunode.trees.star.necklace import NecklaceTree
+
+MOST_TREES = 2**15
+"""Trees that a journal can number."""
+
+
+class HamiltonianCycle(TimeBounded):
+    """Round a Hamiltonian cycle: in every step each node passes on to its successor what it got in the step before.
+    One-port.
+
+    A node knows its successor only, which a table of n! entries tells (the paper takes a cycle for granted; ours is
+    recursive). M messages one after the other: M(n!-1) steps and M n!(n!-1) transmissions, both optimal.
+    Half-duplex links do. No fault is survived. TR 93-346, section 4 and table 1; its T = (n!-1)(Ts + m Tc) is that
+    of the one-port rows of table 2 of Tseng and Sheu.
+    """
+
+    name = "hamiltonian-cycle"
+    collective = Collective.ALLGATHER
+    port_models = (PortModel.ONE_PORT,)
+    link_capacity = 1
+    citation = f"{REPORT}, section 4"
+
+    def validate(self) -> None:
+        super().validate()
+        self.cut()
+
+    @cached_property
+    def successor(self) -> dict[Rank, Port]:
+        """The port of every node that leads on along the cycle."""
+        star = require(self.topology, StarGraph, self.name)
+        here, ports = 0, {}
+        for port in hamiltonian_cycle(star):
+            ports[here] = port
+            here = star.neighbour(here, port)
+        return ports
+
+    @property
+    def rounds(self) -> int:
+        """Times that every node sends something of its own."""
+        return self.job.messages * self.pieces
+
+    def rule(self, view: LocalView) -> Rule:
+        return PassOn(self, view)
+
+    def losses(self, outages: Outages) -> Losses | None:
+        """Whoever lies beyond what is blocked misses a message."""
+        others = self.topology.order - 1
+        circuit = Circuit(
+            order=others + 1,
+            position=self._positions.__getitem__,
+            rank_at=list(self._positions).__getitem__,
+            way_of=lambda rank, port: 0 if port == self.successor[rank] else None,
+            reach=(others, 0),
+            step=lambda number, hop: number * others + hop,
+            copies=self.rounds,
+            pieces=self.pieces,
+        )
+        return along_trees(circuit, outages, self.sources, self.job.messages)
+
+    @cached_property
+    def _positions(self) -> dict[Rank, int]:
+        """The place of every rank on the cycle, in order."""
+        here, positions = 0, {}
+        for place in range(self.topology.order):
+            positions[here] = place
+            here = self.topology.neighbour(here, self.successor[here])
+        return positions
+
+    def claims(self) -> list[Claim]:
+        job, order, others = self.job, self.topology.order, self.topology.order - 1
+        source = f"{REPORT}, section 4 and table 1"
+        time = []
+        if not job.packet_limit and not job.message_bytes % self.pieces:
+            table = f"{MULTIPLE}, table 2: (n!-1)(Ts + m Tc), as of Misic"
+            moved = job.messages * others * job.message_bytes
+            time = [Claim("startups", self.rounds * others, "==", table), Claim("transfer_bytes", moved, "==", table)]
+        return [
+            *time,
+            Claim("steps", self.rounds * others, "==", f"{source}: M(n!-1)"),
+            Claim("segments", self.rounds * order * others, "==", f"{source}: M n!(n!-1)"),
+            Claim("intact_deliveries", job.messages * order * others, "==", f"{source}: everybody hears everybody"),
+            Claim("links_used", order, "==", f"{source}: a cycle"),
+            *unit_bounds(self.topology, job, self.rounds),
+            *time_bounds(self.topology, job),
+        ]
+
+
+class PassOn(Rule):
+    """What comes from the predecessor goes to the successor, unless that is where it is from; every n!-1 steps an
+    own message.
+    """
+
+    __slots__ = ("_algorithm", "_next", "_port", "_rank")
+
+    def __init__(self, algorithm: HamiltonianCycle, view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._rank = view.rank
+        self._port = algorithm.successor[view.rank]
+        self._next = algorithm.topology.neighbour(view.rank, self._port)
+
+    def start(self) -> Iterator[Send]:
+        algorithm, me = self._algorithm, self._rank
+        for index in range(algorithm.rounds):
+            own = (me, EVERYBODY, 0, index, algorithm.payloads.piece(me, EVERYBODY, index))
+            yield index * (algorithm.topology.order - 1) + 1, self._port, own
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        following, port = self._next, self._port
+        return [(step + 1, port, segment) for _, segments in packets for segment in segments if segment[0] != following]
+
+
+class RotatedHamiltonian(TimeBounded, Dissemination):
+    """Down rotated Hamiltonian paths of the substars, then to the nodes left out. All-port, every link busy in
+    every step.
+
+    Phase 1, (n-1)! steps a message: in step s each node passes on by type W_j(s), j = 2..n, what came by W_j(s-1),
+    W_j the word of link types of the path through S^j; W_3 .. W_n are rotations of W_2. Relative to the source,
+    that leaves the nodes with x_1 = 1. Phase 2, (n-2)! steps, rule 1: node y sends over link t the messages of the
+    sources q with q_1 = y_t and q_n = y_1; seen from the source, c = y has c_1 = n and c_t = 1. We take them in
+    order of c's label. In all (n-1)! + (n-2)! = ceil((n!-1)/(n-1)) steps and n!(n!-1) transmissions, both optimal.
+
+    M messages: ceil(M(n!-1)/(n-1)) steps. Erratum: "M times" the algorithm (table 1) takes floor(M/(n-1)) steps
+    more. First all phases 1, and in phase 2 message c goes by symbol p_c = n - (c mod (n-1)) in place of n:
+    every link is spared once in n-1 messages. Tree c of the journal is the tree of message c.
+
+    A node knows its own relative label and the word W_2, a table of (n-1)! entries. No fault is survived. TR
+    93-346, sections 3.1 and 3.1.2 (whose count n!(n-1) means n!(n!-1)), theorem 4 (whose start node has 1 at
+    position j) and table 1.
+    """
+
+    name = "rotated-hamiltonian"
+    collective = Collective.ALLGATHER
+    citation = f"{REPORT}, section 3.1"
+    duplexes = (Duplex.FULL,)
+    striped = False
+
+    def make_trees(self, topology: Topology) -> Trees:
+        self.paths = RotatedPaths(topology, self.job.messages * self.job.segments)
+        self.star = self.paths.star
+        return self.paths
+
+    def validate(self) -> None:
+        super().validate()
+        if self.trees.count > MOST_TREES:
+            raise ScenarioError(
+                "messages", self.job.messages, f"{self.name} sends at most {MOST_TREES} messages or pieces of messages"
+            )
+
+    @property
+    def max_redundancy(self) -> int:
+        return 1
+
+    def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
+        """On along a path at once; to a leaf, the last port of a node, in phase 2. The root starts message c in
+        phase 1 of c.
+        """
+        phase = factorial(self.star.n - 1)
+        if not relative:
+            return [tree * phase + 1] * len(ports)
+        if not ports:
+            return ()
+        symbols = self.star.permutation(relative)
+        path = symbols.index(1) - 1
+        arrival = tree * phase + self.paths.step(relative)
+        return [self._leaf_step(symbols, tree) - arrival if port == path else 1 for port in ports]
+
+    def _leaf_step(self, symbols: bytes, tree: int) -> Step:
+        """When c = `symbols`, with c_1 = p of its tree, sends to its leaf over link t, c_t = 1."""
+        n, t = self.star.n, symbols.index(1) + 1
+        spared = len(range(n - t, tree, n - 1))  # messages before this one with p = t: over t is their source
+        before = tree * factorial(n - 2) - spared
+        return self.trees.count * factorial(n - 1) + before + self._places[symbols]
+
+    @cached_property
+    def _places(self) -> dict[bytes, int]:
+        """Labels c, c_1 != 1, numbered from 1 among those with the same c_1 and position of symbol 1; no root neighbour."""
+        numbers: Counter[tuple[int, int]] = Counter()
+        places: dict[bytes, int] = {}
+        for symbols in sorted(map(self.star.permutation, self.star.ranks())):
+            t = symbols.index(1)
+            if t and self.star.neighbour(self.star.rank_of(symbols), t - 1):
+                numbers[symbols[0], t] += 1
+                places[symbols] = numbers[symbols[0], t]
+        return places
+
+    @cached_property
+    def last_offset(self) -> Step:
+        return -(-self.copies * (self.topology.order - 1) // self.topology.degree)
+
+    def claims(self) -> list[Claim]:
+        source = f"{REPORT}, section 3.1 and table 1: ceil(M(n!-1)/(n-1))"
+        if self.copies > 1:
+            source += "; erratum: needs another symbol in phase 2 of every message"
+        return [
+            *super().claims(),
+            Claim("steps", self.last_offset, "==", source),
+            *unit_bounds(self.topology, self.job, self.copies),
+            *time_bounds(self.topology, self.job),
+            *self.structure_claims(),
+        ]
+
+    def structure_claims(self) -> list[Claim]:
+        return [Claim("same_type_per_step", 1, "==", f"{REPORT}, theorem 2: links of a step are of different types")]
+
+
+class NecklaceAllgather(TimeBounded, Dissemination):
+    """Down the tree MBST, which takes the nodes by necklaces. All-port, every link busy in every step but the last.
+
+    Relative to its source, the node of number m in the order of MBST receives in step ceil(m/(n-1)), over links of
+    different types within a step. ceil((n!-1)/(n-1)) steps and n!(n!-1) transmissions, both optimal; M messages one
+    after the other, M times that, floor(M/(n-1)) steps more than the lower bound. Every node must
+    compute the same table of n! entries. No fault is survived. TR 93-346, section 3.2, theorem 8 and table 1.
+    Erratum: condition 3 of theorem 8, m(x) - m(parent) >= n-1, fails for one node, harmlessly (see the tree).
+    """
+
+    name = "mbst"
+    collective = Collective.ALLGATHER
+    citation = f"{REPORT}, section 3.2"
+    duplexes = (Duplex.FULL,)
+    striped = False
+
+    def make_trees(self, topology: Topology) -> Trees:
+        self.tree = NecklaceTree(topology)
+        return self.tree
+
+    def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
+        here = self.tree.step(relative)
+        return [self.tree.step(self.topology.neighbour(relative, port)) - here for port in ports]
+
+    @cached_property
+    def period(self) -> Step:
+        return self.last_offset
+
+    @cached_property
+    def last_offset(self) -> Step:
+        return -(-(self.topology.order - 1) // self.topology.degree)
+
+    def claims(self) -> list[Claim]:
+        return [
+            *super().claims(),
+            Claim(
+                "steps", self.copies * self.last_offset, "==", f"{REPORT}, theorem 8 and table 1: ceil((n!-1)/(n-1))"
+            ),
+            *unit_bounds(self.topology, self.job, self.copies),
+            *time_bounds(self.topology, self.job),
+            *self.structure_claims(),
+        ]
+
+    def structure_claims(self) -> list[Claim]:
+        return [
+            Claim("same_type_per_step", 1, "==", f"{REPORT}, theorem 8.1: links of a step are of different types"),
+            Claim("longest_detour", 0, "==", f"{REPORT}, theorem 8.2: paths of minimum length"),
+        ]

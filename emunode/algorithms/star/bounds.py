@@ -1,0 +1,100 @@
+"""Lower bounds of the star graph's papers, as claims on the runs that they concern.
+
+In unit steps (one message a directed link and step) they are those of Fragopoulou and Akl: TR 93-346, section 2 and
+tables 1 to 4, and for x copies of every message the lower bounds of their 1996 paper on edge-disjoint trees, whose
+table numbers are lost in the only text at hand. In time, Ts for a start-up and Tc for a byte, they are lemmas 1 and 2
+of Tseng and Sheu, each of which is the maximum of its terms.
+"""
+
+from math import factorial
+
+from emunode.algorithms.base import Algorithm, Claim
+from emunode.model import Collective, Job, PortModel
+from emunode.topologies.base import Topology
+
+REPORT = "Fragopoulou-Akl 1993 (TR 93-346)"
+DISJOINT = "Fragopoulou-Akl 1996 (edge-disjoint trees)"
+MULTIPLE = "Tseng-Sheu 1997"
+
+
+def total_distance(topology: Topology) -> int:
+    """t_n = n! (n + 2/n + H_n - 4), the sum of all distances from one node."""
+    return sum(distance * nodes for distance, nodes in enumerate(topology.distance_distribution()))
+
+
+def sum_of_depths(topology: Topology) -> int:
+    """d, the sum of the depths of all nodes in one tree of EDT: t_n + 3(n-2)(n-1)! - 2(n-2)! + 2.
+
+    2(n-1)! - 1 nodes lie at their distance; of the others, c2 lie 2 and c4 lie 4 deeper, c2 + c4 = (n-2)(n-1)! and
+    c2 - c4 = 2(n-2)! - 2. Found by enumeration of the trees; it holds for n = 3..9.
+    """
+    n = topology.degree + 1
+    return total_distance(topology) + 3 * (n - 2) * factorial(n - 1) - 2 * factorial(n - 2) + 2
+
+
+def unit_bounds(topology: Topology, job: Job, copies: int) -> list[Claim]:
+    """Fewest steps and transmissions when every source has `copies` unit messages for everybody, or for each
+    target.
+
+    A node (the busiest) sends or receives a given number of messages over n-1 links or, over one port, over one;
+    every message travels at least its distance.
+    """
+    order, t_n = topology.order, total_distance(topology)
+
+    def where(table: int, problem: str) -> str:
+        if job.redundancy > 1:
+            return f"{DISJOINT}, fault-tolerant {problem}"
+        return f"{REPORT}, section 2 and tables {table} and 4 ({problem})"
+
+    match job.collective:
+        case Collective.BROADCAST | Collective.REDUCE:
+            busiest, hops, cited = copies, copies * (order - 1), f"{DISJOINT}, single node broadcast"
+        case Collective.ALLGATHER:
+            busiest, hops, cited = copies * (order - 1), copies * order * (order - 1), where(1, "multinode broadcast")
+        case Collective.SCATTER | Collective.GATHER:
+            busiest, hops, cited = copies * (order - 1), copies * t_n, where(2, "single node scattering")
+        case Collective.ALLTOALL:
+            busiest, hops, cited = copies * t_n, copies * order * t_n, where(3, "total exchange")
+    steps = busiest if job.port_model is PortModel.ONE_PORT else -(-busiest // topology.degree)
+    if job.collective in (Collective.BROADCAST, Collective.REDUCE):
+        steps += topology.diameter - 1
+    return [
+        Claim("steps", steps, ">=", f"{cited}: lower bound"),
+        Claim("segments", hops, ">=", f"{cited}: lower bound"),
+    ]
+
+
+def time_bounds(topology: Topology, job: Job) -> list[Claim]:
+    """Fewest start-ups one after the other, and bytes that one link carries, in a broadcast or an allgather (lemmas
+    1 and 2).
+    """
+    one_port = job.port_model is PortModel.ONE_PORT
+    sources = topology.order - 1 if job.collective is Collective.ALLGATHER else 1
+    received = sources * job.messages * job.message_bytes
+    startups = max(topology.diameter, (topology.order - 1).bit_length() if one_port else 0)
+    lemma = f"{MULTIPLE}, lemma {2 if job.collective is Collective.ALLGATHER else 1}"
+    return [
+        Claim("startups", startups, ">=", f"{lemma}: diameter{', ceil(log2 n!)' if one_port else ''}"),
+        Claim("transfer_bytes", received if one_port else -(-received // topology.degree), ">=", f"{lemma}: bandwidth"),
+    ]
+
+
+def least_time(topology: Topology, job: Job, startup: float, per_byte: float) -> Claim:
+    """The larger of the two lower bounds, in seconds.
+
+    The lemmas state a maximum: one term holds if bytes cost nothing, the other if start-ups do not.
+    """
+    startups, transferred = time_bounds(topology, job)
+    assert isinstance(startups.predicted, int)
+    assert isinstance(transferred.predicted, int)
+    seconds = max(startup * startups.predicted, per_byte * transferred.predicted)
+    lemma = startups.source.partition(":")[0]
+    return Claim("virtual_seconds", seconds, ">=", f"{lemma}: the larger of start-ups and bandwidth")
+
+
+class TimeBounded(Algorithm):
+    """An algorithm whose time is bounded from below by a maximum instead of a sum of start-ups and bytes."""
+
+    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        claims = [claim for claim in super().cost_claims(startup, per_byte) if claim.relation != ">="]
+        return [*claims, least_time(self.topology, self.job, startup, per_byte)]

@@ -1,0 +1,308 @@
+"""The n-1 arc-disjoint spanning trees of the star graph at work: broadcast, reduce, scatter, gather and total
+exchange.
+
+P. Fragopoulou and S. G. Akl, "Edge-disjoint spanning trees on the star network with applications to fault
+tolerance", IEEE Trans. Computers 45(2), 1996; all-port, one message a directed link and step (one-port versions are
+left open there). The formulas of the only text at hand are lost, so trees and schedules are a reconstruction. M is
+the number of messages, x (`redundancy`) the number of trees that carry each; the x root paths of a node in them
+share no inner node, so x - 1 faulty nodes or links leave every healthy node a copy. h is the height of the trees,
+floor(3n/2) + 1 as measured for n = 3..10, d their sum of depths (see `sum_of_depths`): 15, 96, 648, 4838 for n = 3..6.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+from emunode.algorithms.base import Claim
+from emunode.algorithms.routed_collective import Route, Routing
+from emunode.algorithms.star.bounds import DISJOINT, sum_of_depths, total_distance, unit_bounds
+from emunode.algorithms.tree_collective import Dissemination
+from emunode.model import Collective, Duplex, Rank, Step
+from emunode.topologies.base import Topology
+from emunode.trees.base import Trees
+from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
+from emunode.trees.star.rotation import Rotation
+
+
+class DisjointTreesBroadcast(Dissemination):
+    """M messages, each down x of the n-1 trees, pipelined: ceil(Mx/(n-1)) + h - 1 steps and Mx(n!-1) transmissions.
+    All-port.
+
+    Copy c of the list (message 0 x times, message 1 x times, ..) goes down tree c mod (n-1), so the copies of a
+    message take different trees. A node knows its own relative label only; a message says its tree. h - D_n, 2 or
+    3, steps more than the bound. Survives x - 1 faults. Fragopoulou and Akl 1996, single node broadcast and its
+    fault-tolerant version (reconstructed).
+    """
+
+    name = "edt"
+    collective = Collective.BROADCAST
+    citation = f"{DISJOINT}, single node broadcast"
+    duplexes = (Duplex.FULL,)
+    striped = False
+
+    def make_trees(self, topology: Topology) -> Trees:
+        return EdgeDisjointTrees(topology)
+
+    @property
+    def tolerated_faults(self) -> int:
+        return self.job.redundancy - 1
+
+    @cached_property
+    def last_offset(self) -> Step:
+        return self.trees.height(0)
+
+    def claims(self) -> list[Claim]:
+        steps = -(-self.copies // self.trees.count) + self.trees.height(0) - 1
+        source = f"{self.citation}: ceil(Mx/(n-1)) + h - 1, h = floor(3n/2) + 1 measured"
+        return [
+            *super().claims(),
+            Claim("steps", steps, "==", source),
+            Claim("max_link_segments", self.numbers, "<=", f"{self.citation}: the trees are arc-disjoint"),
+            *unit_bounds(self.topology, self.job, self.copies),
+            *self.structure_claims(),
+        ]
+
+    def structure_claims(self) -> list[Claim]:
+        return edt_structure("==", disjoint=self.copies > 1)
+
+
+class DisjointTreesReduce(DisjointTreesBroadcast):
+    """M messages, each up one of the n-1 trees: the broadcast backwards, in as many steps and transmissions.
+    All-port.
+
+    A faulty node takes along what its subtree has sent. The paper has the broadcast only.
+    """
+
+    collective = Collective.REDUCE
+    citation = f"{DISJOINT}, single node broadcast backwards"
+
+
+class DisjointTreesScatter(Routing):
+    """M messages for each node, each down x of the trees; in each tree the farthest node first, one a step from the
+    root. All-port.
+
+    M x (n!-1)/(n-1) steps and M x d transmissions where n-1 divides M x. Else the copies for all nodes are dealt
+    out to the trees in turn, so that every tree has the same number within one. Everybody but the source passes on
+    at once, by its own relative label; the source needs the table of n! depths. Survives x - 1 faults. Fragopoulou
+    and Akl 1996, single node scattering (reconstructed).
+    """
+
+    name = "edt"
+    collective = Collective.SCATTER
+    citation = f"{DISJOINT}, single node scattering"
+    duplexes = (Duplex.FULL,)
+    striped = False
+
+    def validate(self) -> None:
+        self.trees = EdgeDisjointTrees(self.topology)
+        self.count = self.trees.count
+        super().validate()
+
+    @property
+    def tolerated_faults(self) -> int:
+        return self.job.redundancy - 1
+
+    @property
+    def even(self) -> bool:
+        """Whether every tree carries as many copies for every node."""
+        return not self.copies % self.count
+
+    def first_way(self, target: Rank) -> int:
+        """The tree of copy 0; the others take the next ones."""
+        return (target - 1) * self.copies % self.count
+
+    def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
+        first = self.first_way(target)
+        for copy in range(self.copies):
+            yield (first + copy) % self.count, copy // self.count, copy // self.job.redundancy
+
+    def number(self, target: Rank, way: int, segment: int) -> int:
+        first = segment * self.job.redundancy
+        return (first + (way - first - self.first_way(target)) % self.count) // self.count
+
+    def route(self, target: Rank, way: int, number: int) -> Route:
+        start = self._starts[target, way] + number
+        return [(port, start + hop) for hop, port in enumerate(self.trees.route(target, way))]
+
+    @cached_property
+    def _starts(self) -> dict[tuple[Rank, int], Step]:
+        """When number 0 for each (target, tree) leaves the root."""
+        loads = [[0] * self.topology.order for _ in range(self.count)]
+        for target in range(1, self.topology.order):
+            for way, _, _ in self.copies_of(target):
+                loads[way][target] += 1
+        starts: dict[tuple[Rank, int], Step] = {}
+        for way, load in enumerate(loads):
+            step = 1
+            targets = [target for target in range(1, self.topology.order) if load[target]]
+            for target in sorted(targets, key=lambda target: (-self.trees.level(target, way), target)):
+                starts[target, way] = step
+                step += load[target]
+        return starts
+
+    def claims(self) -> list[Claim]:
+        steps, hops = (self._even_claims if self.even else self._uneven_claims)()
+        bounds = unit_bounds(self.topology, self.job, self.copies)
+        return [*super().claims(), *bounds, *steps, *hops, *self.structure_claims()]
+
+    def structure_claims(self) -> list[Claim]:
+        return edt_structure("<=", disjoint=self.copies > 1)
+
+    def _even_claims(self) -> tuple[list[Claim], list[Claim]]:
+        steps = self.copies * (self.topology.order - 1) // self.count
+        hops = self.copies * sum_of_depths(self.topology)
+        return (
+            [Claim("steps", steps, "==", f"{self.citation}: M x (n!-1)/(n-1)")],
+            [Claim("segments", hops, "==", f"{self.citation}: M x times the sum of depths, {DEPTHS}")],
+        )
+
+    def _uneven_claims(self) -> tuple[list[Claim], list[Claim]]:
+        """Bounds: who gets the copies that are left over after full rounds of all trees depends on their numbering."""
+        others = self.topology.order - 1
+        busiest = -(-self.copies * others // self.count)
+        rounds, left = divmod(self.copies, self.count)
+        full = rounds * self.count * sum_of_depths(self.topology)
+        shortest = left * total_distance(self.topology)
+        last = f"{self.citation}: ceil(M x (n!-1)/(n-1)) copies a tree, of which the last takes at most h steps"
+        hops = (
+            f"{self.citation}: full rounds of all trees, and between distance and distance + 4 for each copy left over"
+        )
+        return (
+            [Claim("steps", busiest + self.trees.height(0) - 1, "<=", last)],
+            [
+                Claim("segments", full + shortest, ">=", hops),
+                Claim("segments", full + shortest + 4 * left * others, "<=", hops),
+            ],
+        )
+
+
+class DisjointTreesGather(DisjointTreesScatter):
+    """M messages from each node, each up x of the trees: the scatter backwards, in as many steps and transmissions.
+    All-port.
+
+    Survives x - 1 faults. The paper has scattering only.
+    """
+
+    collective = Collective.GATHER
+    citation = f"{DISJOINT}, single node scattering backwards"
+
+
+class DisjointTreesExchange(Routing):
+    """M messages from each to each, each down x of the trees; rotations of one path are walked at once. All-port.
+
+    For each node i, in order of depth in tree 0, a group: to R^k(i) on tree k for k = 0 .. n-2, simultaneously; the
+    next group when this one has arrived. With all trees that takes M d steps and n! M x d transmissions. With fewer
+    a node is served by the trees in which it is least deep, and only the groups needed are sent (the paper has x =
+    n-1). Nodes find paths by their own relative labels; the order of groups is a table of n! entries that all
+    share. Survives x - 1 faults. Fragopoulou and Akl 1996, total exchange (reconstructed).
+    """
+
+    name = "edt"
+    collective = Collective.ALLTOALL
+    citation = f"{DISJOINT}, total exchange"
+    duplexes = (Duplex.FULL,)
+    striped = False
+
+    def validate(self) -> None:
+        self.trees = EdgeDisjointTrees(self.topology)
+        self.rotation = Rotation(self.trees.star)
+        self.count = self.trees.count
+        super().validate()
+
+    @property
+    def tolerated_faults(self) -> int:
+        return self.job.redundancy - 1
+
+    @cached_property
+    def _preference(self) -> dict[Rank, Sequence[int]]:
+        """The trees by depth of a node in them, the least first; nodes of a necklace agree on their groups."""
+        level, group = self.trees.level, self._group
+        return {
+            target: sorted(range(self.count), key=lambda tree: (level(target, tree), group(target, tree), tree))
+            for target in range(1, self.topology.order)
+        }
+
+    def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
+        preference = self._preference[target]
+        for copy in range(self.copies):
+            yield preference[copy % self.count], copy // self.count, copy // self.job.redundancy
+
+    def number(self, target: Rank, way: int, segment: int) -> int:
+        first = segment * self.job.redundancy
+        return (first + (self._preference[target].index(way) - first) % self.count) // self.count
+
+    def _group(self, target: Rank, tree: int) -> Rank:
+        """i, for which the target on `tree` is R^tree(i) on that tree."""
+        return self.rotation.rotate(target, -tree)
+
+    def route(self, target: Rank, way: int, number: int) -> Route:
+        start = self._starts[self._group(target, way), number]
+        return [(port, start + hop) for hop, port in enumerate(self.trees.route(target, way))]
+
+    @cached_property
+    def _starts(self) -> dict[tuple[Rank, int], Step]:
+        """When each group (node i, number) starts."""
+        depth = {rank: self.trees.level(rank, 0) for rank in range(1, self.topology.order)}
+        groups = {
+            (number, depth[i], i)
+            for target in depth
+            for way, number, _ in self.copies_of(target)
+            for i in [self._group(target, way)]
+        }
+        starts: dict[tuple[Rank, int], Step] = {}
+        step = 1
+        for number, length, i in sorted(groups):
+            starts[i, number] = step
+            step += length
+        return starts
+
+    def claims(self) -> list[Claim]:
+        bounds = unit_bounds(self.topology, self.job, self.copies)
+        return [*super().claims(), *bounds, *self._step_claims(), *self._hop_claims(), *self.structure_claims()]
+
+    def structure_claims(self) -> list[Claim]:
+        types = Claim("same_type_per_step", 1, "==", f"{self.citation}: links of a step are of different types")
+        return [types, *edt_structure("<=", disjoint=self.copies > 1)]
+
+    def _step_claims(self) -> list[Claim]:
+        """Every full round of all trees takes d steps; the groups of what is left over take less."""
+        rounds, left = divmod(self.copies, self.count)
+        depths = sum_of_depths(self.topology)
+        if not left:
+            return [Claim("steps", rounds * depths, "==", f"{self.citation}: M x d/(n-1), {DEPTHS}")]
+        source = (
+            f"{self.citation}: d steps a full round of all trees, {DEPTHS}, and at most that for the copies left over"
+        )
+        least = rounds * depths - (-left * total_distance(self.topology) // self.count)
+        return [Claim("steps", least, ">=", source), Claim("steps", (rounds + 1) * depths, "<=", source)]
+
+    def _hop_claims(self) -> list[Claim]:
+        """Copies left over after full rounds of all trees go where their targets are least deep."""
+        rounds, left = divmod(self.copies, self.count)
+        order, depths = self.topology.order, sum_of_depths(self.topology)
+        if not left:
+            source = f"{self.citation}: n! M x d, {DEPTHS}"
+            return [Claim("segments", order * self.copies * depths, "==", source)]
+        least = order * (rounds * self.count * depths + left * total_distance(self.topology))
+        if left == 1:
+            source = f"{self.citation}: full rounds of all trees, {DEPTHS}, and one copy over a shortest path"
+            return [Claim("segments", least, "==", source)]
+        source = f"{self.citation}: full rounds of all trees, {DEPTHS}; copies left over go where they are least deep"
+        return [
+            Claim("segments", least, ">=", source),
+            Claim("segments", order * self.copies * depths, "<=", source),
+        ]
+
+
+DEPTHS = "d = t_n + 3(n-2)(n-1)! - 2(n-2)! + 2"
+
+
+def edt_structure(relation: str, *, disjoint: bool) -> list[Claim]:
+    """What the paths of messages over EDT have in common; nothing is `disjoint` where only one tree is used."""
+    detour = Claim("longest_detour", 4, relation, f"{DISJOINT}, properties of EDT: distance + 0, 2 or 4")
+    if not disjoint:
+        return [detour]
+    return [
+        detour,
+        Claim("trees_per_arc", 1, "==", f"{DISJOINT}, properties of EDT: arc-disjoint trees"),
+        Claim("paths_per_inner_node", 1, "==", f"{DISJOINT}, properties of EDT: vertex-disjoint paths to every node"),
+    ]

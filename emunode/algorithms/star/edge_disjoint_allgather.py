@@ -1,0 +1,223 @@
+"""Multinode broadcast down the arc-disjoint spanning trees of the star graph, depth first: by a clock, and by
+acknowledgements.
+
+Fragopoulou and Akl 1996 (see `star_edt`), multinode broadcast. Served in l-th order, the preorders of the n-1 trees
+are rotations of each other: the j-th nodes of all trees are reached over n-1 different link types, so all sources
+can traverse all their trees at once.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+
+from emunode.algorithms.base import Claim, Content, LocalView, Rule
+from emunode.algorithms.losses import Losses, Outages
+from emunode.algorithms.star.bounds import DISJOINT, unit_bounds
+from emunode.algorithms.star.edge_disjoint import edt_structure
+from emunode.algorithms.tree_collective import Dissemination
+from emunode.model import EVERYBODY, Collective, Duplex, Packet, Port, Rank, Segment, Send, Step
+from emunode.topologies.base import Topology
+from emunode.trees.base import Trees
+from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
+from emunode.trees.star.rotation import Rotation
+
+ACKNOWLEDGEMENT = b"\x06"
+"""Payload of an acknowledgement: one byte, so that it takes its time on a link."""
+
+
+class ClockedTraversal(Dissemination):
+    """Every message goes down x of the n-1 trees, depth first, by the clock: in step j the j-th node in preorder is
+    reached. All-port.
+
+    M messages take M x (n!-1)/(n-1) steps where n-1 divides M x, else as many as the next multiple, and n! M x
+    (n!-1) transmissions: with x = n-1 all directed links are busy in every step. A node knows its own relative
+    label and the sizes of subtrees (one convergecast, or a table of n! entries): its first child is served one step
+    after itself, the next when the first one's subtree is done. Survives x - 1 faults, since nobody waits for an
+    answer. Fragopoulou and Akl 1996, multinode broadcast (reconstructed).
+    """
+
+    name = "edt-dfs"
+    collective = Collective.ALLGATHER
+    citation = f"{DISJOINT}, multinode broadcast"
+    duplexes = (Duplex.FULL,)
+    striped = False
+
+    def make_trees(self, topology: Topology) -> Trees:
+        trees = EdgeDisjointTrees(topology)
+        self._rotation = Rotation(trees.star)
+        return trees
+
+    @property
+    def tolerated_faults(self) -> int:
+        return self.job.redundancy - 1
+
+    def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
+        delays: list[Step] = []
+        free = 1
+        for port in ports:
+            delays.append(free)
+            free += self.subtree_size(self.topology.neighbour(relative, port), tree)
+        return delays
+
+    def subtree_size(self, relative: Rank, tree: int) -> int:
+        """Nodes below and including `relative`; tree t is R^t of tree 0."""
+        return self._sizes[self._rotation.rotate(relative, -tree)]
+
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """Subtree sizes in tree 0."""
+        sizes = [1] * self.topology.order
+        preorder, waiting = [], [0]
+        while waiting:
+            preorder.append(rank := waiting.pop())
+            waiting += [self.topology.neighbour(rank, port) for port in self.trees.children(rank, 0)]
+        for rank in reversed(preorder[1:]):
+            sizes[self.topology.neighbour(rank, self.trees.parent(rank, 0))] += sizes[rank]
+        return sizes
+
+    @cached_property
+    def period(self) -> Step:
+        return self.topology.order - 1
+
+    @cached_property
+    def last_offset(self) -> Step:
+        return self.topology.order - 1
+
+    def claims(self) -> list[Claim]:
+        others = self.topology.order - 1
+        return [
+            *super().claims(),
+            Claim("steps", self.numbers * others, "==", f"{self.citation}: M x (n!-1)/(n-1), M x rounded up to n-1"),
+            Claim("segments", (others + 1) * self.copies * others, "==", f"{self.citation}: n! M x (n!-1)"),
+            Claim("max_link_segments_per_step", 1, "==", f"{self.citation}: preorders are rotations of each other"),
+            *unit_bounds(self.topology, self.job, self.copies),
+            *self.structure_claims(),
+        ]
+
+    def structure_claims(self) -> list[Claim]:
+        types = Claim("same_type_per_step", 1, "==", f"{self.citation}: preorders are rotations of each other")
+        return [types, *edt_structure("==", disjoint=self.copies > 1)]
+
+
+class AcknowledgedTraversal(ClockedTraversal):
+    """The traversal as the paper words it: a child is served when the one before has acknowledged its whole
+    subtree. All-port.
+
+    A negative control. A node knows its own relative label only. But an acknowledgement takes a step, so M messages
+    need 2 M x (n!-1)/(n-1) steps, not the half of it that the claimed optimality implies (10, 46, 238, 1438 for n =
+    3..6, one message on all trees); and a faulty node never acknowledges, so that the traversal stops there: a
+    single fault cuts healthy nodes off from all x = n-1 trees, though the paper has it survive x - 1 faults
+    (erratum; n = 4: 49 of 506 pairs of source and healthy node, in 10 of 23 positions of the fault; n = 5: 993 of
+    14042 in 98 of 119; none for n = 3). Use edt-dfs.
+
+    In the journal an acknowledgement is a segment of one byte with its message's origin, tree and number, whose
+    target is the node that acknowledges: it is nobody's delivery, and counts as relayed. Fragopoulou and Akl 1996,
+    multinode broadcast (reconstructed).
+    """
+
+    name = "edt-dfs-ack"
+    keeps_time = False
+    answer_bytes = len(ACKNOWLEDGEMENT)
+
+    def rule(self, view: LocalView) -> Rule:
+        return Acknowledge(self, view)
+
+    @cached_property
+    def content(self) -> Content:
+        piece = self.payloads.piece
+        return lambda origin, target, segment: (
+            piece(origin, target, segment) if target == EVERYBODY else ACKNOWLEDGEMENT
+        )
+
+    @cached_property
+    def period(self) -> Step:
+        return 2 * (self.topology.order - 1)
+
+    @property
+    def tolerated_faults(self) -> int:
+        """0: a node that does not acknowledge stops the traversal (erratum)."""
+        return 0
+
+    def losses(self, outages: Outages) -> Losses | None:
+        """Not determined by a schedule: what is sent next depends on what was acknowledged."""
+        return None
+
+    def structure_claims(self) -> list[Claim]:
+        """None: acknowledgements go back the same arcs' other way, in the name of the tree."""
+        return []
+
+    def claims(self) -> list[Claim]:
+        order, others = self.topology.order, self.topology.order - 1
+        hops = order * self.copies * others
+        return [
+            Claim(
+                "steps", self.numbers * 2 * others, "==", f"{self.citation}: erratum: 2(n!-1), not n!-1, a traversal"
+            ),
+            Claim("relays", hops, "==", f"{self.citation}: an acknowledgement for every message"),
+            Claim("segments", 2 * hops, "==", f"{self.citation}: n! M x (n!-1) messages, as many acknowledgements"),
+            Claim("intact_deliveries", self.job.messages * order * others, "==", f"{self.citation}: spanning trees"),
+            Claim("max_link_segments_per_step", 1, "==", f"{self.citation}: preorders are rotations of each other"),
+            *unit_bounds(self.topology, self.job, self.copies),
+        ]
+
+
+class Acknowledge(Rule):
+    """Pass a message to the first child, then to the next whenever one has acknowledged, and after the last
+    acknowledge to the parent.
+    """
+
+    __slots__ = ("_algorithm", "_held", "_view")
+
+    def __init__(self, algorithm: AcknowledgedTraversal, view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._view = view
+        self._held: dict[tuple[Rank, int, int], Segment] = {}
+
+    def start(self) -> Iterator[Send]:
+        if self._view.rank in self._algorithm.sources:
+            for tree in range(self._algorithm.trees.count):
+                yield from self._begin(1, tree, 0)
+
+    def _begin(self, step: Step, tree: int, number: int) -> Iterator[Send]:
+        """Start copy `number` of the own messages on `tree`, if there is one."""
+        algorithm, me = self._algorithm, self._view.rank
+        copy = number * algorithm.trees.count + tree
+        if copy < algorithm.copies:
+            index = copy // algorithm.job.redundancy
+            message = (me, EVERYBODY, tree, index, algorithm.payloads.piece(me, EVERYBODY, index))
+            self._held[me, tree, index] = message
+            (only_child,) = algorithm.trees.children(0, tree)
+            yield step, only_child, message
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        for port, segments in packets:
+            for segment in segments:
+                origin, target, tree, index, _ = segment
+                if target == EVERYBODY:
+                    self._held[origin, tree, index] = segment
+                    yield self._serve(step + 1, segment, 0)
+                else:
+                    message = self._held.get((origin, tree, index))
+                    if message is not None:  # else a repeated acknowledgement
+                        yield from self._go_on(step + 1, message, port)
+
+    def _go_on(self, step: Step, message: Segment, served: Port) -> Iterator[Send]:
+        """The child at port `served` is done."""
+        origin, _, tree, index, _ = message
+        algorithm, relative = self._algorithm, self._view.relative(origin)
+        if relative:
+            yield self._serve(step, message, algorithm.trees.children(relative, tree).index(served) + 1)
+        else:
+            del self._held[origin, tree, index]
+            first = index * algorithm.job.redundancy
+            copy = first + (tree - first) % algorithm.trees.count
+            yield from self._begin(step, tree, copy // algorithm.trees.count + 1)
+
+    def _serve(self, step: Step, message: Segment, child: int) -> Send:
+        """To the child of this number, or if all are served the acknowledgement to the parent."""
+        origin, _, tree, index, _ = message
+        trees, relative = self._algorithm.trees, self._view.relative(origin)
+        ports = trees.children(relative, tree)
+        if child < len(ports):
+            return step, ports[child], message
+        self._held.pop((origin, tree, index), None)
+        return step, trees.parent(relative, tree), (origin, self._view.rank, tree, index, ACKNOWLEDGEMENT)

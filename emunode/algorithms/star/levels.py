@@ -1,0 +1,63 @@
+"""Multinode broadcast on the star graph by the necklace tree MBST, a whole level of it in a packet."""
+
+from functools import cached_property
+
+from emunode.algorithms.base import Claim
+from emunode.algorithms.star.bounds import MULTIPLE, REPORT, least_time, time_bounds
+from emunode.algorithms.tree_collective import Dissemination
+from emunode.model import Collective, Duplex, Step
+from emunode.topologies.base import Topology
+from emunode.trees.base import Trees
+from emunode.trees.star.necklace import NecklaceTree
+
+
+class NecklaceLevels(Dissemination):
+    """Down the tree MBST level by level: step t carries everything for the nodes at distance t. All-port, every link
+    busy in every step but where a level has fewer than n-1 nodes.
+
+    The nodes of a level are consecutive in the order of MBST, so their links take the n-1 types in turn and the
+    heaviest link of step t carries ceil(|D_t|/(n-1)) messages, D_t the nodes at distance t. D_n start-ups, n!(n!-1)
+    transmissions, m sum over t of ceil(|D_t|/(n-1)) bytes. M messages go together. Every node must compute the same
+    table of n! entries. No fault is survived. This is the row NL of table 2 of Tseng and Sheu 1997, the algorithm of TR
+    93-346, section 3.2, with packets of any size. Erratum: they print (n!-1) m/(n-1) bytes, which rounds only once;
+    messages are not cut here, so that every step rounds up.
+    """
+
+    name = "mbst-levels"
+    collective = Collective.ALLGATHER
+    citation = f"{REPORT}, section 3.2, a level in a packet"
+    link_capacity = None
+    duplexes = (Duplex.FULL,)
+    striped = False
+    period = 0
+
+    def make_trees(self, topology: Topology) -> Trees:
+        return NecklaceTree(topology)
+
+    @cached_property
+    def last_offset(self) -> Step:
+        return self.topology.diameter
+
+    def claims(self) -> list[Claim]:
+        topology, job = self.topology, self.job
+        source = f"{MULTIPLE}, table 2 (NL) and section 6.2"
+        rounded = f"{source}; erratum: ceil(|D_t|/(n-1)) messages in step t"
+        level_sizes = topology.distance_distribution()[1:]
+        loads = tuple(-(-nodes // topology.degree) for nodes in level_sizes)
+        links = topology.order * sum(min(nodes, topology.degree) for nodes in level_sizes)
+        claims = [
+            *super().claims(),
+            Claim("steps", topology.diameter, "==", f"{source}: D_n"),
+            Claim("packets", links, "==", f"{REPORT}, section 3.2: the types in turn"),
+            Claim("heaviest_link_segments_per_step", tuple(self.copies * load for load in loads), "==", rounded),
+            Claim("transfer_bytes", job.messages * job.message_bytes * sum(loads), "==", rounded),
+            *time_bounds(topology, job),
+        ]
+        if not job.packet_limit:
+            claims.append(Claim("startups", topology.diameter, "==", f"{source}: D_n"))
+        return claims
+
+    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        """T, and the larger of the two lower bounds."""
+        claims = [claim for claim in super().cost_claims(startup, per_byte) if claim.relation != ">="]
+        return [*claims, least_time(self.topology, self.job, startup, per_byte)]

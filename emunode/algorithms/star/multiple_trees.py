@@ -1,0 +1,271 @@
+"""Tseng and Sheu's algorithms for the star graph, by n-1 trees at once, beside the one greedy tree that they
+improve on.
+
+Y.-C. Tseng and J.-P. Sheu, "Toward optimal broadcast in a star graph using multiple spanning trees", IEEE Trans.
+Computers 46(5), 1997. Ts is the time of a start-up, Tc that of a byte, m the bytes of a message, D_n =
+floor(3(n-1)/2) the diameter. Packets may hold several segments.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from math import ceil, floor, sqrt
+
+from emunode.algorithms.base import Claim
+from emunode.algorithms.breadth_first import TreeBroadcast
+from emunode.algorithms.star.bounds import MULTIPLE, TimeBounded, least_time, time_bounds
+from emunode.algorithms.tree_collective import Dissemination
+from emunode.model import Collective, Duplex, Job, Port, PortModel, Rank, Step
+from emunode.topologies.base import Topology
+from emunode.trees.base import Trees
+from emunode.trees.star.greedy import CongestionTwoTrees, GreedyTree
+from emunode.trees.star.rotation import RotatedTrees
+
+
+def best_segments(time: Callable[[int], float], optimum: float, most: int) -> int:
+    """The better of the whole numbers around a real `optimum`, within 1..most; the smaller if they are as good."""
+    candidates = {min(max(1, count), most) for count in (floor(min(optimum, most)), ceil(min(optimum, most)))}
+    return min(sorted(candidates), key=time)
+
+
+class GreedyBroadcast(TreeBroadcast):
+    """Down the greedy tree L(r): each node hangs where its first symbol goes home. All-port or one-port;
+    half-duplex links do.
+
+    A node knows its own relative label only. All-port D_n + p - 1 steps for p segments: T = (D_n + p - 1)(Ts + m/p
+    Tc), best with p = sqrt((D_n - 1) m Tc / Ts); with p = 1, D_n (Ts + m Tc), the algorithms that the paper
+    compares itself with (section 6.1). n! - 1 transmissions a segment. Over one port a node serves its children one
+    after the other. One faulty node or link cuts off its subtree. Tseng and Sheu 1997, definition 1.
+    """
+
+    name = "greedy-tree"
+    citation = f"{MULTIPLE}, tree L(r)"
+    shortest_paths = "lemma 3, a greedy spanning tree"
+
+    def make_trees(self, topology: Topology) -> Trees:
+        return GreedyTree(topology)
+
+    @classmethod
+    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
+        height, size = topology.diameter, job.message_bytes
+        optimum = sqrt((height - 1) * size * per_byte / startup) if startup else size
+        return best_segments(lambda p: (height + p - 1) * (startup + per_byte * size / p), optimum, size)
+
+    def claims(self) -> list[Claim]:
+        claims = [*super().claims(), *time_bounds(self.topology, self.job)]
+        if self.job.port_model is PortModel.ALL_PORT:
+            source = f"{MULTIPLE}, section 6.1: h + p - 1 slots of m/p bytes"
+            claims.append(Claim("transfer_bytes", self.last_step * self._largest_piece, self._relation, source))
+            if not self.job.packet_limit:
+                claims.append(Claim("startups", self.last_step, "==", source))
+        return claims
+
+    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        bound = least_time(self.topology, self.job, startup, per_byte)
+        if self.job.port_model is not PortModel.ALL_PORT or self.job.packet_limit:
+            return [bound]
+        seconds = self.last_step * (startup + per_byte * self._largest_piece)
+        source = f"{MULTIPLE}, section 6.1: T = (h + p - 1)(Ts + m/p Tc)"
+        return [Claim("virtual_seconds", seconds, self._relation, source), bound]
+
+    @property
+    def _largest_piece(self) -> int:
+        return -(-self.job.message_bytes // self.pieces)
+
+    @property
+    def _relation(self) -> str:
+        """Equal if all pieces are."""
+        return "<=" if self.job.message_bytes % self.pieces else "=="
+
+
+class GreedyReduce(GreedyBroadcast):
+    """Up the greedy tree, the broadcast run backwards: the same steps, packets and time. A faulty node takes its
+    subtree with it.
+
+    Tseng and Sheu 1997, definition 1 (whose arcs point to the root).
+    """
+
+    collective = Collective.REDUCE
+
+
+class OnePortSimulation(Dissemination):
+    """An all-port schedule of slots that a one-port node can follow too: slot s becomes sub-steps (s-1)(n-1)+1 ..
+    s(n-1), and in its k-th sub-step all nodes use link type k+1 alone. What came in any sub-step of a slot leaves
+    in the next slot (sections 4.2, 5.2).
+    """
+
+    port_models = (PortModel.ALL_PORT, PortModel.ONE_PORT)
+    duplexes = (Duplex.FULL,)
+
+    @property
+    def slot(self) -> Step:
+        """Steps of one slot."""
+        return 1 if self.job.port_model is PortModel.ALL_PORT else self.topology.degree
+
+    def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
+        if self.job.port_model is PortModel.ALL_PORT:
+            return [1] * len(ports)
+        if not relative:
+            return [port + 1 for port in ports]
+        came_by = self.trees.parent(relative, tree)
+        return [self.slot + port - came_by for port in ports]
+
+
+class CongestionTwoBroadcast(OnePortSimulation):
+    """Algorithm 1: p segments down each of the n-1 trees Lhat, of which at most two share a directed link. All-port
+    or one-port.
+
+    A node knows its own relative label only; a segment says its tree. Over all ports a segment goes on as soon as
+    it has come: with h the largest height (D_n + n + gcd(n, i) - 2), T = (h + p - 1)(Ts + 2m / (p(n-1)) Tc),
+    p(n-1)(n!-1) transmissions, best with p = sqrt(2m(h-1)Tc / ((n-1)Ts)), when T = O(n Ts + sqrt(m Ts Tc) + m/n
+    Tc), optimal in both parts. Over one port by n-1 sub-steps a slot: (n-1) times that. No fault is survived, since
+    the trees carry different segments. Sections 4.1 and 4.2, theorems 1 and 2, lemmas 5 and 6, table 1. Errata:
+    section 4.1 prints n for h in its bounds; Algorithm 1 means the trees Lhat, not L; for n = 3, i = 2 the height is
+    one less than lemma 5 says.
+    """
+
+    name = "congestion2-trees"
+    collective = Collective.BROADCAST
+    citation = f"{MULTIPLE}, algorithm 1"
+    link_capacity = 2
+
+    def make_trees(self, topology: Topology) -> Trees:
+        return CongestionTwoTrees(topology)
+
+    @cached_property
+    def period(self) -> Step:
+        return self.slot
+
+    @cached_property
+    def height(self) -> int:
+        """h, the largest height of the trees."""
+        return max(self.trees.height(tree) for tree in range(self.trees.count))
+
+    @cached_property
+    def last_offset(self) -> Step:
+        return self.height if self.slot == 1 else super().last_offset
+
+    @classmethod
+    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
+        trees = CongestionTwoTrees(topology)
+        height, share = max(map(trees.height, range(trees.count))), job.message_bytes / trees.count
+        most = max(1, job.message_bytes // trees.count)
+        optimum = sqrt(2 * share * (height - 1) * per_byte / startup) if startup else most
+        return best_segments(lambda p: (height + p - 1) * (startup + 2 * share * per_byte / p), optimum, most)
+
+    def claims(self) -> list[Claim]:
+        job, slots = self.job, self.height + self.numbers - 1
+        steps = Claim("steps", slots, "==", f"{MULTIPLE}, section 4.1: h + p - 1")
+        if job.port_model is PortModel.ONE_PORT:
+            steps = Claim("steps", self.slot * slots, "<=", f"{MULTIPLE}, section 4.2: n - 1 sub-steps a slot")
+        source = f"{MULTIPLE}, lemma 6: congestion 2"
+        packet = 2 * -(-job.message_bytes // self.pieces)
+        return [
+            *super().claims(),
+            steps,
+            Claim("max_link_segments_per_step", 2, "<=", source),
+            Claim("max_link_segments", 2 * self.numbers, "<=", source),
+            Claim("transfer_bytes", self.slot * slots * packet, "<=", f"{MULTIPLE}, section 4.1: 2m/(p(n-1)) a slot"),
+            *time_bounds(self.topology, job),
+            *self.structure_claims(),
+        ]
+
+    def structure_claims(self) -> list[Claim]:
+        segments = self.trees.count * self.job.segments
+        return [
+            Claim("trees_per_arc", 2, "<=", f"{MULTIPLE}, lemma 6: congestion 2"),
+            Claim("segments_per_message", segments, "==", f"{MULTIPLE}, algorithm 1: p(n-1) segments"),
+        ]
+
+    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        """T(p), an upper bound since not every slot has a packet of two segments; the larger of each lower bound."""
+        if self.job.packet_limit:
+            return []
+        packet = 2 * -(-self.job.message_bytes // self.pieces)
+        most = self.slot * (self.height + self.numbers - 1) * (startup + per_byte * packet)
+        section = "4.1: T = " if self.slot == 1 else "4.2: T = (n-1)"
+        return [
+            Claim("virtual_seconds", most, "<=", f"{MULTIPLE}, section {section}(h + p - 1)(Ts + 2m/(p(n-1)) Tc)"),
+            least_time(self.topology, self.job, startup, per_byte),
+            *self._best_segment_claims(startup, per_byte),
+        ]
+
+    def _best_segment_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        """That a message cut as well as can be is in p segments a tree, p a whole number next to that of eq. (5)."""
+        job, trees = self.job, self.trees.count
+        if job.messages > 1 or job.segments != self.auto_segments(self.topology, job, startup, per_byte):
+            return []
+        most = max(1, job.message_bytes // trees)
+        best = sqrt(2 * job.message_bytes * (self.height - 1) * per_byte / (trees * startup)) if startup else most
+        least, largest = (max(1, min(most, bound)) for bound in (floor(best), ceil(best)))
+        source = f"{MULTIPLE}, theorem {1 if self.slot == 1 else 2}: p = sqrt(2m(h-1)Tc/((n-1)Ts))"
+        return [
+            Claim("segments_per_message", trees * least, ">=", source),
+            Claim("segments_per_message", trees * largest, "<=", source),
+        ]
+
+
+class CongestionTwoReduce(CongestionTwoBroadcast):
+    """Algorithm 1 run backwards: p segments up each of the n-1 trees Lhat, with the steps, packets and time of the
+    broadcast.
+
+    The arcs of the trees turned round share a directed link no more than before. The paper has the broadcast only.
+    """
+
+    collective = Collective.REDUCE
+    citation = f"{MULTIPLE}, algorithm 1 backwards"
+
+
+class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
+    """Algorithm 2: every node broadcasts the n-1 parts of its message down the n-1 rotations of one tree. All-port
+    or one-port.
+
+    A node knows its own relative label only; a segment says its tree. In step t all links of level t are used, and
+    every directed link carries the same: one segment of m/(n-1) bytes for each of the |D_t| nodes at distance t.
+    D_n steps, (n-1) n! (n!-1) transmissions, T = D_n Ts + (n!-1) m/(n-1) Tc, optimal in both parts (lemma 2,
+    theorem 3, table 2). Over one port by n-1 sub-steps a step: (n-1) D_n Ts + (n!-1) m Tc. Any spanning tree would
+    do; this is the greedy tree. M messages go together. No fault is survived, since the trees carry different
+    parts. Errata: the printed bandwidth m(n!-1)/(m-1) has n-1 below, and section 6.2 means (n!-1) m/(n-1) Tc by its
+    optimal transmission cost.
+    """
+
+    name = "rotated-trees"
+    collective = Collective.ALLGATHER
+    citation = f"{MULTIPLE}, algorithm 2"
+    link_capacity = None
+    period = 0
+
+    def make_trees(self, topology: Topology) -> Trees:
+        return RotatedTrees(GreedyTree(topology).star, GreedyTree(topology))
+
+    @cached_property
+    def last_offset(self) -> Step:
+        return self.topology.diameter * self.slot
+
+    def claims(self) -> list[Claim]:
+        topology, job = self.topology, self.job
+        links = topology.order * topology.degree
+        theorem = f"{MULTIPLE}, theorem 3 and table 2"
+        level = [self.numbers * nodes for nodes in topology.distance_distribution()[1:]]
+        per_link = self.numbers * (topology.order - 1)
+        piece = -(-job.message_bytes // self.pieces)
+        relation = "<=" if job.message_bytes % self.pieces else "=="
+        claims = [
+            *super().claims(),
+            Claim("steps", self.slot * topology.diameter, "==", f"{theorem}: D_n, over one port (n-1) D_n"),
+            Claim("packets", links * topology.diameter, "==", f"{MULTIPLE}, section 5.1: every link in every step"),
+            Claim("max_link_segments", per_link, "==", f"{MULTIPLE}, section 5.1: all links carry the same"),
+            Claim(
+                "heaviest_link_segments_per_step",
+                tuple(load for load in level for _ in range(self.slot)),
+                "==",
+                f"{MULTIPLE}, section 5.1: |D_t| segments on every link in step t",
+            ),
+            Claim("transfer_bytes", self.slot * per_link * piece, relation, f"{theorem}: (n!-1) m/(n-1)"),
+            *time_bounds(topology, job),
+        ]
+        if not job.packet_limit:
+            claims.append(Claim("startups", self.slot * topology.diameter, "==", theorem))
+        return [*claims, *self.structure_claims()]
+
+    def structure_claims(self) -> list[Claim]:
+        return [Claim("longest_detour", 0, "==", f"{MULTIPLE}, lemma 3: rotations of a greedy spanning tree")]

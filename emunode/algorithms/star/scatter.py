@@ -1,0 +1,258 @@
+"""Scattering and gathering on the star graph by the three shortest-path trees of Fragopoulou and Akl (TR 93-346,
+sections 5 and 6).
+
+Only the source has a timetable: everybody else passes on at once, and no two messages ever want the same link.
+Gathering is scattering backwards. One message crosses a directed link in a step.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+from math import factorial
+
+from emunode.algorithms.base import Claim
+from emunode.algorithms.routed_collective import Route, Routing
+from emunode.algorithms.star.bounds import REPORT, total_distance, unit_bounds
+from emunode.errors import ScenarioError
+from emunode.model import Collective, PortModel, Rank, Step
+from emunode.topologies.base import Topology
+from emunode.trees.star.balanced import BalancedTree, NearBalancedTree, ReplicatedTrees, ScatterTrees
+from emunode.trees.star.rotation import necklace_count
+
+
+class TreeScatter(Routing):
+    """Rule 5 (all-port): on each of the root's links independently, messages for the farthest nodes leave first,
+    one a step.
+
+    Rule 8 (one-port): the same, one root link after the other. Half-duplex links do, since nothing goes up. No
+    fault is survived.
+    """
+
+    collective = Collective.SCATTER
+    port_models = (PortModel.ALL_PORT, PortModel.ONE_PORT)
+    striped = False
+
+    @abstractmethod
+    def make_tree(self, topology: Topology) -> ScatterTrees:
+        """The tree; `count` is the places that a node may have in it."""
+
+    def validate(self) -> None:
+        self.tree = self.make_tree(self.topology)
+        self.count = self.tree.count
+        super().validate()
+
+    @property
+    def max_redundancy(self) -> int:
+        return 1
+
+    def share(self, target: Rank) -> int:
+        """Messages for `target` by each of its places in the tree."""
+        return self.copies // self.tree.copies(target)
+
+    def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
+        """The messages in equal runs: the first `share` by its first place, and so on."""
+        share = self.share(target)
+        for segment in range(self.copies):
+            yield segment // share, segment % share, segment
+
+    def number(self, target: Rank, way: int, segment: int) -> int:
+        return segment % self.share(target)
+
+    def route(self, target: Rank, way: int, number: int) -> Route:
+        start = self._starts[target, way] + number
+        return [(port, start + hop) for hop, port in enumerate(self.tree.route(target, way))]
+
+    @cached_property
+    def _starts(self) -> dict[tuple[Rank, int], Step]:
+        """When number 0 for each (target, place) leaves the root: a table that the root alone needs."""
+        weight, places = self.topology.weight, self._places()
+        starts: dict[tuple[Rank, int], Step] = {}
+        step = 1
+        for port in range(self.topology.degree):
+            if self.job.port_model is PortModel.ALL_PORT:
+                step = 1
+            for target, way in sorted(places[port], key=lambda place: (-weight(place[0]), place)):
+                starts[target, way] = step
+                step += self.share(target)
+        return starts
+
+    @cached_property
+    def last_step(self) -> Step:
+        """Farther nodes are served earlier, so all is over when the last message has left the root."""
+        if self.job.port_model is PortModel.ONE_PORT:
+            return self.copies * (self.topology.order - 1)
+        return self.all_port_steps[0]
+
+    @cached_property
+    def hops(self) -> int:
+        return self.copies * total_distance(self.topology)
+
+    def _places(self) -> list[list[tuple[Rank, int]]]:
+        """Every place in the tree as (node, way), by root port."""
+        places: list[list[tuple[Rank, int]]] = [[] for _ in range(self.topology.degree)]
+        for target in range(1, self.topology.order):
+            for way in range(self.tree.copies(target)):
+                places[self.tree.subtree(target, way)].append((target, way))
+        return places
+
+    @property
+    @abstractmethod
+    def all_port_steps(self) -> tuple[int, str]:
+        """Steps over all ports in closed form, and where the paper says so."""
+
+    def claims(self) -> list[Claim]:
+        one_port = self.job.port_model is PortModel.ONE_PORT
+        source = "rule 8 and table 2: M(n!-1)" if one_port else self.all_port_steps[1]
+        bounds = unit_bounds(self.topology, self.job, self.copies)
+        return [
+            *super().claims(),
+            Claim("steps", self.last_step, "==", f"{REPORT}, {source}"),
+            *(Claim(bound.name, bound.predicted, "==", f"{REPORT}, table 2: M t_n") for bound in bounds[1:]),
+            *bounds,
+            *self.structure_claims(),
+        ]
+
+    def _tree_claims(self, substars: str, leaves: str, shortest: str) -> list[Claim]:
+        """What the three trees have in common, each with where it is stated."""
+        return [
+            Claim("outside_own_substar", 0, "==", f"{REPORT}, {substars}: S^i is in the subtree of link i"),
+            Claim("inner_home_nodes", 0, "==", f"{REPORT}, {leaves}: nodes with x_1 = 1 are leaves"),
+            Claim("longest_detour", 0, "==", f"{REPORT}, {shortest}: a shortest path tree"),
+        ]
+
+
+class BalancedScatter(TreeScatter):
+    """Down the shortest-path tree that is as balanced as possible: root subtrees differ by one node at most.
+    All-port or one-port.
+
+    One message: ceil((n!-1)/(n-1)) steps over all ports, n!-1 over one, t_n transmissions: all optimal. M messages
+    for each node: M times that, of which the all-port steps are no longer optimal (replicated-balanced-tree is).
+    The source and, for their place in the tree, all nodes need a table of (n-1)! entries. TR 93-346, section 5.1,
+    rules 5 to 8, table 2.
+    """
+
+    name = "balanced-tree"
+    citation = f"{REPORT}, section 5.1"
+
+    def make_tree(self, topology: Topology) -> ScatterTrees:
+        return BalancedTree(topology)
+
+    @property
+    def all_port_steps(self) -> tuple[int, str]:
+        largest = -(-(self.topology.order - 1) // self.topology.degree)
+        return self.copies * largest, "section 5.1 and table 2: ceil((n!-1)/(n-1)) a message"
+
+    def structure_claims(self) -> list[Claim]:
+        others, links = self.topology.order - 1, self.topology.degree
+        source = f"{REPORT}, section 5.1: root subtrees differ by at most one node"
+        return [
+            Claim("largest_subtree", -(-others // links), "==", source),
+            Claim("smallest_subtree", others // links, "==", source),
+            *self._tree_claims(*["section 5.1"] * 3),
+        ]
+
+
+class NearBalancedScatter(TreeScatter):
+    """Down the shortest-path tree that is balanced within a constant factor. All-port or one-port.
+
+    A node finds its place from its own relative label. Over all ports one step for each necklace of S_n without the
+    root's own (3, 9, 33, 147, 855 for n = 3..7; the optimum is 3, 8, 30, 144, 840), over one port n!-1; t_n
+    transmissions, optimal; M messages: M times that. TR 93-346, section 5.2, definitions 7 to 14, theorem 9, table
+    2. Errata: see the tree.
+    """
+
+    name = "near-balanced-tree"
+    citation = f"{REPORT}, section 5.2"
+
+    def make_tree(self, topology: Topology) -> ScatterTrees:
+        return NearBalancedTree(topology)
+
+    @property
+    def all_port_steps(self) -> tuple[int, str]:
+        necklaces = necklace_count(self.topology.degree + 1)
+        return self.copies * necklaces, "theorem 9: the largest root subtree, a node a necklace"
+
+    def structure_claims(self) -> list[Claim]:
+        largest = 2 * factorial(self.topology.degree) - 1
+        counted = f"{REPORT}, theorem 9.2: one node of every necklace"
+        return [
+            Claim("largest_subtree", necklace_count(self.topology.degree + 1), "==", counted),
+            Claim("largest_subtree", largest, "<=", f"{REPORT}, theorem 9.5: balanced to within 2(n-1)! - 1"),
+            Claim("off_displacement", 0, "==", f"{REPORT}, theorem 9.2: displacement d, subtree d + 1"),
+            *self._tree_claims("theorem 9.1", "theorem 9.3", "theorem 9.4"),
+        ]
+
+
+class ReplicatedScatter(TreeScatter):
+    """Down the perfectly balanced shortest-path tree with repeated nodes, M a multiple of n-1 messages each.
+    All-port or one-port.
+
+    A node finds its places from its own relative label: one whose necklace has p nodes is a leaf at (n-1)/p places,
+    each of which brings Mp/(n-1) of its messages. M(n!-1)/(n-1) steps over all ports, M(n!-1) over one, M t_n
+    transmissions: all optimal. Pieces count as messages: n-1 segments make one message do. In the journal tree j is
+    the j-th place of the target. TR 93-346, definitions 15 and 16, theorem 10, table 2. Errata: the text prints
+    M(n-1)/(n-1) for the steps; for the definitions see the tree.
+    """
+
+    name = "replicated-balanced-tree"
+    citation = f"{REPORT}, definition 15"
+
+    def validate(self) -> None:
+        super().validate()
+        require_multiple(self, "balanced-tree")
+
+    def make_tree(self, topology: Topology) -> ScatterTrees:
+        return ReplicatedTrees(topology)
+
+    @property
+    def all_port_steps(self) -> tuple[int, str]:
+        steps = self.copies * (self.topology.order - 1) // self.topology.degree
+        return steps, "theorem 10 and table 2: M(n!-1)/(n-1)"
+
+    def structure_claims(self) -> list[Claim]:
+        size = necklace_count(self.topology.degree + 1)
+        balance = f"{REPORT}, theorem 10.6: perfectly balanced, one node of every necklace"
+        return [
+            Claim("off_period", 0, "==", f"{REPORT}, theorem 10.2: (n-1)/p places for a period of p"),
+            Claim("off_displacement", 0, "==", f"{REPORT}, theorem 10.3: subtrees ip + d + 1"),
+            Claim("largest_subtree", size, "==", balance),
+            Claim("smallest_subtree", size, "==", balance),
+            Claim("unrotated_arcs", 0, "==", f"{REPORT}, theorem 10.7: subtrees are rotations of each other"),
+            *self._tree_claims("theorem 10.1", "theorem 10.4", "theorem 10.5"),
+        ]
+
+
+class BalancedGather(BalancedScatter):
+    """Up the tree that is as balanced as possible: the scatter backwards, in the same steps and transmissions. TR
+    93-346, section 5.1.
+    """
+
+    collective = Collective.GATHER
+
+
+class NearBalancedGather(NearBalancedScatter):
+    """Up the tree balanced within a constant factor: the scatter backwards, in the same steps and transmissions. TR
+    93-346, 5.2.
+    """
+
+    collective = Collective.GATHER
+
+
+class ReplicatedGather(ReplicatedScatter):
+    """Up the tree with repeated nodes: the scatter backwards, in the same steps and transmissions. TR 93-346,
+    definition 15.
+    """
+
+    collective = Collective.GATHER
+
+
+def require_multiple(algorithm: Routing, instead: str) -> None:
+    """Refuse messages that cannot be dealt out evenly to n-1 places, and name the algorithm that can take them."""
+    job, degree = algorithm.job, algorithm.topology.degree
+    if job.messages * job.segments % degree:
+        raise ScenarioError(
+            "messages",
+            job.messages,
+            f"{algorithm.name} on {algorithm.topology.name} needs a multiple of {degree} messages, or --segments {degree} "
+            f"to cut each into {degree}; {instead} takes any number",
+        )

@@ -1,0 +1,168 @@
+"""One-port broadcast on the star graph by recursion over substars, each with its own part of the message (Qiu).
+
+K. Qiu, "Broadcasting on the star and pancake interconnection networks", Proc. Int'l Parallel Processing Symp., 1995, in
+the words of Tseng and Sheu 1997, section 6.1: S_n is partitioned into n substars and the message sliced into n segments;
+each segment is sent to one substar, where the broadcast proceeds recursively; finally the segments are combined in each
+node. That leaves the paths and the order of the exchanges open; both are our choice here.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from math import factorial
+
+from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.star.bounds import MULTIPLE, least_time, time_bounds
+from emunode.errors import ScenarioError
+from emunode.model import EVERYBODY, Collective, Duplex, Packet, Port, PortModel, Rank, Send, Step
+from emunode.topologies.star import StarGraph
+from emunode.trees.base import CACHE_ENTRIES, require
+
+Departure = tuple[Step, Port]
+
+
+class SubstarSegments(Algorithm):
+    """Part by part into the n substars, recursively, then together again by exchanges over every link. One-port.
+
+    All relative to the source. The message has n!/2 pieces, one for each substar S_2; S_i stands for a substar with the
+    symbols at positions i+1..n fixed, and its block are the pieces of all S_2 in it.
+
+    Distribution, level i = n..3, i-1 steps: the root x of each S_i sends the block of the substar with symbol x_j at
+    position i over link j, j = 2..i-1; the receiver passes it on over link i. Last, x sends the block for x_1 over link i.
+    Base, one step: the root of each S_2 sends its piece to the other node.
+    Combination, level i = 3..n, i-1 steps: all nodes exchange the blocks of their S_{i-1} over link i, then what that
+    brought over links 2..i-1; the neighbours' first symbols are those of all the other substars.
+
+    n^2 - n - 1 start-ups and 2m (n!-1)/n! bytes: T = O(n^2 Ts + m Tc). The term n log n Tc of table 1 is that of
+    messages too short to be cut into so many pieces, which are refused here. A node knows its own relative label only.
+    M messages go together. No fault is survived.
+    """
+
+    name = "substar-segments"
+    collective = Collective.BROADCAST
+    port_models = (PortModel.ONE_PORT,)
+    duplexes = (Duplex.FULL,)
+    citation = f"{MULTIPLE}, section 6.1 (Qiu)"
+
+    def validate(self) -> None:
+        super().validate()
+        self.star = require(self.topology, StarGraph, self.name)
+        self.pieces = self.star.order // 2
+        if self.job.segments != 1:
+            raise ScenarioError("segments", self.job.segments, f"{self.name} cuts each message into n!/2 pieces itself")
+        if self.pieces > self.job.message_bytes:
+            raise ScenarioError(
+                "message_bytes",
+                self.job.message_bytes,
+                f"{self.name} cuts each message into n!/2 = {self.pieces} pieces of a byte or more",
+            )
+        self.base = (self.star.n * (self.star.n - 1)) // 2
+        self.home = lru_cache(CACHE_ENTRIES)(self._home)
+
+    def _home(self, piece: int) -> bytes:
+        """A node of the S_2 of a piece: ranks 2p and 2p + 1 differ in positions 1 and 2 only."""
+        return self.star.permutation(2 * piece)
+
+    def distribution(self, level: int) -> Step:
+        """First step of a level of the distribution; level 2 is the base."""
+        return self.base - (level * (level - 1)) // 2 + 1 if level > 2 else self.base
+
+    def combination(self, level: int) -> Step:
+        """First step of a level of the combination."""
+        return self.base + ((level - 1) * (level - 2)) // 2
+
+    def hand_down(self, symbols: bytes, piece: int, level: int) -> Departure:
+        """Where the root of an S_level sends a piece of its block, and in which step."""
+        home = self.home(piece)
+        for i in range(level, 2, -1):
+            wanted = home[i - 1]
+            if symbols[i - 1] != wanted:
+                j = symbols.index(wanted) + 1
+                return (self.distribution(i) + i - 2, i - 2) if j == 1 else (self.distribution(i) + j - 2, j - 2)
+        return self.base, 0
+
+    def exchanges(self, symbols: bytes, piece: int) -> Iterator[Departure]:
+        """When a node sends a piece over link i as one of the block of its own S_{i-1}."""
+        home = self.home(piece)
+        for i in range(self.star.n, 2, -1):
+            if symbols[i - 1] != home[i - 1]:
+                return
+            yield self.combination(i), i - 2
+
+    def onward(self, symbols: bytes, piece: int, step: Step, port: Port) -> Iterator[Departure]:
+        """What follows from the arrival of a piece in `step` by `port`, wherever it came from before."""
+        if step == self.base:
+            return
+        if step < self.base:
+            level = next(i for i in range(self.star.n, 2, -1) if step < self.distribution(i - 1))
+            yield self.hand_down(symbols, piece, level - 1) if port == level - 2 else (step + 1, level - 2)
+        elif step == self.combination(port + 2):
+            yield from ((step + j - 1, j - 2) for j in range(2, port + 2))
+
+    def rule(self, view: LocalView) -> Rule:
+        return SubstarRule(self, view)
+
+    def claims(self) -> list[Claim]:
+        star, job = self.star, self.job
+        n, order = star.n, star.order
+        source = f"{self.citation}: recursion over substars"
+        received = order * (order - 2) // 2 + order // 2
+        passed = sum((2 * i - 3) * (order // factorial(i)) * (factorial(i - 1) // 2) for i in range(3, n + 1))
+        piece = -(-job.message_bytes // self.pieces)
+        relation = "<=" if job.message_bytes % self.pieces else "=="
+        claims = [
+            Claim("steps", n * n - n - 1, "==", source),
+            Claim("segments", job.messages * (received + passed), "==", source),
+            Claim("intact_deliveries", job.messages * (order - 1), "==", source),
+            Claim("transfer_bytes", job.messages * piece * (order - 1), relation, f"{source}: 2m (n!-1)/n!"),
+            *time_bounds(star, job),
+        ]
+        if not job.packet_limit:
+            claims.append(Claim("startups", n * n - n - 1, "==", source))
+        return claims
+
+    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        """T, and the larger of the two lower bounds."""
+        claims = [claim for claim in super().cost_claims(startup, per_byte) if claim.relation != ">="]
+        return [*claims, least_time(self.topology, self.job, startup, per_byte)]
+
+
+class SubstarRule(Rule):
+    """Every piece goes where its place in the recursion sends it; the node's own exchanges follow its first arrival."""
+
+    __slots__ = ("_algorithm", "_known", "_rank", "_symbols")
+
+    def __init__(self, algorithm: SubstarSegments, view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._rank: Rank = view.rank
+        self._symbols = algorithm.star.permutation(view.relative(algorithm.job.source))
+        self._known: set[int] = set()
+
+    def start(self) -> Iterable[Send]:
+        algorithm, me = self._algorithm, self._rank
+        if me != algorithm.job.source:
+            return ()
+        sends: list[Send] = []
+        for index in range(algorithm.job.messages * algorithm.pieces):
+            piece = index % algorithm.pieces
+            self._known.add(index)
+            segment = (me, EVERYBODY, 0, index, algorithm.payloads.piece(me, EVERYBODY, index))
+            departures = (
+                algorithm.hand_down(self._symbols, piece, algorithm.star.n),
+                *algorithm.exchanges(self._symbols, piece),
+            )
+            sends += [(step, port, segment) for step, port in departures]
+        return sorted(sends, key=lambda send: send[:2])
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        algorithm, symbols = self._algorithm, self._symbols
+        sends: list[Send] = []
+        for port, segments in packets:
+            for segment in segments:
+                index = segment[3]
+                piece = index % algorithm.pieces
+                departures = list(algorithm.onward(symbols, piece, step, port))
+                if index not in self._known:
+                    self._known.add(index)
+                    departures += algorithm.exchanges(symbols, piece)
+                sends += [(later, out, segment) for later, out in departures]
+        return sends

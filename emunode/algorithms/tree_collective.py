@@ -1,0 +1,328 @@
+"""Collectives in which the same content goes to everybody, or comes from everybody into one: trees and a timetable.
+
+All of broadcast, allgather and reduce over trees is one idea. At root 0 there are some spanning trees and, for every arc
+of a tree, a *delay*: what reaches a node in step s leaves for that child in step s + delay. The source puts piece number q
+of a tree on its way `period` steps after number q - 1. That is a schedule of one source; then
+
+* a **broadcast** runs it from one source;
+* an **allgather** runs it from every rank at once, each on the translated trees (the schedule must then be free of
+  collisions under translation: links used in one step of different types, or capacity for those that coincide);
+* a **reduce** runs it backwards: what would arrive in step s leaves in step T + 1 - s, folded with what came in before.
+
+So an algorithm is data: `make_trees`, `delays`, `period`. Rules are local: a node needs its own relative address.
+
+Pieces. A message is cut into `pieces`. With redundancy x, piece number s of the whole run travels as copies
+x s .. x s + x - 1, and copy c is number c div count on tree c mod count, so that the copies of one piece take different
+trees and every tree carries the same load within one.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, lru_cache
+
+from emunode.algorithms.base import Algorithm, Claim, Content, LocalView, Rule
+from emunode.algorithms.losses import Arc, Losses, Outages, Place, along_trees, lost_of_striped
+from emunode.model import EVERYBODY, Collective, Job, Packet, Port, PortModel, Rank, Segment, Send, Step
+from emunode.topologies.base import Topology
+from emunode.trees.base import CACHE_ENTRIES, Trees
+
+
+class Dissemination(Algorithm):
+    """Spanning trees at root 0 with a timetable, run forwards from one source or all, or backwards into one."""
+
+    link_capacity: int | None = 1
+    striped = True
+    """Whether a message is cut into different parts for the trees (`count` x segments pieces), or goes whole over one."""
+
+    def __init__(self, topology: Topology, job: Job) -> None:
+        super().__init__(topology, job)
+        self.onward = lru_cache(CACHE_ENTRIES)(self._onward)
+        self._folded = lru_cache(CACHE_ENTRIES)(self._fold)
+        self._arcs_of = lru_cache(CACHE_ENTRIES)(self._arcs_of_rank)
+        self._offset = lru_cache(CACHE_ENTRIES)(self.offset)
+        self._lost = lru_cache(CACHE_ENTRIES)(self._lost_messages)
+
+    def validate(self) -> None:
+        self.trees = self.make_trees(self.topology)
+        super().validate()
+        self.cut(self.trees.count if self.striped and self.job.redundancy == 1 else 1)
+
+    # --- what an algorithm states ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def make_trees(self, topology: Topology) -> Trees:
+        """The spanning trees, rooted at 0."""
+
+    def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
+        """Steps from the arrival of a piece at `relative` to its departure on each of `ports`, its children in order.
+
+        Here: at once over all ports; over one port, one child after the other.
+        """
+        if self.job.port_model is PortModel.ALL_PORT:
+            return [1] * len(ports)
+        return range(1, len(ports) + 1)
+
+    @cached_property
+    def period(self) -> Step:
+        """Steps between two pieces of one tree. Here: one; over one port, the number of the root's children."""
+        return 1 if self.job.port_model is PortModel.ALL_PORT else len(self.trees.children(0, 0))
+
+    @property
+    def max_redundancy(self) -> int:
+        return 1 if self.striped or self.collective is Collective.REDUCE else self.trees.count
+
+    # --- what follows ----------------------------------------------------------------------------------------------
+
+    def _onward(self, relative: Rank, tree: int) -> tuple[tuple[Port, Step], ...]:
+        """(port, delay) of every child."""
+        ports = self.trees.children(relative, tree)
+        return tuple(zip(ports, self.delays(relative, tree, ports), strict=True))
+
+    def offset(self, relative: Rank, tree: int) -> Step:
+        """The step in which number 0 of `tree` reaches `relative`; 0 at the root."""
+        step, here = 0, 0
+        for port in self.trees.route(relative, tree):
+            step += dict(self.onward(here, tree))[port]
+            here = self.topology.neighbour(here, port)
+        return step
+
+    @cached_property
+    def last_offset(self) -> Step:
+        """The latest offset in any tree, by walking them; subclasses with a formula state it."""
+        return max(step for tree in range(self.trees.count) for _, step in self._walk(tree))
+
+    def _walk(self, tree: int) -> Iterator[tuple[Rank, Step]]:
+        reached = [(0, 0)]
+        while reached:
+            rank, step = reached.pop()
+            yield rank, step
+            reached += [(self.topology.neighbour(rank, port), step + delay) for port, delay in self.onward(rank, tree)]
+
+    @property
+    def copies(self) -> int:
+        """Copies of pieces that one source sends, over all trees."""
+        return self.job.messages * self.pieces * self.job.redundancy
+
+    @property
+    def numbers(self) -> int:
+        """Most copies that one tree carries: the copies over the trees, rounded up."""
+        return -(-self.copies // self.trees.count)
+
+    @property
+    def last_step(self) -> Step:
+        """The step in which the last copy arrives, by the timetable."""
+        return self.last_offset + (self.numbers - 1) * self.period
+
+    def numbered(self, tree: int) -> Iterator[tuple[int, int]]:
+        """(number, segment) of every copy that travels on `tree`."""
+        for copy in range(tree, self.copies, self.trees.count):
+            yield copy // self.trees.count, copy // self.job.redundancy
+
+    @cached_property
+    def departures(self) -> list[tuple[Step, int, int, int, Port]]:
+        """(step, tree, segment, place of the child, port) of all that a source starts, in order; the same for all."""
+        return sorted(
+            (number * self.period + delay, tree, segment, place, port)
+            for tree in range(self.trees.count)
+            for number, segment in self.numbered(tree)
+            for place, (port, delay) in enumerate(self.onward(0, tree))
+        )
+
+    def rule(self, view: LocalView) -> Rule:
+        return FoldRule(self, view) if self.collective is Collective.REDUCE else ForwardRule(self, view)
+
+    # --- reduce ----------------------------------------------------------------------------------------------------
+
+    def pieces_due(self, message: int) -> int:
+        if self.collective is not Collective.REDUCE:
+            return self.pieces
+        pieces = range(message * self.pieces, (message + 1) * self.pieces)
+        return sum(len(self.trees.children(0, piece % self.trees.count)) for piece in pieces)
+
+    @cached_property
+    def content(self) -> Content:
+        return self._partial_result if self.collective is Collective.REDUCE else self.payloads.piece
+
+    def _partial_result(self, origin: Rank, target: Rank, segment: int) -> bytes:
+        return self._folded(self.topology.relative(origin, target), segment)
+
+    def _fold(self, relative: Rank, segment: int) -> bytes:
+        """The exclusive or of a piece over the subtree of `relative`: what a complete partial result says."""
+        total, reached = 0, [relative]
+        for rank in reached:
+            origin = self.topology.absolute(rank, self.job.source)
+            total ^= int.from_bytes(self.payloads.piece(origin, self.job.source, segment))
+            ports = self.trees.children(rank, segment % self.trees.count)
+            reached += [self.topology.neighbour(rank, port) for port in ports]
+        return total.to_bytes(self.payloads.piece_bytes(segment))
+
+    # --- theory ----------------------------------------------------------------------------------------------------
+
+    def claims(self) -> list[Claim]:
+        """What any timetable of trees implies; subclasses add what their paper states."""
+        order, job = self.topology.order, self.job
+        sources = order if self.collective is Collective.ALLGATHER else 1
+        hops = sources * self.copies * (order - 1)
+        deliveries = job.messages * (1 if self.collective is Collective.REDUCE else sources * (order - 1))
+        return [
+            Claim("steps", self.last_step, "==", f"{self.citation}: timetable of the trees", derived=True),
+            Claim("segments", hops, "==", f"{self.citation}: spanning trees"),
+            Claim("intact_deliveries", deliveries, "==", f"{self.citation}: spanning trees"),
+        ]
+
+    # --- what outages cost -----------------------------------------------------------------------------------------
+
+    def crossing_step(self, child: Rank, tree: int, number: int) -> Step:
+        """The step in which copy `number` of `tree` comes down to `child`, in the forward direction."""
+        return self._offset(child, tree) + number * self.period
+
+    def losses(self, outages: Outages) -> Losses | None:
+        """Whoever is below an arc that is blocked misses the copy; a reduce misses what it takes every arc for."""
+        if self.collective is Collective.REDUCE:
+            return self._losses_of_reduce(outages)
+        return along_trees(self, outages, self.sources, self.job.messages)
+
+    def seen_from(self, source: Rank, outages: Outages) -> Outages:
+        """Outages under the translation that carries `source` to rank 0."""
+        return outages.renamed(lambda rank: self.topology.relative(rank, source))
+
+    def seen_rank(self, relative: Rank, source: Rank) -> Rank:
+        """Inverse of the translation."""
+        return self.topology.absolute(relative, source)
+
+    @cached_property
+    def _spanned(self) -> frozenset[Rank]:
+        """Ranks that the trees reach, without the root; a tree around what is broken may not reach all."""
+        if self.trees.count > 1:
+            return frozenset(range(1, self.topology.order))
+        return frozenset(rank for rank, _ in self._walk(0)) - {0}
+
+    def spanned(self) -> frozenset[Rank]:
+        """Ranks that the trees reach."""
+        return self._spanned
+
+    def tree_children(self, relative: Rank, tree: int) -> list[Rank]:
+        """The children of a relative rank."""
+        return [self.topology.neighbour(relative, port) for port in self.trees.children(relative, tree)]
+
+    def touched_arcs(self, seen: Outages) -> Iterator[Arc]:
+        """The arcs that outages touch, and the copies that these block."""
+        for tree in range(self.trees.count):
+            for parent, port in self._arcs_at(seen, tree):
+                child = self.topology.neighbour(parent, port)
+                blocked: dict[Place, int] = {}
+                for number, _ in self.numbered(tree):
+                    place = seen.blocks(self.crossing_step(child, tree, number), parent, port, child)
+                    if place is not None:
+                        blocked[place] = blocked.get(place, 0) | 1 << number
+                yield Arc(self._offset(child, tree), tree, child, blocked)
+
+    def _arcs_at(self, seen: Outages, tree: int) -> set[tuple[Rank, Port]]:
+        """(parent, port) of the arcs of a tree at ranks, and over links, that are out of service."""
+        reverse = self.topology.reverse_port
+        arcs: set[tuple[Rank, Port]] = set()
+        for rank in seen.nodes:
+            arcs |= self._arcs_of(rank, tree)
+        for sender, port in seen.links:
+            for rank, down in ((sender, port), (self.topology.neighbour(sender, port), reverse(port))):
+                if (not rank or rank in self._spanned) and down in self.trees.children(rank, tree):
+                    arcs.add((rank, down))
+        return arcs
+
+    def _arcs_of_rank(self, rank: Rank, tree: int) -> frozenset[tuple[Rank, Port]]:
+        """(parent, port) of the arcs of a tree at a rank."""
+        if rank and rank not in self._spanned:
+            return frozenset()
+        arcs = {(rank, port) for port in self.trees.children(rank, tree)}
+        if rank:
+            up = self.trees.parent(rank, tree)
+            arcs.add((self.topology.neighbour(rank, up), self.topology.reverse_port(up)))
+        return frozenset(arcs)
+
+    def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
+        """Messages of which a rank has not every piece, by the copies that it misses."""
+        return self._lost(missing)
+
+    def _lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
+        return lost_of_striped(self.copies, self.trees.count, self.job.redundancy, self.pieces, dict(missing))
+
+    def _losses_of_reduce(self, outages: Outages) -> Losses:
+        """A message is lost with any contribution to any piece of it."""
+        root = self.job.source
+        seen, losses, lost = self.seen_from(root, outages), Losses(), set()
+        for tree in range(self.trees.count):
+            for parent, port in self._arcs_at(seen, tree):
+                child, up = self.topology.neighbour(parent, port), self.topology.reverse_port(port)
+                for number, segment in self.numbered(tree):
+                    step = self.last_step + 1 - self.crossing_step(child, tree, number)
+                    place = seen.blocks(step, child, up, parent)
+                    if place is not None:
+                        lost.add(segment // self.pieces)
+                        losses.blame(root, [seen.names[place]])
+        losses.delivered = self.job.messages - len(lost)
+        return losses
+
+
+class ForwardRule(Rule):
+    """Pass what arrives on a tree to the children in that tree, each after its delay; a source starts all copies."""
+
+    __slots__ = ("_algorithm", "_view")
+
+    def __init__(self, algorithm: Dissemination, view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._view = view
+
+    def start(self) -> Iterator[Send]:
+        algorithm, me = self._algorithm, self._view.rank
+        if me not in algorithm.sources:
+            return
+        piece = algorithm.payloads.piece
+        for step, tree, segment, _, port in algorithm.departures:
+            yield step, port, (me, EVERYBODY, tree, segment, piece(me, EVERYBODY, segment))
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        onward, relative = self._algorithm.onward, self._view.relative
+        return [
+            (step + delay, port, segment)
+            for _, segments in packets
+            for segment in segments
+            for port, delay in onward(relative(segment[0]), segment[2])
+        ]
+
+
+class FoldRule(Rule):
+    """Fold what the children send into the own contribution, and pass it to the parent when the timetable says so."""
+
+    __slots__ = ("_algorithm", "_partial", "_relative", "_view")
+
+    def __init__(self, algorithm: Dissemination, view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._view = view
+        self._relative = view.relative(algorithm.job.source)
+        self._partial: dict[int, int] = {}
+
+    def start(self) -> Iterator[Send]:
+        algorithm, relative = self._algorithm, self._relative
+        if not relative:
+            return
+        end = algorithm.last_step + 1
+        sends = []
+        for tree in range(algorithm.trees.count):
+            port, offset = algorithm.trees.parent(relative, tree), algorithm.offset(relative, tree)
+            for number, segment in algorithm.numbered(tree):
+                sends.append((end - offset - number * algorithm.period, tree, segment, port))
+        for step, tree, segment, port in sorted(sends):
+            yield step, port, lambda tree=tree, segment=segment: self._fold(tree, segment)  # type: ignore[misc]
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        for _, segments in packets:
+            for _, _, _, index, payload in segments:
+                self._partial[index] = self._partial.get(index, 0) ^ int.from_bytes(payload)
+        return ()
+
+    def _fold(self, tree: int, segment: int) -> Segment:
+        """Own piece and everything folded so far."""
+        me, root = self._view.rank, self._algorithm.job.source
+        own = self._algorithm.payloads.piece(me, root, segment)
+        total = int.from_bytes(own) ^ self._partial.pop(segment, 0)
+        return me, root, tree, segment, total.to_bytes(len(own))

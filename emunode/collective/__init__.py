@@ -1,1 +1,0 @@
-"""Collective algorithms as local rules, and what their papers claim of them."""

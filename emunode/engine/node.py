@@ -1,0 +1,255 @@
+"""The sans-IO node: an inbox in, an outbox and hops out. No clock, no socket, no thread; time is an argument.
+
+Model. Step t of a node reads what arrived in step t-1 and decides what leaves in step t; what leaves is handed to the
+engine as at most one packet a port. The order in which arrivals came in within a step is forgotten (they are read by
+ascending port), so no engine can influence a history by its own timing. The node enforces, on every step, what the
+algorithm promised: one packet a port, the link capacity, the port model; a rule that breaks a promise is stopped with
+the rank, the step and the ports. Judging an arrival (`Outcome`) is measuring, not routing: the rule never sees it.
+
+An engine calls `step` whenever there is an inbox or `due` equals the step, and once more after the last packet, since
+an arrival is only read by the step after it.
+"""
+
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+
+from emunode.algorithms.base import Algorithm, Rule
+from emunode.errors import RuleError
+from emunode.model import EVERYBODY, Duplex, Hop, Outcome, Packet, Port, PortModel, Rank, Segment, Send, Step
+
+FIRST, DUPLICATE, RELAY, CORRUPT = Outcome.FIRST, Outcome.DUPLICATE, Outcome.RELAY, Outcome.CORRUPT
+
+UNCHECKED = {PortModel.ALL_PORT: sys.maxsize, PortModel.ONE_PORT: 1}
+"""Receipts of one step over full-duplex links that a port model allows whatever was sent; 0 if it depends."""
+Leaving = list[tuple[Port, Segment | Callable[[], Segment]]]
+
+
+class Node:
+    """One rank of a network, living by its rule.
+
+    `due` is the next step in which it has something to send without being sent anything first, or None. `patient` is for
+    when faults make packets late: then what the port model or the link capacity forbids waits for the next step, in order,
+    what should have left before leaves now, and receipts are not held against the port model.
+    """
+
+    __slots__ = (
+        "_agenda",
+        "_algorithm",
+        "_content",
+        "_next",
+        "_own",
+        "_rule",
+        "_seen",
+        "_sent",
+        "_unchecked",
+        "due",
+        "patient",
+        "rank",
+    )
+
+    def __init__(self, rank: Rank, algorithm: Algorithm, rule: Rule) -> None:
+        self.rank = rank
+        self.patient = False
+        self._algorithm = algorithm
+        self._rule = rule
+        self._content = algorithm.content
+        try:
+            self._own: Iterator[Send] = iter(rule.start())
+            self._next: Send | None = next(self._own, None)
+        except Exception as error:
+            raise failure(algorithm, rank, 1, error) from error
+        self._agenda: dict[Step, Leaving] = {}
+        self._seen: dict[Rank, int] = {}
+        self._sent: tuple[Step, list[Port]] = (0, [])
+        job = algorithm.job
+        self._unchecked = UNCHECKED.get(job.port_model, 0) if job.duplex is Duplex.FULL else 0
+        self.due: Step | None = self._next[0] if self._next else None
+        if self.due is not None and self.due < 1:
+            raise RuleError(
+                f"{algorithm.name} at rank {rank} wants to start in step {self.due}, and steps count from 1"
+            )
+
+    def step(self, step: Step, inbox: list[Packet]) -> tuple[list[Packet], list[Hop]]:
+        """Read what arrived in step - 1; return what leaves in `step`, by ascending port, and what became of the arrivals.
+
+        Raises RuleError when the rule broke its port model, its link capacity or causality.
+        """
+        hops: list[Hop] = []
+        try:
+            agenda = self._agenda
+            if inbox:
+                inbox.sort(key=_port_of)
+                if len(inbox) > self._unchecked:
+                    self._check_receipts(step - 1, inbox)
+                self._read(inbox, hops)
+                for when, port, segment in self._rule.receive(step - 1, inbox):
+                    if when in agenda:
+                        agenda[when].append((port, segment))
+                    elif when >= step:
+                        agenda[when] = [(port, segment)]
+                    elif self.patient:
+                        agenda.setdefault(step, []).append((port, segment))
+                    else:
+                        raise RuleError(f"rank {self.rank} wants to send in step {when} what it read in step {step}")
+            leaving = self._leaving(step)
+            if leaving and self.patient:
+                leaving = self._possible(step, leaving)
+            outbox = self._outbox(step, leaving) if leaving else []
+            own = self._next
+            due = own[0] if own is not None else None
+            if agenda:
+                soonest = min(agenda)
+                due = soonest if due is None or soonest < due else due
+            self.due = due
+        except (RuleError, MemoryError):
+            raise
+        except Exception as error:
+            raise failure(self._algorithm, self.rank, step, error) from error
+        return outbox, hops
+
+    def resume(self, step: Step) -> None:
+        """Go on in `step` after missing the steps before it; what was to leave in them never does."""
+        try:
+            while self._next is not None and self._next[0] < step:
+                self._next = next(self._own, None)
+        except Exception as error:
+            raise failure(self._algorithm, self.rank, step, error) from error
+        for when in [when for when in self._agenda if when < step]:
+            del self._agenda[when]
+        own = [self._next[0]] if self._next is not None else []
+        self.due = min([*own, *self._agenda], default=None)
+
+    def be_patient(self) -> None:
+        """From now on let wait what cannot leave, for faults may have made it late."""
+        self.patient = True
+        self._unchecked = sys.maxsize
+
+    def _possible(self, step: Step, leaving: Leaving) -> Leaving:
+        """As much of `leaving` as may leave in one step, in order; the rest is put first on the agenda of the next."""
+        capacity = self._algorithm.link_capacity
+        one_port = self._algorithm.job.port_model is not PortModel.ALL_PORT
+        loads: dict[Port, int] = {}
+        now: Leaving = []
+        later: Leaving = []
+        for item in leaving:
+            port = item[0]
+            load = loads.get(port, 0)
+            if load == capacity or (one_port and loads and not load):
+                later.append(item)
+            else:
+                loads[port] = load + 1
+                now.append(item)
+        if later:
+            self._agenda[step + 1] = later + self._agenda.get(step + 1, [])
+        return now
+
+    def _leaving(self, step: Step) -> Leaving:
+        """Everything that is to leave in `step`: of its own accord, and decided on arrivals."""
+        leaving: Leaving = []
+        own = self._next
+        while own is not None and own[0] == step:
+            leaving.append((own[1], own[2]))
+            own = next(self._own, None)
+        if own is not None and own[0] < step:
+            raise RuleError(
+                f"rank {self.rank} starts out of order: something for step {own[0]} when step {step} has come"
+            )
+        self._next = own
+        decided = self._agenda.pop(step, None)
+        if decided is None:
+            return leaving
+        return leaving + decided if leaving else decided
+
+    def _outbox(self, step: Step, leaving: Leaving) -> list[Packet]:
+        """One packet a port; raises RuleError where the algorithm may not send that."""
+        if len(leaving) == 1:
+            port, segment = leaving[0]
+            if 0 <= port < self._algorithm.topology.degree:
+                self._sent = (step, [port])
+                return [(port, (segment if segment.__class__ is tuple else _made(segment),))]
+        packets: dict[Port, list[Segment]] = {}
+        for port, segment in leaving:
+            made = segment if segment.__class__ is tuple else _made(segment)
+            if port in packets:
+                packets[port].append(made)
+            else:
+                packets[port] = [made]
+        algorithm = self._algorithm
+        ports = sorted(packets)
+        if ports[0] < 0 or ports[-1] >= algorithm.topology.degree:
+            raise RuleError(f"{algorithm.name} at rank {self.rank}, step {step}: there is no port in {ports}")
+        if len(ports) > 1 and algorithm.job.port_model is not PortModel.ALL_PORT:
+            raise RuleError(
+                f"{algorithm.name} at rank {self.rank}, step {step}: sends on ports {ports}, which "
+                f"{algorithm.job.port_model} does not allow"
+            )
+        capacity = algorithm.link_capacity
+        if capacity is not None and len(leaving) > capacity:
+            for port in ports:
+                if len(packets[port]) > capacity:
+                    raise RuleError(
+                        f"{algorithm.name} at rank {self.rank}, step {step}: sends {len(packets[port])} segments on port "
+                        f"{port}, and a packet holds {capacity}"
+                    )
+        self._sent = (step, ports)
+        return [(port, tuple(packets[port])) for port in ports]
+
+    def _check_receipts(self, step: Step, inbox: list[Packet]) -> None:
+        """Hold what was received in `step` against what was sent in it."""
+        job = self._algorithm.job
+        sent = self._sent[1] if self._sent[0] == step else []
+        received = [port for port, _ in inbox]
+        match job.port_model:
+            case PortModel.ALL_PORT:
+                legal = True
+            case PortModel.ONE_PORT:
+                legal = len(received) <= 1
+            case PortModel.EXCHANGE:
+                legal = len({*received, *sent}) <= 1
+            case PortModel.SEND_OR_RECEIVE:
+                legal = len(received) + len(sent) <= 1
+        if job.duplex is Duplex.HALF and not set(sent).isdisjoint(received):
+            legal = False
+        if not legal:
+            raise RuleError(
+                f"{self._algorithm.name} at rank {self.rank}, step {step}: sent on ports {sent} and received on "
+                f"ports {received}, which {job.port_model} over {job.duplex}-duplex links does not allow"
+            )
+
+    def _read(self, inbox: list[Packet], hops: list[Hop]) -> None:
+        """Judge every arrival, by ascending port."""
+        rank, content, seen = self.rank, self._content, self._seen
+        for port, segments in inbox:
+            for segment in segments:
+                origin, target, _, index, payload = segment
+                right = content(origin, target, index)
+                if payload != right and right is not None:
+                    outcome = CORRUPT
+                elif target != rank and target != EVERYBODY:  # noqa: PLR1714  # half the cost of a membership test
+                    outcome = RELAY
+                else:
+                    had = seen.get(origin, 0)
+                    if had >> index & 1 or origin == rank:
+                        outcome = DUPLICATE
+                    else:
+                        seen[origin] = had | 1 << index
+                        outcome = FIRST
+                hops.append((port, outcome, segment))  # type: ignore[arg-type]  # a plain tuple, made three times as fast
+
+
+def failure(algorithm: Algorithm, rank: Rank, step: Step, error: Exception) -> RuleError:
+    """What to raise for an exception in the code of an algorithm: it says where in the run, and where in the source."""
+    files = {getattr(sys.modules.get(each.__module__), "__file__", None) for each in type(algorithm).__mro__}
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = [frame for frame in frames if frame.filename in files] or frames  # the line that called, not a library's
+    where = f"line {ours[-1].lineno} of {ours[-1].filename}"
+    return RuleError(f"{algorithm.name} at rank {rank}, step {step}, {where}: {type(error).__name__}: {error}")
+
+
+def _made(segment: Segment | Callable[[], Segment]) -> Segment:
+    return segment() if callable(segment) else segment
+
+
+def _port_of(packet: Packet) -> Port:
+    return packet[0]

@@ -1,0 +1,111 @@
+"""The nodes that an engine runs, and what faults do to them: the part of a step that is the same in every engine.
+
+A rank that falls silent (crashes, hangs) still reads what arrived in the step before, since that happened before the fault;
+what it would have sent is not sent. One that hangs keeps its state and misses the steps it hangs for; one that recovers
+starts afresh, as if it came to life in that step: what its rule sends of its own accord in later steps it does send.
+"""
+
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+from hashlib import blake2b
+
+from emunode.algorithms.base import Algorithm, LocalView
+from emunode.engine.node import Node, failure
+from emunode.errors import RuleError
+from emunode.faults.injector import Fault, Faults, NodeFault, Recover
+from emunode.model import EVERYBODY, Collective, Hop, Knowledge, Outcome, Port, Rank, Step
+
+Ballot = tuple[Step, Rank, Port, Rank, int, int, int]
+"""An altered copy that arrived: (step, receiver, its port, origin, tree, segment, what it says), the last as a number."""
+
+
+class Lives:
+    """The nodes of `ranks` (those that an engine runs) and the faults in force."""
+
+    def __init__(self, algorithm: Algorithm, ranks: range) -> None:
+        job = algorithm.job
+        self._algorithm = algorithm
+        self._ranks = ranks
+        self.nodes: dict[Rank, Node] = {}
+        self._views: dict[Rank, LocalView] = {}
+        self._step: Step = 1
+        self._knows = job.knowledge is not Knowledge.NONE
+        self._votes = job.redundancy > 1
+        authors = job.collective is not Collective.REDUCE
+        self.faults = Faults(algorithm.topology, job.seed, authors=authors, knows=self._knows)
+
+    def node(self, rank: Rank) -> Node:
+        """The node of a rank; it comes to life when it is first asked for."""
+        node = self.nodes.get(rank)
+        if node is None:
+            view = LocalView(self._algorithm.topology, rank)
+            if self._knows:
+                self._views[rank] = view
+                view.live_ports = self.faults.live_ports(self._step, rank)
+            node = self.nodes[rank] = self.make(view)
+            if self.faults.disturbed:
+                node.be_patient()
+        return node
+
+    def make(self, view: LocalView) -> Node:
+        """A node that nothing has happened to."""
+        try:
+            rule = self._algorithm.rule(view)
+        except RuleError:
+            raise
+        except Exception as error:
+            raise failure(self._algorithm, view.rank, self._step, error) from error
+        return Node(view.rank, self._algorithm, rule)
+
+    def begin(
+        self, step: Step, faults: Sequence[Fault], waking: AbstractSet[Rank]
+    ) -> tuple[set[Rank], list[tuple[Rank, bool]]]:
+        """Put faults into force at the beginning of `step`, for which `waking` have something to read or to send.
+
+        Returns who wakes, and who falls silent, each with whether it is to read first; for each of those the engine calls
+        `fall` once it has read. Needed in every step from the first fault on.
+        """
+        state = self.faults
+        hurt = sorted({fault.rank for fault in faults if isinstance(fault, NodeFault) and fault.rank in self._ranks})
+        before = {rank for rank in (*waking, *hurt) if state.silent(rank, step)}
+        patient, self._step = state.disturbed, step
+        state.apply(faults)
+        if state.disturbed and not patient:
+            for node in self.nodes.values():
+                node.be_patient()
+        if self._knows and (faults or step in state.ends):
+            for rank, view in self._views.items():
+                view.live_ports = state.live_ports(step, rank)
+        awake = {rank for rank in waking if not state.silent(rank, step)}
+        for fault in faults:
+            if isinstance(fault, Recover) and fault.rank in self._ranks and not state.silent(fault.rank, step):
+                self.node(fault.rank).resume(step)
+                awake.add(fault.rank)
+        return awake, [(rank, rank in waking and rank not in before) for rank in hurt if state.silent(rank, step)]
+
+    def fall(self, rank: Rank) -> Step | None:
+        """Stop a rank, or end it; the step in which it will have something to send again, or None."""
+        node = self.nodes.get(rank)
+        if node is None:
+            return None
+        if rank in self.faults.crashed:
+            del self.nodes[rank]
+            self._views.pop(rank, None)
+            return None
+        node.resume(self.faults.hung_until(rank) + 1)
+        return node.due
+
+    def ballots(self, step: Step, rank: Rank, hops: Sequence[Hop]) -> list[Ballot]:
+        """The altered copies among what arrived at `rank` in `step`, where copies are voted on."""
+        if not self._votes or not self.faults.tampered:
+            return []
+        return [
+            (step, rank, port, origin, tree, index, _number(payload))
+            for port, outcome, (origin, target, tree, index, payload) in hops
+            if outcome is Outcome.CORRUPT and target in (EVERYBODY, rank)
+        ]
+
+
+def _number(payload: bytes) -> int:
+    """A signed 64-bit number that is the same for the same payload."""
+    return int.from_bytes(blake2b(payload, digest_size=8).digest(), signed=True)

@@ -1,0 +1,1 @@
+"""Faults and their effect on packets."""

@@ -1,0 +1,1 @@
+"""Host processes: sessions, placement, start-up."""

@@ -1,0 +1,206 @@
+"""Host processes: one alone, or many forked from a warm parent before any event loop starts.
+
+A child of a run dies with it: it asks the kernel for SIGKILL when its parent goes, and leaves when its control
+connection ends. Terminal signals are the coordinator's to handle; a host ignores Ctrl-C and is told to stop.
+"""
+
+import contextlib
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from functools import partial
+
+import trio
+
+from emunode import __version__
+from emunode import runtime as libc
+from emunode.errors import FrameError
+from emunode.host.session import serve
+from emunode.host.warmup import rehearse
+from emunode.logging import log
+from emunode.net import wire
+
+JOIN_SECONDS = 10.0
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+KEPT_BYTES = 64 * 2**20
+ANY_HOST = -1
+"""The index of a host that takes whatever place the coordinator has left."""
+RETRY_SECONDS = 0.2
+FAILED = 4
+"""Exit status of `emunode` unless the run that it joined ended normally."""
+CANNOT_JOIN, INTERRUPTED = 64, 130
+"""Exit statuses of a forked host, for its parent to tell apart."""
+LINGER_SECONDS = 0.1
+"""How late a host's own deadlines, of seconds, may be noticed."""
+NAME_LETTERS = 64
+
+
+def run_host(
+    address: str, port: int, secret: bytes, index: int = ANY_HOST, patience: float = 0.0, advertise: str = ""
+) -> int:
+    """Run one host until its run is over; 0 if the run ended normally, CANNOT_JOIN or FAILED if not.
+
+    A coordinator that does not listen, or has no address, yet is tried again for `patience` seconds. Peers are told to
+    dial `advertise`; by default the address from which this host reaches the coordinator.
+    """
+    try:
+        control = join(address, port, secret, index, patience, advertise)
+    except (OSError, FrameError) as error:
+        log("host cannot join", coordinator=f"{address}:{port}", error=_describe(error))
+        return CANNOT_JOIN
+    keep_memory()
+    collect_seldom()
+    problem = trio.run(serve, control, secret, LINGER_SECONDS, advertise)
+    if problem:
+        log("run did not end normally for this host", coordinator=f"{address}:{port}", error=problem)
+    return FAILED if problem else 0
+
+
+def forgo_privileges() -> None:
+    """Have no program that this process starts gain privileges, as by a setuid bit.
+
+    A swarm has no option for it, so a process in a container asks for it itself.
+    """
+    with contextlib.suppress(OSError):
+        libc.call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+
+
+def keep_memory() -> None:
+    """Have the C library keep what is freed: what packets of one step took, those of the next take again.
+
+    By default it gives the top of the heap back after every step, for the kernel to clear and map anew.
+    """
+    if libc.has("mallopt"):
+        for option in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):
+            libc.call("mallopt", option, KEPT_BYTES)
+
+
+def collect_seldom() -> None:
+    """Let Python look for cycles rarely: a step makes records by the thousand, and none of them in cycles."""
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(50_000, 20, 20)
+
+
+def join(address: str, port: int, secret: bytes, index: int, patience: float = 0.0, advertise: str = "") -> int:
+    """Connect to the coordinator and let both sides prove that they know the secret; the connection's descriptor.
+
+    Each proves itself on the other's nonce before either parses anything. Raises OSError or FrameError; takes at most
+    JOIN_SECONDS for each of the few exchanges, after `patience` seconds at most for the connection.
+    """
+    with _connect(address, port, patience) as stream:
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        challenge = _receive_frame(stream)
+        nonce = os.urandom(wire.NONCE_BYTES)
+        name = socket.gethostname()[:NAME_LETTERS]
+        hello = ["hello", __version__, index, os.getpid(), name, *([advertise] if advertise else [])]
+        stream.sendall(wire.host_hello(secret, challenge, nonce, *hello))
+        if not wire.proves(_receive_frame(stream), secret, b"coordinator", nonce):
+            raise FrameError("the coordinator does not know the run's secret")
+        stream.setblocking(False)
+        return stream.detach()
+
+
+def _connect(address: str, port: int, patience: float) -> socket.socket:
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return socket.create_connection((address, port), JOIN_SECONDS)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(RETRY_SECONDS)
+
+
+def _receive_frame(stream: socket.socket) -> bytes:
+    (length,) = wire.LENGTH.unpack(_receive_exactly(stream, wire.LENGTH.size))
+    if length > wire.HELLO_LIMIT:
+        raise FrameError(f"a greeting of {length} bytes")
+    return _receive_exactly(stream, length)
+
+
+def _receive_exactly(stream: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        more = stream.recv(size - len(data))
+        if not more:
+            raise FrameError("the coordinator closed the connection: it refused this host, or has no place for it")
+        data += more
+    return data
+
+
+def _describe(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def fork_hosts(
+    address: str,
+    port: int,
+    secret: bytes,
+    hosts: int,
+    first: int = ANY_HOST,
+    patience: float = 0.0,
+    advertise: str = "",
+) -> int:
+    """Fork `hosts` hosts of indices `first`, `first` + 1, .. (or of any free places) and wait for all; the exit status.
+
+    0 if at least one joined and the run ended normally for all that did; 4 otherwise, or when the system refuses one
+    more process.
+    """
+    if first != ANY_HOST:  # a coordinator started this process, and stops it
+        die_with_parent()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    rehearse()
+    gc.freeze()  # and no collection before it: holes that children fill are pages that they copy
+    me, deadline = os.getpid(), time.monotonic() + patience
+    living = set()
+    signal.pthread_sigmask(
+        signal.SIG_BLOCK, {signal.SIGINT}
+    )  # an exception would be lost in what Python runs after a fork
+    for number in range(hosts):
+        index = ANY_HOST if first == ANY_HOST else first + number
+        try:
+            pid = os.fork()
+        except OSError as error:
+            log("cannot fork", host=number, hosts=hosts, error=_describe(error))
+            return FAILED  # and the hosts forked so far die with this process
+        if not pid:
+            _child(me, index, partial(run_host, address, port, secret, index, deadline - time.monotonic(), advertise))
+        living.add(pid)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    statuses = []
+    while living:
+        with contextlib.suppress(InterruptedError):
+            pid, status = os.wait()
+            living.discard(pid)
+            statuses.append(os.waitstatus_to_exitcode(status))
+    joined = [status for status in statuses if status != CANNOT_JOIN]
+    return FAILED if not joined or any(joined) else 0
+
+
+def _child(parent: int, index: int, run: Callable[[], int]) -> None:
+    """Become one host and never return."""
+    status = 70
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        die_with_parent()
+        if os.getppid() == parent:
+            status = run()
+    except KeyboardInterrupt:
+        status = INTERRUPTED
+    except BaseException as error:  # whatever it is, a forked child must not run its parent's code
+        log("host died", host=index, error=_describe(error), traceback=traceback.format_exc())
+    finally:
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def die_with_parent() -> None:
+    """Ask for SIGKILL when the parent dies; raises RunError where the kernel cannot do that."""
+    libc.require("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

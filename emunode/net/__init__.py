@@ -1,0 +1,1 @@
+"""Wire format, framed streams and the control protocol."""

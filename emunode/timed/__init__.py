@@ -1,0 +1,1 @@
+"""The timed clock: port occupancy and virtual time."""

@@ -1,0 +1,287 @@
+"""The thin shell of the timed clock: one heap of virtual times and one timer descriptor a host.
+
+A packet is worked out, down to its bytes, as soon as it is known, and lies in the heap until it may start; a packet that
+came in lies there until it counts as received. Nothing happens before its time. What is late is late once: a packet carries
+the virtual time at which it is received, and what follows from it is reckoned from there. The kernel wakes the host by a
+timer descriptor set to an absolute time of CLOCK_MONOTONIC, which all processes of a machine share; a sleeping task for each
+packet would be off by as much as a packet takes.
+"""
+
+import ctypes
+import gc
+import os
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from emunode import runtime as libc
+from emunode.algorithms.base import Algorithm
+from emunode.engine.node import Node
+from emunode.errors import EmulatorError, FrameError, RuleError
+from emunode.model import Hop, Rank, Step
+from emunode.net import wire
+from emunode.net.framed_streams import Streams
+from emunode.timed.cost_model import Costs, Ports
+from emunode.timed.node import NEVER, FreeNode, Progress
+
+TFD_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
+TFD_TIMER_ABSTIME = 1
+BATCH = 16
+"""Packets that are written in a row under one reading of the clock."""
+ARRIVALS = 128
+"""Packets that are read in a row before what is due has a turn."""
+QUIET_NANOSECONDS = 2_000_000
+"""Records are sent ahead of the end of a run while nothing is due for this long, .."""
+MOST_RECORDS = 100_000
+""".. or when there are more of them than this, whatever is due."""
+
+Start = tuple[int, bytes, int, Step, int, Step, FreeNode]
+"""What starts at some time: (descriptor, frame, link end, step); the link end and step of what its node receives at the same
+time, or -1 and 0; the node."""
+Receipt = tuple[int, Step]
+"""What is received at some time: (link end, step)."""
+
+
+class Timer:
+    """A timer descriptor on CLOCK_MONOTONIC; RunError where the kernel has none."""
+
+    def __init__(self) -> None:
+        self.fd = libc.require("timerfd_create", time.CLOCK_MONOTONIC, TFD_FLAGS)
+        self._value = (ctypes.c_long * 4)()
+
+    def set(self, nanoseconds: int) -> None:
+        """Make the descriptor readable from an absolute time on; 0 for never."""
+        self._value[2], self._value[3] = divmod(nanoseconds, 1_000_000_000)
+        libc.require("timerfd_settime", self.fd, TFD_TIMER_ABSTIME, self._value, None)
+
+
+class LinkEnds(NamedTuple):
+    """The ranks of a host and the ends of their links: rank index x degree + port."""
+
+    ranks: range
+    peers: Sequence[Rank]
+    reverse: Sequence[int]
+    """The port at the other end, by port."""
+    descriptors: Sequence[int]
+    slots: Sequence[int]
+    """Link end by descriptor, negative where there is none."""
+
+
+class Owner(NamedTuple):
+    """What the host does for its timed run."""
+
+    make_node: Callable[[Rank], Node]
+    tell: Callable[..., None]
+    """Tell the coordinator."""
+    fail: Callable[[Exception], None]
+    """The run cannot go on."""
+    on_frame: Callable[[int, bytes], None]
+    """A frame of a stream that is no link."""
+
+
+class TimedRun:
+    """The ranks of one host under the timed clock; `Host` hands it its links and its orders.
+
+    Orders: "timetable" (first rank, steps of receipts by rank), "prepare" (startup, per_byte, packet_limit, last step),
+    "begin" (nanoseconds on CLOCK_MONOTONIC). It tells "prepared", now and then "rows", "times" and "going", and "ran".
+    """
+
+    def __init__(self, algorithm: Algorithm, streams: Streams, ends: LinkEnds, owner: Owner) -> None:
+        self._order = algorithm.topology.order
+        self._degree = algorithm.topology.degree
+        self._port_model = algorithm.job.port_model
+        self._ranks, self._peers, self._reverse, self._descriptors, self._slot_of = ends
+        self._make_node, self._tell, self._fail, self._otherwise = owner
+        self._streams = streams
+        self._receipts: dict[Rank, Sequence[Step]] = {}
+        self._nodes: list[FreeNode] = []
+        self._running: set[int] = set()
+        self._moments: list[int] = []
+        self._starts: dict[int, list[Start]] = {}
+        self._receipts_at: dict[int, list[Receipt]] = {}
+        self._begin: int | None = None
+        self._armed = 0
+        self._arrivals = 0
+        self._judged: list[tuple[int, list[tuple[Step, list[Hop]]]]] = []
+        self._started: list[tuple[int, int, list[Start]]] = []
+        self._received: list[tuple[int, int, list[Receipt]]] = []
+        self.finished = False
+        self._timer = Timer()
+        streams.watch(self._timer.fd, self._on_timer)
+
+    def close(self) -> None:
+        """Let go of the timer."""
+        os.close(self._timer.fd)
+
+    # --- orders ----------------------------------------------------------------------------------------------------
+
+    def obey(self, name: str, fields: Sequence[object]) -> None:
+        """Carry an order out; raises EmulatorError when that cannot be."""
+        match name, *fields:
+            case "timetable", int(first), tables:
+                for rank, table in enumerate(tables, first):  # type: ignore[arg-type,var-annotated]
+                    self._receipts[rank] = array("I", table)
+            case "prepare", startup, per_byte, packet_limit, last:
+                costs = Costs(startup, per_byte, packet_limit)  # type: ignore[arg-type]
+                for rank in self._ranks:
+                    ports = Ports(self._port_model, self._degree)
+                    node = FreeNode(self._make_node(rank), ports, costs, self._receipts.pop(rank, ()), last)  # type: ignore[arg-type]
+                    self._nodes.append(node)
+                self._running = set(range(len(self._nodes)))
+                gc.collect()
+                gc.disable()
+                self._streams.hand_to(self._on_frame)
+                for index, node in enumerate(self._nodes):
+                    self._plan(index, node.advance())
+                self._tell("prepared")
+            case "begin", int(begin):
+                self._begin = begin
+                self.turn()
+            case _:
+                raise FrameError(f"an order that is none: {name!r}")
+
+    # --- packets ---------------------------------------------------------------------------------------------------
+
+    def _on_frame(self, fd: int, frame: bytes) -> None:
+        """A packet, or something that is none of ours; raises FrameError for one that nobody waits for."""
+        slot = self._slot_of[fd]
+        if slot < 0:
+            self._otherwise(fd, frame)
+            return
+        deadline, step, segments = wire.decode_timed_packet(frame, self._order)
+        index, port = divmod(slot, self._degree)
+        try:
+            progress = self._nodes[index].arrive(step, port, deadline, segments)
+        except RuleError as error:
+            self._fail(error)
+            return
+        if progress is not None:
+            self._plan(index, progress)
+        self._arrivals += 1
+        if not self._arrivals % ARRIVALS:
+            self._fire()
+
+    def _plan(self, index: int, progress: Progress) -> None:
+        """File what a node decided under its times."""
+        receipts, departures, judged = progress
+        base, node, moments = index * self._degree, self._nodes[index], self._moments
+        receipt, received_step = -1, 0
+        if departures and len(receipts) == 1 and receipts[0][0] == departures[0][0]:
+            _, port, received_step = receipts.pop()
+            receipt = base + port
+        for received, port, step in receipts:
+            if received not in self._receipts_at:
+                self._receipts_at[received] = []
+                heappush(moments, 2 * received + 1)
+            self._receipts_at[received].append((base + port, step))
+        descriptors, starts, encode = self._descriptors, self._starts, wire.encode_timed_packet
+        for start, deadline, port, step, segments in departures:
+            slot = base + port
+            event = (
+                descriptors[slot], encode(deadline, step, segments), slot, step, receipt, received_step, node,
+            )  # fmt: skip
+            if start in starts:
+                starts[start].append(event)
+            else:
+                starts[start] = [event]
+                heappush(moments, 2 * start)
+            receipt = -1
+        if judged:
+            self._judged.append((index, judged))
+        if node.awaited == NEVER and node.done:
+            self._running.discard(index)
+
+    def _on_timer(self) -> None:
+        self._armed = 0
+        try:
+            os.read(self._timer.fd, 8)
+        except BlockingIOError:
+            return
+        self._fire()
+
+    def _fire(self) -> None:
+        """Let everything happen whose time has come; what starts at one time before what is received at it."""
+        if self._begin is None:
+            return
+        moments, clock = self._moments, time.monotonic_ns
+        while moments:
+            now = clock() - self._begin
+            moment, odd = divmod(moments[0], 2)
+            if moment > now:
+                break
+            heappop(moments)
+            if odd:
+                self._received.append((moment, now, self._receipts_at.pop(moment)))
+            else:
+                events = self._starts.pop(moment)
+                for first in range(0, len(events), BATCH):
+                    self._start(moment, events[first : first + BATCH])
+
+    def _start(self, moment: int, events: list[Start]) -> None:
+        """Write packets, note when they started, and let their nodes go on that waited for it."""
+        assert self._begin is not None
+        self._streams.send_all([event[:2] for event in events])
+        self._started.append((moment, time.monotonic_ns() - self._begin, events))
+        for event in events:
+            try:
+                progress = event[6].departed()
+            except EmulatorError as error:
+                self._fail(error)
+                continue
+            if progress is not None:
+                self._plan(event[2] // self._degree, progress)
+
+    def turn(self) -> None:
+        """After every batch of arrivals: do what is due, set the timer for what comes next, notice the end."""
+        if self.finished or self._begin is None:
+            return
+        self._fire()
+        if self._moments:
+            moment = self._begin + (self._moments[0] >> 1)
+            if moment != self._armed:
+                self._timer.set(moment)
+                self._armed = moment
+        elif not self._running:
+            self.finished = True
+            gc.enable()
+            self.flush()
+            self._tell("ran")
+
+    # --- records ---------------------------------------------------------------------------------------------------
+
+    def report(self) -> None:
+        """Now and then: say that this host is alive and, if it has the time, what it has seen so far."""
+        if self.finished or self._begin is None:
+            return
+        next_moment = self._moments[0] >> 1 if self._moments else 0
+        quiet = next_moment - (time.monotonic_ns() - self._begin) > QUIET_NANOSECONDS
+        if quiet or len(self._judged) > MOST_RECORDS:
+            self.flush()
+        self._tell("going")
+
+    def flush(self) -> None:
+        """Send the records so far."""
+        rows, degree, first = bytearray(), self._degree, self._ranks[0]
+        for index, judged in self._judged:
+            for step, hops in judged:
+                wire.encode_rows(rows, step, first + index, self._peers, index * degree, self._reverse, hops)
+        self._judged.clear()
+        times = b"".join(wire.TIME.pack(*time) for time in self._told_times())
+        self._started.clear()
+        self._received.clear()
+        self._tell("rows", bytes(rows))
+        self._tell("times", times)
+
+    def _told_times(self) -> Iterator[tuple[int, ...]]:
+        """What `wire.TIME` holds of every start and receipt since the last time."""
+        degree, first, peers, reverse = self._degree, self._ranks[0], self._peers, self._reverse
+        for moment, now, starts in self._started:
+            for _, _, slot, step, receipt, received_step, _ in starts:
+                yield step, first + slot // degree, slot % degree, 0, moment, now
+                if receipt >= 0:
+                    yield received_step, peers[receipt], reverse[receipt % degree], 1, moment, now
+        for moment, now, receipts in self._received:
+            for slot, step in receipts:
+                yield step, peers[slot], reverse[slot % degree], 1, moment, now

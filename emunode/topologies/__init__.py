@@ -1,0 +1,1 @@
+"""Interconnection networks: labels, ports, arithmetic."""

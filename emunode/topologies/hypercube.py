@@ -1,0 +1,87 @@
+"""The binary n-cube Q_n: nodes are the n-bit integers, port d (dimension d) flips bit d.
+
+Conventions of Johnsson and Ho (YALEU/DCS/TR-500, 1986, section 2): bit 0 is the least significant, the address seen
+from a source is the exclusive or with it, and that translation keeps dimensions.
+"""
+
+from math import comb
+from typing import ClassVar, Self
+
+from emunode.errors import ScenarioError
+from emunode.model import Port, Rank
+from emunode.topologies.base import MAX_ORDER, Topology
+
+LARGEST_N = MAX_ORDER.bit_length() - 1
+
+
+class Hypercube(Topology):
+    """Q_n with n >= 2: 2^n ranks, degree and diameter n. Ranks and ports given to methods are taken to be valid."""
+
+    family = "hypercube"
+    form: ClassVar[str] = "hypercube:N"
+    condition: ClassVar[str] = f"2 <= N <= {LARGEST_N}"
+    example: ClassVar[str] = "hypercube:7"
+
+    def __init__(self, n: int) -> None:
+        """Raises ScenarioError (field `topology`) if n < 2 or 2^n ranks cannot be addressed."""
+        self.name = f"hypercube:{n}"
+        if n < 2:
+            raise ScenarioError(
+                "topology", self.name, "Q_n needs n >= 2: a single link has no second tree and no second path"
+            )
+        if n > LARGEST_N:
+            raise ScenarioError(
+                "topology", self.name, f"2^n nodes must not exceed {MAX_ORDER}, so n is at most {LARGEST_N}"
+            )
+        self.n = n
+        self.title = f"hypercube Q_{n}"
+        self.order = 1 << n
+        self.degree = n
+        self.diameter = n
+        self.bipartite = True
+
+    @classmethod
+    def parse(cls, parameters: str) -> Self:
+        """The network named `hypercube:<parameters>`; raises ScenarioError (field `topology`)."""
+        if not (parameters.isascii() and parameters.isdigit() and len(parameters) < 10):
+            raise ScenarioError("topology", f"hypercube:{parameters}", f"write {cls.form} with {cls.condition}")
+        return cls(int(parameters))
+
+    def label(self, rank: Rank) -> str:
+        """n binary digits, bit n-1 first."""
+        return format(rank, f"0{self.n}b")
+
+    def rank(self, label: str) -> Rank:
+        """The rank of n binary digits; raises ScenarioError (field `label`)."""
+        if len(label) != self.n or not set(label) <= {"0", "1"}:
+            sample = format(1, f"0{self.n}b")
+            raise ScenarioError(
+                "label",
+                label,
+                f"a node of {self.name} is {self.n} binary digits, bit {self.n - 1} first, such as {sample}",
+            )
+        return int(label, 2)
+
+    def neighbour(self, rank: Rank, port: Port) -> Rank:
+        """Flips bit `port`."""
+        return rank ^ (1 << port)
+
+    def reverse_port(self, port: Port) -> Port:
+        """The same dimension at both ends."""
+        return port
+
+    def relative(self, rank: Rank, root: Rank) -> Rank:
+        """Exclusive or with the root."""
+        return rank ^ root
+
+    def absolute(self, relative: Rank, root: Rank) -> Rank:
+        """Exclusive or with the root: its own inverse."""
+        return relative ^ root
+
+    def weight(self, relative: Rank) -> int:
+        """Number of 1-bits (Hamming weight)."""
+        return relative.bit_count()
+
+    def distance_distribution(self) -> tuple[int, ...]:
+        """C(n, w) ranks at distance w."""
+        return tuple(comb(self.n, weight) for weight in range(self.n + 1))

@@ -1,1 +1,0 @@
-"""Interconnection networks, answered by arithmetic on one rank at a time."""

@@ -1,0 +1,213 @@
+"""The 6n vertex-independent spanning trees of Eisenstein-Jacobi networks EJ_alpha^(n), by local rule.
+
+Tree q leaves the root by port q only. The trees are arc-disjoint, and the 6n paths from the root to any node share no
+inner node, so that any 6n - 1 faulty nodes or links leave every healthy node with a tree that reaches it; 6n, the
+degree, is the most there can be. Undirected, trees share links: a link may be used both ways.
+
+One dimension. Up to rotation and translation by alpha, u + v rho is a node of one of four regions, and its parent port
+in tree t depends on the region and on t alone. Several dimensions: a product of networks with independent trees has
+independent trees, stated recursively: G is the network of the dimensions below the highest, H the highest one.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from emunode.model import Port, Rank
+from emunode.topologies.base import Topology
+from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi
+from emunode.trees.base import CACHE_ENTRIES, Trees, require
+
+Ports = tuple[Port, ...]
+"""One port for each tree."""
+
+RAY: Ports = (3, 2, 0, 5, 1, 4)
+RAY_OF_REAL: Ports = (3, 2, 1, 0, 5, 4)
+"""a = 0."""
+PARALLELOGRAM: Ports = (4, 3, 2, 1, 0, 5)
+PARALLELOGRAM_OF_TWO: Ports = (4, 3, 5, 1, 0, 2)
+"""alpha = 2 + 2 rho."""
+INNER_TRIANGLE: Ports = (4, 3, 0, 5, 2, 1)
+CENTRE: Ports = (3, 0, 5, 2, 1, 4)
+
+
+class IndependentTrees(Trees):
+    """6n independent spanning trees of EJ_alpha^(n), for every 0 <= a <= b with N >= 7.
+
+    A node knows its own relative label only. Height in one dimension a + b - 1 for 1 <= a < b (2D where b = a + 1), b
+    for a = 0, 2a for a = b >= 3, and 3 for 2 + 2 rho; at most n times that in n dimensions. Extension: no such trees
+    are in the literature on these networks; checked exhaustively for b <= 16 in one dimension and for small networks
+    of up to four.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        """Raises ScenarioError (field `topology`) if `topology` is no Eisenstein-Jacobi network."""
+        super().__init__(topology, topology.degree)
+        self.network = require(topology, EisensteinJacobi, "the independent trees")
+        self._one = lru_cache(CACHE_ENTRIES)(self._find_one)
+        self._parents: Callable[[Rank], Ports] = lru_cache(CACHE_ENTRIES)(self._find_parents)
+        self._child_ports: Callable[[Rank], tuple[Ports, ...]] = lru_cache(CACHE_ENTRIES)(self._find_child_ports)
+        self._detour: Callable[[int], int] = lru_cache(CACHE_ENTRIES)(self._find_detour)
+        self._levels: dict[int, list[int]] = {}
+
+    def parent(self, rank: Rank, tree: int) -> Port:
+        """By the region of the highest dimension and the parents in the lower ones."""
+        return self.parents(rank)[tree]
+
+    def parents(self, rank: Rank) -> Ports:
+        """The parent port of `rank` in every tree; raises ValueError for rank 0, which has none."""
+        if not rank:
+            raise ValueError("the root has no parent")
+        return self._parents(rank)
+
+    def _find_parents(self, rank: Rank) -> Ports:
+        digits = self.network.digits(rank)
+        return tuple(self._arc(digits, tree) for tree in range(self.count))
+
+    def child_ports(self, rank: Rank, tree: int) -> Ports:
+        """By ascending port."""
+        return self._child_ports(rank)[tree]
+
+    def _find_child_ports(self, rank: Rank) -> tuple[Ports, ...]:
+        """The child ports of `rank` in every tree: a node has a different parent port in each of the 6n trees."""
+        ports: list[list[Port]] = [[] for _ in range(self.count)]
+        for port, neighbour in enumerate(self.network.neighbours(rank)):
+            if neighbour:
+                ports[self._parents(neighbour).index(self.network.reverse_port(port))].append(port)
+        return tuple(map(tuple, ports))
+
+    # --- one dimension ---------------------------------------------------------------------------------------------
+
+    def _find_one(self, index: int) -> Ports:
+        """The parent unit (0..5) of a nonzero one-dimensional index in each of the six trees."""
+        a, b = self.network.a, self.network.b
+        x, y = self.network.coordinates(index)
+        for c, d in ((0, 0), *UNITS):
+            shifted = (x - c * a + d * b, y - d * a - c * b - d * b)
+            for turn in range(6):
+                table = self._region(*_turn_back(*shifted, turn), turn)
+                if table:
+                    return tuple((table[(tree - turn) % 6] + turn) % 6 for tree in range(6))
+        raise ValueError("the root has no parent")
+
+    def _region(self, u: int, v: int, turn: int) -> Ports:
+        """The parent units in region coordinates; empty where u + v rho lies in no region."""
+        a, b = self.network.a, self.network.b
+        if v == 0 and 1 <= u < b and (a or turn < 3):
+            return RAY if a else RAY_OF_REAL
+        if 0 < u < a and 0 < v < b:
+            return PARALLELOGRAM_OF_TWO if b == 2 else PARALLELOGRAM
+        if u > a and v > 0 and u + v < b:
+            return INNER_TRIANGLE
+        if a == b and (u, v) == (a, 0):
+            return CENTRE
+        return ()
+
+    # --- products --------------------------------------------------------------------------------------------------
+
+    def _arc(self, digits: tuple[int, ...], tree: int) -> Port:
+        """The parent port in `tree` of a nonzero node of the network of the first len(digits) dimensions."""
+        *x, y = digits
+        below = tuple(x)
+        top = 6 * len(below)
+        if not below:
+            return self._one(y)[tree]
+        if tree >= top:
+            return self._arc_of_highest(below, y, tree - top)
+        if not y:
+            return self._arc(below, tree)
+        if not any(below):
+            return tree
+        child = self._root_child(below)
+        stays = child not in (None, 0) if tree == 0 else child != tree
+        return self._arc(below, tree) if stays else top + self._one(y)[self._root_child((y,)) or 0]
+
+    def _arc_of_highest(self, below: tuple[int, ...], y: int, unit: int) -> Port:
+        """The same in the tree that leaves the root by `unit` of the highest dimension."""
+        top = 6 * len(below)
+        if not any(below):
+            return top + self._one(y)[unit]
+        if not y:
+            return top + unit
+        child = self._root_child((y,))
+        stays = child not in (None, 0) if unit == 0 else child != unit
+        return top + self._one(y)[unit] if stays else self._arc(below, self._root_child(below) or 0)
+
+    def _root_child(self, digits: tuple[int, ...]) -> Port | None:
+        """The port by which the root reaches this node in one step; None if it is no neighbour of the root."""
+        port = None
+        for base, index in enumerate(digits):
+            if index:
+                _, p, q = self.network.sector(index)
+                if port is not None or p + q > 1:
+                    return None
+                port = 6 * base + self.network.sector(index)[0] % 6
+        return port
+
+    # --- levels ----------------------------------------------------------------------------------------------------
+
+    def levels(self, tree: int) -> list[int]:
+        """The level of every rank in `tree`, by rank: a table of the whole network, made once."""
+        found = self._levels.get(tree)
+        if found is None:
+            found = self._levels[tree] = self._find_levels(tree)
+        return found
+
+    def _find_levels(self, tree: int) -> list[int]:
+        found = [0] + [-1] * (self.network.order - 1)
+        for rank in self.network.ranks():
+            chain, above = [], rank
+            while found[above] < 0:
+                chain.append(above)
+                above = self.network.neighbour(above, self.parent(above, tree))
+            for level, below in enumerate(reversed(chain), found[above] + 1):
+                found[below] = level
+        return found
+
+    def height(self, tree: int) -> int:
+        """By formula in one dimension; in more, what the product rule makes of it (see `_detour`).
+
+        A path of a tree that leaves the root in dimension d does all its moves in d, crosses each higher dimension by its
+        tree 0, and the lower ones together by theirs, cut short where it comes upon a neighbour of the root.
+        """
+        a, b = self.network.a, self.network.b
+        base = tree // 6
+        if a == 0:
+            height = b
+        elif a < b:
+            height = a + b - 1
+        else:
+            height = 2 * a if a > 2 else 3
+        if base:
+            height += self._detour(base)
+        return height + (self.network.dimensions - 1 - base) * self._detour(1)
+
+    def _find_detour(self, dimensions: int) -> int:
+        """Longest path of tree 0 in the first `dimensions` dimensions, each cut short at the first neighbour of the root."""
+        if dimensions == 1:
+            return max(self._cut_short(index, 1) for index in range(1, self.network.modulus))
+        below = dimensions - 1
+        beside = (self._beside_root(rank, below) for rank in self.network.neighbours(0)[: 6 * below])
+        return self._detour(1) + max(2, self._detour(below), *beside)
+
+    def _cut_short(self, rank: Rank, dimensions: int) -> int:
+        """Steps of tree 0 of the first `dimensions` dimensions from `rank` to a neighbour of the root, and one to it."""
+        steps = 1
+        while self._root_child(self.network.digits(rank)[:dimensions]) is None:
+            rank = self.network.neighbour(rank, self._arc(self.network.digits(rank)[:dimensions], 0))
+            steps += 1
+        return steps
+
+    def _beside_root(self, rank: Rank, dimensions: int) -> int:
+        """The same from a neighbour of the root that cannot step to it, because a higher dimension is not zero yet."""
+        steps = 0
+        while self._root_child(self.network.digits(rank)[:dimensions]) not in (None, 0):
+            rank = self.network.neighbour(rank, self._arc(self.network.digits(rank)[:dimensions], 0))
+            steps += 1
+        return steps + self._cut_short(rank, dimensions)
+
+
+def _turn_back(x: int, y: int, turn: int) -> tuple[int, int]:
+    """rho^(-turn) (x + y rho)."""
+    for _ in range(turn):
+        x, y = x + y, -x
+    return x, y

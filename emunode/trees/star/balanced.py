@@ -1,0 +1,189 @@
+"""The three shortest-path trees for scattering on the star graph (Fragopoulou and Akl, TR 93-346, section 5).
+
+They differ only in where the nodes with x_1 = 1 hang; those are leaves. All other nodes stay in S^k, k the position
+of symbol 1, so that S^k, (n-1)! nodes, hangs below the root's link k.
+
+k-th ordering: 1 < k < k+1 < .. < n < 2 < .. < k-1. In the canonical cycle notation of x, x_1 != 1, every cycle ends
+in its smallest symbol and the cycles are sorted by it, descending; so the cycle (a_1 a_2 .. a_m 1), a_1 = x_1 and
+a_m = k, comes last. Errata: the printed parent function takes the second cycle from the left, which must be from
+the right; the printed children functions claim too many, see `child_ports`.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from functools import cached_property, lru_cache
+
+from emunode.model import Port, Rank
+from emunode.topologies.base import Topology
+from emunode.topologies.star import StarGraph
+from emunode.trees.base import CACHE_ENTRIES, Trees, require
+from emunode.trees.star.rotation import Rotation
+
+
+class ScatterTrees(Trees):
+    """What the three trees share; a subclass says by which ports a node with x_1 = 1 hangs.
+
+    Tree j hangs each of those nodes by its j-th port (counted cyclically); two of the three families have one tree
+    only.
+    """
+
+    def __init__(self, topology: Topology, count: int = 1) -> None:
+        """Raises ScenarioError (field `topology`) if `topology` is no star graph."""
+        super().__init__(topology, count)
+        self.star = require(topology, StarGraph, "a shortest-path tree for scattering")
+        self.rotation = Rotation(self.star)
+        self.hooks: Callable[[Rank], tuple[Port, ...]] = lru_cache(CACHE_ENTRIES)(self.find_hooks)
+
+    @abstractmethod
+    def find_hooks(self, rank: Rank) -> tuple[Port, ...]:
+        """Ports by which `rank`, x_1 = 1 and no root, hangs, ascending; each is the root's port to that copy too."""
+
+    def copies(self, rank: Rank) -> int:
+        """Number of places of `rank` in the tree."""
+        return len(self.hooks(rank)) if self._at_home(rank) else 1
+
+    def subtree(self, rank: Rank, copy: int) -> Port:
+        """The root's port to a copy of `rank`."""
+        if self._at_home(rank):
+            return self.hooks(rank)[copy]
+        return self.star.permutation(rank).index(1) - 1
+
+    def _at_home(self, rank: Rank) -> bool:
+        return self.star.permutation(rank)[0] == 1
+
+    def parent(self, rank: Rank, tree: int) -> Port:
+        """For x_1 != 1 the smallest symbol of the second cycle from the right; x_1 if there is no other cycle
+        (rules 6, 7).
+        """
+        if not rank:
+            raise ValueError("the root has no parent")
+        symbols = self.star.permutation(rank)
+        if symbols[0] == 1:
+            hooks = self.hooks(rank)
+            return hooks[tree % len(hooks)]
+        own = set(own_cycle(symbols))
+        others = (q for q in ordering(symbols) if symbols[q - 1] != q and q not in own)
+        return next(others, symbols[0]) - 2
+
+    def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
+        """By ascending type: every fixed point, if x has one cycle; every a_i, 1 < i < m, that is smaller in the
+        k-th ordering than a_1 .. a_{i-1} and than all symbols of other cycles; k, if the neighbour over k hangs
+        there.
+
+        Errata: as printed, fixed points count for every x, the other cycles do not, and the root is a child.
+        """
+        if not rank:
+            return tuple(range(self.star.degree))
+        symbols = self.star.permutation(rank)
+        if symbols[0] == 1:
+            return ()
+        order = {q: place for place, q in enumerate(ordering(symbols))}
+        own = own_cycle(symbols)
+        others = [order[q] for q in order if symbols[q - 1] != q and q not in own]
+        types = [] if others else [q for q in range(2, len(symbols) + 1) if symbols[q - 1] == q]
+        least = min(others, default=len(order))
+        for a in own[:-1]:
+            if a != own[0] and order[a] < least:
+                types.append(a)
+            least = min(least, order[a])
+        port = symbols.index(1) - 1
+        leaf = self.star.neighbour(rank, port)
+        if leaf and self._at_home(leaf):
+            hooks = self.hooks(leaf)
+            if hooks[tree % len(hooks)] == port:
+                types.append(port + 2)
+        return tuple(sorted(t - 2 for t in types))
+
+    def level(self, rank: Rank, tree: int) -> int:
+        return self.star.weight(rank)
+
+    def height(self, tree: int) -> int:
+        return self.star.diameter
+
+
+class BalancedTree(ScatterTrees):
+    """As balanced as possible (section 5.1): root subtrees differ by at most one, the largest has
+    ceil((n!-1)/(n-1)) nodes.
+
+    The nodes with x_1 = 1 hang by the n-1 types in turn, necklace after necklace, in order of distance and least
+    label, each from the first node on of which the next type is misplaced (the paper leaves both open). Not local:
+    every node computes the same table of (n-1)! entries.
+    """
+
+    def find_hooks(self, rank: Rank) -> tuple[Port, ...]:
+        return (self._table[rank],)
+
+    @cached_property
+    def _table(self) -> dict[Rank, Port]:
+        table: dict[Rank, Port] = {}
+        for necklace in self.rotation.necklaces():
+            if self._at_home(necklace[0]):
+                start = self._start(necklace, len(table) % self.star.degree)
+                for rank in necklace[start:] + necklace[:start]:
+                    table[rank] = len(table) % self.star.degree
+        return table
+
+    def _start(self, necklace: tuple[Rank, ...], port: Port) -> int:
+        labels = map(self.star.permutation, necklace)
+        return next(place for place, symbols in enumerate(labels) if symbols[port + 1] != port + 2)
+
+
+class NearBalancedTree(ScatterTrees):
+    """Balanced within a constant factor (definitions 13 and 14, theorem 9): root subtrees of (n-1)! to 2(n-1)!
+    nodes.
+
+    A node with x_1 = 1 hangs by type d + 2, d its displacement: the rotations that make it from its necklace's
+    generator. The largest subtree has one node for each necklace. A node knows its own relative label only.
+    """
+
+    def find_hooks(self, rank: Rank) -> tuple[Port, ...]:
+        return (self.displacement(rank),)
+
+    def displacement(self, rank: Rank) -> int:
+        """d(x) for x_1 = 1 (definition 8)."""
+        necklace = self.rotation.necklace(rank)
+        return (necklace.index(rank) - necklace.index(self._generator(necklace))) % len(necklace)
+
+    def _generator(self, necklace: tuple[Rank, ...]) -> Rank:
+        """Of the nodes with symbol 2 misplaced, the one whose cycle through 2, written from 2, comes first
+        (definition 7).
+
+        Erratum: it is not unique from n = 6 on; the least label decides.
+        """
+        labels = {self.star.permutation(rank): rank for rank in necklace}
+        return labels[min((symbols for symbols in labels if symbols[1] != 2), key=lambda x: (_cycle_through(x, 2), x))]
+
+
+class ReplicatedTrees(NearBalancedTree):
+    """Perfectly balanced with repeated nodes (definitions 15 and 16, theorem 10): every root subtree has one entry
+    for each necklace.
+
+    A node with x_1 = 1 whose necklace has p nodes is a leaf of (n-1)/p subtrees, by types d + 2 + jp. A node knows
+    its own relative label only. Copy j is where tree j has it.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        super().__init__(topology, topology.degree)
+
+    def find_hooks(self, rank: Rank) -> tuple[Port, ...]:
+        return tuple(range(self.displacement(rank), self.star.degree, len(self.rotation.necklace(rank))))
+
+
+def ordering(symbols: bytes) -> Iterator[int]:
+    """k, k+1, .., n, 2, .., k-1: the symbols above 1 in the k-th ordering."""
+    k = symbols.index(1) + 1
+    yield from range(k, len(symbols) + 1)
+    yield from range(2, k)
+
+
+def own_cycle(symbols: bytes) -> tuple[int, ...]:
+    """a_1, a_2, .., a_m of the cycle (a_1 a_2 .. a_m 1), x_1 != 1."""
+    return _cycle_through(symbols, 1)[1:]
+
+
+def _cycle_through(symbols: bytes, first: int) -> tuple[int, ...]:
+    """The cycle of s -> x_s through `first`, written from it."""
+    cycle = [first]
+    while (following := symbols[cycle[-1] - 1]) != first:
+        cycle.append(following)
+    return tuple(cycle)

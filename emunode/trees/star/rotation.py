@@ -1,0 +1,94 @@
+"""The cycle rotation R of the star graph, its orbits (necklaces), and families of trees made of one tree by
+rotation.
+
+r(1) = 1 and 2 -> 3 -> .. -> n -> 2. R(x) holds r(x_i) at position r(i): the automorphism of S_n that fixes the
+identity and carries a link of type t to one of type r(t), so port p to port p + 1 mod (n-1). Distances to the
+identity stay. A necklace has n-1 nodes if x_1 != 1; only among the nodes with x_1 = 1 are there smaller ones, whose
+size divides n-1 (Fragopoulou and Akl, TR 93-346, definitions 5, 6 and 9, theorems 3, 5, 6 and 7). "Least" always
+means: least label.
+"""
+
+from functools import lru_cache
+from math import factorial, gcd
+
+from emunode.model import Port, Rank
+from emunode.topologies.star import StarGraph
+from emunode.trees.base import CACHE_ENTRIES, Trees
+
+
+class Rotation:
+    """R and its powers on the ranks of one star graph."""
+
+    def __init__(self, star: StarGraph) -> None:
+        self.star = star
+        self.period = star.n - 1
+        others = star.identity[1:]
+        self._relabel = [bytes.maketrans(others, others[i:] + others[:i]) for i in range(self.period)]
+        self.rotate = lru_cache(CACHE_ENTRIES)(self._rotate)
+        self.necklace = lru_cache(CACHE_ENTRIES)(self._necklace)
+
+    def _rotate(self, rank: Rank, times: int) -> Rank:
+        """R^times(rank)."""
+        times %= self.period
+        if not times:
+            return rank
+        symbols = self.star.permutation(rank)
+        moved = symbols[:1] + symbols[-times:] + symbols[1:-times]
+        return self.star.rank_of(moved.translate(self._relabel[times]))
+
+    def port(self, port: Port, times: int) -> Port:
+        """The port that R^times makes of `port`."""
+        return (port + times) % self.period
+
+    def _necklace(self, rank: Rank) -> tuple[Rank, ...]:
+        """The necklace of `rank`, from its least node on, each the rotation of the one before."""
+        orbit = [rank]
+        while (following := self.rotate(orbit[-1], 1)) != rank:
+            orbit.append(following)
+        least = orbit.index(min(orbit, key=self.star.permutation))
+        return tuple(orbit[least:] + orbit[:least])
+
+    def necklaces(self) -> list[tuple[Rank, ...]]:
+        """All necklaces but the root's own, by (distance, least node). Walks the whole network."""
+        weight, permutation = self.star.weight, self.star.permutation
+        ordered = sorted(range(1, self.star.order), key=lambda rank: (weight(rank), permutation(rank)))
+        return [necklace for rank in ordered if (necklace := self.necklace(rank))[0] == rank]
+
+
+def necklace_count(n: int) -> int:
+    """Number of necklaces of S_n without the root's own, in closed form: 3, 9, 33, 147, 855 for n = 3..7.
+
+    The (n-1)! of nodes with x_1 != 1 are all full. On the others R acts as conjugation by a cycle of m = n-1
+    symbols, and its power with e = gcd(j, m) cycles commutes with (m/e)^e e! permutations (Burnside).
+    """
+    m = n - 1
+    fixed: int = sum((m // e) ** e * factorial(e) for e in (gcd(j, m) for j in range(m)))
+    return factorial(m) + fixed // m - 1
+
+
+class RotatedTrees(Trees):
+    """The n-1 images R^0(T) .. R^{n-2}(T) of one spanning tree T of the star graph.
+
+    Tseng and Sheu 1997 call R^i a dimension change (DC). If T is built by a local rule, so are all: a node rotates
+    its own relative address back, applies the rule, and rotates the port forth.
+    """
+
+    def __init__(self, star: StarGraph, tree: Trees) -> None:
+        super().__init__(star, star.n - 1)
+        self._rotation = Rotation(star)
+        self._tree = tree
+
+    def parent(self, rank: Rank, tree: int) -> Port:
+        rotation = self._rotation
+        return rotation.port(self._tree.parent(rotation.rotate(rank, -tree), 0), tree)
+
+    def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
+        """The children in T, rotated: in the order in which T serves them."""
+        rotation = self._rotation
+        return tuple(rotation.port(port, tree) for port in self._tree.children(rotation.rotate(rank, -tree), 0))
+
+    def level(self, rank: Rank, tree: int) -> int:
+        return self._tree.level(self._rotation.rotate(rank, -tree), 0)
+
+    def height(self, tree: int) -> int:
+        return self._tree.height(0)

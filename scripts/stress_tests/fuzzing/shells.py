@@ -1,0 +1,252 @@
+"""The two shells, a host and a coordinator, with nothing behind their sockets: peers that are in and say anything."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from types import SimpleNamespace
+from typing import Self
+
+from coordinator.networks import host_network as control
+from coordinator.networks.launchers.base import Launch
+from coordinator.planning.plan import make_plan
+from coordinator.scenario import model as scenario
+from emunode import __version__
+from emunode.errors import EmulatorError, FrameError
+from emunode.faults.injector import Crash, to_record
+from emunode.host import session as host
+from emunode.model import Collective, Job
+from emunode.net import framed_streams as links
+from emunode.net import wire
+from emunode.net.protocol import Assignment
+from stress_tests.fuzzing.source import NONCE, RUN, SECRET, Source, Target
+
+FIRST = 10
+"""The first number of a stream that goes nowhere."""
+
+
+class NoNursery:
+    """Starts nothing."""
+
+    def start_soon(self, *_: object) -> None:
+        """Start nothing."""
+
+
+class NoSocket:
+    """A socket that takes what a real one takes, and goes nowhere."""
+
+    numbers: Iterator[int] = count(FIRST)
+
+    def __init__(self, *_: object) -> None:
+        self.number = next(self.numbers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def setsockopt(self, *_: object) -> None:
+        """Nothing."""
+
+    def bind(self, address: tuple[str, int]) -> None:
+        """Take any address."""
+
+    def connect_ex(self, address: tuple[str, int]) -> int:
+        """Complain as a real one would."""
+        name, port = address
+        if not isinstance(name, str) or not isinstance(port, int):
+            raise TypeError("an address is (str, int)")
+        if not 0 <= port < 65536:
+            raise OverflowError("port must be 0-65535")
+        return 0
+
+    def detach(self) -> int:
+        """A number of nothing."""
+        return self.number
+
+    def getsockname(self) -> tuple[str, int]:
+        """Somewhere."""
+        return "127.0.0.1", 4000
+
+
+class Quiet(links.Streams):
+    """Streams whose descriptors are numbers of nothing."""
+
+    def _end(self, fd: int, why: str) -> None:
+        self._forget(fd)
+        self._on_end(fd, why)
+
+    def send(self, fd: int, frame: bytes) -> None:
+        assert len(frame) >= wire.LENGTH.size
+
+    def close(self, fd: int, *, reset: bool = False) -> None:
+        self._forget(fd)
+
+
+class QuietHosts(Quiet):
+    """The same for a host: what it adds and watches is nothing, too."""
+
+    def add(self, fd: int, *, trusted: bool) -> None:
+        if not trusted:
+            self._strangers[fd] = 0.0
+
+    def listen(self, listener: object, on_accept: object) -> None:
+        """Listen to nobody."""
+
+    def watch(self, fd: int, on_readable: object) -> None:
+        """Watch nothing."""
+
+
+CONTROL = 5
+JOB = Job("star:3", Collective.BROADCAST, "flood", 0, messages=2)
+
+
+def order(source: Source, nonces: int) -> bytes:
+    """An order, more or less as a coordinator gives it."""
+    step = source.number(0, 4)
+    crash = to_record(Crash(step, source.number(0, 5)))
+    match source.number(0, 4):
+        case 0:
+            message = ["step", step, [crash] if source.flag() else []]
+        case 1:
+            message = ["settle", step, [crash]]
+        case 2:
+            message = ["connect", source.number(0, 2), 4, 4, [["127.0.0.1", 4000, NONCE]] * nonces]
+        case 3:
+            message = ["assign", *Assignment(RUN, 0, 2, JOB, "127.0.0.1", "", 9, 9.0).to_record()]
+        case _:
+            message = ["bye"]
+    return wire.encode_control(*source.spoiled(message))
+
+
+def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
+    """A host in the middle of things: orders, packets and hellos, spoiled or not, in any order."""
+    host.socket.socket = NoSocket  # type: ignore[misc,assignment]
+    host.listening_socket = lambda *_, **__: NoSocket()
+    host.trio.lowlevel.notify_closing = lambda _: None
+    host.trio.lowlevel.reschedule = lambda _: None
+    host.log = lambda *_, **__: None  # type: ignore[assignment]
+    host.os.close = lambda _: None  # type: ignore[assignment]
+
+    class Fuzzed(host.Host):
+        def __init__(self) -> None:
+            super().__init__(CONTROL, SECRET, NoNursery())  # type: ignore[arg-type]
+
+    host.Streams = QuietHosts  # type: ignore[misc]
+    good = wire.encode_control("assign", *Assignment(RUN, 0, 2, JOB, "127.0.0.1", "", 9, 9.0).to_record())
+
+    def fuzz_host(data: bytes) -> None:
+        source = Source(data)
+        NoSocket.numbers = count(FIRST)
+        one = Fuzzed()
+        one._nonce = NONCE
+        try:
+            one._on_frame(CONTROL, good)
+            one._tasks = dict.fromkeys(one._ranks)  # type: ignore[arg-type]
+            one._listen()
+            if source.flag():
+                connect = wire.encode_control("connect", 0, 99, 99, [["127.0.0.1", 4000, NONCE]] * len(one._to_dial))
+                one._on_frame(CONTROL, connect)
+            for _ in range(source.number(1, 6)):
+                act(source, one)
+        finally:
+            one._streams.close_poller()
+
+    def act(source: Source, one: Fuzzed) -> None:
+        kind = source.number(0, 5)
+        fd = CONTROL
+        try:
+            if kind == 0:
+                one._on_frame(CONTROL, wire.frame(source.some_bytes(200)))
+            elif kind <= 2:
+                one._on_frame(CONTROL, order(source, len(one._to_dial)))
+                for rank in sorted(one._inbox) if one._working else ():
+                    with contextlib.suppress(EmulatorError):  # as the task of a rank does
+                        one._run_node(rank)
+                one._working = 0
+            elif kind == 3:
+                fd = next((fd for fd in one._fd_of if fd >= 0), -1)
+                if fd >= 0:
+                    segments = tuple((source.number(0, 6), -1, 0, n, b"x") for n in range(source.pick(1, 2)))
+                    frame = wire.encode_packet(source.number(0, 3), segments)
+                    one._on_frame(fd, frame if source.flag() else frame[: source.number(4, 44)])
+            else:
+                fd = next(NoSocket.numbers)
+                one._know(fd)
+                fields = [source.pick(RUN, 8), *(source.number(0, 7) for _ in range(4))]
+                if kind == 4:
+                    fields[1:] = [source.number(0, top) for top in (2**64 - 1, 2**16 - 1, 2**64 - 1, 2**16 - 1)]
+                run, *rest = fields
+                one._on_frame(fd, wire.link_hello(SECRET, run, NONCE, *rest))
+        except FrameError:
+            if fd < len(one._slot_of):
+                one._on_end(fd, "refused")
+
+    return fuzz_host
+
+
+class NoLaunch(Launch):
+    """Starts nothing."""
+
+    def addresses(self, host: int) -> tuple[str, str]:
+        return "127.0.0.1", ""
+
+
+def make_fuzz_coordinator() -> Callable[[bytes], None]:
+    """A coordinator: strangers with and without proof, and hosts that are in and say anything."""
+    control.trio = SimpleNamespace(current_time=time.monotonic)  # type: ignore[assignment]
+    control.listening_socket = lambda *_, **__: NoSocket()
+    control.log = lambda *_, **__: None  # type: ignore[assignment]
+    control._peer_address = lambda _: "127.0.0.1"  # type: ignore[assignment]
+    control.Streams = QuietHosts  # type: ignore[misc]
+    plan = make_plan(scenario.make_scenario({"topology": "star:3", "collective": "broadcast", "algorithm": "flood"}))
+
+    def fuzz_coordinator(data: bytes) -> None:
+        source = Source(data)
+        one = control.HostNetwork(plan, NoLaunch())
+        try:
+            for number in range(source.number(1, 5)):
+                fd = 10 + number
+                one._on_accept(fd)
+                try:
+                    meet(source, one, fd)
+                except FrameError:
+                    one._on_end(fd, "refused")
+            assert len(one._hosts) <= plan.hosts
+            assert not set(one._by_fd) & set(one._challenges)
+            assert all(state.pid > 0 for state in one._hosts.values())
+        finally:
+            one._streams.close_poller()
+
+    def meet(source: Source, one: control.HostNetwork, fd: int) -> None:
+        if source.number(0, 4) == 0:
+            one._on_frame(fd, wire.frame(source.some_bytes(200)))
+            raise AssertionError("a host without proof was let in")
+        hello = source.spoiled(["hello", __version__, source.number(-2, 3), 99, "name"])
+        one._on_frame(fd, wire.host_hello(one._token, one._challenges[fd], NONCE, *hello))
+        for _ in range(source.number(0, 4)):
+            match source.number(0, 6):
+                case 0:
+                    message = ["listening", 4000, NONCE, [0, 1]]
+                case 1:
+                    message = ["links", 0, 1, 1, 0]
+                case 2:
+                    message = ["rows", b"rows"]
+                case 3:
+                    message = ["report", 1, {0: 1}, {1: 1}, 2, b""]
+                case 4:
+                    message = ["received", 1, {1: 2}]
+                case 5:
+                    message = ["failed", "RuleError", "it did"]
+                case _:
+                    one._on_frame(fd, wire.frame(source.some_bytes(100)))
+                    continue
+            one._on_frame(fd, wire.encode_control(*source.spoiled(message)))
+            one._silent()
+            one._missing(1)
+
+    return fuzz_coordinator
+
+
+TARGETS = {"host": Target(make_fuzz_host, 100_000), "coordinator": Target(make_fuzz_coordinator, 100_000)}

@@ -1,0 +1,91 @@
+"""What the targets share: bytes as choices, and what a target is."""
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from emunode.net import wire
+
+SECRET = b"a secret that the fuzzer does not know"
+NONCE = bytes(range(wire.NONCE_BYTES))
+RUN = 7
+Take = Callable[[bytes], None]
+
+
+def drawn(size: int) -> list[bytes]:
+    """A few strings of bytes without meaning: choices for what is made from a Source."""
+    return [hashlib.shake_128(bytes((number,))).digest(size) for number in range(24)]
+
+
+class Target(NamedTuple):
+    """Something to throw bytes at."""
+
+    make: Callable[[], Take]
+    """Makes it, in a process of its own: it may replace there what it likes."""
+    inputs: int
+    """How many inputs a whole run has for it."""
+    seeds: Callable[[], list[bytes]] = lambda: drawn(200)
+    """A few inputs to begin with."""
+
+
+class Source:
+    """Bytes of the fuzzer as choices, from the first to the last; when they are used up, each choice is its first."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def _take(self, size: int) -> bytes:
+        self._at += size
+        return self._data[self._at - size : self._at]
+
+    def number(self, least: int, most: int) -> int:
+        """A whole number in a range."""
+        size = ((most - least).bit_length() + 7) // 8
+        return least + int.from_bytes(self._take(size)) % (most - least + 1)
+
+    def flag(self) -> bool:
+        """Yes or no."""
+        return bool(self.number(0, 1))
+
+    def some_bytes(self, most: int) -> bytes:
+        """Bytes as they are, and how many."""
+        return self._take(self.number(0, most))
+
+    def text(self, most: int) -> str:
+        """Characters, nearly all of them plain."""
+        return self.some_bytes(most).decode("utf-8", "replace")
+
+    def pick(self, *choices: Any) -> Any:
+        """One of a few."""
+        return choices[self.number(0, len(choices) - 1)]
+
+    def value(self, depth: int = 3) -> Any:  # noqa: PLR0911  # a table
+        """Anything that a control message can hold, small numbers first."""
+        match self.number(0, 9 if depth else 6):
+            case 0 | 1 | 2:
+                return self.number(-2, 8)
+            case 3:
+                return self.number(-(2**63), 2**64 - 1)
+            case 4:
+                return self.pick(None, True, False, 1.5, float("nan"), float("inf"))
+            case 5:
+                return self._take(self.pick(0, 1, 32, 70))
+            case 6:
+                return self.pick("crash", "step", "127.0.0.1", self.text(8))
+            case 7 | 8:
+                return [self.value(depth - 1) for _ in range(self.number(0, 4))]
+            case _:
+                return {self.number(-1, 3): self.value(depth - 1) for _ in range(3)}
+
+    def spoiled(self, fields: list[Any]) -> list[Any]:
+        """A message as it should be, but for a field or two."""
+        for _ in range(self.number(0, 2)):
+            kind = self.number(0, 3)
+            if kind == 0 and fields:
+                fields.pop(self.number(0, len(fields) - 1))
+            elif kind == 1:
+                fields.insert(self.number(0, len(fields)), self.value())
+            elif fields:
+                fields[self.number(0, len(fields) - 1)] = self.value()
+        return fields

@@ -1,0 +1,168 @@
+"""Streams: frames cut in any way and written through sockets that take little."""
+
+import select
+from collections.abc import Callable
+
+from emunode.net import framed_streams as links
+from emunode.net import wire
+from stress_tests.fuzzing.decoders import PACKETS
+from stress_tests.fuzzing.source import Target
+
+
+def plain_frames(data: bytes) -> tuple[list[bytes], int]:
+    """Whole frames of a stream, read plainly, and where the rest begins."""
+    found, start = [], 0
+    while len(data) - start >= 4:
+        stop = start + 4 + int.from_bytes(data[start : start + 4], "little")
+        if stop > len(data):
+            break
+        found.append(data[start:stop])
+        start = stop
+    return found, start
+
+
+class Descriptors:
+    """Streams that are no more than what has arrived in each: their poller, and the system calls on them."""
+
+    def __init__(self) -> None:
+        self.arrived: dict[int, bytes] = {}
+        self.ended: set[int] = set()
+        self.written: dict[int, bytes] = {}
+        self.events: list[tuple[int, int]] = []
+        self.most = 1
+        """Bytes that a write takes; every other one takes none."""
+        self.full = False
+
+    def poll(self, _seconds: float, _most: int) -> list[tuple[int, int]]:
+        """What has happened since."""
+        events, self.events = self.events, []
+        return events
+
+    def register(self, fd: int, mask: int) -> None:
+        """Be asked about a stream."""
+
+    modify = register
+
+    def unregister(self, fd: int) -> None:
+        """Be asked no more."""
+
+    def read(self, fd: int, size: int) -> bytes:
+        """What has arrived; an error when nothing has, and nothing when nothing will."""
+        data, self.arrived[fd] = self.arrived[fd][:size], self.arrived[fd][size:]
+        if not data and fd not in self.ended:
+            raise BlockingIOError
+        return data
+
+    def readv(self, fd: int, buffers: list[memoryview]) -> int:
+        """The same into a buffer."""
+        data = self.read(fd, len(buffers[0]))
+        buffers[0][: len(data)] = data
+        return len(data)
+
+    def write(self, fd: int, data: bytes) -> int:
+        """Take a part."""
+        self.full = not self.full
+        if self.full:
+            raise BlockingIOError
+        self.written[fd] = self.written.get(fd, b"") + bytes(data[: self.most])
+        return min(len(data), self.most)
+
+    def close(self, fd: int) -> None:
+        """Let go."""
+
+
+ENDS = (1_000_000, 1_000_001)
+"""Two descriptors that are none."""
+SMALL_BUFFER = 600
+"""Bytes of the shared buffer: small enough for frames to be longer."""
+
+
+def make_fuzz_streams() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
+    """Two streams with the same bytes, cut differently, give the same frames and keep no more than they must.
+
+    One that has a frame that is too long ends there; what is written comes out whole, however little the socket takes.
+    """
+    system = Descriptors()
+    links.os = system  # type: ignore[assignment]
+    links.BUFFER_BYTES = SMALL_BUFFER
+    frames: dict[int, list[bytes]] = {}
+    ends: dict[int, str] = {}
+    streams = links.Streams(lambda fd, frame: frames[fd].append(frame), lambda fd, why: ends.update({fd: why}))
+    streams._epoll.close()
+    streams._epoll = system  # type: ignore[assignment]
+
+    def fuzz_streams(data: bytes) -> None:
+        if len(data) < 3:
+            return
+        least = 1 + len(data) // 32  # no more than so many pieces: the rest would be more of the same
+        flags, cuts, data = data[0], (least + data[1], least + 8 * data[2]), data[3:]
+        frames.update({fd: [] for fd in ENDS})
+        ends.clear()
+        streams._reading = links.READ_BYTES
+        limit = wire.HELLO_LIMIT if flags & 1 else wire.FRAME_LIMIT
+        for fd in ENDS:
+            streams.add(fd, trusted=not flags & 1)
+        fed = feed(data, cuts, hang_up=bool(flags & 2))
+        for fd in ENDS:
+            expected, rest = plain_frames(data[: fed[fd]])
+            found, kept = frames[fd], bytes(streams._partial.get(fd, b""))
+            if ends.get(fd, "").startswith("a frame of"):
+                assert found == expected[: len(found)]
+                assert not kept
+                at = sum(map(len, found))
+                assert int.from_bytes(data[at : at + 4], "little") > limit
+            else:
+                assert found == expected
+                assert not system.arrived[fd]
+                assert kept == (b"" if fd in ends else data[rest : fed[fd]])
+                assert (fd in ends) == bool(flags & 2)
+        if flags & 4 and ENDS[0] not in ends:
+            answer(frames[ENDS[0]], least + flags)
+        for fd in ENDS:
+            streams._forget(fd)
+        streams.poll()
+        assert streams.idle
+        assert not streams.strangers
+        streams._special.clear()
+
+    def feed(data: bytes, cuts: tuple[int, ...], *, hang_up: bool) -> dict[int, int]:
+        """Let everything arrive, and say how much each stream was given."""
+        system.arrived, system.ended = dict.fromkeys(ENDS, b""), set()
+        fed = dict.fromkeys(ENDS, 0)
+        while any(fed[fd] < len(data) and fd not in ends for fd in ENDS):
+            for fd, cut in zip(ENDS, cuts, strict=True):
+                if fed[fd] < len(data) and fd not in ends:
+                    system.arrived[fd] = data[fed[fd] : fed[fd] + cut]
+                    fed[fd] = min(fed[fd] + cut, len(data))
+                    system.events.append((fd, select.EPOLLIN))
+            streams.poll()
+        if hang_up:
+            system.ended = set(ENDS)
+            system.events = [(fd, select.EPOLLIN | select.EPOLLRDHUP) for fd in ENDS if fd not in ends]
+            streams.poll()
+        return fed
+
+    def answer(sent: list[bytes], most: int) -> None:
+        """Write frames through a socket that takes little."""
+        fd = ENDS[0]
+        system.written, system.most, system.full = {}, most, False
+        streams.send_all((fd, frame) for frame in sent)
+        while fd in streams._blocked:
+            system.events.append((fd, select.EPOLLOUT))
+            streams.poll()
+        assert system.written.get(fd, b"") == b"".join(sent)
+
+    return fuzz_streams
+
+
+def seeds() -> list[bytes]:
+    """Frames of all sizes, cut in some ways."""
+    long = wire.frame(b"y" * 700)
+    return [
+        bytes((flags, cut, 255 - cut)) + b"".join(frames)
+        for flags, cut in ((0, 3), (1, 9), (4, 40), (6, 200), (7, 100))
+        for frames in (PACKETS, (wire.frame(b"x" * 300), wire.frame(b"")), (long, *PACKETS, long))
+    ]
+
+
+TARGETS = {"streams": Target(make_fuzz_streams, 1_000_000, seeds)}

@@ -1,8 +1,0 @@
-"""What the fuzzer throws bytes at: every decoder, every handshake, and the two shells behind them, without a socket.
-
-One process fuzzes one target, under atheris (coverage-guided, libFuzzer inside): `python -m torturing.fuzzing TARGET
-[libFuzzer options] [corpus folders]`. A target returns for what it takes and for what it refuses in the way that is
-documented (FrameError, ScenarioError); anything else that is raised, a stall and memory that grows are findings, and end
-the process. `python -m torturing.fuzzing -replay FOLDER` feeds every target what the folder of its name holds, and needs
-no atheris.
-"""

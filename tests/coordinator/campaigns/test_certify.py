@@ -1,0 +1,175 @@
+"""Certificates: what holds, the smallest counterexample where it does not, and what single trees lose beside."""
+
+import sys
+from itertools import combinations
+
+import pytest
+
+from coordinator.campaigns.certify import Certificate, Certifier, recipes_of
+from coordinator.campaigns.runner import Conductor
+from coordinator.campaigns.trial_runner import Finding, Trial
+from coordinator.planning.plan import make_plan
+from coordinator.results.claims import Verdict
+from coordinator.scenario.model import Scenario, make_scenario
+from emunode.errors import ScenarioError
+from tests.support import run_scenario
+
+
+def scenario_of(topology: str, algorithm: str, redundancy: int = 1, **values: object) -> Scenario:
+    """A broadcast in memory."""
+    base = {"topology": topology, "collective": "broadcast", "algorithm": algorithm, "redundancy": redundancy}
+    return make_scenario({**base, "driver": "memory", **values})
+
+
+def certified(scenario: Scenario, *faults: str, sample: int | None = None) -> Certificate:
+    """The certificate of a scenario."""
+    return Certifier(scenario, 1, sys.stderr, lambda *_: None).certify(recipes_of(faults), sample)
+
+
+@pytest.mark.parametrize(
+    ("topology", "algorithm", "redundancy", "faults", "sets", "orbits"),
+    [
+        ("star:4", "edt", 3, "nodes<=2", 1 + 23 + 253, 1 + 9 + 85),
+        ("star:4", "edt", 3, "links<=2", 1 + 36 + 630, 1 + 12 + 210),
+        ("star:4", "edt", 3, "any<=1", 1 + 23 + 36, 1 + 9 + 12),
+        ("star:3", "edt", 2, "nodes=1", 5, 3),
+        ("hypercube:4", "nesbt", 4, "nodes<=3", 1 + 15 + 105 + 455, 1 + 5 + 29 + 119),
+        ("ej:2+3", "independent-trees", 6, "nodes<=3", 1 + 18 + 153 + 816, 1 + 3 + 27 + 138),
+    ],
+)
+def test_less_faults_than_trees_are_survived(
+    topology: str, algorithm: str, redundancy: int, faults: str, sets: int, orbits: int
+) -> None:
+    certificate = certified(scenario_of(topology, algorithm, redundancy), faults)
+    assert certificate.verdict is Verdict.HOLDS
+    assert certificate.counterexample is None
+    assert sum(level.covered for level in certificate.levels) == sum(level.sets for level in certificate.levels) == sets
+    assert sum(level.orbits for level in certificate.levels) == certificate.trials == orbits
+    assert all(level.lost == 0 for level in certificate.levels)
+
+
+@pytest.mark.parametrize(
+    ("topology", "algorithm", "redundancy", "faults"),
+    [
+        ("star:4", "edt", 3, "nodes<=3"),
+        ("star:4", "edt", 3, "links<=3"),
+        ("star:3", "edt", 2, "any<=2"),
+        ("hypercube:3", "nesbt", 3, "nodes<=3"),
+        ("ej:1+2", "independent-trees", 4, "nodes<=4"),
+    ],
+)
+def test_as_many_faults_as_trees_are_not(topology: str, algorithm: str, redundancy: int, faults: str) -> None:
+    certificate = certified(scenario_of(topology, algorithm, redundancy), faults)
+    found = certificate.counterexample
+    assert certificate.verdict is Verdict.VIOLATED
+    assert found is not None
+    assert len(found.faults) == len(found.scenario.fault) == redundancy
+    assert found.unserved
+    assert not found.violated, "what theory says under these very faults holds"
+    for kept in combinations(found.scenario.fault, redundancy - 1):  # it is a smallest one
+        result = run_scenario(**{**found.scenario.model_dump(mode="json", exclude_none=True), "fault": list(kept)})
+        assert result.summary["delivery_ratio"] == 1
+    again = run_scenario(**found.scenario.model_dump(mode="json", exclude_none=True))
+    assert again.summary["intact_deliveries"] < again.summary["expected_deliveries"]  # type: ignore[operator]
+
+
+def test_orbits_find_what_full_enumeration_finds() -> None:
+    """What pairs of nodes cost the single tree of EJ_{2+3rho}, all 153 of them and by orbits of the six units."""
+    scenario = scenario_of("ej:2+3", "improved")
+    lost: dict[tuple[str, ...], int] = {}
+
+    def take(place: int, trial: Trial, finding: Finding) -> None:
+        assert place == len(lost)
+        lost[trial.faults] = len(finding.unserved)
+
+    labels = [label for label in all_labels(scenario) if label != "0,0"]
+    trials = [Trial(0, tuple(f"crash:{label}@1" for label in pair), 0) for pair in combinations(labels, 2)]
+    rounds = iter([trials])
+    Conductor([scenario], 1, sys.stderr, lambda *_: None).carry_out(lambda: next(rounds, []), take, len(trials))
+    assert len(lost) == 153
+    certificate = certified(scenario, "nodes=2")
+    assert certificate.verdict is Verdict.VIOLATED
+    (level,) = certificate.levels
+    assert level.orbits == 27, "the first round ran them all before it looked"
+    assert level.lost == sum(lost.values())
+
+
+def all_labels(scenario: Scenario) -> list[str]:
+    """The labels of a scenario's network."""
+    from coordinator.planning.plan import make_plan
+
+    topology = make_plan(scenario).topology
+    return [topology.label(rank) for rank in topology.ranks()]
+
+
+def test_a_scenario_by_itself() -> None:
+    """Without recipes, its own faults: this is how a counterexample is repeated."""
+    broken = scenario_of("star:4", "greedy-tree", fault=["crash:2134@1"])
+    assert certified(broken).verdict is Verdict.VIOLATED
+    assert certified(scenario_of("star:4", "edt", 2, fault=["crash:2134@1"])).verdict is Verdict.HOLDS
+
+
+def test_a_broken_source_certifies_nothing() -> None:
+    assert certified(scenario_of("star:4", "edt", 2, fault=["crash:1234@1"])).verdict is Verdict.UNDECIDED
+
+
+def test_faults_of_the_scenario_leave_no_symmetry() -> None:
+    certificate = certified(scenario_of("star:4", "edt", 3, fault=["crash:2134@1"]), "links<=1")
+    assert certificate.symmetries == 1
+    assert certificate.verdict is Verdict.HOLDS
+    assert sum(level.orbits for level in certificate.levels) == 1 + 36
+
+
+def test_sets_on_top_of_a_known_fault() -> None:
+    """One node is known to be dead: three trees bear any one more, and not any two."""
+    broken = scenario_of("star:4", "edt", 3, fault=["crash:2134@1"])
+    certificate = certified(broken, "nodes<=1")
+    assert certificate.verdict is Verdict.HOLDS
+    assert [level.sets for level in certificate.levels] == [level.covered for level in certificate.levels] == [1, 22]
+    certificate = certified(broken, "nodes<=2")
+    assert certificate.verdict is Verdict.VIOLATED
+    assert certificate.levels[-1].sets == 231
+    assert certificate.counterexample is not None
+    assert not any("2134" in spec for spec in certificate.counterexample.faults)
+
+
+def test_a_counterexample_names_the_known_fault_that_was_drawn() -> None:
+    broken = scenario_of("star:4", "edt", 2, fault=["random:nodes=1"], seed=3)
+    (known,) = make_plan(broken).scenario.fault
+    certificate = certified(broken, "nodes=1")
+    assert certificate.verdict is Verdict.VIOLATED
+    assert certificate.counterexample is not None
+    smallest = certificate.counterexample.scenario.fault
+    assert known in smallest
+    assert len(smallest) == 2
+    assert not any(spec.startswith("random") for spec in smallest)
+
+
+@pytest.mark.parametrize(
+    ("faults", "complaint"),
+    [
+        ("random:nodes=2", "every set"),
+        ("bernoulli:nodes=0.5", "every set"),
+        ("nodes=1;sources", "every set"),
+        ("nodes=24", "23 may fail"),
+        ("links=12", "at most 20,000,000"),
+    ],
+)
+def test_what_cannot_be_certified_is_refused(faults: str, complaint: str) -> None:
+    with pytest.raises(ScenarioError, match=complaint):
+        certified(scenario_of("star:4", "edt", 3), faults)
+
+
+def test_a_sample_is_of_another_driver() -> None:
+    with pytest.raises(ScenarioError, match="a driver other than memory"):
+        certified(scenario_of("star:4", "edt", 3), "nodes=1", sample=3)
+
+
+def test_over_tcp_tight_sets_have_the_same_history() -> None:
+    """S_3 with both trees: of the nine sets of at most one node or link, all that leave a single copy, and one more."""
+    scenario = scenario_of("star:3", "edt", 2, driver="local", ranks_per_host=3)
+    certificate = certified(scenario, "any<=1", sample=1)
+    assert certificate.verdict is Verdict.HOLDS
+    assert all(level.again >= level.tight for level in certificate.levels)
+    assert sum(level.tight for level in certificate.levels) >= 4
+    assert sum(level.again for level in certificate.levels) > sum(level.tight for level in certificate.levels)

@@ -1,0 +1,305 @@
+"""Grids: what a campaign runs, decided from what is finished; and intervals."""
+
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import blake2b
+from math import comb, sqrt
+from pathlib import Path
+from statistics import fmean, stdev
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.campaigns.grid import CHUNK, Done, Grid, Key, half_width, mean_interval, outside, sure_interval, wilson
+from coordinator.scenario.fault_syntax import parse_faults
+from emunode.errors import ScenarioError
+
+STAR: Mapping[str, object] = {
+    "topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 2, "driver": "memory",
+}  # fmt: skip
+
+
+def grid_of(*faults: str, vary: Mapping[str, list[object]] | None = None, **values: object) -> Grid:
+    """A grid of broadcasts in S_4."""
+    return Grid(STAR, vary or {}, list(faults), **values)  # type: ignore[arg-type]
+
+
+def test_every_variant_meets_the_same_faults() -> None:
+    grid = grid_of("nodes=0..2", "links=1", vary={"algorithm": ["edt", "greedy-tree"], "redundancy": [1, 2]}, trials=5)
+    assert [variant.name for variant in grid.variants] == ["edt x=1", "edt x=2", "greedy-tree"]
+    assert len(grid.left_out) == 1
+    assert "greedy-tree carries each message on one tree" in grid.left_out[0]
+    trials = dict(grid.rest({}))
+    assert len(trials) == 3 * (1 + 5 + 5 + 5)  # with no faults there is one set
+    for key, trial in trials.items():
+        assert trial.faults == trials[key._replace(variant=0)].faults
+        assert trial.variant == key.variant
+
+
+def test_what_is_finished_is_not_run_again() -> None:
+    grid = grid_of("nodes=1..2", trials=4)
+    every = dict(grid.rest({}))
+    done: Done = {(0, 0): {0: True, 2: None}, (1, 0): dict.fromkeys(range(4), False)}
+    rest = dict(grid.rest(done))
+    assert rest.keys() == {Key(0, 0, 1), Key(0, 0, 3)}
+    assert all(every[key] == trial for key, trial in rest.items())
+    assert not list(grid.rest({(0, 0): dict.fromkeys(range(4), True), (1, 0): dict.fromkeys(range(9), True)}))
+
+
+def test_a_point_with_few_sets_goes_through_all_of_them() -> None:
+    grid = grid_of("all:nodes=1", "all:nodes=2", trials=100)
+    assert [grid.wanted(point, 0) for point in (0, 1)] == [23, 100]
+    assert [grid.whole(point, 0) for point in (0, 1)] == [True, False]
+    assert len({trial.faults for key, trial in grid.rest({}) if key.point == 0}) == 23
+
+
+def test_a_point_with_many_sets_is_sampled() -> None:
+    """At random, without repetition; more trials go on with the sample, and what is not of it is left out."""
+    grid, more = grid_of("all:nodes=2", trials=100), grid_of("all:nodes=2", trials=150)
+    numbers = grid.numbers(0, 0)
+    assert more.numbers(0, 0)[:100] == numbers != sorted(numbers)
+    assert len(set(numbers)) == 100
+    assert {key.number for key, _ in grid.rest({})} == set(numbers)
+    done: Done = {(0, 0): dict.fromkeys(numbers, True)}
+    assert {key.number for key, _ in more.rest(done)} == set(more.numbers(0, 0)[100:])
+    first_in_order = set(range(100))  # as version 0.1.0 left them
+    assert set(grid.counted(0, 0, first_in_order)) == first_in_order.intersection(numbers)
+    assert set(grid.counted(0, 0, set(range(253)))) == set(range(253)), "all there are"
+    assert grid_of("all:nodes=2", trials=253).numbers(0, 0) == range(253)
+
+
+def test_a_sample_goes_on_until_it_is_precise() -> None:
+    grid = grid_of("all:nodes=2", trials=200, precision=0.05)
+    done: dict[tuple[int, int], dict[int, bool | None]] = {(0, 0): {}}
+    while rest := [key.number for key, _ in grid.rest(done)]:
+        assert len(rest) == CHUNK
+        done[0, 0] |= dict.fromkeys(rest, True)
+    assert list(done[0, 0]) == grid.numbers(0, 0)[: len(done[0, 0])]
+    assert half_width(done[0, 0].values()) <= 0.05
+
+
+@pytest.mark.parametrize("faults", ["nodes=3", "links=3", "all:nodes=1", "nodes=2;byzantine=1", "bernoulli:nodes=0.5"])
+def test_draws_avoid_what_the_scenario_breaks(faults: str) -> None:
+    """One node and one link are broken anyway; every trial can be planned, and breaks others."""
+    given = ["crash:2134@1", "down:1234~3214@2-3"]
+    grid = Grid({**STAR, "fault": given}, {}, [faults], 60)
+    grid.check()
+    trials = [trial for _, trial in grid.rest({})]
+    assert trials
+    for trial in trials:
+        assert not any(":2134@" in spec or ":1234~3214@" in spec for spec in trial.faults)
+        parse_faults((*given, *trial.faults), grid.variants[0].plan.topology)
+    if faults == "all:nodes=1":
+        assert len(trials) == 22
+
+
+def test_campaigns_whose_draws_have_changed_are_others() -> None:
+    """Of version 0.1.0 only these cannot be resumed."""
+    broken = {**STAR, "fault": ["crash:2134@1"]}
+    for base, point, same in (
+        (STAR, "nodes=2", True), (STAR, "nodes=1;links=1", True), (STAR, "all:nodes=1;byzantine=1", True),
+        (STAR, "nodes=1;byzantine=1", False), (STAR, "bernoulli:links=0.1;loss=0.1:0.5", False),
+        (broken, "nodes=1", False), (broken, "all:nodes=1", False), (broken, "links=1", True),
+    ):  # fmt: skip
+        grid = Grid(base, {}, [point])
+        dumped = [variant.scenario.model_dump(mode="json") for variant in grid.variants]
+        scenarios = [{**values, "netns": False} for values in dumped if values.pop("worst_lateness_limit")]
+        said = f"0.1.0/{scenarios}/{[recipe.name for recipe in grid.points]}"
+        before = blake2b(said.encode(), digest_size=16).hexdigest()
+        assert (grid.fingerprint == before) == same, point
+
+
+def test_a_campaign_goes_on_until_it_is_precise() -> None:
+    grid = grid_of("nodes=2", vary={"redundancy": [1, 2]}, trials=1000, precision=0.1)
+    done: dict[tuple[int, int], dict[int, bool | None]] = {(0, 0): {}, (0, 1): {}}
+    rounds = 0
+    while True:
+        rest = list(grid.rest(done))
+        if not rest:
+            break
+        rounds += 1
+        assert len(rest) == 2 * CHUNK
+        for key, _ in rest:
+            done[key.point, key.variant][key.number] = key.variant == 0 or key.number % 2 == 0
+    finished = len(done[0, 0])
+    assert finished == len(done[0, 1]) == rounds * CHUNK
+    assert half_width(done[0, 1].values()) <= 0.1 < half_width(done[0, 1][number] for number in range(finished - CHUNK))
+
+
+def test_a_killed_round_is_finished_before_the_next() -> None:
+    grid = grid_of("nodes=2", trials=1000, precision=0.01)
+    done = {(0, 0): dict.fromkeys([*range(CHUNK), *range(CHUNK, CHUNK + 20), CHUNK + 30], True)}
+    assert {key.number for key, _ in grid.rest(done)} == set(range(CHUNK + 20, 2 * CHUNK)) - {CHUNK + 30}
+
+
+def test_chance_in_a_step_has_a_seed_in_each_draw() -> None:
+    grid = grid_of("loss=2:0.5", "nodes=1", trials=3)
+    seeds = {key: trial.seed for key, trial in grid.rest({})}
+    assert [seeds[Key(0, 0, number)] for number in range(3)] == [0, 1, 2]
+    assert [seeds[Key(1, 0, number)] for number in range(3)] == [0, 0, 0]
+
+
+def test_the_fingerprint_is_of_what_a_trial_is() -> None:
+    one = grid_of("nodes=1", trials=5).fingerprint
+    assert one == grid_of("nodes=1", trials=50, precision=0.1).fingerprint
+    assert one == grid_of("random:crash=1@1").fingerprint
+    assert one != grid_of("nodes=2").fingerprint
+    assert one != grid_of("nodes=1", vary={"redundancy": [1]}).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "complaint"),
+    [
+        ({"trials": 0}, "trials", "a number from 1"),
+        ({"precision": 0.0}, "precision", "half the width"),
+        ({"precision": 1.5}, "precision", "half the width"),
+        ({"vary": {"redundancy": []}}, "vary", "no trials"),
+        ({"vary": {"fault": ["crash:2134@1"]}}, "vary", "--faults"),
+        ({"vary": {"redundancy": [4, 5]}}, "vary", "leaves no trials"),
+        ({"vary": {"algorithm": ["edt", "edx"]}}, "algorithm", "did you mean 'edt'"),
+        ({"vary": {"gremlins": [1]}}, "scenario", "no such key"),
+        ({"faults": []}, "faults", "at least one point"),
+        ({"faults": ["nodes=24"]}, "faults", "23 may fail"),
+        ({"faults": ["links=37"]}, "faults", "36 may fail"),
+        ({"faults": ["all:links=9"]}, "faults", "more than 1,000,000 sets"),
+        ({"faults": ["all:nodes=24"]}, "faults", "more nodes or links than may fail"),
+        ({"base": {**STAR, "fault": ["crash:2134@1"]}, "faults": ["nodes=23"]}, "faults", "22 may fail"),
+        ({"faults": ["cut:victim=2134;byzantine=1:3"]}, "faults", "'byzantine' takes no value"),
+    ],
+)
+def test_a_grid_that_will_not_do_is_refused(values: dict[str, object], field: str, complaint: str) -> None:
+    with pytest.raises(ScenarioError, match=complaint) as raised:
+        Grid(**{"base": STAR, "vary": {}, "faults": ["nodes=1"], **values}).check()  # type: ignore[arg-type]
+    assert raised.value.field == field
+
+
+@given(st.integers(0, 5000), st.integers(0, 5000))
+def test_the_interval_holds_the_share(successes: int, failures: int) -> None:
+    trials = successes + failures
+    low, high = wilson(successes, trials)
+    assert 0 <= low <= high <= 1
+    if trials:
+        assert low - 1e-12 <= successes / trials <= high + 1e-12
+
+
+def test_the_interval_of_wilson() -> None:
+    """Newcombe 1998, table I: 81 of 263 has 0.2553 to 0.3662, and 0 of 20 has 0 to 0.1611."""
+    assert wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+    assert wilson(0, 20) == pytest.approx((0, 0.1611), abs=5e-5)
+    assert wilson(0, 0) == (0, 1)
+
+
+def test_the_interval_of_a_mean() -> None:
+    """Wilson's formula with the mean in place of the share."""
+    shares = [0.5, 0.7] * 50
+    assert mean_interval(shares) == pytest.approx(wilson(60, 100), rel=1e-12)
+    assert mean_interval([1.0] * 100) == pytest.approx((1 / (1 + 1.959964**2 / 100), 1))
+    assert mean_interval([0.5] * 4) == wilson(2, 4)
+    assert mean_interval([]) == (0, 1)
+
+
+DISTRIBUTIONS: Mapping[str, tuple[Sequence[float], Sequence[float]]] = {
+    "1 (97 %), 0.5": ([1, 0.5], [0.97, 0.03]),
+    "1 (99 %), 0.3": ([1, 0.3], [0.99, 0.01]),
+    "four values near 1": ([1, 0.99, 0.97, 0.93], [0.6, 0.2, 0.1, 0.1]),
+    "six values 0.3 to 1": ([0.3, 0.6, 0.75, 0.85, 0.95, 1], [0.06, 0.1, 0.1, 0.24, 0.3, 0.2]),
+    "0 or 1, p = .9": ([0, 1], [0.1, 0.9]),
+}
+"""What trials give, and how often."""
+COVERAGE = [
+    ("1 (97 %), 0.5", 100), ("1 (97 %), 0.5", 400), ("1 (99 %), 0.3", 100), ("1 (99 %), 0.3", 400), ("1 (99 %), 0.3", 2000),
+    ("four values near 1", 400), ("six values 0.3 to 1", 400), ("0 or 1, p = .9", 400),
+]  # fmt: skip
+EXPERIMENTS = 20_000
+
+
+def coverage(name: str, trials: int, interval: Callable[[Sequence[float]], tuple[float, float]]) -> float:
+    """The share of experiments whose interval holds the mean that is known."""
+    values, weights = DISTRIBUTIONS[name]
+    mean = sum(value * weight for value, weight in zip(values, weights, strict=True))
+    counts = numpy.random.default_rng(1).multinomial(trials, weights, EXPERIMENTS)
+    held: dict[tuple[int, ...], bool] = {}  # few samples differ, so each is judged once
+    for row in map(tuple, counts.tolist()):
+        if row not in held:
+            low, high = interval([value for value, count in zip(values, row, strict=True) for _ in range(count)])
+            held[row] = low <= mean <= high
+    return sum(held[row] for row in map(tuple, counts.tolist())) / EXPERIMENTS
+
+
+@pytest.mark.parametrize(("name", "trials"), COVERAGE)
+def test_the_interval_of_a_mean_covers_it(name: str, trials: int) -> None:
+    """At least 94 % of 20,000 experiments, in every row of the table in docs/campaigns.md."""
+    assert coverage(name, trials, mean_interval) >= 0.94
+
+
+def test_the_simulation_finds_an_interval_that_does_not_cover() -> None:
+    """The normal interval, used before, covers 79 % and 63 % where losses are rare."""
+
+    def normal(shares: Sequence[float]) -> tuple[float, float]:
+        margin = 1.959964 * stdev(shares) / sqrt(len(shares))
+        return fmean(shares) - margin, fmean(shares) + margin
+
+    assert coverage("1 (97 %), 0.5", 100, normal) == pytest.approx(0.792, abs=0.02)
+    assert coverage("1 (99 %), 0.3", 100, normal) == pytest.approx(0.631, abs=0.02)
+
+
+# --- findings ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trials", [30, 400])
+@pytest.mark.parametrize("share", [0.0001, 0.01, 0.1, 0.5, 0.97, 0.9999])
+def test_a_correct_share_is_hardly_ever_excluded(share: float, trials: int) -> None:
+    """By the binomial distribution, exactly: at most 1 in 10,000, however rare losses are."""
+    excluded = sum(
+        comb(trials, count) * share**count * (1 - share) ** (trials - count)
+        for count in range(trials + 1)
+        if outside(count / trials, trials, share)
+    )
+    assert excluded <= 1e-4
+
+
+@given(st.floats(0, 1), st.integers(1, 10**6), st.floats(0, 1))
+def test_the_interval_of_a_finding_is_what_is_not_excluded(mean: float, trials: int, predicted: float) -> None:
+    low, high = sure_interval(mean, trials)
+    assert 0 <= low <= mean <= high <= 1
+    if not low <= predicted <= high:
+        assert outside(mean, trials, predicted)
+    if low + 3e-6 < predicted < high - 3e-6:
+        assert not outside(mean, trials, predicted)
+
+
+def test_what_cannot_be_is_always_excluded() -> None:
+    assert outside(0.999999, 1, 1.0)
+    assert outside(0.000001, 1, 0.0)
+    assert not outside(1.0, 10**6, 1.0)
+    assert not outside(0.0, 10**6, 0.0)
+    assert outside(0.9, 1000, 0.96)
+    assert not outside(0.95, 1000, 0.96)
+
+
+def test_the_grid_of_the_documentation_is_one() -> None:
+    """The campaign whose figures docs/campaigns.md shows: six variants, nine points."""
+    from coordinator.cli.campaign import make_grid
+    from coordinator.scenario.model import read_scenario
+
+    file = Path(__file__).parents[3] / "docs" / "delivery-star-5.toml"
+    grid = make_grid(read_scenario(file), [], None, None, None)
+    grid.check()
+    names = [variant.name for variant in grid.variants]
+    assert names == ["greedy-tree", "congestion2-trees", "edt x=1", "edt x=2", "edt x=3", "edt x=4"]
+    assert [recipe.name for recipe in grid.points] == [f"nodes={count}" for count in range(9)]
+    for figure in ("delivery", "guaranteed"):
+        drawn = (file.parent / f"{figure}-star-5.svg").read_text()
+        assert all(name in drawn for name in names)
+
+
+def test_a_campaign_that_version_0_1_0_began_can_be_resumed() -> None:
+    """Fields of a scenario that came later, and versions of the program, are no part of what a trial is."""
+    grid = Grid(
+        {"topology": "star:4", "collective": "broadcast", "algorithm": "edt"},
+        {"redundancy": [1, 2]},
+        ("nodes=0..2",),
+        100,
+    )
+    assert grid.fingerprint == "54328d6fe800a8be0881f2741f5a9a65"

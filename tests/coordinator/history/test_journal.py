@@ -1,0 +1,174 @@
+"""The journal: sorted, hashed alike however its rows came in, in one part or in many."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator.history import journal as journal_module
+from coordinator.history.journal import COLUMNS, OUTCOMES, SORT_KEY, Journal
+from emunode.model import Outcome
+from emunode.net.wire import ROW
+
+Row = tuple[int, ...]
+"""step, sender, receiver, origin, target, segment, bytes, tree, port, outcome: as it comes over the wire"""
+
+ROWS: st.SearchStrategy[list[Row]] = st.lists(
+    st.tuples(
+        st.integers(1, 6),
+        st.integers(0, 5),
+        st.just(7),  # the receiver, which sender and port settle
+        st.integers(0, 5),
+        st.integers(-1, 5),
+        st.integers(0, 2**31 - 1),
+        st.integers(0, 100),
+        st.integers(0, 3),
+        st.integers(0, 3),
+        st.integers(0, len(Outcome) - 1),
+    ),
+    max_size=40,
+)
+
+
+def pack(rows: Sequence[Row]) -> bytes:
+    """Rows as hosts send them."""
+    return b"".join(ROW.pack(*row) for row in rows)
+
+
+def many(count: int = 500) -> list[Row]:
+    """Rows of ten steps, no two alike, in no order."""
+    rows: list[Row] = [
+        (1 + number % 10, number % 7, number, 0, -1, number // 70, 64, 0, number % 3, 0) for number in range(count)
+    ]
+    random.Random(1).shuffle(rows)
+    return rows
+
+
+def write(folder: Path, blocks: Sequence[Sequence[Row]]) -> Journal:
+    """A journal of blocks that came before anything was settled."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = Journal(folder)
+    made.add(map(pack, blocks))
+    made.close()
+    return made
+
+
+def settle_by_step(folder: Path, rows: Sequence[Row]) -> Journal:
+    """A journal that is settled step by step and not closed yet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    made = Journal(folder)
+    for step in range(1, 12):
+        made.add([pack([row for row in rows if row[0] == step])])
+        made.settle(step - 1)
+    return made
+
+
+def write_by_step(folder: Path, rows: Sequence[Row]) -> Journal:
+    """A journal that is settled step by step."""
+    made = settle_by_step(folder, rows)
+    made.close()
+    return made
+
+
+def read(made: Journal) -> pl.DataFrame:
+    """What stands in the file."""
+    return pl.read_parquet(made.path)
+
+
+def test_what_is_written_is_sorted_and_complete(tmp_path: Path) -> None:
+    rows = many()
+    made = write(tmp_path, [rows])
+    table = read(made)
+    assert tuple(table.columns) == COLUMNS
+    assert made.rows == len(table) == len(rows)
+    assert table.equals(table.sort(SORT_KEY))
+    columns = "step", "sender", "receiver", "origin", "target", "segment", "bytes", "tree", "port"
+    assert sorted(table.select(columns).iter_rows()) == sorted(row[:-1] for row in rows)
+
+
+def test_outcomes_have_their_names(tmp_path: Path) -> None:
+    table = read(write(tmp_path, [[(1, rank, 0, 0, -1, 0, 1, 0, 0, outcome) for rank, outcome in enumerate(Outcome)]]))
+    assert table["outcome"].to_list() == ["first", "duplicate", "relay", "lost", "corrupt"]
+
+
+@settings(max_examples=30)
+@given(ROWS, st.randoms(use_true_random=False), st.integers(1, 7))
+def test_neither_order_nor_blocks_nor_settling_change_a_hash(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[Row], chance: random.Random, size: int
+) -> None:
+    folder = tmp_path_factory.mktemp("journals")
+    shuffled = chance.sample(rows, len(rows))
+    blocks = [shuffled[start : start + size] for start in range(0, len(rows), size)]
+    one, other, third = write(folder / "1", [rows]), write(folder / "2", blocks), write_by_step(folder / "3", rows)
+    assert one.hash == other.hash == third.hash
+    assert read(one).equals(read(other))
+    assert read(one).equals(read(third))
+
+
+def test_every_column_counts(tmp_path: Path) -> None:
+    row = (1, 2, 3, 4, 5, 6, 7, 8, 9, 0)
+    changed = [tuple(value + (place == index) for place, value in enumerate(row)) for index in range(len(row))]
+    hashes = {write(tmp_path / str(number), [[one]]).hash for number, one in enumerate([row, *changed])}
+    assert len(hashes) == 1 + len(row)
+
+
+def test_rows_that_come_twice_count_twice(tmp_path: Path) -> None:
+    row = (1, 2, 3, 4, 5, 6, 7, 8, 9, 0)
+    assert write(tmp_path / "1", [[row]]).hash != write(tmp_path / "2", [[row], [row]]).hash
+
+
+def test_many_parts_make_the_same_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = write_by_step(tmp_path / "whole", many())
+    monkeypatch.setattr(journal_module, "SETTLE_BYTES", 40 * ROW.size)
+    cut = settle_by_step(tmp_path / "parts", many())
+    assert len(list((tmp_path / "parts").iterdir())) >= 9
+    cut.close()
+    assert cut.hash == whole.hash
+    assert read(cut).equals(read(whole))
+
+
+@pytest.mark.parametrize("settle_bytes", [0, 10 * ROW.size, 2**30])
+def test_nothing_but_the_journal_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settle_bytes: int) -> None:
+    monkeypatch.setattr(journal_module, "SETTLE_BYTES", settle_bytes)
+    made = write_by_step(tmp_path, many())
+    assert list(tmp_path.iterdir()) == [made.path]
+
+
+def test_what_is_not_settled_yet_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "SETTLE_BYTES", 0)
+    made = Journal(tmp_path)
+    made.add([pack([(2, 1, 0, 0, -1, 0, 1, 0, 0, 3), (1, 0, 1, 0, -1, 0, 1, 0, 0, 0)])])
+    made.settle(1)
+    assert made.rows == 1
+    made.add([pack([(2, 0, 1, 0, -1, 1, 1, 0, 0, 0)])])
+    made.settle(2)
+    assert made.rows == 3
+    made.close()
+    assert read(made).select("step", "sender").rows() == [(1, 0), (2, 0), (2, 1)]
+    assert (
+        made.hash
+        == write(
+            tmp_path / "again",
+            [[(2, 0, 1, 0, -1, 1, 1, 0, 0, 0)], [(2, 1, 0, 0, -1, 0, 1, 0, 0, 3)], [(1, 0, 1, 0, -1, 0, 1, 0, 0, 0)]],
+        ).hash
+    )
+
+
+def test_an_empty_journal_is_a_journal(tmp_path: Path) -> None:
+    empty, full = write(tmp_path / "empty", []), write(tmp_path / "full", [many(10)])
+    assert empty.rows == 0
+    assert read(empty).is_empty()
+    assert read(empty).schema == read(full).schema
+    assert read(empty).schema["outcome"] == OUTCOMES
+    assert empty.hash != full.hash
+    assert empty.hash == write(tmp_path / "too", []).hash
+
+
+def test_a_folder_may_have_any_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "SETTLE_BYTES", 0)
+    made = write_by_step(tmp_path / "a[b]*?", many(30))
+    assert pl.scan_parquet(made.path, glob=False).collect().height == 30

@@ -1,0 +1,214 @@
+"""The run directory: made aside, moved into place whole, and gone without a trace when a run comes to nothing."""
+
+import errno
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from resource import RLIMIT_AS, getrlimit, setrlimit
+
+import pytest
+
+from coordinator.history.run_directory import PARTIAL, TAIL_BYTES, RunDirectory, abandoned
+from emunode.errors import ScenarioError
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def make(name: str, seed: int, out: Path | None) -> RunDirectory:
+    """A run directory that is there to be filled."""
+    directory = RunDirectory(name, seed, out)
+    directory.make()
+    return directory
+
+
+def everything(folder: Path) -> set[str]:
+    """Every path below a folder."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
+
+
+def dead_process() -> int:
+    """The id of a process that was and is no more."""
+    with subprocess.Popen([sys.executable, "-c", ""]) as process:
+        process.wait()
+    return process.pid
+
+
+def test_a_run_appears_whole_and_at_once() -> None:
+    directory = make("net-broadcast", 7, None)
+    directory.write_text("scenario.toml", "seed = 7\n")
+    directory.write_json("summary.json", {"steps": 3})
+    assert not directory.final.exists()
+    assert directory.path.parent == directory.final.parent
+    directory.finish()
+    assert not directory.path.exists()
+    assert re.fullmatch(r"runs/net-broadcast/\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z-7", str(directory.final))
+    assert (directory.final / "scenario.toml").read_text() == "seed = 7\n"
+    assert (directory.final / "summary.json").read_text() == '{\n  "steps": 3\n}\n'
+    directory.discard()
+    assert everything(directory.final) == {"scenario.toml", "summary.json"}
+
+
+def test_latest_points_at_the_newest(tmp_path: Path) -> None:
+    for seed in (1, 2):
+        directory = make("net", seed, None)
+        directory.write_text("seed", str(seed))
+        directory.finish()
+        latest = tmp_path / "runs" / "net" / "latest"
+        assert latest.is_symlink()
+        assert not latest.readlink().is_absolute()
+        assert (latest / "seed").read_text() == str(seed)
+    assert len(list((tmp_path / "runs" / "net").iterdir())) == 3
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_out_is_exactly_there_and_links_nothing(tmp_path: Path, exists: bool) -> None:
+    out = tmp_path / "some" / "where"
+    if exists:
+        out.mkdir(parents=True)
+    directory = make("net", 0, Path("some/where"))
+    directory.write_text("file", "x")
+    directory.finish()
+    assert everything(tmp_path) == {"some", "some/where", "some/where/file"}
+
+
+@pytest.mark.parametrize("out", [None, Path("there"), Path("deep/down/there")])
+def test_a_discarded_run_leaves_nothing(tmp_path: Path, out: Path | None) -> None:
+    directory = make("net", 0, out)
+    directory.write_text("file", "x")
+    directory.discard()
+    assert everything(tmp_path) == set()
+
+
+def test_a_discarded_run_leaves_others_alone() -> None:
+    kept, other, lost = (make("net", seed, None) for seed in (1, 2, 3))
+    kept.finish()
+    lost.discard()
+    assert other.path.is_dir()
+    other.finish()
+    kept.discard()
+    assert kept.final.is_dir()
+    assert other.final.is_dir()
+    assert abandoned() == []
+
+
+def test_a_discarded_run_leaves_an_empty_out_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    make("net", 0, tmp_path / "mine").discard()
+    assert everything(tmp_path) == {"mine"}
+
+
+def refused(out: Path) -> ScenarioError:
+    """How an `--out` is refused."""
+    with pytest.raises(ScenarioError) as caught:
+        make("net", 0, out)
+    assert caught.value.field == "out"
+    assert caught.value.value == str(out)
+    return caught.value
+
+
+def test_out_must_be_empty(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("years of work")
+    (tmp_path / "file").write_text("x")
+    before = everything(tmp_path)
+    for out in (Path("full"), tmp_path / "file", Path(), Path("/")):
+        assert "not an empty directory" in refused(out).allowed
+    assert everything(tmp_path) == before
+
+
+def test_out_must_be_writable(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    assert refused(Path("file/below")).allowed == "it cannot be made: Not a directory"
+    assert refused(Path("file/deep/below")).allowed == "it cannot be made: Not a directory"
+    assert refused(tmp_path / ("long" * 100)).allowed == "it cannot be made: File name too long"
+    assert refused(Path("/proc/nowhere/run")).allowed.startswith("it cannot be made: ")
+    assert everything(tmp_path) == {"file"}
+
+
+def test_what_was_refused_takes_nothing_with_it(tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thesis.tex").write_text("years of work")
+    (tmp_path / "file").write_text("x")
+    before = everything(tmp_path)
+    for out in (Path("full"), Path("file"), Path("file/below"), Path("new") / ("long" * 100)):
+        directory = RunDirectory("net", 0, out)
+        with pytest.raises(ScenarioError):
+            directory.make()
+        directory.discard()
+    assert everything(tmp_path) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.parametrize("mode", [0o500, 0o000])
+def test_out_must_be_permitted(tmp_path: Path, mode: int) -> None:
+    (tmp_path / "locked").mkdir(mode=mode)
+    assert refused(Path("locked/run")).allowed == "it cannot be made: Permission denied"
+
+
+@pytest.mark.parametrize("method", ["exists", "mkdir"])
+def test_whatever_the_system_refuses_is_said(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, method, refuse)
+    assert refused(Path("locked/run")).allowed == "it cannot be made: Permission denied"
+
+
+def test_the_tail_of_the_log_is_for_error_messages() -> None:
+    directory = make("net", 0, None)
+    assert directory.log_tail() == ""
+    directory.write_text("log.jsonl", "1\n2\n3\n4\n")
+    assert directory.log_tail() == "\n  2\n  3\n  4"
+
+
+def test_only_what_dead_processes_left_is_abandoned(tmp_path: Path) -> None:
+    gone = dead_process()
+    living = make("net", 0, None)
+    finished = make("net", 1, None)
+    finished.finish()
+    folder = tmp_path / "runs" / "other"
+    folder.mkdir()
+    left = [folder / f"{PARTIAL}{gone}-2026-01-01T00-00-00.000Z-0", folder / f"{PARTIAL}{gone}-latest"]
+    left[0].mkdir()
+    left[1].symlink_to("nowhere")
+    (folder / f"{PARTIAL}strange").mkdir()
+    (folder / "partial-1-run").mkdir()
+    assert abandoned() == [path.relative_to(tmp_path) for path in left]
+    assert living.path.is_dir()
+
+
+def test_a_link_that_was_never_moved_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = dead_process()
+    monkeypatch.setattr(os, "getpid", lambda: gone)
+    monkeypatch.setattr(Path, "replace", lambda *_: None)  # killed just before
+    make("net", 0, None).finish()
+    (link,) = abandoned()
+    assert link.is_symlink()
+
+
+def test_where_there_are_no_runs_nothing_is_abandoned() -> None:
+    assert abandoned() == []
+
+
+def test_of_a_long_log_the_end_is_told_and_no_more_is_read() -> None:
+    directory = make("net", 1, None)
+    assert directory.log_tail() == ""
+    directory.write_text("log.jsonl", "".join(f'{{"event": "number {number}"}}\n' for number in range(TAIL_BYTES)))
+    assert directory.log_tail(2) == "".join(f'\n  {{"event": "number {TAIL_BYTES - back}"}}' for back in (2, 1))
+
+
+def test_a_log_that_can_be_read_without_end_tells_nothing() -> None:
+    """All of it was read once, until memory ran out: such a log is a device that is always full."""
+    directory = make("net", 1, None)
+    (directory.path / "log.jsonl").symlink_to("/dev/full")
+    before = getrlimit(RLIMIT_AS)
+    setrlimit(RLIMIT_AS, (2**34, before[1]))
+    try:
+        assert directory.log_tail() == ""
+    finally:
+        setrlimit(RLIMIT_AS, before)

@@ -1,0 +1,127 @@
+"""A network of a run's own: the same history, nothing seen of the outside, and refusals that name it as the remedy."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from coordinator.cli import app as cli
+from coordinator.cli.options import with_netns_value
+from coordinator.networks.launchers import namespace
+from coordinator.planning import plan as plans
+from coordinator.planning.plan import make_plan, require_possible
+from coordinator.scenario.model import make_scenario
+from emunode.errors import RunError, ScenarioError
+from tests.support import run_scenario
+
+FLOOD = {"topology": "star:4", "collective": "broadcast", "algorithm": "flood"}
+
+needs_namespace = pytest.mark.skipif(
+    namespace.why_not() is not None, reason=f"no network namespace can be made here: {namespace.why_not()}"
+)
+
+
+@needs_namespace
+def test_a_run_in_a_network_of_its_own_has_the_same_history(tmp_path: Path) -> None:
+    flags = [f"--{name}={value}" for name, value in FLOOD.items()]
+    command = [sys.executable, "-m", "coordinator", "run", *flags, "--netns", "--json", "--out", str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, timeout=60, check=True, cwd=tmp_path)
+    inside = json.loads(done.stdout)
+    outside = run_scenario(tmp_path / "other", **FLOOD, driver="memory").summary
+    assert inside["journal_hash"] == outside["journal_hash"]
+    assert inside["links_opened"] == 36
+    assert 'netns = "always"' in (tmp_path / "run" / "scenario.toml").read_text()
+
+
+@needs_namespace
+def test_the_namespace_has_a_loopback_and_nothing_else() -> None:
+    look = (
+        "import socket; from coordinator.networks.launchers.namespace import enter_own_network; enter_own_network();"
+        "listener = socket.create_server(('127.9.8.7', 0)); socket.create_connection(listener.getsockname());"
+        "print([name for _, name in socket.if_nameindex()])"
+    )
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, timeout=30, check=True, text=True)
+    assert "'lo'" in done.stdout
+    assert "eth" not in done.stdout
+
+
+def test_more_connections_than_are_tracked_are_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "tracked_connections", lambda: (100, 130))
+    with pytest.raises(RunError, match=r"tracks at most 130, 100 of which are taken; use --netns auto"):
+        require_possible(make_plan(make_scenario({**FLOOD, "netns": "never"})))
+    require_possible(make_plan(make_scenario({**FLOOD, "netns": "always"})))
+    monkeypatch.setattr(plans, "why_not", lambda: "no network namespace can be made here: no")
+    with pytest.raises(RunError, match=r"130, 100 of which are taken; no network namespace can be made here: no"):
+        require_possible(make_plan(make_scenario(FLOOD)))
+
+
+@pytest.mark.parametrize(
+    ("netns", "tracked", "possible", "own"),
+    [
+        ("auto", (100, 130), True, True),
+        ("auto", (100, 130), False, False),
+        ("auto", (100, 136), True, False),
+        ("auto", None, True, False),
+        ("never", (100, 130), True, False),
+        ("always", None, True, True),
+    ],
+)
+def test_a_run_moves_to_a_namespace_only_where_it_must_and_can(
+    monkeypatch: pytest.MonkeyPatch, netns: str, tracked: tuple[int, int] | None, possible: bool, own: bool
+) -> None:
+    monkeypatch.setattr(plans, "tracked_connections", lambda: tracked)
+    monkeypatch.setattr(plans, "why_not", lambda: None if possible else "no")
+    assert make_plan(make_scenario({**FLOOD, "netns": netns})).own_network is own
+    assert make_plan(make_scenario({**FLOOD, "netns": "auto", "driver": "memory"})).own_network is False
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [(True, "always"), (False, "never"), ("true", "always"), ("Auto", "auto"), ("never", "never")]
+)
+def test_stored_scenarios_with_true_or_false_still_work(given: object, meant: str) -> None:
+    assert make_scenario({**FLOOD, "netns": given}).netns == meant
+
+
+@pytest.mark.parametrize(
+    ("flags", "whole"),
+    [
+        (["--netns"], ["--netns=always"]),
+        (["--netns", "--json"], ["--netns=always", "--json"]),
+        (["--netns", "never", "--json"], ["--netns", "never", "--json"]),
+        (["--netns=auto"], ["--netns=auto"]),
+        (["file.toml"], ["file.toml"]),
+        ([], []),
+    ],
+)
+def test_the_flag_may_stand_without_a_value(flags: list[str], whole: list[str]) -> None:
+    assert with_netns_value(flags) == whole
+
+
+def test_more_sockets_than_the_machine_has_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plans, "system_files", lambda: (1000, 1071))
+    with pytest.raises(RunError, match="needs 72 sockets and the file table of this machine has room for 71 more"):
+        require_possible(make_plan(make_scenario(FLOOD)))
+
+
+def test_the_memory_driver_has_no_network() -> None:
+    with pytest.raises(ScenarioError, match="netns"):
+        make_plan(make_scenario({**FLOOD, "netns": True, "driver": "memory"}))
+
+
+def test_a_run_that_moves_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moved: list[bool] = []
+    monkeypatch.setattr(plans, "tracked_connections", lambda: (100, 130))
+    monkeypatch.setattr(plans, "why_not", lambda: None)
+    monkeypatch.setattr(namespace, "enter_own_network", lambda: moved.append(True))
+    flags = [f"--{name}={value}" for name, value in FLOOD.items()]
+    assert cli.main(["run", *flags, "--out", str(tmp_path / "run")]) == 0
+    assert moved == [True]
+    assert (
+        "tracks at most 130, 100 of which are taken; moving to a network namespace of its own"
+        in capsys.readouterr().err
+    )
+    assert 'netns = "auto"' in (tmp_path / "run" / "scenario.toml").read_text()

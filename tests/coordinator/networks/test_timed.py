@@ -1,0 +1,193 @@
+"""Runs under the timed clock: the history of lock-step on every driver, times that hold together, and what ends a run early.
+
+How punctual this machine is, no test says: `scripts/timed` measures it.
+"""
+
+import os
+import signal
+from pathlib import Path
+
+import polars as pl
+import psutil
+import pytest
+
+from coordinator.cli.app import main
+from coordinator.execution.run import RunResult, run
+from coordinator.planning.plan import make_plan
+from coordinator.reports.compare import compare, read_runs
+from coordinator.scenario.model import make_scenario
+from emunode.errors import RuleError
+from tests.support import failures, run_scenario
+
+Values = dict[str, object]
+NEVER_TOO_LATE: Values = {"clock": "timed", "lateness_limit": 1.0, "worst_lateness_limit": 1e9}
+RING: Values = {
+    "topology": "star:3",
+    "collective": "allgather",
+    "algorithm": "hamiltonian-cycle",
+    "port_model": "one-port",
+}
+SCENARIOS: dict[str, Values] = {
+    "ring": RING | {"topology": "star:4", "startup": "10ms"},
+    "reduce": {
+        "topology": "star:4",
+        "collective": "reduce",
+        "algorithm": "greedy-tree",
+        "segments": 2,
+        "startup": "50ms",
+    },
+    "exchange": {
+        "topology": "hypercube:3",
+        "collective": "broadcast",
+        "algorithm": "nesbt",
+        "port_model": "exchange",
+        "segments": 6,
+        "message_bytes": 6000,
+        "packet_limit": 1000,
+        "startup": "20ms",
+    },
+    "flood": {"topology": "ej:2+3", "collective": "broadcast", "algorithm": "flood", "startup": "50ms"},
+    "scatter": {
+        "topology": "hypercube:3",
+        "collective": "scatter",
+        "algorithm": "sbt",
+        "source": "101",
+        "startup": "50ms",
+    },
+}
+LONG: Values = RING | NEVER_TOO_LATE | {"startup": "500ms", "driver": "local"}
+"""Two and a half seconds."""
+
+
+def late_or_whole(result: RunResult) -> bool:
+    """Whether nothing is wrong with a run but that others had the machine."""
+    return not failures(result) or "the machine was late" in str(result.summary["undecided_because"])
+
+
+@pytest.mark.parametrize(("name", "hosts"), [*((name, 3) for name in SCENARIOS), ("ring", 1), ("scatter", None)])
+def test_one_history_whatever_the_clock(name: str, hosts: int | None, tmp_path: Path) -> None:
+    values = SCENARIOS[name]
+    steps = run_scenario(tmp_path / "steps", **values)
+    size = -(-int(str(steps.summary["order"])) // hosts) if hosts else 1
+    timed = run_scenario(tmp_path / "timed", **values, **NEVER_TOO_LATE, driver="local", ranks_per_host=size)
+    assert late_or_whole(timed)
+    for table in ("journal", "nodes", "links", "steps"):
+        assert pl.read_parquet(steps.path / f"{table}.parquet").equals(pl.read_parquet(timed.path / f"{table}.parquet"))
+    assert timed.summary["journal_hash"] == steps.summary["journal_hash"]
+    assert timed.summary["early_hops"] == 0
+    assert timed.summary["intended_seconds"] <= steps.summary["virtual_seconds"] + 1e-6  # type: ignore[operator]
+    assert timed.summary["achieved_seconds"] >= timed.summary["intended_seconds"]  # type: ignore[operator]
+
+
+def test_in_memory_nothing_is_late(tmp_path: Path) -> None:
+    timed = run_scenario(tmp_path / "timed", **SCENARIOS["exchange"], clock="timed")
+    assert (timed.exit_status, failures(timed)) == (0, [])
+    summary = timed.summary
+    assert summary["late_share"] == summary["worst_lateness_seconds"] == 0
+    assert summary["achieved_seconds"] == summary["intended_seconds"] == pytest.approx(summary["virtual_seconds"])
+    timeline = pl.read_parquet(timed.path / "timeline.parquet")
+    assert timeline.columns == ["step", "sender", "port", "receiver", "bytes", "start", "started", "end", "ended"]
+    assert len(timeline) == summary["packets"]
+    assert timeline["end"].max() == pytest.approx(summary["intended_seconds"])
+    duration = 0.020 + 1000 * 1e-6
+    assert (timeline["end"] - timeline["start"]).to_list() == pytest.approx([duration] * len(timeline))
+
+
+def test_nobody_waits_who_need_not(tmp_path: Path) -> None:
+    """A scatter of blocks that halve: everyone goes on when its own is there, and the whole takes no longer."""
+    timed = run_scenario(tmp_path / "timed", **SCENARIOS["scatter"], clock="timed")
+    timeline = pl.read_parquet(timed.path / "timeline.parquet")
+    steps = pl.read_parquet(timed.path / "steps.parquet").with_columns(over=pl.col("virtual_seconds").cum_sum())
+    held = timeline.join(steps.select("step", "over"), "step")
+    assert (held["end"] <= held["over"] + 1e-9).all()
+
+
+def test_the_times_on_sockets_are_those_in_memory(tmp_path: Path) -> None:
+    values = SCENARIOS["ring"] | NEVER_TOO_LATE
+    memory = run_scenario(tmp_path / "memory", **values)
+    local = run_scenario(tmp_path / "local", **values, driver="local")
+    one, other = (pl.read_parquet(result.path / "timeline.parquet") for result in (memory, local))
+    intended = ["step", "sender", "port", "receiver", "bytes", "start", "end"]
+    assert one.select(intended).equals(other.select(intended))
+    assert (other["started"] >= other["start"]).all()
+    assert (other["ended"] >= other["end"]).all()
+    assert local.summary["achieved_seconds"] == pytest.approx(other["ended"].max())
+
+
+def test_a_machine_that_is_too_slow_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Twenty-four packets a microsecond are too many for any."""
+    flags = [f"--{key.replace('_', '-')}={value}" for key, value in (SCENARIOS["ring"] | {"startup": "1us"}).items()]
+    status = main(["run", *flags, "--clock=timed", "--per-byte=0", "--out", str(tmp_path / "run")])
+    said = capsys.readouterr().out
+    assert status == 3
+    assert "the machine was late by" in said
+    assert "packets a millisecond were due" in said
+    timeline = pl.read_parquet(tmp_path / "run" / "timeline.parquet")
+    assert timeline["ended"].null_count() == 0
+
+
+def test_the_step_limit_ends_a_timed_run(tmp_path: Path) -> None:
+    values = SCENARIOS["ring"] | {"step_limit": 7}
+    steps = run_scenario(tmp_path / "steps", **values)
+    timed = run_scenario(tmp_path / "timed", **values, **NEVER_TOO_LATE, driver="local")
+    assert timed.exit_status == 3
+    assert "the step limit of 7 was reached" in str(timed.summary["undecided_because"])
+    assert timed.summary["journal_hash"] == steps.summary["journal_hash"]
+    assert timed.summary["intended_seconds"] == pytest.approx(7 * (0.010 + 64e-6))
+
+
+def test_a_rule_that_breaks_its_promise_is_stopped_before_anything_comes_up(tmp_path: Path) -> None:
+    values: Values = {"topology": "ej:1+2", "collective": "broadcast", "algorithm": "flood", "clock": "timed"}
+    plan = make_plan(make_scenario(values))
+    object.__setattr__(plan.algorithm, "link_capacity", 0)
+    with pytest.raises(RuleError, match="a packet holds 0"):
+        run(plan, tmp_path / "run", lambda *_: None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_clocks_are_compared_by_what_they_say_a_run_takes(tmp_path: Path) -> None:
+    values = SCENARIOS["exchange"]
+    run_scenario(tmp_path / "steps", **values)
+    run_scenario(tmp_path / "timed", **values, clock="timed")
+    comparison = compare(read_runs([tmp_path / "steps", tmp_path / "timed"]))
+    assert comparison["same_history"]
+    assert "clock" in comparison["differs"]
+    one, other = comparison["metrics"]["model_seconds"]
+    assert one == pytest.approx(other)
+
+
+# --- ends ------------------------------------------------------------------------------------------------------------
+
+
+class Meddler:
+    """A progress display that does something once the nodes run, and once only."""
+
+    def __init__(self, harm: int, whom: str) -> None:
+        self._harm = harm
+        self._whom = whom
+        self.done = False
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        if phase != "milliseconds" or not done or self.done:
+            return
+        self.done = True
+        if self._whom == "me":
+            os.kill(os.getpid(), self._harm)
+            return
+        parent = next(child for child in psutil.Process().children() if "emunode" in " ".join(child.cmdline()))
+        parent.children()[0].send_signal(self._harm)
+
+
+@pytest.mark.parametrize(
+    ("harm", "whom", "because"), [(signal.SIGINT, "me", "interrupted"), (signal.SIGKILL, "a host", "is gone")]
+)
+def test_a_timed_run_that_is_cut_short_keeps_what_was_measured(
+    harm: int, whom: str, because: str, tmp_path: Path
+) -> None:
+    meddler = Meddler(harm, whom)
+    result = run(make_plan(make_scenario(LONG)), tmp_path / "run", meddler)
+    assert meddler.done
+    assert result.exit_status == 3
+    assert because in str(result.summary["undecided_because"])
+    assert not psutil.Process().children()
+    assert (tmp_path / "run" / "timeline.parquet").exists()

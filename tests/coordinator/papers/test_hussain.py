@@ -1,0 +1,234 @@
+"""Reproductions of Hussain's tables and figures: what is printed, what is run, and that a wrong print is found."""
+
+import csv
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+from coordinator.papers.base import ERRATUM, Figure, Lab, Reproduction, Section, Table, laboratory
+from coordinator.papers.hussain import allgather as hussain_allgather
+from coordinator.papers.hussain import broadcast as hussain
+from coordinator.papers.hussain import figures as hussain_figures
+from coordinator.papers.hussain import network as hussain_network
+from coordinator.results.claims import Verdict
+from emunode.errors import ScenarioError
+from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+
+GOLDEN = Path(__file__).parent.parent.parent / "golden" / "ej"
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with laboratory(lambda *_: None) as opened:
+        yield opened
+
+
+def golden(name: str, provenance: str) -> list[dict[str, str]]:
+    with (GOLDEN / f"{name}.csv").open(newline="") as file:
+        return [row for row in csv.DictReader(file) if row["provenance"] == provenance]
+
+
+def carry_out(lab: Lab, about: Reproduction, n: int) -> list[Section]:
+    return list(about.build(replace(lab, sizes=about.over(n))))
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize(
+    "about",
+    [hussain_network.REPRODUCTION, hussain.REPRODUCTION, hussain_allgather.REPRODUCTION],
+    ids=lambda about: about.name,
+)
+def test_no_row_is_violated_in_small_networks(about: Reproduction, n: int, lab: Lab) -> None:
+    tables = [section for section in carry_out(lab, about, n) if isinstance(section, Table)]
+    for table in tables:
+        assert all({*row} == {*table.columns} for row in table.rows)
+        assert set(table.verdicts) <= {Verdict.HOLDS}, [row for row in table.rows if row["verdict"] == "violated"]
+        assert len(table.statuses) == len(table.rows)
+        marked = any(ERRATUM in str(value) for row in table.rows for value in row.values())
+        assert not marked or any(note.startswith(ERRATUM) for note in table.notes), table.title
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("table1_previous_EJ3+4rho_3D", hussain.TABLE_1),
+        ("table2_improved_EJ3+4rho_3D", hussain.TABLE_2),
+    ],
+)
+def test_tables_1_and_2_are_printed_so(name: str, printed: tuple[tuple[int, ...], ...]) -> None:
+    rows = [row for row in golden(name, "paper") if row["free"]]
+    assert [tuple(int(row[column]) for column in hussain.STEP_COLUMNS) for row in rows] == list(printed)
+
+
+@pytest.mark.parametrize("algorithm", hussain.ALGORITHMS)
+def test_tables_1_and_2_are_predicted_so(algorithm: str) -> None:
+    """The runs of 50,653 nodes are left to `coordinator reproduce hussain-broadcast`."""
+    network = EisensteinJacobi(3, 4, 3)
+    counted = hussain.Counted(network, hussain.ALGORITHMS[algorithm](network), None)
+    assert counted.predicted == list(hussain.TABLE_1 if algorithm == hussain.PREVIOUS else hussain.TABLE_2)
+
+
+def test_table_3_is_printed_so() -> None:
+    rows = golden("table3_total_senders_EJ3+4rho", "paper")
+    columns = ("previous_total_senders", "improved_total_senders", "difference")
+    assert [tuple(int(row[column]) for column in columns) for row in rows] == [row[:3] for row in hussain.TABLE_3]
+    assert [row["ratio_previous_over_improved"] for row in rows] == [row[3] for row in hussain.TABLE_3]
+
+
+def test_figures_19_to_21_are_counted_so(lab: Lab) -> None:
+    rows = [row for row in golden("fig19_21_twelve_step_networks", "computed") if row["alpha"].endswith("rho")]
+    assert len(rows) == 2 * 12 * len(hussain.TWELVE_STEPS)
+    names = {"previous": hussain.PREVIOUS, "improved": hussain.PROPOSED}
+    for row in rows:
+        a, b = (int(part) for part in row["alpha"].removesuffix("rho").split("+"))
+        found = hussain.counted(lab, names[row["algorithm"]], a, b, int(row["n"]), run=False)
+        expected = tuple(int(row[key]) for key in ("free", "senders_fig19", "receivers_fig20", "active_fig21"))
+        assert found.predicted[int(row["step"]) - 1] == expected
+
+
+def test_a_wrong_print_is_violated(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = ((19, 19, 0, "1"), (722, 703, 19, "1.027027027"), (26733, 26011, 723, "1.027757487"))
+    monkeypatch.setattr(hussain, "TABLE_3", wrong)
+    (table,) = (s for s in carry_out(lab, hussain.REPRODUCTION, 1) if isinstance(s, Table) and "Table 3" in s.title)
+    assert table.statuses == ["holds", "evaluated", "violated"]
+
+
+def test_a_printed_step_that_was_not_measured_is_violated(lab: Lab) -> None:
+    found = hussain.counted(lab, hussain.PROPOSED, 3, 4, 1, run=True)
+    right = found.predicted
+    assert {row["verdict"] for row in hussain._steps(found, right)} == {"holds"}
+    wrong = [*right[:2], (right[2][0], right[2][1] + 1, *right[2][2:])]
+    assert [row["verdict"] for row in hussain._steps(found, wrong)] == ["holds", "holds", "violated", "violated"]
+
+
+def test_figures_of_three_dimensions_hold_both_algorithms(lab: Lab) -> None:
+    """Drawn here of one dimension: lines of what is predicted, a mark a step of what was measured."""
+    pair = [hussain.counted(lab, name, 3, 4, 1, run=True) for name in hussain.ALGORITHMS]
+    figure = hussain._by_step("Figure 15", 1, pair)
+    assert isinstance(figure, Figure)
+    assert figure.svg.count("<title>previous: ") == figure.svg.count("<title>proposed: ") == 3
+    assert "senders in each step of EJ_{3+4rho}" in figure.svg
+
+
+def test_the_printed_all_to_all_broadcast_is_incomplete_from_two_dimensions_on() -> None:
+    assert hussain_allgather.reached_as_printed(EisensteinJacobi(2, 3, 1)) == 18
+    assert hussain_allgather.reached_as_printed(EisensteinJacobi(1, 2, 2)) == 24
+    assert hussain_allgather.reached_as_printed(EisensteinJacobi(3, 4, 3)) == 6588
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_what_is_counted_only_does_not_hold(n: int, lab: Lab) -> None:
+    """Table 3 and the networks of twelve steps go beyond what is run."""
+    tables = [section for section in carry_out(lab, hussain.REPRODUCTION, n) if isinstance(section, Table)]
+    (totals,) = (table for table in tables if table.title.startswith("Table 3"))
+    assert totals.statuses == ["holds" if row["n"] == n else "evaluated" for row in totals.rows]
+    (twelve,) = (table for table in tables if table.title == "Networks of twelve steps")
+    measured = [row["measured"] is not None for row in twelve.rows]
+    assert [status == "holds" for status in twelve.statuses] == measured
+    assert not all(measured)
+
+
+# --- the network -----------------------------------------------------------------------------------------------------
+
+
+def test_eq_10_is_right_with_fractions_and_wrong_where_they_are_rounded() -> None:
+    counts: dict[tuple[int, int], list[int]] = {}
+    with (GOLDEN / "distance_distribution.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            assert row["W_bfs"] == row["W_formula10"]
+            counts.setdefault((int(row["a"]), int(row["b"])), []).append(int(row["W_bfs"]))
+    assert all(list(hussain_network.formula_10(*alpha)) == expected for alpha, expected in counts.items())
+    wrong = [alpha for alpha in counts if list(hussain_network.formula_10(*alpha, floored=True)) != counts[alpha]]
+    assert (0, 5) in wrong
+    assert (3, 4) not in wrong
+
+
+def test_a_kuratowski_subgraph_is_checked() -> None:
+    within = nx.complete_graph(9)
+    five, utility = nx.complete_graph(5), nx.complete_bipartite_graph(3, 3)
+    assert hussain_network.kuratowski(five, within) == "K5"
+    assert hussain_network.kuratowski(utility, within) == "K3,3"
+    utility.remove_edge(0, 3)
+    nx.add_path(utility, [0, 6, 7, 3])
+    assert hussain_network.kuratowski(utility, within) == "K3,3"
+    assert hussain_network.kuratowski(utility, nx.complete_graph(7)) is None
+    five.remove_edge(0, 1)
+    assert hussain_network.kuratowski(five, within) is None
+    assert hussain_network.kuratowski(nx.cycle_graph(5), within) is None
+
+
+@pytest.mark.parametrize("alpha", [(1, 2), (2, 2), (0, 3), (3, 4)])
+def test_one_dimension_lies_on_a_torus(alpha: tuple[int, int]) -> None:
+    assert hussain_network.genus_of_torus(EisensteinJacobi(*alpha, 1)) == 1
+
+
+# --- misprints that run ----------------------------------------------------------------------------------------------
+
+
+def test_the_misprint_of_line_6_misses_what_is_expected(lab: Lab) -> None:
+    tables = [s for n in (1, 2) for s in carry_out(lab, hussain.REPRODUCTION, n) if isinstance(s, Table)]
+    rows = [row for table in tables if "misprint" in table.title for row in table.rows]
+    found = {row["network"]: (row["measured"], row["received again"]) for row in rows}
+    with (GOLDEN / "o2a_variants.csv").open(newline="") as file:
+        expected = [row for row in csv.DictReader(file) if "line 6 as printed" in row["variant"] and row["n"] != "3"]
+    assert len(found) == len(expected) == 6
+    for row in expected:
+        network = hussain.name_of(EisensteinJacobi(int(row["a"]), int(row["b"]), int(row["n"])))
+        assert found[network] == (int(row["nodes"]) - int(row["missing"]), int(row["duplicates"]))
+
+
+READINGS = {
+    "paper, own message restarted by EVERY packet with step>nM": "three-phase-restart-own",
+    "paper, CARRIED message restarted by every packet with step>nM": "three-phase-restart",
+}
+
+
+def test_literal_restarts_multiply_traffic_as_expected(lab: Lab) -> None:
+    found = 0
+    with (GOLDEN / "a2a_summary.csv").open(newline="") as file:
+        for row in csv.DictReader(file):
+            if row["algorithm"] not in READINGS:
+                continue
+            name = f"ej:{row['a']}+{row['b']}" + (f"^{row['n']}" if row["n"] != "1" else "")
+            trial = lab.run(topology=name, collective="allgather", algorithm=READINGS[row["algorithm"]], duplex="half")
+            assert trial.verdict is Verdict.VIOLATED
+            assert trial.number("segments") == int(row["events"])
+            assert trial.number("intact_deliveries") == int(row["want"]) - int(row["missing"])
+            assert trial.number("duplicates") == int(row["dups"]) + int(row["self_receipts"])
+            assert trial.number("packets") == int(row["frames"])
+            assert trial.number("max_link_segments_per_step") == int(row["max_packets_per_link_step"])
+            assert trial.number("illegal_hops") == 0
+            found += 1
+    assert found == 8
+
+
+@pytest.mark.parametrize("algorithm", ["three-phase-restart", "three-phase-restart-own", "improved-printed"])
+def test_misprints_are_for_the_alpha_that_their_counters_are_written_for(algorithm: str, lab: Lab) -> None:
+    collective = "broadcast" if algorithm == "improved-printed" else "allgather"
+    with pytest.raises(ScenarioError, match="printed for alpha"):
+        lab.run(topology="ej:1+3", collective=collective, algorithm=algorithm)
+    with pytest.raises(ScenarioError, match="whole messages"):
+        lab.run(topology="ej:1+2", collective=collective, algorithm=algorithm, segments=2)
+
+
+def test_a_misprint_has_the_same_history_over_sockets(lab: Lab) -> None:
+    values = {"topology": "ej:2+3", "collective": "allgather", "algorithm": "three-phase-restart", "messages": 2}
+    memory, sockets = lab.run(**values), lab.run(**values, driver="local")
+    assert memory.summary["journal_hash"] == sockets.summary["journal_hash"]
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------
+
+
+def test_figures_that_are_determined_are_drawn_and_the_others_listed(lab: Lab) -> None:
+    sections = list(hussain_figures.REPRODUCTION.build(lab))
+    figures = [section for section in sections if isinstance(section, Figure)]
+    assert [figure.title.partition(":")[0] for figure in figures] == [f"Figure {number}" for number in range(1, 12)]
+    checks, left_out = (section for section in sections if isinstance(section, Table))
+    assert {row["figure"] for row in checks.rows} == {*range(1, 12)}
+    assert set(checks.statuses) == {"holds"}
+    assert [row["figure"] for row in left_out.rows] == [12, 13, 14]
+    assert set(left_out.statuses) == {"not measured"}

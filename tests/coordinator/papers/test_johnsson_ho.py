@@ -1,0 +1,396 @@
+"""Reproductions of Johnsson and Ho's tables and figures: what is printed, what is run, and that a wrong print is found."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from math import pi
+from typing import Any
+
+import pytest
+
+from coordinator.papers.base import ERRATUM, Figure, Lab, Reproduction, Section, Table, laboratory
+from coordinator.papers.johnsson_ho import allgather as johnsson_ho_allgather
+from coordinator.papers.johnsson_ho import alltoall as johnsson_ho_alltoall
+from coordinator.papers.johnsson_ho import broadcast as johnsson_ho_broadcast
+from coordinator.papers.johnsson_ho import figures as johnsson_ho_figures
+from coordinator.papers.johnsson_ho import graphs as johnsson_ho_graphs
+from coordinator.papers.johnsson_ho import ipsc as johnsson_ho_ipsc
+from coordinator.papers.johnsson_ho import scatter as johnsson_ho_scatter
+from coordinator.papers.johnsson_ho import summary as johnsson_ho_summary
+from coordinator.papers.johnsson_ho.common import (
+    ALL,
+    COLLECTIVE_BOUNDS,
+    ONE,
+    PORTS,
+    Case,
+    Cost,
+    Entry,
+    cost_rows,
+    optimum_rows,
+)
+from coordinator.results.claims import Verdict
+from emunode.algorithms.hypercube import scatter_rest as hypercube_scatter_rest
+from emunode.errors import ScenarioError
+from emunode.topologies.hypercube import Hypercube
+from emunode.trees.base import verify
+from emunode.trees.hypercube.reflected import TurnedBinomialTrees
+from emunode.trees.hypercube.rotated import RotatedBinomialTrees
+from tests.hypercube_support import golden
+
+ALL_OF_THEM = (
+    johnsson_ho_graphs.REPRODUCTION,
+    johnsson_ho_broadcast.REPRODUCTION,
+    johnsson_ho_scatter.REPRODUCTION,
+    johnsson_ho_allgather.REPRODUCTION,
+    johnsson_ho_alltoall.REPRODUCTION,
+    johnsson_ho_summary.REPRODUCTION,
+    johnsson_ho_ipsc.REPRODUCTION,
+)
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Lab]:
+    with laboratory(lambda *_: None) as opened:
+        yield opened
+
+
+def carry_out(lab: Lab, about: Reproduction, n: int) -> list[Section]:
+    return list(about.build(replace(lab, sizes=about.over(n))))
+
+
+SMALL = [
+    (about, n) for about in ALL_OF_THEM for n in (2, 3) if n == 3 or about is not johnsson_ho_broadcast.REPRODUCTION
+]
+"""Tables 2 to 6 in Q_3 only: in Q_2 they take as long, and leave the two-rooted tree out."""
+
+
+@pytest.mark.parametrize(("about", "n"), SMALL, ids=lambda value: getattr(value, "name", str(value)))
+def test_every_row_holds_in_small_cubes(about: Reproduction, n: int, lab: Lab) -> None:
+    sections = carry_out(lab, about, n)
+    tables = [section for section in sections if isinstance(section, Table)]
+    assert tables
+    for table in tables:
+        assert table.rows, table.title
+        assert all({*row} == {*table.columns} for row in table.rows)
+        assert set(table.verdicts) <= {Verdict.HOLDS}, [row for row in table.rows if row["verdict"] == "violated"]
+        assert len(table.statuses) == len(table.rows)
+        marked = any(ERRATUM in str(value) for row in table.rows for value in row.values())
+        assert not marked or any(note.startswith(ERRATUM) for note in table.notes), table.title
+
+
+# --- what is printed -------------------------------------------------------------------------------------------------
+
+TABLES_OF_T = {
+    ("scatter", "one"): johnsson_ho_scatter.TABLE_7,
+    ("scatter", "n"): johnsson_ho_scatter.TABLE_7,
+    ("allgather", "one"): johnsson_ho_allgather.TABLE_11,
+    ("allgather", "n"): johnsson_ho_allgather.TABLE_13,
+    ("alltoall", "one"): johnsson_ho_alltoall.TABLE_15,
+    ("alltoall", "n"): johnsson_ho_alltoall.TABLE_17,
+}
+
+
+def entry_of(row: dict[str, str]) -> Entry | None:
+    ports = ONE if row["ports"] == "one" else ALL
+    return next(
+        (
+            entry
+            for entry in TABLES_OF_T[row["problem"], row["ports"]]
+            if entry.ports == ports and entry.graph.partition(",")[0] == row["algorithm"]
+        ),
+        None,
+    )
+
+
+def test_printed_times_are_those_of_the_expected_numbers() -> None:
+    """For every packet size of the file, and not only for those of the tables."""
+    found = 0
+    for row in golden("startups_vs_packet_size"):
+        entry = entry_of(row)
+        if entry is None or not row["startups_paper_table"]:
+            continue
+        packet = 1 / Fraction(row["M/B"])
+        if entry.algorithm == "brg" and row["problem"] == "scatter" and packet.numerator != 1:
+            continue
+        cost = entry.printed(Case(int(row["n"]), packet))
+        assert cost.startups == int(row["startups_paper_table"]), row
+        if entry.algorithm == "nesbt" and row["problem"] == "alltoall" and entry.ports == ONE:
+            assert cost.transfer != Fraction(row["transfer_paper_table(M)"]), "the erratum of table 15"
+        else:
+            assert cost.transfer == Fraction(row["transfer_paper_table(M)"]), row
+        found += 1
+    assert found > 900
+
+
+def test_printed_broadcasts_are_those_of_the_expected_numbers() -> None:
+    lines = {
+        (line.graph, line.ports): line for line in (*johnsson_ho_broadcast.TABLE_4, *johnsson_ho_broadcast.TABLE_5)
+    }
+    found = 0
+    for row in golden("broadcast_time"):
+        ports = {"one": ONE, "n": ALL}.get(row["ports"], "")
+        line = lines.get((row["algorithm"], ports))
+        size, packet = int(row["M_elements"]), int(row["B_elements"])
+        if line is None or size % packet or row["divisible_case"] != "1":
+            continue
+        cost = line.cost(int(row["n"]), size // packet)
+        assert cost.startups == int(row["startups_paper_formula"]), row
+        assert cost.transfer * size == Fraction(row["transfer_paper_formula(elements)"]), row
+        found += 1
+    assert found > 300
+
+
+def test_printed_levels_are_those_of_the_expected_numbers() -> None:
+    graphs = {graph.name: graph for graph in johnsson_ho_graphs.GRAPHS}
+    found = 0
+    for row in golden("graph_level_dim"):
+        graph = graphs.get({"SBnTc": "SBnT", "SBnT": ""}.get(row["graph"], row["graph"]))
+        if graph is None:
+            continue
+        at = int(row["n"]), int(row["l"]), int(row["d"])
+        for name, printed in (("ew", graph.edges), ("sw", graph.subtrees), ("rw", graph.descendants)):
+            assert printed(*at) == Fraction(row[f"{name}_ld_paper"]) == Fraction(row[f"{name}_ld_measured"]), row
+        found += 1
+    assert found > 300
+
+
+NAMES_10 = {entry.graph: entry for entry in johnsson_ho_allgather.TABLE_10} | {
+    "SBnTc": johnsson_ho_allgather.TABLE_10[4]
+}
+SEARCHED = [
+    row
+    for row in golden("min_startups_oneport")
+    if int(row["n"]) <= 4 and row["graph"] in NAMES_10 and row["graph"] != "SBnT"
+]
+
+
+@pytest.mark.parametrize("row", SEARCHED, ids=lambda row: f"{row['graph']}-{row['n']}")
+def test_the_fewest_start_ups(row: dict[str, str]) -> None:
+    trees = NAMES_10[row["graph"]].trees(Hypercube(int(row["n"])))
+    least = johnsson_ho_allgather.shortest_labelling(trees)
+    assert least == int(row["measured_shortest_common_supersequence"])
+
+
+# --- a wrong print is found ------------------------------------------------------------------------------------------
+
+
+def always(value: Any) -> Callable[..., Any]:
+    return lambda *_: value
+
+
+def test_a_print_that_is_wrong_without_being_an_erratum_is_violated(lab: Lab) -> None:
+    bound = COLLECTIVE_BOUNDS["scatter"]
+    right = johnsson_ho_scatter.TABLE_7[1]
+    for wrong in (Cost(3, 8), Cost(4, 7)):
+        entry = replace(right, printed=always(wrong))
+        (row,) = cost_rows(replace(lab, sizes=[3]), "scatter", [entry], [None], bound)
+        assert row["verdict"] == "violated"
+        (row,) = cost_rows(replace(lab, sizes=[3]), "scatter", [replace(entry, erratum=True)], [None], bound)
+        assert row["verdict"] == "holds"
+        assert str(row["paper"]).endswith(ERRATUM)
+
+
+def test_an_undercut_lower_bound_is_violated(lab: Lab) -> None:
+    right = johnsson_ho_scatter.TABLE_7[1]
+    for bound in (Cost(4, 7), Cost(3, 8)):
+        (row,) = cost_rows(replace(lab, sizes=[3]), "scatter", [right], [None], always(bound))
+        assert row["verdict"] == "violated"
+
+
+def test_a_packet_size_that_is_not_the_best_is_violated(lab: Lab) -> None:
+    right = johnsson_ho_scatter.TABLE_8[1]
+    for packet in (3, 5):
+        (row,) = optimum_rows(replace(lab, sizes=[3]), "scatter", [replace(right, packet=always(packet))])
+        assert row["verdict"] == "violated"
+
+
+def test_the_erratum_of_table_19_needs_its_wrong_line_to_fail(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = johnsson_ho_summary.TABLE_19
+    corrected = replace(table[-1], line=replace(table[-1].line, erratum=True))
+    monkeypatch.setattr(johnsson_ho_summary, "TABLE_19", (corrected,))
+    sections = carry_out(lab, johnsson_ho_summary.REPRODUCTION, 3)
+    assert isinstance(sections[1], Table)
+    assert sections[1].verdicts == [Verdict.VIOLATED]
+
+
+# --- the hypercube computer ------------------------------------------------------------------------------------------
+
+
+def test_times_of_the_ipsc_are_those_of_the_expected_numbers(lab: Lab) -> None:
+    sections = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Table)]
+    by_packet, graphs, speedups, scatters, allgathers = ([*table.rows] for table in sections)
+    for row in golden("ipsc_fig15_prediction"):
+        if row["n"] == "3" and row["total_bytes(assumed; not in the text)"] == str(johnsson_ho_ipsc.TOTAL_BYTES):
+            (mine,) = (r for r in by_packet if str(r["external packet"]) == row["external_packet_bytes"])
+            assert mine["measured"] == pytest.approx(float(row["SBT_broadcast_ms_predicted"]), abs=0.02)
+    for row in golden("ipsc_broadcast_prediction"):
+        if row["n"] != "3":
+            continue
+        for mine in speedups:
+            if str(mine["packets"]) == row["P=packets"]:
+                assert mine["measured"] == pytest.approx(float(row["speedup_exchange"]), abs=1e-4)
+        if row["P=packets"] == str(johnsson_ho_ipsc.PACKETS_16):
+            expected = [row["SBT_ms"], row["nESBT_ms_exchange"], row["nESBT_ms_send_or_receive"]]
+            assert [r["measured"] for r in graphs] == pytest.approx([*map(float, expected)], abs=0.06)
+    for row in golden("ipsc_other_prediction"):
+        if row["n"] == "3":
+            values = [float(value) for value in list(row.values())[2:]]
+            some = [r["measured"] for r in allgathers if str(r["bytes a node"]) == row["M_bytes"]]
+            assert [some[0], *some[2:]] == pytest.approx(values[:3], abs=0.06)
+            some = [r["measured"] for r in scatters if str(r["bytes a node"]) == row["M_bytes"]]
+            assert some == pytest.approx([values[3]] * 2, abs=0.06)
+
+
+def test_what_gives_the_ipsc_its_overlap_is_measured(lab: Lab) -> None:
+    """SBT comes back to a port after two cycles, SBnT after n: the reason the paper gives for figure 18."""
+    rows = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Table)][3].rows
+    assert {(row["graph"], row["measured every"]) for row in rows} == {("SBT", 2), ("SBnT", 3)}
+
+
+def test_figures_draw_every_prediction_and_measurement(lab: Lab) -> None:
+    figures = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Figure)]
+    assert [figure.title for figure in figures] == [f"Figure {number}" for number in range(15, 20)]
+    assert figures[0].svg.count("<title>Q_3: ") == len(johnsson_ho_ipsc.PACKETS_15)
+    assert "var(--blue)" in figures[0].svg
+
+
+def test_one_packet_is_held_against_the_ratio_of_one_packet(lab: Lab) -> None:
+    """And not against the `about n` of figure 17, which is said of long messages."""
+    rows = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 4) if isinstance(s, Table)][2].rows
+    by_packets = {row["packets"]: row for row in rows}
+    assert (by_packets[1]["paper"], by_packets[1]["measured"], by_packets[1]["verdict"]) == ("4/5", 0.8, "holds")
+    assert by_packets[60]["paper"] == by_packets[240]["paper"] == "about 4"
+
+
+def test_a_speed_up_far_from_what_is_printed_is_violated(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(johnsson_ho_ipsc, "_printed_speedup", lambda n, _: (f"about {n}", 0.9 * n, n))
+    rows = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 4) if isinstance(s, Table)][2].rows
+    assert [row["verdict"] for row in rows] == ["violated", "holds", "holds"]
+
+
+def test_what_the_paper_says_of_a_speed_up() -> None:
+    assert johnsson_ho_ipsc._printed_speedup(4, 40)[0] == "about 4"
+    assert johnsson_ho_ipsc._printed_speedup(4, 39)[0] is None
+    assert johnsson_ho_ipsc._printed_speedup(4, 1)[0] == "4/5"
+
+
+# --- what is not measured --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("about", ALL_OF_THEM, ids=lambda about: about.name)
+def test_only_rows_with_a_measurement_hold(about: Reproduction, lab: Lab) -> None:
+    for table in carry_out(lab, about, 3):
+        if isinstance(table, Table):
+            for row in table.rows:
+                measured = [row[column] for column in ("measured", "on the links") if column in row]
+                assert row["verdict"] != "holds" or not measured or measured[0] is not None, (table.title, row)
+
+
+def test_the_two_rooted_tree_of_table_10_is_searched_and_not_measured(lab: Lab) -> None:
+    (table,) = (s for s in carry_out(lab, johnsson_ho_allgather.REPRODUCTION, 3) if "Table 10" in s.title)
+    assert isinstance(table, Table)
+    assert {row["graph"]: row["verdict"] for row in table.rows}["TCBT"] == "evaluated"
+    assert table.statuses.count("holds") == len(table.rows) - 1
+
+
+# --- section 5.1.4: elements that are left over ----------------------------------------------------------------------
+
+
+def test_all_rotations_and_reflections_are_spanning_trees() -> None:
+    for n in (2, 3, 4, 5):
+        turns = [(turn, reflected) for turn in range(n) for reflected in (False, True)]
+        trees = TurnedBinomialTrees(Hypercube(n), turns)
+        verify(trees)
+        rotated = RotatedBinomialTrees(Hypercube(n))
+        for rank in range(1, 2**n):
+            assert all(trees.route(rank, 2 * tree) == rotated.route(rank, tree) for tree in range(n))
+            assert all(trees.level(rank, tree) == len(trees.route(rank, tree)) for tree in range(2 * n))
+
+
+@pytest.mark.parametrize("reflected", [False, True])
+def test_no_choice_of_trees_has_a_smaller_largest_load(reflected: bool) -> None:
+    rest = johnsson_ho_scatter.RESTS[reflected]
+    found = 0
+    for n in range(2, 7):
+        for k in range(1, n):
+            if rest.algorithm.admits(n, k):
+                assert johnsson_ho_scatter.best_choice(n, rest.choices(n, k)) == rest.algorithm.edge_load_of(n, k)
+                found += 1
+    assert found == (5 if reflected else 8)
+
+
+def test_a_choice_of_trees_that_is_not_the_best_is_violated(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two neighbouring rotations load a link with 12 elements instead of 10."""
+    monkeypatch.setattr(hypercube_scatter_rest, "rotations", lambda _n, k: [(turn, False) for turn in range(k)])
+    rows = [row for row in johnsson_ho_scatter._rests(replace(lab, sizes=[4])) if row["M mod n"] == 2]
+    assert [(row["measured"], row["verdict"]) for row in rows] == [(12, "violated"), (9, "holds")]
+
+
+def test_parts_are_as_many_as_the_choice_of_trees_admits(lab: Lab) -> None:
+    def pieces(n: int, algorithm: str, message_bytes: int) -> int:
+        values = {"topology": f"hypercube:{n}", "collective": "scatter", "algorithm": algorithm}
+        return lab.run(**values, message_bytes=message_bytes).plan.algorithm.pieces
+
+    assert [pieces(6, "sbt-rotations", size) for size in (1, 2, 3, 60)] == [1, 2, 3, 3]
+    assert [pieces(6, "sbt-reflections", size) for size in (2, 3, 4, 60)] == [2, 2, 4, 4]
+    with pytest.raises(ScenarioError, match=r"message_bytes.*k is even|message_bytes.*even"):
+        pieces(2, "sbt-reflections", 60)
+
+
+# --- tables 6, 18 and 19 ---------------------------------------------------------------------------------------------
+
+
+def test_table_6_has_the_rows_of_nrsbt_over_one_port(lab: Lab) -> None:
+    (table,) = (s for s in carry_out(lab, johnsson_ho_broadcast.REPRODUCTION, 3) if s.title.startswith("Table 6"))
+    assert isinstance(table, Table)
+    rows = [row for row in table.rows if (row["ports"], row["graph"]) == ("one-port", "nRSBT")]
+    assert [row["paper"] for row in rows] == ["3/4", "3", f"1 {ERRATUM}", "3"]
+    assert [row["measured"] for row in rows[::2]] == [0.75, 1.25]
+
+
+def test_a_ratio_far_from_the_limit_of_table_6_is_violated(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = {**johnsson_ho_broadcast.LIMITS, (ONE, "nRSBT"): (*johnsson_ho_broadcast.FACTOR[:3], always(2))}
+    monkeypatch.setattr(johnsson_ho_broadcast, "LIMITS", limits)
+    rows = [
+        row
+        for row in johnsson_ho_broadcast._relative(replace(lab, sizes=[3]))
+        if (row["ports"], row["graph"]) == ("one-port", "nRSBT")
+    ]
+    assert [row["verdict"] for row in rows] == ["holds", "holds", "holds", "violated"]
+
+
+def test_the_constant_of_table_18(lab: Lab) -> None:
+    for n in range(1, 40):
+        assert johnsson_ho_alltoall.binomial_transfer(n) == johnsson_ho_alltoall._binomial(Case(n)).transfer
+    rows = list(johnsson_ho_alltoall._constants(replace(lab, sizes=[2, 3])))
+    shares = [float(str(row["over √n N"])) for row in rows]
+    assert shares == sorted(shares, reverse=True)
+    assert (2 * pi) ** -0.5 < shares[-1] < 0.41
+
+
+def test_the_misprinted_packet_size_of_table_19_is_marked(lab: Lab) -> None:
+    sections = carry_out(lab, johnsson_ho_summary.REPRODUCTION, 3)
+    assert isinstance(sections[1], Table)
+    marked = [row for row in sections[1].rows if str(row["B_opt / M, paper"]).endswith(ERRATUM)]
+    assert {str(row["graph"]) for row in marked} == {"SBnT, n-port", "nRSBT, n-port", "nESBT, n-port"}
+    assert len(marked) == 5
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------
+
+
+def test_all_figures_without_measured_values_are_drawn(lab: Lab) -> None:
+    sections = list(johnsson_ho_figures.REPRODUCTION.build(lab))
+    figures = [section for section in sections if isinstance(section, Figure)]
+    assert [figure.title.partition(":")[0] for figure in figures] == [f"Figure {number}" for number in range(1, 15)]
+    table = sections[-1]
+    assert isinstance(table, Table)
+    assert {row["figure"] for row in table.rows} == {*range(1, 15)}
+    assert set(table.statuses) == {"holds"}
+    weights = figures[4].svg
+    assert weights.count(">1/1<") == 3
+    assert weights.count(">1/3<") + weights.count(">2/3<") == 9
+
+
+def test_words_for_port_models() -> None:
+    assert PORTS == {ONE: "one-port", ALL: "n-port"}

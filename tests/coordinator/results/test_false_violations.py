@@ -1,0 +1,108 @@
+"""Correct runs are never `violated`: whole classes of scenarios in which they once were."""
+
+from random import Random
+
+import pytest
+
+from coordinator.history.journal import table
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.results.conclude import Conclusion, History, conclude
+from coordinator.results.trial_metrics import records_of
+from coordinator.scenario.model import make_scenario
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.hypercube.registry import HYPERCUBE
+from emunode.engine.memory import MemoryNetwork
+from emunode.errors import ScenarioError
+from emunode.model import Collective
+from tests.mutation_support import CASES
+
+NETWORKS = {"star": "star:3", "hypercube": "hypercube:2", "ej": "ej:1+2"}
+BROADCASTS = [*HYPERCUBE[Collective.BROADCAST], *HYPERCUBE[Collective.REDUCE]]
+
+
+def concluded(plan: Plan) -> Conclusion:
+    """What is concluded from the run of a plan in memory."""
+    network, rows, altered, step = MemoryNetwork(plan.algorithm), [], [], 0
+    while network.busy or not step:
+        step += 1
+        rows.append(network.step(step, plan.faults_at(step)))
+        assert step < 10_000, "the run does not end"
+    altered = network.ballots
+    records = records_of(rows)
+    return conclude(plan, History(table(records).lazy(), len(records), None, altered), replay=True)
+
+
+def scenario_of(entry: type[Algorithm], topology: str, **values: object) -> dict[str, object]:
+    return {
+        "topology": topology, "collective": str(entry.collective), "algorithm": entry.name, "driver": "memory", **values,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("entry", BROADCASTS)
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_no_number_of_messages_undercuts_the_least_time(entry: type[Algorithm], n: int) -> None:
+    for model in entry.port_models:
+        for messages, segments in ((1, 1), (2, 1), (4, 1), (5, 1), (3, 2), (2, 4)):
+            values = scenario_of(
+                entry, f"hypercube:{n}", port_model=str(model), messages=messages, segments=segments, startup="1us"
+            )
+            for startup in ("1ms", "10us"):
+                try:
+                    plan = make_plan(make_scenario({**values, "startup": startup}))
+                except ScenarioError:
+                    continue
+                ruling = concluded(plan).ruling
+                assert ruling.verdict == "holds", [each for each in ruling.judgements if each.verdict != "holds"]
+
+
+@pytest.mark.parametrize(("family", "entry"), CASES)
+@pytest.mark.parametrize("more", [{}, {"redundancy": 2}, {"messages": 2, "segments": 2}])
+def test_links_that_repeat_packets_make_no_hop_illegal(
+    family: str, entry: type[Algorithm], more: dict[str, object]
+) -> None:
+    chance = Random(f"{family}/{entry.name}/{more}")
+    try:
+        plan = make_plan(
+            make_scenario(scenario_of(entry, NETWORKS[family], **more, port_model=str(entry.port_models[0])))
+        )
+    except ScenarioError:
+        pytest.skip("the algorithm does not do that")
+    topology = plan.topology
+    for _ in range(3):
+        rank = chance.choice(topology.ranks())
+        there = chance.choice(topology.neighbours(rank))
+        link = f"{topology.label(rank)}{chance.choice('~>')}{topology.label(there)}"
+        broken = make_plan(
+            plan.scenario.model_copy(update={"fault": (f"duplicate:{link}:{chance.choice(['1', '0.5'])}",)})
+        )
+        conclusion = concluded(broken)
+        assert conclusion.metrics["illegal_hops"] == 0, broken.scenario.fault
+        assert conclusion.ruling.verdict != "violated", conclusion.ruling.judgements
+
+
+@pytest.mark.parametrize("redundancy", [2, 3])
+@pytest.mark.parametrize("messages", [1, 2])
+def test_a_traversal_that_waits_for_answers_claims_no_tolerance(redundancy: int, messages: int) -> None:
+    values = {"topology": "star:4", "collective": "allgather", "algorithm": "edt-dfs-ack", "driver": "memory"}
+    for fault in ("crash:3412@2", "crash:3214@1", "down:1234~2134@3"):
+        plan = make_plan(make_scenario({**values, "redundancy": redundancy, "messages": messages, "fault": [fault]}))
+        ruling = concluded(plan).ruling
+        assert ruling.verdict == "undecided"
+        assert ruling.undecided == "no claim about delivery applies under these faults"
+
+
+@pytest.mark.parametrize("silent", ["hang:000@3-3", "hang:000@2-5", "crash:000@3", "hang:000@3"])
+@pytest.mark.parametrize("delay", [1, 2, 4])
+def test_what_was_held_back_for_a_silent_node_is_gone_and_the_run_ends(silent: str, delay: int) -> None:
+    values = {
+        "topology": "hypercube:3",
+        "collective": "broadcast",
+        "algorithm": "sbt",
+        "messages": 6,
+        "driver": "memory",
+    }
+    plan = make_plan(make_scenario({**values, "fault": [f"delay:000>001:{delay}@1-1", silent]}))
+    conclusion = concluded(plan)
+    assert conclusion.ruling.undecided is not None
+    assert "source 000 is" in conclusion.ruling.undecided
+    assert int(str(conclusion.metrics["steps"])) < 30

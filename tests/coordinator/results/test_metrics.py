@@ -1,0 +1,479 @@
+"""Measuring: small journals by hand, and random ones against a slow and plain reading of the definitions."""
+
+from collections import Counter, defaultdict
+from math import ceil
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coordinator.history.journal import COLUMNS, OUTCOMES
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.results.metrics import Measurement, measure
+from coordinator.scenario.model import make_scenario
+from emunode.model import EVERYBODY
+
+Row = tuple[int, int, int, int, int, int, int, int, int, str]
+"""step, sender, port, receiver, origin, target, tree, segment, bytes, outcome"""
+SMALL: dict[str, object] = {
+    "topology": "hypercube:2",
+    "collective": "broadcast",
+    "algorithm": "sbt",
+    "driver": "memory",
+}
+
+
+def plan_of(**values: object) -> Plan:
+    """A plan on the square."""
+    return make_plan(make_scenario({**SMALL, **values}))
+
+
+def table_of(rows: list[Row]) -> pl.LazyFrame:
+    """A journal of these rows."""
+    schema = {name: OUTCOMES if name == "outcome" else pl.Int16 if name == "port" else pl.Int32 for name in COLUMNS}
+    return pl.DataFrame(rows, schema=schema, orient="row").lazy()
+
+
+def measured(rows: list[Row], **values: object) -> Measurement:
+    """What is measured of these rows."""
+    return measure(plan_of(**values), table_of(rows))
+
+
+def hop(
+    step: int, sender: int, port: int, outcome: str = "first", segment: int = 0, tree: int = 0, size: int = 64
+) -> Row:
+    """A hop of a broadcast from rank 0 on the square."""
+    return step, sender, port, sender ^ 1 << port, 0, EVERYBODY, tree, segment, size, outcome
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+BROADCAST = [hop(1, 0, 0), hop(1, 0, 1), hop(2, 1, 1)]
+"""0 tells 1 and 2, 1 tells 3."""
+
+
+def test_a_whole_broadcast() -> None:
+    seen = measured(BROADCAST, startup="1ms", per_byte="1us")
+    assert seen.metrics == {
+        **seen.metrics,
+        "steps": 2,
+        "packets": 3,
+        "segments": 3,
+        "bytes": 192,
+        "max_link_segments_per_step": 1,
+        "max_link_segments": 1,
+        "links_used": 3,
+        "expected_deliveries": 3,
+        "deliveries": 3,
+        "intact_deliveries": 3,
+        "delivery_ratio": 1.0,
+        "duplicates": 0,
+        "relays": 0,
+        "lost": 0,
+        "corrupt": 0,
+        "virtual_seconds": pytest.approx(2 * (1e-3 + 64e-6)),
+        "senders_per_step": (1, 1),
+        "receivers_per_step": (2, 1),
+        "average_receive_step": pytest.approx(4 / 3),
+    }
+
+
+def test_its_tables() -> None:
+    seen = measured(BROADCAST)
+    assert seen.nodes.rows() == [
+        (0, "00", 0, None, None, 0, "alive"),
+        (1, "01", 1, 1, 1, 1, "alive"),
+        (2, "10", 1, 1, 1, 1, "alive"),
+        (3, "11", 1, 2, 2, 1, "alive"),
+    ]
+    assert seen.nodes.columns == ["rank", "label", "received", "first_step", "last_step", "expected", "state"]
+    used = [(0, 0, 1), (0, 1, 2), (1, 1, 3)]
+    assert seen.links.rows() == [
+        (*link, 1, 1, 64, 1) if link in used else (*link, 0, 0, 0, 0)
+        for link in [(0, 0, 1), (0, 1, 2), (1, 0, 0), (1, 1, 3), (2, 0, 3), (2, 1, 0), (3, 0, 2), (3, 1, 1)]
+    ]
+    assert seen.links.columns == ["sender", "port", "receiver", "packets", "segments", "bytes", "busiest_step_segments"]
+    numbers = seen.steps.drop("virtual_seconds")
+    # step, sending, receiving, active, free, packets, segments, bytes, max_link_segments
+    assert numbers.rows() == [(1, 1, 2, 3, 1, 2, 2, 128, 1), (2, 1, 1, 2, 2, 1, 1, 64, 1)]
+
+
+def test_a_step_in_which_nothing_is_sent_is_a_step() -> None:
+    seen = measured([hop(1, 0, 0), hop(4, 0, 1)])
+    assert seen.metrics["steps"] == 4
+    assert seen.metrics["senders_per_step"] == (1, 0, 0, 1)
+    assert seen.metrics["receivers_per_step"] == (1, 0, 0, 1)
+    assert seen.steps["virtual_seconds"].to_list()[1:3] == [0.0, 0.0]
+
+
+def test_an_empty_journal_measures_nothing() -> None:
+    seen = measured([])
+    assert seen.metrics["steps"] == seen.metrics["packets"] == seen.metrics["deliveries"] == 0
+    assert seen.metrics["expected_deliveries"] == 3
+    assert seen.metrics["delivery_ratio"] == 0.0
+    assert seen.metrics["senders_per_step"] == ()
+    assert seen.nodes["received"].to_list() == [0, 0, 0, 0]
+    assert seen.links["packets"].to_list() == [0] * 8
+    assert seen.steps.is_empty()
+
+
+def test_segments_on_one_port_in_one_step_are_one_packet() -> None:
+    seen = measured([hop(1, 0, 0, segment=0), hop(1, 0, 0, segment=1), hop(2, 0, 0, segment=2)], messages=3)
+    assert seen.metrics["packets"] == 2
+    assert seen.metrics["segments"] == 3
+    assert seen.metrics["max_link_segments_per_step"] == 2
+    assert seen.metrics["max_link_segments"] == 3
+    assert seen.metrics["deliveries"] == 3
+
+
+def test_a_message_is_delivered_when_all_its_pieces_are() -> None:
+    first = [hop(1, 0, 0, segment=0), hop(2, 0, 0, segment=1)]
+    assert measured(first, segments=3).metrics["deliveries"] == 0
+    whole = [*first, hop(3, 0, 0, segment=2)]
+    assert measured(whole, segments=3).metrics["deliveries"] == 1
+    assert measured(whole, segments=3, messages=2).metrics["deliveries"] == 1
+    assert measured(whole, segments=3, messages=2).metrics["expected_deliveries"] == 6
+
+
+def test_a_corrupt_piece_is_delivered_and_not_intact() -> None:
+    seen = measured([hop(1, 0, 0, "corrupt"), hop(1, 0, 1)])
+    assert (seen.metrics["deliveries"], seen.metrics["intact_deliveries"], seen.metrics["corrupt"]) == (2, 1, 1)
+    mended = measured([hop(1, 0, 0, "corrupt"), hop(3, 3, 1, "first", tree=1), hop(4, 2, 0), hop(5, 3, 1, "first")])
+    assert mended.metrics["intact_deliveries"] == 1
+
+
+TWO_OF_THREE = [hop(1, 0, 0, "corrupt"), hop(2, 0, 0, tree=1), hop(3, 0, 0, "duplicate", tree=2)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "elected"),
+    [
+        pytest.param(TWO_OF_THREE, "right", id="two of three"),
+        pytest.param(TWO_OF_THREE[:2], "none", id="one of two"),
+        pytest.param([*TWO_OF_THREE[:2], hop(3, 0, 0, "duplicate", tree=1)], "none", id="a tree has one vote"),
+        pytest.param([*TWO_OF_THREE[:2], hop(3, 0, 0, "corrupt", tree=2)], "wrong", id="liars that agree"),
+        pytest.param([hop(1, 0, 0, "corrupt"), hop(2, 0, 0)], "wrong", id="the first copy of a tree"),
+        pytest.param([hop(1, 0, 0), hop(2, 0, 0, "corrupt")], "right", id="the first copy of a tree, right"),
+    ],
+)
+def test_copies_are_voted_on(rows: list[Row], elected: str) -> None:
+    seen = measured([*rows, hop(9, 0, 1)], algorithm="nesbt", redundancy=2)
+    votes = [f"elected_{name}" for name in ("right", "wrong", "none") for _ in range(seen.metrics[f"elected_{name}"])]  # type: ignore[arg-type]
+    assert sorted(votes) == sorted(["elected_right", f"elected_{elected}"])
+    assert seen.metrics["intact_deliveries"] == 1 + (elected == "right")
+    assert seen.elections is not None
+    assert set(seen.elections["elected"]) <= {elected}
+
+
+def test_liars_that_disagree_elect_nobody() -> None:
+    rows = [hop(1, 0, 0, "corrupt", tree=tree) for tree in (0, 1)] + [hop(2, 0, 0, tree=2)]
+    ballots = [(1, 1, 0, 0, 0, 0, 17), (1, 1, 0, 0, 1, 0, 18)]
+    plan = plan_of(algorithm="nesbt", redundancy=2)
+    apart, together = measure(plan, table_of(rows), ballots), measure(plan, table_of(rows))
+    assert (apart.metrics["elected_none"], together.metrics["elected_wrong"]) == (1, 1)
+
+
+@pytest.mark.parametrize("outcome", ["lost", "duplicate", "relay"])
+def test_what_is_lost_known_or_for_others_is_no_delivery(outcome: str) -> None:
+    seen = measured([hop(1, 0, 0, outcome)])
+    assert seen.metrics["deliveries"] == 0
+    assert seen.metrics["packets"] == 1
+    name = {"duplicate": "duplicates", "relay": "relays"}.get(outcome, outcome)
+    assert seen.metrics[name] == 1
+    assert seen.metrics["receivers_per_step"] == ()
+    assert seen.metrics["senders_per_step"] == (1,)
+
+
+def test_what_comes_back_to_its_origin_is_no_delivery() -> None:
+    assert measured([hop(1, 0, 0), hop(2, 1, 0, "corrupt")]).metrics["deliveries"] == 1
+
+
+def test_a_rank_that_crashes_is_owed_nothing_and_counts_for_nothing() -> None:
+    seen = measured(BROADCAST, fault=("crash:01@2",))
+    assert seen.metrics["expected_deliveries"] == 2
+    assert seen.metrics["deliveries"] == 2
+    assert seen.nodes.filter(rank=1).rows() == [(1, "01", 0, None, None, 0, "crashed")]
+    assert seen.metrics["packets"] == 3
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm", "expected"),
+    [
+        ("broadcast", "greedy-tree", 23),
+        ("scatter", "balanced-tree", 23),
+        ("reduce", "greedy-tree", 1),
+        ("gather", "balanced-tree", 23),
+        ("allgather", "rotated-trees", 24 * 23),
+        ("alltoall", "list-schedule", 24 * 23),
+    ],
+)
+def test_what_is_owed(collective: str, algorithm: str, expected: int) -> None:
+    plan = make_plan(
+        make_scenario(
+            {"topology": "star:4", "collective": collective, "algorithm": algorithm, "driver": "memory", "messages": 2}
+        )
+    )
+    assert measure(plan, table_of([])).metrics["expected_deliveries"] == 2 * expected
+
+
+@pytest.mark.parametrize(
+    ("limit", "startups"),
+    [(None, 2), (64, 3 + 1), (128, 2 + 1), (63, 4 + 2), (192, 2), (1, 192 + 64)],
+)
+def test_virtual_time_is_that_of_the_heaviest_link_of_each_step(limit: int | None, startups: int) -> None:
+    rows = [hop(1, 0, 0, segment=number) for number in range(3)] + [hop(1, 0, 1), hop(2, 1, 1)]
+    values: dict[str, object] = {"startup": "1s", "per_byte": "1ms", "messages": 3}
+    if limit:
+        values["packet_limit"] = limit
+    assert measured(rows, **values).metrics["virtual_seconds"] == pytest.approx(startups + (192 + 64) * 1e-3)
+
+
+# --- against a plain reading -----------------------------------------------------------------------------------------
+
+ROWS: st.SearchStrategy[list[Row]] = st.lists(
+    st.builds(
+        hop,
+        step=st.integers(1, 5),
+        sender=st.integers(0, 3),
+        port=st.integers(0, 1),
+        outcome=st.sampled_from(OUTCOMES.categories.to_list()),
+        segment=st.integers(0, 3),
+        tree=st.integers(0, 1),
+        size=st.integers(0, 99),
+    ),
+    max_size=25,
+)
+
+
+def elected(rows: list[Row], rank: int, piece: int) -> bool:
+    """Whether more than half of the trees brought the right copy first."""
+    votes: dict[object, bool] = {}
+    for row in sorted(rows, key=lambda row: (row[0], row[2], OUTCOMES.categories.to_list().index(row[9]))):
+        if (row[3], row[7]) == (rank, piece) and row[9] in ("first", "duplicate", "corrupt"):
+            votes.setdefault(row[6], row[9] != "corrupt")
+    return 2 * sum(votes.values()) > len(votes)
+
+
+def plainly(rows: list[Row]) -> dict[str, object]:
+    """Two messages in two pieces each, by the definitions."""
+    packets: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+    for step, sender, port, _, _, _, _, _, size, _ in rows:
+        packets[step, sender, port].append(size)
+    steps = max((step for step, _, _ in packets), default=0)
+    heaviest = [
+        max((sum(sizes) for (at, _, _), sizes in packets.items() if at == step), default=0)
+        for step in range(1, steps + 1)
+    ]
+    arrived: dict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row[9] in ("first", "corrupt") and row[3] != 0:
+            arrived[row[3], row[7]].append(row)
+    whole = [
+        (rank, one, one + 1)
+        for rank in (1, 2, 3)
+        for one in (0, 2)
+        if (rank, one) in arrived and (rank, one + 1) in arrived
+    ]
+    intact = [all(elected(rows, rank, piece) for piece in pieces) for rank, *pieces in whole]
+    first = {where: min(row[0] for row in copies) for where, copies in arrived.items()}
+    return {
+        "steps": steps,
+        "packets": len(packets),
+        "segments": len(rows),
+        "bytes": sum(row[8] for row in rows),
+        "max_link_segments_per_step": max(map(len, packets.values()), default=0),
+        "max_link_segments": max(Counter(row[1:3] for row in rows).values(), default=0),
+        "links_used": len({row[1:3] for row in rows}),
+        "expected_deliveries": 6,
+        "deliveries": len(whole),
+        "intact_deliveries": sum(intact),
+        "delivery_ratio": sum(intact) / 6,
+        "duplicates": sum(row[9] == "duplicate" for row in rows),
+        "lost": sum(row[9] == "lost" for row in rows),
+        "virtual_seconds": pytest.approx(sum(1e-3 * ceil(size / 50) + 1e-6 * size for size in heaviest)),
+        "senders_per_step": tuple(len({row[1] for row in rows if row[0] == step}) for step in range(1, steps + 1)),
+        "receivers_per_step": tuple(
+            len({rank for (rank, _), at in first.items() if at == step})
+            for step in range(1, max(first.values(), default=0) + 1)
+        ),
+    }
+
+
+@settings(max_examples=60)
+@given(ROWS)
+def test_metrics_are_what_they_say(rows: list[Row]) -> None:
+    seen = measured(rows, messages=2, segments=2, packet_limit=50)
+    expected = plainly(rows)
+    assert {name: seen.metrics[name] for name in expected} == expected
+    assert seen.links["segments"].sum() == seen.steps["segments"].sum() == len(rows)
+    assert seen.links["bytes"].sum() == seen.steps["bytes"].sum() == expected["bytes"]
+    assert (seen.steps["active"] + seen.steps["free"]).to_list() == [4] * len(seen.steps)
+
+
+# --- the audit: what no algorithm can have done ----------------------------------------------------------------------
+
+
+def illegal(rows: list[Row], **values: object) -> object:
+    """How often these rows break the model, the topology or the faults."""
+    return measured(rows, **values).metrics["illegal_hops"]
+
+
+RELAYED: list[Row] = [(1, 0, 0, 1, 0, 3, 0, 0, 64, "relay"), (2, 1, 1, 3, 0, 3, 0, 0, 64, "first")]
+
+
+def test_a_relay_is_legal_where_messages_are_for_one() -> None:
+    assert illegal(RELAYED, collective="scatter", algorithm="sbt") == 0
+
+
+def test_a_broadcast_is_legal() -> None:
+    assert illegal(BROADCAST) == 0
+    assert illegal([]) == 0
+
+
+def test_flooding_the_square_is_legal() -> None:
+    flood = [hop(1, 0, 0), hop(1, 0, 1), hop(2, 1, 1), hop(2, 2, 0, "duplicate")]
+    assert illegal(flood, algorithm="flood") == 0
+    assert illegal(flood, algorithm="flood", duplex="half") == 0
+
+
+@pytest.mark.parametrize(
+    ("rows", "times"),
+    [
+        pytest.param([hop(1, 1, 1)], 1, id="never heard of"),
+        pytest.param([hop(1, 0, 0), hop(1, 1, 1)], 1, id="heard of in the same step"),
+        pytest.param([hop(3, 0, 0), hop(2, 1, 1)], 1, id="heard of later"),
+        pytest.param([hop(1, 0, 0, segment=1), hop(2, 1, 1, segment=0)], 1, id="heard of something else"),
+        pytest.param([hop(1, 0, 0, "duplicate")], 1, id="duplicate of nothing"),
+        pytest.param([hop(1, 0, 0), hop(2, 0, 0)], 1, id="first twice"),
+        pytest.param([hop(1, 0, 0, "duplicate"), hop(2, 0, 0)], 1, id="duplicate before first"),
+        pytest.param([hop(1, 0, 0), hop(2, 1, 0)], 1, id="news to its origin"),
+        pytest.param([hop(1, 0, 0, "relay")], 1, id="relay of what is for everybody"),
+        pytest.param([hop(1, 0, 0, "lost")], 1, id="lost for no reason"),
+        pytest.param([hop(1, 0, 0, "corrupt")], 1, id="corrupt for no reason"),
+        pytest.param([(1, 0, 0, 2, 0, EVERYBODY, 0, 0, 64, "first")], 1, id="no such link"),
+        pytest.param([(1, 0, 2, 0, 0, EVERYBODY, 0, 0, 64, "duplicate")], 1, id="no such port"),
+        pytest.param([(1, 0, 0, 1, 0, 2, 0, 0, 64, "first")], 2, id="first of what is for another, and for one"),
+        pytest.param(
+            [(1, 0, 0, 1, 0, 2, 0, 0, 64, "duplicate")],
+            3,
+            id="duplicate of what is for another, for one, and of nothing",
+        ),
+        pytest.param([(1, 0, 0, 1, 0, 1, 0, 0, 64, "relay")], 2, id="relay at its target, and for one"),
+        pytest.param(RELAYED, 2, id="what is for one in a broadcast"),
+        pytest.param([hop(1, 0, 0), (2, 1, 0, 0, 0, 1, 0, 0, 1, "relay")], 1, id="an answer where nobody answers"),
+        pytest.param([hop(1, 0, 0, segment=0), hop(1, 0, 0, segment=1)], 1, id="two segments where one fits"),
+    ],
+)
+def test_the_audit_counts_what_cannot_be(rows: list[Row], times: int) -> None:
+    assert illegal(rows, messages=2) == times
+
+
+CRASH = "crash:01@2"
+
+
+@pytest.mark.parametrize(
+    ("rows", "times"),
+    [
+        pytest.param([hop(1, 0, 0), hop(1, 0, 1)], 0, id="before it"),
+        pytest.param([hop(1, 0, 1), hop(2, 0, 0, "lost")], 0, id="lost to it"),
+        pytest.param([hop(2, 0, 0)], 1, id="received after it"),
+        pytest.param([hop(1, 0, 0, "lost")], 1, id="lost before it"),
+        pytest.param([hop(1, 0, 0), hop(2, 1, 1)], 1, id="sent after it"),
+        pytest.param([hop(1, 0, 1, "lost")], 1, id="lost to another"),
+    ],
+)
+def test_the_audit_knows_the_crashes(rows: list[Row], times: int) -> None:
+    assert illegal(rows, fault=(CRASH,), algorithm="flood") == times
+
+
+LATE = [hop(1, 0, 1), hop(3, 0, 0)]
+"""What left 0 for 1 in step 1 comes two steps later."""
+
+
+@pytest.mark.parametrize(
+    ("fault", "rows", "times"),
+    [
+        pytest.param("hang:01@2-3", [hop(1, 0, 0), hop(4, 1, 1)], 0, id="sent after it hung"),
+        pytest.param("hang:01@2-3", [hop(1, 0, 0), hop(3, 1, 1)], 1, id="sent while it hung"),
+        pytest.param("hang:01@2-3", [hop(2, 0, 0)], 1, id="received while it hung"),
+        pytest.param("down:00>01@2", [hop(2, 0, 0, "lost"), hop(2, 0, 1)], 0, id="lost to a link that is down"),
+        pytest.param("down:00>01@2", [hop(2, 0, 0)], 1, id="crossed a link that is down"),
+        pytest.param("down:00>01@2", [hop(1, 0, 0), hop(2, 1, 0, "duplicate")], 0, id="crossed it the other way"),
+        pytest.param("down:00>01@2-2", [hop(3, 0, 0, "lost")], 1, id="lost to a link that is up again"),
+        pytest.param("loss:00>01:1", [hop(1, 0, 0, "lost"), hop(1, 0, 1)], 0, id="lost by chance"),
+        pytest.param("loss:00>01:1", [hop(1, 0, 0)], 1, id="not lost at a rate of 1"),
+        pytest.param("loss:00>01:0", [hop(1, 0, 0, "lost")], 1, id="lost at a rate of 0"),
+        pytest.param("drop:00>01:2", [hop(1, 0, 0), hop(2, 0, 0, "lost", segment=1)], 0, id="the second is lost"),
+        pytest.param("drop:00>01:2", [hop(1, 0, 0, "lost")], 1, id="the first is lost"),
+        pytest.param("corrupt:00>01:1", [hop(1, 0, 0, "corrupt"), hop(2, 1, 1, "corrupt")], 0, id="altered, passed on"),
+        pytest.param("corrupt:00>01:1", [hop(1, 0, 1, "corrupt")], 1, id="altered on another link"),
+        pytest.param("corrupt:00>01:1@2", [hop(1, 0, 0, "corrupt")], 1, id="altered too early"),
+        pytest.param("byzantine:01", [hop(1, 0, 0), hop(2, 1, 1, "corrupt")], 0, id="a liar"),
+        pytest.param("byzantine:01", [hop(1, 0, 0, "corrupt")], 1, id="a liar is told a lie"),
+        pytest.param("duplicate:00>01:1", [hop(1, 0, 0), hop(1, 0, 0, "duplicate")], 0, id="twice in a step"),
+        pytest.param("duplicate:00>01:1", [hop(1, 0, 1), hop(1, 0, 1, "duplicate")], 2, id="twice on another link"),
+        pytest.param("delay:00>01:2", LATE, 0, id="late"),
+        pytest.param("delay:00>01:2", [hop(1, 0, 0)], 1, id="not late"),
+        pytest.param("delay:00>01:2@1-1", [*LATE, hop(3, 0, 0, "duplicate")], 0, id="late, with what is not"),
+        pytest.param("delay:00>01:2", [hop(1, 0, 0, "lost")], 1, id="lost where things are late"),
+    ],
+)
+def test_the_audit_knows_every_fault(fault: str, rows: list[Row], times: int) -> None:
+    assert illegal(rows, fault=(fault,), algorithm="sbt", messages=2) == times
+
+
+def test_who_recovers_has_forgotten() -> None:
+    rows = [hop(1, 0, 0), hop(5, 0, 0)]
+    assert illegal(rows, fault=("crash:01@2", "recover:01@4")) == 0
+    assert illegal(rows, fault=("crash:01@2", "recover:01@6")) == 2
+
+
+def test_the_audit_knows_who_knows() -> None:
+    rows = [hop(1, 0, 1), hop(2, 0, 0, "lost")]
+    known = {"fault_knowledge": "neighbours", "fault": ("down:00~01@1",)}
+    assert illegal(rows, **known | {"fault_knowledge": "none"}) == 0
+    assert illegal(rows, **known) == 1
+
+
+def test_what_was_broken_and_when_it_showed() -> None:
+    faults = ("crash:01@2", "loss:00>10:1@1-7", "byzantine:11@2")
+    seen = measured([hop(1, 0, 1, "lost"), hop(4, 0, 0, "lost")], fault=faults)
+    loss, crash, liar = seen.faults
+    assert crash == {"kind": "crash", "step": 2, "rank": 1, "label": "01", "last": None, "seen": 4}
+    assert loss == {
+        "kind": "loss", "step": 1, "sender": 0, "port": 1, "label": "00>10", "rate": 1.0, "last": 7, "seen": 1,
+    }  # fmt: skip
+    assert liar["seen"] is None
+
+
+TRAFFIC = {
+    "out": hop(2, 1, 1),
+    "in": hop(2, 0, 0, "duplicate"),
+    "back": hop(2, 1, 0, "duplicate"),
+    "in too": (2, 3, 1, 1, 0, EVERYBODY, 0, 0, 64, "duplicate"),
+}
+"""What rank 1 sends or receives in step 2: `out` and `in too` are on its port 1, `in` and `back` on its port 0."""
+
+
+@pytest.mark.parametrize(
+    ("traffic", "model", "duplex", "times"),
+    [
+        ("out,in", "all-port", "full", 0),
+        ("out,in", "one-port", "full", 0),
+        ("out,in", "exchange", "full", 1),
+        ("out,in", "send-or-receive", "full", 1),
+        ("back,in", "one-port", "full", 0),
+        ("back,in", "exchange", "full", 0),
+        ("back,in", "exchange", "half", 2),
+        ("back,in", "one-port", "half", 2),
+        ("out,in", "one-port", "half", 0),
+        ("out,back", "all-port", "half", 0),
+        ("out,back", "one-port", "full", 1),
+        ("in,in too", "one-port", "full", 2),
+    ],
+)
+def test_the_audit_knows_the_port_model(traffic: str, model: str, duplex: str, times: int) -> None:
+    """Both ends of a half-duplex link break it. In the last case rank 3 passes on what it never heard, too."""
+    rows = [hop(1, 0, 0), *(TRAFFIC[name] for name in traffic.split(","))]
+    assert illegal(rows, port_model=model, duplex=duplex) == times

@@ -1,0 +1,132 @@
+"""The judges are judged over every algorithm: one row or one child that is wrong, and it does not hold.
+
+Of every algorithm some rows, some mutations: `scripts/stress judges` goes through more.
+"""
+
+import pytest
+
+from coordinator.results.claims import Verdict
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.tree_collective import Dissemination
+from emunode.errors import EmulatorError
+from emunode.topologies.graph import ContractError
+from emunode.topologies.registry import parse_topology
+from emunode.trees.base import Trees, levels, verify
+from tests.mutation_support import (
+    CASES,
+    IMPOSSIBLE,
+    MUTATIONS,
+    SMALL,
+    case_name,
+    grafted,
+    history,
+    history_of,
+    moved,
+    plan_of,
+    replayed,
+    verdict_on,
+)
+
+Case = tuple[str, type[Algorithm]]
+EVERY = pytest.mark.parametrize("case", CASES, ids=case_name)
+
+
+def some_place(case: Case, salt: int) -> int:
+    """A row of a history, a different one for every case and salt."""
+    return (CASES.index(case) * 7919 + salt * 104_729) % len(history(case))
+
+
+@EVERY
+def test_what_happens_is_what_the_rules_do(case: Case) -> None:
+    plan, records = plan_of(case), history(case)
+    assert replayed(plan, records) == 0
+
+
+@EVERY
+def test_the_rules_know_every_row(case: Case) -> None:
+    """Two mutations of every algorithm, so that each meets a dozen of them."""
+    plan, records, number = plan_of(case), history(case), CASES.index(case)
+    for salt in range(2):
+        name = list(MUTATIONS)[(number + salt * 8) % len(MUTATIONS)]
+        changed = MUTATIONS[name](plan, records, some_place(case, salt))
+        assert changed is None or replayed(plan, changed) > 0, name
+
+
+@EVERY
+def test_what_cannot_be_does_not_hold(case: Case) -> None:
+    plan, records, number = plan_of(case), history(case), CASES.index(case)
+    for salt in range(2):
+        name = list(IMPOSSIBLE)[(number + salt * 5) % len(IMPOSSIBLE)]
+        changed = IMPOSSIBLE[name](plan, records, some_place(case, salt))
+        assert changed is None or verdict_on(plan, changed) != Verdict.HOLDS, name
+
+
+def test_an_answer_is_from_whom_it_names_and_has_an_answers_size() -> None:
+    case = next(case for case in CASES if case[1].answer_bytes)
+    plan, records = plan_of(case), history(case)
+    place = len(records) - 1
+    assert records["target"][place] == records["sender"][place]
+    for name, mutation in IMPOSSIBLE.items():
+        changed = mutation(plan, records, place)
+        assert changed is None or verdict_on(plan, changed) != Verdict.HOLDS, name
+
+
+# --- trees with one wrong child --------------------------------------------------------------------------------------
+
+
+def trees_of(case: Case) -> Trees | None:
+    """The trees of an algorithm that has some."""
+    trees = getattr(plan_of(case).algorithm, "trees", None)
+    return trees if isinstance(trees, Trees) else None
+
+
+PLANTED = pytest.mark.parametrize("case", [case for case in CASES if trees_of(case)], ids=case_name)
+
+
+@PLANTED
+def test_no_tree_with_a_wrong_child_passes_for_one(case: Case) -> None:
+    trees = trees_of(case)
+    assert trees is not None
+    order = trees.topology.order
+    for rank in {0, 1, order // 2, order - 1}:
+        wrong = list(grafted(trees, rank, trees.count - 1))
+        wrong += moved(trees, rank, trees.count - 1) if rank else ()
+        assert wrong
+        for one in wrong[:: 1 + len(wrong) // 6]:
+            with pytest.raises(ContractError):
+                verify(one)
+
+
+FORWARDING = [case for case in CASES if issubclass(case[1], Dissemination)]
+
+
+def reaches(trees: Trees) -> int:
+    """How many ranks a tree reaches; 0 if one twice."""
+    try:
+        return len(levels(trees, 0))
+    except ContractError:
+        return 0
+
+
+@pytest.mark.parametrize("case", FORWARDING, ids=case_name)
+def test_what_goes_down_a_tree_with_a_wrong_child_does_not_hold(case: Case) -> None:
+    """The tree that the claims are about is the right one; an algorithm that refuses to run on a wrong one is caught."""
+    family, entry = case
+    plan = plan_of(case)
+    right = trees_of(case)
+    assert right is not None
+    rank = 2 + CASES.index(case) % (right.topology.order - 2)  # not 1: a reduce does not ask the root for it
+    parent = right.topology.neighbour(rank, right.parent(rank, 0))
+    found = [(wrong, reaches(wrong)) for wrong in (*grafted(right, parent, 0), *moved(right, rank, 0))]
+    less = [wrong for wrong, reached in found if 0 < reached < right.topology.order]
+    elsewhere = [wrong for wrong, reached in found if reached == right.topology.order]
+    for wrong in (less[0], *elsewhere[:1]):
+        algorithm = entry.__new__(entry)
+        algorithm.make_trees = lambda _topology, wrong=wrong: wrong  # type: ignore[attr-defined]
+        try:
+            entry.__init__(algorithm, parse_topology(SMALL[family]), plan.job)
+            records = history_of(plan, algorithm)
+        except (EmulatorError, ValueError, KeyError, IndexError, AttributeError):
+            continue
+        assert replayed(plan, records) > 0
+        assert wrong not in less or verdict_on(plan, records) != Verdict.HOLDS

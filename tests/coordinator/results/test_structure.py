@@ -1,0 +1,325 @@
+"""Metrics of paths, read off journals: against the trees, against the papers, and on journals that were altered."""
+
+from collections import Counter
+from math import factorial
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.results import structure as structure_metrics
+from coordinator.results.structure import METRICS, Paths, rotate
+from coordinator.scenario.model import make_scenario
+from emunode.algorithms.registry import algorithms
+from emunode.algorithms.star.multiple_trees import CongestionTwoBroadcast
+from emunode.model import Collective
+from emunode.topologies.registry import parse_topology
+from emunode.topologies.star import StarGraph
+from emunode.trees.base import Trees, arc_congestion, levels, shared_rank
+from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
+from emunode.trees.hypercube.gray import GrayPaths
+from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
+from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
+from emunode.trees.star.greedy import CongestionTwoTrees
+from emunode.trees.star.rotation import Rotation, necklace_count
+from tests.support import failures, run_journal, run_scenario
+
+
+def history(out: Path, **values: object) -> tuple[Plan, pl.DataFrame]:
+    """The plan and the journal of a run."""
+    result, journal = run_journal(out, **values)
+    assert not failures(result)
+    return make_plan(make_scenario({"driver": "memory", **values})), journal
+
+
+def measured(plan: Plan, journal: pl.DataFrame, name: str) -> int:
+    """One metric, whether it is claimed or not."""
+    return METRICS[name](Paths(plan, journal.lazy()))
+
+
+# Against the trees.
+
+FAMILIES: list[tuple[str, str, str, type[Trees], int]] = [
+    ("star:4", "broadcast", "edt", EdgeDisjointTrees, 3),
+    ("star:4", "reduce", "edt", EdgeDisjointTrees, 3),
+    ("star:4", "scatter", "edt", EdgeDisjointTrees, 3),
+    ("star:4", "gather", "edt", EdgeDisjointTrees, 3),
+    ("star:4", "broadcast", "congestion2-trees", CongestionTwoTrees, 1),
+    ("star:4", "reduce", "congestion2-trees", CongestionTwoTrees, 1),
+    ("hypercube:4", "broadcast", "nesbt", EdgeDisjointBinomialTrees, 4),
+    ("hypercube:4", "gather", "nesbt", EdgeDisjointBinomialTrees, 1),
+    ("ej:2+3", "broadcast", "independent-trees", IndependentTrees, 1),
+    ("ej:1+3", "scatter", "independent-trees", IndependentTrees, 1),
+]
+
+
+@pytest.mark.parametrize("source", [0, 5])
+@pytest.mark.parametrize(("topology", "collective", "algorithm", "family", "messages"), FAMILIES)
+def test_journals_show_what_the_trees_are(
+    topology: str, collective: str, algorithm: str, family: type[Trees], messages: int, source: int, tmp_path: Path
+) -> None:
+    network = parse_topology(topology)
+    plan, journal = history(
+        tmp_path / "run", topology=topology, collective=collective, algorithm=algorithm, messages=messages,
+        source=network.label(source),
+    )  # fmt: skip
+    trees = family(network)
+    assert measured(plan, journal, "trees_per_arc") == arc_congestion(trees)
+    assert (measured(plan, journal, "paths_per_inner_node") == 1) == (shared_rank(trees) is None)
+    detours = (
+        level - network.weight(rank) for tree in range(trees.count) for rank, level in levels(trees, tree).items()
+    )
+    assert measured(plan, journal, "longest_detour") == max(detours)
+
+
+@pytest.mark.parametrize("collective", ["scatter", "broadcast"])
+def test_gray_paths_are_neither_disjoint_nor_short(collective: str, tmp_path: Path) -> None:
+    plan, journal = history(tmp_path / "run", topology="hypercube:4", collective=collective, algorithm="nrbrg")
+    paths = [GrayPaths(plan.topology, 4).path(15, tree) for tree in range(4)]
+    assert measured(plan, journal, "longest_detour") >= max(len(path) - 1 for path in paths) - 4 > 0
+    assert measured(plan, journal, "trees_per_arc") == arc_congestion(GrayPaths(plan.topology, 4)) == 3
+    passed: Counter[tuple[int, int]] = Counter()
+    for rank in range(1, 16):
+        for tree in range(4):
+            passed.update((rank, inner) for inner in GrayPaths(plan.topology, 4).path(rank, tree)[1:-1])
+    assert measured(plan, journal, "paths_per_inner_node") == max(passed.values()) > 1
+
+
+def test_rotated_binomial_trees_are_greedy_and_share_arcs(tmp_path: Path) -> None:
+    plan, journal = history(tmp_path / "run", topology="hypercube:4", collective="broadcast", algorithm="nrsbt")
+    assert measured(plan, journal, "longest_detour") == 0
+    assert measured(plan, journal, "trees_per_arc") == arc_congestion(RotatedBinomialTrees(plan.topology)) == 4
+
+
+def test_rotation_is_that_of_the_necklaces() -> None:
+    star = StarGraph(5)
+    rotation = Rotation(star)
+    for rank in star.ranks():
+        assert star.rank_of(rotate(star.permutation(rank))) == rotation.rotate(rank, 1)
+
+
+def test_only_some_roots_are_measured_where_there_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, journal = history(tmp_path / "run", topology="star:4", collective="allgather", algorithm="mbst")
+    assert Paths(plan, journal.lazy()).hops["root"].n_unique() == 24
+    monkeypatch.setattr(structure_metrics, "SAMPLED_HOPS", 24 * 23 // 6)
+    roots = Paths(plan, journal.lazy()).hops["root"].unique().sort().to_list()
+    assert roots == [0, 6, 12, 18]
+    monkeypatch.setattr(structure_metrics, "SAMPLED_HOPS", 1)
+    assert Paths(plan, journal.lazy()).hops["root"].unique().to_list() == [0]
+
+
+@pytest.mark.parametrize("redundancy", [1, 2])
+def test_of_many_segments_the_first_of_every_tree_are_measured(
+    redundancy: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": redundancy}
+    plan, journal = history(tmp_path / "run", **scenario, messages=12)
+    names = ("longest_detour", "trees_per_arc", "paths_per_inner_node", "segments_per_message")
+    whole = [measured(plan, journal, name) for name in names]
+    monkeypatch.setattr(structure_metrics, "MOST_HOPS", 100)
+    assert Paths(plan, journal.lazy()).hops["segment"].n_unique() < 12
+    assert Paths(plan, journal.lazy()).hops["tree"].n_unique() == 3
+    assert [measured(plan, journal, name) for name in names] == whole == [4, 1, 1, 1]
+
+
+# On journals that were altered: every metric moves.
+
+
+def changed(journal: pl.DataFrame, row: int, **values: int) -> pl.DataFrame:
+    """The journal with other values in one row."""
+    here = pl.int_range(pl.len()) == row
+    return journal.with_columns(
+        pl.when(here).then(pl.lit(value).cast(journal.schema[name])).otherwise(pl.col(name)).alias(name)
+        for name, value in values.items()
+    )
+
+
+def test_an_arc_in_two_trees_is_seen(tmp_path: Path) -> None:
+    plan, journal = history(tmp_path / "run", topology="star:4", collective="broadcast", algorithm="edt", redundancy=3)
+    assert measured(plan, journal, "trees_per_arc") == 1
+    other = (journal["tree"][0] + 1) % 3
+    doubled = pl.concat([journal, changed(journal, 0, tree=other)[:1]])
+    assert measured(plan, doubled, "trees_per_arc") == 2
+
+
+def test_a_rank_on_two_paths_is_seen(tmp_path: Path) -> None:
+    scenario = {"topology": "star:4", "collective": "scatter", "algorithm": "edt", "redundancy": 3}
+    plan, journal = history(tmp_path / "run", **scenario)
+    assert measured(plan, journal, "paths_per_inner_node") == 1
+    longest = journal.filter(pl.col("outcome") == "relay").row(0, named=True)
+    other = pl.DataFrame([{**longest, "tree": (longest["tree"] + 1) % 3}], schema=journal.schema)
+    assert measured(plan, pl.concat([journal, other]), "paths_per_inner_node") == 2
+
+
+def test_a_detour_is_seen(tmp_path: Path) -> None:
+    plan, journal = history(tmp_path / "run", topology="star:4", collective="broadcast", algorithm="greedy-tree")
+    assert measured(plan, journal, "longest_detour") == 0
+    star, parents = plan.topology, set(journal["sender"])
+    leaf, upper = next(
+        (rank, near)
+        for rank in star.ranks()
+        for near in star.neighbours(rank)
+        if rank not in parents and star.weight(near) == star.weight(rank) + 1
+    )  # a leaf, and a neighbour that is farther away, below which it is moved
+    row = journal["receiver"].to_list().index(leaf)
+    assert measured(plan, changed(journal, row, sender=upper), "longest_detour") == 2
+
+
+def test_a_circle_ends(tmp_path: Path) -> None:
+    plan, journal = history(tmp_path / "run", topology="star:3", collective="broadcast", algorithm="greedy-tree")
+    rows = [changed(journal, row, sender=journal["receiver"][(row + 1) % 5]) for row in range(5)]
+    circle = pl.concat([rows[row][row : row + 1] for row in range(5)])
+    assert measured(plan, circle, "longest_detour") == 6  # no path comes to the root
+    assert measured(plan, circle, "paths_per_inner_node") > 1
+
+
+def test_one_type_twice_in_a_step_is_seen(tmp_path: Path) -> None:
+    plan, journal = history(tmp_path / "run", topology="star:4", collective="allgather", algorithm="mbst")
+    assert measured(plan, journal, "same_type_per_step") == 1
+    late = journal.filter(pl.col("step") == 2).with_columns(pl.lit(1, dtype=journal.schema["step"]).alias("step"))
+    assert measured(plan, pl.concat([journal, late]), "same_type_per_step") == 2
+
+
+@pytest.mark.parametrize(
+    "name", ["off_displacement", "off_period", "outside_own_substar", "largest_subtree", "smallest_subtree"]
+)
+def test_a_leaf_behind_another_port_is_seen(name: str, tmp_path: Path) -> None:
+    scenario = {"topology": "star:4", "collective": "scatter", "algorithm": "replicated-balanced-tree", "messages": 3}
+    plan, journal = history(tmp_path / "run", **scenario)
+    before = measured(plan, journal, name)
+    (row,) = (
+        journal.with_row_index()
+        .filter(pl.col("sender") == 0, pl.col("port") == 0, pl.col("tree") == 0)
+        .filter(
+            pl.col("target").map_elements(lambda rank: plan.topology.label(rank)[0] != "1", return_dtype=pl.Boolean)
+        )
+        .head(1)["index"]
+    )
+    target = journal["target"][row]
+    moved = journal.with_columns(
+        pl.when((pl.col("sender") == 0) & (pl.col("target") == target))
+        .then(1)
+        .otherwise(pl.col("port"))
+        .cast(pl.Int16)
+        .alias("port")
+    )
+    wanted = {"off_displacement", "outside_own_substar", "largest_subtree", "smallest_subtree"}
+    assert (measured(plan, moved, name) != before) == (name in wanted)
+    doubled = pl.concat([journal, moved.filter((pl.col("sender") == 0) & (pl.col("target") == target))])
+    assert (
+        name not in {"off_displacement", "off_period", "outside_own_substar"} or measured(plan, doubled, name) > before
+    )
+
+
+def test_a_home_node_that_forwards_is_seen(tmp_path: Path) -> None:
+    plan, journal = history(tmp_path / "run", topology="star:4", collective="scatter", algorithm="near-balanced-tree")
+    assert measured(plan, journal, "inner_home_nodes") == 0
+    home = next(rank for rank in plan.topology.ranks() if rank and plan.topology.label(rank)[0] == "1")
+    assert measured(plan, changed(journal, len(journal) - 1, sender=home), "inner_home_nodes") == 1
+
+
+def test_an_arc_without_its_rotation_is_seen(tmp_path: Path) -> None:
+    scenario = {"topology": "star:4", "collective": "scatter", "algorithm": "replicated-balanced-tree", "messages": 3}
+    plan, journal = history(tmp_path / "run", **scenario)
+    assert measured(plan, journal, "unrotated_arcs") == 0
+    last = journal.filter(pl.col("receiver") == pl.col("target"), pl.col("sender") != 0).row(0, named=True)
+    kept = journal.filter(~((pl.col("sender") == last["sender"]) & (pl.col("receiver") == last["receiver"])))
+    assert measured(plan, kept, "unrotated_arcs") > 0
+
+
+# What is claimed.
+
+CLAIMED = {
+    ("star:4", "broadcast", "greedy-tree"): {"longest_detour": 0},
+    ("star:4", "broadcast", "congestion2-trees"): {"trees_per_arc": 2, "segments_per_message": 3},
+    ("star:4", "broadcast", "edt"): {"longest_detour": 4, "trees_per_arc": 1, "paths_per_inner_node": 1},
+    ("star:4", "reduce", "edt"): {"longest_detour": 4, "trees_per_arc": 1, "paths_per_inner_node": 1},
+    ("star:4", "gather", "edt"): {"longest_detour": 4, "trees_per_arc": 1, "paths_per_inner_node": 1},
+    ("star:4", "alltoall", "edt"): {
+        "longest_detour": 4, "trees_per_arc": 1, "paths_per_inner_node": 1, "same_type_per_step": 1,
+    },
+    ("star:4", "allgather", "edt-dfs"): {
+        "longest_detour": 4, "trees_per_arc": 1, "paths_per_inner_node": 1, "same_type_per_step": 1,
+    },
+    ("star:4", "allgather", "mbst"): {"longest_detour": 0, "same_type_per_step": 1},
+    ("star:4", "allgather", "rotated-hamiltonian"): {"same_type_per_step": 1},
+    ("star:4", "alltoall", "list-schedule"): {"longest_detour": 0, "same_type_per_step": 1},
+    ("hypercube:4", "alltoall", "nesbt"): {"longest_detour": 2, "trees_per_arc": 1, "paths_per_inner_node": 1},
+    ("hypercube:4", "broadcast", "sbt"): {"longest_detour": 0},
+    ("ej:1+3", "gather", "independent-trees"): {"trees_per_arc": 1, "paths_per_inner_node": 1},
+    ("ej:1+3", "allgather", "three-phase"): {"longest_detour": 0},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("scenario", "claims"), CLAIMED.items(), ids=str)
+def test_structure_is_claimed_and_measured(scenario: tuple[str, str, str], claims: dict[str, int]) -> None:
+    topology, collective, algorithm = scenario
+    messages = 3 if algorithm.startswith("edt") else 1
+    result = run_scenario(topology=topology, collective=collective, algorithm=algorithm, messages=messages)
+    assert not failures(result)
+    for name, value in claims.items():
+        assert result.summary[name] == value
+        assert any(judgement.claim.name == name and not judgement.claim.derived for judgement in result.judgements)
+
+
+@pytest.mark.parametrize("n", range(3, 6))
+@pytest.mark.parametrize("collective", ["scatter", "gather"])
+def test_theorems_9_and_10(n: int, collective: str) -> None:
+    scenario = {"topology": f"star:{n}", "collective": collective, "messages": n - 1}
+    least = (factorial(n) - 1) // (n - 1)
+    expected = {
+        "balanced-tree": (-(-(factorial(n) - 1) // (n - 1)), least),
+        "near-balanced-tree": (necklace_count(n), None),
+        "replicated-balanced-tree": (necklace_count(n), necklace_count(n)),
+    }
+    for algorithm, (largest, smallest) in expected.items():
+        result = run_scenario(None, **scenario, algorithm=algorithm)
+        assert not failures(result)
+        assert result.summary["largest_subtree"] == largest
+        assert smallest in (None, result.summary.get("smallest_subtree"))
+        assert result.summary["outside_own_substar"] == result.summary["inner_home_nodes"] == 0
+        sources = " ".join(judgement.claim.source for judgement in result.judgements)
+        theorems = {
+            "near-balanced-tree": "9.1 9.2 9.3 9.4 9.5",
+            "replicated-balanced-tree": "10.1 10.2 10.3 10.4 10.5 10.6 10.7",
+        }
+        assert all(f"theorem {number}" in sources for number in theorems.get(algorithm, "").split())
+
+
+@pytest.mark.parametrize(("port_model", "theorem"), [("all-port", "theorem 1"), ("one-port", "theorem 2")])
+@pytest.mark.parametrize("size", [90, 1000, 9000])
+def test_theorems_1_and_2(port_model: str, theorem: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = {
+        "topology": "star:4", "collective": "broadcast", "algorithm": "congestion2-trees", "message_bytes": size,
+        "port_model": port_model, "startup": "1us", "per_byte": "1us",
+    }  # fmt: skip
+    result = run_scenario(None, **scenario, segments="auto")
+    assert not failures(result)
+    assert any(theorem in judgement.claim.source for judgement in result.judgements)
+    worse = run_scenario(None, **scenario, segments=1)
+    assert not any(theorem in judgement.claim.source for judgement in worse.judgements)
+    best = CongestionTwoBroadcast.auto_segments
+    monkeypatch.setattr(CongestionTwoBroadcast, "auto_segments", staticmethod(lambda *job: best(*job) // 2 or 1))
+    wrong = run_scenario(None, **scenario, segments="auto")
+    assert [line.split(":")[0] for line in failures(wrong)] == ["segments_per_message"]
+
+
+def test_a_run_with_faults_measures_no_structure() -> None:
+    scenario = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 3}
+    assert "trees_per_arc" in run_scenario(None, **scenario).summary
+    broken = run_scenario(None, **scenario, fault=["crash:2134@1"])
+    assert "trees_per_arc" not in broken.summary
+    assert not failures(broken)
+
+
+def test_every_structure_claim_can_be_measured() -> None:
+    for topology in ("star:4", "hypercube:3", "ej:1+2"):
+        for collective in Collective:
+            for name in algorithms(topology.partition(":")[0], collective):
+                values = {"topology": topology, "collective": collective, "algorithm": name, "messages": 3}
+                entry = algorithms(topology.partition(":")[0], collective)[name]
+                plan = make_plan(make_scenario({**values, "port_model": str(entry.port_models[0])}))
+                claims = plan.algorithm.structure_claims()
+                assert {claim.name for claim in claims} <= METRICS.keys()
+                assert set(claims) <= set(plan.algorithm.claims())

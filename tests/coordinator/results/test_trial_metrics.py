@@ -1,0 +1,96 @@
+"""Counting a trial at once says what measuring its journal says, whatever broke."""
+
+from pathlib import Path
+from random import Random
+
+import polars as pl
+import pytest
+
+from coordinator.history.journal import COLUMNS, OUTCOMES, Journal
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.results.metrics import measure
+from coordinator.results.trial_metrics import Records, messages_due, records_of, tally
+from coordinator.scenario.model import make_scenario
+from emunode.engine.memory import MemoryNetwork
+from emunode.engine.rank_set import Ballot
+from emunode.net.wire import ROW
+
+CASES: list[tuple[str, str, str, dict[str, object]]] = [
+    ("star:4", "broadcast", "edt", {"redundancy": 3}),
+    ("star:4", "broadcast", "edt", {"messages": 3, "redundancy": 2}),
+    ("star:4", "broadcast", "congestion2-trees", {"segments": 2}),
+    ("star:3", "reduce", "edt", {"messages": 2}),
+    ("star:3", "allgather", "rotated-trees", {}),
+    ("star:3", "gather", "edt", {"redundancy": 2}),
+    ("star:3", "scatter", "edt", {"redundancy": 2, "messages": 2}),
+    ("hypercube:3", "alltoall", "sbt", {}),
+    ("hypercube:3", "broadcast", "flood", {}),
+    ("ej:1+2", "broadcast", "independent-trees", {"redundancy": 2}),
+]
+BROKEN = (
+    "crash=1", "crash=2;sources", "down=2", "hang=1", "byzantine=1", "loss=2:0.5", "corrupt=2:0.5", "delay=1:2",
+    "duplicate=1:1", "drop=1:1",
+)  # fmt: skip
+
+
+def played(plan: Plan) -> tuple[bytearray, list[Ballot]]:
+    """The rows of a run in memory, and what altered copies said."""
+    network, rows, step = MemoryNetwork(plan.algorithm), bytearray(), 0
+    while network.busy:
+        step += 1
+        rows += network.step(step, plan.faults_at(step))
+    return rows, network.ballots
+
+
+def frame_of(records: Records) -> pl.DataFrame:
+    """Records as the journal of a run directory has them."""
+    frame = pl.DataFrame({name: records[name] for name in COLUMNS})
+    return frame.with_columns(pl.col("outcome").cast(pl.UInt8).cat.to(OUTCOMES))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join([*case[:3], *case[3]]))
+def test_it_counts_what_is_measured(case: tuple[str, str, str, dict[str, object]]) -> None:
+    topology, collective, algorithm, values = case
+    chance = Random(f"{topology}/{collective}")
+    base = {"topology": topology, "collective": collective, "algorithm": algorithm, "driver": "memory", **values}
+    undelivered = altered = 0
+    for seed in range(12):
+        parts = chance.sample(BROKEN, seed % 4)
+        fault = [f"random:{part}@{1 + seed % 2}" for part in parts]
+        plan = make_plan(make_scenario({**base, "seed": seed, "fault": fault}))
+        rows, ballots = played(plan)
+        records = records_of([rows])
+        counted = tally(plan, records, ballots)
+        measured = measure(plan, frame_of(records).lazy(), ballots)
+        assert counted.metrics == {name: measured.metrics[name] for name in counted.metrics}, fault
+        due = messages_due(plan)
+        assert due.tolist() == measured.nodes["expected"].to_list()
+        whole = measured.metrics["intact_deliveries"] == measured.metrics["expected_deliveries"]
+        assert (not counted.unserved) is whole
+        assert (counted.least_copies > 0) is whole
+        assert all(due[rank] for rank in counted.unserved)
+        undelivered += not whole
+        altered += bool(measured.metrics["corrupt"])
+    assert undelivered, "nothing was ever lost, so nothing was shown"
+    assert altered or collective in ("alltoall", "gather"), "nothing was ever altered"
+
+
+def test_the_hash_is_that_of_a_run(tmp_path: Path) -> None:
+    plan = make_plan(make_scenario({
+        "topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 3, "driver": "memory",
+        "fault": ["random:nodes=2;links=1@2"],
+    }))  # fmt: skip
+    rows, _ = played(plan)
+    journal = Journal(tmp_path)
+    journal.add([rows])
+    journal.close()
+    half = len(rows) // 2 // ROW.size * ROW.size
+    assert tally(plan, records_of([rows[half:], rows[:half]])).journal_hash == journal.hash
+
+
+def test_how_many_copies_are_left() -> None:
+    """Of three trees with disjoint paths, each broken node takes at most one copy from anybody else."""
+    base = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 3, "driver": "memory"}
+    for crashed, least in ([], 3), (["crash:2134@1"], 2), (["crash:2134@1", "crash:3214@1"], 1):
+        plan = make_plan(make_scenario({**base, "fault": crashed}))
+        assert tally(plan, records_of([played(plan)[0]])).least_copies == least

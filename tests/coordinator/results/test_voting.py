@@ -1,0 +1,61 @@
+"""Liars: how many of them redundancy bears, and what becomes of a message without it."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from emunode.topologies.registry import parse_topology
+from tests.support import failures, run_scenario
+
+STAR: dict[str, object] = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "source": "1234"}
+LABELS = [parse_topology("star:4").label(rank) for rank in range(1, 24)]
+
+
+@pytest.mark.parametrize("liar", LABELS)
+def test_three_copies_bear_any_one_liar(liar: str) -> None:
+    result = run_scenario(None, **STAR, redundancy=3, messages=2, fault=[f"byzantine:{liar}"])
+    assert result.verdict == "holds", failures(result)
+    summary = result.summary
+    assert summary["intact_deliveries"] == summary["elected_right"] == summary["expected_deliveries"] == 2 * 22
+    assert summary["elected_wrong"] == summary["elected_none"] == 0
+    (source,) = (judgement.claim.source for judgement in result.judgements if judgement.claim.name == "delivery_ratio")
+    assert source.endswith("by majority 3 copies bear 1 liars")
+
+
+def test_two_liars_are_too_many_for_three_copies_and_nothing_is_claimed(tmp_path: Path) -> None:
+    faults = [f"byzantine:{label}" for label in ("2134", "4312")]
+    result = run_scenario(tmp_path / "run", **STAR, redundancy=3, fault=faults)
+    assert result.verdict == "undecided"
+    assert result.summary["undecided_because"] == "no claim about delivery applies under these faults"
+    assert result.summary["elected_wrong"]
+    elections = pl.read_parquet(result.path / "elections.parquet")
+    assert elections.columns == ["receiver", "origin", "segment", "copies", "right", "wrong", "elected"]
+    assert (elections["right"] < elections["copies"]).all()
+    for copies, right, wrong, elected in elections.select("copies", "right", "wrong", "elected").iter_rows():
+        assert elected == ("right" if 2 * right > copies else "wrong" if 2 * wrong > copies else "none")
+
+
+def test_a_liar_and_a_crash_leave_no_majority_and_a_crash_a_majority() -> None:
+    both = run_scenario(None, **STAR, redundancy=3, fault=["byzantine:2134", "crash:3214@1"])
+    assert both.verdict == "undecided"
+    assert both.summary["elected_none"]
+    one = run_scenario(None, **STAR, redundancy=3, fault=["byzantine:2134@9", "crash:3214@1"])
+    assert one.summary["delivery_ratio"] == 1.0
+
+
+@pytest.mark.parametrize("fault", ["corrupt:1234>2134:1", "byzantine:2134"])
+def test_without_redundancy_an_altered_copy_is_delivered_and_counted_so(fault: str) -> None:
+    result = run_scenario(None, **STAR | {"algorithm": "greedy-tree"}, fault=[fault])
+    summary = result.summary
+    assert summary["deliveries"] == summary["expected_deliveries"]
+    assert summary["intact_deliveries"] == summary["deliveries"] - summary["corrupt"] > 0  # type: ignore[operator]
+    assert summary["corrupt"]
+    assert summary["elected_right"] == summary["elected_wrong"] == 0
+
+
+def test_a_link_that_alters_at_random_counts_as_a_liar() -> None:
+    result = run_scenario(None, **STAR, redundancy=3, fault=["corrupt:1234~2134:0.5"], messages=8, seed=4)
+    assert result.verdict == "holds"
+    assert result.summary["corrupt"]
+    assert result.summary["delivery_ratio"] == 1.0

@@ -1,0 +1,452 @@
+"""Sets of faults: what descriptions mean, that draws repeat and nest, and that a run can be repeated from what was drawn."""
+
+import re
+from collections import Counter
+from itertools import combinations, pairwise, product
+from math import comb, exp
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.scenario.fault_sets import (
+    Places,
+    draw,
+    every_set,
+    parse_recipes,
+    resolve,
+    sample_numbers,
+    set_count,
+    set_number,
+)
+from coordinator.scenario.model import make_scenario
+from emunode.errors import ScenarioError
+from emunode.faults.injector import Crash
+from emunode.topologies.base import Topology
+
+
+def plan_of(topology: str = "star:4", algorithm: str = "edt", **values: object) -> Plan:
+    """A broadcast in memory."""
+    scenario = {"topology": topology, "collective": "broadcast", "algorithm": algorithm, "driver": "memory", **values}
+    return make_plan(make_scenario(scenario))
+
+
+def drawn(text: str, number: int = 0, seed: int = 0, **values: object) -> tuple[str, ...]:
+    """The set with that number of a description."""
+    (recipe,) = parse_recipes(text)
+    return draw(recipe, Places(plan_of(**values).algorithm), seed, number)  # type: ignore[arg-type]
+
+
+def labels(specs: tuple[str, ...]) -> set[str]:
+    """Where faults strike, kind and step apart."""
+    return {spec.partition(":")[2].rpartition("@")[0] for spec in specs}
+
+
+# --- descriptions ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("nodes=2", ["nodes=2"]),
+        ("random:crash=2@1", ["nodes=2"]),
+        ("nodes=2;links=1@3", ["nodes=2;links=1@3"]),
+        ("nodes=0..2", ["nodes=0", "nodes=1", "nodes=2"]),
+        ("nodes<=1;links<=1", ["nodes=0;links=0", "nodes=0;links=1", "nodes=1;links=0", "nodes=1;links=1"]),
+        ("all:links=2", ["all:links=2"]),
+        ("any<=1", ["nodes=0;links=0", "nodes=1;links=0", "nodes=0;links=1"]),
+        ("bernoulli:nodes=0.25", ["bernoulli:nodes=0.25"]),
+        ("loss=3:0.2@1-9", ["loss=3:0.2@1-9"]),
+        ("cut:victim=3142;links=2", ["cut:victim=3142;links=2"]),
+        ("random:nodes=1;sources", ["nodes=1;sources"]),
+    ],
+)  # fmt: skip
+def test_a_description_has_one_canonical_form(text: str, names: list[str]) -> None:
+    recipes = parse_recipes(text)
+    assert [recipe.name for recipe in recipes] == names
+    assert [parse_recipes(name) for name in names] == [[recipe] for recipe in recipes]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("", "is no part"),
+        ("some:nodes=2", "no way to choose"),
+        ("nodes", "is no part"),
+        ("nodes=two", "no number"),
+        ("nodes=3..1", "no range"),
+        ("nodes<=1..3", "no range"),
+        ("nodes=-1", "no number"),
+        ("gremlin=2", "'gremlin' is not among"),
+        ("bernoulli:nodes=1.5", "no probability"),
+        ("bernoulli:nodes=x", "no probability"),
+        ("cut:nodes=1", "a cut has a victim"),
+        ("random:victim=3142;nodes=1", "a cut has a victim"),
+        ("sources", "write"),
+        ("nodes=1@", "said once, at the end"),
+        ("nodes=1@2;links=1@3", "said once, at the end"),
+        ("nodes=1@soon", "said once, at the end"),
+        ("loss=3:.@8@1", "said once, at the end"),
+        ("cut:victim=3@2;nodes=1@1", "said once, at the end"),
+        ("any<=999999", "stand for 500,000,500,000 recipes"),
+        ("nodes=1..10001", "stand for 10,001 recipes"),
+        ("nodes=1..101;links=1..100", "stand for 10,100 recipes"),
+        ("nodes=1;nodes=2", "'nodes' is there twice; give one part with the total number"),
+        ("nodes=1;crash=2", "'nodes' is there twice"),
+        ("any=2;links=1", "'links' is there twice"),
+        ("bernoulli:loss=0.1:0.2;loss=0.3:0.2", "'loss' is there twice"),
+        ("byzantine=1:3", "'byzantine' takes no value, so ':3' in 'byzantine=1:3' has no meaning"),
+        ("bernoulli:nodes=0.5:3", "'crash' takes no value"),
+        ("any=1:3", "'any' is nodes and links in every mixture"),
+        ("bernoulli:any=0.5", "'any' is nodes and links in every mixture"),
+        ("random:recover=1", "'recover' repairs what 'crash' broke, and a set of faults only breaks things"),
+        ("up=1", "'up' repairs what 'down' broke"),
+        ("loss=3", "'loss' needs a value behind the number, such as loss=3:0.2"),
+        ("delay=3", "'delay' needs a value behind the number, such as delay=3:2"),
+        ("loss=3:2", "in 'loss=3:2': its rate is a number from 0"),
+        ("drop=1:0", "in 'drop=1:0': its number of the packet is a whole number"),
+        ("loss=3:1e-300", "too small to be drawn: a rate is 0, or at least 2.-53"),
+        ("bernoulli:links=1e-17", "too small to be drawn"),
+        ("bernoulli:links=1e-99999999999999999999", "no probability"),
+        ("bernoulli:links=nan", "no probability"),
+        ("nodes=1@0", "steps count from 1"),
+        ("links=1@5-2", "is no step or interval"),
+        ("nodes=1@2-5", "'crash' happens in one step and has no end; write @2"),
+    ],
+)
+def test_what_is_no_description_is_refused(text: str, complaint: str) -> None:
+    with pytest.raises(ScenarioError, match=complaint) as raised:
+        parse_recipes(text)
+    assert raised.value.field == "faults"
+
+
+# --- drawing -----------------------------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 40), st.integers(0, 10**6), st.integers(0, 22))
+def test_draws_repeat_and_the_longer_contains_the_shorter(seed: int, number: int, count: int) -> None:
+    shorter = drawn(f"nodes={count}", number, seed)
+    longer = drawn(f"nodes={count + 1}", number, seed)
+    assert shorter == drawn(f"nodes={count}", number, seed)
+    assert longer[:count] == shorter
+    assert len(set(longer)) == count + 1
+
+
+def test_every_place_is_as_likely() -> None:
+    """A chi-square test of 23 classes: the fixed seed gives 23.2, and 1 in 1000 gives more than 48.3."""
+    counts: dict[str, int] = {}
+    for number in range(2300):
+        for spec in drawn("nodes=1", number):
+            counts[spec] = counts.get(spec, 0) + 1
+    assert len(counts) == 23
+    assert sum((count - 100) ** 2 / 100 for count in counts.values()) < 48.3
+
+
+# --- parts of one set --------------------------------------------------------------------------------------------------
+
+NODE_KINDS = ("nodes", "hang", "byzantine")
+LINK_KINDS = ("links", "corrupt", "duplicate", "loss")
+ARGUMENTS = {"corrupt": ":1", "duplicate": ":1", "loss": ":0.5"}
+
+
+def part(kind: str, amount: object) -> str:
+    """A part with the value that its kind needs."""
+    return f"{kind}={amount}{ARGUMENTS.get(kind, '')}"
+
+
+def chi_square_p(statistic: float, degrees: int) -> float:
+    """Upper bound of the tail of the chi-square distribution (Chernoff), tight enough for p around 1e-6."""
+    ratio = statistic / degrees
+    return 1.0 if ratio <= 1 else (ratio * exp(1 - ratio)) ** (degrees / 2)
+
+
+@pytest.mark.parametrize("pair", [*combinations(NODE_KINDS, 2), *combinations(LINK_KINDS, 2), ("nodes", "links")])
+def test_the_parts_of_a_draw_are_independent(pair: tuple[str, str]) -> None:
+    """Chi-square over all (ordered) pairs of places in Q_3, 40 draws expected in each: p < 1e-6 would fail."""
+    (recipe,) = parse_recipes(";".join(part(kind, 1) for kind in pair))
+    places = Places(plan_of("hypercube:3", "sbt").algorithm)
+    cells = set_count(parse_recipes(f"all:{recipe.name}")[0], places)
+    assert cells == {"nodeshang": 42, "nodeslinks": 84}.get("".join(pair), 42 if pair[0] in NODE_KINDS else 132)
+    counts = Counter(draw(recipe, places, 7, number) for number in range(40 * cells))
+    assert len(counts) == cells
+    statistic = sum((count - 40) ** 2 / 40 for count in counts.values())
+    assert chi_square_p(statistic, cells - 1) > 1e-6
+
+
+def test_three_parts_are_independent() -> None:
+    (recipe,) = parse_recipes("nodes=1;hang=1;byzantine=1")
+    places = Places(plan_of("hypercube:3", "sbt").algorithm)
+    counts = Counter(draw(recipe, places, 3, number) for number in range(20 * 210))
+    assert len(counts) == 210
+    assert chi_square_p(sum((count - 20) ** 2 / 20 for count in counts.values()), 209) > 1e-6
+
+
+def test_the_test_finds_parts_that_share_their_random_numbers() -> None:
+    """As draws were made before: the second part took the place with the same index among those left."""
+    places = Places(plan_of("hypercube:3", "sbt").algorithm).nodes()
+    counts: Counter[tuple[int, int]] = Counter()
+    for number in range(40 * 42):
+        index = Random(f"7/{number}/nodes").randrange(7), Random(f"7/{number}/nodes").randrange(6)
+        first = places[index[0]]
+        counts[first, [place for place in places if place != first][index[1]]] += 1
+    statistic = sum((counts[one, other] - 40) ** 2 / 40 for one, other in product(places, places) if one != other)
+    assert chi_square_p(statistic, 41) < 1e-6
+
+
+@pytest.mark.parametrize("pair", [("nodes", "byzantine"), ("links", "corrupt")])
+def test_the_parts_of_a_bernoulli_draw_are_independent(pair: tuple[str, str]) -> None:
+    """How often both parts hit: each place goes to the first, so the second has (1 - 0.3) x 0.4 of all places."""
+    (recipe,) = parse_recipes("bernoulli:" + ";".join(map(part, pair, ("0.3", "0.4"))))
+    places = Places(plan_of("hypercube:3", "sbt").algorithm)
+    number_of = len(places.nodes() if pair[0] == "nodes" else places.links)
+    counts: Counter[tuple[str, str, str]] = Counter()  # what becomes of one place, and of the next
+    trials = 2000
+    for number in range(trials):
+        fate = {spec.split(":")[1].split("@")[0]: spec.split(":")[0] for spec in draw(recipe, places, 1, number)}
+        labels = [places.topology.label(rank) for rank in places.nodes()]
+        if pair[0] == "links":
+            labels = ["~".join(map(places.topology.label, link)) for link in places.links]
+        for one, other in pairwise(labels):
+            counts["pair", fate.get(one, "-"), fate.get(other, "-")] += 1
+    kinds = {"crash": 0.3, "down": 0.3, "byzantine": 0.28, "corrupt": 0.28, "-": 0.42}
+    total = trials * (number_of - 1)
+    statistic = sum(
+        (count - total * kinds[one] * kinds[other]) ** 2 / (total * kinds[one] * kinds[other])
+        for (_, one, other), count in counts.items()
+    )
+    assert len(counts) == 9
+    assert chi_square_p(statistic, 8) > 1e-6
+
+
+@given(
+    st.integers(0, 10**6),
+    st.integers(0, 22),
+    st.integers(0, 22),
+    st.sampled_from([("nodes", "byzantine"), ("links", "loss")]),
+)
+def test_mixed_draws_nest(number: int, one: int, other: int, kinds: tuple[str, str]) -> None:
+    """One more of either part keeps what was drawn."""
+    one, other = min(one, 22 - other), min(other, 22 - min(one, 22 - other))
+    small = set(drawn(f"{part(kinds[0], one)};{part(kinds[1], other)}", number))
+    assert len(small) == one + other
+    assert small < set(drawn(f"{part(kinds[0], one + 1)};{part(kinds[1], other)}", number))
+    assert small < set(drawn(f"{part(kinds[0], one)};{part(kinds[1], other + 1)}", number))
+
+
+@given(st.integers(0, 10**6), st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6)))
+def test_three_parts_nest(number: int, counts: tuple[int, ...]) -> None:
+    small = set(drawn(";".join(map(part, NODE_KINDS, counts)), number))
+    for at in range(3):
+        more = [count + (at == place) for place, count in enumerate(counts)]
+        assert small < set(drawn(";".join(map(part, NODE_KINDS, more)), number))
+
+
+@given(st.integers(0, 10**6), st.floats(0.001, 0.9), st.floats(0.001, 0.1))
+def test_bernoulli_draws_nest(number: int, share: float, more: float) -> None:
+    assert set(drawn(f"bernoulli:nodes={share}", number)) <= set(drawn(f"bernoulli:nodes={share + more}", number))
+
+
+SINGLE_KIND = {
+    "bernoulli:nodes=0.1": ("crash:3412@1",),
+    "byzantine=2": ("byzantine:3241@1", "byzantine:2134@1"),
+    "links=2": ("down:1234~2134@1", "down:2431~3421@1"),
+    "nodes=1;links=1": ("crash:3241@1", "down:1234~2134@1"),
+    "nodes=3": ("crash:3241@1", "crash:2134@1", "crash:4321@1"),
+}
+"""What version 0.1.0 drew in S_4."""
+
+
+def test_draws_of_a_single_kind_are_what_they_were() -> None:
+    """Campaigns that were begun before mixed draws were corrected can be resumed."""
+    assert drawn("nodes=3", 5, 1) == SINGLE_KIND["nodes=3"]
+    assert drawn("byzantine=2", 5, 1) == SINGLE_KIND["byzantine=2"]
+    assert drawn("links=2", 5, 1) == SINGLE_KIND["links=2"]
+    assert drawn("nodes=1;links=1", 5, 1) == SINGLE_KIND["nodes=1;links=1"]
+    assert drawn("bernoulli:nodes=0.1", 5, 1) == SINGLE_KIND["bernoulli:nodes=0.1"]
+
+
+def test_algorithms_meet_the_same_faults() -> None:
+    for number in range(5):
+        assert drawn("nodes=3;links=2", number) == drawn("nodes=3;links=2", number, algorithm="greedy-tree")
+
+
+def test_the_source_is_spared_unless_asked_for() -> None:
+    assert labels(drawn("nodes=23")) == set(every_label(plan_of())) - {"1234"}
+    assert "1234" in labels(drawn("nodes=24;sources"))
+    with pytest.raises(ScenarioError, match="wants 24 nodes, and 23 may fail"):
+        drawn("nodes=24")
+
+
+def every_label(plan: Plan) -> list[str]:
+    """All labels of a network."""
+    topology: Topology = plan.topology
+    return [topology.label(rank) for rank in topology.ranks()]
+
+
+def test_where_every_node_is_a_source_none_is_spared() -> None:
+    specs = drawn("nodes=24", algorithm="rotated-trees", collective="allgather")
+    assert len(specs) == 24
+
+
+def test_bernoulli_takes_all_none_and_about_the_share() -> None:
+    assert drawn("bernoulli:links=0") == ()
+    assert len(drawn("bernoulli:links=1")) == 36
+    sizes = [len(drawn("bernoulli:nodes=0.3", number)) for number in range(400)]
+    assert 6.5 < sum(sizes) / len(sizes) < 7.3  # 6.9, and a standard error of 0.11
+
+
+def test_a_cut_surrounds_its_victim() -> None:
+    assert labels(drawn("cut:victim=3142;nodes=3")) == {"1342", "4132", "2143"}
+    assert labels(drawn("cut:victim=3142;links=3")) == {"1342~3142", "3142~4132", "2143~3142"}
+    with pytest.raises(ScenarioError, match="wants 4 nodes, and 3 may fail"):
+        drawn("cut:victim=3142;nodes=4")
+    with pytest.raises(ScenarioError, match="no victim"):
+        drawn("cut:victim=3141;nodes=1")
+
+
+def test_roots_are_the_children_of_the_source() -> None:
+    assert labels(drawn("roots:nodes=3", redundancy=3)) == {"2134", "3214", "4231"}
+    assert labels(drawn("roots:links=3", redundancy=3)) == {"1234~2134", "1234~3214", "1234~4231"}
+
+
+def test_the_busiest_are_those_that_carry_most() -> None:
+    """On the path of the square's Gray code every node sends one segment but the last, which sends none."""
+    chosen = drawn("busiest:nodes=2;links=2", topology="hypercube:2", algorithm="brg")
+    assert labels(chosen) == {"01", "11", "00~01", "01~11"}
+
+
+def test_every_set_is_there_once() -> None:
+    (recipe,) = parse_recipes("all:nodes=2;links=1")
+    places = Places(plan_of("hypercube:2", "sbt").algorithm)
+    sets = list(every_set(recipe, places))
+    assert len(sets) == len(set(sets)) == set_count(recipe, places) == comb(3, 2) * 4
+    assert [draw(recipe, places, 0, number) for number in range(len(sets))] == sets
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("nodes=2", 21),
+        ("nodes=3;links=2", 35 * 66),
+        ("links=2;corrupt=1:1", 66 * 10),
+        ("nodes=1;hang=2;byzantine=1", 7 * 15 * 4),
+    ],
+)
+def test_a_set_by_its_number(text: str, count: int) -> None:
+    """Every set once, in lexicographic order, with disjoint parts."""
+    (recipe,) = parse_recipes(f"all:{text}")
+    places = Places(plan_of("hypercube:3", "sbt").algorithm)
+    sets = list(every_set(recipe, places))
+    assert len(set(map(frozenset, sets))) == len(sets) == set_count(recipe, places) == count
+    assert [set_number(recipe, places, number) for number in (0, count - 1)] == [sets[0], sets[-1]]
+    names = [places.topology.label(rank) for rank in places.nodes()]
+    names += ["~".join(map(places.topology.label, link)) for link in places.links]
+    indices = [[names.index(spec.split(":")[1].split("@")[0]) for spec in specs] for specs in sets]
+    assert indices == sorted(indices)
+    assert all(len(set(chosen)) == len(chosen) for chosen in indices)
+    with pytest.raises(ScenarioError, match=f"no set number {count}"):
+        set_number(recipe, places, count)
+
+
+def test_a_sample_of_all_sets_is_random_and_nests() -> None:
+    (recipe,) = parse_recipes("all:links=2")
+    places = Places(plan_of().algorithm)
+    assert sample_numbers(recipe, places, 0, 630) == range(630)
+    large = sample_numbers(recipe, places, 0, 600)
+    assert len(set(large)) == 600
+    assert max(large) < 630
+    assert large[:50] == sample_numbers(recipe, places, 0, 50) != sample_numbers(recipe, places, 1, 50)
+    counts = Counter(number * 6 // 630 for seed in range(100) for number in sample_numbers(recipe, places, seed, 60))
+    assert chi_square_p(sum((count - 1000) ** 2 / 1000 for count in counts.values()), 5) > 1e-6
+
+
+@pytest.mark.parametrize("how", ["", "bernoulli:", "roots:", "busiest:", "cut:victim=2134;", "all:"])
+@pytest.mark.parametrize("broken", ["crash:3214@1", "byzantine:3214", "down:2134~3214@2-3", "loss:3214>1234:0.5"])
+def test_places_that_are_broken_anyway_are_not_chosen(how: str, broken: str) -> None:
+    (name,) = labels_of(broken)
+    kinds = ("nodes", "links")
+    amounts = ("1.0", "1.0") if how == "bernoulli:" else (1, 1)
+    places = Places(plan_of(redundancy=3).algorithm, [broken])
+    for kind, amount in zip(kinds, amounts, strict=True):
+        (recipe,) = parse_recipes(f"{how}{kind}={amount}")
+        count = set_count(recipe, places) or 200
+        chosen = {label for number in range(count) for label in labels_of(*draw(recipe, places, 0, number))}
+        assert chosen
+        assert name not in chosen
+
+
+def labels_of(*specs: str) -> set[str]:
+    """Where faults strike, links with the lower rank first."""
+    return {"~".join(sorted(re.split("[~>]", spec.split(":")[1].split("@")[0]))) for spec in specs}
+
+
+def test_what_is_broken_is_not_counted() -> None:
+    places = Places(plan_of().algorithm, ["crash:3214@1", "down:1234~2134@1"])
+    counts = [
+        set_count(parse_recipes(text)[0], places) for text in ("all:nodes=2", "all:links=2", "all:nodes=1;links=1")
+    ]
+    assert counts == [comb(22, 2), comb(35, 2), 22 * 35]
+
+
+def test_two_kinds_never_strike_one_node() -> None:
+    (recipe,) = parse_recipes("all:crash=1;byzantine=1")
+    places = Places(plan_of("hypercube:2", "sbt").algorithm)
+    sets = list(every_set(recipe, places))
+    assert len(sets) == set_count(recipe, places) == 3 * 2
+    assert all(len(labels(chosen)) == 2 for chosen in sets)
+
+
+# --- in a scenario -----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_can_be_repeated_from_what_was_drawn() -> None:
+    plan = plan_of(fault=["random:nodes=2;links=1@2", "crash:2134@1", "random:nodes=20@1"], seed=5)
+    specs = plan.scenario.fault
+    assert len(specs) == 3 + 1 + 20
+    assert len({fault.rank for fault in plan.faults if isinstance(fault, Crash)}) == 23
+    assert not any(spec.startswith("random") for spec in specs)
+    assert make_plan(plan.scenario).faults == plan.faults
+    one, other = (plan_of(fault=["random:nodes=2@2"], seed=seed).scenario.fault for seed in (5, 6))
+    assert one != other
+
+
+def test_places_that_are_taken_are_not_drawn_again() -> None:
+    everybody = tuple(f"crash:{label}@1" for label in every_label(plan_of()) if label not in ("1234", "2134"))
+    specs = resolve([*everybody, "random:nodes=1@1"], lambda: plan_of().algorithm, 0)
+    assert specs[-1] == "crash:2134@1"
+    with pytest.raises(ScenarioError, match="wants 2 nodes, and 1 may fail"):
+        resolve([*everybody, "random:nodes=2@1"], lambda: plan_of().algorithm, 0)
+
+
+@pytest.mark.parametrize("spec", ["random:nodes=1..2@1", "all:nodes=1@1"])
+def test_a_run_has_one_set_of_faults(spec: str) -> None:
+    with pytest.raises(ScenarioError, match="one run has one set") as raised:
+        plan_of(fault=[spec])
+    assert raised.value.field == "fault"
+
+
+@pytest.mark.parametrize(
+    ("spec", "complaint"),
+    [
+        ("nodes=2", "a set of them random:nodes=2"),
+        ("byzantine=1:3", "a set of them random:byzantine=1:3"),
+        ("random:byzantine=1:3", "'byzantine' takes no value, so ':3' in 'byzantine=1:3' has no meaning"),
+        ("random:recover=1", "'recover' repairs what 'crash' broke"),
+        ("random:nodes=1;nodes=2", "'nodes' is there twice"),
+        ("loss:1234~2134:1e-17", "1E-17 is too small to be drawn: a rate is 0, or at least 2.-53"),
+        ("corrupt:1234>2134:1e-999", "too small to be drawn"),
+        ("random:duplicate=1:1e-20", "too small to be drawn"),
+    ],
+)
+def test_a_fault_that_cannot_be_is_refused(spec: str, complaint: str) -> None:
+    with pytest.raises(ScenarioError, match=complaint) as raised:
+        plan_of(fault=[spec])
+    assert (raised.value.field, raised.value.value) == ("fault", spec)
+
+
+def test_the_smallest_rates_are_accepted() -> None:
+    for rate in ("0", "0.0", "0e-300", "1.2e-16", "1"):
+        assert len(plan_of(fault=[f"loss:1234~2134:{rate}"]).faults) == 2
+        assert drawn(f"bernoulli:nodes={rate}") == (() if float(rate) < 1 else drawn("bernoulli:nodes=1"))

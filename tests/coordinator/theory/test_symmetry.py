@@ -1,0 +1,168 @@
+"""Symmetries are checked before they are used, and orbits are the sets that full enumeration finds."""
+
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.results.trial_metrics import Records, records_of, tally
+from coordinator.scenario.fault_sets import Places, every_set, parse_recipes
+from coordinator.scenario.model import make_scenario
+from coordinator.theory.symmetry import Neighbourhood, Orbits, Symmetry, candidates, keeps, symmetries
+from emunode.algorithms.tree_collective import Dissemination
+from emunode.engine.memory import MemoryNetwork
+from emunode.errors import ScenarioError
+from emunode.topologies.registry import parse_topology
+
+
+def plan_of(topology: str, algorithm: str, redundancy: int = 1, **values: object) -> Plan:
+    """A broadcast in memory."""
+    scenario = {"topology": topology, "collective": "broadcast", "algorithm": algorithm, "redundancy": redundancy}
+    return make_plan(make_scenario({**scenario, "driver": "memory", **values}))
+
+
+KNOWN = [
+    ("star:4", "edt", 3, 3),  # rotations of the symbols 2..n
+    ("star:5", "edt", 4, 4),
+    ("star:5", "edt", 3, 1),  # three of four trees are not carried onto three of them
+    ("star:4", "greedy-tree", 1, 1),
+    ("hypercube:4", "nesbt", 4, 4),  # rotations of bits
+    ("hypercube:4", "sbt", 1, 1),
+    ("ej:2+3", "independent-trees", 6, 6),  # units
+    ("ej:2+3", "improved", 1, 6),
+    ("ej:1+3", "independent-trees", 6, 6),
+    ("ej:1+2^2", "independent-trees", 12, 72),  # units in each dimension, and the dimensions themselves
+    ("star:4", "flood", 1, 1),  # no trees to check, so nothing is known
+]
+
+
+@pytest.mark.parametrize(("topology", "algorithm", "redundancy", "count"), KNOWN)
+def test_how_many_symmetries_there_are(topology: str, algorithm: str, redundancy: int, count: int) -> None:
+    plan = plan_of(topology, algorithm, redundancy)
+    found = symmetries(plan.algorithm)
+    assert len(found) == count
+    assert found[0].ports == tuple(range(plan.topology.degree))
+    label = plan.topology.label(plan.topology.order - 1)
+    assert len(symmetries(plan_of(topology, algorithm, redundancy, source=label).algorithm)) == count
+
+
+@pytest.mark.parametrize(("topology", "algorithm", "redundancy"), [known[:3] for known in KNOWN])
+def test_each_is_an_automorphism_that_fixes_the_source(topology: str, algorithm: str, redundancy: int) -> None:
+    network = parse_topology(topology)
+    plan = plan_of(topology, algorithm, redundancy, source=network.label(3))
+    for symmetry in symmetries(plan.algorithm):
+        assert symmetry.ranks[3] == 3
+        assert sorted(symmetry.ranks.tolist()) == list(network.ranks())
+        for rank in network.ranks():
+            for port in range(network.degree):
+                image = network.neighbour(int(symmetry.ranks[rank]), symmetry.ports[port])
+                assert symmetry.ranks[network.neighbour(rank, port)] == image
+
+
+def test_they_form_a_group() -> None:
+    found = symmetries(plan_of("ej:1+2^2", "independent-trees", 12).algorithm)
+    images = {tuple(symmetry.ranks.tolist()) for symmetry in found}
+    assert len(images) == len(found)
+    for one, other in combinations(found[:12], 2):
+        assert tuple(one.ranks[other.ranks].tolist()) in images
+
+
+def test_what_is_no_automorphism_is_refused() -> None:
+    network = parse_topology("ej:2+3")
+    around = Neighbourhood(network, 0)
+    assert around.automorphism((0, 1, 2, 3, 4, 5)) is not None
+    assert around.automorphism((1, 2, 3, 4, 5, 0)) is not None
+    assert around.automorphism((1, 0, 2, 3, 4, 5)) is None  # 1 and rho exchanged, -1 and -rho not
+    assert around.automorphism((0, 5, 4, 3, 2, 1)) is None  # conjugation does not keep the multiples of 2+3rho
+
+
+def test_what_does_not_keep_the_trees_is_refused() -> None:
+    """Every permutation of symbols is an automorphism of S_4; only rotations keep the edge-disjoint trees."""
+    algorithm = plan_of("star:4", "edt", 3).algorithm
+    assert isinstance(algorithm, Dissemination)
+    around = Neighbourhood(algorithm.topology, 0)
+    found = [around.automorphism(ports) for ports in candidates(algorithm.topology)]
+    assert len(found) == 6
+    kept = [symmetry.ports for symmetry in found if symmetry is not None and keeps(symmetry, algorithm)]
+    assert kept == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
+
+
+def test_what_trees_carry_counts_as_well() -> None:
+    """Two messages over three trees: no rotation keeps the trees that are in use."""
+    assert len(symmetries(plan_of("star:4", "edt", messages=2).algorithm)) == 1
+    assert len(symmetries(plan_of("star:4", "edt", messages=3).algorithm)) == 3  # messages change places
+    assert len(symmetries(plan_of("star:4", "edt", messages=1, redundancy=3).algorithm)) == 3
+
+
+@pytest.mark.parametrize(
+    ("topology", "algorithm", "redundancy", "text"),
+    [
+        ("star:4", "edt", 3, "all:nodes=2"),
+        ("star:4", "edt", 3, "all:links=2"),
+        ("star:4", "edt", 3, "all:nodes=1;links=1"),
+        ("hypercube:3", "nesbt", 3, "all:nodes=3"),
+        ("hypercube:3", "nesbt", 3, "all:nodes=1;links=2"),
+        ("ej:1+2", "independent-trees", 6, "all:nodes=3"),
+        ("ej:2+3", "independent-trees", 6, "all:links=2"),
+        ("star:3", "edt", 2, "all:nodes=0"),
+    ],
+)
+def test_orbits_are_those_of_full_enumeration(topology: str, algorithm: str, redundancy: int, text: str) -> None:
+    plan = plan_of(topology, algorithm, redundancy)
+    (recipe,) = parse_recipes(text)
+    found = symmetries(plan.algorithm)
+    orbits = list(Orbits(plan.algorithm, found).of(recipe))
+    seen: Counter[frozenset[str]] = Counter()
+    for orbit in orbits:
+        images = {moved(orbit.faults, symmetry, plan) for symmetry in found}
+        assert len(images) == orbit.multiplicity
+        seen.update(images)
+    every = [frozenset(faults) for faults in every_set(recipe, Places(plan.algorithm))]
+    assert set(seen) == set(every)
+    assert set(seen.values()) == {1}
+    assert sum(orbit.multiplicity for orbit in orbits) == len(every) == Orbits(plan.algorithm, found).count(recipe)
+
+
+def moved(faults: tuple[str, ...], symmetry: Symmetry, plan: Plan) -> frozenset[str]:
+    """The image of a set of faults, place by place."""
+    images = []
+    for spec in faults:
+        kind, _, where = spec.removesuffix("@1").partition(":")
+        ranks = [int(symmetry.ranks[plan.topology.rank(label)]) for label in where.split("~")]
+        images.append(f"{kind}:{'~'.join(map(plan.topology.label, sorted(ranks)))}@1")
+    return frozenset(images)
+
+
+def test_a_fault_and_its_image_cost_the_same() -> None:
+    """What symmetries are for: the same deliveries in the same steps, whichever set of an orbit is run."""
+    plan = plan_of("star:4", "edt", 3)
+    for crashed in ([1, 2, 7], [3, 9, 22], [1, 5, 6]):
+        seen = set()
+        for symmetry in symmetries(plan.algorithm):
+            specs = tuple(f"crash:{plan.topology.label(int(symmetry.ranks[rank]))}@3" for rank in crashed)
+            records = history(plan, specs)
+            counted = tally(make_plan(plan.scenario.model_copy(update={"fault": specs})), records)
+            when = records["step"][np.argsort(records["step"])].tobytes()
+            seen.add((counted.least_copies, len(counted.unserved), counted.metrics["lost"], when))
+        assert len(seen) == 1
+
+
+def history(plan: Plan, specs: tuple[str, ...]) -> Records:
+    """The sorted journal of a run under faults."""
+    faulty = make_plan(plan.scenario.model_copy(update={"fault": specs}))
+    network, rows, step = MemoryNetwork(faulty.algorithm), bytearray(), 0
+    while network.busy:
+        step += 1
+        rows += network.step(step, faulty.faults_at(step))
+    return records_of([rows])
+
+
+def test_too_many_faults_and_too_many_sets_are_refused() -> None:
+    plan = plan_of("star:4", "edt", 3)
+    orbits = Orbits(plan.algorithm, symmetries(plan.algorithm))
+    with pytest.raises(ScenarioError, match="wants 24 nodes, and 23 may fail"):
+        orbits.count(parse_recipes("all:nodes=24")[0])
+    with pytest.raises(ScenarioError, match="at most 20,000,000 can be gone through"):
+        orbits.count(parse_recipes("all:links=9")[0])

@@ -1,0 +1,214 @@
+"""Counts of the Eisenstein-Jacobi broadcasts: the paper's tables and figures, its formulas and their errata, any alpha."""
+
+import csv
+from collections import Counter
+from collections.abc import Callable
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
+from emunode.algorithms.eisenstein_jacobi.counts import Counts
+from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+from emunode.trees.base import levels
+from emunode.trees.eisenstein_jacobi.sectors import SectorTree
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "ej"
+BY_NAME: dict[str, Callable[[EisensteinJacobi], Counts]] = {
+    "previous": ej_counts.iterative,
+    "improved": ej_counts.improved,
+}
+TWELVE_STEPS = [(1, 2, 12), (2, 3, 6), (3, 4, 4), (4, 5, 3), (6, 7, 2)]
+GENERAL = [(0, 3, 2), (2, 2, 2), (1, 3, 2), (2, 4, 1), (2, 4, 2), (1, 4, 2), (3, 3, 2), (0, 5, 1), (4, 4, 1), (2, 2, 3)]
+
+
+def golden(name: str) -> list[dict[str, str]]:
+    """The rows of one file of expected numbers."""
+    with (GOLDEN / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def row(counts: Counts, step: int) -> tuple[int, int, int, int]:
+    """(free, sending, receiving, active) of a step."""
+    return counts.free[step - 1], counts.senders[step - 1], counts.receivers[step - 1], counts.active[step - 1]
+
+
+def cells(line: dict[str, str], *names: str) -> tuple[int, ...]:
+    return tuple(int(line[name]) for name in names)
+
+
+# The paper's tables and figures.
+
+
+def test_worked_example() -> None:
+    """Hussain, section 5: EJ_{2+3rho}^(2)."""
+    counts = ej_counts.improved(EisensteinJacobi(2, 3, 2))
+    assert counts.receivers == (12, 60, 144, 144)
+    assert counts.senders == (1, 12, 48, 72)
+    assert counts.free == (348, 289, 169, 145)
+    for line in golden("worked_example_EJ2+3rho_2D"):
+        step = int(line["step"])
+        free, sending, receiving, active = row(BY_NAME[line["algorithm"]](EisensteinJacobi(2, 3, 2)), step)
+        assert (sending, receiving) == cells(line, "sending", "receiving")
+        if line["provenance"] == "measured":
+            assert (free, active) == cells(line, "free", "active")
+
+
+def test_table_1() -> None:
+    counts = ej_counts.iterative(EisensteinJacobi(3, 4, 3))
+    lines = [line for line in golden("table1_previous_EJ3+4rho_3D") if line["global_step"]]
+    assert len(lines) == 18
+    for line in lines:
+        assert row(counts, int(line["global_step"])) == cells(line, "free", "sending", "receiving", "active")
+    assert (counts.total_senders, sum(counts.receivers)) == (26_733, 50_652)
+
+
+def test_table_2() -> None:
+    counts = ej_counts.improved(EisensteinJacobi(3, 4, 3))
+    lines = [line for line in golden("table2_improved_EJ3+4rho_3D") if line["step"]]
+    assert len(lines) == 18
+    for line in lines:
+        assert row(counts, int(line["step"])) == cells(line, "free", "sending", "receiving", "active")
+    assert (counts.total_senders, sum(counts.receivers)) == (26_011, 50_652)
+
+
+def test_table_3() -> None:
+    lines = golden("table3_total_senders_EJ3+4rho")
+    assert {int(line["n"]) for line in lines} == set(range(1, 7))
+    for line in lines:
+        network = EisensteinJacobi(3, 4, int(line["n"]))
+        old, new = ej_counts.iterative(network).total_senders, ej_counts.improved(network).total_senders
+        assert (old, new, old - new) == cells(line, "previous_total_senders", "improved_total_senders", "difference")
+        # the paper cuts its ratios off after nine digits
+        assert old / new == pytest.approx(float(line["ratio_previous_over_improved"]), abs=1e-9)
+        if line["saving_1-improved/previous"]:
+            assert float(ej_counts.saving(network)) == pytest.approx(
+                float(line["saving_1-improved/previous"]), abs=5e-7
+            )
+        assert ej_counts.recurrence(network).total_senders == new
+
+
+def test_figures_15_to_18() -> None:
+    lines = golden("fig15_18_EJ3+4rho_3D")
+    assert len(lines) == 18
+    for line in lines:
+        counts = BY_NAME[line["algorithm"]](EisensteinJacobi(3, 4, 3))
+        expected = cells(line, "free_fig17", "senders_fig15", "receivers_fig16", "active_fig18")
+        assert row(counts, int(line["step"])) == expected
+
+
+def test_figures_19_to_21() -> None:
+    lines = golden("fig19_21_twelve_step_networks")
+    networks = {f"{a}+{b}rho": EisensteinJacobi(a, b, n) for a, b, n in TWELVE_STEPS}
+    assert len(lines) == 192
+    for line in lines:
+        step, count = int(line["step"]), BY_NAME[line["algorithm"]]
+        if line["alpha"] in networks:
+            counts = count(networks[line["alpha"]])
+            assert counts.steps == 12
+            expected = cells(line, "free", "senders_fig19", "receivers_fig20", "active_fig21")
+            assert row(counts, step) == expected
+            continue
+        all_counts = [count(network) for network in networks.values()]
+        for column, figure in (("senders", 19), ("receivers", 20), ("active", 21)):
+            mean = ej_counts.mean_by_step([getattr(counts, column) for counts in all_counts])[step - 1]
+            assert mean == Fraction(line[f"{column}_fig{figure}"])
+
+
+def test_figure_22() -> None:
+    lines = golden("fig22_senders_EJ3+4rho_4D-6D")
+    assert len(lines) == 90
+    for line in lines:
+        counts = BY_NAME[line["algorithm"]](EisensteinJacobi(3, 4, int(line["n"])))
+        assert row(counts, int(line["step"]))[1:3] == cells(line, "senders", "receivers")
+
+
+def test_averages_and_savings() -> None:
+    for line in golden("average_steps_and_savings"):
+        network = EisensteinJacobi(*cells(line, "a", "b", "n"))
+        old, new = ej_counts.iterative(network), ej_counts.improved(network)
+        assert (network.order, new.steps) == cells(line, "nodes", "steps")
+        assert old.total_senders == int(line["total_senders_previous"])
+        assert new.total_senders == int(line["total_senders_improved"])
+        measured = (
+            old.average_receive_step,
+            new.average_receive_step,
+            old.average_receive_step - new.average_receive_step,
+            ej_counts.saving(network),
+        )
+        names = ("avg_step_previous", "avg_step_improved", "gain", "saving")
+        assert [float(value) for value in measured] == pytest.approx([float(line[name]) for name in names], abs=5.1e-7)
+
+
+# Formulas.
+
+
+def test_formulas_12_and_13() -> None:
+    """(12) holds for rounds 1..n, (13) but for the first step of each round."""
+    network = EisensteinJacobi(3, 4, 3)
+    counts = ej_counts.iterative(network)
+    for line in golden("formulas_12_13_EJ3+4rho_3D"):
+        round_, step = cells(line, "round_r(1-based)", "step_d")
+        _, senders, receivers, _ = row(counts, 3 * (round_ - 1) + step)
+        assert ej_counts.formula_12(network, round_, step) == int(line["numR=6dN^(r-1)"]) == receivers
+        assert ej_counts.formula_13(network, round_, step) == int(line["numS=6(d-1)N^(r-1)"])
+        assert senders == int(line["senders_measured"])
+        assert (ej_counts.formula_13(network, round_, step) == senders) == (line["holds13"] == "True") == (step > 1)
+
+
+@pytest.mark.parametrize(("a", "n"), [(a, n) for a in range(1, 7) for n in range(1, 8)] + [(1, 12)])
+def test_recurrences_agree_with_the_generating_functions(a: int, n: int) -> None:
+    network = EisensteinJacobi(a, a + 1, n)
+    assert ej_counts.recurrence(network) == ej_counts.improved(network)
+
+
+@pytest.mark.parametrize(("a", "n"), [(a, n) for a in range(1, 7) for n in range(1, 8)])
+def test_totals_in_closed_form(a: int, n: int) -> None:
+    """I N^(n-1) and I (N^n - 1)/(N-1) senders with I = N - 6D; the saving tends to 1/N; the average steps."""
+    network = EisensteinJacobi(a, a + 1, n)
+    size, depth = network.modulus, a
+    inner = size - 6 * depth
+    old, new = ej_counts.iterative(network), ej_counts.improved(network)
+    assert new.total_senders == inner * size ** (n - 1)
+    assert old.total_senders == inner * (size**n - 1) // (size - 1)
+    assert ej_counts.saving(network) == 1 - Fraction(size ** (n - 1) * (size - 1), size**n - 1)
+    if n > 1:
+        below = EisensteinJacobi(a, a + 1, n - 1)
+        assert old.total_senders - new.total_senders == ej_counts.iterative(below).total_senders
+    weights = depth * (depth + 1) * (2 * depth + 1)
+    assert new.average_receive_step == Fraction(n * weights * size ** (n - 1), size**n - 1)
+    rounds = (size ** (r - 1) * ((r - 1) * depth * (size - 1) + weights) for r in range(1, n + 1))
+    assert old.average_receive_step == Fraction(sum(rounds), size**n - 1)
+    assert (new.average_receive_step < old.average_receive_step) == (n > 1)
+
+
+def test_saving_of_the_paper_is_that_of_one_network() -> None:
+    """2.7% for N = 37 and n >= 2, nothing for n = 1; close to 1/N for n = 6."""
+    assert ej_counts.saving(EisensteinJacobi(3, 4)) == 0
+    savings = [round(100 * float(ej_counts.saving(EisensteinJacobi(a, a + 1, 6))), 1) for a in (1, 2, 3, 4, 6)]
+    assert savings == [14.3, 5.3, 2.7, 1.6, 0.8]
+
+
+@pytest.mark.parametrize(("a", "b", "n"), [(1, 2, 3), (2, 3, 2), *GENERAL])
+def test_counts_are_those_of_the_tree(a: int, b: int, n: int) -> None:
+    """For every alpha, against a walk down the tree."""
+    network = EisensteinJacobi(a, b, n)
+    tree = SectorTree(network)
+    found = levels(tree, 0)
+    receivers = Counter(found.values())
+    senders = Counter(level + 1 for rank, level in found.items() if tree.children(rank, 0))
+    counts = ej_counts.improved(network)
+    assert counts.receivers == tuple(receivers[step] for step in range(1, network.diameter + 1))
+    assert counts.senders == tuple(senders[step] for step in range(1, network.diameter + 1))
+    assert counts.receivers == network.distance_distribution()[1:]
+    assert counts.average_receive_step == network.average_distance
+
+
+@pytest.mark.parametrize(("a", "b", "n"), [*TWELVE_STEPS, *GENERAL])
+def test_both_algorithms_reach_everybody_in_n_times_d_steps(a: int, b: int, n: int) -> None:
+    network = EisensteinJacobi(a, b, n)
+    for counts in (ej_counts.iterative(network), ej_counts.improved(network)):
+        assert sum(counts.receivers) == network.order - 1
+        assert counts.steps == len(counts.senders) == network.diameter
+        assert all(min(column) >= 0 for column in (counts.free, counts.senders, counts.receivers))

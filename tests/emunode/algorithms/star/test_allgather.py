@@ -1,0 +1,393 @@
+"""Allgather on the star graph: rotated trees, Hamiltonian words, necklaces, and traversals of arc-disjoint trees."""
+
+import csv
+from math import factorial
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from emunode.algorithms.registry import make_algorithm
+from emunode.algorithms.star.bounds import total_distance, unit_bounds
+from emunode.algorithms.star.edge_disjoint_allgather import AcknowledgedTraversal, ClockedTraversal
+from emunode.algorithms.tree_collective import Dissemination
+from emunode.engine.memory import MemoryNetwork
+from emunode.errors import ScenarioError
+from emunode.faults.injector import Crash
+from emunode.model import EVERYBODY, Collective, Job, Outcome, PortModel
+from emunode.net.wire import ROW
+from emunode.topologies.star import StarGraph
+from tests.support import failures, run_journal, run_scenario
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "star"
+NAMES = {
+    "rotated-trees": "all-port",
+    "hamiltonian-cycle": "one-port",
+    "rotated-hamiltonian": "all-port",
+    "mbst": "all-port",
+    "mbst-levels": "all-port",
+    "edt-dfs": "all-port",
+    "edt-dfs-ack": "all-port",
+}
+METHODS = {
+    "MBST": "mbst",
+    "Hamiltonian cycle": "hamiltonian-cycle",
+    "rotated Hamiltonian paths": "rotated-hamiltonian",
+    "rotated Hamiltonian paths, phase-2 rule rotated": "rotated-hamiltonian",
+}
+LOST_BY_ACKNOWLEDGING = {3: (0, 0), 4: (49, 10), 5: (993, 98)}
+"""(pairs of source and healthy node cut off by one faulty node, positions of it that cut off somebody)."""
+
+
+def golden(name: str) -> list[dict[str, str]]:
+    """The rows of one file of expected numbers."""
+    with (GOLDEN / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def allgather(n: int, algorithm: str, **values: object) -> dict[str, object]:
+    """Run an allgather; every claim must hold."""
+    values = {"port_model": NAMES[algorithm], **values}
+    result = run_scenario(None, topology=f"star:{n}", collective="allgather", algorithm=algorithm, **values)
+    assert not failures(result)
+    return result.summary
+
+
+# Bounds.
+
+
+def test_total_distance_in_closed_form() -> None:
+    found = [row for row in golden("basics") if row["quantity"] == "t_n"]
+    assert found
+    for row in found:
+        n = int(row["n"])
+        star = StarGraph(n)
+        assert total_distance(star) == int(row["paper"])
+        harmonic = sum(factorial(n) // i for i in range(1, n + 1))
+        assert total_distance(star) == factorial(n) * (n - 4) + 2 * factorial(n - 1) + harmonic
+
+
+@pytest.mark.parametrize("problem", ["MNB", "SNS", "TE"])
+def test_lower_bounds_are_golden(problem: str) -> None:
+    collective = {"MNB": Collective.ALLGATHER, "SNS": Collective.SCATTER, "TE": Collective.ALLTOALL}[problem]
+    quantities = {"time_SLA": PortModel.ONE_PORT, "time_MLA": PortModel.ALL_PORT}
+    rows = [row for row in golden("tr_bounds") if row["problem"] == problem]
+    assert rows
+    for row in rows:
+        star = StarGraph(int(row["n"]))
+        model = quantities.get(row["quantity"], PortModel.ALL_PORT)
+        job = Job(star.name, collective, "any", 0, port_model=model)
+        steps, segments = unit_bounds(star, job, int(row["M"]))
+        bound = segments if row["quantity"] == "transmissions" else steps
+        assert bound.predicted == int(row["value"])
+        assert bound.relation == ">="
+
+
+# Algorithm 2 of Tseng and Sheu.
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_every_link_carries_the_same_in_every_step(n: int, tmp_path: Path) -> None:
+    result, journal = run_journal(
+        tmp_path / "run", topology=f"star:{n}", collective="allgather", algorithm="rotated-trees", message_bytes=60
+    )
+    assert not failures(result)
+    star = StarGraph(n)
+    loads = journal.group_by("step", "sender", "port").len()
+    rows = [row for row in golden("alg2_link_load") if row["n"] == str(n)]
+    assert len(rows) == star.diameter == loads["step"].max()
+    for row in rows:
+        found = loads.filter(pl.col("step") == int(row["step"]))["len"]
+        assert len(found) == star.order * star.degree
+        assert found.unique().to_list() == [int(row["segments_per_link_paper(=|D_t|)"])]
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_rotated_trees_over_one_port(n: int) -> None:
+    star = StarGraph(n)
+    summary = allgather(n, "rotated-trees", port_model="one-port", message_bytes=60)
+    assert summary["steps"] == (n - 1) * star.diameter
+    assert summary["virtual_seconds"] == pytest.approx((n - 1) * star.diameter * 1e-3 + (star.order - 1) * 60 * 1e-6)
+
+
+def test_rotated_trees_are_optimal_in_time() -> None:
+    """Theorem 3: D_n Ts + m (n!-1)/(n-1) Tc; messages go together."""
+    summary = allgather(4, "rotated-trees", messages=3, message_bytes=30)
+    assert summary["steps"] == 4
+    assert summary["virtual_seconds"] == pytest.approx(4e-3 + 3 * 30 * 23 / 3 * 1e-6)
+
+
+# Fragopoulou and Akl.
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in golden("tr_algorithms") if row["problem"] == "MNB" and row["method"] in METHODS],
+    ids=lambda row: f"{METHODS[row['method']]}-{row['n']}-{row['M']}",
+)
+def test_multinode_broadcast_is_golden(row: dict[str, str]) -> None:
+    summary = allgather(int(row["n"]), METHODS[row["method"]], messages=int(row["M"]))
+    assert summary["steps"] == int(row["steps_measured"]) == int(row["steps_paper"])
+    assert summary["segments"] == int(row["tx_measured"]) == int(row["tx_paper"])
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_m_messages_at_the_bound(n: int) -> None:
+    """The corrected second phase: ceil(M(n!-1)/(n-1)) for every M; M rounds of the whole would take M n!/(n-1)."""
+    for messages in range(1, 2 * n + 2):
+        steps = allgather(n, "rotated-hamiltonian", messages=messages)["steps"]
+        assert steps == -(-messages * (factorial(n) - 1) // (n - 1))
+        assert allgather(n, "mbst", messages=messages)["steps"] == messages * factorial(n) // (n - 1)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6])
+def test_a_level_of_mbst_takes_one_packet(n: int, tmp_path: Path) -> None:
+    """Every node hears every other in the step of its distance, over shortest paths; loads are those counted by type."""
+    result, journal = run_journal(
+        tmp_path / "run", topology=f"star:{n}", collective="allgather", algorithm="mbst-levels", message_bytes=4
+    )
+    assert not failures(result)
+    star = StarGraph(n)
+    pairs = journal.filter(outcome="first").group_by("origin", "receiver").agg(pl.col("step").unique())
+    assert len(pairs) == star.order * (star.order - 1)
+    for origin, receiver, steps in pairs.sample(2_000, seed=1).rows() if n > 5 else pairs.rows():
+        assert steps == [star.weight(star.relative(receiver, origin))]
+    packets = journal.group_by("step", "sender", "port").len()
+    heaviest = packets.group_by("step").agg(pl.col("len").max()).sort("step")["len"].to_list()
+    distances = {int(row["distance"]): int(row["nodes"]) for row in distance_rows(n)}
+    assert heaviest == [-(-distances[t] // (n - 1)) for t in range(1, star.diameter + 1)]
+    assert result.summary["startups"] == result.summary["steps"] == star.diameter
+    by_type = packets.group_by("step", "port").agg(pl.col("len").n_unique())["len"]
+    assert set(by_type) == {1}, "all links of a type carry the same in a step"
+
+
+def distance_rows(n: int) -> list[dict[str, str]]:
+    return [row for row in golden("distance_distribution") if row["n"] == str(n)]
+
+
+@pytest.mark.parametrize(("n", "messages", "segments"), [(3, 3, 1), (4, 2, 3), (5, 3, 1)])
+def test_levels_of_many_messages_and_segments_go_together(n: int, messages: int, segments: int) -> None:
+    summary = allgather(n, "mbst-levels", messages=messages, segments=segments, message_bytes=30)
+    star = StarGraph(n)
+    assert summary["steps"] == summary["startups"] == star.diameter
+    assert summary["segments"] == messages * segments * star.order * (star.order - 1)
+    assert summary["transfer_bytes"] == 30 * messages * sum(-(-d // (n - 1)) for d in star.distance_distribution()[1:])
+
+
+def test_levels_cut_to_single_messages_take_the_start_ups_of_mbst() -> None:
+    """A packet of one message at most: ceil(|D_t|/(n-1)) start-ups in step t."""
+    for n in (3, 4, 5):
+        summary = allgather(n, "mbst-levels", message_bytes=30, packet_limit=30)
+        levels = StarGraph(n).distance_distribution()[1:]
+        assert summary["startups"] == sum(-(-nodes // (n - 1)) for nodes in levels) >= factorial(n) // (n - 1)
+
+
+def test_the_printed_second_phase_takes_longer() -> None:
+    rows = [row for row in golden("tr_algorithms") if row["method"].endswith("phase-2 rule paper")]
+    assert len(rows) == 3
+    for row in rows:
+        n, messages = int(row["n"]), int(row["M"])
+        assert int(row["steps_measured"]) == messages * factorial(n) // (n - 1) == int(row["steps_paper"]) + 1
+
+
+def test_phases_of_rotated_hamiltonian(tmp_path: Path) -> None:
+    """Whoever begins with the same symbol as the source is reached in phase 2, by rule 1."""
+    _, journal = run_journal(
+        tmp_path / "run", topology="star:4", collective="allgather", algorithm="rotated-hamiltonian"
+    )
+    star = StarGraph(4)
+    for step, receiver, origin, sender, port in journal.select("step", "receiver", "origin", "sender", "port").rows():
+        x, q, y = map(star.permutation, (receiver, origin, sender))
+        assert (x[0] == q[0]) == (step > 6)
+        if step > 6:
+            assert q[0] == y[port + 1]
+            assert q[3] == y[0]
+
+
+def test_a_hamiltonian_cycle_uses_one_link_of_each_node() -> None:
+    summary = allgather(4, "hamiltonian-cycle", duplex="half", segments=2)
+    assert summary["steps"] == 46
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sockets_make_the_same_history(name: str) -> None:
+    values: dict[str, object] = {"redundancy": 2 if name.startswith("edt") else 1, "messages": 2}
+    in_memory = allgather(4, name, **values)["journal_hash"]
+    assert allgather(4, name, driver="local", **values)["journal_hash"] == in_memory
+
+
+@pytest.mark.slow
+def test_s6_in_memory() -> None:
+    """517,680 deliveries."""
+    summary = allgather(6, "rotated-hamiltonian", message_bytes=8)
+    assert summary["deliveries"] == 720 * 719
+    assert summary["steps"] == 144
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 6])
+@pytest.mark.parametrize(
+    ("name", "messages", "redundancy"),
+    [("rotated-hamiltonian", 1, 1), ("rotated-hamiltonian", 3, 1), ("mbst", 2, 1), ("edt-dfs", 3, 2)],
+)
+def test_no_type_is_used_twice_in_a_step(name: str, messages: int, redundancy: int, n: int) -> None:
+    """Theorem 2 of TR 93-346: then the schedules of all sources keep out of each other's way."""
+    star = StarGraph(n)
+    job = Job(star.name, Collective.ALLGATHER, name, 0, messages=messages, redundancy=redundancy)
+    algorithm = make_algorithm(star, job)
+    assert isinstance(algorithm, Dissemination)
+    busy: set[tuple[int, int]] = set()
+    for tree in range(algorithm.trees.count):
+        numbers = [number for number, _ in algorithm.numbered(tree)]
+        reached = [(0, 0)] if numbers else []
+        for rank, arrival in reached:
+            for port, delay in algorithm.onward(rank, tree):
+                assert delay >= 1
+                uses = {(arrival + delay + number * algorithm.period, port) for number in numbers}
+                assert busy.isdisjoint(uses)
+                busy |= uses
+                reached.append((star.neighbour(rank, port), arrival + delay))
+        assert len(reached) == (star.order if numbers else 0)
+    assert len(busy) == algorithm.copies * (star.order - 1)
+    assert max(step for step, _ in busy) == algorithm.last_step
+
+
+# Depth-first over arc-disjoint trees.
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_traversals_are_golden(n: int, tmp_path: Path) -> None:
+    rows = {row["algorithm"]: row for row in golden("edt_algorithms") if row["n"] == str(n)}
+    clocked = allgather(n, "edt-dfs", redundancy=n - 1)
+    row = rows["FT-MNB clocked DFS"]
+    assert clocked["steps"] == int(row["steps_measured"]) == factorial(n) - 1
+    assert clocked["segments"] == int(row["tx_measured"])
+    assert clocked["packets"] == (factorial(n) - 1) * factorial(n) * (n - 1), "every link in every step"
+
+    row = rows["FT-MNB DFS with unit-time acks (literal)"]
+    result, journal = run_journal(
+        tmp_path / "run", topology=f"star:{n}", collective="allgather", algorithm="edt-dfs-ack", redundancy=n - 1
+    )
+    assert not failures(result)
+    messages = journal.filter(pl.col("target") == EVERYBODY)
+    assert result.summary["steps"] == int(row["steps_measured"]) == 2 * (factorial(n) - 1)
+    assert len(messages) == int(row["tx_measured"])
+    assert messages["step"].max() == int(row["note"].rpartition(" ")[2])
+
+
+def test_acknowledgements_are_in_the_journal_and_no_deliveries(tmp_path: Path) -> None:
+    result, journal = run_journal(tmp_path / "run", topology="star:3", collective="allgather", algorithm="edt-dfs-ack")
+    answers = journal.filter(pl.col("target") != EVERYBODY)
+    assert len(answers) == 30
+    assert set(answers["bytes"]) == {1}
+    assert set(answers["outcome"]) == {"relay"}
+    assert answers["target"].equals(answers["sender"]), "whoever acknowledges names itself"
+    assert result.summary["deliveries"] == 30
+    assert result.summary["duplicates"] == 0
+
+
+@pytest.mark.parametrize("name", ["edt-dfs", "edt-dfs-ack"])
+@pytest.mark.parametrize(("messages", "redundancy"), [(1, 1), (2, 3), (4, 2)])
+def test_traversals_of_any_number_of_copies(name: str, messages: int, redundancy: int) -> None:
+    summary = allgather(4, name, messages=messages, redundancy=redundancy)
+    rounds = -(-messages * redundancy // 3)
+    assert summary["steps"] == rounds * 23 * (2 if name == "edt-dfs-ack" else 1)
+
+
+def test_nodes_are_served_in_preorder() -> None:
+    """The step of the clock is the index in preorder."""
+    for n in (3, 4):
+        star = StarGraph(n)
+        job = Job(star.name, Collective.ALLGATHER, "edt-dfs", 0, redundancy=n - 1)
+        algorithm = make_algorithm(star, job)
+        assert isinstance(algorithm, Dissemination)
+        for row in golden(f"edt_children_order_n{n}"):
+            step = algorithm.offset(star.rank(row["node"]), int(row["tree"]) - 2)
+            assert step == int(row["preorder_index(=step of clocked DFS)"])
+
+
+@pytest.mark.parametrize("n", [4, 5])
+def test_the_clock_survives_what_acknowledgements_do_not(n: int) -> None:
+    """One node dead from the start: by the clock the healthy hear all the healthy; waiting for answers they do not."""
+    star = StarGraph(n)
+    fault = [f"crash:{star.label(star.order - 1)}@1"]
+    values = {"topology": star.name, "collective": "allgather", "redundancy": n - 1, "fault": fault}
+    result = run_scenario(None, algorithm="edt-dfs", **values)
+    assert not failures(result)
+    assert result.summary["delivery_ratio"] == 1.0
+    result = run_scenario(None, algorithm="edt-dfs-ack", **values)
+    assert result.verdict == "undecided"
+    expected = (star.order - 1) * (star.order - 2)
+    assert result.summary["expected_deliveries"] == expected
+    assert result.summary["intact_deliveries"] == expected - LOST_BY_ACKNOWLEDGING[n][0]
+
+
+class Clocked(ClockedTraversal):
+    """From rank 0 alone."""
+
+    @property
+    def sources(self) -> range:
+        return range(1)
+
+
+class Acknowledged(AcknowledgedTraversal):
+    """From rank 0 alone."""
+
+    @property
+    def sources(self) -> range:
+        return range(1)
+
+
+def healthy_reached(make: type[Dissemination], n: int, fault: int) -> int:
+    """Healthy ranks that hear rank 0 on some of its n-1 trees while `fault` is dead from the start."""
+    job = Job(f"star:{n}", Collective.ALLGATHER, make.name, 0, redundancy=n - 1, message_bytes=2)
+    network = MemoryNetwork(make(StarGraph(n), job))
+    heard: set[int] = set()
+    step = 0
+    while network.busy:
+        step += 1
+        rows = network.step(step, [Crash(1, fault)] if step == 1 else ())
+        heard |= {row[2] for row in ROW.iter_unpack(rows) if row[-1] == Outcome.FIRST}
+    return len(heard)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_pairs_lost_by_waiting_for_acknowledgements(n: int) -> None:
+    """From one source, over all positions of one faulty node."""
+    others = StarGraph(n).order - 1
+    lost = [others - 1 - healthy_reached(Acknowledged, n, fault) for fault in range(1, others + 1)]
+    assert (sum(lost), sum(count > 0 for count in lost)) == LOST_BY_ACKNOWLEDGING[n]
+
+
+def test_the_clock_loses_no_pair_of_s4() -> None:
+    assert {healthy_reached(Clocked, 4, fault) for fault in range(1, 24)} == {22}
+
+
+# Bad input.
+
+
+@pytest.mark.parametrize(
+    ("values", "field", "message"),
+    [
+        ({"algorithm": "hamiltonian-cycle", "port_model": "all-port"}, "port_model", "one-port"),
+        ({"algorithm": "mbst", "port_model": "one-port"}, "port_model", "all-port"),
+        ({"algorithm": "rotated-hamiltonian", "port_model": "one-port"}, "port_model", "all-port"),
+        ({"algorithm": "edt-dfs", "port_model": "one-port"}, "port_model", "all-port"),
+        ({"algorithm": "edt-dfs", "redundancy": 4}, "redundancy", r"1\.\.3"),
+        ({"algorithm": "mbst", "redundancy": 2}, "redundancy", r"1\.\.1"),
+        ({"algorithm": "mbst-levels", "redundancy": 2}, "redundancy", r"1\.\.1"),
+        ({"algorithm": "mbst-levels", "port_model": "one-port"}, "port_model", "all-port"),
+        ({"algorithm": "mbst-levels", "duplex": "half"}, "duplex", "full"),
+        ({"algorithm": "rotated-hamiltonian", "redundancy": 2}, "redundancy", r"1\.\.1"),
+        ({"algorithm": "hamiltonian-cycle", "redundancy": 2, "port_model": "one-port"}, "redundancy", r"1\.\.1"),
+        ({"algorithm": "mbst", "duplex": "half"}, "duplex", "full"),
+        ({"algorithm": "rotated-trees", "message_bytes": 2}, "message_bytes", "at least 3 bytes"),
+        ({"algorithm": "hamiltonian-cycle", "segments": 65, "port_model": "one-port"}, "segments", "64 bytes"),
+        ({"algorithm": "rotated-hamiltonian", "messages": 40_000}, "messages", "32768"),
+        ({"algorithm": "edt"}, "algorithm", "broadcast on star"),
+        ({"algorithm": "edt-dfs", "source": "1234"}, "source", "leave it out"),
+    ],
+)
+def test_bad_input(values: dict[str, object], field: str, message: str) -> None:
+    with pytest.raises(ScenarioError, match=message) as caught:
+        run_scenario(None, topology="star:4", collective="allgather", **values)
+    assert caught.value.field == field

@@ -1,0 +1,272 @@
+"""Where predictions come from: closed forms against enumeration, spoilt schedules, and claims marked as derived."""
+
+import csv
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from coordinator.cli.app import app
+from coordinator.results.claims import Judgement
+from emunode.algorithms.base import Claim
+from emunode.algorithms.breadth_first import TreeBroadcast
+from emunode.algorithms.eisenstein_jacobi.allgather import PhasedAllgather
+from emunode.algorithms.eisenstein_jacobi.independent import IndependentScatter, one_dimension_height
+from emunode.algorithms.registry import make_algorithm
+from emunode.algorithms.star.alltoall import MET_WITH, ListSchedule
+from emunode.algorithms.star.bounds import sum_of_depths
+from emunode.algorithms.star.edge_disjoint import DisjointTreesExchange, DisjointTreesScatter
+from emunode.algorithms.tree_collective import Dissemination
+from emunode.model import Collective, Job, Port, PortModel, Rank, Step
+from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+from emunode.topologies.registry import parse_topology
+from emunode.topologies.star import StarGraph
+from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
+from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
+from tests.support import failures, run_scenario
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+def golden(name: str) -> list[dict[str, str]]:
+    """The rows of one file of expected numbers."""
+    with (GOLDEN / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# Closed forms.
+
+
+@pytest.mark.parametrize("row", golden("star/edt"), ids=lambda row: row["n"])
+def test_sum_of_depths(row: dict[str, str]) -> None:
+    assert sum_of_depths(StarGraph(int(row["n"]))) == int(row["sum_of_depths_per_tree_measured"])
+
+
+@pytest.mark.parametrize("n", range(3, 7))
+def test_sum_of_depths_is_that_of_every_tree(n: int) -> None:
+    star = StarGraph(n)
+    trees = EdgeDisjointTrees(star)
+    for tree in range(trees.count):
+        assert sum(trees.level(rank, tree) for rank in star.ranks()) == sum_of_depths(star)
+
+
+@pytest.mark.parametrize("row", golden("ej/independent_trees"), ids=lambda row: f"{row['a']}+{row['b']}^{row['n']}")
+def test_height_of_independent_trees(row: dict[str, str]) -> None:
+    a, b, n = int(row["a"]), int(row["b"]), int(row["n"])
+    most = n * one_dimension_height(a, b)
+    exact = n == 1 or b == a + 1 > 2
+    assert int(row["max_depth"]) == most if exact else int(row["max_depth"]) <= most
+    assert not exact or int(row["min_depth"]) == most
+
+
+ONE_PORT = [
+    *(f"star:{n}" for n in range(3, 8)),
+    *(f"hypercube:{n}" for n in range(2, 9)),
+    *(f"ej:{a}+{b}" for a, b in product(range(5), range(7)) if a <= b and a * a + a * b + b * b >= 7),
+    *("ej:1+2^2", "ej:1+2^3", "ej:1+2^4", "ej:2+3^2", "ej:3+4^2", "ej:0+3^2", "ej:1+3^2", "ej:2+2^2", "ej:1+4^2"),
+]
+
+
+FAMILY = {"greedy-tree": "star:", "improved": "ej:", "bfs-tree": ""}
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "topology"),
+    [(name, topology) for name, topology in product(FAMILY, ONE_PORT) if topology.startswith(FAMILY[name])],
+)
+def test_one_port_heights(algorithm: str, topology: str) -> None:
+    network = parse_topology(topology)
+    job = Job(network.name, Collective.BROADCAST, algorithm, 0, port_model=PortModel.ONE_PORT, message_bytes=8)
+    broadcast = make_algorithm(network, job)
+    assert isinstance(broadcast, TreeBroadcast)
+    found = broadcast.one_port_height()
+    assert found is not None
+    height, relation, _ = found
+    walked = max(step for _, step in broadcast._walk(0))
+    assert walked == height if relation == "==" else walked <= height <= walked + 6
+    if isinstance(network, EisensteinJacobi):
+        assert (relation == "==") == (network.b == network.a + 1)
+
+
+@pytest.mark.parametrize(("n", "messages"), [(3, 60), (3, 7), (4, 12), (4, 25), (5, 7)])
+def test_list_scheduling_meets_the_bound_with_many_messages(n: int, messages: int) -> None:
+    star = StarGraph(n)
+    assert messages <= MET_WITH[n]
+    job = Job(star.name, Collective.ALLTOALL, "list-schedule", 0, message_bytes=8, messages=messages)
+    schedule = make_algorithm(star, job)
+    assert isinstance(schedule, ListSchedule)
+    t_n = sum(map(star.weight, star.ranks()))
+    assert schedule.last_step == -(-messages * t_n // star.degree)
+
+
+# What is claimed of whom, and how.
+
+
+def judgements(**values: object) -> list[Judgement]:
+    """Of a run in memory that keeps all of its claims."""
+    result = run_scenario(None, **values)
+    assert not failures(result)
+    return result.judgements
+
+
+def derived(found: Sequence[Judgement]) -> set[str]:
+    """Names of the derived claims."""
+    return {judgement.claim.name for judgement in found if judgement.claim.derived}
+
+
+STAR = {"topology": "star:4"}
+INDEPENDENT = [
+    {**STAR, "collective": "broadcast", "algorithm": "greedy-tree", "port_model": "one-port", "segments": 3},
+    {**STAR, "collective": "reduce", "algorithm": "greedy-tree", "port_model": "one-port"},
+    {**STAR, "collective": "broadcast", "algorithm": "bfs-tree", "port_model": "one-port"},
+    {"topology": "hypercube:4", "collective": "broadcast", "algorithm": "bfs-tree", "port_model": "one-port"},
+    {"topology": "ej:2+3^2", "collective": "broadcast", "algorithm": "bfs-tree", "port_model": "one-port"},
+    {"topology": "ej:2+3", "collective": "broadcast", "algorithm": "improved", "port_model": "one-port", "messages": 3},
+    {**STAR, "collective": "scatter", "algorithm": "edt", "messages": 3},
+    {**STAR, "collective": "gather", "algorithm": "edt", "redundancy": 3},
+    {**STAR, "collective": "alltoall", "algorithm": "edt", "redundancy": 3},
+    {**STAR, "collective": "alltoall", "algorithm": "list-schedule", "messages": 7},
+    {"topology": "ej:1+3", "collective": "broadcast", "algorithm": "independent-trees", "segments": 2},
+    {"topology": "ej:0+3", "collective": "reduce", "algorithm": "independent-trees"},
+    {"topology": "ej:2+2", "collective": "broadcast", "algorithm": "independent-trees"},
+    {"topology": "ej:2+3^2", "collective": "broadcast", "algorithm": "independent-trees", "redundancy": 3},
+    {"topology": "ej:2+3", "collective": "allgather", "algorithm": "three-phase"},
+    {"topology": "ej:1+2^2", "collective": "allgather", "algorithm": "two-phase"},
+    {"topology": "ej:2+3", "collective": "allgather", "algorithm": "three-phase-printed"},
+    {"topology": "hypercube:4", "collective": "scatter", "algorithm": "sbnt-fifo"},
+    {"topology": "hypercube:4", "collective": "scatter", "algorithm": "sbntc-fifo"},
+]
+
+
+def named(scenario: dict[str, object]) -> str:
+    """A short name of a test."""
+    return "-".join(map(str, scenario.values()))
+
+
+@pytest.mark.parametrize("scenario", INDEPENDENT, ids=named)
+def test_steps_have_a_formula(scenario: dict[str, object]) -> None:
+    found = judgements(**scenario)
+    assert "steps" not in derived(found)
+    assert any(judgement.claim.name == "steps" and judgement.claim.relation == "==" for judgement in found)
+
+
+DERIVED = [
+    ({**STAR, "collective": "scatter", "algorithm": "edt"}, {"steps", "segments"}),
+    ({**STAR, "collective": "gather", "algorithm": "edt", "messages": 2, "redundancy": 2}, {"steps", "segments"}),
+    ({**STAR, "collective": "alltoall", "algorithm": "edt", "messages": 2}, {"steps", "segments"}),
+    ({**STAR, "collective": "alltoall", "algorithm": "edt", "messages": 4}, {"steps"}),
+    ({"topology": "star:3", "collective": "alltoall", "algorithm": "list-schedule", "messages": 61}, {"steps"}),
+    ({"topology": "ej:1+2^2", "collective": "broadcast", "algorithm": "independent-trees"}, {"steps"}),
+    ({"topology": "ej:1+3", "collective": "broadcast", "algorithm": "bfs-tree", "port_model": "one-port"}, {"steps"}),
+    ({"topology": "ej:1+4", "collective": "allgather", "algorithm": "three-phase"}, {"steps"}),
+    ({"topology": "hypercube:4", "collective": "allgather", "algorithm": "tcbt"}, {"startups", "transfer_bytes"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "names"),
+    DERIVED,
+    ids=lambda value: "-".join(sorted(map(str, value)) if isinstance(value, set) else map(str, value.values())),
+)
+def test_what_has_no_formula_is_marked_and_bounded(scenario: dict[str, object], names: set[str]) -> None:
+    found = judgements(**scenario)
+    assert names <= derived(found)
+    for name in names & {"steps"}:
+        bounds = [judgement for judgement in found if judgement.claim.name == name and not judgement.claim.derived]
+        assert bounds, "an independent bound stands beside every derived number of steps"
+
+
+def test_the_mark_is_recorded_and_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    result = run_scenario(tmp_path / "run", topology="star:4", collective="scatter", algorithm="edt")
+    records = result.summary["claims"]
+    assert isinstance(records, list)
+    assert {record["derived"] for record in records} == {True, False}
+    command = ["run", "--driver", "memory", "--topology", "star:4", "--collective", "scatter", "--algorithm"]
+    with pytest.raises(SystemExit):
+        app([*command, "edt", "--out", str(tmp_path / "one")])
+    output = capsys.readouterr().out
+    assert "steps *" in output
+    assert "* derived" in output
+    with pytest.raises(SystemExit):
+        app([*command, "balanced-tree", "--out", str(tmp_path / "two")])
+    assert "* derived" not in capsys.readouterr().out
+
+
+def test_claims_are_not_derived_unless_they_say_so() -> None:
+    assert not Claim("steps", 1, "==", "a paper").derived
+
+
+# Schedules that were spoilt: what is predicted by a formula does not follow them.
+
+
+def spoilt(**values: object) -> set[str]:
+    """Names of the violated claims of a run that came to its end."""
+    result = run_scenario(None, **values)
+    assert result.verdict == "violated"
+    return {judgement.claim.name for judgement in result.judgements if judgement.verdict == "violated"}
+
+
+def late(_algorithm: Dissemination, _relative: Rank, _tree: int, ports: Sequence[Port]) -> Sequence[Step]:
+    """One child after the other, the first a step too late."""
+    return range(2, len(ports) + 2)
+
+
+@pytest.mark.parametrize("scenario", INDEPENDENT[:6], ids=named)
+def test_children_that_are_served_late_are_found(scenario: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Dissemination, "delays", late)
+    assert "steps" in spoilt(**scenario)
+
+
+def test_a_late_scatter_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_time = DisjointTreesScatter.route
+    monkeypatch.setattr(
+        DisjointTreesScatter,
+        "route",
+        lambda *copy: [(port, step + 7) for port, step in on_time(*copy)],
+    )
+    for messages in (1, 3):
+        assert "steps" in spoilt(topology="star:4", collective="scatter", algorithm="edt", messages=messages)
+
+
+def test_a_slow_exchange_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_time = DisjointTreesExchange.route
+    monkeypatch.setattr(
+        DisjointTreesExchange,
+        "route",
+        lambda *copy: [(port, 4 * step) for port, step in on_time(*copy)],
+    )
+    for messages in (2, 3):
+        assert "steps" in spoilt(topology="star:4", collective="alltoall", algorithm="edt", messages=messages)
+
+
+def test_a_list_schedule_that_waits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_time = ListSchedule.route
+    monkeypatch.setattr(ListSchedule, "route", lambda *copy: [(port, step + 1) for port, step in on_time(*copy)])
+    assert "steps" in spoilt(topology="star:4", collective="alltoall", algorithm="list-schedule", messages=7)
+
+
+@pytest.mark.parametrize("collective", ["broadcast", "reduce"])
+@pytest.mark.parametrize("topology", ["ej:2+3", "ej:1+3", "ej:0+3"])
+def test_a_wrong_height_of_independent_trees_is_found(
+    topology: str, collective: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Dissemination, "delays", lambda *place: [2] * len(place[-1]))
+    height = IndependentTrees.height
+    monkeypatch.setattr(IndependentTrees, "height", lambda *tree: 2 * height(*tree))
+    assert "steps" in spoilt(topology=topology, collective=collective, algorithm="independent-trees")
+
+
+def test_a_late_scatter_over_independent_trees_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    on_time = IndependentScatter.route
+    monkeypatch.setattr(IndependentScatter, "route", lambda *copy: [(port, step + 5) for port, step in on_time(*copy)])
+    for redundancy in (1, 2):
+        names = spoilt(topology="ej:2+3", collective="scatter", algorithm="independent-trees", redundancy=redundancy)
+        assert "steps" in names
+
+
+def test_a_wrong_table_of_phases_does_not_change_the_closed_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PhasedAllgather, "last_offset", 99)
+    result = run_scenario(topology="ej:2+3", collective="allgather", algorithm="three-phase")
+    found = {j.claim.derived: (j.claim.predicted, j.verdict) for j in result.judgements if j.claim.name == "steps"}
+    assert found == {True: (99, "violated"), False: (6, "holds")}

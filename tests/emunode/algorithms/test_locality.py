@@ -1,0 +1,298 @@
+"""A rule sees its own address, its live ports and what it was sent: no other rank, no engine, no fault.
+
+What no test can forbid is a rule that looks into the interpreter (`gc`, frames, modules). What it can look for: that nothing
+a rule was given leads anywhere else; and that a rule that tries gains nothing, or is found out, because a process per rank
+gives another history.
+"""
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import FunctionType, ModuleType
+
+import pytest
+
+from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.registry import ANY, BY_FAMILY
+from emunode.engine.memory import MemoryNetwork
+from emunode.engine.node import Node
+from emunode.engine.rank_set import Lives
+from emunode.errors import RuleError, ScenarioError
+from emunode.faults.injector import Crash, Faults
+from emunode.model import EVERYBODY, Collective, Job, Outcome, Packet, Rank, Segment, Send, Step
+from emunode.topologies.registry import parse_topology
+
+SMALL = {"star": "star:4", "hypercube": "hypercube:3", "ej": "ej:1+2"}
+CASES = [
+    pytest.param(family, entry, id=f"{family}-{collective}-{entry.name}")
+    for family, collectives in BY_FAMILY.items()
+    for collective in Collective
+    for entry in (*collectives.get(collective, ()), *ANY.get(collective, ()))
+]
+FAULTS = {2: [Crash(step=2, rank=5)]}
+
+
+def algorithm_of(family: str, entry: type[Algorithm]) -> Algorithm:
+    """An algorithm on the small network of its family, under its paper's own port model."""
+    topology = parse_topology(SMALL[family])
+    job = Job(topology.name, entry.collective, entry.name, 0, entry.port_models[0])
+    try:
+        return entry(topology, job)
+    except ScenarioError:  # some want messages for several trees at once
+        return entry(topology, job._replace(messages=topology.degree))
+
+
+def live(network: MemoryNetwork, limit: int = 10_000) -> list[bytes]:
+    """Run a network to its end, with a crash on the way; the journal rows of each step."""
+    rows = []
+    step = 0
+    while network.busy:
+        step += 1
+        assert step < limit
+        rows.append(bytes(network.step(step, FAULTS.get(step, ()))))
+    return rows
+
+
+# --- nothing leads anywhere else -------------------------------------------------------------------------------------
+
+
+def referents(thing: object) -> Iterator[object]:
+    """What a rule could get hold of through `thing`. Modules and types lead to the whole interpreter, and are left out."""
+    if isinstance(thing, ModuleType | type):
+        return
+    if isinstance(thing, FunctionType):
+        yield from (thing.__closure__, thing.__defaults__, thing.__kwdefaults__, thing.__dict__)
+        return
+    yield from gc.get_referents(thing)
+
+
+def reachable(*things: object) -> list[object]:
+    """Everything that can be reached from `things`, themselves included."""
+    seen: dict[int, object] = {}
+    waiting = list(things)
+    while waiting:
+        thing = waiting.pop()
+        if id(thing) not in seen:
+            seen[id(thing)] = thing
+            waiting += referents(thing)
+    return list(seen.values())
+
+
+def test_the_walk_finds_what_is_there() -> None:
+    secret = Faults(parse_topology("star:3"), 0)
+
+    def closure() -> Faults:
+        return secret
+
+    class Slotted:
+        __slots__ = ("held",)
+
+        def __init__(self, held: object) -> None:
+            self.held = held
+
+    assert any(thing is secret for thing in reachable(Slotted({"deep": [closure]})))
+    assert any(thing is secret for thing in reachable(iter([(secret,)])))
+    assert not any(thing is secret for thing in reachable(Faults, gc, LocalView))
+
+
+@pytest.mark.parametrize(("family", "entry"), CASES)
+def test_a_rule_reaches_nobody_else(family: str, entry: type[Algorithm]) -> None:
+    algorithm = algorithm_of(family, entry)
+    network = MemoryNetwork(algorithm)
+    for step in range(1, 4):  # in the middle of things, with packets on their way and a crash in force
+        network.step(step, FAULTS.get(step, ()))
+    nodes = list(network._lives.nodes.values())
+    assert len(nodes) > 1
+    for node in (nodes[0], nodes[-1]):
+        mine = reachable(node._rule)
+        assert [view.rank for view in mine if isinstance(view, LocalView)] in ([], [node.rank])
+        assert [thing for thing in mine if isinstance(thing, Rule)] == [node._rule]
+        assert not [thing for thing in mine if isinstance(thing, Node | MemoryNetwork | Lives | Faults | Crash)]
+
+
+@pytest.mark.parametrize(("family", "entry"), CASES)
+def test_nothing_passes_through_what_ranks_of_a_host_share(family: str, entry: type[Algorithm]) -> None:
+    algorithm = algorithm_of(family, entry)
+    shared = live(MemoryNetwork(algorithm))
+    alone = live(MemoryNetwork(algorithm, AlgorithmPerRank(algorithm, lambda: algorithm_of(family, entry))))
+    assert shared == alone
+
+
+class AlgorithmPerRank(Lives):
+    """Nodes that have an algorithm each, as with a process per rank."""
+
+    def __init__(self, algorithm: Algorithm, make: Callable[[], Algorithm]) -> None:
+        super().__init__(algorithm, algorithm.topology.ranks())
+        self._make = make
+
+    def make(self, view: LocalView) -> Node:
+        its = self._make()
+        return Node(view.rank, its, its.rule(LocalView(its.topology, view.rank)))
+
+
+# --- those who try ---------------------------------------------------------------------------------------------------
+
+
+class Cheat(Algorithm):
+    """Every rank tells every neighbour once, unless somebody stops it."""
+
+    name = "cheat"
+    collective = Collective.ALLGATHER
+    citation = "nobody"
+
+    def __init__(self) -> None:
+        super().__init__(parse_topology("star:3"), Job("star:3", Collective.ALLGATHER, "cheat", 0))
+        self.blackboard: list[Rank] = []
+
+    def claims(self) -> list[Claim]:
+        return []
+
+    def rule(self, view: LocalView) -> Rule:
+        raise NotImplementedError
+
+    def told(self, rank: Rank) -> Segment:
+        """What `rank` has to say."""
+        return rank, EVERYBODY, 0, 0, self.payloads.piece(rank, EVERYBODY, 0)
+
+
+class Silent(Rule):
+    """Hears, and says nothing; it remembers whom it heard."""
+
+    __slots__ = ("heard",)
+
+    def __init__(self) -> None:
+        self.heard: list[Packet] = []
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        self.heard += packets
+        return ()
+
+
+class BlackboardRule(Silent):
+    """Sends only if nobody of the same process has: it reads and writes what is meant to be read only."""
+
+    __slots__ = ("_algorithm", "_rank")
+
+    def __init__(self, algorithm: Cheat, rank: Rank) -> None:
+        super().__init__()
+        self._algorithm = algorithm
+        self._rank = rank
+
+    def start(self) -> Iterator[Send]:
+        if not self._algorithm.blackboard:
+            self._algorithm.blackboard.append(self._rank)
+            yield 1, 0, self._algorithm.told(self._rank)
+
+
+class Blackboard(Cheat):
+    """Its ranks share a list."""
+
+    def rule(self, view: LocalView) -> Rule:
+        return BlackboardRule(self, view.rank)
+
+
+def test_a_shared_blackboard_is_found_out_by_a_process_per_rank() -> None:
+    assert live(MemoryNetwork(Blackboard())) != live(
+        MemoryNetwork(Blackboard(), AlgorithmPerRank(Blackboard(), Blackboard))
+    )
+
+
+class Trapdoor(bytes):
+    """The right bytes, with a way back to whoever sent them."""
+
+    owner: object
+
+
+class TrapdoorTuple(tuple[int, int, int, int, bytes]):  # noqa: SLOT001 - that is the trap
+    """The right segment, with a way back to whoever sent it."""
+
+    owner: object
+
+
+class SmugglerRule(Silent):
+    """Sends itself along with what it sends."""
+
+    __slots__ = ("_parcel",)
+
+    def __init__(self, parcel: Segment) -> None:
+        super().__init__()
+        self._parcel = parcel
+
+    def start(self) -> Iterator[Send]:
+        yield 1, 0, self._parcel
+
+
+class PayloadSmuggler(Cheat):
+    """Its payloads are more than bytes."""
+
+    def rule(self, view: LocalView) -> Rule:
+        *address, payload = self.told(view.rank)
+        trapdoor = Trapdoor(payload)
+        trapdoor.owner = self
+        return SmugglerRule((*address, trapdoor))  # type: ignore[arg-type]
+
+
+class SegmentSmuggler(Cheat):
+    """Its segments are more than tuples."""
+
+    def rule(self, view: LocalView) -> Rule:
+        trapdoor = TrapdoorTuple(self.told(view.rank))
+        trapdoor.owner = self
+        return SmugglerRule(trapdoor)
+
+
+class Mutable(Cheat):
+    """Its payloads can be changed after they were sent."""
+
+    def rule(self, view: LocalView) -> Rule:
+        *address, payload = self.told(view.rank)
+        return SmugglerRule((*address, bytearray(payload)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("smuggler", [PayloadSmuggler, SegmentSmuggler, Mutable])
+def test_nothing_but_numbers_and_bytes_crosses_a_link(smuggler: type[Cheat]) -> None:
+    with pytest.raises(RuleError, match="is no plain tuple of numbers and bytes"):
+        live(MemoryNetwork(smuggler()))
+
+
+def test_a_view_takes_no_notes_and_gives_nothing_away() -> None:
+    topology = parse_topology("star:4")
+    view = LocalView(topology, 5)
+    with pytest.raises(AttributeError):
+        view.notes = {}  # type: ignore[attr-defined]
+    assert list(view.live_ports) == [0, 1, 2]
+    with pytest.raises(TypeError):
+        view.live_ports[0] = 9  # type: ignore[index]
+    public = {name for name in dir(view) if not name.startswith("_")}
+    assert public == {"live_ports", "rank", "relative"}
+
+
+@pytest.mark.parametrize(("family", "entry"), CASES)
+def test_nobody_can_pin_notes_on_a_rule(family: str, entry: type[Algorithm]) -> None:
+    algorithm = algorithm_of(family, entry)
+    rule = algorithm.rule(LocalView(algorithm.topology, 0))
+    assert not hasattr(rule, "__dict__")
+
+
+def test_what_a_rule_does_to_its_inbox_stays_with_it() -> None:
+    """The list is the node's and this step's; the packets in it are tuples all the way down."""
+    algorithm = Cheat()
+    spoiler = Spoiler()
+    node = Node(3, algorithm, spoiler)
+    inbox: list[Packet] = [(0, (algorithm.told(1),)), (1, (algorithm.told(2),))]
+    _, hops = node.step(2, inbox)
+    assert len(hops) == 2
+    assert node.step(3, [(2, (algorithm.told(4),))])[1] == [(2, Outcome.FIRST, algorithm.told(4))]
+
+
+class Spoiler(Rule):
+    """Throws away what it was given, after trying to change it."""
+
+    __slots__ = ()
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        _, segments = packets[0]
+        with pytest.raises(TypeError):
+            segments[0] = segments[-1]  # type: ignore[index]
+        assert isinstance(packets, list)
+        packets.clear()
+        return ()

@@ -1,0 +1,51 @@
+"""What sources send: the same for everybody who asks, different for every question, cut without loss."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emunode.algorithms.payload import CACHE_BYTES, Payloads
+from emunode.model import EVERYBODY
+
+
+@given(st.integers(1, 500), st.integers(1, 20), st.integers(0, 5))
+def test_pieces_make_up_the_message_and_differ_by_a_byte_at_most(size: int, pieces: int, number: int) -> None:
+    payloads = Payloads(seed=1, message_bytes=size, pieces=pieces)
+    cut = [payloads.piece(3, 9, number * pieces + piece) for piece in range(pieces)]
+    assert b"".join(cut) == payloads.message(3, 9, number)
+    assert [len(piece) for piece in cut] == [payloads.piece_bytes(number * pieces + piece) for piece in range(pieces)]
+    assert max(map(len, cut)) - min(map(len, cut)) <= 1
+
+
+def test_a_message_is_a_function_of_its_name_and_nothing_else() -> None:
+    asked, other = Payloads(7, 64, 4), Payloads(7, 64, 1)
+    asked.piece(1, 2, 3)
+    assert asked.message(0, EVERYBODY, 5) == other.message(0, EVERYBODY, 5) == other.piece(0, EVERYBODY, 5)
+
+
+def test_every_part_of_the_name_counts() -> None:
+    names = [(0, 1, 2, 3), (1, 1, 2, 3), (0, 11, 2, 3), (0, 1, -1, 3), (0, 1, 2, 0), (0, 1, 23, 3), (0, 12, 3, 3)]
+    messages = {Payloads(seed, 32, 1).message(*name) for seed, *name in names}
+    assert len(messages) == len(names)
+
+
+def test_a_known_message() -> None:
+    """Changing what is sent would change no journal, and yet every comparison with stored payloads."""
+    assert Payloads(0, 8, 1).message(0, EVERYBODY, 0).hex() == "ecea9b3c693059c2"
+
+
+@pytest.mark.parametrize(
+    ("size", "pieces"), [(1, 1), (64, 1), (2**20, 1), (2**25, 1), (2**25, 2), (2**25, 4096), (2**20, 2**20)]
+)
+def test_what_is_kept_for_comparison_is_bounded(size: int, pieces: int) -> None:
+    payloads = Payloads(0, size, pieces)
+    kept = payloads.piece.cache_info().maxsize
+    assert kept is not None
+    largest = payloads.piece_bytes(0)
+    assert 4 <= kept <= 65536
+    assert min(CACHE_BYTES, 65536 * largest) <= kept * largest <= max(CACHE_BYTES, 4 * largest)
+
+
+def test_a_piece_is_made_once() -> None:
+    payloads = Payloads(0, 100, 5)
+    assert payloads.piece(0, -1, 7) is payloads.piece(0, -1, 7)

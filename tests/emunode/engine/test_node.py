@@ -1,0 +1,354 @@
+"""The sans-IO node: what it sends and when, what it says of arrivals, and the promises to which it holds a rule."""
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.payload import Payloads
+from emunode.algorithms.registry import make_algorithm
+from emunode.engine.node import Node
+from emunode.errors import RuleError
+from emunode.model import EVERYBODY, Collective, Duplex, Hop, Job, Outcome, Packet, Port, PortModel, Segment, Send, Step
+from emunode.topologies.registry import parse_topology
+
+JOB = Job("star:5", Collective.BROADCAST, "toy", 0, message_bytes=8, messages=8)
+PAYLOADS = Payloads(JOB.seed, JOB.message_bytes, pieces=1)
+ME = 7
+"""Any rank but the source."""
+
+
+class Script(Rule):
+    """A rule that does what a test tells it, and remembers what it was told."""
+
+    def __init__(
+        self, own: Iterable[Send] = (), answer: Callable[[Step, Sequence[Packet]], list[Send]] | None = None
+    ) -> None:
+        self.own = own
+        self.answer = answer or (lambda _step, _packets: [])
+        self.heard: list[tuple[Step, list[Packet]]] = []
+
+    def start(self) -> Iterable[Send]:
+        return self.own
+
+    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+        self.heard.append((step, list(packets)))
+        return self.answer(step, packets)
+
+
+class Toy(Algorithm):
+    """An algorithm that allows everything and claims nothing."""
+
+    name = "toy"
+    collective = Collective.BROADCAST
+    port_models = tuple(PortModel)
+    citation = "none"
+
+    def rule(self, view: LocalView) -> Rule:
+        return Script()
+
+    def claims(self) -> list[Claim]:
+        return []
+
+
+def toy(job: Job = JOB, capacity: int | None = None) -> Toy:
+    """A toy on the star graph S_5, whose nodes have four ports."""
+    algorithm = Toy(parse_topology(job.topology), job)
+    algorithm.link_capacity = capacity
+    return algorithm
+
+
+def node(rule: Rule, algorithm: Algorithm | None = None, rank: int = ME) -> Node:
+    """A node that lives by `rule`."""
+    return Node(rank, algorithm or toy(), rule)
+
+
+def piece(index: int = 0, origin: int = 0, target: int = EVERYBODY, tree: int = 0) -> Segment:
+    """What `origin` really sent."""
+    return origin, target, tree, index, PAYLOADS.piece(origin, target, index)
+
+
+def at(step: Step, *ports: Port) -> list[Send]:
+    """One segment on each port."""
+    return [(step, port, piece()) for port in ports]
+
+
+# --- what leaves, and when -------------------------------------------------------------------------------------------
+
+
+def test_everything_of_a_step_leaves_in_one_packet_a_port_by_ascending_port() -> None:
+    own: list[Send] = [(1, 2, piece(0)), (1, 0, piece(1)), (1, 2, piece(2)), (2, 1, piece(3))]
+    sender = node(Script(own))
+    assert sender.due == 1
+    assert sender.step(1, []) == ([(0, (piece(1),)), (2, (piece(0), piece(2)))], [])
+    assert sender.due == 2
+    assert sender.step(2, []) == ([(1, (piece(3),))], [])
+    assert sender.due is None
+
+
+def test_a_decision_waits_for_its_step() -> None:
+    decider = node(Script(answer=lambda step, _: at(step + 3, 1)))
+    assert decider.due is None
+    outbox, _ = decider.step(2, [(0, (piece(),))])
+    assert outbox == []
+    assert decider.due == 4
+    assert decider.step(4, []) == ([(1, (piece(),))], [])
+    assert decider.due is None
+
+
+def test_the_soonest_of_schedule_and_decisions_is_due() -> None:
+    rule = Script([(9, 0, piece())], lambda step, _: at(step + 4, 1) + at(step + 2, 2))
+    both = node(rule)
+    assert both.due == 9
+    both.step(2, [(0, (piece(),))])
+    assert both.due == 3
+    assert both.step(3, [])[0] == [(2, (piece(),))]
+    assert both.due == 5
+    assert both.step(5, [])[0] == [(1, (piece(),))]
+    assert both.due == 9
+
+
+def test_what_leaves_of_its_own_accord_goes_before_what_was_decided() -> None:
+    mixed = node(Script([(2, 0, piece(1))], lambda step, _: [(step + 1, 0, piece(2))]))
+    outbox, _ = mixed.step(2, [(3, (piece(),))])
+    assert outbox == [(0, (piece(1), piece(2)))]
+
+
+def test_a_schedule_is_drawn_one_step_ahead_and_no_further() -> None:
+    drawn: list[Step] = []
+
+    def endless() -> Iterator[Send]:
+        step = 0
+        while True:
+            step += 1
+            drawn.append(step)
+            yield step, 0, piece()
+
+    sender = node(Script(endless()))
+    assert drawn == [1]
+    for step in range(1, 100):
+        sender.step(step, [])
+        assert drawn[-1] == step + 1
+
+
+def test_a_deferred_segment_is_made_in_its_step_of_what_is_known_by_then() -> None:
+    known: list[int] = []
+
+    def learn(_step: Step, packets: Sequence[Packet]) -> list[Send]:
+        known.extend(segment[3] for _, segments in packets for segment in segments)
+        return []
+
+    late = node(Script([(4, 1, lambda: piece(len(known)))], learn))
+    late.step(2, [(0, (piece(5),))])
+    late.step(3, [(0, (piece(6),)), (1, (piece(7),))])
+    assert late.step(4, [])[0] == [(1, (piece(3),))]
+
+
+# --- the order of arrivals does not matter ---------------------------------------------------------------------------
+
+INBOXES = st.lists(st.sets(st.integers(0, 3)), min_size=1, max_size=5)
+
+
+@given(INBOXES, st.randoms(use_true_random=False))
+def test_no_order_of_arrivals_changes_a_history(inboxes: list[set[Port]], chance: random.Random) -> None:
+    def history(shuffle: Callable[[list[Packet]], None]) -> list[object]:
+        algorithm = make_algorithm(parse_topology("star:5"), JOB._replace(algorithm="flood"))
+        flooding = node(algorithm.rule(LocalView(algorithm.topology, ME)), algorithm)
+        said: list[object] = []
+        for step, ports in enumerate(inboxes):
+            inbox: list[Packet] = [(port, (piece(step), piece(port))) for port in sorted(ports)]
+            shuffle(inbox)
+            said.append(flooding.step(step + 2, inbox))
+        return said
+
+    assert history(chance.shuffle) == history(lambda _: None)
+
+
+def test_a_rule_reads_arrivals_by_ascending_port_and_is_told_their_step() -> None:
+    rule = Script()
+    node(rule).step(6, [(port, (piece(port),)) for port in (2, 0, 3, 1)])
+    assert rule.heard == [(5, [(port, (piece(port),)) for port in range(4)])]
+
+
+def test_a_step_without_arrivals_is_no_news_to_a_rule() -> None:
+    rule = Script(at(1, 0))
+    node(rule).step(1, [])
+    assert rule.heard == []
+
+
+# --- what became of arrivals -----------------------------------------------------------------------------------------
+
+
+def outcomes(*packets: Packet, rank: int = ME) -> list[Outcome]:
+    """What a node says of these arrivals, all in one step."""
+    _, hops = node(Script(), rank=rank).step(2, list(packets))
+    return [outcome for _, outcome, _ in hops]
+
+
+def test_the_first_copy_is_first_and_the_next_is_a_duplicate() -> None:
+    assert outcomes((0, (piece(), piece())), (1, (piece(tree=1),))) == [
+        Outcome.FIRST,
+        Outcome.DUPLICATE,
+        Outcome.DUPLICATE,
+    ]
+    assert outcomes((0, (piece(0), piece(1))), (1, (piece(0, origin=3),))) == [Outcome.FIRST] * 3
+
+
+def test_first_and_duplicate_across_steps() -> None:
+    receiver = node(Script())
+    assert receiver.step(2, [(3, (piece(),))])[1] == [Hop(3, Outcome.FIRST, piece())]
+    assert receiver.step(5, [(1, (piece(),))])[1] == [Hop(1, Outcome.DUPLICATE, piece())]
+
+
+def test_the_origin_has_what_it_sent() -> None:
+    assert outcomes((0, (piece(origin=ME),))) == [Outcome.DUPLICATE]
+
+
+def test_what_is_for_others_is_relayed() -> None:
+    assert outcomes((0, (piece(target=9), piece(target=ME), piece(target=9)))) == [
+        Outcome.RELAY,
+        Outcome.FIRST,
+        Outcome.RELAY,
+    ]
+
+
+@pytest.mark.parametrize("target", [EVERYBODY, ME, 9])
+def test_other_bytes_are_corrupt_whoever_they_are_for(target: int) -> None:
+    *address, payload = piece(target=target)
+    wrong = [bytes([payload[0] ^ 1]) + payload[1:], payload[:-1], payload + b"\0", b""]
+    segments: list[Segment] = [(*address, changed) for changed in wrong]  # type: ignore[misc]
+    assert outcomes((0, tuple(segments))) == [Outcome.CORRUPT] * 4
+
+
+def test_a_corrupt_copy_does_not_stand_in_for_a_good_one() -> None:
+    *address, payload = piece()
+    wrong: Segment = (*address, payload[::-1])  # type: ignore[assignment]
+    assert outcomes((0, (wrong,)), (1, (piece(),)), (2, (wrong,)), (3, (piece(),))) == [
+        Outcome.CORRUPT,
+        Outcome.FIRST,
+        Outcome.CORRUPT,
+        Outcome.DUPLICATE,
+    ]
+
+
+# --- promises --------------------------------------------------------------------------------------------------------
+
+
+def complaint(broken: Node, step: Step, inbox: Sequence[Packet] = ()) -> str:
+    """What a node says when its rule breaks a promise in `step`."""
+    with pytest.raises(RuleError) as caught:
+        broken.step(step, list(inbox))
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("model", [model for model in PortModel if model is not PortModel.ALL_PORT])
+def test_one_port_is_one_port(model: PortModel) -> None:
+    algorithm = toy(JOB._replace(port_model=model))
+    said = complaint(node(Script(at(3, 2, 0)), algorithm), 3)
+    assert said == f"toy at rank {ME}, step 3: sends on ports [0, 2], which {model} does not allow"
+
+
+def test_all_ports_are_all_ports() -> None:
+    inbox: list[Packet] = [(port, (piece(),)) for port in range(4)]
+    sender = node(Script(at(1, 0, 1, 2, 3)))
+    assert len(sender.step(1, [])[0]) == 4
+    assert len(sender.step(2, inbox)[1]) == 4
+
+
+RECEIPTS = [
+    (PortModel.ONE_PORT, Duplex.FULL, [1], [2], True),
+    (PortModel.ONE_PORT, Duplex.FULL, [1], [1], True),
+    (PortModel.ONE_PORT, Duplex.HALF, [1], [2], True),
+    (PortModel.ONE_PORT, Duplex.HALF, [1], [1], False),
+    (PortModel.ONE_PORT, Duplex.FULL, [], [1, 2], False),
+    (PortModel.EXCHANGE, Duplex.FULL, [1], [1], True),
+    (PortModel.EXCHANGE, Duplex.FULL, [1], [2], False),
+    (PortModel.EXCHANGE, Duplex.FULL, [], [1], True),
+    (PortModel.EXCHANGE, Duplex.FULL, [], [1, 2], False),
+    (PortModel.EXCHANGE, Duplex.HALF, [1], [1], False),
+    (PortModel.SEND_OR_RECEIVE, Duplex.FULL, [1], [1], False),
+    (PortModel.SEND_OR_RECEIVE, Duplex.FULL, [1], [2], False),
+    (PortModel.SEND_OR_RECEIVE, Duplex.FULL, [], [2], True),
+    (PortModel.ALL_PORT, Duplex.FULL, [0, 1, 2], [0, 1, 2], True),
+    (PortModel.ALL_PORT, Duplex.HALF, [0, 1], [2, 3], True),
+    (PortModel.ALL_PORT, Duplex.HALF, [0, 1], [1, 2, 3], False),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "duplex", "sent", "received", "legal"),
+    [pytest.param(*case, id=f"{case[0]}-{case[1]}-{case[2]}-{case[3]}") for case in RECEIPTS],
+)
+def test_what_came_in_is_held_against_what_went_out(
+    model: PortModel, duplex: Duplex, sent: list[Port], received: list[Port], legal: bool
+) -> None:
+    """Sent in step 4 on these ports, and received in the same step on those."""
+    busy = node(Script(at(4, *sent)), toy(JOB._replace(port_model=model, duplex=duplex)))
+    busy.step(4, [])
+    inbox: list[Packet] = [(port, (piece(),)) for port in received]
+    if legal:
+        busy.step(5, inbox)
+    else:
+        said = complaint(busy, 5, inbox)
+        assert said.startswith(f"toy at rank {ME}, step 4: sent on ports {sent} and received on ports {received}")
+        assert said.endswith(f"which {model} over {duplex}-duplex links does not allow")
+
+
+def test_what_went_out_in_another_step_does_not_count() -> None:
+    algorithm = toy(JOB._replace(port_model=PortModel.SEND_OR_RECEIVE))
+    busy = node(Script(at(4, 1)), algorithm)
+    busy.step(4, [])
+    busy.step(6, [(2, (piece(),))])
+
+
+def test_a_rule_cannot_hide_what_it_received() -> None:
+    def swallow(_step: Step, packets: Sequence[Packet]) -> list[Send]:
+        assert isinstance(packets, list)
+        packets.clear()
+        return []
+
+    hiding = node(Script(answer=swallow), toy(JOB._replace(port_model=PortModel.ONE_PORT)))
+    said = complaint(hiding, 5, [(1, (piece(),)), (2, (piece(),))])
+    assert "received on ports [1, 2]" in said
+
+
+def test_a_packet_holds_what_the_link_allows() -> None:
+    own: list[Send] = [
+        (1, 3, piece(0)),
+        (1, 3, piece(1)),
+        (1, 0, piece(2)),
+        (2, 1, piece(0)),
+        (2, 1, piece(1)),
+        (2, 1, piece(2)),
+    ]
+    narrow = node(Script(own), toy(capacity=2))
+    assert [port for port, _ in narrow.step(1, [])[0]] == [0, 3]
+    assert complaint(narrow, 2) == f"toy at rank {ME}, step 2: sends 3 segments on port 1, and a packet holds 2"
+
+
+@pytest.mark.parametrize("ports", [[4], [-1], [0, 4], [-2, 1, 9]])
+def test_there_are_only_so_many_ports(ports: list[Port]) -> None:
+    assert complaint(node(Script(at(1, *ports))), 1) == f"toy at rank {ME}, step 1: there is no port in {sorted(ports)}"
+
+
+@pytest.mark.parametrize("delay", [0, -1, -5])
+def test_what_is_read_in_a_step_cannot_leave_before_it(delay: int) -> None:
+    hasty = node(Script(answer=lambda step, _: at(step + delay, 0)))
+    said = complaint(hasty, 9, [(0, (piece(),))])
+    assert said == f"rank {ME} wants to send in step {8 + delay} what it read in step 9"
+
+
+@pytest.mark.parametrize("step", [0, -3])
+def test_steps_count_from_one(step: Step) -> None:
+    with pytest.raises(RuleError, match=f"rank {ME} wants to start in step {step}"):
+        node(Script(at(step, 0)))
+
+
+def test_a_schedule_goes_forwards() -> None:
+    jumping = node(Script([*at(3, 0), *at(5, 1), *at(4, 2)]))
+    jumping.step(3, [])
+    said = complaint(jumping, 5)
+    assert said == f"rank {ME} starts out of order: something for step 4 when step 5 has come"

@@ -1,0 +1,239 @@
+"""Faults: one question, asked of records alone; what becomes of a packet depends on nothing but its place and the seed."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emunode.faults.injector import (
+    KINDS,
+    Byzantine,
+    Connections,
+    Corrupt,
+    Crash,
+    Delay,
+    Down,
+    Drop,
+    Duplicate,
+    Fault,
+    Faults,
+    Hang,
+    Loss,
+    Recover,
+    Up,
+    from_record,
+    in_order,
+    kind_of,
+    lie,
+    to_record,
+)
+from emunode.model import EVERYBODY, Segment
+from emunode.topologies.hypercube import Hypercube
+
+CUBE = Hypercube(3)
+SEGMENT: Segment = (7, EVERYBODY, 0, 3, b"payload")
+EXAMPLES: list[Fault] = [
+    Crash(2, 5),
+    Hang(2, 5, 7),
+    Recover(9, 5),
+    Byzantine(1, 5),
+    Down(2, 5, 1),
+    Up(4, 5, 1),
+    Loss(1, 5, 1, 0.25),
+    Corrupt(1, 5, 1, 1.0, 4),
+    Duplicate(1, 5, 1, 0.5),
+    Delay(1, 5, 1, 3),
+    Drop(1, 5, 1, 2),
+]
+
+
+def faults_of(*faults: Fault, seed: int = 1, knows: bool = False, authors: bool = True) -> Faults:
+    """These faults, all told at once."""
+    found = Faults(CUBE, seed, knows=knows, authors=authors)
+    found.apply(in_order(faults))
+    return found
+
+
+def arrivals(faults: Faults, steps: Iterable[int], rank: int = 5, port: int = 1) -> list[tuple[int, int, bool]]:
+    """What crosses when one segment leaves in each of these steps: (step, segments, arrives)."""
+    return [
+        (step, len(segments), arrives)
+        for step in steps
+        for _, segments, arrives in faults.crossings(step, rank, [(port, (SEGMENT,))])
+    ]
+
+
+# --- records ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_kind_has_an_example_and_comes_back_from_the_wire() -> None:
+    assert {type(fault) for fault in EXAMPLES} == set(KINDS.values())
+    for fault in EXAMPLES:
+        assert from_record(list(to_record(fault))) == fault
+        assert KINDS[kind_of(fault)] is type(fault)
+
+
+def test_faults_take_effect_by_step_then_by_kind() -> None:
+    assert in_order([Recover(3, 1), Loss(1, 0, 0, 1.0), Crash(3, 2), Crash(3, 1)]) == (
+        Loss(1, 0, 0, 1.0),
+        Crash(3, 1),
+        Crash(3, 2),
+        Recover(3, 1),
+    )
+
+
+# --- links -----------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_fault_everything_crosses() -> None:
+    assert arrivals(faults_of(), [1, 2]) == [(1, 1, True), (2, 1, True)]
+
+
+@pytest.mark.parametrize("kind", [Loss, Corrupt, Duplicate])
+def test_a_rate_of_0_is_no_fault_at_all(kind: type[Loss]) -> None:
+    faults = faults_of(kind(1, 5, 1, 0.0))
+    assert (faults.general, faults.disturbed, faults.tampered) == (False, False, False)
+    assert not kind(1, 5, 1, 0.0).breaks
+    both, alone = faults_of(kind(1, 5, 1, 0.0), Loss(1, 5, 1, 0.5)), faults_of(Loss(1, 5, 1, 0.5))
+    assert arrivals(both, range(1, 50)) == arrivals(alone, range(1, 50))
+
+
+def test_a_rate_of_1_is_always() -> None:
+    steps = range(1, 300)
+    assert not any(arrives for _, _, arrives in arrivals(faults_of(Loss(1, 5, 1, 1.0)), steps))
+    assert all(count == 2 for _, count, _ in arrivals(faults_of(Duplicate(1, 5, 1, 1.0)), steps))
+    corrupt = faults_of(Corrupt(1, 5, 1, 1.0))
+    for step in steps:
+        ((_, ((*header, payload),), _),) = corrupt.crossings(step, 5, [(1, (SEGMENT,))])
+        assert header == list(SEGMENT[:4])
+        assert len(payload) == 7
+        assert payload != SEGMENT[4]
+
+
+def test_a_rate_is_a_frequency() -> None:
+    lost = sum(not arrives for _, _, arrives in arrivals(faults_of(Loss(1, 5, 1, 0.3)), range(1, 2001)))
+    assert 500 < lost < 700
+
+
+def test_chance_depends_on_the_seed_and_the_place_and_nothing_else() -> None:
+    steps = range(1, 64)
+    pattern = arrivals(faults_of(Loss(1, 5, 1, 0.5)), steps)
+    assert arrivals(faults_of(Loss(1, 5, 1, 0.5)), steps) == pattern
+    assert sorted(arrivals(faults_of(Loss(1, 5, 1, 0.5)), reversed(steps))) == pattern
+    assert arrivals(faults_of(Loss(1, 5, 1, 0.5), seed=2), steps) != pattern
+    assert arrivals(faults_of(Loss(1, 5, 1, 0.5), Loss(1, 5, 0, 0.5)), steps) == pattern
+    assert arrivals(faults_of(Loss(1, 5, 0, 0.5)), steps, port=0) != pattern
+
+
+def test_two_faults_of_a_kind_on_a_link_are_independent() -> None:
+    lost = sum(not arrives for *_, arrives in arrivals(faults_of(*2 * [Loss(1, 5, 1, 0.5)]), range(1, 2001)))
+    assert 1400 < lost < 1600
+
+
+def test_a_fault_is_of_one_direction_and_has_an_end() -> None:
+    faults = faults_of(Loss(2, 5, 1, 1.0, last=3))
+    assert arrivals(faults, range(1, 6)) == [(1, 1, True), (2, 1, False), (3, 1, False), (4, 1, True), (5, 1, True)]
+    assert arrivals(faults, [2], rank=7) == [(2, 1, True)]
+
+
+def test_the_kth_packet_is_dropped_counted_from_its_first_step() -> None:
+    faults = faults_of(Drop(2, 5, 1, packet=2))
+    assert [arrives for *_, arrives in arrivals(faults, [1, 3, 6, 7])] == [True, True, False, True]
+
+
+def test_what_is_delayed_crosses_later_and_shares_the_packet_of_its_step() -> None:
+    faults = faults_of(Delay(1, 5, 1, 2, last=1))
+    assert arrivals(faults, [1]) == []
+    assert faults.next_crossing(5) == 3
+    assert arrivals(faults, [2, 3, 4]) == [(2, 1, True), (3, 2, True), (4, 1, True)]
+    assert faults.next_crossing(5) is None
+
+
+def test_what_is_delayed_is_lost_where_nothing_can_arrive_by_then_and_gone_with_its_sender() -> None:
+    faults = faults_of(Delay(1, 5, 1, 2, last=1))
+    assert arrivals(faults, [1]) == []
+    faults.apply([Down(3, 5, 1)])
+    assert faults.crossings(3, 5, []) == [(1, (SEGMENT,), False)]
+    faults = faults_of(Delay(1, 5, 1, 2, last=1))
+    assert arrivals(faults, [1]) == []
+    faults.apply([Crash(2, 5), Recover(3, 5)])
+    assert faults.crossings(3, 5, []) == []
+
+
+def test_faults_of_a_link_add_up() -> None:
+    faults = faults_of(Duplicate(1, 5, 1, 1.0), Duplicate(1, 5, 1, 1.0), Delay(1, 5, 1, 1), Delay(1, 5, 1, 2))
+    assert arrivals(faults, [1]) == []
+    assert [(port, len(segments)) for port, segments, _ in faults.crossings(4, 5, [])] == [(1, 4)]
+
+
+@pytest.mark.parametrize("knows", [False, True])
+def test_who_knows_sends_nothing_where_nothing_arrives(knows: bool) -> None:
+    faults = faults_of(Down(1, 5, 1), Crash(1, 4), Hang(1, 1, 3), knows=knows)
+    outbox = [(port, (SEGMENT,)) for port in range(3)]
+    assert [arrives for *_, arrives in faults.crossings(2, 5, outbox)] == ([] if knows else [False] * 3)
+    assert faults.live_ports(2, 5) == ()
+    assert faults.live_ports(4, 5) == (2,)
+
+
+# --- nodes -----------------------------------------------------------------------------------------------------------
+
+
+def test_who_is_silent_when() -> None:
+    faults = faults_of(Hang(2, 5, 4), Crash(2, 6))
+    assert [faults.silent(5, step) for step in (2, 4, 5)] == [True, True, False]
+    assert faults.silent(6, 10**9)
+    faults.apply([Recover(7, 6)])
+    assert not faults.silent(6, 7)
+
+
+def test_a_liar_alters_what_it_passes_on_and_not_what_it_says_itself() -> None:
+    own: Segment = (5, EVERYBODY, 0, 0, b"own")
+    faults = faults_of(Byzantine(2, 5, 3))
+    ((_, (passed_on, said), _),) = faults.crossings(2, 5, [(0, (SEGMENT, own))])
+    assert (passed_on[:4], said) == (SEGMENT[:4], own)
+    assert passed_on[4] != SEGMENT[4]
+    assert faults.crossings(4, 5, [(0, (SEGMENT,))]) == [(0, (SEGMENT,), True)]
+    ((_, (folded,), _),) = faults_of(Byzantine(2, 5, 3), authors=False).crossings(2, 5, [(0, (own,))])
+    assert folded != own
+
+
+@given(st.binary(max_size=40), st.integers(0, 2**63 - 1))
+def test_liars_agree_and_never_tell_the_truth(payload: bytes, seed: int) -> None:
+    segment: Segment = (7, EVERYBODY, 0, 3, payload)
+    told = lie(seed, segment)
+    assert told == lie(seed, (7, EVERYBODY, 0, 3, payload))
+    assert (told != segment) == bool(payload)
+    assert len(told[4]) == len(payload)
+    if len(payload) > 8:
+        assert lie(seed, (7, EVERYBODY, 1, 3, payload))[4] == told[4]
+
+
+# --- connections -----------------------------------------------------------------------------------------------------
+
+
+def test_a_link_is_closed_while_both_directions_are_down_or_an_end_has_crashed() -> None:
+    faults = Faults(CUBE, 0)
+    connections = Connections(CUBE, faults)
+    due: dict[int, list[Fault]] = {
+        1: [Down(1, 5, 1)],
+        2: [Down(2, 7, 1, last=3)],
+        5: [Crash(5, 0)],
+        6: [Up(6, 5, 1)],
+        7: [Recover(7, 0)],
+    }
+    seen = {}
+    for step in range(1, 9):
+        faults.apply(due.get(step, []))
+        seen[step] = connections.update(step, due.get(step, []))
+    link, around = {(5, 1)}, {(0, port) for port in range(3)}
+    assert seen == {
+        1: (set(), set()),
+        2: (link, set()),
+        3: (set(), set()),
+        4: (set(), link),
+        5: (around, set()),
+        6: (set(), set()),
+        7: (set(), around),
+        8: (set(), set()),
+    }

@@ -1,0 +1,88 @@
+"""A host and orders that are none of ours: it says that it failed, and lives to be told to end."""
+
+import socket
+
+import pytest
+import trio
+
+from emunode.host.session import serve
+from emunode.model import Collective, Job
+from emunode.net import wire
+from emunode.net.protocol import Assignment
+
+DEADLINE_SECONDS = 60.0
+JOB = Job("star:3", Collective.BROADCAST, "flood", 0)
+GOOD = ("assign", *Assignment(7, 0, 2, JOB, "127.0.0.1", "127.0.0.1", 9, 60.0).to_record())
+
+
+def changed(place: int, value: object) -> tuple[object, ...]:
+    """The good assignment but for one field."""
+    return (*GOOD[:place], value, *GOOD[place + 1 :])
+
+
+async def answers(*orders: tuple[object, ...]) -> list[wire.Control]:
+    """What a host answers to orders, after each of which it is given time to answer, and to `bye`."""
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    stream = trio.SocketStream(trio.socket.from_stdlib_socket(far))
+    found: list[wire.Control] = []
+
+    async def next_answer() -> None:
+        head = await exactly(4)
+        found.append(wire.decode_control(head + await exactly(int.from_bytes(head, "little"))))
+
+    async def exactly(size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            data += (more := bytes(await stream.receive_some(size - len(data))))
+            assert more, "the host is gone"
+        return data
+
+    with trio.fail_after(DEADLINE_SECONDS):
+        async with stream, trio.open_nursery() as nursery:
+            nursery.start_soon(serve, near.detach(), b"secret")
+            for order in orders:
+                await stream.send_all(wire.encode_control(*order))
+                await next_answer()
+            await stream.send_all(wire.encode_control("bye"))
+    return found
+
+
+@pytest.mark.parametrize(
+    "orders",
+    [
+        pytest.param([changed(1, "x"), ("connect", 0, 9, 9, 2 * [("127.0.0.1", 1, bytes(32))])], id="run"),
+        pytest.param([changed(2, 2)], id="host beyond the last"),
+        pytest.param([changed(3, 2**40)], id="more hosts than ranks"),
+        pytest.param([changed(3, None)], id="no number of hosts"),
+        pytest.param([GOOD, ("step", "x", [])], id="step that is no number"),
+        pytest.param([GOOD, ("step", -1, [])], id="step before the first"),
+        pytest.param([GOOD, ("step", 2**31, [])], id="step beyond the last"),
+        pytest.param([GOOD, ("step", 1, [("gremlin", 1)])], id="fault"),
+        pytest.param([GOOD, ("connect", 0, 9, 9, 2 * [("nowhere.invalid", 1, bytes(32))])], id="address"),
+    ],
+)
+async def test_an_order_that_is_none_is_answered_with_a_failure(orders: list[tuple[object, ...]]) -> None:
+    *before, last = await answers(*orders)
+    assert last[0] == "failed"
+    assert all(answer[0] == "listening" for answer in before)
+
+
+async def test_a_good_assignment_is_obeyed() -> None:
+    ((name, *_),) = await answers(GOOD)
+    assert name == "listening"
+
+
+@pytest.mark.parametrize("end", [wire.encode_control("bye"), b""], ids=["bye", "end"])
+def test_a_host_may_be_told_to_end_before_its_ranks_live(end: bytes) -> None:
+    near, far = socket.socketpair()
+    near.setblocking(False)
+    far.sendall(wire.encode_control(*GOOD) + end)
+    far.shutdown(socket.SHUT_WR)
+
+    async def live() -> None:
+        with trio.fail_after(DEADLINE_SECONDS):
+            await serve(near.detach(), b"secret")
+
+    with far:
+        trio.run(live)

@@ -1,0 +1,395 @@
+"""Framed streams: blocked writes, ends in every order, strangers kept small, a listener that runs full."""
+
+import errno
+import select
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from emunode.errors import FrameError
+from emunode.net.framed_streams import Streams, listening_socket
+from emunode.net.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH, body, frame
+
+LARGE = bytes(4 * 2**20)
+"""More than any socket takes at once."""
+DEADLINE_SECONDS = 20.0
+
+
+class Owner:
+    """A Streams with everything that it told, in order; what it does on a frame can be changed."""
+
+    def __init__(self) -> None:
+        self.frames: list[tuple[int, bytes]] = []
+        self.ends: list[tuple[int, str]] = []
+        self.react: Callable[[int, bytes], None] = lambda _fd, _body: None
+        self.streams = Streams(self._on_frame, lambda fd, why: self.ends.append((fd, why)))
+        self.exits = ExitStack()
+        self.exits.callback(self.streams.close_poller)
+
+    def _on_frame(self, fd: int, whole: bytes) -> None:
+        said = body(whole)
+        assert frame(said) == whole
+        self.frames.append((fd, said))
+        self.react(fd, said)
+
+    def join(self, pair: tuple[socket.socket, socket.socket], *, trusted: bool = True) -> tuple[int, socket.socket]:
+        """Take one end of a pair over; its descriptor, and the other end."""
+        near, far = pair
+        near.setblocking(False)
+        far.settimeout(DEADLINE_SECONDS)
+        fd = near.detach()
+        self.streams.add(fd, trusted=trusted)
+        self.exits.callback(self._close, fd)
+        self.exits.enter_context(far)
+        return fd, far
+
+    def pair(self, *, trusted: bool = True) -> tuple[int, socket.socket]:
+        """A stream within this machine, and its other end."""
+        return self.join(socket.socketpair(), trusted=trusted)
+
+    def tcp(self, *, trusted: bool = True) -> tuple[int, socket.socket]:
+        """A stream over TCP, and its other end."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            far = socket.create_connection(listener.getsockname())
+            return self.join((listener.accept()[0], far), trusted=trusted)
+
+    def _close(self, fd: int) -> None:
+        if all(fd != gone for gone, _ in self.ends):
+            self.streams.close(fd)
+
+    def settle(self) -> None:
+        """Carry everything that is under way at this moment."""
+        while self.streams.poll():
+            pass
+
+    def carry_until(self, done: Callable[[], bool]) -> None:
+        """Carry until something is the case, which must happen."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not done():
+            assert time.monotonic() < deadline, "it never happened"
+            select.select([self.streams], [], [], 0.1)
+            self.streams.poll()
+
+
+@pytest.fixture
+def owner() -> Iterator[Owner]:
+    made = Owner()
+    with made.exits:
+        yield made
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["pair", "tcp"])
+def test_what_a_slow_reader_does_not_take_follows_in_order(owner: Owner, kind: str) -> None:
+    fd, far = getattr(owner, kind)()
+    sent = frame(LARGE) + frame(b"second") + frame(b"third")
+    for said in (LARGE, b"second", b"third"):
+        owner.streams.send(fd, frame(said))
+    assert not owner.streams.idle
+    far.setblocking(False)
+    got = bytearray()
+
+    def read_all_there_is() -> bool:
+        with suppress(BlockingIOError):
+            while True:
+                got.extend(far.recv(100_000))
+        return len(got) >= len(sent)
+
+    owner.carry_until(read_all_there_is)
+    owner.settle()
+    assert bytes(got) == sent
+    assert owner.streams.idle
+
+
+def test_a_blocked_stream_still_reads(owner: Owner) -> None:
+    fd, far = owner.pair()
+    owner.streams.send(fd, frame(LARGE))
+    far.sendall(frame(b"hello"))
+    owner.settle()
+    assert owner.frames == [(fd, b"hello")]
+
+
+@pytest.mark.parametrize("kind", ["pair", "tcp"])
+def test_a_reader_that_leaves_a_blocked_stream_ends_it_once(owner: Owner, kind: str) -> None:
+    fd, far = getattr(owner, kind)()
+    owner.streams.send(fd, frame(LARGE))
+    far.close()
+    owner.carry_until(lambda: bool(owner.ends))
+    owner.settle()
+    assert [gone for gone, _ in owner.ends] == [fd]
+    assert owner.streams.idle
+
+
+def test_sending_into_a_stream_that_is_gone_is_silent_and_its_end_is_told_once(owner: Owner) -> None:
+    fd, far = owner.tcp()
+    far.close()
+    for _ in range(5):
+        owner.streams.send(fd, frame(b"x"))
+    assert owner.ends == []
+    owner.carry_until(lambda: bool(owner.ends))
+    owner.settle()
+    assert [gone for gone, _ in owner.ends] == [fd]
+
+
+def test_an_answer_that_fails_does_not_lose_the_frames_behind_it(owner: Owner) -> None:
+    fd, far = owner.pair()
+    owner.react = lambda fd, said: owner.streams.send(fd, frame(said))
+    far.sendall(frame(b"one") + frame(b"two") + frame(b"three"))
+    far.close()
+    owner.settle()
+    assert [said for _, said in owner.frames] == [b"one", b"two", b"three"]
+    assert [gone for gone, _ in owner.ends] == [fd]
+
+
+def test_a_refused_connection_ends_once(owner: Owner) -> None:
+    with listening_socket("127.0.0.1", backlog=1) as closed:
+        address = closed.getsockname()
+    dialled = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
+    dialled.connect_ex(address)
+    fd, _ = owner.join((dialled, socket.socket()))
+    owner.streams.send(fd, frame(b"hello"))
+    owner.carry_until(lambda: bool(owner.ends))
+    owner.settle()
+    assert [gone for gone, _ in owner.ends] == [fd]
+
+
+def test_a_frame_that_no_peer_would_take_is_refused(owner: Owner) -> None:
+    fd, _ = owner.pair()
+    with pytest.raises(FrameError, match=f"at most {FRAME_LIMIT}"):
+        owner.streams.send(fd, frame(bytes(FRAME_LIMIT + 1)))
+
+
+# --- ends ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["pair", "tcp"])
+@pytest.mark.parametrize("last", [b"", frame(b"last words"), frame(b"a") + frame(bytes(300_000)), frame(b"cut")[:-1]])
+def test_an_end_right_behind_the_last_bytes_is_seen(owner: Owner, kind: str, last: bytes) -> None:
+    fd, far = getattr(owner, kind)()
+    whole = [said for said in (b"last words", b"a", bytes(300_000)) if frame(said) in last]
+    with ExitStack() as stack:
+        stack.enter_context(far)
+        sent = 0
+        far.setblocking(False)
+        while sent < len(last):
+            try:
+                sent += far.send(last[sent:])
+            except BlockingIOError:
+                owner.streams.poll()
+    owner.carry_until(lambda: bool(owner.ends))
+    assert owner.frames == [(fd, said) for said in whole]
+    assert owner.ends == [(fd, "closed by its peer")]
+    assert owner.streams.idle
+
+
+def test_a_reset_is_sent_and_seen_as_a_reset(owner: Owner) -> None:
+    fd, far = owner.tcp()
+    other, its_far = owner.tcp()
+    owner.streams.close(fd, reset=True)
+    with pytest.raises(ConnectionResetError):
+        far.recv(1)
+    its_far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    its_far.close()
+    owner.carry_until(lambda: bool(owner.ends))
+    assert owner.ends == [(fd, why) for fd, why in owner.ends if fd == other and "reset" in why.lower()]
+    owner.ends.append((fd, "closed here"))
+
+
+def test_an_orderly_close_is_no_reset(owner: Owner) -> None:
+    fd, far = owner.tcp()
+    owner.streams.send(fd, frame(b"bye"))
+    owner.streams.close(fd)
+    assert far.recv(100) == frame(b"bye")
+    assert far.recv(100) == b""
+    owner.ends.append((fd, "closed here"))
+
+
+def test_a_stream_closed_by_an_earlier_event_of_the_same_batch_says_nothing(owner: Owner) -> None:
+    ends = [owner.pair() for _ in range(4)]
+    survivors: list[int] = []
+
+    def close_others(fd: int, _body: bytes) -> None:
+        survivors.append(fd)
+        for other, _ in ends:
+            if other != fd:
+                owner.streams.close(other)
+
+    owner.react = close_others
+    for _, far in ends:
+        far.sendall(frame(b"me first"))
+    owner.settle()
+    assert len(survivors) == 1
+    assert owner.frames == [(survivors[0], b"me first")]
+    assert owner.ends == []
+    owner.ends += [(fd, "closed here") for fd, _ in ends if fd not in survivors]
+
+
+def test_a_number_that_is_used_again_in_the_same_batch_is_not_mixed_up(owner: Owner) -> None:
+    first, first_far = owner.pair()
+    second, second_far = owner.pair()
+    reborn: list[socket.socket] = []
+
+    def replace(fd: int, _body: bytes) -> None:
+        """Close the other stream and give its number to a new one."""
+        if reborn:
+            return
+        other = second if fd == first else first
+        owner.streams.close(other)
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        number = near.detach()
+        assert number == other
+        owner.streams.add(number, trusted=True)
+        reborn.append(owner.exits.enter_context(far))
+
+    owner.react = replace
+    first_far.sendall(frame(b"old"))
+    second_far.sendall(frame(b"old"))
+    owner.settle()
+    reborn[0].sendall(frame(b"new"))
+    owner.settle()
+    assert [said for _, said in owner.frames] == [b"old", b"new"]
+    assert {fd for fd, _ in owner.frames} == {first, second}
+
+
+def test_a_bad_frame_ends_its_own_stream_only(owner: Owner) -> None:
+    bad, bad_far = owner.pair()
+    good, good_far = owner.pair()
+
+    def refuse(fd: int, said: bytes) -> None:
+        if said == b"bad":
+            raise FrameError(f"stream {fd} sent nonsense")
+
+    owner.react = refuse
+    bad_far.sendall(frame(b"fine") + frame(b"bad") + frame(b"never read"))
+    good_far.sendall(frame(b"fine"))
+    owner.settle()
+    assert owner.ends == [(bad, f"stream {bad} sent nonsense")]
+    assert sorted(owner.frames) == sorted([(bad, b"fine"), (bad, b"bad"), (good, b"fine")])
+    good_far.sendall(frame(b"again"))
+    owner.settle()
+    assert owner.frames[-1] == (good, b"again")
+
+
+def test_nothing_is_told_of_a_stream_after_it_was_closed(owner: Owner) -> None:
+    fd, far = owner.pair()
+    far.sendall(frame(b"unread"))
+    owner.streams.send(fd, frame(LARGE))
+    owner.streams.close(fd)
+    owner.settle()
+    assert not owner.frames
+    assert not owner.ends
+    assert owner.streams.idle
+    owner.ends.append((fd, "closed here"))
+
+
+# --- strangers -------------------------------------------------------------------------------------------------------
+
+
+def test_a_stranger_may_say_little_and_a_friend_much(owner: Owner) -> None:
+    stranger, far = owner.pair(trusted=False)
+    friend, its_far = owner.pair(trusted=False)
+    owner.streams.trust(friend)
+    assert owner.streams.strangers == (stranger,)
+    far.sendall(LENGTH.pack(HELLO_LIMIT + 1) + b"begin")
+    its_far.sendall(LENGTH.pack(HELLO_LIMIT + 1) + b"begin")
+    owner.settle()
+    assert owner.ends == [(stranger, f"a frame of {HELLO_LIMIT + 1} bytes; at most {HELLO_LIMIT} are allowed here")]
+    assert not owner.streams.strangers
+
+
+@pytest.mark.parametrize("length", [FRAME_LIMIT + 1, 2**32 - 1])
+def test_nobody_may_say_that_much(owner: Owner, length: int) -> None:
+    fd, far = owner.pair()
+    far.sendall(LENGTH.pack(length))
+    owner.settle()
+    assert owner.ends == [(fd, f"a frame of {length} bytes; at most {FRAME_LIMIT} are allowed here")]
+
+
+def test_strangers_are_shed_when_their_time_is_up(owner: Owner) -> None:
+    silent, _ = owner.pair(trusted=False)
+    slow, far = owner.pair(trusted=False)
+    friend, _ = owner.pair()
+    far.sendall(b"\4\0\0")
+    owner.settle()
+    owner.streams.shed(3600)
+    assert owner.ends == []
+    owner.streams.shed(0)
+    assert owner.ends == [(silent, "no hello within 0 s"), (slow, "no hello within 0 s")]
+    assert owner.streams.strangers == ()
+    owner.streams.send(friend, frame(b"still here"))
+    assert owner.streams.idle
+
+
+# --- listening -------------------------------------------------------------------------------------------------------
+
+
+def test_a_listener_takes_whoever_comes(owner: Owner) -> None:
+    listener = owner.exits.enter_context(listening_socket("127.0.0.1", backlog=16))
+    accepted: list[int] = []
+    owner.streams.listen(listener, accepted.append)
+    peers = [owner.exits.enter_context(socket.create_connection(listener.getsockname())) for _ in range(10)]
+    owner.carry_until(lambda: len(accepted) == 10)
+    assert owner.streams.strangers == tuple(accepted)
+    for number, peer in enumerate(peers):
+        peer.sendall(frame(b"%d" % number))
+    owner.carry_until(lambda: len(owner.frames) == 10)
+    assert sorted(said for _, said in owner.frames) == [b"%d" % number for number in range(10)]
+    with socket.socket(fileno=accepted[0]) as one:
+        assert one.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        one.detach()
+    for fd in accepted:
+        owner.streams.close(fd)
+
+
+class FullListener:
+    """A listener with somebody waiting, in a process that has no descriptor left."""
+
+    def __init__(self) -> None:
+        self.near, self.far = socket.socketpair()
+        self.far.send(b"somebody waits")
+
+    def fileno(self) -> int:
+        return self.near.fileno()
+
+    def setblocking(self, _flag: bool) -> None:
+        """As a listener would."""
+
+    def accept(self) -> tuple[socket.socket, object]:
+        """As the system says when descriptors ran out."""
+        raise OSError(errno.EMFILE, "Too many open files")
+
+
+def test_when_descriptors_run_out_the_oldest_stranger_goes_and_nothing_spins(
+    owner: Owner, capfd: pytest.CaptureFixture[str]
+) -> None:
+    strangers = [owner.pair(trusted=False)[0] for _ in range(3)]
+    friend, _ = owner.pair()
+    full = FullListener()
+    with full.near, full.far:
+        owner.streams.listen(full, lambda _: None)  # type: ignore[arg-type]  # all that it looks at
+        assert owner.streams.poll()
+        assert owner.ends == [(strangers[0], "no room: Too many open files")]
+        owner.settle()  # which it can only if the listener does not stay ready for ever
+    assert [fd for fd, _ in owner.ends] == strangers
+    owner.streams.send(friend, frame(b"unharmed"))
+    assert '"event": "no more connections are accepted"' in capfd.readouterr().err
+
+
+def test_a_watched_descriptor_calls_back_until_it_is_unwatched(owner: Owner) -> None:
+    near, far = socket.socketpair()
+    heard: list[bytes] = []
+    with near, far:
+        owner.streams.watch(near.fileno(), lambda: heard.append(near.recv(1)))
+        far.send(b"ab")
+        owner.settle()
+        assert heard == [b"a", b"b"]
+        owner.streams.unwatch(near.fileno())
+        far.send(b"c")
+        assert not owner.streams.poll()
+    assert heard == [b"a", b"b"]

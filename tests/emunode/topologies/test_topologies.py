@@ -1,0 +1,380 @@
+"""Topologies: the papers' examples, then closed forms against breadth-first search, networkx and golden numbers."""
+
+import csv
+import itertools
+import tracemalloc
+from collections import Counter
+from fractions import Fraction
+from math import factorial
+from pathlib import Path
+
+import networkx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emunode.topologies.base import Topology
+from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi, hexw, sector_of
+from emunode.topologies.graph import ContractError, breadth_first_distances, check, to_networkx
+from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.registry import FAMILIES, descriptions, parse_topology
+from emunode.topologies.star import StarGraph
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+ALPHAS = [(a, b) for b in range(9) for a in range(b + 1) if a * a + a * b + b * b >= 7]
+SMALL = [
+    *(f"star:{n}" for n in (3, 4, 5)),
+    *(f"hypercube:{n}" for n in (2, 3, 4, 5, 6)),
+    *(f"ej:{a}+{b}" for a, b in ALPHAS if b <= 6),
+    *("ej:1+2^2", "ej:0+3^2", "ej:2+2^2", "ej:1+3^2"),
+]
+LARGE = ["star:9", "star:12", "star:20", "hypercube:40", "hypercube:62", "ej:3+4^4", "ej:2+4^6", "ej:1000+1001"]
+REPEATABLE = settings(derandomize=True, deadline=None, database=None)
+
+
+def golden(family: str, name: str) -> list[dict[str, str]]:
+    """The rows of one file of expected numbers."""
+    with (GOLDEN / family / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# The papers' examples.
+
+
+def test_translation_of_the_star_paper() -> None:
+    star = StarGraph(3)
+    assert star.label(star.absolute(star.rank("213"), star.rank("312"))) == "132"
+
+
+def test_distance_of_a_permutation_with_two_cycles() -> None:
+    star = StarGraph(6)
+    assert star.weight(star.rank("341526")) == 5  # (1 3)(2 4 5): c + s - 2
+
+
+@pytest.mark.parametrize(("one", "other"), [((3, 1), (0, -3)), ((4, 0), (-3, 3)), ((4, -1), (-3, 2))])
+def test_congruences_of_the_eisenstein_jacobi_paper(one: tuple[int, int], other: tuple[int, int]) -> None:
+    """Example 2.1: 3 + rho = -3 rho, 4 = 3 rho^2 and 3 - rho^2 = -1 + 2 rho^2 modulo 3 + 4 rho."""
+    network = EisensteinJacobi(3, 4)
+    assert network.index(*one) == network.index(*other)
+
+
+# The contract, on every family.
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_contract(name: str) -> None:
+    topology = parse_topology(name)
+    assert topology.name == name
+    check(topology)
+
+
+@pytest.mark.parametrize("name", ["star:6", "hypercube:10", "ej:3+4^2", "ej:2+4^2"])
+def test_distances_are_breadth_first(name: str) -> None:
+    topology = parse_topology(name)
+    root = topology.order // 3
+    distances = breadth_first_distances(topology, root)
+    assert distances == [topology.distance(root, rank) for rank in topology.ranks()]
+    counts = Counter(distances)
+    assert topology.distance_distribution() == tuple(counts[d] for d in range(topology.diameter + 1))
+    assert topology.average_distance == Fraction(sum(distances), topology.order - 1)
+
+
+@pytest.mark.parametrize("name", ["star:4", "star:5", "hypercube:4", "ej:2+2", "ej:2+3", "ej:0+4", "ej:1+2^2"])
+def test_agrees_with_networkx(name: str) -> None:
+    topology = parse_topology(name)
+    graph = to_networkx(topology)
+    assert graph.number_of_edges() == topology.link_count == len(list(topology.links()))
+    assert networkx.is_regular(graph)
+    assert networkx.is_bipartite(graph) == topology.bipartite
+    assert networkx.diameter(graph) == topology.diameter
+    assert networkx.node_connectivity(graph) == topology.degree
+    for one, other, ports in graph.edges(data=True):
+        low, high = sorted((one, other))
+        assert topology.neighbour(low, ports["lower_port"]) == high
+        assert topology.neighbour(high, ports["upper_port"]) == low
+
+
+def test_hypercube_is_that_of_networkx() -> None:
+    expected = networkx.hypercube_graph(5)
+    cube = Hypercube(5)
+    edges = {frozenset(tuple(map(int, cube.label(end))) for end in edge) for edge in to_networkx(cube).edges}
+    assert edges == {frozenset(edge) for edge in expected.edges}
+
+
+@pytest.mark.parametrize("a", range(1, 8))
+def test_dense_eisenstein_jacobi_networks_are_circulant(a: int) -> None:
+    """For b = a + 1 the indices are those of the circulant graph C_N(1, 3a+1, 3a+2)."""
+    network = EisensteinJacobi(a, a + 1)
+    expected = networkx.circulant_graph(network.order, [1, 3 * a + 1, 3 * a + 2])
+    assert {frozenset(edge) for edge in to_networkx(network).edges} == {frozenset(edge) for edge in expected.edges}
+
+
+class BrokenCube(Hypercube):
+    """A hypercube with one wrong answer."""
+
+    def neighbour(self, rank: int, port: int) -> int:
+        return 5 if (rank, port) == (0, 0) else super().neighbour(rank, port)
+
+
+class LyingCube(Hypercube):
+    """A hypercube with one wrong distance."""
+
+    def weight(self, relative: int) -> int:
+        return super().weight(relative) + (relative == 7)
+
+
+class TwistedCube(Hypercube):
+    """A hypercube whose translation exchanges two dimensions."""
+
+    def relative(self, rank: int, root: int) -> int:
+        address = rank ^ root
+        return (address & ~3) | (address & 1) << 1 | (address & 2) >> 1
+
+    def absolute(self, relative: int, root: int) -> int:
+        return (relative & ~3 | (relative & 1) << 1 | (relative & 2) >> 1) ^ root
+
+
+class LopsidedCube(Hypercube):
+    """A hypercube that does not know that it is bipartite."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__(n)
+        self.bipartite = False
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (BrokenCube, "does not lead back"),
+        (LyingCube, "weight"),
+        (TwistedCube, "changes port"),
+        (LopsidedCube, "bipartite"),
+    ],
+)
+def test_check_finds_what_is_broken(broken: type[Hypercube], message: str) -> None:
+    with pytest.raises(ContractError, match=message):
+        check(broken(3))
+
+
+# The star graph.
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_star_ranks_are_lexicographic_from_the_last_position(n: int) -> None:
+    star = StarGraph(n)
+    mirrored = sorted(itertools.permutations(range(1, n + 1)))
+    for rank, symbols in enumerate(mirrored):
+        permutation = bytes(n + 1 - symbol for symbol in reversed(symbols))
+        assert star.rank_of(permutation) == rank
+        assert star.permutation(rank) == permutation
+
+
+@pytest.mark.parametrize("n", [4, 5, 6])
+def test_star_contains_the_smaller_star_with_the_same_ranks(n: int) -> None:
+    star, substar = StarGraph(n), StarGraph(n - 1)
+    for rank in substar.ranks():
+        assert star.permutation(rank) == substar.permutation(rank) + bytes([n])
+        assert star.neighbours(rank)[:-1] == substar.neighbours(rank)
+    last = [star.permutation(rank)[-1] for rank in star.ranks()]
+    assert last == [symbol for symbol in range(n, 0, -1) for _ in substar.ranks()]
+
+
+def test_star_distribution_is_golden() -> None:
+    rows = golden("star", "distance_distribution")
+    for n in range(3, 8):
+        counts = tuple(int(row["nodes"]) for row in rows if row["n"] == str(n))
+        assert StarGraph(n).distance_distribution() == counts
+
+
+@pytest.mark.parametrize("n", range(3, 21))
+def test_star_distances_sum_to_the_formula(n: int) -> None:
+    """n! (n + 2/n + H_n - 4), Akers, Harel and Krishnamurthy."""
+    counts = StarGraph(n).distance_distribution()
+    harmonic = sum(Fraction(1, i) for i in range(1, n + 1))
+    assert sum(counts) == factorial(n)
+    assert sum(d * count for d, count in enumerate(counts)) == factorial(n) * (n + Fraction(2, n) + harmonic - 4)
+
+
+def test_star_basics_are_golden() -> None:
+    measured = {(int(row["n"]), row["quantity"]): row["measured"] for row in golden("star", "basics")}
+    for n in range(3, 8):
+        star = StarGraph(n)
+        assert star.order == int(measured[n, "nodes"])
+        assert star.degree == int(measured[n, "degree"])
+        assert star.diameter == int(measured[n, "diameter_D_n"])
+        assert 2 * star.link_count == int(measured[n, "directed_links"])
+        assert star.average_distance * (star.order - 1) == int(measured[n, "t_n"])
+
+
+@pytest.mark.parametrize("impossible", [-1, 24, 10**9])
+def test_star_refuses_impossible_ranks(impossible: int) -> None:
+    with pytest.raises(ValueError, match="no rank"):
+        StarGraph(4).permutation(impossible)
+
+
+@pytest.mark.parametrize("impossible", [b"", b"\1\2\3", b"\1\2\3\3", b"\0\1\2\3", b"\1\2\3\4\5", b"1234"])
+def test_star_refuses_impossible_permutations(impossible: bytes) -> None:
+    with pytest.raises(ValueError, match=r"symbols|permutation"):
+        StarGraph(4).rank_of(impossible)
+
+
+# Eisenstein-Jacobi networks.
+
+
+def test_networks_are_golden() -> None:
+    rows = [row for row in golden("ej", "networks") if int(row["N"]) >= 7]
+    assert len(rows) > 80
+    for row in rows:
+        network = EisensteinJacobi(int(row["a"]), int(row["b"]))
+        assert network.modulus == int(row["N"])
+        assert network.diameter == int(row["diameter_bfs"])
+        assert f"{float(network.average_distance):.6f}" == row["avg_distance_nonzero"]
+        shift, rows_of_indices = int(row["index_s"]), int(row["index_d"])
+        assert network.index(shift, rows_of_indices) == 0
+        assert network.index(1, 0) == 1
+
+
+def test_distribution_is_golden() -> None:
+    counts: dict[tuple[int, int], list[int]] = {}
+    for row in golden("ej", "distance_distribution"):
+        counts.setdefault((int(row["a"]), int(row["b"])), []).append(int(row["W_bfs"]))
+    for (a, b), expected in counts.items():
+        if a * a + a * b + b * b >= 7:
+            assert EisensteinJacobi(a, b).distance_distribution() == tuple(expected)
+
+
+@pytest.mark.parametrize(("a", "b"), ALPHAS)
+def test_canonical_labels_are_shortest_and_closed_under_geodesic_predecessors(a: int, b: int) -> None:
+    network = EisensteinJacobi(a, b)
+    distances = breadth_first_distances(network, 0)
+    for index in network.ranks():
+        x, y = network.coordinates(index)
+        assert network.index(x, y) == index
+        assert hexw(x, y) == distances[index]
+        if index:
+            j, p, q = network.sector(index)
+            major, minor = UNITS[j % 6], UNITS[j - 1]
+            assert (x, y) == (p * major[0] + q * minor[0], p * major[1] + q * minor[1])
+            for unit, count in ((major, p), (minor, q)):
+                predecessor = (x - unit[0], y - unit[1])
+                assert not count or network.canon(*predecessor) == predecessor
+
+
+@given(st.tuples(st.integers(0, 40), st.integers(3, 40)).map(sorted), st.integers(-500, 500), st.integers(-500, 500))
+@REPEATABLE
+def test_canonical_pair_is_the_best_of_many(alpha: list[int], x: int, y: int) -> None:
+    a, b = alpha
+    network = EisensteinJacobi(a, b)
+    best = network.canon(x, y)
+    assert network.index(*best) == network.index(x, y)
+    around = [(best[0] + u * a - v * b, best[1] + v * a + u * b + v * b) for u in range(-3, 4) for v in range(-3, 4)]
+    assert best == max(around, key=lambda pair: (-hexw(*pair), pair))
+
+
+@pytest.mark.parametrize("k", range(6))
+def test_axis_belongs_to_its_sector(k: int) -> None:
+    x, y = UNITS[k]
+    assert sector_of(4 * x, 4 * y) == (k or 6, 4, 0)
+
+
+def test_zero_lies_in_no_sector() -> None:
+    with pytest.raises(ValueError, match="sector"):
+        EisensteinJacobi(3, 4).sector(0)
+
+
+def test_dimensions_are_counted_from_the_right_of_a_label() -> None:
+    network = parse_topology("ej:3+4^3")
+    rank = network.rank("1,-2/0,0/0,3")
+    assert isinstance(network, EisensteinJacobi)
+    assert [network.coordinates(index) for index in network.digits(rank)] == [(0, 3), (0, 0), (1, -2)]
+    assert network.label(network.neighbour(0, 6 * 1 + 2)) == "0,0/-1,1/0,0"
+
+
+# Properties of large networks, one rank at a time.
+
+
+@st.composite
+def address(draw: st.DrawFn) -> tuple[Topology, int, int, int]:
+    """A network, two of its ranks and a port."""
+    topology = parse_topology(draw(st.sampled_from(SMALL + LARGE)))
+    ranks = st.integers(0, topology.order - 1)
+    return topology, draw(ranks), draw(ranks), draw(st.integers(0, topology.degree - 1))
+
+
+@given(address())
+@REPEATABLE
+def test_translation_keeps_ports(drawn: tuple[Topology, int, int, int]) -> None:
+    topology, rank, root, port = drawn
+    relative = topology.relative(rank, root)
+    assert topology.absolute(relative, root) == rank
+    assert topology.relative(topology.absolute(rank, root), root) == rank
+    assert topology.relative(root, root) == 0
+    assert topology.relative(topology.neighbour(rank, port), root) == topology.neighbour(relative, port)
+
+
+@given(address())
+@REPEATABLE
+def test_links_lead_there_and_back_by_one(drawn: tuple[Topology, int, int, int]) -> None:
+    topology, rank, root, port = drawn
+    neighbour = topology.neighbour(rank, port)
+    assert 0 <= neighbour < topology.order
+    assert topology.neighbour(neighbour, topology.reverse_port(port)) == rank
+    assert topology.distance(rank, neighbour) == 1
+    distance = topology.distance(rank, root)
+    assert distance == topology.distance(root, rank) <= topology.diameter
+    assert abs(topology.distance(neighbour, root) - distance) <= 1
+
+
+@given(address())
+@REPEATABLE
+def test_labels_round_trip(drawn: tuple[Topology, int, int, int]) -> None:
+    topology, rank, _, _ = drawn
+    assert topology.rank(topology.label(rank)) == rank
+
+
+@pytest.mark.parametrize("name", SMALL + LARGE)
+def test_names_round_trip(name: str) -> None:
+    topology = parse_topology(name)
+    assert topology.name == name
+    assert topology.family == name.partition(":")[0]
+    assert FAMILIES[topology.family] is type(topology)
+
+
+def test_every_family_is_described_and_its_example_exists() -> None:
+    assert [description.family for description in descriptions()] == list(FAMILIES)
+    for description in descriptions():
+        assert parse_topology(description.example).name == description.example
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_no_table_of_the_network_is_built(name: str) -> None:
+    tracemalloc.start()
+    try:
+        topology = parse_topology(name)
+        for rank in range(0, topology.order, topology.order // 50):
+            topology.neighbours(rank)
+            topology.weight(topology.relative(rank, topology.order - 1))
+            topology.rank(topology.label(rank))
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_000_000
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_caches_are_bounded(name: str) -> None:
+    caches = [value for value in vars(parse_topology(name)).values() if hasattr(value, "cache_info")]
+    assert all(cache.cache_info().maxsize <= 1 << 16 for cache in caches)
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("ej:1+2", "Eisenstein-Jacobi network EJ_{1+2rho}"),
+        ("ej:1+2^2", "Eisenstein-Jacobi network EJ_{1+2rho}^(2)"),
+        ("ej:1+2^3", "Eisenstein-Jacobi network EJ_{1+2rho}^(3)"),
+    ],
+)
+def test_a_title_says_how_many_dimensions(name: str, title: str) -> None:
+    assert parse_topology(name).title == title

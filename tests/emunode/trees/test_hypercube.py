@@ -1,0 +1,497 @@
+"""Johnsson and Ho's spanning graphs: expected parents, counts and loads, the theorems over ranges, faults by paths alone."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from functools import cache
+from itertools import combinations, pairwise
+from math import comb
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from emunode.errors import ScenarioError
+from emunode.model import Port, Rank
+from emunode.topologies.base import Topology
+from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.star import StarGraph
+from emunode.trees.base import Trees, arc_loads, levels, shared_rank, verify
+from emunode.trees.hypercube.balanced import BalancedTrees, bases
+from emunode.trees.hypercube.binomial import ROOT_LABEL, BinomialTree, CubeTrees, first_one, rotate_right, zeros_above
+from emunode.trees.hypercube.gray import GrayPaths, gray, gray_position, transition
+from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
+from emunode.trees.hypercube.two_rooted import TwoRootedTree
+from emunode.trees.statistics import (
+    Table,
+    descendants_by_distance_and_port,
+    disjoint_paths,
+    distinct_arcs_by_port,
+    edges_by_level_and_port,
+    heaviest_arc,
+    is_acyclic,
+    is_greedy,
+    level_sizes,
+    links_are_disjoint,
+    root_subtree_sizes,
+    subtree_sizes,
+    subtrees_by_level_and_port,
+)
+from tests.hypercube_support import cube, golden
+
+MAKE: dict[str, Callable[[Topology], CubeTrees]] = {
+    "BRG": GrayPaths,
+    "nRBRG": lambda topology: GrayPaths(topology, topology.degree),
+    "SBT": BinomialTree,
+    "TCBT": TwoRootedTree,
+    "nRSBT": RotatedBinomialTrees,
+    "nESBT": EdgeDisjointBinomialTrees,
+    "SBnT": BalancedTrees,
+    "SBnTc": lambda topology: BalancedTrees(topology, topology.degree),
+}
+SIZES = range(2, 7)
+CASES = [pytest.param(graph, n, id=f"{graph}-{n}") for graph in MAKE for n in SIZES]
+
+
+@cache
+def make(graph: str, n: int) -> CubeTrees:
+    return MAKE[graph](cube(f"hypercube:{n}"))
+
+
+def parent(trees: Trees, rank: Rank, tree: int) -> Rank:
+    return trees.topology.neighbour(rank, trees.parent(rank, tree))
+
+
+# --- the paper's own objects -----------------------------------------------------------------------------------------
+
+
+def test_gray_code() -> None:
+    assert [transition(position) for position in range(8)] == [0, 1, 0, 2, 0, 1, 0, 3]
+    assert [gray(position) for position in range(8)] == [0, 1, 3, 2, 6, 7, 5, 4]
+    assert all(gray_position(gray(position)) == position for position in range(1000))
+
+
+def test_rotations() -> None:
+    assert rotate_right(0b0011, 1, 4) == 0b1001
+    assert first_one(0b0110, 0, 4) == 2
+    assert first_one(0b0110, 2, 4) == 1
+    assert first_one(0b0010, 1, 4) == 1
+    assert zeros_above(0b0110, 2, 4) == ()
+    assert zeros_above(0b0010, 1, 4) == (2, 3, 0)
+    assert zeros_above(0, 1, 4) == (1, 2, 3, 0)
+    assert bases(0b0101, 4) == (0, 2)
+    assert bases(0b1100, 4) == (2,)
+    assert bases(0b1111, 4) == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("n", "parents"),
+    [(2, [0, 0, 2]), (3, [5, 0, 2, 0, 4, 2, 5]), (4, [5, 10, 2, 0, 4, 2, 5, 0, 11, 8, 10, 4, 12, 12, 11])],
+)
+def test_two_rooted_tree(n: int, parents: list[Rank]) -> None:
+    trees = make("TCBT", n)
+    assert [parent(trees, rank, 0) for rank in range(1, 2**n)] == parents
+
+
+@pytest.mark.parametrize("n", range(2, 10))
+def test_two_rooted_tree_heads_two_complete_binary_trees(n: int) -> None:
+    trees = make("TCBT", n)
+    assert level_sizes(trees, 0) == (1, 2, *(3 * 2 ** (level - 2) for level in range(2, n)), 2 ** (n - 2))
+    assert root_subtree_sizes(trees, 0) == {n - 1: 2 ** (n - 1), n - 2: 2 ** (n - 1) - 1}
+    sizes = subtree_sizes(trees, 0)
+    for rank in range(1, 2**n):
+        halves = [sizes[rank ^ 1 << port] for port in trees.children(rank, 0)]
+        if rank == 1 << n - 1:
+            assert halves == [2 ** (n - 1) - 1], "the second root has one child"
+        else:
+            assert len(halves) in (0, 2)
+            assert len(set(halves)) < 2
+
+
+def test_every_parent_and_label_is_golden() -> None:
+    found = [row for row in golden("tree_parents_s0") if row["parent"]]
+    assert len(found) == 1264 - sum(make(graph, n).count for graph in MAKE for n in range(2, 6))
+    for row in found:
+        trees, rank, tree = make(row["graph"], int(row["n"])), int(row["node"]), int(row["tree"])
+        assert parent(trees, rank, tree) == int(row["parent"])
+        assert trees.level(rank, tree) == int(row["level"])
+        if row["graph"] == "nESBT":
+            assert trees.label(rank, tree) == int(row["nesbt_label"])
+
+
+@pytest.mark.parametrize("row", golden("graph_facts"), ids=lambda row: f"{row['graph']}-{row['n']}")
+def test_graph_facts(row: dict[str, str]) -> None:
+    n = int(row["n"])
+    trees = make(row["graph"], n)
+    loads = arc_loads(trees)
+    distinct = distinct_arcs_by_port(trees)
+    disjoint = max(loads.values()) == 1
+    expected = list(row.values())[2:]
+    found: list[object] = [
+        trees.count,
+        max(trees.height(tree) for tree in range(trees.count)),
+        int(expected[2]),
+        int(is_greedy(trees)),
+        sum(distinct),
+        int(disjoint),
+        int(links_are_disjoint(trees)),
+        int(disjoint and shared_rank(trees) is None),
+        min(disjoint_paths(trees, rank) for rank in range(1, 2**n)) if expected[8] else "",
+        int(is_acyclic(trees)),
+        heaviest_arc(trees),
+        " ".join(map(str, distinct)),
+    ]
+    assert [str(value) for value in found] == expected
+    assert found[1] == int(row["height_paper"])
+
+
+def test_counts_by_level_and_dimension() -> None:
+    """Table 1 and lemmas 3.8 to 3.28, where they give a formula, and the measured values everywhere."""
+    found = golden("graph_level_dim")
+    assert len(found) == 734
+    tables: dict[tuple[str, str], tuple[Table, Table, Table]] = {}
+    for row in found:
+        key = row["graph"], row["n"]
+        if key not in tables:
+            trees = make(row["graph"], int(row["n"]))
+            tables[key] = (
+                edges_by_level_and_port(trees),
+                subtrees_by_level_and_port(trees),
+                descendants_by_distance_and_port(trees),
+            )
+        place = int(row["l"]), int(row["d"])
+        for name, table in zip(("ew", "sw", "rw"), tables[key], strict=True):
+            assert table.get(place, 0) == Fraction(row[f"{name}_ld_measured"]), row
+            assert row[f"{name}_ld_paper"] in ("", row[f"{name}_ld_measured"])
+
+
+@pytest.mark.parametrize("row", golden("sbnt_balance"), ids=lambda row: row["n"])
+def test_balance_of_the_balanced_tree(row: dict[str, str]) -> None:
+    n = int(row["n"])
+    sizes = root_subtree_sizes(BalancedTrees(Hypercube(n)), 0)
+    assert list(sizes) == list(range(n))
+    assert " ".join(map(str, sizes.values())) == row["subtree_size_by_port_measured"]
+    assert (max(sizes.values()), min(sizes.values())) == (int(row["max_measured"]), int(row["min_measured"]))
+
+
+def test_bases_of_the_balanced_tree() -> None:
+    found = golden("sbnt_bases")
+    assert len(found) == 246
+    for row in found:
+        n, rank = int(row["n"]), int(row["c"])
+        single, several = make("SBnT", n), make("SBnTc", n)
+        assert isinstance(single, BalancedTrees)
+        assert isinstance(several, BalancedTrees)
+        found_bases = bases(rank, n)
+        assert " ".join(map(str, found_bases)) == row["J_set_measured"]
+        assert n // len(found_bases) == int(row["period_measured"])
+        assert single.base(rank, 0) == int(row["base_measured"])
+        assert parent(single, rank, 0) == int(row["SBnT_parent_measured"])
+        by_base = {several.base(rank, tree): parent(several, rank, tree) for tree in range(n)}
+        listed = [f"{base}:{by_base[base]}" for base in sorted(by_base)]
+        assert " ".join(listed) == row["SBnTc_parent_per_base(j:parent)_measured"]
+        served = Counter(several.base(rank, tree) for tree in range(n))
+        assert set(served.values()) == {n // len(found_bases)}, "each base serves as many trees as the period"
+
+
+# --- every tree ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("graph", "n"), CASES)
+def test_trees_span_and_agree_with_their_formulas(graph: str, n: int) -> None:
+    trees = make(graph, n)
+    verify(trees)
+    for tree in range(trees.count):
+        found = levels(trees, tree)
+        assert trees.height(tree) == max(found.values())
+        assert trees.label(0, tree) == ROOT_LABEL
+        assert trees.last_label(tree) == max(trees.label(rank, tree) for rank in found)
+        for rank, level in found.items():
+            assert trees.level(rank, tree) == level == len(trees.route(rank, tree))
+            children = trees.children(rank, tree)
+            assert tuple(sorted(children)) == Trees.child_ports(trees, rank, tree)
+            assert all(trees.label(rank ^ 1 << port, tree) > trees.label(rank, tree) for port in children)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("graph", ["SBT", "nRSBT", "nESBT", "SBnT", "SBnTc"])
+def test_labels_are_dimensions(graph: str, n: int) -> None:
+    """Modulo n: all traffic of a cycle is in one dimension."""
+    trees = make(graph, n)
+    for tree in range(trees.count):
+        for rank in range(1, 2**n):
+            assert trees.label(rank, tree) % n == trees.parent(rank, tree)
+
+
+@pytest.mark.parametrize("graph", MAKE)
+def test_trees_refuse_other_networks(graph: str) -> None:
+    with pytest.raises(ScenarioError, match="hypercube"):
+        MAKE[graph](StarGraph(4))
+
+
+@given(st.sampled_from(list(MAKE)), st.integers(2, 40), st.data())
+def test_large_trees_are_consistent_around_any_rank(graph: str, n: int, data: st.DataObject) -> None:
+    trees = MAKE[graph](Hypercube(n))
+    rank = data.draw(st.integers(1, 2**n - 1))
+    tree = data.draw(st.integers(0, trees.count - 1))
+    port = trees.parent(rank, tree)
+    above = rank ^ 1 << port
+    assert port in trees.children(above, tree)
+    assert trees.level(above, tree) == trees.level(rank, tree) - 1
+    assert trees.label(above, tree) < trees.label(rank, tree) <= trees.last_label(tree)
+    for down in trees.children(rank, tree):
+        assert trees.parent(rank ^ 1 << down, tree) == down
+
+
+# --- theorems --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", range(2, 9))
+def test_edge_disjoint_trees(n: int) -> None:
+    """Theorem 3.1, lemma 3.23, and what the paper does not state: the n paths to a node share no inner node."""
+    trees = make("nESBT", n)
+    loads = arc_loads(trees)
+    assert set(loads.values()) == {1}
+    assert len(loads) == n * (2**n - 1), "every arc"
+    assert all(rank ^ 1 << port for rank, port in loads), "but those into the root"
+    assert shared_rank(trees) is None
+    sizes = (1, 1, n - 1, *(comb(n, level - 1) for level in range(3, n + 2)))
+    assert {level_sizes(trees, tree) for tree in range(n)} == {sizes}
+    for rank in range(1, 2**n):
+        for tree in range(n):
+            turned = rotate_right(rank, n - 1, n)
+            assert trees.parent(turned, (tree + 1) % n) == (trees.parent(rank, tree) + 1) % n
+
+
+@pytest.mark.parametrize("n", range(2, 9))
+def test_labels_of_edge_disjoint_trees(n: int) -> None:
+    """Theorem 4.1 and its four conditions."""
+    trees = make("nESBT", n)
+    counts: Counter[int] = Counter()
+    for rank in range(1, 2**n):
+        incoming = {tree: trees.label(rank, tree) for tree in range(n)}
+        outgoing = {
+            (tree, port): trees.label(rank ^ 1 << port, tree)
+            for tree in range(n)
+            for port in trees.children(rank, tree)
+        }
+        counts.update(incoming.values())
+        assert all(label > incoming[tree] for (tree, _), label in outgoing.items())
+        assert len({label % n for label in incoming.values()}) == n
+        assert len({label % n for label in outgoing.values()}) == len(outgoing)
+        ports = {label % n: trees.parent(rank, tree) for tree, label in incoming.items()}
+        assert all(ports[label % n] == port for (_, port), label in outgoing.items())
+    assert counts == {label: 2**label if label < n else 2**n - 1 - 2 ** (label - n) for label in range(2 * n)}
+
+
+@pytest.mark.parametrize("n", range(2, 9))
+def test_the_port_of_arrival_tells_the_tree(n: int) -> None:
+    """Without a header a node finds the tree, and with it whom to serve, by the rule on input ports."""
+    trees = make("nESBT", n)
+    assert isinstance(trees, EdgeDisjointBinomialTrees)
+    for tree in range(n):
+        for rank in range(1, 2**n):
+            port = trees.parent(rank, tree)
+            assert trees.tree_of_arrival(rank, port) == tree
+            onward = list(_served_by_port(rank, port, n))
+            assert tuple(onward) == trees.children(rank, tree)
+
+
+def _served_by_port(rank: Rank, port: Port, n: int) -> Iterator[Port]:
+    """The rule in the paper's words: nobody if bit p is 0, else p+1, .., j-1 and j, but not j = p."""
+    if rank >> port & 1:
+        bit = (port + 1) % n
+        while not rank >> bit & 1:
+            yield bit
+            bit = (bit + 1) % n
+        if bit != port:
+            yield bit
+
+
+@pytest.mark.parametrize("n", range(2, 8))
+def test_rotated_binomial_trees_share_arcs(n: int) -> None:
+    """An arc in dimension d into a node with z 0-bits above bit d is in trees d+1, .., d+z+1, and no other arc is used."""
+    trees = make("nRSBT", n)
+    users: dict[tuple[Rank, Port], set[int]] = {}
+    for tree in range(n):
+        for rank in range(1, 2**n):
+            users.setdefault((rank, trees.parent(rank, tree)), set()).add(tree)
+    assert all(rank >> port & 1 for rank, port in users), "arcs point away from the root"
+    assert len(users) == n * 2 ** (n - 1)
+    for (rank, port), found in users.items():
+        zeros = next(z for z in range(n) if rank >> (port + z + 1) % n & 1)
+        assert found == {(port + place) % n for place in range(1, zeros + 2)}
+
+
+@pytest.mark.parametrize("n", range(2, 7))
+def test_rotated_binomial_trees_have_disjoint_paths(n: int) -> None:
+    trees = make("nRSBT", n)
+    assert all(disjoint_paths(trees, rank) == rank.bit_count() for rank in range(1, 2**n))
+
+
+@pytest.mark.parametrize("n", range(2, 8))
+def test_rotated_gray_paths_share_arcs(n: int) -> None:
+    """Lemmas 3.9 to 3.13."""
+    trees = make("nRBRG", n)
+    arcs = [{(rank, trees.parent(rank, tree)) for rank in range(1, 2**n)} for tree in range(n)]
+    for one, other in combinations(range(n), 2):
+        apart, back = other - one, n - other + one
+        assert len(arcs[one] & arcs[other]) == 2 ** (n - apart - 1) + 2 ** (n - back - 1) - 2
+    for tree in range(1, n):
+        shared = arcs[tree] & set().union(*arcs[:tree])
+        assert len(shared) == 2**n // 4 - 1 + 2**tree // 4
+    for position in range(2**n - 1):
+        assert len({(transition(position) + tree) % n for tree in range(n)}) == n
+
+
+@pytest.mark.parametrize("n", range(2, 9))
+def test_balanced_tree(n: int) -> None:
+    """Cyclic nodes are leaves, inner nodes have one base and at most n/2 children, and fewer further down (lemma 3.27)."""
+    trees = make("SBnT", n)
+    assert isinstance(trees, BalancedTrees)
+    at_distance = {rank: Counter[int]() for rank in range(2**n)}
+    for rank in range(1, 2**n):
+        if len(bases(rank, n)) > 1:
+            assert trees.children(rank, 0) == ()
+        assert len(trees.children(rank, 0)) <= n // 2
+        assert all(trees.base(rank ^ 1 << port, 0) == trees.base(rank, 0) for port in trees.children(rank, 0))
+        path = trees.path(rank, 0)
+        for distance, above in enumerate(reversed(path)):
+            at_distance[above][distance] += 1
+    for rank in range(1, 2**n):
+        below = [at_distance[rank ^ 1 << port] for port in trees.children(rank, 0)]
+        assert all(at_distance[rank][d] >= counts[d] for counts in below for d in counts)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 7])
+def test_balanced_subtrees_are_rotations_of_each_other(n: int) -> None:
+    """Theorem 3.4: for n a prime, and without the node of all ones."""
+    trees = make("SBnT", n)
+    for rank in range(1, 2**n - 1):
+        assert trees.parent(rotate_right(rank, n - 1, n), 0) == (trees.parent(rank, 0) + 1) % n
+
+
+@pytest.mark.parametrize(("n", "k"), [(n, k) for n in range(2, 9) for k in range(1, n + 1) if n % k == 0])
+def test_few_rotations_share_a_message(n: int, k: int) -> None:
+    """k evenly rotated SBTs, an element of every block each (erratum: exponents n/k where k/2 is printed)."""
+    trees = make("nRSBT", n)
+    load: Counter[Port] = Counter()
+    for tree in range(0, n, n // k):
+        load.update(root_subtree_sizes(trees, tree))
+    power = 2 ** (n // k)
+    assert max(load.values()) == Fraction((2**n - 1) * power // 2, power - 1)
+
+
+# --- fewest start-ups ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", golden("min_startups_oneport"), ids=lambda row: f"{row['graph']}-{row['n']}")
+def test_fewest_startups_with_one_dimension_a_cycle(row: dict[str, str]) -> None:
+    """Table 10: the shortest sequence of dimensions that has every path in it. TCBT needs more than the paper's bound."""
+    n = int(row["n"])
+    trees = make(row["graph"], n)
+    paths = maximal_paths(trees)
+    assert len(paths) == int(row["maximal_dimension_sequences"])
+    fewest = int(row["measured_shortest_common_supersequence"])
+    assert shortest_supersequence(paths, n) == fewest
+    if row["paper_Table10"].isdigit():
+        assert fewest <= int(row["paper_Table10"])
+    if row["graph"] != "TCBT":
+        assert max(trees.last_label(tree) for tree in range(trees.count)) + 1 == fewest
+
+
+def maximal_paths(trees: Trees) -> list[tuple[Port, ...]]:
+    """The sequences of ports from the root that are no subsequence of another one."""
+    routes = {trees.route(rank, tree) for tree in range(trees.count) for rank in range(1, trees.topology.order)}
+    return sorted(one for one in routes if not any(one != other and _within(one, other) for other in routes))
+
+
+def _within(one: tuple[Port, ...], other: tuple[Port, ...]) -> bool:
+    rest = iter(other)
+    return all(port in rest for port in one)
+
+
+def shortest_supersequence(paths: list[tuple[Port, ...]], n: int) -> int:
+    """By breadth-first search over how far each path has got."""
+    end = tuple(map(len, paths))
+    distances = {(0,) * len(paths): 0}
+    queue = deque(distances)
+    while queue:
+        state = queue.popleft()
+        for port in range(n):
+            after = tuple(
+                place + (place < len(path) and path[place] == port) for place, path in zip(state, paths, strict=True)
+            )
+            if after not in distances:
+                distances[after] = distances[state] + 1
+                queue.append(after)
+        if end in distances:
+            break
+    return distances[end]
+
+
+# --- faults, by paths alone ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_any_faulty_nodes_but_n_leave_everybody_a_path(n: int) -> None:
+    """Exhaustive: f faulty nodes leave every healthy one at least n - f paths; n of them may cut one off."""
+    trees = make("nESBT", n)
+    everybody = range(1, 2**n)
+    inner = {rank: [set(trees.path(rank, tree)[1:-1]) for tree in range(n)] for rank in everybody}
+
+    def fewest(faults: int) -> int:
+        """Intact paths of the worst-off rank under the worst faults."""
+        return min(
+            sum(inside.isdisjoint(faulty) for inside in inner[rank])
+            for faulty in combinations(everybody, faults)
+            for rank in everybody
+            if rank not in faulty
+        )
+
+    assert [fewest(faults) for faults in range(n + 1)] == [n - faults for faults in range(n + 1)]
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_redundancy_survives_any_fewer_faults(n: int) -> None:
+    """Exhaustive: whichever x trees in a row carry a piece, x - 1 faulty nodes leave everybody a copy."""
+    trees = make("nESBT", n)
+    everybody = range(1, 2**n)
+    inner = {rank: [set(trees.path(rank, tree)[1:-1]) for tree in range(n)] for rank in everybody}
+    for redundancy in range(1, n + 1):
+        for faulty in combinations(everybody, redundancy - 1):
+            for rank in everybody:
+                if rank not in faulty:
+                    intact = [inside.isdisjoint(faulty) for inside in inner[rank]] * 2
+                    assert all(any(intact[first : first + redundancy]) for first in range(n))
+
+
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_any_faulty_links_but_n_leave_everybody_a_path(n: int) -> None:
+    """Exhaustive over links in both directions: they are shared by trees, but not by two paths to one node."""
+    trees = make("nESBT", n)
+    links = [(one, other) for one, _, other, _ in trees.topology.links()]
+    for rank in range(1, 2**n):
+        used = []
+        for tree in range(n):
+            path = trees.path(rank, tree)
+            used.append({tuple(sorted(pair)) for pair in pairwise(path)})
+        for faulty in combinations(links, n - 1):
+            assert any(path.isdisjoint(faulty) for path in used)
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_what_the_other_graphs_survive(n: int) -> None:
+    """nRSBT and nRBRG survive one faulty node; two cut somebody off from nRSBT."""
+    everybody = range(1, 2**n)
+    for graph, survived in (("nRSBT", 1), ("nRBRG", 1), ("SBT", 0)):
+        trees = make(graph, n)
+        inner = {rank: [set(trees.path(rank, tree)[1:-1]) for tree in range(trees.count)] for rank in everybody}
+
+        def cuts_off(faulty: tuple[Rank, ...], inner: dict[Rank, list[set[Rank]]] = inner) -> bool:
+            healthy = (rank for rank in everybody if rank not in faulty)
+            return any(not any(inside.isdisjoint(faulty) for inside in inner[rank]) for rank in healthy)
+
+        for faults in range(survived + 1):
+            assert not any(map(cuts_off, combinations(everybody, faults)))
+        assert any(map(cuts_off, combinations(everybody, survived + 1)))

@@ -1,0 +1,473 @@
+"""Trees, paths and cycles of the star graph: the papers' examples, golden tables, and what is promised of every tree."""
+
+import csv
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+from math import factorial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emunode.errors import ScenarioError
+from emunode.model import Port, Rank
+from emunode.topologies.base import Topology
+from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.star import StarGraph
+from emunode.trees.base import Trees, arc_congestion, arc_loads, levels, shared_rank, verify
+from emunode.trees.star.balanced import BalancedTree, NearBalancedTree, ReplicatedTrees, ScatterTrees
+from emunode.trees.star.edge_disjoint import EdgeDisjointTrees, ShortestPathGraph
+from emunode.trees.star.greedy import CongestionTwoTrees, GreedyTree
+from emunode.trees.star.hamiltonian import RotatedPaths, ehrlich, hamiltonian_cycle
+from emunode.trees.star.necklace import NecklaceTree
+from emunode.trees.star.rotation import RotatedTrees, Rotation, necklace_count
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "star"
+SCATTER: dict[str, type[ScatterTrees]] = {"5.1": BalancedTree, "5.2": NearBalancedTree, "Def15": ReplicatedTrees}
+Make = Callable[[Topology], Trees]
+SHORTEST: tuple[Make, ...] = (NecklaceTree, BalancedTree, NearBalancedTree, ReplicatedTrees)
+LOCAL: tuple[Make, ...] = (CongestionTwoTrees, EdgeDisjointTrees, NearBalancedTree, ReplicatedTrees)
+EVERY: tuple[Make, ...] = (CongestionTwoTrees, EdgeDisjointTrees, RotatedPaths, *SHORTEST)
+
+
+def golden(name: str) -> list[dict[str, str]]:
+    """The rows of one file of expected numbers."""
+    with (GOLDEN / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def numbers(text: str) -> list[int]:
+    """`3 2 4` as numbers."""
+    return [int(word) for word in text.split()]
+
+
+def rotate_types(types: list[int], n: int) -> list[int]:
+    return [(t - 1) % (n - 1) + 2 for t in types]
+
+
+# The papers' examples.
+
+
+def test_translation_and_label_shift_of_the_papers() -> None:
+    """F_312(213) = 132 (TR 93-346, definition 2); rho^1(1234) = 4123 is where the path p_1 of S_4 ends."""
+    star = StarGraph(3)
+    assert star.label(star.absolute(star.rank("213"), star.rank("312"))) == "132"
+    star = StarGraph(4)
+    here = 0
+    for port in CongestionTwoTrees(star).turned_path(1):
+        here = star.neighbour(here, port)
+    assert star.label(here) == "4123"
+
+
+def test_word_of_s4_in_the_two_phase_broadcast() -> None:
+    """Ehrlich's path of S_3, one type up, behind link 2."""
+    assert [port + 2 for port in RotatedPaths(StarGraph(4)).word] == [2, 3, 4, 3, 4, 3]
+
+
+def test_generators_of_mbst() -> None:
+    """TR 93-346, appendix B, n = 6: g_5 is one cycle, g_6 and g_7 have two-cycles too; D_6 of S_5 has no generator."""
+    star = StarGraph(6)
+    tree = NecklaceTree(star)
+    named = {k: (star.label(found[0]), found[1] + 2) for k in range(1, 8) if (found := tree.generator(k))}
+    assert named[1] == ("213456", 2)
+    assert named[5] == ("612345", 6)
+    assert named[6] == ("412365", 5)
+    assert named[7] == ("214365", 3)
+    assert NecklaceTree(StarGraph(5)).generator(6) is None
+
+
+# Golden tables.
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_trees_are_golden(n: int) -> None:
+    star = StarGraph(n)
+    made: dict[str, Trees] = {
+        "L": GreedyTree(star),
+        "Lhat": CongestionTwoTrees(star),
+        "EDT": EdgeDisjointTrees(star),
+        "MBST": NecklaceTree(star),
+        **{f"T{name}": make(star) for name, make in SCATTER.items() if name != "Def15"},
+    }
+    first = {"Lhat": 1, "EDT": 2}
+    checked: Counter[str] = Counter()
+    for row in golden(f"trees_n{n}"):
+        name, _, index = row["tree"].partition("_")
+        if row["parent"] and name in made:
+            rank = star.rank(row["node"])
+            port = made[name].parent(rank, int(index) - first[name] if index else 0)
+            assert port == int(row["link_type"]) - 2, row
+            assert star.label(star.neighbour(rank, port)) == row["parent"]
+            checked[name] += 1
+    others = star.order - 1
+    assert checked == {name: others * (n - 1 if name in first else 1) for name in made}
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_tree_with_repeated_nodes_is_golden(n: int) -> None:
+    star = StarGraph(n)
+    trees = ReplicatedTrees(star)
+    rows = [row for row in golden(f"trees_n{n}") if row["tree"] == "Def15" and row["parent"]]
+    places = {(row["node"], int(row["link_type"]) - 2) for row in rows}
+    assert len(places) == len(rows) == (n - 1) * necklace_count(n)
+    assert places == {
+        (star.label(rank), trees.parent(rank, copy))
+        for rank in range(1, star.order)
+        for copy in range(trees.copies(rank))
+    }
+
+
+@pytest.mark.parametrize("n", range(3, 7))
+def test_heights_and_paths_of_congestion_two_trees(n: int) -> None:
+    trees = CongestionTwoTrees(StarGraph(n))
+    rows = [row for row in golden("lhat_heights") if row["n"] == str(n)]
+    assert len(rows) == n - 1
+    for tree, row in enumerate(rows):
+        assert int(row["i"]) == tree + 1
+        assert [port + 2 for port in trees.turned_path(tree + 1)] == numbers(row["p_i_link_types(1-based)"])
+        assert trees.height(tree) == Trees.height(trees, tree) == int(row["height_measured"])
+        assert trees.height(tree) <= int(row["height_paper"]), "lemma 5; less for n = 3, i = 2 alone"
+        assert [port + 2 for port in trees.children(0, tree)] == numbers(row["root_child_link_types_measured(1-based)"])
+
+
+def test_heights_of_s7_in_closed_form() -> None:
+    trees = CongestionTwoTrees(StarGraph(7))
+    assert [trees.height(tree) for tree in range(6)] == [15] * 6
+
+
+@pytest.mark.parametrize("n", range(3, 7))
+def test_congestion_of_two(n: int) -> None:
+    star = StarGraph(n)
+    loads = arc_loads(CongestionTwoTrees(star))
+    (row,) = (row for row in golden("lhat_congestion") if row["n"] == str(n))
+    times = Counter(loads.values())
+    assert times[1] == int(row["links_used_1"])
+    assert times[2] == int(row["links_used_2"])
+    assert star.order * star.degree - len(loads) == int(row["links_used_0"])
+    assert max(times) == int(row["max_congestion_paper"]) == 2
+
+
+@pytest.mark.parametrize("n", range(3, 8))
+def test_edge_disjoint_trees_are_golden(n: int) -> None:
+    star = StarGraph(n)
+    trees = EdgeDisjointTrees(star)
+    (row,) = (row for row in golden("edt") if row["n"] == str(n))
+    sizes = [int(row["nodes"]) for row in golden("edt_levels") if row["n"] == str(n)]
+    for tree in range(trees.count):
+        found = levels(trees, tree)
+        assert [size for _, size in sorted(Counter(found.values()).items())] == sizes
+        assert trees.height(tree) == max(found.values()) == int(row["depth_measured"]) == star.diameter + 3 - n % 2
+        assert sum(found.values()) == int(row["sum_of_depths_per_tree_measured"])
+    assert len(arc_loads(trees)) == int(row["arcs_expected"]) == (n - 1) * (star.order - 1)
+    assert arc_congestion(trees) == 1
+    assert shared_rank(trees) is None, "n-1 vertex-disjoint paths to every node"
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_preorder_of_edge_disjoint_trees(n: int) -> None:
+    star = StarGraph(n)
+    trees = EdgeDisjointTrees(star)
+    for tree in range(trees.count):
+        rows = [row for row in golden(f"edt_children_order_n{n}") if row["tree"] == str(tree + 2)]
+        expected = [(row["node"], int(row["link_type_to_parent"]) - 2) for row in rows]
+        assert [(star.label(rank), trees.parent(rank, tree)) for rank in preorder(trees, tree)[1:]] == expected
+
+
+def preorder(trees: Trees, tree: int) -> list[Rank]:
+    """Ranks as a depth-first traversal reaches them."""
+    order: list[Rank] = []
+    waiting = [0]
+    while waiting:
+        order.append(rank := waiting.pop())
+        waiting += [trees.topology.neighbour(rank, port) for port in reversed(trees.children(rank, tree))]
+    return order
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_mbst_is_golden(n: int) -> None:
+    star = StarGraph(n)
+    tree = NecklaceTree(star)
+    rows = golden(f"mbst_n{n}")
+    assert [star.label(rank) for rank in tree.order] == [row["node"] for row in rows]
+    assert [tree.step(rank) for rank in tree.order] == [int(row["step_received"]) for row in rows]
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+def test_hamiltonian_words_are_golden(n: int) -> None:
+    star = StarGraph(n)
+    cycle = [int(row["link_type_to_next"]) - 2 for row in golden(f"ham_cycle_n{n}")]
+    assert hamiltonian_cycle(star) == cycle
+    word = [port + 2 for port in RotatedPaths(star).word]
+    for subtree in range(2, n + 1):
+        rows = [row for row in golden(f"rot_ham_words_n{n}") if row["subtree"] == str(subtree)]
+        assert [int(row["link_type"]) for row in rows] == word
+        word = rotate_types(word, n)
+
+
+@pytest.mark.parametrize("n", range(3, 8))
+def test_necklaces(n: int) -> None:
+    star = StarGraph(n)
+    rotation = Rotation(star)
+    found = rotation.necklaces()
+    assert len(found) == necklace_count(n) <= 2 * factorial(n - 1) - 1
+    assert sorted(rank for necklace in found for rank in necklace) == list(range(1, star.order))
+    sizes = Counter((star.permutation(necklace[0])[0] == 1, len(necklace)) for necklace in found)
+    rows = [row for row in golden("necklaces") if row["n"] == str(n)]
+    assert sizes == {(row["class"] == "starts_with_1", int(row["period"])): int(row["necklaces"]) for row in rows}
+
+
+@pytest.mark.parametrize("n", range(3, 8))
+@pytest.mark.parametrize("name", [*SCATTER, "MBST"])
+def test_root_subtree_sizes(name: str, n: int) -> None:
+    star = StarGraph(n)
+    (row,) = (row for row in golden("root_subtree_sizes") if (row["n"], row["tree"]) == (str(n), name))
+    if name == "MBST":
+        tree = NecklaceTree(star)
+        sizes = Counter(tree.route(rank, 0)[0] for rank in range(1, star.order))
+    else:
+        trees = SCATTER[name](star)
+        sizes = Counter(
+            trees.subtree(rank, copy) for rank in range(1, star.order) for copy in range(trees.copies(rank))
+        )
+    assert [sizes[port] for port in range(n - 1)] == numbers(row["sizes_for_link_types_2..n"])
+
+
+# Every tree.
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+@pytest.mark.parametrize("make", EVERY)
+def test_spans_and_children_are_the_inverse_of_parents(make: Make, n: int) -> None:
+    trees = make(StarGraph(n)) if make is not RotatedPaths else RotatedPaths(StarGraph(n), n)
+    verify(trees)
+    for tree in range(trees.count):
+        found = levels(trees, tree)
+        for rank in trees.topology.ranks():
+            assert tuple(sorted(trees.children(rank, tree))) == Trees.child_ports(trees, rank, tree)
+            assert trees.level(rank, tree) == found[rank]
+        assert trees.height(tree) == max(found.values())
+
+
+@pytest.mark.parametrize("make", EVERY)
+def test_refuses_other_networks(make: Make) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        make(Hypercube(3))
+    assert caught.value.field == "topology"
+
+
+@pytest.mark.parametrize("n", range(3, 7))
+@pytest.mark.parametrize("make", SHORTEST)
+def test_shortest_path_trees(make: Make, n: int) -> None:
+    star = StarGraph(n)
+    trees = make(star)
+    for tree in range(trees.count):
+        for rank in range(1, star.order):
+            assert star.weight(star.neighbour(rank, trees.parent(rank, tree))) == star.weight(rank) - 1
+
+
+@pytest.mark.parametrize("n", range(3, 8))
+def test_rotation_is_an_automorphism_of_period_n_minus_1(n: int) -> None:
+    star = StarGraph(n)
+    rotation = Rotation(star)
+    for rank in range(0, star.order, 1 + star.order // 200):
+        assert rotation.rotate(rank, n - 1) == rank == rotation.rotate(rotation.rotate(rank, 2), -2)
+        for port in range(n - 1):
+            turned = rotation.rotate(star.neighbour(rank, port), 1)
+            assert turned == star.neighbour(rotation.rotate(rank, 1), rotation.port(port, 1))
+
+
+@pytest.mark.parametrize("n", range(3, 7))
+def test_edge_disjoint_trees_are_rotations_of_each_other(n: int) -> None:
+    star = StarGraph(n)
+    trees = EdgeDisjointTrees(star)
+    turned = RotatedTrees(star, trees)
+    for tree in range(n - 1):
+        for rank in range(1, star.order):
+            assert trees.parent(rank, tree) == turned.parent(rank, tree)
+            assert trees.children(rank, tree) == turned.children(rank, tree), "the order of service turns too"
+
+
+@pytest.mark.parametrize("n", range(3, 7))
+def test_preorders_reach_over_different_types(n: int) -> None:
+    """What the depth-first multinode broadcast rests on."""
+    trees = EdgeDisjointTrees(StarGraph(n))
+    orders = [preorder(trees, tree) for tree in range(n - 1)]
+    for reached in zip(*orders, strict=True):
+        if reached[0]:
+            assert len({trees.parent(rank, tree) for tree, rank in enumerate(reached)}) == n - 1
+
+
+@pytest.mark.parametrize("n", range(3, 7))
+def test_rotated_greedy_trees(n: int) -> None:
+    star = StarGraph(n)
+    trees = RotatedTrees(star, GreedyTree(star))
+    verify(trees)
+    for tree in range(n - 1):
+        assert trees.height(tree) == star.diameter
+        assert all(trees.level(rank, tree) == star.weight(rank) for rank in star.ranks())
+
+
+@pytest.mark.parametrize("n", range(3, 7))
+def test_spt_and_spg(n: int) -> None:
+    star = StarGraph(n)
+    graph = ShortestPathGraph(star)
+    below: Counter[Rank] = Counter()
+    for rank in star.ranks():
+        symbols = star.permutation(rank)
+        if symbols[0] != 1 or not rank:
+            for port in graph.spt_children(rank):
+                child = star.neighbour(rank, port)
+                assert graph.own(child) == port
+                below[child] += 1
+        if rank and symbols[0] == 1:
+            routes = [graph.route(rank, subtree) for subtree in range(n - 1)]
+            for subtree, route in enumerate(routes):
+                assert route[0] == subtree
+                assert len(route) == star.weight(rank) + 2 * (symbols[subtree + 1] == subtree + 2)
+            inner = [between for route in routes for between in walk(star, route)[:-1]]
+            assert len(set(inner)) == len(inner), "vertex-disjoint"
+        elif rank:
+            assert len(graph.route(rank, symbols.index(1) - 1)) == star.weight(rank)
+    assert below == {rank: 1 for rank in star.ranks() if star.permutation(rank)[0] != 1}
+    with pytest.raises(ValueError, match="not in the subtree"):
+        graph.route(star.neighbour(0, 0), 1)
+
+
+def walk(star: StarGraph, route: tuple[Port, ...]) -> list[Rank]:
+    """The ranks after each link of a route from the root."""
+    ranks = [0]
+    for port in route:
+        ranks.append(star.neighbour(ranks[-1], port))
+    return ranks[1:]
+
+
+@pytest.mark.parametrize("n", range(3, 8))
+def test_mbst_is_a_multinode_broadcast(n: int) -> None:
+    """Theorem 8: one link of each type a step, closer to the root, from a node that has heard in an earlier step."""
+    star = StarGraph(n)
+    tree = NecklaceTree(star)
+    for m, rank in enumerate(tree.order[1:], 1):
+        port = tree.parent(rank, 0)
+        parent = star.neighbour(rank, port)
+        assert port == (m - 1) % (n - 1)
+        assert star.weight(parent) == star.weight(rank) - 1
+        assert tree.step(parent) < tree.step(rank) == -(-m // (n - 1))
+
+
+@pytest.mark.parametrize("n", range(4, 8))
+def test_printed_condition_of_theorem_8_fails_once(n: int) -> None:
+    """Erratum: m(x) - m(parent) >= n-1 fails for the first node of the first necklace of D_2."""
+    star = StarGraph(n)
+    tree = NecklaceTree(star)
+    place = {rank: m for m, rank in enumerate(tree.order)}
+    broken = [x for x in tree.order[1:] if (p := star.neighbour(x, tree.parent(x, 0))) and place[x] - place[p] < n - 1]
+    assert len(broken) == 1
+    assert star.weight(broken[0]) == 2
+
+
+@pytest.mark.parametrize("n", range(3, 8))
+def test_hamiltonian_cycle_visits_everybody(n: int) -> None:
+    star = StarGraph(n)
+    ports = hamiltonian_cycle(star)
+    here, visited = 0, set()
+    for port in ports:
+        visited.add(here)
+        here = star.neighbour(here, port)
+    assert here == 0
+    assert len(visited) == len(ports) == star.order
+
+
+@pytest.mark.parametrize("n", range(3, 8))
+def test_ehrlich_path_visits_everybody(n: int) -> None:
+    star = StarGraph(n)
+    visited = {0, *walk(star, tuple(t - 2 for t in ehrlich(n)))}
+    assert len(visited) == star.order
+
+
+@pytest.mark.parametrize("n", range(3, 7))
+def test_rotated_paths_cover_their_substars(n: int) -> None:
+    star = StarGraph(n)
+    trees = RotatedPaths(star, n)
+    words = [[Rotation(star).port(port, path) for port in trees.word] for path in range(n - 1)]
+    for path, word in enumerate(words):
+        visited = walk(star, tuple(word))
+        assert {rank for rank in star.ranks() if star.permutation(rank)[path + 1] == 1} == set(visited)
+        assert [trees.step(rank) for rank in visited] == list(range(1, factorial(n - 1) + 1))
+    for types in zip(*words, strict=True):
+        assert len(set(types)) == n - 1
+    for tree in range(n):
+        for rank in range(1, star.order):
+            if star.permutation(rank)[0] == 1:
+                parent = star.permutation(star.neighbour(rank, trees.parent(rank, tree)))
+                assert parent[0] == trees.leaf_symbol(tree), "rule 1, with p_c for n"
+
+
+@pytest.mark.parametrize("n", range(3, 8))
+def test_replicated_subtrees_are_rotations_and_repeated_nodes_leaves(n: int) -> None:
+    star = StarGraph(n)
+    trees = ReplicatedTrees(star)
+    rotation = Rotation(star)
+    for rank in range(1, star.order, 1 + star.order // 400):
+        hooks = [trees.subtree(rank, copy) for copy in range(trees.copies(rank))]
+        turned = [trees.subtree(rotation.rotate(rank, 1), copy) for copy in range(trees.copies(rank))]
+        assert sorted(rotation.port(port, 1) for port in hooks) == sorted(turned)
+        if len(hooks) > 1:
+            assert not any(trees.children(rank, tree) for tree in range(n - 1))
+        for copy, port in enumerate(hooks):
+            assert trees.route(rank, copy)[0] == port
+
+
+class Family(Trees):
+    """Trees from a table of ports to the parents."""
+
+    def __init__(self, star: StarGraph, ports: dict[tuple[Rank, int], Port]) -> None:
+        super().__init__(star, star.degree)
+        self._ports = ports
+
+    def parent(self, rank: Rank, tree: int) -> Port:
+        if not rank:
+            raise ValueError("the root has no parent")
+        return self._ports[rank, tree]
+
+
+@pytest.mark.parametrize(("n", "depth"), [(4, 6), (6, 9)])
+def test_families_of_least_depth(n: int, depth: int) -> None:
+    """Found by search: one step less deep than the reconstruction, and just as disjoint."""
+    star = StarGraph(n)
+    rotation = Rotation(star)
+    ports: dict[tuple[Rank, int], Port] = {}
+    for row in golden("edt_min_depth_families"):
+        if row["n"] == str(n):
+            rank, tree = star.rank(row["node"]), int(row["tree"]) - 2
+            turns = range(n - 1) if n == 6 else (0,)
+            for turn in turns:
+                ports[rotation.rotate(rank, turn), tree + turn] = rotation.port(int(row["link_type"]) - 2, turn)
+    trees = Family(star, ports)
+    verify(trees)
+    assert [trees.height(tree) for tree in range(n - 1)] == [depth] * (n - 1)
+    assert arc_congestion(trees) == 1
+    assert shared_rank(trees) is None
+    assert depth == EdgeDisjointTrees(star).height(0) - 1
+
+
+@st.composite
+def far_rank(draw: st.DrawFn) -> tuple[Trees, Rank, int]:
+    """A local tree on a star graph that nobody could enumerate, a rank of it and a tree index."""
+    make = draw(st.sampled_from(LOCAL))
+    trees = make(StarGraph(draw(st.integers(9, 13))))
+    return trees, draw(st.integers(1, trees.topology.order - 1)), draw(st.integers(0, trees.count - 1))
+
+
+@given(far_rank())
+@settings(derandomize=True, deadline=None, database=None, max_examples=60)
+def test_local_rules_work_anywhere_in_huge_networks(drawn: tuple[Trees, Rank, int]) -> None:
+    trees, rank, tree = drawn
+    star = trees.topology
+    port = trees.parent(rank, tree)
+    assert port in trees.children(star.neighbour(rank, port), tree)
+    assert all(trees.parent(star.neighbour(rank, down), tree) == down for down in trees.children(rank, tree))
+    path = trees.path(rank, tree)
+    assert path[0] == 0
+    assert all(later in star.neighbours(earlier) for earlier, later in pairwise(path))
