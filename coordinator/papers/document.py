@@ -35,7 +35,7 @@ from coordinator.reports.tables import show, to_csv
 from coordinator.results.claims import Verdict
 from emunode.errors import ScenarioError
 
-TEMPLATE = Path(__file__).with_name("document.html.jinja")
+TEMPLATE = Path(__file__).parent / "templates" / "document.html.jinja"
 PAGE = "reproduction.html"
 MARKS = {**html.MARKS, EVALUATED: "=", NOT_MEASURED: "-", NO_CLAIM: "·"}
 FILTERS: Mapping[str, Collection[str]] = {

@@ -10,7 +10,7 @@ from coordinator.reports import plots
 from coordinator.reports.run_report import MARKS, template, typeset
 from coordinator.reports.tables import Row, show
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "templates"
 MEASURES = {
     "delivery_ratio": ("Delivery ratio", "ratio", "theory"),
     "guaranteed": ("Guaranteed delivery", "guaranteed", "guaranteed_theory"),

@@ -30,7 +30,7 @@ from coordinator.reports.tables import show
 from coordinator.reports.votes import State, Votes, votes_of
 from coordinator.results.metrics import LISTED_LINKS
 
-FOLDER = Path(__file__).parent
+FOLDER = Path(__file__).parent / "templates"
 ROWS_AT_ONCE = 2_000_000
 """Larger journals are only read when somebody asks for the report, not at the end of the run."""
 BUSIEST = 10
