@@ -15,7 +15,7 @@ Port = int
 Step = int
 """One synchronous round, counted from 1; what is sent in step t can be used by its receiver from step t+1."""
 
-EVERYBODY: Rank = -1
+ALL_RANKS: Rank = -1
 """The target of a message that is meant for every rank."""
 
 Segment = tuple[Rank, Rank, int, int, bytes]
@@ -25,20 +25,20 @@ Segment = tuple[Rank, Rank, int, int, bytes]
 that travel over several trees differ in `tree` only. All three count from 0.
 """
 
-Segments = tuple[Segment, ...]
+Packet = tuple[Segment, ...]
 """What crosses one link in one direction in one step (a packet), in the order in which it was handed over."""
 
-Send = tuple[Step, Port, Segment | Callable[[], Segment]]
+ScheduledSend = tuple[Step, Port, Segment | Callable[[], Segment]]
 """A rule's decision: hand a segment to `port` in `step`, never earlier than the next step.
 
 A function in place of the segment is called when the step has come: that is how a rule sends what it will have by then.
 """
 
-Packet = tuple[Port, Segments]
+PortPacket = tuple[Port, Packet]
 """Seen from a node: what leaves on, or came in by, one of its ports in one step."""
 
 
-class Outcome(IntEnum):
+class HopOutcome(IntEnum):
     """What became of one segment on one hop (the journal's `outcome` column)."""
 
     FIRST = 0
@@ -57,7 +57,7 @@ class Hop(NamedTuple):
     """One arrival or loss as the node that saw it tells it: the journal row without the sender's name."""
 
     port: Port
-    outcome: Outcome
+    outcome: HopOutcome
     segment: Segment
 
 
@@ -81,7 +81,7 @@ class Duplex(StrEnum):
     HALF = "half"
 
 
-class Knowledge(StrEnum):
+class FaultKnowledge(StrEnum):
     """Who knows what is broken."""
 
     NONE = "none"
@@ -103,7 +103,7 @@ class Collective(StrEnum):
     ALLTOALL = "alltoall"
 
 
-class Job(NamedTuple):
+class CollectiveSpec(NamedTuple):
     """Everything about a run that a rank may know; every host of a run is given the same one."""
 
     topology: str
@@ -124,7 +124,7 @@ class Job(NamedTuple):
     seed: int = 0
     packet_limit: int = 0
     """Most bytes that one start-up covers, B of the papers; 0: no limit."""
-    knowledge: Knowledge = Knowledge.NONE
+    knowledge: FaultKnowledge = FaultKnowledge.NONE
     """What ranks know of faults."""
     broken: tuple[tuple[Rank, Port], ...] = ()
     """Where everything is known: (rank, port) of every direction of a link that carries nothing in step 1."""

@@ -19,9 +19,9 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from coordinator.execution.run import run
-from coordinator.networks.launchers.namespace import enter_own_network, why_not
 from coordinator.papers.base import laboratory
 from coordinator.papers.johnsson_ho import timed_speedup
+from coordinator.planning.namespace import enter_own_network, why_not
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 
@@ -39,7 +39,7 @@ class Row:
     startup_ms: float
     hops: int
     intended_ms: float
-    late_share: float
+    lateness_ratio: float
     wanted: float | None
     best: float
     worst: float
@@ -52,7 +52,7 @@ class Row:
     @property
     def met(self) -> bool:
         """Whether the median is as wanted."""
-        return self.verdict != "failed" and (self.wanted is None or self.late_share <= self.wanted)
+        return self.verdict != "failed" and (self.wanted is None or self.lateness_ratio <= self.wanted)
 
 
 def ring(n: int, startup_ms: float, hops: int, runs: int, wanted: float | None) -> Row:
@@ -83,13 +83,13 @@ def ring(n: int, startup_ms: float, hops: int, runs: int, wanted: float | None) 
     )
     if verdict == "failed":
         print(*sorted(reasons), sep="\n", file=sys.stderr)
-    shares = all_of("late_share")
+    shares = all_of("lateness_ratio")
     return Row(
         nodes=plan.topology.order,
         startup_ms=startup_ms,
         hops=hops,
         intended_ms=median(all_of("intended_seconds")) * 1000,
-        late_share=median(shares),
+        lateness_ratio=median(shares),
         wanted=wanted,
         best=min(shares),
         worst=max(shares),
@@ -138,7 +138,7 @@ def main() -> int:
                 f"{row.startup_ms:g} ms",
                 row.hops,
                 f"{row.intended_ms:.2f} ms",
-                f"{row.late_share:.2%}",
+                f"{row.lateness_ratio:.2%}",
                 "" if row.wanted is None else f"{row.wanted:.0%}",
                 f"{row.best:.2%}..{row.worst:.2%}",
                 f"{row.mean_lateness_ms:.3f} ms",

@@ -10,8 +10,8 @@ import numpy as np
 
 from coordinator.history.journal import RECORD
 from emunode.algorithms.registry import make_algorithm
-from emunode.engine.memory import MemoryNetwork
-from emunode.model import Collective, Job, PortModel
+from emunode.engine.memory import MemoryEngine
+from emunode.model import Collective, CollectiveSpec, PortModel
 from emunode.topologies.hypercube import Hypercube
 
 GOLDEN = Path(__file__).parent / "golden" / "hypercube"
@@ -86,18 +86,18 @@ class History:
         return all(len(counts) == 1 and set(counts.values()) == {order} for counts in alike.values())
 
 
-def play(job: Job) -> History:
+def play(spec: CollectiveSpec) -> History:
     """Run a job in memory, without faults, and judge that every piece arrived intact."""
-    algorithm = make_algorithm(cube(job.topology), job)
-    network, rows, step = MemoryNetwork(algorithm), bytearray(), 0
+    algorithm = make_algorithm(cube(spec.topology), spec)
+    network, rows, step = MemoryEngine(algorithm), bytearray(), 0
     while network.busy:
         step += 1
         rows += network.step(step)
     history = History(np.frombuffer(bytes(rows), dtype=RECORD))
     assert set(np.unique(history.rows["outcome"])) <= {0, 2}, "something was lost, altered or sent twice"
-    others, pieces = algorithm.topology.order - 1, algorithm.pieces * job.messages
-    if job.collective is not Collective.REDUCE:
-        pairs = others * (1 if job.collective is Collective.GATHER else len(algorithm.sources))
+    others, pieces = algorithm.topology.order - 1, algorithm.pieces * spec.messages
+    if spec.collective is not Collective.REDUCE:
+        pairs = others * (1 if spec.collective is Collective.GATHER else len(algorithm.sources))
         assert np.count_nonzero(history.rows["outcome"] == 0) == pairs * pieces
     return history
 
@@ -108,7 +108,7 @@ def cube(name: str) -> Hypercube:
     return Hypercube(int(name.partition(":")[2]))
 
 
-def job(
+def spec(
     n: int,
     collective: Collective,
     name: str,
@@ -120,9 +120,9 @@ def job(
     segments: int = 1,
     redundancy: int = 1,
     packet_limit: int = 0,
-) -> Job:
+) -> CollectiveSpec:
     """A job on Q_n."""
-    return Job(
+    return CollectiveSpec(
         f"hypercube:{n}",
         collective,
         name,

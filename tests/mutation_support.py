@@ -10,13 +10,13 @@ from coordinator.history.journal import RECORD, table
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import History, conclude
-from coordinator.results.differential import strange_hops
+from coordinator.results.differential import replay_mismatches
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import ANY, BY_FAMILY
-from emunode.engine.memory import MemoryNetwork
+from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
-from emunode.model import Collective, Outcome, Port, Rank
+from emunode.model import Collective, HopOutcome, Port, Rank
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
 
@@ -57,7 +57,7 @@ def plan_of(case: tuple[str, type[Algorithm]]) -> Plan:
 
 def history_of(plan: Plan, algorithm: Algorithm | None = None) -> Records:
     """What happens, in the order of the journal."""
-    network, rows, step = MemoryNetwork(algorithm or plan.algorithm), bytearray(), 0
+    network, rows, step = MemoryEngine(algorithm or plan.algorithm), bytearray(), 0
     while network.busy:
         step += 1
         rows += network.step(step, plan.faults_at(step))
@@ -78,7 +78,7 @@ def verdict_on(plan: Plan, records: Records) -> Verdict:
 
 def replayed(plan: Plan, records: Records) -> int:
     """How many hops the rules know nothing of."""
-    return strange_hops(plan, table(records).lazy())
+    return replay_mismatches(plan, table(records).lazy())
 
 
 # --- one row ---------------------------------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ def added(plan: Plan, records: Records, place: int) -> Records | None:
     receiver = topology.neighbour(sender, port)
     if receiver == row["target"]:
         return None
-    outcome = Outcome.DUPLICATE if row["target"] < 0 else Outcome.RELAY
+    outcome = HopOutcome.DUPLICATE if row["target"] < 0 else HopOutcome.RELAY
     new = _with(records, place, step=step, sender=sender, port=port, receiver=receiver, outcome=outcome)
     return np.concatenate([records, new[place : place + 1]])
 
@@ -161,7 +161,7 @@ def _retargeted(_plan: Plan, records: Records, place: int) -> Records:
     return _with(records, place, target=int(row["target"]) + 1 if row["target"] >= 0 else int(row["receiver"]))
 
 
-def _came_to(outcome: Outcome) -> Mutation:
+def _came_to(outcome: HopOutcome) -> Mutation:
     return lambda _plan, records, place: (
         None if records[place]["outcome"] == outcome else _with(records, place, outcome=outcome)
     )
@@ -173,7 +173,7 @@ IMPOSSIBLE: Final[dict[str, Mutation]] = {
     "off the links": off_the_links,
     "another size": _plus_one("bytes"),
     "another target": _retargeted,
-    **{f"now {outcome.name.lower()}": _came_to(outcome) for outcome in Outcome},
+    **{f"now {outcome.name.lower()}": _came_to(outcome) for outcome in HopOutcome},
 }
 """What claims and audit must not accept of any algorithm."""
 

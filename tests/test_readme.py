@@ -18,9 +18,9 @@ from coordinator.cli.campaign import campaign
 from coordinator.cli.certify import certify
 from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import LocalView
-from emunode.algorithms.tree_collective import Dissemination
-from emunode.engine.memory import MemoryNetwork
-from emunode.model import Collective, Job, Port, PortModel, Rank
+from emunode.algorithms.tree_collective import TreeCollective
+from emunode.engine.memory import MemoryEngine
+from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank
 from emunode.net.wire import ROW
 from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube
@@ -38,24 +38,24 @@ NAMES = {
 }
 
 
-def readme_algorithm() -> type[Dissemination]:
+def readme_algorithm() -> type[TreeCollective]:
     """The class that the README defines, with the names it uses imported."""
     start = README.index("    class GrayPath(")
     code = dedent(README[start : README.index("\nA line in `emunode/algorithms/registry.py`")])
-    made: dict[str, object] = {**NAMES, "Dissemination": Dissemination, "__name__": home.__name__}
+    made: dict[str, object] = {**NAMES, "TreeCollective": TreeCollective, "__name__": home.__name__}
     exec(compile(code, "README.md", "exec"), made)
     algorithm = made["GrayPathBroadcast"]
     assert isinstance(algorithm, type)
-    assert issubclass(algorithm, Dissemination)
+    assert issubclass(algorithm, TreeCollective)
     return algorithm
 
 
 @pytest.mark.parametrize("n", [2, 3, 5])
 def test_the_algorithm_of_the_readme_broadcasts(n: int) -> None:
-    job = Job(f"hypercube:{n}", Collective.BROADCAST, "gray-path", source=1)
-    algorithm = readme_algorithm()(Hypercube(n), job)
+    spec = CollectiveSpec(f"hypercube:{n}", Collective.BROADCAST, "gray-path", source=1)
+    algorithm = readme_algorithm()(Hypercube(n), spec)
     verify(algorithm.trees)
-    network, rows, step = MemoryNetwork(algorithm), bytearray(), 0
+    network, rows, step = MemoryEngine(algorithm), bytearray(), 0
     while network.busy:
         step += 1
         rows += network.step(step)

@@ -14,14 +14,14 @@ from typing import TextIO
 
 import trio
 
-from coordinator.campaigns.runner import Conductor, crew_size
+from coordinator.campaigns.runner import CampaignRunner, crew_size
 from coordinator.campaigns.shrink import shrink
-from coordinator.campaigns.trial_runner import Finding, Laboratory, Trial, plan_trials
-from coordinator.execution.run import Stop
+from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner, plan_trials
+from coordinator.execution.run import InterruptGuard
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
-from coordinator.scenario.fault_sets import Recipe, parse_recipes
+from coordinator.scenario.fault_sets import FaultSetSpec, parse_recipes
 from coordinator.scenario.model import Scenario
 from coordinator.theory.symmetry import Orbit, Orbits, Symmetry, identity, symmetries
 from emunode.errors import RunError, ScenarioError
@@ -102,15 +102,15 @@ class Certificate:
 
 
 @dataclass
-class Suspicion:
+class FailingTrial:
     """A trial that failed, before it was made small."""
 
     place: int
     trial: Trial
-    finding: Finding
+    finding: TrialResult
 
 
-def recipes_of(texts: Sequence[str]) -> list[Recipe]:
+def recipes_of(texts: Sequence[str]) -> list[FaultSetSpec]:
     """What is certified against, by ascending number of faults; `nodes<=2` is every set of at most two nodes.
 
     ScenarioError for a recipe that draws: a certificate goes through all there is.
@@ -126,13 +126,13 @@ def recipes_of(texts: Sequence[str]) -> list[Recipe]:
     return sorted(dict.fromkeys(found), key=lambda recipe: recipe.size)
 
 
-def failed(finding: Finding) -> bool:
+def failed(finding: TrialResult) -> bool:
     """Whether a trial is a counterexample: a healthy node misses something, or a claim does not hold."""
     return finding.undecided is None and (not finding.served or bool(finding.violated))
 
 
 class Certifier:
-    """Certifies one scenario. `workers` processes, the log and the progress are those of `Conductor`."""
+    """Certifies one scenario. `workers` processes, the log and the progress are those of `CampaignRunner`."""
 
     def __init__(self, scenario: Scenario, workers: int | None, log: TextIO, progress: Progress) -> None:
         self._scenario = scenario
@@ -141,7 +141,7 @@ class Certifier:
         self._progress = progress
         self._plan = plan_trials(scenario)
 
-    def certify(self, recipes: Sequence[Recipe], sample: int | None = None) -> Certificate:
+    def certify(self, recipes: Sequence[FaultSetSpec], sample: int | None = None) -> Certificate:
         """Run every set of the recipes, or up to the first that fails; without any, the scenario as it is.
 
         With a `sample`, all of them run in memory, and of each level the tight orbits and so many of the others once more
@@ -161,7 +161,7 @@ class Certifier:
             else self._scenario.model_copy(update={"driver": "memory", "ranks_per_host": "auto"})
         )
         if not recipes:
-            recipes, levels = [Recipe("all", ())], [Level("as they are", len(self._scenario.fault), 1)]
+            recipes, levels = [FaultSetSpec("all", ())], [Level("as they are", len(self._scenario.fault), 1)]
         for recipe, level in zip(recipes, levels, strict=True):
             certificate.levels.append(level)
             found = orbits[recipe].of(recipe) if recipe.parts else iter([Orbit((), 1)])
@@ -170,7 +170,7 @@ class Certifier:
                 break
         return certificate
 
-    def _orbits(self, recipe: Recipe, alike: Sequence[Symmetry]) -> Orbits:
+    def _orbits(self, recipe: FaultSetSpec, alike: Sequence[Symmetry]) -> Orbits:
         known = all(part.kind in CERTAIN and not part.argument for part in recipe.parts)
         kept = alike if known and alike else [identity(self._plan.topology)]
         return Orbits(self._plan.algorithm, kept, self._plan.scenario.fault)
@@ -179,7 +179,7 @@ class Certifier:
         self, certificate: Certificate, level: Level, orbits: Iterator[Orbit], scenario: Scenario, sample: int | None
     ) -> None:
         """Run one level; what is learned goes into the certificate."""
-        suspicion: list[Suspicion] = []
+        suspicion: list[FailingTrial] = []
         current: list[Orbit] = []
         sizes = iter(_rounds())
         again: list[tuple[tuple[str, ...], bool, str]] = []
@@ -189,7 +189,7 @@ class Certifier:
             current[:] = [] if suspicion else islice(orbits, next(sizes))
             return [Trial(0, orbit.faults, seed) for orbit in current]
 
-        def take(place: int, trial: Trial, finding: Finding) -> None:
+        def take(place: int, trial: Trial, finding: TrialResult) -> None:
             orbit = current[place]
             level.orbits += 1
             level.covered += orbit.multiplicity
@@ -199,10 +199,12 @@ class Certifier:
             if sample is not None:
                 again.append((orbit.faults, finding.least_copies == 1, finding.journal_hash))
             if failed(finding) and (not suspicion or place < suspicion[0].place):
-                suspicion[:] = [Suspicion(place, trial, finding)]
+                suspicion[:] = [FailingTrial(place, trial, finding)]
 
         expected = level.sets // certificate.symmetries
-        conductor = Conductor([scenario], crew_size(self._workers, [scenario], expected), self._log, self._progress)
+        conductor = CampaignRunner(
+            [scenario], crew_size(self._workers, [scenario], expected), self._log, self._progress
+        )
         conductor.carry_out(next_round, take, expected)
         _count(certificate, conductor)
         if suspicion:
@@ -219,7 +221,7 @@ class Certifier:
         todo = [each for each in found if each[1]] + chosen
         rounds = iter([[Trial(0, faults, self._scenario.seed) for faults, _, _ in todo]])
 
-        def take(place: int, trial: Trial, finding: Finding) -> None:
+        def take(place: int, trial: Trial, finding: TrialResult) -> None:
             if finding.journal_hash == todo[place][2]:
                 level.again += 1
             elif finding.undecided:
@@ -227,11 +229,11 @@ class Certifier:
             elif certificate.different is None:
                 certificate.different = trial.faults
 
-        conductor = Conductor([self._scenario], self._workers or 1, self._log, self._progress)
+        conductor = CampaignRunner([self._scenario], self._workers or 1, self._log, self._progress)
         conductor.carry_out(lambda: next(rounds, []), take, len(todo))
         _count(certificate, conductor)
 
-    def _small(self, suspicion: Suspicion) -> Counterexample:
+    def _small(self, suspicion: FailingTrial) -> Counterexample:
         given = self._plan.scenario  # with the faults that were drawn for it
         faults = (*given.fault, *suspicion.trial.faults)
         whole = given.model_copy(update={"fault": faults, "seed": suspicion.trial.seed})
@@ -239,7 +241,7 @@ class Certifier:
         return Counterexample(suspicion.trial.faults, suspicion.finding.unserved, suspicion.finding.violated, smallest)
 
 
-def _count(certificate: Certificate, conductor: Conductor) -> None:
+def _count(certificate: Certificate, conductor: CampaignRunner) -> None:
     certificate.interrupted = conductor.interrupted
     certificate.trials += conductor.clock.done
     certificate.seconds += conductor.clock.seconds
@@ -260,18 +262,18 @@ def in_memory(scenario: Scenario) -> Scenario:
     return scenario.model_copy(update=HERE)
 
 
-def smallest_failure(scenario: Scenario, fails: Callable[[Finding], bool], log: TextIO) -> Scenario:
+def smallest_failure(scenario: Scenario, fails: Callable[[TrialResult], bool], log: TextIO) -> Scenario:
     """Reduce a scenario that fails, in memory if it fails there too; as it is when asked to stop meanwhile."""
     asked_for = {name: getattr(scenario, name) for name in HERE}
 
     async def try_out(simpler: Scenario) -> bool:
-        async with Laboratory([simpler], log) as laboratory:
+        async with TrialRunner([simpler], log) as laboratory:
             try:
                 return fails(await laboratory.trial(Trial(0, (), simpler.seed)))
             except RunError:
                 return False
 
-    async def reduce(stop: Stop) -> Scenario:
+    async def reduce(stop: InterruptGuard) -> Scenario:
         smallest = scenario
         with trio.CancelScope() as scope:
             stop.cancels(scope)
@@ -279,5 +281,5 @@ def smallest_failure(scenario: Scenario, fails: Callable[[Finding], bool], log: 
             smallest = await shrink(here if await try_out(here) else scenario, try_out)
         return smallest.model_copy(update=asked_for)
 
-    with Stop() as stop, logging_to(log):
+    with InterruptGuard() as stop, logging_to(log):
         return trio.run(partial(reduce, stop))

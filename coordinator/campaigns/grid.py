@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from coordinator.campaigns.trial_runner import Trial, plan_trials
 from coordinator.planning.plan import Plan
-from coordinator.scenario.fault_sets import Places, Recipe, draw, parse_recipes, sample_numbers, set_count
+from coordinator.scenario.fault_sets import FaultSetSpec, FaultSites, draw, parse_recipes, sample_numbers, set_count
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, make_scenario
 from emunode.errors import ScenarioError
@@ -93,7 +93,7 @@ class Grid:
             raise ScenarioError("faults", "", "give at least one point, such as --faults nodes=0..4")
 
     @cached_property
-    def points(self) -> list[Recipe]:
+    def points(self) -> list[FaultSetSpec]:
         """The sets of faults, in the order in which they were given, ranges by ascending number."""
         return list(dict.fromkeys(recipe for text in self.faults for recipe in parse_recipes(text)))
 
@@ -125,9 +125,9 @@ class Grid:
                     parse_faults((*variant.plan.scenario.fault, *faults), variant.plan.topology)
 
     @cached_property
-    def places(self) -> list[Places]:
+    def places(self) -> list[FaultSites]:
         """Where each variant can break, besides what its scenario breaks anyway."""
-        return [Places(variant.plan.algorithm, variant.plan.scenario.fault) for variant in self.variants]
+        return [FaultSites(variant.plan.algorithm, variant.plan.scenario.fault) for variant in self.variants]
 
     @property
     def fingerprint(self) -> str:
@@ -137,7 +137,7 @@ class Grid:
         redrawn = [recipe.name for recipe in self.points if self._redrawn(recipe)]
         return blake2b(f"{said}/{redrawn}".encode() if redrawn else said.encode(), digest_size=16).hexdigest()
 
-    def _redrawn(self, recipe: Recipe) -> bool:
+    def _redrawn(self, recipe: FaultSetSpec) -> bool:
         """Whether draws are others than in version 0.1.0, so that a campaign that it began cannot be resumed.
 
         Its parts shared random numbers, and it drew places that the scenario breaks anyway.
@@ -166,7 +166,7 @@ class Grid:
     def _numbers(self) -> dict[tuple[int, int], Sequence[int]]:
         return {}
 
-    def _choose_numbers(self, recipe: Recipe, variant: int) -> Sequence[int]:
+    def _choose_numbers(self, recipe: FaultSetSpec, variant: int) -> Sequence[int]:
         places = self.places[variant]
         count = set_count(recipe, places)
         if recipe.how != "all":
@@ -237,7 +237,7 @@ def _without_gap(order: Sequence[int], finished: Collection[int]) -> int:
     return next((at for at, number in enumerate(order) if number not in finished), len(order))
 
 
-def trial_seed(seed: int, recipe: Recipe, number: int) -> int:
+def trial_seed(seed: int, recipe: FaultSetSpec, number: int) -> int:
     """The seed of a trial: that of the scenario, or where something is left to chance in each step, one of its own."""
     return (seed + number) % 2**63 if any(part.argument for part in recipe.parts) else seed
 

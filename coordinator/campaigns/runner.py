@@ -12,8 +12,8 @@ import trio
 
 from coordinator.campaigns.grid import Key
 from coordinator.campaigns.store import Store
-from coordinator.campaigns.trial_runner import Crew, Finding, Laboratory, Sink, Trial
-from coordinator.execution.run import REFUSALS, Stop
+from coordinator.campaigns.trial_runner import Sink, Trial, TrialResult, TrialRunner, WorkerPool
+from coordinator.execution.run import REFUSALS, InterruptGuard
 from coordinator.networks.base import Progress
 from coordinator.scenario.model import Scenario
 from emunode.errors import RunError, ScenarioError
@@ -25,7 +25,7 @@ SETTLING_SECONDS = 2.0
 """Before this, the rate so far says little."""
 
 
-class Conductor:
+class CampaignRunner:
     """Runs sequences of trials of some scenarios, one sequence after the other; a context that leaves nothing behind.
 
     It owns the event loop: `run` may be called as often as there is something to run, until it was interrupted.
@@ -44,17 +44,19 @@ class Conductor:
 
         `total` is how many there will be at most, for the time left. Raises EmulatorError for what cannot be run.
         """
-        with Stop() as stop, logging_to(self._log):
+        with InterruptGuard() as stop, logging_to(self._log):
             try:
                 trio.run(self._carry_out, rounds, sink, total, stop)
             except REFUSALS as error:
                 raise RunError(f"operating system error: {error}") from error
         self.interrupted = stop.asked
 
-    async def _carry_out(self, rounds: Callable[[], Iterable[Trial]], sink: Sink, total: int, stop: Stop) -> None:
+    async def _carry_out(
+        self, rounds: Callable[[], Iterable[Trial]], sink: Sink, total: int, stop: InterruptGuard
+    ) -> None:
         clock = self.clock = Clock(total, self._progress)
 
-        def take(place: int, trial: Trial, finding: Finding) -> None:
+        def take(place: int, trial: Trial, finding: TrialResult) -> None:
             sink(place, trial, finding)
             clock.tick()
 
@@ -68,10 +70,10 @@ class Conductor:
                         return
                     await laboratory.run(chain([first], trials), take)
 
-    def _laboratory(self) -> Laboratory | Crew:
+    def _laboratory(self) -> TrialRunner | WorkerPool:
         if self._workers == 1:
-            return Laboratory(self._scenarios, self._log)
-        return Crew(self._scenarios, self._workers, self._log)
+            return TrialRunner(self._scenarios, self._log)
+        return WorkerPool(self._scenarios, self._workers, self._log)
 
 
 class Clock:
@@ -154,7 +156,7 @@ def run_campaign(store: Store, workers: int | None, progress: Progress) -> Sessi
             yield trial
 
     with log_file(store.folder) as log:
-        conductor = Conductor(scenarios, crew_size(workers, scenarios, left), log, progress)
+        conductor = CampaignRunner(scenarios, crew_size(workers, scenarios, left), log, progress)
         conductor.carry_out(next_round, lambda place, trial, found: store.add(keys[place], trial, found), left)
     return Session(not conductor.interrupted, conductor.clock.done, conductor.clock.rate)
 

@@ -6,10 +6,10 @@ from math import isclose
 from statistics import fmean
 
 from coordinator.campaigns.grid import Grid, Key, mean_interval, outside, sure_interval, wilson
-from coordinator.campaigns.trial_runner import Finding, Trial
-from coordinator.theory.reliability import Expected, expectation, promises
+from coordinator.campaigns.trial_runner import Trial, TrialResult
+from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
 
-Findings = Mapping[Key, tuple[Trial, Finding]]
+Findings = Mapping[Key, tuple[Trial, TrialResult]]
 Row = dict[str, object]
 
 
@@ -33,14 +33,14 @@ def rows(grid: Grid, findings: Findings) -> list[Row]:
     return table
 
 
-def _row(grid: Grid, point: int, variant: int, found: Sequence[Finding]) -> Row:
+def _row(grid: Grid, point: int, variant: int, found: Sequence[TrialResult]) -> Row:
     recipe, plan = grid.points[point], grid.variants[variant].plan
     sets = grid.set_count(point, variant)
     row: Row = {label_of(grid): grid.variants[variant].name, "faults": recipe.name, "sets": sets, **_counts(found)}
     decided = [finding for finding in found if finding.undecided is None]
     row |= _figures(decided, exact=sets == len(decided))
     knowledge = plan.scenario.fault_knowledge
-    theory = expectation(plan.algorithm, plan.faults, knowledge, recipe, grid.places[variant])
+    theory = expected_delivery_ratio(plan.algorithm, plan.faults, knowledge, recipe, grid.places[variant])
     row["theory"] = _rounded(theory.ratio)
     row["promised"] = 1 if promises(plan.algorithm, plan.faults, recipe) else None
     row["guaranteed_theory"] = _rounded(theory.guaranteed)
@@ -52,7 +52,7 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 9)
 
 
-def _finding(found: Sequence[Finding], theory: Expected, *, exact: bool) -> str | None:
+def _finding(found: Sequence[TrialResult], theory: Expected, *, exact: bool) -> str | None:
     """What of theory the trials exclude: a figure over all sets is equal to it, one over draws compatible with it."""
     words = []
     for name, measured, expected in (
@@ -76,7 +76,7 @@ def label_of(grid: Grid) -> str:
     return " and ".join(name.replace("_", " ") for name in varied) or "algorithm"
 
 
-def _counts(found: Sequence[Finding]) -> Row:
+def _counts(found: Sequence[TrialResult]) -> Row:
     return {
         "trials": len(found),
         "undecided": sum(finding.undecided is not None for finding in found),
@@ -84,7 +84,7 @@ def _counts(found: Sequence[Finding]) -> Row:
     }
 
 
-def _figures(found: Sequence[Finding], *, exact: bool) -> Row:
+def _figures(found: Sequence[TrialResult], *, exact: bool) -> Row:
     count = len(found)
     if not count:
         return dict.fromkeys(FIGURES)

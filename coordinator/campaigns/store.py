@@ -16,7 +16,7 @@ from typing import Any, Self
 import tomli_w
 
 from coordinator.campaigns.grid import Done, Grid, Key
-from coordinator.campaigns.trial_runner import Finding, Trial, finding_of
+from coordinator.campaigns.trial_runner import Trial, TrialResult, finding_of
 from emunode.errors import ScenarioError
 
 GRID = "campaign.toml"
@@ -30,7 +30,7 @@ class Store:
     def __init__(self, folder: Path, grid: Grid) -> None:
         self.folder = folder
         self.grid = grid
-        self.findings: dict[Key, tuple[Trial, Finding]] = {}
+        self.findings: dict[Key, tuple[Trial, TrialResult]] = {}
         """Every trial that ended."""
 
     def __enter__(self) -> Self:
@@ -67,7 +67,7 @@ class Store:
             found.setdefault((key.point, key.variant), {})[key.number] = None if finding.undecided else finding.served
         return found
 
-    def add(self, key: Key, trial: Trial, finding: Finding) -> None:
+    def add(self, key: Key, trial: Trial, finding: TrialResult) -> None:
         """Record a trial that ended."""
         record = {**key._asdict(), "faults": trial.faults, "seed": trial.seed, **vars(finding)}
         self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
@@ -105,7 +105,7 @@ class Store:
         self._file.seek(0, os.SEEK_END)
 
 
-def record_of(fields: dict[str, Any]) -> tuple[Key, Trial, Finding]:
+def record_of(fields: dict[str, Any]) -> tuple[Key, Trial, TrialResult]:
     """A record from its plain values."""
     key = Key(*(fields.pop(name) for name in Key._fields))
     trial = Trial(key.variant, tuple(fields.pop("faults")), fields.pop("seed"))
@@ -137,7 +137,7 @@ def read_grid(folder: Path) -> Grid:
         raise ScenarioError("resume", str(folder), f"its {GRID} lacks {error}") from None
 
 
-def sorted_findings(store: Store) -> Iterator[tuple[Key, Trial, Finding]]:
+def sorted_findings(store: Store) -> Iterator[tuple[Key, Trial, TrialResult]]:
     """Every record, by point, variant and draw."""
     for key in sorted(store.findings):
         yield key, *store.findings[key]

@@ -1,6 +1,6 @@
 """Trials: one scenario with one set of faults after the other, on networks that stay up, without run directories.
 
-A `Laboratory` runs them in this process, a `Crew` has several processes do it, each with a laboratory of its own. Both give
+A `TrialRunner` runs them in this process, a `WorkerPool` has several processes do it, each with a laboratory of its own. Both give
 the same findings for the same trials, and both leave nothing behind.
 """
 
@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol, Self, TextIO
 
 import trio
 
-from coordinator.execution.run import CLOSE_SECONDS, Outcome, make_stepped_network, take_steps
+from coordinator.execution.run import CLOSE_SECONDS, ExecutionResult, make_stepped_network, take_steps
 from coordinator.networks.base import Network
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
@@ -25,7 +25,7 @@ from coordinator.results.trial_metrics import Tally, records_of, tally
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, make_scenario
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
-from emunode.model import Knowledge, Step
+from emunode.model import FaultKnowledge, Step
 
 BATCH = 16
 """Trials that a process of a crew is given at once."""
@@ -45,7 +45,7 @@ class Trial(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Finding:
+class TrialResult:
     """What a trial showed."""
 
     steps: int
@@ -77,7 +77,7 @@ class Finding:
         return self.undecided is None and self.intact == self.expected
 
 
-Sink = Callable[[int, Trial, Finding], None]
+Sink = Callable[[int, Trial, TrialResult], None]
 """Called with the place of a trial in the sequence that was asked for, the trial, and what it showed."""
 
 
@@ -98,7 +98,7 @@ def plan_trials(scenario: Scenario) -> Plan:
     return make_plan(scenario)
 
 
-class Laboratory:
+class TrialRunner:
     """Runs trials in this process; an asynchronous context, on the end of which no network is up."""
 
     def __init__(self, scenarios: Sequence[Scenario], log: TextIO) -> None:
@@ -117,10 +117,10 @@ class Laboratory:
         for place, trial in enumerate(trials):
             sink(place, trial, await self.trial(trial))
 
-    async def trial(self, trial: Trial) -> Finding:
+    async def trial(self, trial: Trial) -> TrialResult:
         """Run one trial. ScenarioError and RuleError are raised; what the machine does to it makes it undecided."""
         plan = self.plan(trial)
-        outcome, rows = Outcome(), Rows()
+        outcome, rows = ExecutionResult(), Rows()
         try:
             network = await self._open(plan)
             await take_steps(plan, network, rows, outcome, lambda *_: None)
@@ -131,7 +131,7 @@ class Laboratory:
                 raise RunError(str(error)) from error
             outcome.undecided = str(error)
             await self._close()
-        return find(plan, tally(plan, records_of(rows.blocks), outcome.ballots), outcome)
+        return find(plan, tally(plan, records_of(rows.blocks), outcome.altered_copies), outcome)
 
     def plan(self, trial: Trial) -> Plan:
         """The plan of a trial: that of its scenario, with other faults, and as the case may be another seed.
@@ -143,12 +143,14 @@ class Laboratory:
             base = self._plans[trial.variant] = plan_trials(self._scenarios[trial.variant])
         faults = (*base.scenario.fault, *trial.faults)
         scenario = base.scenario.model_copy(update={"fault": faults, "seed": trial.seed})
-        if scenario.fault_knowledge is Knowledge.ALL:
+        if scenario.fault_knowledge is FaultKnowledge.ALL:
             return make_plan(scenario)  # the algorithm may go by what is broken
-        job = base.job._replace(seed=trial.seed, knowledge=scenario.fault_knowledge if faults else Knowledge.NONE)
-        if job != base.algorithm.job:
-            base.algorithm.renew(job)
-        return replace(base, scenario=scenario, job=job, faults=parse_faults(faults, base.topology))
+        spec = base.spec._replace(
+            seed=trial.seed, knowledge=scenario.fault_knowledge if faults else FaultKnowledge.NONE
+        )
+        if spec != base.algorithm.spec:
+            base.algorithm.renew(spec)
+        return replace(base, scenario=scenario, spec=spec, faults=parse_faults(faults, base.topology))
 
     async def _open(self, plan: Plan) -> Network:
         """A network for a plan, as new: one that is up and fits is reset if it can be, else one is brought up."""
@@ -187,12 +189,12 @@ class Rows:
         """Nothing is written, so nothing is to be settled."""
 
 
-def find(plan: Plan, counted: Tally, outcome: Outcome) -> Finding:
+def find(plan: Plan, counted: Tally, outcome: ExecutionResult) -> TrialResult:
     """What a trial showed, by the judge of all runs. A trial counts unless its measurement is invalid."""
     metrics = counted.metrics
     ruling = rule_counted(plan, metrics, outcome.undecided)
     exact = [each.claim.predicted for each in ruling.judgements if (each.claim.name, each.claim.relation) == EXACT]
-    return Finding(
+    return TrialResult(
         **{name: metrics[name] for name in ("steps", "packets", "segments", "bytes", "lost", "corrupt", "duplicates")},  # type: ignore[arg-type]
         expected=metrics["expected_deliveries"],  # type: ignore[arg-type]
         delivered=metrics["deliveries"],  # type: ignore[arg-type]
@@ -216,7 +218,7 @@ EXACT = ("intact_deliveries", "==")
 # --- several processes -------------------------------------------------------------------------------------------------
 
 
-class Crew:
+class WorkerPool:
     """Runs trials in `size` processes; an asynchronous context, on the end of which none of them is left."""
 
     def __init__(self, scenarios: Sequence[Scenario], size: int, log: TextIO) -> None:
@@ -286,9 +288,9 @@ class Worker:
             except trio.BrokenResourceError:
                 raise RunError("a process that runs trials is gone") from None
             for place, trial in batch:
-                sink(place, trial, await self._hear())
+                sink(place, trial, await self._read_result())
 
-    async def _hear(self) -> Finding:
+    async def _read_result(self) -> TrialResult:
         while True:
             line, newline, rest = self._pending.partition(b"\n")
             if newline:
@@ -323,9 +325,9 @@ def encode(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"
 
 
-def write_answer(answer: Finding | EmulatorError) -> bytes:
+def write_answer(answer: TrialResult | EmulatorError) -> bytes:
     """What a worker says of a trial, as a line."""
-    if isinstance(answer, Finding):
+    if isinstance(answer, TrialResult):
         return encode(vars(answer))
     fields = [answer.field, answer.value, answer.allowed] if isinstance(answer, ScenarioError) else [str(answer)]
     return encode({"error": type(answer).__name__, "fields": fields})
@@ -334,7 +336,7 @@ def write_answer(answer: Finding | EmulatorError) -> bytes:
 ERRORS: Mapping[str, type[EmulatorError]] = {error.__name__: error for error in (RuleError, RunError, ScenarioError)}
 
 
-def read_answer(line: bytes) -> Finding:
+def read_answer(line: bytes) -> TrialResult:
     """Inverse of `write_answer`; raises what it says was raised."""
     fields = json.loads(line)
     if "error" in fields:
@@ -342,9 +344,9 @@ def read_answer(line: bytes) -> Finding:
     return finding_of(fields)
 
 
-def finding_of(fields: Mapping[str, object]) -> Finding:
+def finding_of(fields: Mapping[str, object]) -> TrialResult:
     """A finding from plain values, as JSON gives them."""
-    return Finding(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})  # type: ignore[arg-type]
+    return TrialResult(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})  # type: ignore[arg-type]
 
 
 def scenarios_of(line: bytes) -> list[Scenario]:

@@ -8,7 +8,7 @@ import sys
 
 import trio
 
-from coordinator.campaigns.trial_runner import Laboratory, scenarios_of, trial_of, write_answer
+from coordinator.campaigns.trial_runner import TrialRunner, scenarios_of, trial_of, write_answer
 from emunode.errors import EmulatorError
 from emunode.host.process import collect_seldom, die_with_parent
 from emunode.logging import logging_to
@@ -17,14 +17,14 @@ from emunode.logging import logging_to
 async def serve() -> None:
     """Run what is asked for until standard input ends."""
     asked, answers = trio.lowlevel.FdStream(0), trio.lowlevel.FdStream(1)
-    laboratory: Laboratory | None = None
+    laboratory: TrialRunner | None = None
     pending = b""
     try:
         while data := await asked.receive_some(65536):
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
                 if laboratory is None:
-                    laboratory = Laboratory(scenarios_of(line), sys.stderr)
+                    laboratory = TrialRunner(scenarios_of(line), sys.stderr)
                     continue
                 try:
                     answer = write_answer(await laboratory.trial(trial_of(line)))

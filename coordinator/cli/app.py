@@ -202,7 +202,7 @@ def run(
     json: JsonFlag = False,
 ) -> int:
     """Run a scenario, from a file, from flags, or from a file with flags that override it."""
-    from coordinator.networks.launchers.namespace import enter_own_network  # noqa: PLC0415
+    from coordinator.planning.namespace import enter_own_network  # noqa: PLC0415
     from coordinator.planning.plan import crowded, make_plan, require_possible  # noqa: PLC0415
 
     plan = make_plan(scenario_from(scenario, flags))
@@ -234,7 +234,7 @@ def serve(
 
     What neither file nor flags say of the scenario is taken from variables such as TESTBENCH_TOPOLOGY.
     """
-    from coordinator.networks.launchers.base import Door  # noqa: PLC0415
+    from coordinator.planning.endpoint import JoinEndpoint  # noqa: PLC0415
     from coordinator.planning.plan import make_plan, require_possible  # noqa: PLC0415
 
     forgo_privileges()
@@ -244,7 +244,7 @@ def serve(
     seconds = seconds_from("join_seconds", join_seconds)
     values = scenario_from_environment(os.environ) | values_from(scenario, flags)
     wanted = make_scenario(values | {"driver": "join"})
-    plan = make_plan(wanted, hosts, Door(address, int(port), token_file, seconds))
+    plan = make_plan(wanted, hosts, JoinEndpoint(address, int(port), token_file, seconds))
     require_possible(plan)
     return _run_plan(plan, out, json)
 

@@ -152,7 +152,7 @@ def conclude(store: "Store") -> "tuple[list[Row], list[dict[str, object]]]":
     plan = grid.variants[0].plan
     networks, collectives = (
         ", ".join(dict.fromkeys(names))
-        for names in zip(*((v.plan.topology.title, str(v.plan.job.collective)) for v in grid.variants), strict=True)
+        for names in zip(*((v.plan.topology.title, str(v.plan.spec.collective)) for v in grid.variants), strict=True)
     )
     title = f"{networks}: {collectives} under faults"
     facts = {"trials": len(store.findings), "driver": plan.scenario.driver, "grid": grid.fingerprint}

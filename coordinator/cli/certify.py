@@ -80,9 +80,9 @@ def record(certificate: "Certificate", path: Path | None) -> dict[str, object]:
     }
     return {
         "topology": plan.topology.name,
-        "collective": str(plan.job.collective),
-        "algorithm": plan.job.algorithm,
-        "redundancy": plan.job.redundancy,
+        "collective": str(plan.spec.collective),
+        "algorithm": plan.spec.algorithm,
+        "redundancy": plan.spec.redundancy,
         "driver": plan.scenario.driver,
         "verdict": str(certificate.verdict),
         "sets": sum(level.sets for level in certificate.levels),

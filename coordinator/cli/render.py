@@ -65,12 +65,12 @@ def show_result(plan: Plan, result: RunResult) -> None:
         else f"{summary['links_opened']:,} TCP connections, {_plural(plan.hosts, 'host process', 'es')}"
     )
     out.print(f"[bold]{plan.topology.title}[/bold], {plan.topology.order:,} nodes, {where}")
-    job = plan.job
-    source = f" from {plan.topology.label(job.source)}" if len(plan.algorithm.sources) == 1 else ""
+    spec = plan.spec
+    source = f" from {plan.topology.label(spec.source)}" if len(plan.algorithm.sources) == 1 else ""
     faults = f", faults: {', '.join(plan.scenario.fault)}" if plan.faults else ""
     out.print(
-        f"{job.collective}{source} by {job.algorithm}, {job.port_model}, "
-        f"{_plural(job.messages, 'message')} of {_plural(job.message_bytes, 'byte')}{faults}"
+        f"{spec.collective}{source} by {spec.algorithm}, {spec.port_model}, "
+        f"{_plural(spec.messages, 'message')} of {_plural(spec.message_bytes, 'byte')}{faults}"
     )
     table = make_table("claim", "predicted", "measured", "to bound", "verdict", "by")
     for judgement in result.judgements:
@@ -134,7 +134,7 @@ def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[
     """What a run would need, and what is predicted of it."""
     out = console()
     out.print(
-        f"[bold]{plan.topology.title}[/bold]: {plan.job.collective} by {plan.job.algorithm}, driver {plan.scenario.driver}"
+        f"[bold]{plan.topology.title}[/bold]: {plan.spec.collective} by {plan.spec.algorithm}, driver {plan.scenario.driver}"
     )
     table = make_table("needs", "amount")
     for name, amount in needs.items():
@@ -221,8 +221,8 @@ def show_certificate(certificate: "Certificate", path: Path | None) -> None:
     """What was certified: levels, verdict, and a counterexample if there is one."""
     out, plan, verdict = console(), certificate.plan, certificate.verdict
     out.print(
-        f"[bold]{plan.topology.title}[/bold]: {plan.job.collective} by {plan.job.algorithm}, redundancy "
-        f"{plan.job.redundancy}, driver {plan.scenario.driver}; {_plural(certificate.symmetries, 'symmetr', 'ies', 'y')} "
+        f"[bold]{plan.topology.title}[/bold]: {plan.spec.collective} by {plan.spec.algorithm}, redundancy "
+        f"{plan.spec.redundancy}, driver {plan.scenario.driver}; {_plural(certificate.symmetries, 'symmetr', 'ies', 'y')} "
         "fix the source and keep the trees"
     )
     show_rows("sets of faults", [level.record() for level in certificate.levels])

@@ -6,7 +6,7 @@ from pathlib import Path
 from rich.markup import escape
 
 from coordinator.cli.render import console, show_rows, verdict_text
-from coordinator.papers.base import Figure, Lab, Section
+from coordinator.papers.base import Figure, RunCache, Section
 from coordinator.papers.costs import duration
 from coordinator.papers.document import Reproduced
 
@@ -23,7 +23,7 @@ def show_section(section: Section) -> None:
     out.print()
 
 
-def show_summary(done: Sequence[Reproduced], files: Sequence[Path], lab: Lab, seconds: float) -> None:
+def show_summary(done: Sequence[Reproduced], files: Sequence[Path], lab: RunCache, seconds: float) -> None:
     """One line for each reproduction, what it took, and where the page and the tables are."""
     out = console()
     for reproduced in done:

@@ -14,18 +14,18 @@ import trio
 from coordinator.history.journal import Journal
 from coordinator.history.run_directory import RunDirectory
 from coordinator.history.timetable import Timetable
-from coordinator.networks.base import InMemory, Network, Progress
+from coordinator.networks.base import MemoryNetwork, Network, Progress
 from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.base import Launch
 from coordinator.networks.launchers.join import JoinLaunch
 from coordinator.networks.launchers.local import LocalLaunch
-from coordinator.networks.timed import Timed, TimedHosts, TimedInMemory, predict
+from coordinator.networks.timed import Timed, TimedHostNetwork, TimedMemoryNetwork, predict
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import EXIT_STATUS, Judgement, Verdict
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.cut_off import faults_without_effect
 from coordinator.scenario.model import dump_scenario
-from emunode.engine.rank_set import Ballot
+from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
 from emunode.logging import log, logging_to
 from emunode.model import Step
@@ -36,7 +36,7 @@ CLOSE_SECONDS = 5.0
 
 
 @dataclass
-class Outcome:
+class ExecutionResult:
     """How the network's part of a run went."""
 
     steps: Step = 0
@@ -47,7 +47,7 @@ class Outcome:
     setup_seconds: float = 0.0
     wall_seconds: float = 0.0
     links_opened: int = 0
-    ballots: list[Ballot] = field(default_factory=list)
+    altered_copies: list[AlteredCopy] = field(default_factory=list)
     timetable: Timetable | None = None
     """What was intended, under the timed clock."""
     times: list[bytes] = field(default_factory=list)
@@ -62,7 +62,7 @@ class RunResult:
     summary: dict[str, object]
     judgements: list[Judgement]
     verdict: Verdict
-    outcome: Outcome
+    outcome: ExecutionResult
 
     @property
     def exit_status(self) -> int:
@@ -81,7 +81,7 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
     network: Network | Timed | None = None
     problem = "the run failed"
     try:
-        with Stop() as stop:
+        with InterruptGuard() as stop:
             directory.make()
             directory.write_text("scenario.toml", dump_scenario(plan.scenario))
             journal = Journal(directory.path)
@@ -92,7 +92,7 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
         result = _conclude(plan, directory, journal, outcome)
         if draw:
             _draw(directory)
-        with Stop():  # a run that is whole stays whole
+        with InterruptGuard():  # a run that is whole stays whole
             directory.finish()
         problem = (outcome.undecided or "") if outcome.failure or outcome.interrupted else ""
     except RunError as error:
@@ -117,13 +117,17 @@ def refusal(error: Exception, folder: Path) -> str:
 def make_network(plan: Plan, log: TextIO) -> Network | Timed:
     """The network that the plan's driver and clock name."""
     if plan.scenario.clock == "timed":
-        return TimedInMemory(plan) if plan.scenario.driver == "memory" else TimedHosts(plan, make_launch(plan, log))
+        return (
+            TimedMemoryNetwork(plan)
+            if plan.scenario.driver == "memory"
+            else TimedHostNetwork(plan, make_launch(plan, log))
+        )
     return make_stepped_network(plan, log)
 
 
 def make_stepped_network(plan: Plan, log: TextIO) -> Network:
     """The network that the plan's driver names, to be run in lock-step."""
-    return InMemory(plan) if plan.scenario.driver == "memory" else HostNetwork(plan, make_launch(plan, log))
+    return MemoryNetwork(plan) if plan.scenario.driver == "memory" else HostNetwork(plan, make_launch(plan, log))
 
 
 def make_launch(plan: Plan, log: TextIO) -> Launch:
@@ -144,7 +148,7 @@ def make_launch(plan: Plan, log: TextIO) -> Launch:
             return launch
 
 
-class Stop:
+class InterruptGuard:
     """Ctrl-C and SIGTERM, noted instead of raised: as exceptions they could strike anywhere, even within trio."""
 
     def __init__(self) -> None:
@@ -176,8 +180,10 @@ class Stop:
             scope.cancel()
 
 
-async def _drive(plan: Plan, network: Network | Timed, journal: Journal, progress: Progress, stop: Stop) -> Outcome:
-    outcome = Outcome()
+async def _drive(
+    plan: Plan, network: Network | Timed, journal: Journal, progress: Progress, stop: InterruptGuard
+) -> ExecutionResult:
+    outcome = ExecutionResult()
     try:
         with trio.CancelScope() as scope:
             stop.cancels(scope)
@@ -194,7 +200,7 @@ async def _drive(plan: Plan, network: Network | Timed, journal: Journal, progres
 
 
 async def _open_and_step(
-    plan: Plan, network: Network | Timed, journal: Journal, outcome: Outcome, progress: Progress
+    plan: Plan, network: Network | Timed, journal: Journal, outcome: ExecutionResult, progress: Progress
 ) -> None:
     began = time.perf_counter()
     try:
@@ -216,7 +222,7 @@ async def _open_and_step(
 
 
 async def _run_free(
-    plan: Plan, network: Timed, timetable: Timetable, journal: Journal, outcome: Outcome, progress: Progress
+    plan: Plan, network: Timed, timetable: Timetable, journal: Journal, outcome: ExecutionResult, progress: Progress
 ) -> None:
     outcome.steps = timetable.steps
     try:
@@ -238,14 +244,16 @@ class Collector(Protocol):
         """All rows up to `step` are in."""
 
 
-async def take_steps(plan: Plan, network: Network, journal: Collector, outcome: Outcome, progress: Progress) -> None:
+async def take_steps(
+    plan: Plan, network: Network, journal: Collector, outcome: ExecutionResult, progress: Progress
+) -> None:
     """Step a network that is up until nothing is left to do; `outcome` is undecided where the step limit ends that."""
     limit = plan.scenario.step_limit
     for step in range(1, limit + 2):
         result = await network.step(step, plan.faults_at(step))
         journal.add(result.rows)
         journal.settle(step - 1)
-        outcome.ballots += result.ballots
+        outcome.altered_copies += result.altered_copies
         outcome.steps = step
         progress("steps", step, 0)
         if not result.busy and step >= plan.last_revival:
@@ -253,10 +261,10 @@ async def take_steps(plan: Plan, network: Network, journal: Collector, outcome: 
     outcome.undecided = f"the step limit of {limit} was reached"
 
 
-def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: Outcome) -> RunResult:
+def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: ExecutionResult) -> RunResult:
     """Judge the run, and write everything but the journal."""
     frame = pl.scan_parquet(journal.path, glob=False)
-    history = History(frame, journal.rows, outcome.undecided, outcome.ballots, outcome.timetable, outcome.times)
+    history = History(frame, journal.rows, outcome.undecided, outcome.altered_copies, outcome.timetable, outcome.times)
     conclusion = conclude(plan, history)
     ruling, measurement = conclusion.ruling, conclusion.measurement
     outcome.undecided = ruling.undecided
@@ -284,7 +292,7 @@ def _draw(directory: RunDirectory) -> None:
             log("report not drawn", error=f"{type(error).__name__}: {error}")
 
 
-def _summary(plan: Plan, conclusion: Conclusion, journal: Journal, outcome: Outcome) -> dict[str, object]:
+def _summary(plan: Plan, conclusion: Conclusion, journal: Journal, outcome: ExecutionResult) -> dict[str, object]:
     scenario, topology = plan.scenario, plan.topology
     return {
         "topology": topology.name,
@@ -293,7 +301,7 @@ def _summary(plan: Plan, conclusion: Conclusion, journal: Journal, outcome: Outc
         "diameter": topology.diameter,
         "collective": str(scenario.collective),
         "algorithm": scenario.algorithm,
-        "source": topology.label(plan.job.source),
+        "source": topology.label(plan.spec.source),
         "port_model": str(scenario.port_model),
         "driver": scenario.driver,
         "hosts": plan.hosts,

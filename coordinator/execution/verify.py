@@ -26,7 +26,7 @@ from coordinator.results.differential import REPLAYED_ROWS, Replay, replay
 from coordinator.scenario.model import Scenario, make_scenario
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.model import Collective
-from emunode.timed.cost_model import NANO, Costs
+from emunode.timed.cost_model import NANO, LinearCostModel
 from emunode.topologies.registry import parse_topology
 
 MOST_TEXT_BYTES = 16 * 2**20
@@ -206,7 +206,7 @@ def _read_journal(path: Path, plan: Plan) -> np.ndarray:
     if sum(frame.null_count().row(0)):
         raise UnreadableError(f"{path.name}: rows with missing values")
     order, algorithm = plan.topology.order, plan.algorithm
-    numbers = plan.job.messages * algorithm.pieces
+    numbers = plan.spec.messages * algorithm.pieces
     ranges: dict[str, tuple[int, int]] = {
         "step": (1, min(MOST_STEPS, plan.scenario.step_limit + 1)), "sender": (0, order - 1), "receiver": (0, order - 1),
         "port": (0, plan.topology.degree - 1), "origin": (0, order - 1), "target": (-1, order - 1),
@@ -253,7 +253,7 @@ def _replay(plan: Plan, records: np.ndarray) -> Replay | None:
 def _history(path: Path, plan: Plan, records: np.ndarray, replayed: Replay | None, found: Verification) -> History:
     """The history of the run, as far as its directory tells."""
     frame = table(records)
-    if replayed is None and plan.job.redundancy > 1 and (frame["outcome"] == "corrupt").any():
+    if replayed is None and plan.spec.redundancy > 1 and (frame["outcome"] == "corrupt").any():
         found.unchecked.append("elections.parquet: what altered copies said is not stored")
     timetable, times = None, b""
     if plan.scenario.clock == "timed":
@@ -264,8 +264,8 @@ def _history(path: Path, plan: Plan, records: np.ndarray, replayed: Replay | Non
 
 def _timetable(plan: Plan, records: np.ndarray) -> Timetable:
     scenario = plan.scenario
-    costs = Costs(scenario.startup, scenario.per_byte, scenario.packet_limit or 0)
-    return make_timetable([records.tobytes()], plan.job.port_model, plan.topology.degree, costs, complete=True)
+    costs = LinearCostModel(scenario.startup, scenario.per_byte, scenario.packet_limit or 0)
+    return make_timetable([records.tobytes()], plan.spec.port_model, plan.topology.degree, costs, complete=True)
 
 
 def _times(timeline: pl.DataFrame) -> bytes:
@@ -328,7 +328,7 @@ def _check_summary(
     expected: dict[str, object] = {
         "topology": topology.name, "order": topology.order, "degree": topology.degree, "diameter": topology.diameter,
         "collective": str(scenario.collective), "algorithm": scenario.algorithm, "driver": scenario.driver,
-        "source": topology.label(plan.job.source), "port_model": str(scenario.port_model), "clock": scenario.clock,
+        "source": topology.label(plan.spec.source), "port_model": str(scenario.port_model), "clock": scenario.clock,
         "seed": scenario.seed, "messages": scenario.messages, "message_bytes": scenario.message_bytes,
         "segments_per_tree": scenario.segments, "redundancy": scenario.redundancy, "faults": list(scenario.fault),
         **conclusion.metrics, **conclusion.cut_off.record(),
@@ -362,7 +362,7 @@ def _check_claims(conclusion: Conclusion, summary: Mapping[str, Any], found: Ver
                     f"summary.json: the claim {what} is {ours['verdict']}, measured {_short(ours['measured'])}, and "
                     f"the summary says {_short(claim.get('verdict'))}, measured {_short(claim.get('measured'))}"
                 )
-        elif claim.get("name") != "strange_hops":
+        elif claim.get("name") != "replay_mismatches":
             note(f"summary.json: the claim {what} is none of the algorithm under these faults")
         elif (claim.get("measured"), claim.get("verdict")) != (0, "holds"):
             found.findings.append("summary.json: hops were not what the rules do")

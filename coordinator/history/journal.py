@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from emunode.model import Outcome, Step
+from emunode.model import HopOutcome, Step
 from emunode.net.wire import ROW
 
 SORT_KEY = ("step", "sender", "port", "origin", "target", "tree", "segment")
@@ -31,7 +31,7 @@ RECORD = np.dtype(
     ]
 )
 assert RECORD.itemsize == ROW.size
-OUTCOMES = pl.Enum([outcome.name.lower() for outcome in Outcome])
+OUTCOMES = pl.Enum([outcome.name.lower() for outcome in HopOutcome])
 SETTLE_BYTES = 32 * 2**20
 """Rows that are collected before they are sorted and written together."""
 

@@ -14,7 +14,7 @@ from hashlib import blake2b
 from pathlib import Path
 from tempfile import gettempdir
 
-from coordinator.networks.launchers.records import state_folder
+from coordinator.history.state_folder import state_folder
 from emunode.errors import ScenarioError
 
 RUNS = Path("runs")

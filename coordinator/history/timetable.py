@@ -15,7 +15,7 @@ import polars as pl
 from coordinator.history.journal import RECORD
 from emunode.model import PortModel, Rank, Step
 from emunode.net.wire import TIME
-from emunode.timed.cost_model import NANO, Costs, Ports
+from emunode.timed.cost_model import NANO, LinearCostModel, PortOccupancy
 
 TIME_RECORD = np.dtype(
     [
@@ -67,7 +67,7 @@ class Timetable:
 
 
 def make_timetable(
-    rows: Iterable[bytes | bytearray], model: PortModel, degree: int, costs: Costs, complete: bool
+    rows: Iterable[bytes | bytearray], model: PortModel, degree: int, costs: LinearCostModel, complete: bool
 ) -> Timetable:
     """The timetable of a fault-free run from its journal rows."""
     records = np.frombuffer(b"".join(rows), dtype=RECORD)
@@ -85,15 +85,15 @@ def make_timetable(
     return Timetable(packets.with_columns(**times), complete)
 
 
-def _times(packets: pl.DataFrame, model: PortModel, degree: int, costs: Costs) -> Iterator[tuple[int, int]]:
+def _times(packets: pl.DataFrame, model: PortModel, degree: int, costs: LinearCostModel) -> Iterator[tuple[int, int]]:
     """Start and end of every packet: within a step all departures, then all receipts."""
-    ports: dict[Rank, Ports] = {}
+    ports: dict[Rank, PortOccupancy] = {}
     for (step,), group in packets.group_by("step", maintain_order=True):
         crossing = []
         for sender, port, receiver, size in group.select("sender", "port", "receiver", "bytes").iter_rows():
             for rank in (sender, receiver):
                 if rank not in ports:
-                    ports[rank] = Ports(model, degree)
+                    ports[rank] = PortOccupancy(model, degree)
             duration = costs.nanoseconds(size)
             crossing.append((ports[sender].depart(step, port, duration), duration, receiver))
         for start, duration, receiver in crossing:
@@ -104,7 +104,7 @@ def _times(packets: pl.DataFrame, model: PortModel, degree: int, costs: Costs) -
 
 
 @dataclass(frozen=True)
-class Punctuality:
+class LatenessReport:
     """What a timed run achieved of what was intended, in seconds."""
 
     hops: pl.DataFrame
@@ -114,7 +114,7 @@ class Punctuality:
     """Why these are not the times of the timetable, or None."""
 
 
-def judge_times(timetable: Timetable, times: Iterable[bytes]) -> Punctuality:
+def judge_times(timetable: Timetable, times: Iterable[bytes]) -> LatenessReport:
     """Hold the times that hosts told against the timetable; a hop that was not finished has null in its place."""
     records = np.frombuffer(b"".join(times), dtype=TIME_RECORD)
     told = pl.DataFrame({name: records[name] for name in TIME_RECORD.names or ()})
@@ -134,7 +134,7 @@ def judge_times(timetable: Timetable, times: Iterable[bytes]) -> Punctuality:
     metrics: dict[str, int | float | tuple[int, ...]] = {
         "intended_seconds": timetable.intended_seconds,
         "achieved_seconds": last,
-        "late_share": last / intended - 1 if intended else 0.0,
+        "lateness_ratio": last / intended - 1 if intended else 0.0,
         "worst_lateness_seconds": int(late.max() or 0) / NANO,  # type: ignore[arg-type]
         "mean_lateness_seconds": float(late.mean() or 0.0) / NANO,  # type: ignore[arg-type]
         "early_hops": int((late < 0).sum()),
@@ -145,4 +145,4 @@ def judge_times(timetable: Timetable, times: Iterable[bytes]) -> Punctuality:
         reason = f"{len(other)} packets had other times than the timetable has"
     elif len(done) < len(hops):
         reason = f"{len(hops) - len(done)} packets of {len(hops)} never arrived"
-    return Punctuality(seconds, metrics, reason)
+    return LatenessReport(seconds, metrics, reason)

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 
 from coordinator.history.run_directory import RUNS, abandoned, stamp_of_now
-from coordinator.networks.launchers.namespace import why_not
 from coordinator.networks.launchers.records import orphans
+from coordinator.planning.namespace import why_not
 from coordinator.planning.plan import RESERVED_DESCRIPTORS, descriptor_limit, system_files, tracked_connections
 from emunode import runtime as libc
 from emunode.errors import RunError
@@ -26,7 +26,7 @@ TIGHT_BYTES = 64 * 2**20
 
 
 @dataclass(frozen=True)
-class Finding:
+class CheckResult:
     """One thing looked at: `state` is `good`, `limit` (works, with a bound) or `problem` (does not)."""
 
     subject: str
@@ -35,9 +35,9 @@ class Finding:
     remedy: str = ""
 
 
-def examine() -> list[Finding]:
+def examine() -> list[CheckResult]:
     """Look at everything."""
-    looks: tuple[Callable[[], Finding], ...] = (
+    looks: tuple[Callable[[], CheckResult], ...] = (
         _descriptors,
         _file_table,
         _processes,
@@ -56,28 +56,28 @@ def examine() -> list[Finding]:
     return [look() for look in looks]
 
 
-def _descriptors() -> Finding:
+def _descriptors() -> CheckResult:
     limit = descriptor_limit()
     room = limit - RESERVED_DESCRIPTORS
     seen = f"{limit:,} file descriptors a process: {max(room, 0):,} link ends a host"
     if room < 64:
-        return Finding("descriptors", "problem", seen, "ulimit -n 4096")
-    return Finding(
+        return CheckResult("descriptors", "problem", seen, "ulimit -n 4096")
+    return CheckResult(
         "descriptors", "good" if limit >= 4096 else "limit", seen, "" if limit >= 4096 else "ulimit -n 20000"
     )
 
 
-def _file_table() -> Finding:
+def _file_table() -> CheckResult:
     used, most = system_files()
     seen = f"{most - used:,} more files and sockets of all processes: {(most - used) // 2:,} links"
     if most - used < MANY_SOCKETS:
-        return Finding("file table", "limit", seen, f"sysctl fs.file-max={used + 10 * MANY_SOCKETS}")
-    return Finding("file table", "good", seen)
+        return CheckResult("file table", "limit", seen, f"sysctl fs.file-max={used + 10 * MANY_SOCKETS}")
+    return CheckResult("file table", "good", seen)
 
 
-def _processes() -> Finding:
+def _processes() -> CheckResult:
     if not libc.has("prctl"):
-        return Finding("processes", "problem", "a process cannot be made to end with its parent", "use Linux")
+        return CheckResult("processes", "problem", "a process cannot be made to end with its parent", "use Linux")
     bounds = {"sysctl kernel.pid_max": _number("/proc/sys/kernel/pid_max")}
     if os.geteuid():
         bounds["ulimit -u"] = resource.getrlimit(resource.RLIMIT_NPROC)[0]
@@ -88,10 +88,10 @@ def _processes() -> Finding:
     most = known.get(where, 2**31)
     seen = f"at most {most:,} processes ({where})" if where else "as many processes as there is memory for"
     if most < FEW_PROCESSES:
-        return Finding("processes", "problem", seen, f"raise it: {where}")
+        return CheckResult("processes", "problem", seen, f"raise it: {where}")
     if most < MANY_PROCESSES:
-        return Finding("processes", "limit", seen, f"--ranks-per-host, or raise it: {where}")
-    return Finding("processes", "good", seen)
+        return CheckResult("processes", "limit", seen, f"--ranks-per-host, or raise it: {where}")
+    return CheckResult("processes", "good", seen)
 
 
 def _number(path: str) -> int:
@@ -102,71 +102,71 @@ def _number(path: str) -> int:
         return -1
 
 
-def _loopback() -> Finding:
+def _loopback() -> CheckResult:
     try:
         with socket.create_server(("127.77.77.77", 0)) as listener:
             address = listener.getsockname()
             with socket.create_connection(address, 1, ("127.77.77.78", 0)):
-                return Finding("loopback", "good", "every address of 127.0.0.0/8 can be bound and reached")
+                return CheckResult("loopback", "good", "every address of 127.0.0.0/8 can be bound and reached")
     except OSError as error:
-        return Finding("loopback", "problem", str(error), "ip link set lo up")
+        return CheckResult("loopback", "problem", str(error), "ip link set lo up")
 
 
-def _backlog() -> Finding:
+def _backlog() -> CheckResult:
     backlog = _number("/proc/sys/net/core/somaxconn")
     if backlog < 0:
-        return Finding("accept queue", "limit", "unknown", "mount /proc")
+        return CheckResult("accept queue", "limit", "unknown", "mount /proc")
     state = "good" if backlog >= 1024 else "limit"
-    return Finding(
+    return CheckResult(
         "accept queue", state, f"{backlog:,} connections", "" if state == "good" else "sysctl net.core.somaxconn=4096"
     )
 
 
-def _tracking() -> Finding:
+def _tracking() -> CheckResult:
     tracked = tracked_connections()
     if tracked is None:
-        return Finding("connection tracking", "good", "no packet filter tracks connections")
+        return CheckResult("connection tracking", "good", "no packet filter tracks connections")
     seen = f"a packet filter tracks at most {tracked[1]:,} connections, {tracked[0]:,} now"
-    return Finding(
+    return CheckResult(
         "connection tracking", "limit", seen, "larger runs move to a network namespace of their own (--netns auto)"
     )
 
 
-def _namespaces() -> Finding:
+def _namespaces() -> CheckResult:
     problem = why_not()
     if problem:
-        return Finding("network namespaces", "limit", problem.partition(": ")[2] or problem)
-    return Finding("network namespaces", "good", "can be made: --netns auto and always work")
+        return CheckResult("network namespaces", "limit", problem.partition(": ")[2] or problem)
+    return CheckResult("network namespaces", "good", "can be made: --netns auto and always work")
 
 
-def _memory() -> Finding:
+def _memory() -> CheckResult:
     free = psutil.virtual_memory().available
-    return Finding("memory", "good" if free > 2**30 else "limit", f"{free / 2**30:.1f} GiB available")
+    return CheckResult("memory", "good" if free > 2**30 else "limit", f"{free / 2**30:.1f} GiB available")
 
 
-def _cores() -> Finding:
-    return Finding("cores", "good", f"{len(os.sched_getaffinity(0))}: as many host processes by default")
+def _cores() -> CheckResult:
+    return CheckResult("cores", "good", f"{len(os.sched_getaffinity(0))}: as many host processes by default")
 
 
-def _leftovers() -> Finding:
+def _leftovers() -> CheckResult:
     folders, containers = len(abandoned()), len(orphans())
     if folders or containers:
         seen = f"of killed runs: unfinished folders: {folders}, runs with containers: {containers}"
-        return Finding("leftovers", "limit", seen, "coordinator clean")
-    return Finding("leftovers", "good", "none")
+        return CheckResult("leftovers", "limit", seen, "coordinator clean")
+    return CheckResult("leftovers", "good", "none")
 
 
-def _runs() -> Finding:
+def _runs() -> CheckResult:
     try:
         here = Path.cwd()
     except OSError as error:
-        return Finding("run directories", "problem", f"the working directory: {error.strerror}", "cd elsewhere")
+        return CheckResult("run directories", "problem", f"the working directory: {error.strerror}", "cd elsewhere")
     if os.access(RUNS if RUNS.exists() else here, os.W_OK):
-        return Finding("run directories", "good", f"{here / RUNS} can be written")
-    return Finding("run directories", "problem", f"{here / RUNS} cannot be written", "cd elsewhere, or --out DIR")
+        return CheckResult("run directories", "good", f"{here / RUNS} can be written")
+    return CheckResult("run directories", "problem", f"{here / RUNS} cannot be written", "cd elsewhere, or --out DIR")
 
 
-def _disk() -> Finding:
+def _disk() -> CheckResult:
     free = shutil.disk_usage(RUNS if RUNS.exists() else ".").free
     seen, remedy = f"{free / 2**30:.1f} GiB free", "coordinator clean, remove old runs, or --out DIR"
     longest = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
@@ -174,25 +174,25 @@ def _disk() -> Finding:
         seen, free = f"{seen}, {longest / 2**20:,.1f} MiB a file", min(free, longest)
         remedy = f"{remedy}; ulimit -f unlimited"
     if free < TIGHT_BYTES:
-        return Finding("disk", "problem", seen, remedy)
-    return Finding("disk", "limit", seen, remedy) if free < ROOMY_BYTES else Finding("disk", "good", seen)
+        return CheckResult("disk", "problem", seen, remedy)
+    return CheckResult("disk", "limit", seen, remedy) if free < ROOMY_BYTES else CheckResult("disk", "good", seen)
 
 
-def _clock() -> Finding:
+def _clock() -> CheckResult:
     now = stamp_of_now()
     latest = (path / "latest" for path in (RUNS.iterdir() if RUNS.is_dir() else ()))
     newest = max((path.readlink().name for path in latest if path.is_symlink()), default="")
     if newest > now:
         seen = f"it is {now} and there is a run {newest}"
-        return Finding("clock", "limit", seen, "set the clock: by it runs are named, and their names sorted")
-    return Finding("clock", "good", f"{now}, after every run")
+        return CheckResult("clock", "limit", seen, "set the clock: by it runs are named, and their names sorted")
+    return CheckResult("clock", "good", f"{now}, after every run")
 
 
-def _containers() -> Finding:
+def _containers() -> CheckResult:
     try:
         from coordinator.networks.launchers.docker import IMAGE, find_image  # noqa: PLC0415  # its SDK is an extra
 
-        return Finding("containers", "good", f"Docker {find_image()}, image {IMAGE}")
+        return CheckResult("containers", "good", f"Docker {find_image()}, image {IMAGE}")
     except RunError as error:
         seen, _, remedy = str(error).partition("; ")
-        return Finding("containers", "limit", seen, remedy or "see docs/containers.md; the other drivers need none")
+        return CheckResult("containers", "limit", seen, remedy or "see docs/containers.md; the other drivers need none")

@@ -6,8 +6,8 @@ from typing import NamedTuple, Protocol, TypeVar, TypeVarTuple
 import trio
 
 from coordinator.planning.plan import Plan
-from emunode.engine.memory import MemoryNetwork
-from emunode.engine.rank_set import Ballot
+from emunode.engine.memory import MemoryEngine
+from emunode.engine.rank_set import AlteredCopy
 from emunode.faults.injector import Fault
 from emunode.model import Step
 
@@ -27,7 +27,7 @@ class StepResult(NamedTuple):
     """Journal rows: arrivals of the step before, losses of this one."""
     busy: bool
     """Whether anything was sent, or will be sent later."""
-    ballots: Sequence[Ballot] = ()
+    altered_copies: Sequence[AlteredCopy] = ()
     """Altered copies that arrived in the step before, where copies are voted on."""
 
 
@@ -52,7 +52,7 @@ class Network(Protocol):
         """Take everything down; safe after a failure at any point, and quick."""
 
 
-class InMemory:
+class MemoryNetwork:
     """The memory driver."""
 
     links_opened = 0
@@ -61,7 +61,7 @@ class InMemory:
         self._plan = plan
 
     async def open(self, progress: Progress) -> None:
-        self._network = await self._call(MemoryNetwork, self._plan.algorithm)
+        self._network = await self._call(MemoryEngine, self._plan.algorithm)
 
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
         try:
@@ -69,12 +69,12 @@ class InMemory:
         except trio.Cancelled:
             self._network.abandon()
             raise
-        ballots, self._network.ballots = self._network.ballots, []
-        return StepResult([rows], self._network.busy, ballots)
+        altered_copies, self._network.altered_copies = self._network.altered_copies, []
+        return StepResult([rows], self._network.busy, altered_copies)
 
     async def reset(self, plan: Plan) -> None:
         self._plan = plan
-        self._network = await self._call(MemoryNetwork, plan.algorithm)
+        self._network = await self._call(MemoryEngine, plan.algorithm)
 
     async def _call(self, function: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
         """Do something long: between two checks for Ctrl-C, or in a thread that Ctrl-C leaves behind."""

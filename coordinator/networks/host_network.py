@@ -18,10 +18,10 @@ import trio
 from coordinator.networks import validation as hearing
 from coordinator.networks.base import Progress, StepResult
 from coordinator.networks.launchers.base import Launch
-from coordinator.networks.process_faults import Fates
+from coordinator.networks.process_faults import ProcessFaultPlan
 from coordinator.planning.plan import Plan
 from emunode import __version__
-from emunode.engine.rank_set import Ballot
+from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import EmulatorError, FrameError, RuleError, RunError
 from emunode.faults.injector import Connections, Fault, Faults, Link, to_record
 from emunode.host.placement import Placement
@@ -29,8 +29,8 @@ from emunode.host.process import ANY_HOST
 from emunode.logging import log
 from emunode.model import Step
 from emunode.net import wire
-from emunode.net.framed_streams import HELLO_SECONDS, Streams, listening_socket
-from emunode.net.protocol import Assignment, job_to_record
+from emunode.net.framed_streams import HELLO_SECONDS, FramedStreams, listening_socket
+from emunode.net.protocol import HostConfig, job_to_record
 
 STALL_SECONDS = 30.0
 """How long a phase may go without any news from any host."""
@@ -45,13 +45,13 @@ class HostState:
     __slots__ = (
         "address",
         "alive",
-        "asleep",
         "due",
         "fd",
-        "fell",
         "links",
         "listener",
         "name",
+        "paused_since",
+        "paused_until",
         "pid",
         "received",
         "reported",
@@ -76,9 +76,9 @@ class HostState:
         self.sent: Mapping[int, int] = {}
         self.received: Mapping[int, int] = {}
         self.due: Step = 0
-        self.asleep: Step = 0
+        self.paused_until: Step = 0
         """The last step for which its process is stopped, or 0."""
-        self.fell: Step = 0
+        self.paused_since: Step = 0
         """The step in which it was stopped."""
 
 
@@ -95,18 +95,18 @@ class HostNetwork:
         self._hosts: dict[int, HostState] = {}
         self._by_fd: dict[int, int] = {}
         self._challenges: dict[int, bytes] = {}
-        self._streams = Streams(self._on_frame, self._on_end)
+        self._streams = FramedStreams(self._on_frame, self._on_end)
         self._listener: socket.socket | None = None
         self._refused: Counter[str] = Counter()
-        self._doomed: set[int] = set()
+        self._killed: set[int] = set()
         """Hosts whose processes were killed, or told to leave."""
-        self._returning: set[int] = set()
+        self._restarting: set[int] = set()
         """Hosts that were killed and are being started again."""
         self._returned: set[int] = set()
         self._backlog = min(LISTEN_BACKLOG, _somaxconn())
         self._wave = 0
         self._rows: list[bytes] = []
-        self._ballots: list[Ballot] = []
+        self._ballots: list[AlteredCopy] = []
         self._error: EmulatorError | None = None
         self._heard = 0.0
         self._unreported = self._in_flight = 0
@@ -138,8 +138,8 @@ class HostNetwork:
         plan = self._plan
         for index in hosts:
             listen, dial = self._launch.addresses(index)
-            assignment = Assignment(self._run, index, plan.hosts, plan.job, listen, dial, self._backlog, setup_seconds)
-            self._tell(self._hosts[index], "assign", *assignment.to_record())
+            assignment = HostConfig(self._run, index, plan.hosts, plan.spec, listen, dial, self._backlog, setup_seconds)
+            self._send(self._hosts[index], "assign", *assignment.to_record())
         await self._until(lambda: all(self._hosts[index].listener for index in hosts), "hosts to listen")
 
     def _listen(self, address: str, port: int) -> socket.socket:
@@ -172,7 +172,7 @@ class HostNetwork:
         while True:
             for state in hosts:
                 table = [self._hosts[peer].listener for peer in state.wanted] if wave == 0 else []
-                self._tell(state, "connect", wave, max(1, room // 2), quota, table)
+                self._send(state, "connect", wave, max(1, room // 2), quota, table)
             await self._until(lambda wave=wave: settled(wave), "links to come up")  # type: ignore[misc]
             if not any(state.links[3] for state in hosts):
                 break
@@ -187,7 +187,7 @@ class HostNetwork:
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
         if faults or self._history:
             await self._prepare(step, faults)
-        awake = [state for state in self._hosts.values() if state.alive and not state.asleep]
+        awake = [state for state in self._hosts.values() if state.alive and not state.paused_until]
         self._order("step", step, faults, awake)
 
         await self._until(
@@ -196,64 +196,64 @@ class HostNetwork:
             explain=lambda: self._missing(step),
         )
         rows, self._rows = self._rows, []
-        ballots, self._ballots = self._ballots, []
+        altered_copies, self._ballots = self._ballots, []
         busy = any(state.due or state.sent for state in self._hosts.values() if state.alive)
-        return StepResult(rows, busy, ballots)
+        return StepResult(rows, busy, altered_copies)
 
     async def _prepare(self, step: Step, faults: Sequence[Fault]) -> None:
         """Let happen to processes and connections what happens to them before `step` is opened."""
-        await self._wake(step)
-        await self._revive(step, faults)
+        await self._resume_hosts(step)
+        await self._restart_hosts(step, faults)
         self._faults.apply(faults)
         _, opening = self._connections.update(step, faults)
-        await self._strike(step, faults)
+        await self._apply_process_faults(step, faults)
         self._history += faults
         await self._open_links(opening)
 
-    async def _strike(self, step: Step, faults: Sequence[Fault]) -> None:
+    async def _apply_process_faults(self, step: Step, faults: Sequence[Fault]) -> None:
         """Kill processes all of whose ranks crash now, stop those all of whose ranks hang, once they told what they read."""
         if not self._launch.can_kill:
             return
         alive = [index for index, state in self._hosts.items() if state.alive]
         doomed, hanging = self._fates.killed(faults, alive), self._fates.stopped(step, faults, alive)
-        settling = [self._hosts[index] for index in (*doomed, *hanging) if not self._hosts[index].asleep]
+        settling = [self._hosts[index] for index in (*doomed, *hanging) if not self._hosts[index].paused_until]
         if settling:
             self._order("settle", step, faults, settling)
             await self._until(lambda: all(state.reported == step for state in settling), "failing hosts to settle")
-        self._doomed.update(doomed)
+        self._killed.update(doomed)
         for index in doomed:
             self._hosts[index].due = 0
             await self._launch.kill(index, self._hosts[index].pid)
         await self._until(lambda: not any(self._hosts[index].alive for index in doomed), "crashed hosts to be gone")
         for index, last in hanging.items():
             state = self._hosts[index]
-            if not state.asleep:
-                state.fell = step
+            if not state.paused_until:
+                state.paused_since = step
                 await self._launch.pause(index, state.pid)
-            state.asleep = max(last, state.asleep)
+            state.paused_until = max(last, state.paused_until)
 
-    async def _revive(self, step: Step, faults: Sequence[Fault]) -> None:
+    async def _restart_hosts(self, step: Step, faults: Sequence[Fault]) -> None:
         """Start processes again that were killed and all of whose ranks recover now, and tell them what has happened."""
-        returning = sorted(self._fates.revived(faults) & self._doomed)
+        returning = sorted(self._fates.revived(faults) & self._killed)
         if not returning:
             return
-        self._returning.update(returning)
+        self._restarting.update(returning)
         for index in returning:
             await self._launch.restart(index)
-        await self._until(lambda: not self._returning, "hosts to come back", self._launch.join_seconds)
+        await self._until(lambda: not self._restarting, "hosts to come back", self._launch.join_seconds)
         await self._assign(returning, STALL_SECONDS)
         self._order("awake", step - 1, self._history, [self._hosts[index] for index in returning])
         await self._until(lambda: not self._unreported, "hosts that came back to go on")
 
-    async def _wake(self, step: Step) -> None:
+    async def _resume_hosts(self, step: Step) -> None:
         """Let processes go on whose ranks have hung long enough, and tell them what they missed."""
         for index, state in sorted(self._hosts.items()):
-            if not state.alive or not state.asleep or state.asleep >= step:
+            if not state.alive or not state.paused_until or state.paused_until >= step:
                 continue
-            state.asleep = 0
+            state.paused_until = 0
             await self._launch.resume(index, state.pid)
-            self._tell(state, "part", [link for link in sorted(self._deferred) if index in self._ends(link)])
-            missed = [fault for fault in self._history if fault.step > state.fell]
+            self._send(state, "part", [link for link in sorted(self._deferred) if index in self._ends(link)])
+            missed = [fault for fault in self._history if fault.step > state.paused_since]
             self._order("awake", step - 1, missed, [state])
             await self._until(lambda: not self._unreported, "a host that hung to go on")
 
@@ -265,7 +265,7 @@ class HostNetwork:
     async def _open_links(self, links: AbstractSet[Link]) -> None:
         """Dial closed links again, all but those of processes that are stopped: these when they go on."""
         wanted = (links | self._deferred) - self._connections.closed
-        self._deferred = {link for link in wanted if any(self._hosts[index].asleep for index in self._ends(link))}
+        self._deferred = {link for link in wanted if any(self._hosts[index].paused_until for index in self._ends(link))}
         wanted -= self._deferred
         chunk = max(1, self._backlog // 2)
         for start in range(0, len(wanted), chunk):
@@ -273,7 +273,9 @@ class HostNetwork:
 
     async def _dial(self, links: Sequence[Link]) -> None:
         """One wave of links; over when each is up at both ends."""
-        living = [(index, state) for index, state in sorted(self._hosts.items()) if state.alive and not state.asleep]
+        living = [
+            (index, state) for index, state in sorted(self._hosts.items()) if state.alive and not state.paused_until
+        ]
         self._wave += 1
         accepted = sum(state.links[2] for _, state in living) + len(links)
         dialling: dict[int, list[Link]] = {}
@@ -283,7 +285,7 @@ class HostNetwork:
             dialling.setdefault(index, []).append(link)
             tables.setdefault(index, {})[peer] = self._hosts[peer].listener
         for index, state in living:
-            self._tell(state, "dial", self._wave, dialling.get(index, []), tables.get(index, {}))
+            self._send(state, "dial", self._wave, dialling.get(index, []), tables.get(index, {}))
         await self._until(
             lambda: (
                 all(state.links[0] == self._wave for _, state in living)
@@ -305,14 +307,14 @@ class HostNetwork:
         if not all(state.alive for state in self._hosts.values()):
             raise RunError("processes of this network were killed, so it cannot be as new; open another")
         for index, state in self._hosts.items():
-            if state.asleep:
-                state.asleep = 0
+            if state.paused_until:
+                state.paused_until = 0
                 await self._launch.resume(index, state.pid)
         closed, broken = self._connections.closed, bool(self._deferred)
         for state in self._hosts.values():
             if broken:
-                self._tell(state, "part", sorted(self._deferred))
-            self._tell(state, "reset", *job_to_record(plan.job))
+                self._send(state, "part", sorted(self._deferred))
+            self._send(state, "reset", *job_to_record(plan.spec))
             state.reported = state.due = 0
             state.sent = state.received = {}
         if broken:
@@ -328,17 +330,17 @@ class HostNetwork:
     def _begin_life(self, plan: Plan) -> None:
         """Take note of a network to which nothing has happened yet."""
         self._plan = plan
-        self._faults = Faults(plan.topology, plan.job.seed)
+        self._faults = Faults(plan.topology, plan.spec.seed)
         self._connections = Connections(plan.topology, self._faults)
         self._deferred.clear()
-        self._fates = Fates(plan)
+        self._fates = ProcessFaultPlan(plan)
         self._history: list[Fault] = []
 
     async def close(self) -> None:
         frame = wire.encode_control("bye")
-        self._doomed.update(self._hosts)
+        self._killed.update(self._hosts)
         for index, state in self._hosts.items():
-            if state.alive and state.asleep:
+            if state.alive and state.paused_until:
                 await self._launch.kill(index, state.pid)
             elif state.alive and not self._launch.hosts_outlive_run:
                 self._streams.send(state.fd, frame)
@@ -381,8 +383,8 @@ class HostNetwork:
                 raise RunError(f"waited {stall_seconds:g} s for {what} without news; {self._silent()}{explain()}")
             with trio.move_on_after(min(patience, HELLO_SECONDS)):
                 await trio.lowlevel.wait_readable(self._streams.fileno())
-            self._streams.carry()
-            self._streams.shed()
+            self._streams.poll_until_idle()
+            self._streams.expire_unauthenticated()
             self._progress()
         if self._error:
             raise self._error
@@ -417,12 +419,12 @@ class HostNetwork:
     def _on_launch(self, pidfd: int) -> None:
         """Whatever started the hosts is done, which is as it should be only if all of them were to be killed."""
         self._streams.unwatch(pidfd)
-        if len(self._doomed | self._returned) < self._plan.hosts:
+        if len(self._killed | self._returned) < self._plan.hosts:
             self._launch.check()
 
     # --- what hosts say --------------------------------------------------------------------------------------------
 
-    def _tell(self, state: HostState, *message: object) -> None:
+    def _send(self, state: HostState, *message: object) -> None:
         self._streams.send(state.fd, wire.encode_control(*message))
 
     def _on_accept(self, fd: int) -> None:
@@ -440,11 +442,11 @@ class HostNetwork:
         self._heard = trio.current_time()
         name, *fields = wire.decode_control(frame)
         try:
-            self._hear(index, name, fields)  # type: ignore[arg-type]
+            self._handle_message(index, name, fields)  # type: ignore[arg-type]
         except ValueError:
             raise FrameError(f"a message {name!r} of {len(fields)} fields") from None
 
-    def _hear(self, index: int, name: str, fields: Sequence[object]) -> None:
+    def _handle_message(self, index: int, name: str, fields: Sequence[object]) -> None:
         """Believe a host; FrameError for what no host says, ValueError for too few or too many fields."""
         state, hosts = self._hosts[index], self._plan.hosts
         match name:
@@ -459,8 +461,8 @@ class HostNetwork:
                 (rows,) = fields
                 self._rows.append(hearing.rows(rows))
             case "ballots":
-                (ballots,) = fields
-                self._ballots += hearing.ballots(ballots)  # type: ignore[arg-type]
+                (altered_copies,) = fields
+                self._ballots += hearing.altered_copies(altered_copies)  # type: ignore[arg-type]
             case "report":
                 step, sent, received, due, rows = fields
                 state.reported, state.due = hearing.whole(step), hearing.whole(due)
@@ -499,7 +501,7 @@ class HostNetwork:
         if index == ANY_HOST:
             index = next((free for free in range(self._plan.hosts) if free not in self._hosts), IN_RESERVE)
         reserve = index == IN_RESERVE and self._launch.hosts_outlive_run
-        back = index in self._returning
+        back = index in self._restarting
         if (not reserve and not 0 <= index < self._plan.hosts) or (index in self._hosts and not back):
             raise FrameError(f"a host {index} for which there is no place")
         if pid < 1:
@@ -509,15 +511,15 @@ class HostNetwork:
             self._require_reachable(fd, address, proof)
         del self._challenges[fd]
         self._heard = trio.current_time()
-        self._streams.trust(fd)
+        self._streams.mark_authenticated(fd)
         if reserve:
             log("host in reserve", name=name)
         else:
             self._hosts[index] = HostState(fd, pid, name, address)
             self._launch.joined(index)
         if back:
-            self._returning.discard(index)
-            self._doomed.discard(index)
+            self._restarting.discard(index)
+            self._killed.discard(index)
             self._returned.add(index)
         self._by_fd[fd] = index
         self._streams.send(fd, proof)
@@ -534,7 +536,7 @@ class HostNetwork:
             why = _unreachable(state.address, address)
             log("host refused", name=state.name, why=why)
             self._refused[why] += 1
-            self._tell(state, "refused", why)
+            self._send(state, "refused", why)
             del self._by_fd[state.fd]
             self._streams.close(state.fd)
 
@@ -548,7 +550,7 @@ class HostNetwork:
         if index == IN_RESERVE:
             return
         self._hosts[index].alive = False
-        if index not in self._doomed:
+        if index not in self._killed:
             self._error = self._error or RunError(
                 f"host {index} (process {self._hosts[index].pid} on {self._hosts[index].name}) is gone: {why}"
             )

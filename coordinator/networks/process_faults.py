@@ -12,7 +12,7 @@ from emunode.host.placement import Placement
 from emunode.model import Rank, Step
 
 
-class Fates:
+class ProcessFaultPlan:
     """Of the hosts of one plan: which are to be killed, stopped or started again."""
 
     def __init__(self, plan: Plan) -> None:

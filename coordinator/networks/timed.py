@@ -14,9 +14,9 @@ from coordinator.networks.base import Progress
 from coordinator.networks.host_network import HostNetwork, HostState
 from coordinator.networks.launchers.base import Launch
 from coordinator.planning.plan import Plan
-from emunode.engine.memory import MemoryNetwork
+from emunode.engine.memory import MemoryEngine
 from emunode.errors import FrameError
-from emunode.timed.cost_model import Costs
+from emunode.timed.cost_model import LinearCostModel
 
 LEAD_SECONDS = 0.05
 LEAD_SECONDS_PER_HOST = 0.0005
@@ -27,20 +27,20 @@ TABLE_BYTES = 8 * 2**20
 
 async def predict(plan: Plan, progress: Progress) -> Timetable:
     """Work the timetable of a plan out, by the in-memory engine; Ctrl-C can interrupt it at every step."""
-    network, rows = MemoryNetwork(plan.algorithm), []
+    network, rows = MemoryEngine(plan.algorithm), []
     limit, step = plan.scenario.step_limit, 0
     while (network.busy or not step) and step <= limit:
         step += 1
         rows.append(network.step(step))
         progress("timetable", step, 0)
         await trio.lowlevel.checkpoint()
-    return make_timetable(rows, plan.job.port_model, plan.topology.degree, costs_of(plan), not network.busy)
+    return make_timetable(rows, plan.spec.port_model, plan.topology.degree, costs_of(plan), not network.busy)
 
 
-def costs_of(plan: Plan) -> Costs:
+def costs_of(plan: Plan) -> LinearCostModel:
     """What a packet costs in this scenario."""
     scenario = plan.scenario
-    return Costs(scenario.startup, scenario.per_byte, scenario.packet_limit or 0)
+    return LinearCostModel(scenario.startup, scenario.per_byte, scenario.packet_limit or 0)
 
 
 class Timed(Protocol):
@@ -62,7 +62,7 @@ class Timed(Protocol):
         """Take everything down; safe after a failure at any point, and quick."""
 
 
-class TimedInMemory:
+class TimedMemoryNetwork:
     """The memory driver: there is no machine that could be late, so what is achieved is the timetable."""
 
     links_opened = 0
@@ -76,7 +76,7 @@ class TimedInMemory:
         await trio.lowlevel.checkpoint()
 
     async def run(self, timetable: Timetable, progress: Progress) -> None:
-        network = MemoryNetwork(self._plan.algorithm)
+        network = MemoryEngine(self._plan.algorithm)
         for step in range(1, timetable.steps + 2):
             self.rows.append(bytes(network.step(step)))
             progress("steps", step, timetable.steps)
@@ -87,7 +87,7 @@ class TimedInMemory:
         await trio.lowlevel.checkpoint()
 
 
-class TimedHosts(HostNetwork):
+class TimedHostNetwork(HostNetwork):
     """Hosts under the timed clock; all of them must share CLOCK_MONOTONIC, that is, run on one machine."""
 
     def __init__(self, plan: Plan, launch: Launch) -> None:
@@ -105,7 +105,7 @@ class TimedHosts(HostNetwork):
         lead = LEAD_SECONDS + LEAD_SECONDS_PER_HOST * hosts
         begin = time.monotonic_ns() + round(lead * 1e9)
         for state in self._hosts.values():
-            self._tell(state, "begin", begin)
+            self._send(state, "begin", begin)
         total = round(timetable.intended_seconds * 1000)
 
         def tell_progress() -> None:
@@ -124,10 +124,10 @@ class TimedHosts(HostNetwork):
             for rank in ranks:
                 tables.append(receipts.get(rank, b""))
                 if sum(map(len, tables)) > TABLE_BYTES:
-                    self._tell(state, "timetable", first, tables)
+                    self._send(state, "timetable", first, tables)
                     first, tables = rank + 1, []
-            self._tell(state, "timetable", first, tables)
-            self._tell(state, "prepare", *costs, timetable.steps)
+            self._send(state, "timetable", first, tables)
+            self._send(state, "prepare", *costs, timetable.steps)
         await self._until(lambda: len(self._ready) == self._plan.hosts, "hosts to prepare")
 
     def _unfinished(self) -> str:

@@ -66,7 +66,7 @@ def text(value: object) -> str:
     return value
 
 
-def ballots(value: object) -> list[tuple[int, ...]]:
+def altered_copies(value: object) -> list[tuple[int, ...]]:
     """Altered copies, seven numbers each."""
     if not isinstance(value, list | tuple):
         raise FrameError(f"{value!r} where ballots belong")

@@ -1,6 +1,6 @@
 """What a reproduction is: scenarios of a paper, run, and tables and figures that set print beside measurement.
 
-A reproduction yields tables and figures; where it needs a run it asks a `Lab`, which runs every scenario once and keeps it
+A reproduction yields tables and figures; where it needs a run it asks a `RunCache`, which runs every scenario once and keeps it
 until the end. A row of a table says what the paper prints, what its closed form (with errata put right) predicts, what a run
 measured, the paper's lower bound and the ratio to it, and a verdict: `violated` if measurement and prediction differ, if the
 bound is undercut, or if the run broke any of its own claims. Only a row with a measurement can hold; one that only evaluates
@@ -134,7 +134,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Lab:
+class RunCache:
     """Runs scenarios for reproductions, the same scenario once.
 
     `sizes` are the sizes n that a reproduction shall go over, all that it has or the one that was asked for.
@@ -168,7 +168,7 @@ class Lab:
         self.requests.append(asked)
         if asked not in self.trials:
             plan = make_plan(scenario)
-            source = plan.topology.label(plan.job.source)
+            source = plan.topology.label(plan.spec.source)
             completed = plan.scenario.model_copy(update={"source": source}).model_dump_json()
             if completed not in self.trials:
                 if self.expired():
@@ -194,10 +194,12 @@ class Lab:
 
 
 @contextmanager
-def laboratory(progress: Progress, expired: Callable[[], bool] = lambda: False, expected: int = 0) -> Iterator[Lab]:
+def laboratory(
+    progress: Progress, expired: Callable[[], bool] = lambda: False, expected: int = 0
+) -> Iterator[RunCache]:
     """A laboratory whose run directories are gone afterwards."""
     with TemporaryDirectory(prefix=temporary_prefix()) as folder:
-        yield Lab(Path(folder), progress, expired, expected=expected)
+        yield RunCache(Path(folder), progress, expired, expected=expected)
 
 
 @dataclass(frozen=True)
@@ -210,7 +212,7 @@ class Reproduction:
     """Citation."""
     description: str
     """One sentence: what is reproduced."""
-    build: Callable[[Lab], Iterator[Section]]
+    build: Callable[[RunCache], Iterator[Section]]
     sizes: range = range(0)
     """The sizes n that `--n` may choose from; none where the reproduction has no such choice."""
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import psutil
 
-from coordinator.networks.launchers.base import Door
-from coordinator.networks.launchers.namespace import why_not
+from coordinator.planning.endpoint import JoinEndpoint
+from coordinator.planning.namespace import why_not
 from coordinator.planning.outages import outages_of
 from coordinator.scenario.fault_sets import resolve
 from coordinator.scenario.fault_syntax import parse_faults
@@ -25,7 +25,7 @@ from emunode.algorithms.registry import find_algorithm, make_algorithm
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.injector import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault, Recover
 from emunode.host.placement import Placement
-from emunode.model import Collective, Duplex, Job, Knowledge, Port, Rank, Step
+from emunode.model import Collective, CollectiveSpec, Duplex, FaultKnowledge, Port, Rank, Step
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 
@@ -55,12 +55,12 @@ class Plan:
 
     scenario: Scenario
     topology: Topology
-    job: Job
+    spec: CollectiveSpec
     algorithm: Algorithm
     faults: tuple[Fault, ...]
     hosts: int
     """Host processes; 0 for the memory driver."""
-    door: Door | None = None
+    door: JoinEndpoint | None = None
     """Where hosts join that somebody else starts."""
     join_seconds: float | None = None
     """How long to wait for the next host to join; None: as long as the driver thinks right."""
@@ -70,8 +70,8 @@ class Plan:
     @property
     def name(self) -> str:
         """Folder of the run below runs/."""
-        job = self.job
-        return self.scenario.name or f"{job.topology.replace(':', '-')}-{job.collective}-{job.algorithm}"
+        spec = self.spec
+        return self.scenario.name or f"{spec.topology.replace(':', '-')}-{spec.collective}-{spec.algorithm}"
 
     @property
     def crashed(self) -> Mapping[Rank, Step]:
@@ -106,14 +106,14 @@ class Plan:
         faults = self.effective_faults
         if not faults:
             return self.fault_free_claims()
-        around = self.algorithm.claims_around(self.states) if all(map(is_known, faults)) else []
+        around = self.algorithm.claims_with_known_faults(self.states) if all(map(is_known, faults)) else []
         if around:
             return around
         outages = outages_of(faults, self.states)
         if outages is not None:
             return self.algorithm.claims_with_outages(outages)
         broken, altering = self._broken()
-        return self.algorithm.claims_despite(broken, altering, self.states)
+        return self.algorithm.claims_with_faults(broken, altering, self.states)
 
     def _broken(self) -> tuple[int, int]:
         """How many nodes and links lose, delay or repeat packets, and how many alter them, for the claims of theory.
@@ -123,7 +123,7 @@ class Plan:
         alter = {fault.rank: False for fault in self.effective_faults if isinstance(fault, NodeFault)}
         for fault in self.effective_faults:
             if isinstance(fault, NodeFault):
-                alter[fault.rank] |= fault.tampers
+                alter[fault.rank] |= fault.alters_payload
         links: dict[tuple[Rank, Port], bool] = {}
         for fault in self.effective_faults:
             if not isinstance(fault, LinkFault) or not fault.breaks:
@@ -131,10 +131,10 @@ class Plan:
             peer = self.topology.neighbour(fault.sender, fault.port)
             ends = [rank for rank in (fault.sender, peer) if rank in alter]
             for rank in ends:
-                alter[rank] |= fault.tampers
+                alter[rank] |= fault.alters_payload
             if not ends:
                 link = min((fault.sender, fault.port), (peer, self.topology.reverse_port(fault.port)))
-                links[link] = links.get(link, False) or fault.tampers
+                links[link] = links.get(link, False) or fault.alters_payload
         both = [*alter.values(), *links.values()]
         return both.count(False), both.count(True)
 
@@ -145,11 +145,11 @@ class Plan:
     @property
     def deliveries(self) -> int:
         """Deliveries that are due when nothing breaks, each piece of a message on its own; the least rows of a journal."""
-        order, job = self.topology.order, self.job
+        order, spec = self.topology.order, self.spec
         pairs = order - 1 if len(self.algorithm.sources) == 1 else order * (order - 1)
-        if job.collective in (Collective.REDUCE, Collective.GATHER):
+        if spec.collective in (Collective.REDUCE, Collective.GATHER):
             pairs = order - 1
-        return pairs * job.messages * self.algorithm.pieces
+        return pairs * spec.messages * self.algorithm.pieces
 
     @cached_property
     def own_network(self) -> bool:
@@ -243,7 +243,7 @@ def system_files() -> tuple[int, int]:
 
 
 def make_plan(
-    scenario: Scenario, hosts: int | None = None, door: Door | None = None, *, estimate: bool = False
+    scenario: Scenario, hosts: int | None = None, door: JoinEndpoint | None = None, *, estimate: bool = False
 ) -> Plan:
     """Resolve a scenario, drawn faults included, for `hosts` hosts where their number is given.
 
@@ -261,7 +261,7 @@ def make_plan(
             source = topology.rank(scenario.source)
         except ScenarioError as error:
             raise ScenarioError("source", scenario.source, error.allowed) from None
-    job = Job(
+    spec = CollectiveSpec(
         topology=topology.name,
         collective=scenario.collective,
         algorithm=scenario.algorithm,
@@ -276,20 +276,20 @@ def make_plan(
         packet_limit=scenario.packet_limit or 0,
     )
     if scenario.segments == "auto":
-        entry = find_algorithm(topology, job)
-        job = job._replace(segments=entry.auto_segments(topology, job, scenario.startup, scenario.per_byte))
-    specs = resolve(scenario.fault, lambda: make_algorithm(topology, job), scenario.seed)
+        entry = find_algorithm(topology, spec)
+        spec = spec._replace(segments=entry.auto_segments(topology, spec, scenario.startup, scenario.per_byte))
+    specs = resolve(scenario.fault, lambda: make_algorithm(topology, spec), scenario.seed)
     faults = parse_faults(specs, topology)
     if faults:
-        known = broken_from_the_start(topology, faults) if scenario.fault_knowledge is Knowledge.ALL else ()
-        job = job._replace(knowledge=scenario.fault_knowledge, broken=known)
+        known = broken_from_the_start(topology, faults) if scenario.fault_knowledge is FaultKnowledge.ALL else ()
+        spec = spec._replace(knowledge=scenario.fault_knowledge, broken=known)
     scenario = scenario.model_copy(update={"fault": specs})
-    algorithm = make_algorithm(topology, job)
+    algorithm = make_algorithm(topology, spec)
     if scenario.clock == "timed":
         _require_timed(scenario)
     if hosts is not None and not 0 < hosts <= topology.order:
         raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, a node each")
-    return Plan(scenario, topology, job, algorithm, faults, hosts or _hosts(scenario, topology, estimate), door)
+    return Plan(scenario, topology, spec, algorithm, faults, hosts or _hosts(scenario, topology, estimate), door)
 
 
 def is_known(fault: Fault) -> bool:

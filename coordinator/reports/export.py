@@ -25,7 +25,7 @@ from coordinator.reports.data import LARGEST_ORDER, RunData
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import find_algorithm
 from emunode.errors import ScenarioError
-from emunode.model import Collective, Duplex, Job, Port, Rank
+from emunode.model import Collective, CollectiveSpec, Duplex, Port, Rank
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
@@ -65,9 +65,9 @@ def planned_trees(
     Raises ScenarioError for an unknown algorithm or label, and for an algorithm that has routes and no trees.
     """
     root = topology.rank(source) if source is not None else 0
-    job = Job(topology.name, collective, algorithm, root, message_bytes=ROOM_BYTES)
-    entry = find_algorithm(topology, job)
-    trees = getattr(_willing(entry, topology, job), "trees", None)
+    spec = CollectiveSpec(topology.name, collective, algorithm, root, message_bytes=ROOM_BYTES)
+    entry = find_algorithm(topology, spec)
+    trees = getattr(_willing(entry, topology, spec), "trees", None)
     if not isinstance(trees, Trees):
         raise ScenarioError("algorithm", algorithm, "it has no spanning trees of its own; export a run of it instead")
     arcs: dict[Arc, list[int]] = {}
@@ -78,11 +78,11 @@ def planned_trees(
     return arcs
 
 
-def _willing(entry: type[Algorithm], topology: Topology, job: Job) -> Algorithm:
+def _willing(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec) -> Algorithm:
     """The algorithm under the first port model and kind of link that it has."""
     probe = entry.port_models[0]
-    duplex = job.duplex if job.duplex in entry.duplexes else Duplex.HALF
-    return entry(topology, job._replace(port_model=probe, duplex=duplex))
+    duplex = spec.duplex if spec.duplex in entry.duplexes else Duplex.HALF
+    return entry(topology, spec._replace(port_model=probe, duplex=duplex))
 
 
 def executed_trees(data: RunData) -> dict[Arc, list[int]]:

@@ -10,7 +10,7 @@ from coordinator.planning.plan import Plan
 from coordinator.reports.data import RunData
 from coordinator.reports.tables import show
 from coordinator.reports.votes import State, Votes
-from emunode.model import EVERYBODY, Collective
+from emunode.model import ALL_RANKS, Collective
 
 LISTED_FAULTS = 200
 LISTED_NODES = 100
@@ -97,16 +97,16 @@ def cut_off(data: RunData, votes: Votes | None) -> CutOff:
 def _unserved(data: RunData, votes: Votes | None) -> list[int]:
     """Ranks of nodes that were not served, by the tables and the journal of a run."""
     plan, everything = data.plan, data.get("intact_deliveries") == data.get("expected_deliveries")
-    if plan is None or data.topology is None or everything or plan.job.collective is Collective.REDUCE:
+    if plan is None or data.topology is None or everything or plan.spec.collective is Collective.REDUCE:
         return []
     if votes is not None:
         return np.flatnonzero(votes.due & (votes.state != State.RIGHT)).tolist()
     got = _received(data, plan)
-    due = sum(plan.algorithm.pieces_due(number) for number in range(plan.job.messages))
+    due = sum(plan.algorithm.pieces_due(number) for number in range(plan.spec.messages))
     healthy = [rank for rank in data.topology.ranks() if rank not in plan.states]
-    if plan.job.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
+    if plan.spec.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
         return [rank for rank in healthy if got.get(rank, due) < due * (len(healthy) - 1)]
-    return [rank for rank in healthy if rank != plan.job.source and got.get(rank, due) < due]
+    return [rank for rank in healthy if rank != plan.spec.source and got.get(rank, due) < due]
 
 
 def _received(data: RunData, plan: Plan) -> dict[int, int]:
@@ -114,10 +114,10 @@ def _received(data: RunData, plan: Plan) -> dict[int, int]:
     if data.journal is None:
         return {}
     rows = data.journal.filter(
-        (pl.col("target") == EVERYBODY) | (pl.col("target") == pl.col("receiver")),
+        (pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver")),
         pl.col("outcome").cast(pl.String) == "first",
-        (pl.col("origin") == plan.job.source) | ~pl.col("origin").is_in(list(plan.states)),
+        (pl.col("origin") == plan.spec.source) | ~pl.col("origin").is_in(list(plan.states)),
     )
-    by = "origin" if plan.job.collective is Collective.GATHER else "receiver"
+    by = "origin" if plan.spec.collective is Collective.GATHER else "receiver"
     arrived = rows.group_by(rank=by).agg(pl.len()).collect(engine="streaming")
     return {**dict.fromkeys(plan.topology.ranks(), 0), **dict(arrived.iter_rows())}

@@ -313,9 +313,9 @@ def _full(data: RunData, gained: list[int]) -> list[int]:
     most, order = max(gained, default=0), len(gained)
     if data.plan is None or data.get("intact_deliveries") == data.get("expected_deliveries"):
         return [most] * order
-    job, healthy = data.plan.job, order - len(data.plan.states)
-    due = sum(data.plan.algorithm.pieces_due(number) for number in range(job.messages))
-    return [due * (healthy - 1 if job.collective in ALL_TO_ALL else 1)] * order
+    spec, healthy = data.plan.spec, order - len(data.plan.states)
+    due = sum(data.plan.algorithm.pieces_due(number) for number in range(spec.messages))
+    return [due * (healthy - 1 if spec.collective in ALL_TO_ALL else 1)] * order
 
 
 def _due(data: RunData, gained: Sequence[int]) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from coordinator.planning.plan import Plan
 from coordinator.reports.data import RunData
 from coordinator.reports.layout import Ranks
 from coordinator.results.voting import PIECE, elect
-from emunode.model import EVERYBODY, Collective
+from emunode.model import ALL_RANKS, Collective
 
 
 class State(IntEnum):
@@ -116,7 +116,7 @@ def _pieces(plan: Plan, journal: pl.LazyFrame, contested: pl.DataFrame | None) -
     copies = (
         journal.filter(
             pl.col("outcome").cast(pl.String).is_in(["first", "duplicate", "corrupt"]),
-            (pl.col("target") == EVERYBODY) | (pl.col("target") == pl.col("receiver")),
+            (pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver")),
         )
         .group_by(*PIECE, "tree")
         .agg(pl.col("step").min())
@@ -131,14 +131,14 @@ def _pieces(plan: Plan, journal: pl.LazyFrame, contested: pl.DataFrame | None) -
 
 def _messages(plan: Plan, pieces: pl.DataFrame) -> pl.DataFrame:
     """receiver, origin, intact and settled of every message that is complete; as `measure` counts them."""
-    algorithm, numbers = plan.algorithm, range(plan.job.messages)
+    algorithm, numbers = plan.algorithm, range(plan.spec.messages)
     due = pl.DataFrame(
         {"message": numbers, "due": [algorithm.pieces_due(number) for number in numbers]},
         schema={"message": pl.Int32, "due": pl.UInt32},
     )
-    from_all = plan.job.collective in (Collective.GATHER, *ALL_TO_ALL)
+    from_all = plan.spec.collective in (Collective.GATHER, *ALL_TO_ALL)
     heard = pieces.filter(~pl.col("origin").is_in(list(plan.states) if from_all else []))
-    by = ["receiver"] if plan.job.collective is Collective.REDUCE else ["receiver", "origin"]
+    by = ["receiver"] if plan.spec.collective is Collective.REDUCE else ["receiver", "origin"]
     return (
         heard.group_by(*by, message=pl.col("segment") // algorithm.pieces)
         .agg(
@@ -155,30 +155,30 @@ def _messages(plan: Plan, pieces: pl.DataFrame) -> pl.DataFrame:
 
 def _by_rank(plan: Plan, pieces: pl.DataFrame, messages: pl.DataFrame) -> Votes:
     order, due = plan.topology.order, _due(plan)
-    if plan.job.collective in ALL_TO_ALL:
+    if plan.spec.collective in ALL_TO_ALL:
         pieces = pieces.filter(~pl.col("origin").is_in(list(plan.states)))
-    who = "origin" if plan.job.collective is Collective.GATHER else "receiver"
+    who = "origin" if plan.spec.collective is Collective.GATHER else "receiver"
     table = pieces.group_by(rank=who).agg(pl.col("state").max(), pl.col("heard").min(), pl.col("settled").max())
     state, heard, settled = (_spread(table, name, order) for name in ("state", "heard", "settled"))
-    others = int(due.sum()) - 1 if plan.job.collective in ALL_TO_ALL else 1
+    others = int(due.sum()) - 1 if plan.spec.collective in ALL_TO_ALL else 1
     whole = _spread(messages.group_by(rank=who).agg(n=pl.len()), "n", order)
-    state[(state == State.RIGHT) & (whole < plan.job.messages * others)] = State.WAITING
-    expected = plan.job.messages * others * int(due.sum())
+    state[(state == State.RIGHT) & (whole < plan.spec.messages * others)] = State.WAITING
+    expected = plan.spec.messages * others * int(due.sum())
     by_state = pieces.group_by("settled", "state", rank=who).agg(count=pl.len()).sort("settled", "state", "rank")
-    pieces_due = others * sum(plan.algorithm.pieces_due(number) for number in range(plan.job.messages))
+    pieces_due = others * sum(plan.algorithm.pieces_due(number) for number in range(plan.spec.messages))
     return Votes(
-        state, heard, settled, due, messages, expected, by_state, pieces_due, plan.job.collective in ALL_TO_ALL
+        state, heard, settled, due, messages, expected, by_state, pieces_due, plan.spec.collective in ALL_TO_ALL
     )
 
 
 def _due(plan: Plan) -> NDArray[np.bool_]:
     """The nodes that are judged: healthy ones, without the source; in a reduce, its target alone."""
     due = np.ones(plan.topology.order, dtype=np.bool_)
-    if plan.job.collective is Collective.REDUCE:
+    if plan.spec.collective is Collective.REDUCE:
         due[:] = False
-        due[plan.job.source] = True
-    elif plan.job.collective not in ALL_TO_ALL:
-        due[plan.job.source] = False
+        due[plan.spec.source] = True
+    elif plan.spec.collective not in ALL_TO_ALL:
+        due[plan.spec.source] = False
     due[list(plan.states)] = False
     return due
 

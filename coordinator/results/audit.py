@@ -11,7 +11,7 @@ import polars as pl
 
 from coordinator.planning.plan import Plan
 from emunode.faults.injector import Crash, Delay, Drop, Duplicate, Faults, LinkFault, NodeFault, Recover
-from emunode.model import EVERYBODY, Collective, Duplex, Knowledge, Port, PortModel, Rank, Step
+from emunode.model import ALL_RANKS, Collective, Duplex, FaultKnowledge, Port, PortModel, Rank, Step
 
 PIECE = ["origin", "target", "segment"]
 AUDITED_LINKS = 100_000
@@ -23,23 +23,23 @@ def illegal_hops(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, links
     """How many hops cannot be; one counts once for every rule that it breaks. `packets` and `links` are the journal's."""
     copies = plan.algorithm.copies_keep_trees
     rules = [
-        _misnamed(plan, journal),
-        _misaddressed(plan, journal),
+        wrong_outcomes(plan, journal),
+        wrong_addresses(plan, journal),
         *([_repeated(plan, journal)] if copies else []),
-        _untimely(plan, journal),
+        causality_violations(plan, journal),
         _unheard(journal, [*PIECE, "tree"] if copies else PIECE),
-        _crowded(plan, journal, packets),
+        port_model_violations(plan, journal, packets),
     ]
     broken: int = sum(rule.select(pl.len()).collect(engine="streaming").item() for rule in rules)
-    return broken + _astray(plan, links)
+    return broken + nonexistent_links(plan, links)
 
 
-def _misnamed(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+def wrong_outcomes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Arrivals with a wrong outcome: `relay` is for others; of the rest, one of a piece is `first`, and none is earlier.
 
     Who recovers has forgotten, and sees a first copy once more.
     """
-    meant = (pl.col("target") == EVERYBODY) | (pl.col("target") == pl.col("receiver"))
+    meant = (pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver"))
     back = pl.col("receiver") == pl.col("origin")
     first, duplicate, relay = (pl.col("outcome") == name for name in ("first", "duplicate", "relay"))
     wrong = journal.filter((first & (back | ~meant)) | (duplicate & ~meant) | (relay & meant))
@@ -52,20 +52,20 @@ def _misnamed(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     return pl.concat([wrong.select("step"), pieces.select("step")])
 
 
-def _misaddressed(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+def wrong_addresses(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Segments that nobody was asked to send: from another origin, to another target, of another number or size."""
-    job, algorithm, order = plan.job, plan.algorithm, plan.topology.order
+    spec, algorithm, order = plan.spec, plan.algorithm, plan.topology.order
     origin, target, number = pl.col("origin"), pl.col("target"), pl.col("segment")
-    from_one = job.collective in (Collective.BROADCAST, Collective.SCATTER)
-    made = origin == job.source if from_one else origin.is_between(0, order - 1) & (origin != algorithm.target)
-    personal = job.collective in (Collective.SCATTER, Collective.ALLTOALL)
+    from_one = spec.collective in (Collective.BROADCAST, Collective.SCATTER)
+    made = origin == spec.source if from_one else origin.is_between(0, order - 1) & (origin != algorithm.target)
+    personal = spec.collective in (Collective.SCATTER, Collective.ALLTOALL)
     meant = target.is_between(0, order - 1) & (target != origin) if personal else target == algorithm.target
-    size, longer = divmod(job.message_bytes, algorithm.pieces)
+    size, longer = divmod(spec.message_bytes, algorithm.pieces)
     whole = pl.col("bytes") == size + (number % algorithm.pieces < longer).cast(pl.Int32)
     message = meant & whole
-    if algorithm.answer_bytes:
-        message |= (target == pl.col("sender")) & (pl.col("bytes") == algorithm.answer_bytes)
-    counted = number.is_between(0, job.messages * algorithm.pieces - 1)
+    if algorithm.ack_bytes:
+        message |= (target == pl.col("sender")) & (pl.col("bytes") == algorithm.ack_bytes)
+    counted = number.is_between(0, spec.messages * algorithm.pieces - 1)
     return journal.filter(~(made & message & counted & (pl.col("tree") >= 0))).select("step")
 
 
@@ -79,7 +79,7 @@ def _repeated(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     again = _except(plan, again, (Delay, Duplicate))
     if not any(isinstance(fault, Duplicate) and fault.breaks for fault in plan.faults):
         return again.select("step")
-    answered = (pl.col("sender") == pl.col("target")) if plan.algorithm.answer_bytes else pl.lit(value=False)
+    answered = (pl.col("sender") == pl.col("target")) if plan.algorithm.ack_bytes else pl.lit(value=False)
     arrived = journal.filter(pl.col("outcome") != "lost").select("receiver", *copy, arrived="step")
     return (
         again.filter(~answered)
@@ -101,7 +101,7 @@ def _life(plan: Plan) -> pl.Expr:
     return (pl.sum_horizontal(revived) if revived else pl.lit(0)).alias("life")
 
 
-def _untimely(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+def causality_violations(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Hops that do not fit the faults: sent by the silent, lost or altered for no reason, arrived against one."""
     lost = pl.col("outcome") == "lost"
     if not plan.faults:
@@ -115,7 +115,7 @@ def _untimely(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
         pl.col("may_be_altered").fill_null(value=False),
     )
     wrong = told.filter((lost & ~pl.col("may_be_lost")) | (~lost & ~pl.col("may_arrive"))).select("step")
-    if plan.job.collective is Collective.REDUCE:  # what is folded of half a tree is not the whole either
+    if plan.spec.collective is Collective.REDUCE:  # what is folded of half a tree is not the whole either
         return wrong
     corrupt = told.filter(pl.col("outcome") == "corrupt")
     heard = corrupt.group_by("receiver", *PIECE).agg(heard=pl.col("step").min())
@@ -157,8 +157,8 @@ def _fates(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[tuple[Step, Rank, Port, bool, bool, bool]]:
     """Ask the faults about packets, by ascending step."""
-    knows = plan.job.knowledge is not Knowledge.NONE
-    faults = Faults(plan.topology, plan.job.seed)
+    knows = plan.spec.knowledge is not FaultKnowledge.NONE
+    faults = Faults(plan.topology, plan.spec.seed)
     late = _late(plan, int(packets["step"].max() or 0))  # type: ignore[arg-type]
     due = list(reversed(plan.faults))
     for step, sender, port, receiver in packets.iter_rows():
@@ -187,10 +187,10 @@ def _late(plan: Plan, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step]
     """
     delayed = {(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, Delay)}
     there = [fault for fault in plan.faults if isinstance(fault, LinkFault) and (fault.sender, fault.port) in delayed]
-    chances = Faults(plan.topology, plan.job.seed)
+    chances = Faults(plan.topology, plan.spec.seed)
     chances.apply(fault for fault in there if not isinstance(fault, Drop))
     dropping = {(fault.sender, fault.port) for fault in there if isinstance(fault, Drop)}
-    altering = {(fault.sender, fault.port) for fault in there if fault.tampers}
+    altering = {(fault.sender, fault.port) for fault in there if fault.alters_payload}
     found = {}
     for link in sorted(delayed):
         passages = [(step, chances.passage(step, *link, ())) for step in range(1, steps + 1)]
@@ -216,21 +216,21 @@ def _unheard(journal: pl.LazyFrame, copy: list[str]) -> pl.LazyFrame:
     )
 
 
-def _crowded(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame) -> pl.LazyFrame:
+def port_model_violations(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame) -> pl.LazyFrame:
     """Packets larger than a link takes, and ranks that used more ports in a step than the port model has.
 
     Not counted is what faults add: to the packets of links that delay or repeat them, and to what is received from the
     first disturbance on.
     """
-    job, capacity = plan.job, plan.algorithm.link_capacity
+    spec, capacity = plan.spec, plan.algorithm.link_capacity
     sent = packets.lazy()
     full = _except(plan, sent.filter(pl.col("segments") > (capacity or 2**31)), (Delay, Duplicate)).select("step")
-    if job.port_model is PortModel.ALL_PORT and job.duplex is Duplex.FULL:
+    if spec.port_model is PortModel.ALL_PORT and spec.duplex is Duplex.FULL:
         return full
     reverse = {port: plan.topology.reverse_port(port) for port in range(plan.topology.degree)}
     back = pl.col("port").replace_strict(reverse, default=-1, return_dtype=pl.Int16)
-    disturbed = min((fault.step for fault in plan.faults if fault.disturbs and fault.breaks), default=NEVER)
-    arrived = journal.filter(pl.col("outcome") != "lost", pl.col("step") < disturbed)
+    timing_affected = min((fault.step for fault in plan.faults if fault.affects_timing and fault.breaks), default=NEVER)
+    arrived = journal.filter(pl.col("outcome") != "lost", pl.col("step") < timing_affected)
     arrived = arrived.select("step", back, rank="receiver", sent=False)
     sent = _except(plan, sent, (Delay,)).select("step", "port", rank="sender", sent=True)
     used = (
@@ -244,8 +244,8 @@ def _crowded(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame) -> pl.Laz
         PortModel.ONE_PORT: (sends > 1) | (receipts > 1),
         PortModel.EXCHANGE: ports > 1,
         PortModel.SEND_OR_RECEIVE: sends + receipts > 1,
-    }[job.port_model]
-    if job.duplex is Duplex.HALF:
+    }[spec.port_model]
+    if spec.duplex is Duplex.HALF:
         crowded |= sends + receipts > ports
     return pl.concat([full, used.filter(crowded).select("step")])
 
@@ -259,7 +259,7 @@ def _except(plan: Plan, packets: pl.LazyFrame, kinds: tuple[type[LinkFault], ...
     return packets.join(table.lazy(), on=["sender", "port"], how="anti")
 
 
-def _astray(plan: Plan, links: pl.DataFrame) -> int:
+def nonexistent_links(plan: Plan, links: pl.DataFrame) -> int:
     """Packets between ranks that no link of the topology joins at that port."""
     topology = plan.topology
     sample = links.gather_every(1 + len(links) // AUDITED_LINKS).select("sender", "port", "receiver", "packets")

@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from math import isclose
 
-from coordinator.history.timetable import Punctuality
+from coordinator.history.timetable import LatenessReport
 from coordinator.planning.plan import Plan
 from coordinator.results.metrics import Metric, startups
 from emunode.algorithms.base import Claim
 from emunode.model import Collective
 
-LEGAL = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality, faults")
+MODEL_CONFORMANCE = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality, faults")
 
-RULED = Claim("strange_hops", 0, "==", "the rules, replayed in memory")
+REPLAY_MATCH = Claim("replay_mismatches", 0, "==", "the rules, replayed in memory")
 """Judged of runs over sockets whose history is short enough to replay."""
 
-CONFORMANCE = (LEGAL, RULED)
+CONFORMANCE = (MODEL_CONFORMANCE, REPLAY_MATCH)
 """Claims about the emulator rather than the algorithm: they are judged whatever is broken."""
 DELIVERY = frozenset({"deliveries", "intact_deliveries", "delivery_ratio"})
 """Metrics about what arrived. A run of which nothing is claimed in these is undecided."""
@@ -73,16 +73,16 @@ def ratio_to(bound: Metric | None, measured: Metric | None) -> float | None:
 
 def claims_of(plan: Plan) -> list[Claim]:
     """What theory says of this run, faults included; and that the run kept to the communication model."""
-    return [*plan.claims(), LEGAL]
+    return [*plan.claims(), MODEL_CONFORMANCE]
 
 
 def broken_root(plan: Plan) -> str | None:
     """What is wrong with the one source, or the one target, of a collective that has one; None if nothing is."""
-    state = plan.states.get(plan.job.source)
-    if not state or plan.job.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
+    state = plan.states.get(plan.spec.source)
+    if not state or plan.spec.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
         return None
-    which = "target" if plan.job.collective in (Collective.GATHER, Collective.REDUCE) else "source"
-    return f"the {which} {plan.topology.label(plan.job.source)} is {state}"
+    which = "target" if plan.spec.collective in (Collective.GATHER, Collective.REDUCE) else "source"
+    return f"the {which} {plan.topology.label(plan.spec.source)} is {state}"
 
 
 def timed_claims(plan: Plan, metrics: Mapping[str, Metric]) -> list[Claim]:
@@ -94,16 +94,16 @@ def timed_claims(plan: Plan, metrics: Mapping[str, Metric]) -> list[Claim]:
     return [
         Claim("intended_seconds", lockstep + rounding, "<=", "the timed clock: no packet is later than in lock-step"),
         Claim("early_hops", 0, "==", "the timed clock: nothing happens before its time"),
-        Claim("late_share", plan.scenario.lateness_limit, "<=", "the scenario: lateness_limit"),
+        Claim("lateness_ratio", plan.scenario.lateness_limit, "<=", "the scenario: lateness_limit"),
         Claim("worst_lateness_packets", plan.scenario.worst_lateness_limit, "<=", "the scenario: worst_lateness_limit"),
     ]
 
 
-def why_invalid(plan: Plan, punctuality: Punctuality, metrics: Mapping[str, Metric]) -> str | None:
+def why_invalid(plan: Plan, lateness: LatenessReport, metrics: Mapping[str, Metric]) -> str | None:
     """Why the times of a timed run prove nothing, or None: the machine was late, at the end or with any one packet."""
-    if punctuality.unexpected:
-        return punctuality.unexpected
-    scenario, late, worst = plan.scenario, metrics["late_share"], metrics["worst_lateness_packets"]
+    if lateness.unexpected:
+        return lateness.unexpected
+    scenario, late, worst = plan.scenario, metrics["lateness_ratio"], metrics["worst_lateness_packets"]
     assert isinstance(late, float)
     assert isinstance(worst, float)
     reasons = []
@@ -124,12 +124,12 @@ def why_invalid(plan: Plan, punctuality: Punctuality, metrics: Mapping[str, Metr
     )
 
 
-def late_packets(plan: Plan, punctuality: Punctuality) -> float:
+def late_packets(plan: Plan, lateness: LatenessReport) -> float:
     """The worst lateness of any packet, in times that the longest packet takes."""
     scenario = plan.scenario
-    size = int(punctuality.hops["bytes"].max() or 0)  # type: ignore[arg-type]
+    size = int(lateness.hops["bytes"].max() or 0)  # type: ignore[arg-type]
     longest = scenario.startup * startups(size, scenario.packet_limit) + scenario.per_byte * size
-    worst = punctuality.metrics["worst_lateness_seconds"]
+    worst = lateness.metrics["worst_lateness_seconds"]
     assert isinstance(worst, float)
     return worst / longest if longest else 0.0
 

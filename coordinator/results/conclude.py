@@ -15,7 +15,7 @@ from coordinator.planning.plan import Plan
 from coordinator.results.claims import (
     CONFORMANCE,
     DELIVERY,
-    RULED,
+    REPLAY_MATCH,
     Judgement,
     Verdict,
     broken_root,
@@ -27,10 +27,10 @@ from coordinator.results.claims import (
     why_invalid,
 )
 from coordinator.results.cut_off import CutOff, cut_off
-from coordinator.results.differential import REPLAYED_ROWS, strange_hops
+from coordinator.results.differential import REPLAYED_ROWS, replay_mismatches
 from coordinator.results.metrics import Measurement, Metric, measure
 from emunode.algorithms.base import Claim
-from emunode.engine.rank_set import Ballot
+from emunode.engine.rank_set import AlteredCopy
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class History:
     """Rows of the journal."""
     ended: str | None = None
     """Why the run did not come to its end, or None if it did."""
-    altered: Sequence[Ballot] = ()
+    altered: Sequence[AlteredCopy] = ()
     """Altered copies that arrived, where copies are voted on."""
     timetable: Timetable | None = None
     """What was intended, under the timed clock."""
@@ -84,18 +84,18 @@ def conclude(plan: Plan, history: History, *, replay: bool | None = None) -> Con
     metrics = dict(measurement.metrics)
     reasons, claims, timeline = [history.ended], claims_of(plan), None
     if history.timetable is not None:
-        punctuality = judge_times(history.timetable, history.times)
-        metrics.update(punctuality.metrics)
-        metrics["worst_lateness_packets"] = late_packets(plan, punctuality)
-        timeline = punctuality.hops
+        lateness = judge_times(history.timetable, history.times)
+        metrics.update(lateness.metrics)
+        metrics["worst_lateness_packets"] = late_packets(plan, lateness)
+        timeline = lateness.hops
         claims += timed_claims(plan, metrics)
-        reasons.append(why_invalid(plan, punctuality, metrics))
+        reasons.append(why_invalid(plan, lateness, metrics))
     ended = "; ".join(reason for reason in reasons if reason) or None
     if replay is None:
         replay = plan.hosts > 0 and ended is None and history.rows <= REPLAYED_ROWS
     if replay:
-        metrics["strange_hops"] = strange_hops(plan, history.journal)
-        claims.append(RULED)
+        metrics["replay_mismatches"] = replay_mismatches(plan, history.journal)
+        claims.append(REPLAY_MATCH)
     ruling = rule(plan, claims, metrics, ended)
     return Conclusion(measurement, ruling, cut_off(plan, measurement), timeline, metrics)
 
@@ -139,7 +139,7 @@ def _unproven(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]
     """Why nothing can be said about what a valid run delivered, or None."""
     if any(claim.name in DELIVERY for claim in claims):
         return _nothing_delivered(metrics)
-    where = "under these faults" if plan.faults else f"to {plan.job.algorithm}"
+    where = "under these faults" if plan.faults else f"to {plan.spec.algorithm}"
     return _nothing_delivered(metrics) or f"no claim about delivery applies {where}"
 
 

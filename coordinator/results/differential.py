@@ -12,8 +12,8 @@ import polars as pl
 
 from coordinator.history.journal import COLUMNS, RECORD, table
 from coordinator.planning.plan import Plan
-from emunode.engine.memory import MemoryNetwork
-from emunode.engine.rank_set import Ballot
+from emunode.engine.memory import MemoryEngine
+from emunode.engine.rank_set import AlteredCopy
 from emunode.model import Step
 
 REPLAYED_ROWS = 10_000
@@ -28,11 +28,11 @@ class Replay:
     """Hops that are in one of them and not in the other."""
     surplus: int
     """Hops that are in the journal alone."""
-    altered: Sequence[Ballot]
+    altered: Sequence[AlteredCopy]
     """Altered copies that arrived, where copies are voted on."""
 
 
-def strange_hops(plan: Plan, journal: pl.LazyFrame) -> int:
+def replay_mismatches(plan: Plan, journal: pl.LazyFrame) -> int:
     """How many hops are in the journal and not what the rules do, or the other way round."""
     last = journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0
     return replay(plan, journal, last).differences
@@ -40,7 +40,7 @@ def strange_hops(plan: Plan, journal: pl.LazyFrame) -> int:
 
 def replay(plan: Plan, journal: pl.LazyFrame, last: Step, most_rows: int | None = None) -> Replay:
     """Run a plan again, up to one step more than `last`, and compare; after `most_rows` hops it is stopped."""
-    network, rows = MemoryNetwork(plan.algorithm), bytearray()
+    network, rows = MemoryEngine(plan.algorithm), bytearray()
     for step in range(1, last + 3):
         rows += network.step(step, plan.faults_at(step))
         ended = not network.busy and step >= plan.last_revival
@@ -50,4 +50,4 @@ def replay(plan: Plan, journal: pl.LazyFrame, last: Step, most_rows: int | None 
     both = pl.concat([theirs.with_columns(times=1), ours.with_columns(times=-1)], how="vertical_relaxed")
     counted = both.group_by(COLUMNS).agg(pl.col("times").sum())
     times = counted.select("times").collect(engine="streaming")["times"]
-    return Replay(int(times.abs().sum()), int(times.clip(0).sum()), network.ballots)
+    return Replay(int(times.abs().sum()), int(times.clip(0).sum()), network.altered_copies)

@@ -13,9 +13,9 @@ from coordinator.planning.plan import Plan
 from coordinator.results.audit import illegal_hops
 from coordinator.results.structure import structure_metrics
 from coordinator.results.voting import elect
-from emunode.engine.rank_set import Ballot
+from emunode.engine.rank_set import AlteredCopy
 from emunode.faults.injector import FOREVER, Fault, LinkFault, NodeFault, kind_of
-from emunode.model import EVERYBODY, Collective, Rank
+from emunode.model import ALL_RANKS, Collective, Rank
 from emunode.topologies.base import Topology
 
 LISTED_LINKS = 2_000_000
@@ -40,10 +40,10 @@ class Measurement:
     reach the target."""
 
 
-def measure(plan: Plan, journal: pl.LazyFrame, ballots: Sequence[Ballot] = ()) -> Measurement:
+def measure(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCopy] = ()) -> Measurement:
     """Measure a finished run. Nothing here knows what the algorithm meant to do.
 
-    `ballots` are the altered copies that arrived, where the scenario has redundancy.
+    `altered_copies` are the altered copies that arrived, where the scenario has redundancy.
     """
     packets = (
         journal.group_by("step", "sender", "port", "receiver")
@@ -51,7 +51,7 @@ def measure(plan: Plan, journal: pl.LazyFrame, ballots: Sequence[Ballot] = ()) -
         .collect(engine="streaming")
     )
     outcomes = dict(journal.group_by("outcome").agg(pl.len()).collect(engine="streaming").iter_rows())
-    elections = elect(plan, journal, ballots) if outcomes.get("corrupt") else None
+    elections = elect(plan, journal, altered_copies) if outcomes.get("corrupt") else None
     arrivals = _arrivals(plan, journal) if elections is None else _elected(elections)
     steps = _steps(plan, packets, arrivals)
     links = (
@@ -97,7 +97,7 @@ def measure(plan: Plan, journal: pl.LazyFrame, ballots: Sequence[Ballot] = ()) -
         **structure_metrics(plan, journal),
     }
     contested = None
-    if elections is not None and plan.job.redundancy > 1:
+    if elections is not None and plan.spec.redundancy > 1:
         contested = elections.filter(pl.col("right") < pl.col("copies")).drop("step")
     every = _with_idle(plan.topology, links)
     return Measurement(nodes, every, steps, metrics, _broken(plan, journal), contested, _cut_off(plan, nodes, complete))
@@ -123,7 +123,7 @@ def _arrivals(plan: Plan, journal: pl.LazyFrame) -> pl.DataFrame:
     return (
         journal.filter(
             pl.col("outcome") == "first",
-            (pl.col("target") == EVERYBODY) | (pl.col("target") == pl.col("receiver")),
+            (pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver")),
             pl.col("receiver") != pl.col("origin"),
             ~pl.col("receiver").is_in(list(plan.states)),
         )
@@ -141,7 +141,7 @@ def _elected(elections: pl.DataFrame) -> pl.DataFrame:
 def _votes(plan: Plan, arrivals: pl.DataFrame, elections: pl.DataFrame | None) -> dict[str, Metric]:
     """How many pieces were elected rightly, wrongly, or not at all, where there is redundancy."""
     found: dict[str, int] = {}
-    if plan.job.redundancy > 1:
+    if plan.spec.redundancy > 1:
         found = {"right": len(arrivals)} if elections is None else dict(elections["elected"].value_counts().iter_rows())
     return {f"elected_{what}": found.get(what, 0) for what in ("right", "wrong", "none")}
 
@@ -164,7 +164,7 @@ def _record(plan: Plan, fault: Fault, hops: pl.DataFrame) -> dict[str, object]:
     record: dict[str, object] = {"kind": kind_of(fault), "step": fault.step}
     if isinstance(fault, NodeFault):
         record |= {"rank": fault.rank, "label": label(fault.rank)}
-        where = pl.col("sender" if fault.tampers else "receiver") == fault.rank
+        where = pl.col("sender" if fault.alters_payload else "receiver") == fault.rank
     else:
         assert isinstance(fault, LinkFault)
         there = plan.topology.neighbour(fault.sender, fault.port)
@@ -172,7 +172,9 @@ def _record(plan: Plan, fault: Fault, hops: pl.DataFrame) -> dict[str, object]:
         where = (pl.col("sender") == fault.sender) & (pl.col("port") == fault.port)
     record |= {name: getattr(fault, name) for name in ("rate", "steps", "packet") if hasattr(fault, name)}
     record["last"] = fault.end if fault.end < FOREVER else None
-    shown = hops.filter(where, pl.col("step").is_between(fault.step, fault.end), pl.col("outcome").is_in(fault.shows))
+    shown = hops.filter(
+        where, pl.col("step").is_between(fault.step, fault.end), pl.col("outcome").is_in(fault.evidence)
+    )
     return {**record, "seen": shown["step"].min()}
 
 
@@ -180,12 +182,12 @@ def _complete(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
     """Messages due to a healthy rank of which it has every piece; in a reduce, every partial result of every piece."""
     algorithm = plan.algorithm
     arrivals = arrivals.filter(~pl.col("origin").is_in(_silent(plan)))
-    numbers = range(plan.job.messages)
+    numbers = range(plan.spec.messages)
     due = pl.DataFrame(
         {"message": numbers, "due": [algorithm.pieces_due(number) for number in numbers]},
         schema={"message": pl.Int32, "due": pl.UInt32},
     )
-    by = ["receiver"] if plan.job.collective is Collective.REDUCE else ["receiver", "origin"]
+    by = ["receiver"] if plan.spec.collective is Collective.REDUCE else ["receiver", "origin"]
     return (
         arrivals.group_by(*by, message=pl.col("segment") // algorithm.pieces)
         .agg(got=pl.len(), intact=pl.col("intact").all())
@@ -197,13 +199,13 @@ def _complete(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
 
 def _cut_off(plan: Plan, nodes: pl.DataFrame, complete: pl.DataFrame) -> tuple[Rank, ...]:
     """Ranks that miss messages due to them; in a gather, those whose messages the target misses."""
-    job = plan.job
-    by = "origin" if job.collective is Collective.GATHER else "receiver"
+    spec = plan.spec
+    by = "origin" if spec.collective is Collective.GATHER else "receiver"
     got = complete.group_by(rank=pl.col(by)).agg(got=pl.col("intact").sum().cast(pl.Int64))
     due = nodes.select("rank", "state", due=pl.col("expected").cast(pl.Int64))
-    if job.collective is Collective.GATHER:
-        due = due.with_columns(due=pl.when(pl.col("rank") == job.source).then(0).otherwise(job.messages))
-        due = due.filter(pl.col("state") == "alive", pl.lit(job.source not in plan.states))
+    if spec.collective is Collective.GATHER:
+        due = due.with_columns(due=pl.when(pl.col("rank") == spec.source).then(0).otherwise(spec.messages))
+        due = due.filter(pl.col("state") == "alive", pl.lit(spec.source not in plan.states))
     short = due.join(got, "rank", "left").filter(pl.col("got").fill_null(0) < pl.col("due"))
     return tuple(short["rank"].sort())
 
@@ -298,7 +300,7 @@ def _nodes(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
 
 def _silent(plan: Plan) -> list[Rank]:
     """Faulty ranks whose messages are due to nobody: those of a collective in which many ranks have something to say."""
-    many = plan.job.collective in (Collective.GATHER, Collective.ALLGATHER, Collective.ALLTOALL)
+    many = plan.spec.collective in (Collective.GATHER, Collective.ALLGATHER, Collective.ALLTOALL)
     return list(plan.states) if many else []
 
 
@@ -307,15 +309,15 @@ def _expected(plan: Plan) -> pl.Expr:
 
     A rank that ever crashes, hangs or lies counts as faulty throughout: nothing is promised to it, even if it recovers.
     """
-    job, rank = plan.job, pl.col("rank")
+    spec, rank = plan.spec, pl.col("rank")
     others = plan.topology.order - 1 - len(_silent(plan))
-    match job.collective:
+    match spec.collective:
         case Collective.BROADCAST | Collective.SCATTER:
-            due = pl.when(rank == job.source).then(0).otherwise(job.messages)
+            due = pl.when(rank == spec.source).then(0).otherwise(spec.messages)
         case Collective.GATHER:
-            due = pl.when(rank == job.source).then(others * job.messages).otherwise(0)
+            due = pl.when(rank == spec.source).then(others * spec.messages).otherwise(0)
         case Collective.REDUCE:
-            due = pl.when(rank == job.source).then(job.messages).otherwise(0)
+            due = pl.when(rank == spec.source).then(spec.messages).otherwise(0)
         case Collective.ALLGATHER | Collective.ALLTOALL:
-            due = pl.lit(others * job.messages)
+            due = pl.lit(others * spec.messages)
     return pl.when(rank.is_in(list(plan.states))).then(0).otherwise(due)

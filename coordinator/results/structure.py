@@ -53,11 +53,11 @@ class Paths:
     @cached_property
     def hops(self) -> pl.DataFrame:
         """root, leaf (-1 where the content is for all), tree, segment, step, parent, child, port of the parent."""
-        inwards = self.plan.job.collective in INWARDS
+        inwards = self.plan.spec.collective in INWARDS
         rows = self.journal
-        if self.plan.job.collective in MANY_ROOTS:
+        if self.plan.spec.collective in MANY_ROOTS:
             rows = rows.filter(pl.col("origin").is_in(self._sampled_roots()))
-        elif self.plan.job.collective not in PERSONALISED and self._count(pl.len()) > MOST_HOPS:
+        elif self.plan.spec.collective not in PERSONALISED and self._count(pl.len()) > MOST_HOPS:
             rows = rows.filter(pl.col("segment") < self._sampled_segments())
         columns = {
             "root": "target" if inwards else "origin",
@@ -72,7 +72,7 @@ class Paths:
             port = port.replace_strict(reverse, default=-1, return_dtype=pl.Int16)
         named = {name: pl.col(column).cast(pl.Int64) for name, column in columns.items()}
         hops = rows.select("tree", "segment", "step", port=port, **named)
-        ends = ["root", "parent", "child", *(["leaf"] if self.plan.job.collective in PERSONALISED else [])]
+        ends = ["root", "parent", "child", *(["leaf"] if self.plan.spec.collective in PERSONALISED else [])]
         known = pl.all_horizontal(pl.col(ends).is_between(0, self.plan.topology.order - 1))
         return hops.filter(known).collect(engine="streaming")
 
@@ -141,7 +141,7 @@ class Paths:
 
 def longest_detour(paths: Paths) -> int:
     """Most hops of a message beyond the distance that it went; the number of ranks if one did not come from the root."""
-    if paths.plan.job.collective in PERSONALISED:
+    if paths.plan.spec.collective in PERSONALISED:
         return max(_detour_of_messages(paths, root, hops) for root, hops in paths.by_root())
     return max(_detour_in_trees(paths, root, hops) for root, hops in paths.by_root())
 
@@ -172,8 +172,8 @@ def _ascend(parents: Ranks, root: Rank, ranks: Ranks) -> Iterator[tuple[int, Ran
     above = parents[ranks]
     for depth in range(1, len(parents) + 1):
         yield depth, ranks, above
-        onward = (above != root) & (above >= 0)
-        ranks, above = ranks[onward], parents[above[onward]]
+        child_delays = (above != root) & (above >= 0)
+        ranks, above = ranks[child_delays], parents[above[child_delays]]
         if not len(ranks):
             return
 
@@ -185,7 +185,7 @@ def trees_per_arc(paths: Paths) -> int:
 
 def paths_per_inner_node(paths: Paths) -> int:
     """Most paths from one root to one rank, in different trees, that pass through one other rank."""
-    if paths.plan.job.collective in PERSONALISED:
+    if paths.plan.spec.collective in PERSONALISED:
         inner = paths.hops.filter(pl.col("child") != pl.col("leaf"))
         return _largest(inner.group_by("root", "leaf", "child").agg(pl.col("tree").n_unique()), "tree")
     return max(_shared_in_trees(paths, root, hops) for root, hops in paths.by_root())
@@ -212,7 +212,7 @@ def same_type_per_step(paths: Paths) -> int:
 
 def segments_per_message(paths: Paths) -> int:
     """Segments that a message was cut into."""
-    return paths.segments // paths.plan.job.messages
+    return paths.segments // paths.plan.spec.messages
 
 
 def largest_subtree(paths: Paths) -> int:

@@ -16,8 +16,8 @@ from coordinator.history.journal import COLUMNS, OUTCOMES, RECORD, SORT_KEY
 from coordinator.planning.plan import Plan
 from coordinator.results.metrics import Metric
 from coordinator.results.voting import elect
-from emunode.engine.rank_set import Ballot
-from emunode.model import EVERYBODY, Collective, Outcome, Rank
+from emunode.engine.rank_set import AlteredCopy
+from emunode.model import ALL_RANKS, Collective, HopOutcome, Rank
 
 Records = NDArray[np.void]
 Counts = NDArray[np.int64]
@@ -43,11 +43,13 @@ def records_of(rows: Iterable[bytes | bytearray]) -> Records:
     return records[np.lexsort([records[name] for name in ("bytes", "outcome", *reversed(SORT_KEY))])]
 
 
-def tally(plan: Plan, records: Records, ballots: Sequence[Ballot] = ()) -> Tally:
-    """Count a trial; `records` are all of its rows, sorted, and `ballots` the altered copies that arrived."""
+def tally(plan: Plan, records: Records, altered_copies: Sequence[AlteredCopy] = ()) -> Tally:
+    """Count a trial; `records` are all of its rows, sorted, and `altered_copies` the altered copies that arrived."""
     due = messages_due(plan)
-    outcomes = np.bincount(records["outcome"], minlength=len(Outcome)).tolist()
-    pieces, copies, right = _elected(plan, records, ballots) if outcomes[Outcome.CORRUPT] else _arrived(plan, records)
+    outcomes = np.bincount(records["outcome"], minlength=len(HopOutcome)).tolist()
+    pieces, copies, right = (
+        _elected(plan, records, altered_copies) if outcomes[HopOutcome.CORRUPT] else _arrived(plan, records)
+    )
     full, whole = _complete(plan, pieces, right)
     expected, intact = int(due.sum()), int(whole.sum())
     packets = np.unique(_key(records["step"], records["sender"], records["port"]))
@@ -60,10 +62,10 @@ def tally(plan: Plan, records: Records, ballots: Sequence[Ballot] = ()) -> Tally
         "deliveries": int(full.sum()),
         "intact_deliveries": intact,
         "delivery_ratio": intact / expected if expected else 0.0,
-        "duplicates": outcomes[Outcome.DUPLICATE],
-        "relays": outcomes[Outcome.RELAY],
-        "lost": outcomes[Outcome.LOST],
-        "corrupt": outcomes[Outcome.CORRUPT],
+        "duplicates": outcomes[HopOutcome.DUPLICATE],
+        "relays": outcomes[HopOutcome.RELAY],
+        "lost": outcomes[HopOutcome.LOST],
+        "corrupt": outcomes[HopOutcome.CORRUPT],
     }
     least = int(copies.min(initial=NOTHING_DUE)) if intact == expected else 0
     unserved = tuple(np.flatnonzero(whole < due).tolist())
@@ -72,23 +74,23 @@ def tally(plan: Plan, records: Records, ballots: Sequence[Ballot] = ()) -> Tally
 
 def messages_due(plan: Plan) -> Counts:
     """Messages due to each rank: none to one with a fault of its own, and none from one where many are sources."""
-    job, order = plan.job, plan.topology.order
+    spec, order = plan.spec, plan.topology.order
     others = order - 1 - len(_silent(plan))
-    match job.collective:
+    match spec.collective:
         case Collective.BROADCAST | Collective.SCATTER:
-            due = np.full(order, job.messages)
-            due[job.source] = 0
+            due = np.full(order, spec.messages)
+            due[spec.source] = 0
         case Collective.GATHER | Collective.REDUCE:
             due = np.zeros(order, dtype=np.int64)
-            due[job.source] = job.messages * (others if job.collective is Collective.GATHER else 1)
+            due[spec.source] = spec.messages * (others if spec.collective is Collective.GATHER else 1)
         case _:
-            due = np.full(order, others * job.messages)
+            due = np.full(order, others * spec.messages)
     due[list(plan.states)] = 0
     return due
 
 
 def _silent(plan: Plan) -> list[Rank]:
-    many = plan.job.collective in (Collective.GATHER, Collective.ALLGATHER, Collective.ALLTOALL)
+    many = plan.spec.collective in (Collective.GATHER, Collective.ALLGATHER, Collective.ALLTOALL)
     return list(plan.states) if many else []
 
 
@@ -101,17 +103,17 @@ def _arrived(plan: Plan, records: Records) -> Pieces:
     receiver, origin, target = records["receiver"], records["origin"], records["target"]
     faulty = np.zeros(plan.topology.order, dtype=np.bool_)
     faulty[list(plan.states)] = True
-    meant = (records["outcome"] <= Outcome.DUPLICATE) & ((target == EVERYBODY) | (target == receiver))
+    meant = (records["outcome"] <= HopOutcome.DUPLICATE) & ((target == ALL_RANKS) | (target == receiver))
     meant &= (receiver != origin) & ~faulty[receiver]
     keys, copies = np.unique(_key(receiver[meant], origin[meant], records["segment"][meant]), return_counts=True)
     return keys, copies, np.ones(len(keys), dtype=np.bool_)
 
 
-def _elected(plan: Plan, records: Records, ballots: Sequence[Ballot]) -> Pieces:
+def _elected(plan: Plan, records: Records, altered_copies: Sequence[AlteredCopy]) -> Pieces:
     """The same by the votes on them."""
     frame = pl.DataFrame({name: records[name] for name in COLUMNS})
     frame = frame.with_columns(pl.col("outcome").cast(pl.UInt8).cat.to(OUTCOMES))
-    elections = elect(plan, frame.lazy(), ballots)
+    elections = elect(plan, frame.lazy(), altered_copies)
     keys = _key(*(elections[name].to_numpy() for name in ("receiver", "origin", "segment")))
     return keys, elections["right"].to_numpy().astype(np.int64), (elections["elected"] == "right").to_numpy()
 
@@ -124,11 +126,11 @@ def _complete(plan: Plan, pieces: Counts, right: NDArray[np.bool_]) -> tuple[Cou
     rank, origin, segment = _parts(pieces)
     heard = ~silent[origin]
     rank, origin, segment, right = rank[heard], origin[heard], segment[heard], right[heard]
-    if plan.job.collective is Collective.REDUCE:  # what counts is the sum
+    if plan.spec.collective is Collective.REDUCE:  # what counts is the sum
         origin = np.zeros_like(origin)
     keys, message_of = np.unique(_key(rank, origin, segment // plan.algorithm.pieces), return_inverse=True)
     receiver, _, message = _parts(keys)
-    wanted = np.array([plan.algorithm.pieces_due(number) for number in range(plan.job.messages)])[message]
+    wanted = np.array([plan.algorithm.pieces_due(number) for number in range(plan.spec.messages)])[message]
     full = np.bincount(message_of, minlength=len(keys)) == wanted
     whole = full & (np.bincount(message_of, weights=~right, minlength=len(keys)) == 0)
     complete, intact = (np.bincount(receiver[kept], minlength=order) for kept in (full, whole))

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from coordinator.planning.plan import Plan
-from emunode.engine.rank_set import Ballot
-from emunode.model import EVERYBODY
+from emunode.engine.rank_set import AlteredCopy
+from emunode.model import ALL_RANKS
 
 COPY = {
     "step": pl.Int32,
@@ -26,18 +26,18 @@ COPY = {
 PIECE = ("receiver", "origin", "segment")
 
 
-def elect(plan: Plan, journal: pl.LazyFrame, ballots: Sequence[Ballot]) -> pl.DataFrame:
+def elect(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCopy]) -> pl.DataFrame:
     """The election of every piece at every rank that it is meant for and that has no fault of its own.
 
     One row a piece: receiver, origin, segment, step (of the first copy), copies (votes), right (votes for what its origin
     sent), wrong (most votes for one other value), elected (`right`, `wrong` or `none`). What altered copies say is in
-    `ballots`; without them they agree.
+    `altered_copies`; without them they agree.
     """
     reverse = {port: plan.topology.reverse_port(port) for port in range(plan.topology.degree)}
-    said = pl.DataFrame(ballots, schema={**COPY, "value": pl.Int64}, orient="row").unique(subset=list(COPY))
+    said = pl.DataFrame(altered_copies, schema={**COPY, "value": pl.Int64}, orient="row").unique(subset=list(COPY))
     copies = journal.filter(
         pl.col("outcome").is_in(["first", "duplicate", "corrupt"]),
-        (pl.col("target") == EVERYBODY) | (pl.col("target") == pl.col("receiver")),
+        (pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver")),
         pl.col("receiver") != pl.col("origin"),
         ~pl.col("receiver").is_in(list(plan.states)),
     ).with_columns(pl.col("port").replace_strict(reverse, default=-1, return_dtype=pl.Int16))

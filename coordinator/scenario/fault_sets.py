@@ -37,7 +37,7 @@ from typing import Final, TypeVar
 
 from coordinator.scenario.fault_syntax import EXAMPLES, VALUES, require_drawable
 from emunode.algorithms.base import Algorithm
-from emunode.engine.memory import MemoryNetwork
+from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.faults.injector import KINDS, LinkFault, field_names
 from emunode.model import Rank
@@ -45,7 +45,7 @@ from emunode.net.wire import ROW
 
 SHORT: Final = {"nodes": "crash", "links": "down"}
 """What a plain number of nodes or links means."""
-HOWS: Final = ("random", "bernoulli", "cut", "roots", "busiest", "all")
+STRATEGIES: Final = ("random", "bernoulli", "cut", "roots", "busiest", "all")
 FORM: Final = "[HOW:]PART[;PART..][@WHEN], such as random:nodes=2;links=1@1"
 PART: Final = re.compile(r"(?P<what>[a-z]+)(?P<relation><?=)(?P<amount>[^:]+)(?P<argument>:.+)?")
 WHEN: Final = re.compile(r"\d{1,9}(-\d{1,9})?")
@@ -67,7 +67,7 @@ def on_links(kind: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Part:
+class FaultSetTerm:
     """So many faults of one kind."""
 
     kind: str
@@ -84,11 +84,11 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class FaultSetSpec:
     """How sets of faults are made."""
 
     how: str
-    parts: tuple[Part, ...]
+    parts: tuple[FaultSetTerm, ...]
     when: str = "1"
     victim: str | None = None
     sources: bool = False
@@ -114,7 +114,7 @@ class Recipe:
         return f"{how}{';'.join(words)}{'' if self.when == '1' else f'@{self.when}'}"
 
 
-class Places:
+class FaultSites:
     """Where a network can break under an algorithm: all nodes but the source, and all links.
 
     Places that the fault specifications `broken` name are left out: they are broken already.
@@ -124,7 +124,7 @@ class Places:
         self.algorithm = algorithm
         self.topology = algorithm.topology
         rooted = len(algorithm.sources) == 1 or algorithm.target >= 0
-        self.sources: frozenset[Rank] = frozenset({algorithm.job.source} if rooted else ())
+        self.sources: frozenset[Rank] = frozenset({algorithm.spec.source} if rooted else ())
         self.broken: frozenset[Rank | Link] = frozenset(place for spec in broken for place in self.named_in(spec))
 
     def nodes(self, *, sources: bool = False) -> Sequence[Rank]:
@@ -141,7 +141,7 @@ class Places:
     @cached_property
     def _hops(self) -> Sequence[Link]:
         """(sender, receiver) of every segment of a run in which nothing breaks."""
-        network, rows, step = MemoryNetwork(self.algorithm), bytearray(), 0
+        network, rows, step = MemoryEngine(self.algorithm), bytearray(), 0
         while network.busy and step < 100_000:
             step += 1
             rows += network.step(step)
@@ -164,7 +164,7 @@ class Places:
         sources = set(self.algorithm.sources)
         return sorted({(min(hop), max(hop)) for hop in self._hops if hop[0] in sources})
 
-    def spec(self, part: Part, place: Rank | Link, when: str) -> str:
+    def spec(self, part: FaultSetTerm, place: Rank | Link, when: str) -> str:
         """The fault specification of one fault."""
         label = self.topology.label
         where = label(place) if isinstance(place, int) else f"{label(place[0])}~{label(place[1])}"
@@ -186,26 +186,26 @@ class Places:
 
 def is_recipe(text: str) -> bool:
     """Whether a fault of a scenario describes a set, and not one fault."""
-    return text.partition(":")[0] in HOWS
+    return text.partition(":")[0] in STRATEGIES
 
 
-def parse_recipes(text: str, field: str = "faults") -> list[Recipe]:
+def parse_recipes(text: str, field: str = "faults") -> list[FaultSetSpec]:
     """The recipes of a description, by ascending number of faults: one, or where it has ranges one for each choice.
 
     A number may be a range, `nodes=0..4` or `nodes<=4`. `any<=2` is nodes and links in every mixture of up to two. Raises
     ScenarioError (with `field`) for what is no description.
     """
     how, colon, rest = text.partition(":")
-    if not colon or "=" in how or how not in HOWS:
+    if not colon or "=" in how or how not in STRATEGIES:
         if colon and "=" not in how:
-            raise ScenarioError(field, text, f"{how!r} is no way to choose; there are: {', '.join(HOWS)}")
+            raise ScenarioError(field, text, f"{how!r} is no way to choose; there are: {', '.join(STRATEGIES)}")
         how, rest = "random", text
     body, at, when = rest.rpartition("@")
     body, when = (body, when) if at else (rest, "1")
     if not WHEN.fullmatch(when) or "@" in body:
         raise ScenarioError(field, text, f"write {FORM}; WHEN is said once, at the end")
-    recipe = Recipe(how, (), when)
-    choices: list[list[tuple[Part, ...]]] = []
+    recipe = FaultSetSpec(how, (), when)
+    choices: list[list[tuple[FaultSetTerm, ...]]] = []
     for word in body.split(";"):
         if word == "sources":
             recipe = replace(recipe, sources=True)
@@ -223,7 +223,7 @@ def parse_recipes(text: str, field: str = "faults") -> list[Recipe]:
     return sorted(recipes, key=lambda recipe: recipe.size)
 
 
-def _require_sound(recipe: Recipe, text: str, field: str) -> None:
+def _require_sound(recipe: FaultSetSpec, text: str, field: str) -> None:
     """Refuse parts that are said twice, and steps that some kind cannot have."""
     seen: set[tuple[str, str]] = set()
     first, dash, last = recipe.when.partition("-")
@@ -257,7 +257,7 @@ def _require_argument(kind: str, argument: str, word: str, text: str, field: str
         raise ScenarioError(field, text, f"in {word!r}: {error.allowed}") from None
 
 
-def _choices(word: str, how: str, text: str, field: str) -> list[tuple[Part, ...]]:
+def _choices(word: str, how: str, text: str, field: str) -> list[tuple[FaultSetTerm, ...]]:
     """What one part may stand for."""
     match = PART.fullmatch(word)
     if match is None:
@@ -274,7 +274,7 @@ def _choices(word: str, how: str, text: str, field: str) -> list[tuple[Part, ...
             field, text, "'any' is nodes and links in every mixture of a number, such as any=2 or any<=2"
         )
     if how == "bernoulli":
-        return [(Part(kind, share=_share(amount, text, field), argument=argument),)]
+        return [(FaultSetTerm(kind, share=_share(amount, text, field), argument=argument),)]
     counts = COUNTS.fullmatch(amount)
     if counts is None:
         raise ScenarioError(field, text, f"{amount!r} is no number, and no range such as 0..4")
@@ -287,11 +287,11 @@ def _choices(word: str, how: str, text: str, field: str) -> list[tuple[Part, ...
     )
     if what == "any":
         return [
-            (Part("crash", total - links), Part(_down(text, field), links))
+            (FaultSetTerm("crash", total - links), FaultSetTerm(_down(text, field), links))
             for total in range(first, last + 1)
             for links in range(total + 1)
         ]
-    return [(Part(kind, count, argument=argument),) for count in range(first, last + 1)]
+    return [(FaultSetTerm(kind, count, argument=argument),) for count in range(first, last + 1)]
 
 
 def _require_few(recipes: int, text: str, field: str) -> None:
@@ -320,7 +320,13 @@ def _share(amount: str, text: str, field: str) -> float:
 
 
 def draw(
-    recipe: Recipe, places: Places, seed: int, number: int, *, taken: Iterable[object] = (), field: str = "faults"
+    recipe: FaultSetSpec,
+    places: FaultSites,
+    seed: int,
+    number: int,
+    *,
+    taken: Iterable[object] = (),
+    field: str = "faults",
 ) -> tuple[str, ...]:
     """Draw `number` of a recipe, as fault specifications; places in `taken` are left alone.
 
@@ -329,7 +335,7 @@ def draw(
     if recipe.how == "all":
         return set_number(recipe, places, number, field)
     struck = set(taken)
-    chosen: dict[Part, list[Rank | Link]] = {}
+    chosen: dict[FaultSetTerm, list[Rank | Link]] = {}
     for on_link in (False, True):
         parts = [part for part in recipe.parts if part.on_links == on_link]
         if parts:
@@ -339,19 +345,19 @@ def draw(
     return tuple(places.spec(part, place, recipe.when) for part in recipe.parts for place in chosen[part])
 
 
-def set_count(recipe: Recipe, places: Places) -> int | None:
+def set_count(recipe: FaultSetSpec, places: FaultSites) -> int | None:
     """How many sets a recipe has: those of `all`, 1 for what is not drawn at random, None for what is."""
     if recipe.how == "busiest" or (recipe.how != "bernoulli" and not recipe.size):
         return 1
     return _sets_of(recipe.parts, _rooms(recipe, places)) if recipe.how == "all" else None
 
 
-def _rooms(recipe: Recipe, places: Places) -> dict[bool, int]:
+def _rooms(recipe: FaultSetSpec, places: FaultSites) -> dict[bool, int]:
     """How many links (True) and nodes (False) there are to choose from."""
     return {True: len(places.links), False: len(places.nodes(sources=recipe.sources))}
 
 
-def _sets_of(parts: Sequence[Part], rooms: Mapping[bool, int]) -> int:
+def _sets_of(parts: Sequence[FaultSetTerm], rooms: Mapping[bool, int]) -> int:
     """In how many ways some parts can be placed, no place twice."""
     count, left = 1, dict(rooms)
     for part in parts:
@@ -360,7 +366,7 @@ def _sets_of(parts: Sequence[Part], rooms: Mapping[bool, int]) -> int:
     return count
 
 
-def set_number(recipe: Recipe, places: Places, number: int, field: str = "faults") -> tuple[str, ...]:
+def set_number(recipe: FaultSetSpec, places: FaultSites, number: int, field: str = "faults") -> tuple[str, ...]:
     """One set of `every_set` by its index, without going through those before it."""
     rooms = _rooms(recipe, places)
     if not 0 <= number < _sets_of(recipe.parts, rooms):
@@ -390,7 +396,7 @@ def _combination(total: int, count: int, index: int) -> Iterator[int]:
         position += 1
 
 
-def sample_numbers(recipe: Recipe, places: Places, seed: int, most: int) -> Sequence[int]:
+def sample_numbers(recipe: FaultSetSpec, places: FaultSites, seed: int, most: int) -> Sequence[int]:
     """The numbers of `most` sets of `all`: every number if there are no more, else a random sample without repetition.
 
     The sample for a larger `most` begins with the one for a smaller.
@@ -401,13 +407,15 @@ def sample_numbers(recipe: Recipe, places: Places, seed: int, most: int) -> Sequ
     return _shuffled(range(count), most, Random(f"{seed}/sets of {recipe.name}"))
 
 
-def every_set(recipe: Recipe, places: Places, field: str = "faults") -> Iterator[tuple[str, ...]]:
+def every_set(recipe: FaultSetSpec, places: FaultSites, field: str = "faults") -> Iterator[tuple[str, ...]]:
     """Every set of a recipe as fault specifications, in lexicographic order of its places."""
     count = _sets_of(recipe.parts, _rooms(recipe, places))
     return (set_number(recipe, places, number, field) for number in range(count))
 
 
-def eligible(recipe: Recipe, part: Part, places: Places, field: str = "faults") -> Sequence[Rank | Link]:
+def eligible(
+    recipe: FaultSetSpec, part: FaultSetTerm, places: FaultSites, field: str = "faults"
+) -> Sequence[Rank | Link]:
     """The places that one part may strike, in the order in which they are preferred or drawn from."""
     allowed = places.nodes(sources=recipe.sources)
     match recipe.how:
@@ -433,7 +441,9 @@ def eligible(recipe: Recipe, part: Part, places: Places, field: str = "faults") 
     return places.links if part.on_links else allowed
 
 
-def _choose(recipe: Recipe, parts: Sequence[Part], free: Sequence[Place], stream: str, field: str) -> list[list[Place]]:
+def _choose(
+    recipe: FaultSetSpec, parts: Sequence[FaultSetTerm], free: Sequence[Place], stream: str, field: str
+) -> list[list[Place]]:
     """What each of the parts that concern one kind of place takes of the free places."""
     if recipe.how == "bernoulli":
         return _thrown(parts, free, stream)
@@ -450,7 +460,7 @@ def _choose(recipe: Recipe, parts: Sequence[Part], free: Sequence[Place], stream
     return [[order[position] for position in taken] for taken in positions]
 
 
-def _thrown(parts: Sequence[Part], free: Sequence[Place], stream: str) -> list[list[Place]]:
+def _thrown(parts: Sequence[FaultSetTerm], free: Sequence[Place], stream: str) -> list[list[Place]]:
     """Each place with a probability. Parts have streams of their own; a place hit by several goes to the first."""
     struck: set[Place] = set()
     found = []
@@ -497,7 +507,7 @@ def resolve(specs: Sequence[str], algorithm: Callable[[], Algorithm], seed: int)
     """
     if not any(map(is_recipe, specs)):
         return tuple(specs)
-    places = Places(algorithm())
+    places = FaultSites(algorithm())
     taken: set[object] = set()
     for spec in specs:
         if not is_recipe(spec):

@@ -15,7 +15,7 @@ import tomli_w
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
 from emunode.errors import ScenarioError
-from emunode.model import Collective, Duplex, Knowledge, PortModel
+from emunode.model import Collective, Duplex, FaultKnowledge, PortModel
 
 MOST_SECONDS = 1e9
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -121,8 +121,8 @@ class Scenario(BaseModel):
     )
     packet_limit: Count | None = Field(None, description="most bytes that one start-up covers; default: no limit")
     fault: tuple[str, ...] = Field((), description="fault, such as crash:3142@2 (repeatable)")
-    fault_knowledge: Annotated[Knowledge, BeforeValidator(_lower)] = Field(
-        Knowledge.NONE, description="who knows of faults: nobody (as in the papers), the neighbours, all"
+    fault_knowledge: Annotated[FaultKnowledge, BeforeValidator(_lower)] = Field(
+        FaultKnowledge.NONE, description="who knows of faults: nobody (as in the papers), the neighbours, all"
     )
     seed: Number = Field(0, ge=0, lt=2**63, description="seed of payloads and of every random choice")
     step_limit: Count = Field(100_000, description="steps after which a run is stopped, undecided")

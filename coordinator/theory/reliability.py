@@ -29,11 +29,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.scenario.fault_sets import Part, Places, Recipe, eligible
+from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm, FaultSites, eligible
 from emunode.algorithms.base import Algorithm, LocalView
-from emunode.algorithms.tree_collective import Dissemination, ForwardRule
+from emunode.algorithms.tree_collective import ForwardRule, TreeCollective
 from emunode.faults.injector import FOREVER, KINDS, Crash, Down, Fault, Hang, LinkFault, Loss, NodeFault, RatedFault
-from emunode.model import Collective, Knowledge, Rank, Step
+from emunode.model import Collective, FaultKnowledge, Rank, Step
 
 MOST_TERMS: Final = 2_000_000
 """(node, set of copies) pairs that are gone through."""
@@ -78,15 +78,15 @@ class Use(NamedTuple):
     """Packets it is part of on links while they lose packets, by number; empty if nothing loses any."""
 
 
-def expectation(
-    algorithm: Algorithm, faults: Sequence[Fault], knowledge: Knowledge, recipe: Recipe, places: Places
+def expected_delivery_ratio(
+    algorithm: Algorithm, faults: Sequence[Fault], knowledge: FaultKnowledge, recipe: FaultSetSpec, places: FaultSites
 ) -> Expected:
     """What trees predict for draws of a recipe, on top of given faults."""
-    adapts = type(algorithm).claims_around is not Algorithm.claims_around
+    adapts = type(algorithm).claims_with_known_faults is not Algorithm.claims_with_known_faults
     if (
-        not isinstance(algorithm, Dissemination)
+        not isinstance(algorithm, TreeCollective)
         or algorithm.collective is not Collective.BROADCAST
-        or (knowledge is Knowledge.ALL and adapts)
+        or (knowledge is FaultKnowledge.ALL and adapts)
     ):
         return Expected()
     draws = _draws_of(recipe, places)
@@ -111,8 +111,8 @@ class Draws:
     """The nodes among which are drawn, the source apart: it is healthy in every trial that counts."""
     links: Sequence[Link]
     window: Window
-    node_parts: Sequence[Part]
-    link_parts: Sequence[Part]
+    node_parts: Sequence[FaultSetTerm]
+    link_parts: Sequence[FaultSetTerm]
     independent: bool
     """Whether each place fails with a probability, and not a fixed number of places."""
 
@@ -141,7 +141,7 @@ class Draws:
         """How many links are struck -> with what probability."""
         return self._counts(len(self.links), self.link_parts)
 
-    def _counts(self, places: int, parts: Sequence[Part]) -> Mapping[int, Number]:
+    def _counts(self, places: int, parts: Sequence[FaultSetTerm]) -> Mapping[int, Number]:
         if not self.independent:
             return {sum(part.count for part in parts): 1}
         share = 1 - prod(1 - part.share for part in parts)
@@ -152,7 +152,7 @@ class Draws:
         }
 
 
-def _draws_of(recipe: Recipe, places: Places) -> Draws | None:
+def _draws_of(recipe: FaultSetSpec, places: FaultSites) -> Draws | None:
     """A recipe for counting; None where it is about something else, or can never be drawn."""
     first, dash, last = recipe.when.partition("-")
     parts = [part for part in recipe.parts if part.count or part.share]
@@ -168,7 +168,7 @@ def _draws_of(recipe: Recipe, places: Places) -> Draws | None:
             return None
         if len(link_parts) > 1:
             return None  # which link gets which part is fixed, and not drawn
-    nodes = [rank for rank in nodes if rank != places.algorithm.job.source]
+    nodes = [rank for rank in nodes if rank != places.algorithm.spec.source]
     if sum(part.count for part in node_parts) > len(nodes) or sum(part.count for part in link_parts) > len(links):
         return None
     window = (int(first), int(last) if dash else FOREVER)
@@ -217,7 +217,7 @@ def _given(algorithm: Algorithm, faults: Sequence[Fault]) -> Given | None:
     neighbour = algorithm.topology.neighbour
     for fault in faults:
         match fault:
-            case Crash(rank=rank) | Hang(rank=rank) if fault.end == FOREVER and rank != algorithm.job.source:
+            case Crash(rank=rank) | Hang(rank=rank) if fault.end == FOREVER and rank != algorithm.spec.source:
                 given.silent[rank] = min(fault.step, given.silent.get(rank, FOREVER))
             case Down(step=step, sender=sender, port=port, last=last):
                 given.down.setdefault((sender, neighbour(sender, port)), []).append((step, last))
@@ -236,7 +236,7 @@ def _given(algorithm: Algorithm, faults: Sequence[Fault]) -> Given | None:
 class Model:
     """One algorithm under given and random faults."""
 
-    def __init__(self, algorithm: Dissemination, given: Given, draws: Draws) -> None:
+    def __init__(self, algorithm: TreeCollective, given: Given, draws: Draws) -> None:
         self.algorithm = algorithm
         self.given = given
         self.draws = draws
@@ -250,7 +250,7 @@ class Model:
         self.fates = sorted({fate for needs in self._needs for need in needs for fate in need})
         """(tree, number) of copies that can have different fates."""
         self.terms = self._terms()
-        source = algorithm.job.source
+        source = algorithm.spec.source
         self.owed = [rank for rank in algorithm.topology.ranks() if rank != source and rank not in given.silent]
         """Nodes that are owed something, those that are drawn apart."""
 
@@ -259,12 +259,12 @@ class Model:
         algorithm = self.algorithm
         carriers: dict[int, set[Fate]] = {}
         for tree in range(algorithm.trees.count):
-            for number, segment in algorithm.numbered(tree):
+            for number, segment in algorithm.copies_on_tree(tree):
                 carriers.setdefault(segment, set()).add((tree, number if self._timed else 0))
         pieces = algorithm.pieces
         return Counter(
             frozenset(frozenset(carriers[segment]) for segment in range(first, first + pieces))
-            for first in range(0, algorithm.job.messages * pieces, pieces)
+            for first in range(0, algorithm.spec.messages * pieces, pieces)
         )
 
     def _terms(self) -> dict[int, int] | None:
@@ -286,14 +286,14 @@ class Model:
 
     def _ways(self, tree: int) -> Iterator[tuple[Rank, tuple[Hop, ...]]]:
         """Every rank but the source, and how number 0 of a tree gets there."""
-        algorithm, topology, source = self.algorithm, self.algorithm.topology, self.algorithm.job.source
+        algorithm, topology, source = self.algorithm, self.algorithm.topology, self.algorithm.spec.source
         reached: list[tuple[Rank, Step, tuple[Hop, ...]]] = [(0, 0, ())]
         while reached:
             relative, step, way = reached.pop()
             here = topology.absolute(relative, source)
             if way:
                 yield here, way
-            for port, delay in algorithm.onward(relative, tree):
+            for port, delay in algorithm.child_delays(relative, tree):
                 child = topology.neighbour(relative, port)
                 hop = here, topology.absolute(child, source), step + delay
                 reached.append((child, step + delay, (*way, hop)))
@@ -351,7 +351,7 @@ class Model:
                 if key not in chances:
                     chances[key] = self._chance_of_links(use)
                 tallied[use.nodes.bit_count(), chances[key]] += factor
-        places, messages = len(self.draws.nodes), self.algorithm.job.messages
+        places, messages = len(self.draws.nodes), self.algorithm.spec.messages
         total: Number = 0
         weight: Number = 0
         for count, probability in self.draws.node_counts.items():
@@ -546,7 +546,7 @@ def _over(numerator: Number, denominator: Number) -> Number:
     return Fraction(numerator, denominator)
 
 
-def _share_whole(parts: Sequence[Part], weights: Sequence[Number]) -> Number:
+def _share_whole(parts: Sequence[FaultSetTerm], weights: Sequence[Number]) -> Number:
     """The probability that a link leaves its packets whole: each part strikes it if none before did."""
     whole, left = 0.0, 1.0
     for part, weight in zip(parts, weights, strict=True):
@@ -579,25 +579,27 @@ def _placings(groups: Sequence[tuple[int, Sequence[Number]]], counts: tuple[int,
 # --- promises ----------------------------------------------------------------------------------------------------------
 
 
-def promises(algorithm: Algorithm, faults: Sequence[Fault], recipe: Recipe) -> bool:
+def promises(algorithm: Algorithm, faults: Sequence[Fault], recipe: FaultSetSpec) -> bool:
     """Whether the algorithm claims that every set of a recipe, on top of given faults, leaves everybody healthy served.
 
     By numbers of faults, as for a single run; no place is both given and drawn.
     """
     if recipe.how == "bernoulli":
         return False
-    tampers: dict[object, bool] = {}
+    alters_payload: dict[object, bool] = {}
     for fault in faults:
         if not fault.breaks:
             continue
         place: object = fault.rank if isinstance(fault, NodeFault) else None
         if isinstance(fault, LinkFault):
             place = frozenset((fault.sender, algorithm.topology.neighbour(fault.sender, fault.port)))
-        tampers[place] = tampers.get(place, False) or fault.tampers
-    altering = sum(tampers.values()) + sum(part.count for part in recipe.parts if KINDS[part.kind].tampers)
-    broken = len(tampers) + recipe.size - altering
+        alters_payload[place] = alters_payload.get(place, False) or fault.alters_payload
+    altering = sum(alters_payload.values()) + sum(
+        part.count for part in recipe.parts if KINDS[part.kind].alters_payload
+    )
+    broken = len(alters_payload) + recipe.size - altering
     faulty = {fault.rank for fault in faults if isinstance(fault, NodeFault)}
     if not broken and not altering:
         return True
-    claims = algorithm.claims_despite(broken, altering, faulty)
+    claims = algorithm.claims_with_faults(broken, altering, faulty)
     return any((claim.name, claim.relation, claim.predicted) == ("delivery_ratio", "==", 1.0) for claim in claims)

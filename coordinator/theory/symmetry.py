@@ -16,9 +16,9 @@ from itertools import chain, combinations, islice, permutations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.scenario.fault_sets import Link, Part, Places, Recipe, set_count
+from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm, FaultSites, Link, set_count
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.tree_collective import Dissemination
+from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Port, Rank
 from emunode.topologies.base import Topology
@@ -93,9 +93,9 @@ def identity(topology: Topology) -> Symmetry:
 def symmetries(algorithm: Algorithm) -> list[Symmetry]:
     """Every candidate that is a symmetry of the runs of `algorithm`, the identity first."""
     topology = algorithm.topology
-    if not isinstance(algorithm, Dissemination) or algorithm.collective is not Collective.BROADCAST:
+    if not isinstance(algorithm, TreeCollective) or algorithm.collective is not Collective.BROADCAST:
         return [identity(topology)]
-    network = Neighbourhood(topology, algorithm.job.source)
+    network = Neighbourhood(topology, algorithm.spec.source)
     trees = _trees(algorithm)
     found = []
     for ports in candidates(topology):
@@ -105,23 +105,23 @@ def symmetries(algorithm: Algorithm) -> list[Symmetry]:
     return found
 
 
-def _trees(algorithm: Dissemination) -> list[Ranks]:
+def _trees(algorithm: TreeCollective) -> list[Ranks]:
     """For every tree the delay of each arc by (rank, port), 0 where there is no arc."""
-    topology, source = algorithm.topology, algorithm.job.source
+    topology, source = algorithm.topology, algorithm.spec.source
     found = []
     for tree in range(algorithm.trees.count):
         delays = np.zeros((topology.order, topology.degree), dtype=np.int64)
         for rank in topology.ranks():
-            for port, delay in algorithm.onward(topology.relative(rank, source), tree):
+            for port, delay in algorithm.child_delays(topology.relative(rank, source), tree):
                 delays[rank, port] = delay
         found.append(delays)
     return found
 
 
-def keeps(symmetry: Symmetry, algorithm: Dissemination, trees: Sequence[Ranks] | None = None) -> bool:
+def keeps(symmetry: Symmetry, algorithm: TreeCollective, trees: Sequence[Ranks] | None = None) -> bool:
     """Whether every tree in use is carried onto a tree in use, with its delays and its load."""
     trees = _trees(algorithm) if trees is None else trees
-    loads = [list(algorithm.numbered(tree)) for tree in range(algorithm.trees.count)]
+    loads = [list(algorithm.copies_on_tree(tree)) for tree in range(algorithm.trees.count)]
     renamed: dict[int, int] = {}
     onto: set[int] = set()
     for tree, load in enumerate(loads):
@@ -138,7 +138,7 @@ def keeps(symmetry: Symmetry, algorithm: Dissemination, trees: Sequence[Ranks] |
                 return False
     pieces = algorithm.pieces
     messages = {(segment // pieces, image // pieces) for segment, image in renamed.items()}
-    return len(set(renamed.values())) == len(renamed) and len(messages) == algorithm.job.messages
+    return len(set(renamed.values())) == len(renamed) and len(messages) == algorithm.spec.messages
 
 
 # --- orbits ------------------------------------------------------------------------------------------------------------
@@ -159,10 +159,10 @@ class Orbits:
     """
 
     def __init__(self, algorithm: Algorithm, symmetries: Sequence[Symmetry], broken: Iterable[str] = ()) -> None:
-        self.places = Places(algorithm, broken)
+        self.places = FaultSites(algorithm, broken)
         self.symmetries = symmetries
 
-    def count(self, recipe: Recipe) -> int:
+    def count(self, recipe: FaultSetSpec) -> int:
         """Number of sets of a recipe; ScenarioError when there are too many to go through, or more faults than places."""
         for part in recipe.parts:
             there = len(self._places(part))
@@ -178,7 +178,7 @@ class Orbits:
             )
         return total
 
-    def of(self, recipe: Recipe) -> Iterator[Orbit]:
+    def of(self, recipe: FaultSetSpec) -> Iterator[Orbit]:
         """One set of each orbit, the first of it in lexicographic order, with the size of the orbit."""
         self.count(recipe)
         parts = [part for part in recipe.parts if part.count]
@@ -188,14 +188,14 @@ class Orbits:
             for row, size in zip(kept.tolist(), sizes.tolist(), strict=True):
                 yield Orbit(self._specs(row, parts, recipe), size)
 
-    def _representatives(self, rows: Codes, parts: Sequence[Part]) -> tuple[Codes, Codes]:
+    def _representatives(self, rows: Codes, parts: Sequence[FaultSetTerm]) -> tuple[Codes, Codes]:
         """Of sets given by index of place, those that are the least of their orbit; and the sizes of these orbits."""
         images = np.stack([self._code(rows, parts, at) for at in range(len(self.symmetries))], axis=1)
         least = images[:, 0] == images.min(axis=1)
         images = np.sort(images[least], axis=1)
         return rows[least], 1 + (np.diff(images, axis=1) != 0).sum(axis=1)
 
-    def _code(self, rows: Codes, parts: Sequence[Part], at: int) -> Codes:
+    def _code(self, rows: Codes, parts: Sequence[FaultSetTerm], at: int) -> Codes:
         """A number for the image of each set under a symmetry, of the same order as the sets."""
         code, column = np.zeros(len(rows), dtype=np.int64), 0
         for part in parts:
@@ -206,7 +206,7 @@ class Orbits:
                 code = code * len(table) + digit
         return code
 
-    def _specs(self, row: Sequence[int], parts: Sequence[Part], recipe: Recipe) -> tuple[str, ...]:
+    def _specs(self, row: Sequence[int], parts: Sequence[FaultSetTerm], recipe: FaultSetSpec) -> tuple[str, ...]:
         specs, column = [], 0
         for part in parts:
             places = self._places(part)
@@ -214,7 +214,7 @@ class Orbits:
             column += part.count
         return tuple(specs)
 
-    def _places(self, part: Part) -> Sequence[Rank] | Sequence[Link]:
+    def _places(self, part: FaultSetTerm) -> Sequence[Rank] | Sequence[Link]:
         return self.places.links if part.on_links else self._nodes
 
     @cached_property
@@ -238,7 +238,7 @@ class Orbits:
         ]
 
 
-def _apart(rows: Codes, parts: Sequence[Part]) -> NDArray[np.bool_]:
+def _apart(rows: Codes, parts: Sequence[FaultSetTerm]) -> NDArray[np.bool_]:
     """Which sets strike no place twice."""
     kinds = np.repeat([part.on_links for part in parts], [part.count for part in parts])
     apart = np.ones(len(rows), dtype=np.bool_)

@@ -1,6 +1,6 @@
 """What an algorithm is: a local rule for every rank, the claims of its paper, and what both need to know.
 
-An `Algorithm` is built once a process from a topology and a `Job`; it holds what all ranks may share because every rank
+An `Algorithm` is built once a process from a topology and a `CollectiveSpec`; it holds what all ranks may share because every rank
 would compute the same (tables that depend on the network alone). A `Rule` is built once a rank and sees a `LocalView`.
 It is called with what arrived in a step and answers with what shall leave in later steps. It has no clock, no socket,
 and no way to another rank's state: everything it knows is its own address, the arithmetic of the topology, and what it
@@ -16,7 +16,17 @@ from typing import ClassVar
 from emunode.algorithms.losses import Losses, Outages
 from emunode.algorithms.payload import Payloads
 from emunode.errors import ScenarioError
-from emunode.model import EVERYBODY, Collective, Duplex, Job, Packet, PortModel, Rank, Send, Step
+from emunode.model import (
+    ALL_RANKS,
+    Collective,
+    CollectiveSpec,
+    Duplex,
+    PortModel,
+    PortPacket,
+    Rank,
+    ScheduledSend,
+    Step,
+)
 from emunode.topologies.base import Topology
 
 Content = Callable[[Rank, Rank, int], bytes | None]
@@ -62,12 +72,12 @@ class Rule(ABC):
 
     __slots__ = ()
 
-    def start(self) -> Iterable[Send]:
+    def start(self) -> Iterable[ScheduledSend]:
         """What this rank sends of its own accord, in order of steps; drawn lazily, so a long schedule costs nothing."""
         return ()
 
     @abstractmethod
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         """Everything that arrived in `step`, by ascending port; what shall leave in step + 1 or later."""
 
 
@@ -85,7 +95,7 @@ class Algorithm(ABC):
     """The kinds of links it has a schedule for; whether it keeps to half-duplex ones, the nodes watch."""
     link_capacity: int | None = None
     """Most segments in one packet, by the paper; None where it sets no bound."""
-    answer_bytes: ClassVar[int] = 0
+    ack_bytes: ClassVar[int] = 0
     """Size of what receivers answer, over one hop, under the name of what they answer with themselves as target; or 0."""
     copies_keep_trees: ClassVar[bool] = True
     """Whether a copy stays on its tree, and no link carries a copy twice in a step; not so in some negative controls."""
@@ -95,49 +105,49 @@ class Algorithm(ABC):
     pieces: int = 1
     """Pieces of each message."""
 
-    def __init__(self, topology: Topology, job: Job) -> None:
+    def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         self.topology = topology
-        self.job = job
+        self.spec = spec
         self.validate()
-        self.payloads = Payloads(job.seed, job.message_bytes, self.pieces)
+        self.payloads = Payloads(spec.seed, spec.message_bytes, self.pieces)
 
-    def renew(self, job: Job) -> None:
+    def renew(self, spec: CollectiveSpec) -> None:
         """Be the same algorithm for another run, whose job differs in nothing but its seed and what ranks know."""
-        self.job = job
-        self.payloads = Payloads(job.seed, job.message_bytes, self.pieces)
+        self.spec = spec
+        self.payloads = Payloads(spec.seed, spec.message_bytes, self.pieces)
         self.__dict__.pop("content", None)
 
     def validate(self) -> None:
         """Refuse what this algorithm cannot do; subclasses add their own conditions and set `pieces`."""
-        job = self.job
-        if job.port_model not in self.port_models:
+        spec = self.spec
+        if spec.port_model not in self.port_models:
             allowed = ", ".join(self.port_models)
-            raise ScenarioError("port_model", str(job.port_model), f"{self.name} is defined for: {allowed}")
-        if job.duplex not in self.duplexes:
+            raise ScenarioError("port_model", str(spec.port_model), f"{self.name} is defined for: {allowed}")
+        if spec.duplex not in self.duplexes:
             raise ScenarioError(
-                "duplex", str(job.duplex), f"{self.name} needs {' or '.join(self.duplexes)}-duplex links"
+                "duplex", str(spec.duplex), f"{self.name} needs {' or '.join(self.duplexes)}-duplex links"
             )
-        if job.redundancy > self.max_redundancy:
+        if spec.redundancy > self.max_redundancy:
             most = self.max_redundancy
             allowed = "one tree" if most == 1 else f"1..{most} trees"
-            raise ScenarioError("redundancy", job.redundancy, f"{self.name} carries each message on {allowed}")
+            raise ScenarioError("redundancy", spec.redundancy, f"{self.name} carries each message on {allowed}")
 
     def cut(self, parts: int = 1) -> None:
         """Cut every message into `parts` parts of `segments` pieces each; refuse pieces of less than a byte."""
-        job = self.job
-        self.pieces = job.segments * parts
-        if job.message_bytes < parts:
+        spec = self.spec
+        self.pieces = spec.segments * parts
+        if spec.message_bytes < parts:
             raise ScenarioError(
                 "message_bytes",
-                job.message_bytes,
+                spec.message_bytes,
                 f"{self.name} on {self.topology.name} cuts each message into {parts} parts: at least {parts} bytes",
             )
-        if self.pieces > job.message_bytes:
+        if self.pieces > spec.message_bytes:
             raise ScenarioError(
                 "segments",
-                job.segments,
-                f"{self.name} cuts a message of {job.message_bytes} bytes into at most "
-                f"{job.message_bytes // parts} segments" + (f" for each of {parts} parts" if parts > 1 else ""),
+                spec.segments,
+                f"{self.name} cuts a message of {spec.message_bytes} bytes into at most "
+                f"{spec.message_bytes // parts} segments" + (f" for each of {parts} parts" if parts > 1 else ""),
             )
 
     @property
@@ -154,13 +164,13 @@ class Algorithm(ABC):
     def sources(self) -> range:
         """The ranks that start with something to send."""
         if self.collective in (Collective.BROADCAST, Collective.SCATTER):
-            return range(self.job.source, self.job.source + 1)
+            return range(self.spec.source, self.spec.source + 1)
         return self.topology.ranks()
 
     @property
     def target(self) -> Rank:
         """Target of every message that is meant for one rank or for all (broadcast, allgather, gather, reduce)."""
-        return self.job.source if self.collective in (Collective.GATHER, Collective.REDUCE) else EVERYBODY
+        return self.spec.source if self.collective in (Collective.GATHER, Collective.REDUCE) else ALL_RANKS
 
     @abstractmethod
     def rule(self, view: LocalView) -> Rule:
@@ -172,7 +182,7 @@ class Algorithm(ABC):
         return self.pieces
 
     @classmethod
-    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
+    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         """The best number of segments by the paper's formula; ScenarioError where it has none."""
         raise ScenarioError("segments", "auto", f"{cls.name} has no formula for it; give a number")
 
@@ -224,7 +234,7 @@ class Algorithm(ABC):
         del outages
         return None
 
-    def claims_under(self, crashed: Mapping[Rank, Step]) -> list[Claim]:
+    def claims_with_crashes(self, crashed: Mapping[Rank, Step]) -> list[Claim]:
         """What still holds when ranks crash at the start of the given steps."""
         return self.claims_with_outages(Outages.of_crashes(crashed))
 
@@ -264,21 +274,21 @@ class Algorithm(ABC):
                 links.add(min((sender, port), (peer, self.topology.reverse_port(port))))
         return len(outages.nodes) + len(links)
 
-    def claims_despite(self, broken: int, altering: int, faulty: Collection[Rank]) -> list[Claim]:
+    def claims_with_faults(self, broken: int, altering: int, faulty: Collection[Rank]) -> list[Claim]:
         """What still holds when `broken` nodes and links lose, delay or repeat, and `altering` ones alter what they carry.
 
         `faulty` are the ranks with faults of their own. By majority, x copies bear c of the first and b of the second kind
         if c + 2b < x: more copies arrive right than wrong. Without altering ones, a copy is enough.
         """
-        bound = min(self.tolerated_faults, self.job.redundancy - 1) if altering else self.tolerated_faults
+        bound = min(self.tolerated_faults, self.spec.redundancy - 1) if altering else self.tolerated_faults
         if broken + 2 * altering > bound or not self._sources_live(faulty):
             return []
         source = f"{self.citation}: survives {self.tolerated_faults} faults"
         if altering:
-            source += f"; by majority {self.job.redundancy} copies bear {bound // 2} liars"
+            source += f"; by majority {self.spec.redundancy} copies bear {bound // 2} liars"
         return [Claim("delivery_ratio", 1.0, "==", source)]
 
-    def claims_around(self, faulty: Collection[Rank]) -> list[Claim]:
+    def claims_with_known_faults(self, faulty: Collection[Rank]) -> list[Claim]:
         """What holds when all that is broken is so from step 1 on for good and known to all; nothing, for most."""
         del faulty
         return []
@@ -286,4 +296,4 @@ class Algorithm(ABC):
     def _sources_live(self, crashed: Collection[Rank]) -> bool:
         """Whether what the run is about survives: no root, or a root that does not crash."""
         rootless = self.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
-        return rootless or self.job.source not in crashed
+        return rootless or self.spec.source not in crashed

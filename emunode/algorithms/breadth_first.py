@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from emunode.algorithms.base import Claim
-from emunode.algorithms.tree_collective import Dissemination
+from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, PortModel, Rank, Step
 from emunode.topologies.base import Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
@@ -15,7 +15,7 @@ from emunode.trees.base import Trees
 from emunode.trees.breadth_first import BreadthFirstTree, GrownTree
 
 
-class TreeBroadcast(Dissemination):
+class TreeBroadcast(TreeCollective):
     """Pieces follow each other down a shortest-path tree: one a step over all ports.
 
     Over one port a node serves its children one after the other, and the source starts a piece whenever it has served
@@ -27,13 +27,13 @@ class TreeBroadcast(Dissemination):
 
     @cached_property
     def last_offset(self) -> Step:
-        if self.job.port_model is PortModel.ALL_PORT:
+        if self.spec.port_model is PortModel.ALL_PORT:
             return self.topology.diameter
         return max(step for _, step in self._walk(0))
 
     def claims(self) -> list[Claim]:
         claims = super().claims()
-        if self.job.port_model is PortModel.ALL_PORT:
+        if self.spec.port_model is PortModel.ALL_PORT:
             steps = self.last_offset + self.numbers - 1
             claims.append(Claim("steps", steps, "==", f"{self.citation}: height + pieces - 1"))
             if self.numbers == 1 and self.collective is Collective.BROADCAST:
@@ -48,7 +48,7 @@ class TreeBroadcast(Dissemination):
         return [*claims, *self.structure_claims()]
 
     def structure_claims(self) -> list[Claim]:
-        if self.job.broken:
+        if self.spec.broken:
             return []
         return [Claim("longest_detour", 0, "==", f"{self.citation}: {self.shortest_paths}")]
 
@@ -74,7 +74,7 @@ class TreeBroadcast(Dissemination):
 
     def _one_port_claims(self) -> list[Claim]:
         """The height over one port and, for every piece after the first, a step for each child of the root."""
-        found = None if self.job.broken else self.one_port_height()
+        found = None if self.spec.broken else self.one_port_height()
         if found is None:
             return []
         height, relation, formula = found
@@ -99,19 +99,19 @@ class BreadthFirstBroadcast(TreeBroadcast):
     citation = "breadth-first spanning tree (E. F. Moore 1959)"
 
     def make_trees(self, topology: Topology) -> Trees:
-        if not self.job.broken:
+        if not self.spec.broken:
             return BreadthFirstTree(topology)
-        source = self.job.source
-        return GrownTree(topology, {(topology.relative(rank, source), port) for rank, port in self.job.broken})
+        source = self.spec.source
+        return GrownTree(topology, {(topology.relative(rank, source), port) for rank, port in self.spec.broken})
 
     @cached_property
     def last_offset(self) -> Step:
-        all_port = self.job.port_model is PortModel.ALL_PORT
-        return self.trees.height(0) if self.job.broken and all_port else super().last_offset
+        all_port = self.spec.port_model is PortModel.ALL_PORT
+        return self.trees.height(0) if self.spec.broken and all_port else super().last_offset
 
-    def claims_around(self, faulty: Collection[Rank]) -> list[Claim]:
-        if not self.job.broken or not self._sources_live(faulty):
+    def claims_with_known_faults(self, faulty: Collection[Rank]) -> list[Claim]:
+        if not self.spec.broken or not self._sources_live(faulty):
             return []
         reached = sum(1 for _ in self._walk(0)) - 1
         source = f"{self.citation}: all that broken links leave connected to the source"
-        return [Claim("intact_deliveries", reached * self.job.messages, "==", source)]
+        return [Claim("intact_deliveries", reached * self.spec.messages, "==", source)]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
 from emunode.algorithms.losses import Losses, Outages, Place
-from emunode.model import EVERYBODY, Collective, Duplex, Knowledge, Packet, Port, Rank, Send, Step
+from emunode.model import ALL_RANKS, Collective, Duplex, FaultKnowledge, Port, PortPacket, Rank, ScheduledSend, Step
 
 
 class FloodRule(Rule):
@@ -15,22 +15,22 @@ class FloodRule(Rule):
     def __init__(self, algorithm: "Flood", view: LocalView) -> None:
         self._algorithm = algorithm
         self._view = view
-        self._is_source = view.relative(algorithm.job.source) == 0
+        self._is_source = view.relative(algorithm.spec.source) == 0
         self._known: set[int] = set()
 
-    def start(self) -> Iterator[Send]:
+    def start(self) -> Iterator[ScheduledSend]:
         if not self._is_source:
             return
-        source = self._algorithm.job.source
-        for index in range(self._algorithm.pieces * self._algorithm.job.messages):
+        source = self._algorithm.spec.source
+        for index in range(self._algorithm.pieces * self._algorithm.spec.messages):
             self._known.add(index)
-            segment = (source, EVERYBODY, 0, index, self._algorithm.payloads.piece(source, EVERYBODY, index))
+            segment = (source, ALL_RANKS, 0, index, self._algorithm.payloads.piece(source, ALL_RANKS, index))
             for port in self._view.live_ports:
                 yield index + 1, port, segment
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         told: dict[int, set[Port]] = {}
-        sends: list[Send] = []
+        sends: list[ScheduledSend] = []
         for port, segments in packets:
             for segment in segments:
                 told.setdefault(segment[3], set()).add(port)
@@ -75,11 +75,11 @@ class Flood(Algorithm):
 
         Not determined where ranks know which of their links carry, and that changes while the run goes on.
         """
-        if self.job.knowledge is not Knowledge.NONE and not outages.permanent:
+        if self.spec.knowledge is not FaultKnowledge.NONE and not outages.permanent:
             return None
-        messages = range(0, self.job.messages * self.pieces, self.pieces)
-        healthy = [rank for rank in self.topology.ranks() if rank != self.job.source and rank not in outages.faulty]
-        losses = Losses(len(healthy) * self.job.messages)
+        messages = range(0, self.spec.messages * self.pieces, self.pieces)
+        healthy = [rank for rank in self.topology.ranks() if rank != self.spec.source and rank not in outages.faulty]
+        losses = Losses(len(healthy) * self.spec.messages)
         for first in messages:
             pieces = [self._heard(outages, index) for index in range(first, first + self.pieces)]
             for rank in healthy:
@@ -90,8 +90,8 @@ class Flood(Algorithm):
 
     def _heard(self, outages: Outages, index: int) -> tuple[dict[Rank, Step], set[Place]]:
         """When every rank hears a piece that the source sends in step index + 1, and what was in the way."""
-        heard, blocked = {self.job.source: index}, set()
-        reached = [self.job.source]
+        heard, blocked = {self.spec.source: index}, set()
+        reached = [self.spec.source]
         for rank in reached:
             for port, peer in enumerate(self.topology.neighbours(rank)):
                 if peer in heard:
@@ -105,9 +105,9 @@ class Flood(Algorithm):
         return heard, blocked
 
     def claims(self) -> list[Claim]:
-        topology, pieces = self.topology, self.pieces * self.job.messages
+        topology, pieces = self.topology, self.pieces * self.spec.messages
         links = topology.link_count * pieces
-        claims = [Claim("deliveries", (topology.order - 1) * self.job.messages, "==", f"{self.citation}: connected")]
+        claims = [Claim("deliveries", (topology.order - 1) * self.spec.messages, "==", f"{self.citation}: connected")]
         if topology.bipartite:
             claims += [
                 Claim("steps", topology.diameter + pieces - 1, "==", f"{self.citation}: distance + piece"),

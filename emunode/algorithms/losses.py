@@ -294,8 +294,8 @@ class Circuit:
         """Outages by their distance from a source."""
 
         def link(sender: Rank, port: Port) -> tuple[Rank, Port] | None:
-            way = self.way_of(sender, port)
-            return None if way is None else (self._distance(sender, source), way)
+            route_index = self.way_of(sender, port)
+            return None if route_index is None else (self._distance(sender, source), route_index)
 
         return outages.renamed(lambda rank: self._distance(rank, source), link)
 
@@ -308,27 +308,27 @@ class Circuit:
 
     def touched_arcs(self, seen: Outages) -> Iterator[Arc]:
         """The hops that outages touch."""
-        for way, reach in enumerate(self.reach):
-            near = {hop for rank in seen.nodes for here in [self._hops(rank, way)] for hop in (here, here + 1)}
-            near |= {self._hops(rank, way) + 1 for rank, port in seen.links if port == way}
+        for route_index, reach in enumerate(self.reach):
+            near = {hop for rank in seen.nodes for here in [self._hops(rank, route_index)] for hop in (here, here + 1)}
+            near |= {self._hops(rank, route_index) + 1 for rank, port in seen.links if port == route_index}
             for hop in sorted(near):
                 if 1 <= hop <= reach:
-                    yield self._arc(seen, way, hop)
+                    yield self._arc(seen, route_index, hop)
 
-    def _hops(self, relative: Rank, way: int) -> int:
-        return (self.order - relative) % self.order if way else relative
+    def _hops(self, relative: Rank, route_index: int) -> int:
+        return (self.order - relative) % self.order if route_index else relative
 
-    def _at(self, hops: int, way: int) -> Rank:
-        return -hops % self.order if way else hops
+    def _at(self, hops: int, route_index: int) -> Rank:
+        return -hops % self.order if route_index else hops
 
-    def _arc(self, seen: Outages, way: int, hop: int) -> Arc:
-        sender, receiver = self._at(hop - 1, way), self._at(hop, way)
+    def _arc(self, seen: Outages, route_index: int, hop: int) -> Arc:
+        sender, receiver = self._at(hop - 1, route_index), self._at(hop, route_index)
         blocked: dict[Place, int] = {}
         for number in range(self.copies):
-            place = seen.blocks(self.step(number, hop), sender, way, receiver)
+            place = seen.blocks(self.step(number, hop), sender, route_index, receiver)
             if place is not None:
                 blocked[place] = blocked.get(place, 0) | 1 << number
-        return Arc(hop, way, receiver, blocked)
+        return Arc(hop, route_index, receiver, blocked)
 
     def tree_children(self, relative: Rank, tree: int) -> list[Rank]:
         """The next rank in that direction."""

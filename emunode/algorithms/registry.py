@@ -50,7 +50,7 @@ from emunode.algorithms.star.scatter import (
 )
 from emunode.algorithms.star.substars import SubstarSegments
 from emunode.errors import ScenarioError
-from emunode.model import Collective, Job
+from emunode.model import Collective, CollectiveSpec
 from emunode.topologies.base import Topology
 
 Entry = type[Algorithm]
@@ -103,31 +103,31 @@ def algorithms(family: str, collective: Collective) -> dict[str, Entry]:
     return {entry.name: entry for entry in entries}
 
 
-def find_algorithm(topology: Topology, job: Job) -> Entry:
-    """The class of the algorithm that `job` names; ScenarioError when `topology` has none of that name."""
-    known = algorithms(topology.family, job.collective)
-    entry = known.get(job.algorithm)
+def find_algorithm(topology: Topology, spec: CollectiveSpec) -> Entry:
+    """The class of the algorithm that `spec` names; ScenarioError when `topology` has none of that name."""
+    known = algorithms(topology.family, spec.collective)
+    entry = known.get(spec.algorithm)
     if entry is None:
-        raise ScenarioError("algorithm", job.algorithm, _allowed(topology, job, known))
+        raise ScenarioError("algorithm", spec.algorithm, _allowed(topology, spec, known))
     return entry
 
 
-def make_algorithm(topology: Topology, job: Job) -> Algorithm:
-    """The algorithm that `job` names, ready on `topology`; ScenarioError when it cannot do the job."""
-    return find_algorithm(topology, job)(topology, job)
+def make_algorithm(topology: Topology, spec: CollectiveSpec) -> Algorithm:
+    """The algorithm that `spec` names, ready on `topology`; ScenarioError when it cannot do the job."""
+    return find_algorithm(topology, spec)(topology, spec)
 
 
-def _allowed(topology: Topology, job: Job, known: Mapping[str, Entry]) -> str:
+def _allowed(topology: Topology, spec: CollectiveSpec, known: Mapping[str, Entry]) -> str:
     elsewhere = [
         f"{collective} on {family}"
         for family, collectives in BY_FAMILY.items()
         for collective in collectives
-        if job.algorithm in algorithms(family, collective)
+        if spec.algorithm in algorithms(family, collective)
     ]
     if elsewhere:
         hint = f"it is defined for {' and '.join(elsewhere)}; "
     else:
-        near = get_close_matches(job.algorithm, known, n=1)
+        near = get_close_matches(spec.algorithm, known, n=1)
         hint = f"did you mean {near[0]!r}? " if near else ""
     choice = ", ".join(known) or "nothing yet"
-    return f"{hint}{job.collective} on {topology.family} is done by: {choice}"
+    return f"{hint}{spec.collective} on {topology.family} is done by: {choice}"

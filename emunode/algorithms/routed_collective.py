@@ -20,7 +20,7 @@ from functools import cached_property, lru_cache
 
 from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
 from emunode.algorithms.losses import Hop, Journey, Journeys, Losses, Outages, along_journeys
-from emunode.model import Collective, Job, Packet, Port, Rank, Send, Step
+from emunode.model import Collective, CollectiveSpec, Port, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import Topology
 from emunode.trees.base import CACHE_ENTRIES
 
@@ -28,53 +28,53 @@ Route = Sequence[tuple[Port, Step]]
 """The links from rank 0 to a target, in order, each with the step in which it is crossed; steps increase."""
 
 
-class Routing(Algorithm):
+class RoutedCollective(Algorithm):
     """Routes at root 0 with a timetable, run forwards from one source or all, or backwards into one."""
 
     link_capacity: int | None = 1
-    striped = True
+    splits_across_trees = True
     """Whether a message is cut into different parts for the routes (`count` x segments pieces), or goes whole over one."""
     count: int = 1
     """Routes of each target."""
 
-    def __init__(self, topology: Topology, job: Job) -> None:
-        super().__init__(topology, job)
-        self.itinerary = lru_cache(CACHE_ENTRIES)(self._itinerary)
+    def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
+        super().__init__(topology, spec)
+        self.hop_schedule = lru_cache(CACHE_ENTRIES)(self._hop_schedule)
 
     def validate(self) -> None:
         super().validate()
-        self.cut(self.count if self.striped and self.job.redundancy == 1 else 1)
+        self.cut(self.count if self.splits_across_trees and self.spec.redundancy == 1 else 1)
 
     @abstractmethod
-    def route(self, target: Rank, way: int, number: int) -> Route:
-        """How copy `number` on route `way` goes from rank 0 to the relative rank `target`."""
+    def route(self, target: Rank, route_index: int, number: int) -> Route:
+        """How copy `number` on route `route_index` goes from rank 0 to the relative rank `target`."""
 
     @property
     def max_redundancy(self) -> int:
-        return 1 if self.striped else self.count
+        return 1 if self.splits_across_trees else self.count
 
     @property
     def copies(self) -> int:
         """Copies of pieces that one rank sends to another, over all routes."""
-        return self.job.messages * self.pieces * self.job.redundancy
+        return self.spec.messages * self.pieces * self.spec.redundancy
 
     def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
         """(way, number, segment) of every copy for one target; the same for all unless a subclass says otherwise."""
         del target
         for copy in range(self.copies):
-            yield copy % self.count, copy // self.count, copy // self.job.redundancy
+            yield copy % self.count, copy // self.count, copy // self.spec.redundancy
 
-    def number(self, target: Rank, way: int, segment: int) -> int:
-        """Inverse of `copies_of`: the number of a segment's copy on `way`."""
+    def number(self, target: Rank, route_index: int, segment: int) -> int:
+        """Inverse of `copies_of`: the number of a segment's copy on `route_index`."""
         del target
-        first = segment * self.job.redundancy
-        return (first + (way - first) % self.count) // self.count
+        first = segment * self.spec.redundancy
+        return (first + (route_index - first) % self.count) // self.count
 
-    def _itinerary(self, target: Rank, way: int, number: int) -> dict[Rank, tuple[Port, Step]]:
+    def _hop_schedule(self, target: Rank, route_index: int, number: int) -> dict[Rank, tuple[Port, Step]]:
         """Where a copy leaves each rank that it passes, and when; backwards for a gather, from the target to 0."""
         here, stations = 0, {}
         backwards = self.collective is Collective.GATHER
-        for port, step in self.route(target, way, number):
+        for port, step in self.route(target, route_index, number):
             there = self.topology.neighbour(here, port)
             if backwards:
                 stations[there] = (self.topology.reverse_port(port), self.last_step + 1 - step)
@@ -87,28 +87,28 @@ class Routing(Algorithm):
     def last_step(self) -> Step:
         """The step in which the last copy arrives, by the timetable; here by looking at all routes."""
         return max(
-            self.route(target, way, number)[-1][1]
+            self.route(target, route_index, number)[-1][1]
             for target in range(1, self.topology.order)
-            for way, number, _ in self.copies_of(target)
+            for route_index, number, _ in self.copies_of(target)
         )
 
     @cached_property
     def hops(self) -> int:
         """Transmissions of one source; here by looking at all routes."""
         return sum(
-            len(self.route(target, way, number))
+            len(self.route(target, route_index, number))
             for target in range(1, self.topology.order)
-            for way, number, _ in self.copies_of(target)
+            for route_index, number, _ in self.copies_of(target)
         )
 
     @cached_property
     def departures(self) -> list[tuple[Step, Port, Rank, int, int]]:
         """(step, port, relative target, way, segment) of all that a source starts, in order; the same for all."""
         return sorted(
-            (step, port, target, way, segment)
+            (step, port, target, route_index, segment)
             for target in range(1, self.topology.order)
-            for way, number, segment in self.copies_of(target)
-            for port, step in [self.itinerary(target, way, number)[0]]
+            for route_index, number, segment in self.copies_of(target)
+            for port, step in [self.hop_schedule(target, route_index, number)[0]]
         )
 
     def rule(self, view: LocalView) -> Rule:
@@ -122,20 +122,20 @@ class Routing(Algorithm):
             Claim("steps", self.last_step, "==", f"{self.citation}: timetable of the routes", derived=True),
             Claim("segments", sources * self.hops, "==", f"{self.citation}: lengths of the routes", derived=True),
             Claim(
-                "intact_deliveries", sources * (order - 1) * self.job.messages, "==", f"{self.citation}: a route each"
+                "intact_deliveries", sources * (order - 1) * self.spec.messages, "==", f"{self.citation}: a route each"
             ),
         ]
 
     def losses(self, outages: Outages) -> Losses | None:
         """Whoever is at the end of a route on which every copy of a piece is blocked misses the message."""
-        sources = [self.job.source] if self.collective is Collective.GATHER else self.sources
+        sources = [self.spec.source] if self.collective is Collective.GATHER else self.sources
         return along_journeys(
             self._journeys,
             outages,
             sources,
             relative=self.topology.relative,
             absolute=self.topology.absolute,
-            messages=self.job.messages,
+            messages=self.spec.messages,
             pieces=self.pieces,
         )
 
@@ -143,15 +143,15 @@ class Routing(Algorithm):
     def _journeys(self) -> Journeys:
         """Every copy on its route, seen from rank 0."""
         return Journeys(
-            Journey(target, segment, self._hops(target, way, number))
+            Journey(target, segment, self._hops(target, route_index, number))
             for target in range(1, self.topology.order)
-            for way, number, segment in self.copies_of(target)
+            for route_index, number, segment in self.copies_of(target)
         )
 
-    def _hops(self, target: Rank, way: int, number: int) -> list[Hop]:
+    def _hops(self, target: Rank, route_index: int, number: int) -> list[Hop]:
         """The hops of a copy in order; for a gather, backwards."""
         here, hops = 0, []
-        for port, step in self.route(target, way, number):
+        for port, step in self.route(target, route_index, number):
             there = self.topology.neighbour(here, port)
             hops.append(Hop(step, here, port, there))
             here = there
@@ -166,27 +166,27 @@ class DeliverRule(Rule):
 
     __slots__ = ("_algorithm", "_view")
 
-    def __init__(self, algorithm: Routing, view: LocalView) -> None:
+    def __init__(self, algorithm: RoutedCollective, view: LocalView) -> None:
         self._algorithm = algorithm
         self._view = view
 
-    def start(self) -> Iterator[Send]:
+    def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._view.rank
         if me not in algorithm.sources:
             return
-        for step, port, relative, way, segment in algorithm.departures:
+        for step, port, relative, route_index, segment in algorithm.departures:
             target = algorithm.topology.absolute(relative, me)
-            yield step, port, (me, target, way, segment, algorithm.payloads.piece(me, target, segment))
+            yield step, port, (me, target, route_index, segment, algorithm.payloads.piece(me, target, segment))
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         algorithm, view = self._algorithm, self._view
         sends = []
         for _, segments in packets:
             for segment in segments:
-                origin, target, way, index, _ = segment
+                origin, target, route_index, index, _ = segment
                 if target != view.rank:
                     goal = algorithm.topology.relative(target, origin)
-                    stations = algorithm.itinerary(goal, way, algorithm.number(goal, way, index))
+                    stations = algorithm.hop_schedule(goal, route_index, algorithm.number(goal, route_index, index))
                     port, when = stations[view.relative(origin)]
                     sends.append((when, port, segment))
         return sends
@@ -197,31 +197,37 @@ class GatherRule(Rule):
 
     __slots__ = ("_algorithm", "_relative", "_view")
 
-    def __init__(self, algorithm: Routing, view: LocalView) -> None:
+    def __init__(self, algorithm: RoutedCollective, view: LocalView) -> None:
         self._algorithm = algorithm
         self._view = view
-        self._relative = view.relative(algorithm.job.source)
+        self._relative = view.relative(algorithm.spec.source)
 
-    def start(self) -> Iterator[Send]:
-        algorithm, me, root = self._algorithm, self._view.rank, self._algorithm.job.source
+    def start(self) -> Iterator[ScheduledSend]:
+        algorithm, me, root = self._algorithm, self._view.rank, self._algorithm.spec.source
         if not self._relative:
             return
         departures = sorted(
-            (*reversed(algorithm.itinerary(self._relative, way, number)[self._relative]), way, segment)
-            for way, number, segment in algorithm.copies_of(self._relative)
+            (
+                *reversed(algorithm.hop_schedule(self._relative, route_index, number)[self._relative]),
+                route_index,
+                segment,
+            )
+            for route_index, number, segment in algorithm.copies_of(self._relative)
         )
-        for step, port, way, segment in departures:
-            yield step, port, (me, root, way, segment, algorithm.payloads.piece(me, root, segment))
+        for step, port, route_index, segment in departures:
+            yield step, port, (me, root, route_index, segment, algorithm.payloads.piece(me, root, segment))
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         algorithm = self._algorithm
         if not self._relative:
             return ()
         sends = []
         for _, segments in packets:
             for segment in segments:
-                origin, root, way, index, _ = segment
+                origin, root, route_index, index, _ = segment
                 start = algorithm.topology.relative(origin, root)
-                port, when = algorithm.itinerary(start, way, algorithm.number(start, way, index))[self._relative]
+                port, when = algorithm.hop_schedule(start, route_index, algorithm.number(start, route_index, index))[
+                    self._relative
+                ]
                 sends.append((when, port, segment))
         return sends

@@ -22,21 +22,32 @@ from functools import cached_property, lru_cache
 
 from emunode.algorithms.base import Algorithm, Claim, Content, LocalView, Rule
 from emunode.algorithms.losses import Arc, Losses, Outages, Place, along_trees, lost_of_striped
-from emunode.model import EVERYBODY, Collective, Job, Packet, Port, PortModel, Rank, Segment, Send, Step
+from emunode.model import (
+    ALL_RANKS,
+    Collective,
+    CollectiveSpec,
+    Port,
+    PortModel,
+    PortPacket,
+    Rank,
+    ScheduledSend,
+    Segment,
+    Step,
+)
 from emunode.topologies.base import Topology
 from emunode.trees.base import CACHE_ENTRIES, Trees
 
 
-class Dissemination(Algorithm):
+class TreeCollective(Algorithm):
     """Spanning trees at root 0 with a timetable, run forwards from one source or all, or backwards into one."""
 
     link_capacity: int | None = 1
-    striped = True
+    splits_across_trees = True
     """Whether a message is cut into different parts for the trees (`count` x segments pieces), or goes whole over one."""
 
-    def __init__(self, topology: Topology, job: Job) -> None:
-        super().__init__(topology, job)
-        self.onward = lru_cache(CACHE_ENTRIES)(self._onward)
+    def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
+        super().__init__(topology, spec)
+        self.child_delays = lru_cache(CACHE_ENTRIES)(self._child_delays)
         self._folded = lru_cache(CACHE_ENTRIES)(self._fold)
         self._arcs_of = lru_cache(CACHE_ENTRIES)(self._arcs_of_rank)
         self._offset = lru_cache(CACHE_ENTRIES)(self.offset)
@@ -45,7 +56,7 @@ class Dissemination(Algorithm):
     def validate(self) -> None:
         self.trees = self.make_trees(self.topology)
         super().validate()
-        self.cut(self.trees.count if self.striped and self.job.redundancy == 1 else 1)
+        self.cut(self.trees.count if self.splits_across_trees and self.spec.redundancy == 1 else 1)
 
     # --- what an algorithm states ----------------------------------------------------------------------------------
 
@@ -58,22 +69,22 @@ class Dissemination(Algorithm):
 
         Here: at once over all ports; over one port, one child after the other.
         """
-        if self.job.port_model is PortModel.ALL_PORT:
+        if self.spec.port_model is PortModel.ALL_PORT:
             return [1] * len(ports)
         return range(1, len(ports) + 1)
 
     @cached_property
     def period(self) -> Step:
         """Steps between two pieces of one tree. Here: one; over one port, the number of the root's children."""
-        return 1 if self.job.port_model is PortModel.ALL_PORT else len(self.trees.children(0, 0))
+        return 1 if self.spec.port_model is PortModel.ALL_PORT else len(self.trees.children(0, 0))
 
     @property
     def max_redundancy(self) -> int:
-        return 1 if self.striped or self.collective is Collective.REDUCE else self.trees.count
+        return 1 if self.splits_across_trees or self.collective is Collective.REDUCE else self.trees.count
 
     # --- what follows ----------------------------------------------------------------------------------------------
 
-    def _onward(self, relative: Rank, tree: int) -> tuple[tuple[Port, Step], ...]:
+    def _child_delays(self, relative: Rank, tree: int) -> tuple[tuple[Port, Step], ...]:
         """(port, delay) of every child."""
         ports = self.trees.children(relative, tree)
         return tuple(zip(ports, self.delays(relative, tree, ports), strict=True))
@@ -82,7 +93,7 @@ class Dissemination(Algorithm):
         """The step in which number 0 of `tree` reaches `relative`; 0 at the root."""
         step, here = 0, 0
         for port in self.trees.route(relative, tree):
-            step += dict(self.onward(here, tree))[port]
+            step += dict(self.child_delays(here, tree))[port]
             here = self.topology.neighbour(here, port)
         return step
 
@@ -96,12 +107,14 @@ class Dissemination(Algorithm):
         while reached:
             rank, step = reached.pop()
             yield rank, step
-            reached += [(self.topology.neighbour(rank, port), step + delay) for port, delay in self.onward(rank, tree)]
+            reached += [
+                (self.topology.neighbour(rank, port), step + delay) for port, delay in self.child_delays(rank, tree)
+            ]
 
     @property
     def copies(self) -> int:
         """Copies of pieces that one source sends, over all trees."""
-        return self.job.messages * self.pieces * self.job.redundancy
+        return self.spec.messages * self.pieces * self.spec.redundancy
 
     @property
     def numbers(self) -> int:
@@ -113,10 +126,10 @@ class Dissemination(Algorithm):
         """The step in which the last copy arrives, by the timetable."""
         return self.last_offset + (self.numbers - 1) * self.period
 
-    def numbered(self, tree: int) -> Iterator[tuple[int, int]]:
+    def copies_on_tree(self, tree: int) -> Iterator[tuple[int, int]]:
         """(number, segment) of every copy that travels on `tree`."""
         for copy in range(tree, self.copies, self.trees.count):
-            yield copy // self.trees.count, copy // self.job.redundancy
+            yield copy // self.trees.count, copy // self.spec.redundancy
 
     @cached_property
     def departures(self) -> list[tuple[Step, int, int, int, Port]]:
@@ -124,8 +137,8 @@ class Dissemination(Algorithm):
         return sorted(
             (number * self.period + delay, tree, segment, place, port)
             for tree in range(self.trees.count)
-            for number, segment in self.numbered(tree)
-            for place, (port, delay) in enumerate(self.onward(0, tree))
+            for number, segment in self.copies_on_tree(tree)
+            for place, (port, delay) in enumerate(self.child_delays(0, tree))
         )
 
     def rule(self, view: LocalView) -> Rule:
@@ -150,8 +163,8 @@ class Dissemination(Algorithm):
         """The exclusive or of a piece over the subtree of `relative`: what a complete partial result says."""
         total, reached = 0, [relative]
         for rank in reached:
-            origin = self.topology.absolute(rank, self.job.source)
-            total ^= int.from_bytes(self.payloads.piece(origin, self.job.source, segment))
+            origin = self.topology.absolute(rank, self.spec.source)
+            total ^= int.from_bytes(self.payloads.piece(origin, self.spec.source, segment))
             ports = self.trees.children(rank, segment % self.trees.count)
             reached += [self.topology.neighbour(rank, port) for port in ports]
         return total.to_bytes(self.payloads.piece_bytes(segment))
@@ -160,10 +173,10 @@ class Dissemination(Algorithm):
 
     def claims(self) -> list[Claim]:
         """What any timetable of trees implies; subclasses add what their paper states."""
-        order, job = self.topology.order, self.job
+        order, spec = self.topology.order, self.spec
         sources = order if self.collective is Collective.ALLGATHER else 1
         hops = sources * self.copies * (order - 1)
-        deliveries = job.messages * (1 if self.collective is Collective.REDUCE else sources * (order - 1))
+        deliveries = spec.messages * (1 if self.collective is Collective.REDUCE else sources * (order - 1))
         return [
             Claim("steps", self.last_step, "==", f"{self.citation}: timetable of the trees", derived=True),
             Claim("segments", hops, "==", f"{self.citation}: spanning trees"),
@@ -180,7 +193,7 @@ class Dissemination(Algorithm):
         """Whoever is below an arc that is blocked misses the copy; a reduce misses what it takes every arc for."""
         if self.collective is Collective.REDUCE:
             return self._losses_of_reduce(outages)
-        return along_trees(self, outages, self.sources, self.job.messages)
+        return along_trees(self, outages, self.sources, self.spec.messages)
 
     def seen_from(self, source: Rank, outages: Outages) -> Outages:
         """Outages under the translation that carries `source` to rank 0."""
@@ -211,7 +224,7 @@ class Dissemination(Algorithm):
             for parent, port in self._arcs_at(seen, tree):
                 child = self.topology.neighbour(parent, port)
                 blocked: dict[Place, int] = {}
-                for number, _ in self.numbered(tree):
+                for number, _ in self.copies_on_tree(tree):
                     place = seen.blocks(self.crossing_step(child, tree, number), parent, port, child)
                     if place is not None:
                         blocked[place] = blocked.get(place, 0) | 1 << number
@@ -244,22 +257,22 @@ class Dissemination(Algorithm):
         return self._lost(missing)
 
     def _lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
-        return lost_of_striped(self.copies, self.trees.count, self.job.redundancy, self.pieces, dict(missing))
+        return lost_of_striped(self.copies, self.trees.count, self.spec.redundancy, self.pieces, dict(missing))
 
     def _losses_of_reduce(self, outages: Outages) -> Losses:
         """A message is lost with any contribution to any piece of it."""
-        root = self.job.source
+        root = self.spec.source
         seen, losses, lost = self.seen_from(root, outages), Losses(), set()
         for tree in range(self.trees.count):
             for parent, port in self._arcs_at(seen, tree):
                 child, up = self.topology.neighbour(parent, port), self.topology.reverse_port(port)
-                for number, segment in self.numbered(tree):
+                for number, segment in self.copies_on_tree(tree):
                     step = self.last_step + 1 - self.crossing_step(child, tree, number)
                     place = seen.blocks(step, child, up, parent)
                     if place is not None:
                         lost.add(segment // self.pieces)
                         losses.blame(root, [seen.names[place]])
-        losses.delivered = self.job.messages - len(lost)
+        losses.delivered = self.spec.messages - len(lost)
         return losses
 
 
@@ -268,25 +281,25 @@ class ForwardRule(Rule):
 
     __slots__ = ("_algorithm", "_view")
 
-    def __init__(self, algorithm: Dissemination, view: LocalView) -> None:
+    def __init__(self, algorithm: TreeCollective, view: LocalView) -> None:
         self._algorithm = algorithm
         self._view = view
 
-    def start(self) -> Iterator[Send]:
+    def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._view.rank
         if me not in algorithm.sources:
             return
         piece = algorithm.payloads.piece
         for step, tree, segment, _, port in algorithm.departures:
-            yield step, port, (me, EVERYBODY, tree, segment, piece(me, EVERYBODY, segment))
+            yield step, port, (me, ALL_RANKS, tree, segment, piece(me, ALL_RANKS, segment))
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
-        onward, relative = self._algorithm.onward, self._view.relative
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
+        child_delays, relative = self._algorithm.child_delays, self._view.relative
         return [
             (step + delay, port, segment)
             for _, segments in packets
             for segment in segments
-            for port, delay in onward(relative(segment[0]), segment[2])
+            for port, delay in child_delays(relative(segment[0]), segment[2])
         ]
 
 
@@ -295,13 +308,13 @@ class FoldRule(Rule):
 
     __slots__ = ("_algorithm", "_partial", "_relative", "_view")
 
-    def __init__(self, algorithm: Dissemination, view: LocalView) -> None:
+    def __init__(self, algorithm: TreeCollective, view: LocalView) -> None:
         self._algorithm = algorithm
         self._view = view
-        self._relative = view.relative(algorithm.job.source)
+        self._relative = view.relative(algorithm.spec.source)
         self._partial: dict[int, int] = {}
 
-    def start(self) -> Iterator[Send]:
+    def start(self) -> Iterator[ScheduledSend]:
         algorithm, relative = self._algorithm, self._relative
         if not relative:
             return
@@ -309,12 +322,12 @@ class FoldRule(Rule):
         sends = []
         for tree in range(algorithm.trees.count):
             port, offset = algorithm.trees.parent(relative, tree), algorithm.offset(relative, tree)
-            for number, segment in algorithm.numbered(tree):
+            for number, segment in algorithm.copies_on_tree(tree):
                 sends.append((end - offset - number * algorithm.period, tree, segment, port))
         for step, tree, segment, port in sorted(sends):
             yield step, port, lambda tree=tree, segment=segment: self._fold(tree, segment)  # type: ignore[misc]
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         for _, segments in packets:
             for _, _, _, index, payload in segments:
                 self._partial[index] = self._partial.get(index, 0) ^ int.from_bytes(payload)
@@ -322,7 +335,7 @@ class FoldRule(Rule):
 
     def _fold(self, tree: int, segment: int) -> Segment:
         """Own piece and everything folded so far."""
-        me, root = self._view.rank, self._algorithm.job.source
+        me, root = self._view.rank, self._algorithm.spec.source
         own = self._algorithm.payloads.piece(me, root, segment)
         total = int.from_bytes(own) ^ self._partial.pop(segment, 0)
         return me, root, tree, segment, total.to_bytes(len(own))

@@ -4,7 +4,7 @@ Model. Step t of a node reads what arrived in step t-1 and decides what leaves i
 engine as at most one packet a port. The order in which arrivals came in within a step is forgotten (they are read by
 ascending port), so no engine can influence a history by its own timing. The node enforces, on every step, what the
 algorithm promised: one packet a port, the link capacity, the port model; a rule that breaks a promise is stopped with
-the rank, the step and the ports. Judging an arrival (`Outcome`) is measuring, not routing: the rule never sees it.
+the rank, the step and the ports. Judging an arrival (`HopOutcome`) is measuring, not routing: the rule never sees it.
 
 An engine calls `step` whenever there is an inbox or `due` equals the step, and once more after the last packet, since
 an arrival is only read by the step after it.
@@ -16,9 +16,21 @@ from collections.abc import Callable, Iterator
 
 from emunode.algorithms.base import Algorithm, Rule
 from emunode.errors import RuleError
-from emunode.model import EVERYBODY, Duplex, Hop, Outcome, Packet, Port, PortModel, Rank, Segment, Send, Step
+from emunode.model import (
+    ALL_RANKS,
+    Duplex,
+    Hop,
+    HopOutcome,
+    Port,
+    PortModel,
+    PortPacket,
+    Rank,
+    ScheduledSend,
+    Segment,
+    Step,
+)
 
-FIRST, DUPLICATE, RELAY, CORRUPT = Outcome.FIRST, Outcome.DUPLICATE, Outcome.RELAY, Outcome.CORRUPT
+FIRST, DUPLICATE, RELAY, CORRUPT = HopOutcome.FIRST, HopOutcome.DUPLICATE, HopOutcome.RELAY, HopOutcome.CORRUPT
 
 UNCHECKED = {PortModel.ALL_PORT: sys.maxsize, PortModel.ONE_PORT: 1}
 """Receipts of one step over full-duplex links that a port model allows whatever was sent; 0 if it depends."""
@@ -28,7 +40,7 @@ Leaving = list[tuple[Port, Segment | Callable[[], Segment]]]
 class Node:
     """One rank of a network, living by its rule.
 
-    `due` is the next step in which it has something to send without being sent anything first, or None. `patient` is for
+    `due` is the next step in which it has something to send without being sent anything first, or None. `queueing` is for
     when faults make packets late: then what the port model or the link capacity forbids waits for the next step, in order,
     what should have left before leaves now, and receipts are not held against the port model.
     """
@@ -44,33 +56,33 @@ class Node:
         "_sent",
         "_unchecked",
         "due",
-        "patient",
+        "queueing",
         "rank",
     )
 
     def __init__(self, rank: Rank, algorithm: Algorithm, rule: Rule) -> None:
         self.rank = rank
-        self.patient = False
+        self.queueing = False
         self._algorithm = algorithm
         self._rule = rule
         self._content = algorithm.content
         try:
-            self._own: Iterator[Send] = iter(rule.start())
-            self._next: Send | None = next(self._own, None)
+            self._own: Iterator[ScheduledSend] = iter(rule.start())
+            self._next: ScheduledSend | None = next(self._own, None)
         except Exception as error:
             raise failure(algorithm, rank, 1, error) from error
         self._agenda: dict[Step, Leaving] = {}
         self._seen: dict[Rank, int] = {}
         self._sent: tuple[Step, list[Port]] = (0, [])
-        job = algorithm.job
-        self._unchecked = UNCHECKED.get(job.port_model, 0) if job.duplex is Duplex.FULL else 0
+        spec = algorithm.spec
+        self._unchecked = UNCHECKED.get(spec.port_model, 0) if spec.duplex is Duplex.FULL else 0
         self.due: Step | None = self._next[0] if self._next else None
         if self.due is not None and self.due < 1:
             raise RuleError(
                 f"{algorithm.name} at rank {rank} wants to start in step {self.due}, and steps count from 1"
             )
 
-    def step(self, step: Step, inbox: list[Packet]) -> tuple[list[Packet], list[Hop]]:
+    def step(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
         """Read what arrived in step - 1; return what leaves in `step`, by ascending port, and what became of the arrivals.
 
         Raises RuleError when the rule broke its port model, its link capacity or causality.
@@ -88,12 +100,12 @@ class Node:
                         agenda[when].append((port, segment))
                     elif when >= step:
                         agenda[when] = [(port, segment)]
-                    elif self.patient:
+                    elif self.queueing:
                         agenda.setdefault(step, []).append((port, segment))
                     else:
                         raise RuleError(f"rank {self.rank} wants to send in step {when} what it read in step {step}")
             leaving = self._leaving(step)
-            if leaving and self.patient:
+            if leaving and self.queueing:
                 leaving = self._possible(step, leaving)
             outbox = self._outbox(step, leaving) if leaving else []
             own = self._next
@@ -120,15 +132,15 @@ class Node:
         own = [self._next[0]] if self._next is not None else []
         self.due = min([*own, *self._agenda], default=None)
 
-    def be_patient(self) -> None:
+    def enable_queueing(self) -> None:
         """From now on let wait what cannot leave, for faults may have made it late."""
-        self.patient = True
+        self.queueing = True
         self._unchecked = sys.maxsize
 
     def _possible(self, step: Step, leaving: Leaving) -> Leaving:
         """As much of `leaving` as may leave in one step, in order; the rest is put first on the agenda of the next."""
         capacity = self._algorithm.link_capacity
-        one_port = self._algorithm.job.port_model is not PortModel.ALL_PORT
+        one_port = self._algorithm.spec.port_model is not PortModel.ALL_PORT
         loads: dict[Port, int] = {}
         now: Leaving = []
         later: Leaving = []
@@ -161,7 +173,7 @@ class Node:
             return leaving
         return leaving + decided if leaving else decided
 
-    def _outbox(self, step: Step, leaving: Leaving) -> list[Packet]:
+    def _outbox(self, step: Step, leaving: Leaving) -> list[PortPacket]:
         """One packet a port; raises RuleError where the algorithm may not send that."""
         if len(leaving) == 1:
             port, segment = leaving[0]
@@ -179,10 +191,10 @@ class Node:
         ports = sorted(packets)
         if ports[0] < 0 or ports[-1] >= algorithm.topology.degree:
             raise RuleError(f"{algorithm.name} at rank {self.rank}, step {step}: there is no port in {ports}")
-        if len(ports) > 1 and algorithm.job.port_model is not PortModel.ALL_PORT:
+        if len(ports) > 1 and algorithm.spec.port_model is not PortModel.ALL_PORT:
             raise RuleError(
                 f"{algorithm.name} at rank {self.rank}, step {step}: sends on ports {ports}, which "
-                f"{algorithm.job.port_model} does not allow"
+                f"{algorithm.spec.port_model} does not allow"
             )
         capacity = algorithm.link_capacity
         if capacity is not None and len(leaving) > capacity:
@@ -195,12 +207,12 @@ class Node:
         self._sent = (step, ports)
         return [(port, tuple(packets[port])) for port in ports]
 
-    def _check_receipts(self, step: Step, inbox: list[Packet]) -> None:
+    def _check_receipts(self, step: Step, inbox: list[PortPacket]) -> None:
         """Hold what was received in `step` against what was sent in it."""
-        job = self._algorithm.job
+        spec = self._algorithm.spec
         sent = self._sent[1] if self._sent[0] == step else []
         received = [port for port, _ in inbox]
-        match job.port_model:
+        match spec.port_model:
             case PortModel.ALL_PORT:
                 legal = True
             case PortModel.ONE_PORT:
@@ -209,15 +221,15 @@ class Node:
                 legal = len({*received, *sent}) <= 1
             case PortModel.SEND_OR_RECEIVE:
                 legal = len(received) + len(sent) <= 1
-        if job.duplex is Duplex.HALF and not set(sent).isdisjoint(received):
+        if spec.duplex is Duplex.HALF and not set(sent).isdisjoint(received):
             legal = False
         if not legal:
             raise RuleError(
                 f"{self._algorithm.name} at rank {self.rank}, step {step}: sent on ports {sent} and received on "
-                f"ports {received}, which {job.port_model} over {job.duplex}-duplex links does not allow"
+                f"ports {received}, which {spec.port_model} over {spec.duplex}-duplex links does not allow"
             )
 
-    def _read(self, inbox: list[Packet], hops: list[Hop]) -> None:
+    def _read(self, inbox: list[PortPacket], hops: list[Hop]) -> None:
         """Judge every arrival, by ascending port."""
         rank, content, seen = self.rank, self._content, self._seen
         for port, segments in inbox:
@@ -226,7 +238,7 @@ class Node:
                 right = content(origin, target, index)
                 if payload != right and right is not None:
                     outcome = CORRUPT
-                elif target != rank and target != EVERYBODY:  # noqa: PLR1714  # half the cost of a membership test
+                elif target != rank and target != ALL_RANKS:  # noqa: PLR1714  # half the cost of a membership test
                     outcome = RELAY
                 else:
                     had = seen.get(origin, 0)
@@ -251,5 +263,5 @@ def _made(segment: Segment | Callable[[], Segment]) -> Segment:
     return segment() if callable(segment) else segment
 
 
-def _port_of(packet: Packet) -> Port:
+def _port_of(packet: PortPacket) -> Port:
     return packet[0]

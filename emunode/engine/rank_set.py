@@ -13,26 +13,26 @@ from emunode.algorithms.base import Algorithm, LocalView
 from emunode.engine.node import Node, failure
 from emunode.errors import RuleError
 from emunode.faults.injector import Fault, Faults, NodeFault, Recover
-from emunode.model import EVERYBODY, Collective, Hop, Knowledge, Outcome, Port, Rank, Step
+from emunode.model import ALL_RANKS, Collective, FaultKnowledge, Hop, HopOutcome, Port, Rank, Step
 
-Ballot = tuple[Step, Rank, Port, Rank, int, int, int]
+AlteredCopy = tuple[Step, Rank, Port, Rank, int, int, int]
 """An altered copy that arrived: (step, receiver, its port, origin, tree, segment, what it says), the last as a number."""
 
 
-class Lives:
+class RankSet:
     """The nodes of `ranks` (those that an engine runs) and the faults in force."""
 
     def __init__(self, algorithm: Algorithm, ranks: range) -> None:
-        job = algorithm.job
+        spec = algorithm.spec
         self._algorithm = algorithm
         self._ranks = ranks
         self.nodes: dict[Rank, Node] = {}
         self._views: dict[Rank, LocalView] = {}
         self._step: Step = 1
-        self._knows = job.knowledge is not Knowledge.NONE
-        self._votes = job.redundancy > 1
-        authors = job.collective is not Collective.REDUCE
-        self.faults = Faults(algorithm.topology, job.seed, authors=authors, knows=self._knows)
+        self._knows = spec.knowledge is not FaultKnowledge.NONE
+        self._votes = spec.redundancy > 1
+        origin_is_author = spec.collective is not Collective.REDUCE
+        self.faults = Faults(algorithm.topology, spec.seed, origin_is_author=origin_is_author, knows=self._knows)
 
     def node(self, rank: Rank) -> Node:
         """The node of a rank; it comes to life when it is first asked for."""
@@ -42,12 +42,12 @@ class Lives:
             if self._knows:
                 self._views[rank] = view
                 view.live_ports = self.faults.live_ports(self._step, rank)
-            node = self.nodes[rank] = self.make(view)
-            if self.faults.disturbed:
-                node.be_patient()
+            node = self.nodes[rank] = self.create_node(view)
+            if self.faults.timing_affected:
+                node.enable_queueing()
         return node
 
-    def make(self, view: LocalView) -> Node:
+    def create_node(self, view: LocalView) -> Node:
         """A node that nothing has happened to."""
         try:
             rule = self._algorithm.rule(view)
@@ -57,22 +57,22 @@ class Lives:
             raise failure(self._algorithm, view.rank, self._step, error) from error
         return Node(view.rank, self._algorithm, rule)
 
-    def begin(
+    def apply_faults(
         self, step: Step, faults: Sequence[Fault], waking: AbstractSet[Rank]
     ) -> tuple[set[Rank], list[tuple[Rank, bool]]]:
         """Put faults into force at the beginning of `step`, for which `waking` have something to read or to send.
 
         Returns who wakes, and who falls silent, each with whether it is to read first; for each of those the engine calls
-        `fall` once it has read. Needed in every step from the first fault on.
+        `deactivate` once it has read. Needed in every step from the first fault on.
         """
         state = self.faults
         hurt = sorted({fault.rank for fault in faults if isinstance(fault, NodeFault) and fault.rank in self._ranks})
         before = {rank for rank in (*waking, *hurt) if state.silent(rank, step)}
-        patient, self._step = state.disturbed, step
+        queueing, self._step = state.timing_affected, step
         state.apply(faults)
-        if state.disturbed and not patient:
+        if state.timing_affected and not queueing:
             for node in self.nodes.values():
-                node.be_patient()
+                node.enable_queueing()
         if self._knows and (faults or step in state.ends):
             for rank, view in self._views.items():
                 view.live_ports = state.live_ports(step, rank)
@@ -83,7 +83,7 @@ class Lives:
                 awake.add(fault.rank)
         return awake, [(rank, rank in waking and rank not in before) for rank in hurt if state.silent(rank, step)]
 
-    def fall(self, rank: Rank) -> Step | None:
+    def deactivate(self, rank: Rank) -> Step | None:
         """Stop a rank, or end it; the step in which it will have something to send again, or None."""
         node = self.nodes.get(rank)
         if node is None:
@@ -95,14 +95,14 @@ class Lives:
         node.resume(self.faults.hung_until(rank) + 1)
         return node.due
 
-    def ballots(self, step: Step, rank: Rank, hops: Sequence[Hop]) -> list[Ballot]:
+    def altered_copies(self, step: Step, rank: Rank, hops: Sequence[Hop]) -> list[AlteredCopy]:
         """The altered copies among what arrived at `rank` in `step`, where copies are voted on."""
-        if not self._votes or not self.faults.tampered:
+        if not self._votes or not self.faults.payload_altered:
             return []
         return [
             (step, rank, port, origin, tree, index, _number(payload))
             for port, outcome, (origin, target, tree, index, payload) in hops
-            if outcome is Outcome.CORRUPT and target in (EVERYBODY, rank)
+            if outcome is HopOutcome.CORRUPT and target in (ALL_RANKS, rank)
         ]
 
 

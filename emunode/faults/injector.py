@@ -7,7 +7,7 @@ never changes an answer. Chance is a pure function of (seed, step, rank, port, f
 a step, so that names the packet. Rates 0 and 1 mean never and always.
 
 A new kind of fault is a record in this file: a `NodeFault` or a `LinkFault`, a line in `KINDS`, and for a link what it does
-to a `Passage`. Headers are not altered, only payloads: who a piece is from and on which tree it travels is the emulator's.
+to a `LinkTransit`. Headers are not altered, only payloads: who a piece is from and on which tree it travels is the emulator's.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import ClassVar
 
-from emunode.model import Packet, Port, Rank, Segment, Segments, Step
+from emunode.model import Packet, Port, PortPacket, Rank, Segment, Step
 from emunode.topologies.base import Topology
 
 FOREVER: Step = 2**31 - 1
@@ -32,11 +32,11 @@ class Fault:
 
     form: ClassVar[str]
     """How it is written."""
-    disturbs: ClassVar[bool] = True
+    affects_timing: ClassVar[bool] = True
     """Whether it can make packets late or early for others, so that what its port model forbids has to wait."""
-    tampers: ClassVar[bool] = False
+    alters_payload: ClassVar[bool] = False
     """Whether it alters payloads."""
-    shows: ClassVar[tuple[str, ...]]
+    evidence: ClassVar[tuple[str, ...]]
     """Outcomes of hops by which it is seen."""
 
     @property
@@ -66,8 +66,8 @@ class Crash(NodeFault):
 
     form = "crash:LABEL@STEP"
     state = "crashed"
-    disturbs = False
-    shows = ("lost",)
+    affects_timing = False
+    evidence = ("lost",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Hang(NodeFault):
 
     form = "hang:LABEL@STEP[-STEP]"
     state = "hung"
-    shows = ("lost",)
+    evidence = ("lost",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Recover(NodeFault):
 
     form = "recover:LABEL@STEP"
     state = "recovered"
-    shows = ("first", "duplicate", "relay", "corrupt")
+    evidence = ("first", "duplicate", "relay", "corrupt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +98,17 @@ class Byzantine(NodeFault):
 
     form = "byzantine:LABEL[@STEP[-STEP]]"
     state = "byzantine"
-    disturbs = False
-    tampers = True
-    shows = ("corrupt",)
+    affects_timing = False
+    alters_payload = True
+    evidence = ("corrupt",)
 
 
-class Passage:
+class LinkTransit:
     """One packet on its way out of `rank` by `port` in `step`, and what the faults of its link make of it."""
 
     __slots__ = ("_chance", "_counts", "altered", "copies", "delay", "lost", "segments")
 
-    def __init__(self, segments: Segments, chance: "Chance", counts: dict[str, int]) -> None:
+    def __init__(self, segments: Packet, chance: "FaultRandom", counts: dict[str, int]) -> None:
         self.segments = segments
         self._chance = chance
         self._counts = counts
@@ -117,7 +117,7 @@ class Passage:
         self.delay = 0
         self.altered = False
 
-    def happens(self, rate: float) -> bool:
+    def occurs(self, rate: float) -> bool:
         """Whether what has this rate happens to this packet."""
         return self._chance.draw() < rate
 
@@ -139,7 +139,7 @@ class LinkFault(Fault):
     sender: Rank
     port: Port
 
-    def act(self, passage: Passage) -> None:
+    def act(self, passage: LinkTransit) -> None:
         """Do to a packet what the fault does; nothing, for those that concern the connection."""
 
 
@@ -150,7 +150,7 @@ class Down(LinkFault):
     last: Step = FOREVER
 
     form = "down:A~B@STEP[-STEP]"
-    shows = ("lost",)
+    evidence = ("lost",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ class Up(LinkFault):
     """At the beginning of `step`, what was down is up again."""
 
     form = "up:A~B@STEP"
-    shows = ("first", "duplicate", "relay", "corrupt")
+    evidence = ("first", "duplicate", "relay", "corrupt")
 
     @property
     def breaks(self) -> bool:
@@ -176,11 +176,11 @@ class RatedFault(LinkFault):
     def breaks(self) -> bool:
         return self.rate > 0
 
-    def act(self, passage: Passage) -> None:
-        if passage.happens(self.rate):
-            self.strike(passage)
+    def act(self, passage: LinkTransit) -> None:
+        if passage.occurs(self.rate):
+            self.apply(passage)
 
-    def strike(self, passage: Passage) -> None:
+    def apply(self, passage: LinkTransit) -> None:
         """Do it."""
         raise NotImplementedError
 
@@ -190,9 +190,9 @@ class Loss(RatedFault):
     """A packet is lost with a probability of `rate`."""
 
     form = "loss:A~B:RATE[@STEP[-STEP]]"
-    shows = ("lost",)
+    evidence = ("lost",)
 
-    def strike(self, passage: Passage) -> None:
+    def apply(self, passage: LinkTransit) -> None:
         passage.lost = True
 
 
@@ -201,11 +201,11 @@ class Corrupt(RatedFault):
     """A packet arrives with other bytes than were sent, with a probability of `rate`."""
 
     form = "corrupt:A~B:RATE[@STEP[-STEP]]"
-    disturbs = False
-    tampers = True
-    shows = ("corrupt",)
+    affects_timing = False
+    alters_payload = True
+    evidence = ("corrupt",)
 
-    def strike(self, passage: Passage) -> None:
+    def apply(self, passage: LinkTransit) -> None:
         passage.alter()
 
 
@@ -214,9 +214,9 @@ class Duplicate(RatedFault):
     """A packet arrives twice in its step, with a probability of `rate`."""
 
     form = "duplicate:A~B:RATE[@STEP[-STEP]]"
-    shows = ("duplicate", "relay", "corrupt")
+    evidence = ("duplicate", "relay", "corrupt")
 
-    def strike(self, passage: Passage) -> None:
+    def apply(self, passage: LinkTransit) -> None:
         passage.copies *= 2
 
 
@@ -228,9 +228,9 @@ class Delay(LinkFault):
     last: Step = FOREVER
 
     form = "delay:A~B:STEPS[@STEP[-STEP]]"
-    shows = ("first", "duplicate", "relay", "corrupt")
+    evidence = ("first", "duplicate", "relay", "corrupt")
 
-    def act(self, passage: Passage) -> None:
+    def act(self, passage: LinkTransit) -> None:
         passage.delay += self.steps
 
 
@@ -242,9 +242,9 @@ class Drop(LinkFault):
     last: Step = FOREVER
 
     form = "drop:A~B:NUMBER[@STEP[-STEP]]"
-    shows = ("lost",)
+    evidence = ("lost",)
 
-    def act(self, passage: Passage) -> None:
+    def act(self, passage: LinkTransit) -> None:
         if passage.number() == self.packet:
             passage.lost = True
 
@@ -293,7 +293,7 @@ def field_names(kind: type[Fault]) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
-class Chance:
+class FaultRandom:
     """What chance does to one packet: draws that depend on nothing but these arguments and the fault that draws.
 
     `name` is the fault's, set before it acts: a kind, and which of that kind on this link.
@@ -329,7 +329,7 @@ class Chance:
         return (*header, bytes(damaged))  # type: ignore[return-value]
 
 
-def lie(seed: int, segment: Segment) -> Segment:
+def forge_segment(seed: int, segment: Segment) -> Segment:
     """A piece as a liar passes it on: other bytes than it got, and as far as can be the same that all liars agreed on."""
     origin, target, tree, index, payload = segment
     if not payload:
@@ -341,47 +341,47 @@ def lie(seed: int, segment: Segment) -> Segment:
     return origin, target, tree, index, other
 
 
-Crossing = tuple[Port, Segments, bool]
+Crossing = tuple[Port, Packet, bool]
 """What crosses a port in a step, and whether it arrives; if it does not, it is lost."""
 
 
 class Faults:
     """The faults in force, told step by step: call `apply` with those that are due at the beginning of each step.
 
-    `authors` says whether what a rank sends under its own name is only its own (in a reduce it is a fold of others, and a
+    `origin_is_author` says whether what a rank sends under its own name is only its own (in a reduce it is a fold of others, and a
     byzantine rank alters it too); `knows` whether ranks know what is broken beside them, and send nothing there.
     Packets that a delay holds back are kept here, by sender.
     """
 
-    def __init__(self, topology: Topology, seed: int, *, authors: bool = True, knows: bool = False) -> None:
+    def __init__(self, topology: Topology, seed: int, *, origin_is_author: bool = True, knows: bool = False) -> None:
         self.crashed: set[Rank] = set()
-        self.general = False
+        self.needs_filter = False
         """Whether the engine is to ask for `crossings`: once anything but a crash was in force."""
-        self.disturbed = False
+        self.timing_affected = False
         """Whether anything in force now or before may have made a packet late."""
-        self.tampered = False
+        self.payload_altered = False
         """Whether payloads may have been altered."""
         self.ends: set[Step] = set()
         """The first steps after the last ones of faults."""
         self._topology = topology
         self._seed = seed
-        self._authors = authors
+        self._origin_is_author = origin_is_author
         self._knows = knows
         self._hung: dict[Rank, Step] = {}
         self._byzantine: dict[Rank, Step] = {}
         self._down: dict[tuple[Rank, Port], Step] = {}
         self._links: dict[tuple[Rank, Port], list[tuple[str, LinkFault]]] = {}
         self._counts: dict[tuple[Rank, Port], dict[str, int]] = {}
-        self._held: dict[Rank, dict[Step, list[Packet]]] = {}
+        self._held: dict[Rank, dict[Step, list[PortPacket]]] = {}
 
     def apply(self, faults: Iterable[Fault]) -> None:
         """Put faults that are due into force."""
         for fault in faults:
             if isinstance(fault, RatedFault) and not fault.breaks:
                 continue
-            self.general |= self._knows or not isinstance(fault, Crash)
-            self.disturbed |= fault.disturbs
-            self.tampered |= fault.tampers
+            self.needs_filter |= self._knows or not isinstance(fault, Crash)
+            self.timing_affected |= fault.affects_timing
+            self.payload_altered |= fault.alters_payload
             self.ends.add(fault.end + 1)
             match fault:
                 case Crash(rank=rank):
@@ -437,13 +437,13 @@ class Faults:
 
     # --- the question ----------------------------------------------------------------------------------------------
 
-    def crossings(self, step: Step, rank: Rank, outbox: Iterable[Packet]) -> list[Crossing]:
+    def crossings(self, step: Step, rank: Rank, outbox: Iterable[PortPacket]) -> list[Crossing]:
         """What of that which `rank` sends in `step`, and of that which was held back for it, crosses; by ascending port.
 
         A packet that was held back shares the packet of its port and step, and goes first.
         """
         held = self._held.get(rank)
-        crossing: list[Packet] = held.pop(step, []) if held else []
+        crossing: list[PortPacket] = held.pop(step, []) if held else []
         if held:  # what should have crossed while the rank was silent never does
             for missed in [due for due in held if due < step]:
                 del held[missed]
@@ -470,11 +470,11 @@ class Faults:
         ]
         return sorted([*lost, *arriving], key=itemgetter(0, 2)) if lost else arriving
 
-    def passage(self, step: Step, rank: Rank, port: Port, segments: Segments) -> Passage:
+    def passage(self, step: Step, rank: Rank, port: Port, segments: Packet) -> LinkTransit:
         """What the faults of its link make of a packet that leaves `rank` by `port` in `step`."""
-        chance = Chance(self._seed, step, rank, port)
+        chance = FaultRandom(self._seed, step, rank, port)
         there = self._links.get((rank, port))
-        passage = Passage(segments, chance, self._counts.setdefault((rank, port), {}) if there else {})
+        passage = LinkTransit(segments, chance, self._counts.setdefault((rank, port), {}) if there else {})
         for name, fault in there or ():
             if fault.step <= step <= fault.end:
                 chance.start(name)
@@ -491,7 +491,7 @@ class Faults:
         return self._byzantine.get(rank, 0) >= step
 
     def _altered(self, rank: Rank, segment: Segment) -> Segment:
-        return segment if segment[0] == rank and self._authors else lie(self._seed, segment)
+        return segment if segment[0] == rank and self._origin_is_author else forge_segment(self._seed, segment)
 
 
 Link = tuple[Rank, Port]

@@ -21,7 +21,7 @@ from emunode import __version__
 from emunode import runtime as libc
 from emunode.errors import FrameError
 from emunode.host.session import serve
-from emunode.host.warmup import rehearse
+from emunode.host.warmup import warm_up
 from emunode.logging import log
 from emunode.net import wire
 
@@ -156,7 +156,7 @@ def fork_hosts(
     if first != ANY_HOST:  # a coordinator started this process, and stops it
         die_with_parent()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-    rehearse()
+    warm_up()
     gc.freeze()  # and no collection before it: holes that children fill are pages that they copy
     me, deadline = os.getpid(), time.monotonic() + patience
     living = set()

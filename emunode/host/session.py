@@ -27,15 +27,15 @@ import trio
 
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm
-from emunode.engine.rank_set import Ballot, Lives
+from emunode.engine.rank_set import AlteredCopy, RankSet
 from emunode.errors import EmulatorError, FrameError, RunError
 from emunode.faults.injector import FOREVER, Connections, Fault, from_record
 from emunode.host.placement import Placement
 from emunode.logging import log
-from emunode.model import Outcome, Packet, Port, Rank, Segments, Step
+from emunode.model import HopOutcome, Packet, Port, PortPacket, Rank, Step
 from emunode.net import wire
-from emunode.net.framed_streams import HELLO_SECONDS, RESET, Streams, listening_socket
-from emunode.net.protocol import Assignment, job_from_record
+from emunode.net.framed_streams import HELLO_SECONDS, RESET, FramedStreams, listening_socket
+from emunode.net.protocol import HostConfig, spec_from_record
 from emunode.timed.engine import LinkEnds, Owner, TimedRun
 from emunode.topologies.registry import parse_topology
 
@@ -48,7 +48,7 @@ FLUSH_BYTES = 4 * 2**20
 NONSENSE = (TypeError, ValueError, LookupError, ArithmeticError, AttributeError, OSError, struct.error)
 """What an order with fields that are none of ours ends in, wherever they are used."""
 
-Arrivals = tuple[list[int], list[Segments]]
+Arrivals = tuple[list[int], list[Packet]]
 """What arrived in one step: the link ends, in order of arrival, and what came in at each."""
 
 
@@ -70,8 +70,8 @@ class Host:
         self._secret = secret
         self._nursery = nursery
         self._nonce = os.urandom(wire.NONCE_BYTES)
-        self._streams = Streams(self._on_frame, self._on_end)
-        self._streams.add(control, trusted=True)
+        self._streams = FramedStreams(self._on_frame, self._on_end)
+        self._streams.add(control, authenticated=True)
         self._slot_of = array("i")
         self._fd_of = array("i")
         self._listener: socket.socket | None = None
@@ -85,22 +85,22 @@ class Host:
         self._reported = False
         self._told = 0
         self._rows = bytearray()
-        self._ballots: list[Ballot] = []
+        self._ballots: list[AlteredCopy] = []
         self._unexplained: list[tuple[int, str]] = []
         self._parked = parked_message()
         self._frames: list[tuple[int, bytes]] = []
         self._timed: TimedRun | None = None
 
-    async def carry(self) -> None:
+    async def run(self) -> None:
         """Carry frames until the coordinator says bye or is gone."""
         self._nursery.start_soon(self._pump)
-        self._nursery.start_soon(self._shed_strangers)
+        self._nursery.start_soon(self._expire_unauthenticated)
         await self._finished.wait()
         self._nursery.cancel_scope.cancel()
 
     def close(self) -> None:
         """Let go of every descriptor."""
-        for fd in (*self._fd_of, *self._streams.strangers, self._control):
+        for fd in (*self._fd_of, *self._streams.unauthenticated, self._control):
             if fd >= 0:
                 os.close(fd)
         if self._listener is not None:
@@ -112,7 +112,7 @@ class Host:
     async def _pump(self) -> None:
         streams = self._streams
         while True:
-            await streams.news(self._linger_seconds)
+            await streams.wait(self._linger_seconds)
             while self._working or streams.poll():
                 if self._timed is not None:
                     self._timed.turn()
@@ -126,10 +126,10 @@ class Host:
             elif self._wave >= 0 and self._accepted != self._links_told:
                 self._tell_links(self._wave)
 
-    async def _shed_strangers(self) -> None:
+    async def _expire_unauthenticated(self) -> None:
         while True:
             await trio.sleep(HELLO_SECONDS / 5)
-            self._streams.shed()
+            self._streams.expire_unauthenticated()
 
     # --- control ---------------------------------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ class Host:
         try:
             match name:
                 case "assign":
-                    self._assign(Assignment.from_record(fields))
+                    self._assign(HostConfig.from_record(fields))
                 case "connect":
                     self._connect(*fields)  # type: ignore[arg-type]
                 case "part":
@@ -176,14 +176,14 @@ class Host:
         self._failure = self._failure or str(error)
         self._tell("failed", type(error).__name__, str(error))
 
-    def _assign(self, assignment: Assignment) -> None:
+    def _assign(self, assignment: HostConfig) -> None:
         self._assignment = assignment
-        job = assignment.job
-        topology = parse_topology(job.topology)
+        spec = assignment.spec
+        topology = parse_topology(spec.topology)
         if not 0 <= assignment.host < assignment.hosts <= topology.order:
             raise FrameError(f"host {assignment.host!r} of {assignment.hosts!r} for {topology.order} ranks")
         self._topology = topology
-        self._algorithm: Algorithm = make_algorithm(topology, job)
+        self._algorithm: Algorithm = make_algorithm(topology, spec)
         self._placement = Placement(topology.order, assignment.hosts)
         self._ranks = self._placement.ranks(assignment.host)
         self._order, self._degree = topology.order, topology.degree
@@ -208,7 +208,7 @@ class Host:
 
     def _begin_life(self) -> None:
         """Let nothing have happened yet, to any rank or link."""
-        self._lives = Lives(self._algorithm, self._ranks)
+        self._lives = RankSet(self._algorithm, self._ranks)
         self._faults = self._lives.faults
         self._connections = Connections(self._topology, self._faults)
         self._troubled = False
@@ -219,11 +219,11 @@ class Host:
 
     def _reset(self, fields: Sequence[object]) -> None:
         """Forget everything but the links; the next step is 1, of this job."""
-        job, before = job_from_record(fields), self._algorithm.job
-        if job == before._replace(seed=job.seed, knowledge=job.knowledge):
-            self._algorithm.renew(job)
+        spec, before = spec_from_record(fields), self._algorithm.spec
+        if spec == before._replace(seed=spec.seed, knowledge=spec.knowledge):
+            self._algorithm.renew(spec)
         else:
-            self._algorithm = make_algorithm(self._topology, job)
+            self._algorithm = make_algorithm(self._topology, spec)
         self._step = 0
         self._reported = False
         for slots, packets in self._arrivals:
@@ -244,7 +244,7 @@ class Host:
         self._nursery.start_soon(self._watch_setup)
         self._tell("listening", listener.getsockname()[1], self._nonce, sorted(self._to_dial))
 
-    def _listening_socket(self, assignment: Assignment) -> socket.socket:
+    def _listening_socket(self, assignment: HostConfig) -> socket.socket:
         if not self._advertise:
             address = assignment.listen_address or _own_address(self._control)
             return listening_socket(address, backlog=assignment.backlog)
@@ -324,7 +324,7 @@ class Host:
         )
         self._know(fd, slot)
         self._fd_of[slot] = fd
-        self._streams.add(fd, trusted=True)
+        self._streams.add(fd, authenticated=True)
         self._streams.send(fd, hello)
         self._dialled += 1
 
@@ -349,7 +349,7 @@ class Host:
             raise FrameError(f"a hello of rank {sender} port {port}, which is no neighbour of {self._link_name(slot)}")
         if self._fd_of[slot] >= 0:
             raise FrameError(f"a second hello for {self._link_name(slot)}")
-        self._streams.trust(fd)
+        self._streams.mark_authenticated(fd)
         self._slot_of[fd] = slot
         self._fd_of[slot] = fd
         self._accepted += 1
@@ -420,10 +420,10 @@ class Host:
         for rank in sorted(waking):
             trio.lowlevel.reschedule(self._tasks[rank])
 
-    def _deliver(self, arrivals: Arrivals) -> dict[Rank, list[Packet]]:
+    def _deliver(self, arrivals: Arrivals) -> dict[Rank, list[PortPacket]]:
         """What arrived in a step, as an inbox for each rank."""
         first, degree = self._ranks[0], self._degree
-        inboxes: dict[Rank, list[Packet]] = {}
+        inboxes: dict[Rank, list[PortPacket]] = {}
         for slot, segments in zip(*arrivals, strict=True):
             index, port = divmod(slot, degree)
             inbox = inboxes.get(index + first)
@@ -437,14 +437,14 @@ class Host:
 
     def _put_in_force(self, step: Step, faults: Sequence[Fault], waking: AbstractSet[Rank], order: str) -> set[Rank]:
         """Let faults happen to ranks and links; who wakes in this step."""
-        waking, falling = self._lives.begin(step, faults, waking)
+        waking, falling = self._lives.apply_faults(step, faults, waking)
         if order != "step":  # what would have been due while the process does not run is due no more
             missed = max(self._due, default=0) if order == "settle" else step
             self._due = {when: ranks for when, ranks in self._due.items() if when > missed}
         for rank, reads in falling:
             if reads:
                 self._think(rank)
-            self._note_due(rank, self._lives.fall(rank))
+            self._note_due(rank, self._lives.deactivate(rank))
         closing, _ = self._connections.update(step, faults)
         self._part(sorted(closing))
         return waking
@@ -493,7 +493,7 @@ class Host:
     def _run_node(self, rank: Rank) -> None:
         """One step of one rank: read, decide, write; journal what it saw."""
         outbox = self._think(rank)
-        if self._faults.general:
+        if self._faults.needs_filter:
             self._send_despite(rank, outbox)
         elif outbox:
             self._send(rank, outbox)
@@ -501,40 +501,40 @@ class Host:
             self._tell("rows", bytes(self._rows))
             self._rows.clear()
 
-    def _think(self, rank: Rank) -> list[Packet]:
+    def _think(self, rank: Rank) -> list[PortPacket]:
         """Let a rank read what came and decide what leaves."""
         step = self._step
         node = self._lives.node(rank)
         outbox, hops = node.step(step, self._inbox.pop(rank, []))
         if hops:
             wire.encode_rows(self._rows, step - 1, rank, self._peers, self._slot(rank, 0), self._reverse, hops)
-            if self._faults.tampered:
-                self._ballots += self._lives.ballots(step - 1, rank, hops)
+            if self._faults.payload_altered:
+                self._ballots += self._lives.altered_copies(step - 1, rank, hops)
         self._note_due(rank, node.due)
         return outbox
 
-    def _send_despite(self, rank: Rank, outbox: Sequence[Packet]) -> None:
+    def _send_despite(self, rank: Rank, outbox: Sequence[PortPacket]) -> None:
         """Send through faults of any kind."""
         crossings = self._faults.crossings(self._step, rank, outbox)
         for port, segments, arrives in crossings:
             if not arrives:
                 peer = self._peers[self._slot(rank, port)]
-                wire.encode_losses(self._rows, self._step, rank, port, peer, segments, Outcome.LOST)
+                wire.encode_losses(self._rows, self._step, rank, port, peer, segments, HopOutcome.LOST)
         self._send(rank, [(port, segments) for port, segments, arrives in crossings if arrives])
         self._note_due(rank, self._faults.next_crossing(rank))
 
-    def _send(self, rank: Rank, outbox: Sequence[Packet]) -> None:
+    def _send(self, rank: Rank, outbox: Sequence[PortPacket]) -> None:
         """Put packets of a rank on its links; those that have no link are lost."""
         step, base = self._step, self._slot(rank, 0)
         fds, hosts, sent = self._fd_of, self._peer_hosts, self._sent
-        previous: Segments | None = None
+        previous: Packet | None = None
         frame = b""
         frames = self._frames
         for port, segments in outbox:
             slot = base + port
             fd = fds[slot]
             if fd < 0:
-                wire.encode_losses(self._rows, step, rank, port, self._peers[slot], segments, Outcome.LOST)
+                wire.encode_losses(self._rows, step, rank, port, self._peers[slot], segments, HopOutcome.LOST)
                 continue
             if segments != previous:
                 previous, frame = segments, wire.encode_packet(step, segments)
@@ -598,7 +598,7 @@ async def serve(control: int, secret: bytes, linger_seconds: float = 0.0, advert
     try:
         async with trio.open_nursery() as nursery:
             host = Host(control, secret, nursery, linger_seconds, advertise)
-            await host.carry()
+            await host.run()
     finally:  # and not before all tasks are over: one that was started lives up to its first wait, come what may
         if host is not None:
             host.close()

@@ -11,16 +11,16 @@ import socket
 import trio
 
 from emunode.host.session import serve
-from emunode.model import Collective, Job
+from emunode.model import Collective, CollectiveSpec
 from emunode.net import wire
-from emunode.net.protocol import Assignment
+from emunode.net.protocol import HostConfig
 
 SECRET = b"rehearsal"
-ASSIGNMENT = Assignment(
+ASSIGNMENT = HostConfig(
     run=0,
     host=0,
     hosts=1,
-    job=Job("star:3", Collective.BROADCAST, "flood", 0),
+    spec=CollectiveSpec("star:3", Collective.BROADCAST, "flood", 0),
     listen_address="127.0.0.1",
     dial_address="127.0.0.1",
     backlog=16,
@@ -29,7 +29,7 @@ ASSIGNMENT = Assignment(
 STEPS = 5
 
 
-def rehearse(times: int = 12) -> None:
+def warm_up(times: int = 12) -> None:
     """Bring a network of six ranks up, flood it and take it down, `times` over."""
     codecs.lookup("idna")
     for _ in range(times):

@@ -2,7 +2,7 @@
 
 What a process keeps of an idle stream is its descriptor in the kernel and whatever array its owner indexes by it. Bytes
 are read until a read comes back short; a buffer of its own exists only while a frame is partial or a write is blocked.
-`Streams` knows frames and nothing of their meaning: the owner is told of frames and of ends by descriptor. Measured on
+`FramedStreams` knows frames and nothing of their meaning: the owner is told of frames and of ends by descriptor. Measured on
 two cores, this shape keeps more than eight tenths of what a bare epoll loop does; a task and a stream object a link keep
 a quarter to two fifths (`scripts/bench core`).
 
@@ -45,7 +45,7 @@ RESET = Struct("ii").pack(1, 0)
 """SO_LINGER value that makes close() send a reset and leave no TIME_WAIT behind."""
 
 
-class Streams:
+class FramedStreams:
     """A set of non-blocking framed streams, by descriptor.
 
     `on_frame(fd, frame)` is called for every whole frame, its length included, and may raise FrameError, which closes
@@ -77,12 +77,12 @@ class Streams:
         """Whether nothing is half read or half written."""
         return not self._partial and not self._blocked
 
-    def hand_to(self, on_frame: Callable[[int, bytes], None]) -> None:
+    def set_frame_handler(self, on_frame: Callable[[int, bytes], None]) -> None:
         """From the next poll on, call somebody else for every whole frame."""
         self._on_frame = on_frame
 
     def listen(self, listener: socket.socket, on_accept: Callable[[int], None]) -> None:
-        """Accept from a listening socket; each new stream is a stranger until `trust` is called for it."""
+        """Accept from a listening socket; each new stream is a stranger until `mark_authenticated` is called for it."""
         listener.setblocking(False)
         self.watch(listener.fileno(), lambda: self._accept(listener, on_accept))
 
@@ -103,22 +103,22 @@ class Streams:
         self._gone.add(fd)
         self._special.add(fd)
 
-    def add(self, fd: int, *, trusted: bool) -> None:
+    def add(self, fd: int, *, authenticated: bool) -> None:
         """Take over a connected, non-blocking descriptor."""
-        if not trusted:
+        if not authenticated:
             self._strangers[fd] = time.monotonic()
         self._epoll.register(fd, READ)
 
-    def trust(self, fd: int) -> None:
+    def mark_authenticated(self, fd: int) -> None:
         """The peer has proved itself: allow frames of any size."""
         self._strangers.pop(fd, None)
 
     @property
-    def strangers(self) -> tuple[int, ...]:
+    def unauthenticated(self) -> tuple[int, ...]:
         """Streams whose peers have not proved themselves yet, the oldest first."""
         return tuple(self._strangers)
 
-    def shed(self, seconds: float = HELLO_SECONDS) -> None:
+    def expire_unauthenticated(self, seconds: float = HELLO_SECONDS) -> None:
         """End the streams of strangers that had `seconds` to prove themselves and did not."""
         for fd, since in list(self._strangers.items()):
             if time.monotonic() - since < seconds:
@@ -219,7 +219,7 @@ class Streams:
         if event & ~select.EPOLLOUT and fd not in self._gone:
             self._drain(fd, ended=bool(event & ENDED))
 
-    async def news(self, linger_seconds: float = 0.0) -> None:
+    async def wait(self, linger_seconds: float = 0.0) -> None:
         """Wait until something was read or written; for the first `linger_seconds` nothing else in this thread can run.
 
         Lingering is for an owner that has the thread to itself. The kernel lets trio's poller watch this one at a price:
@@ -231,7 +231,7 @@ class Streams:
             await trio.lowlevel.wait_readable(self.fileno())
             trio.lowlevel.notify_closing(self.fileno())
 
-    def carry(self) -> None:
+    def poll_until_idle(self) -> None:
         """Poll until nothing is ready, or for so long that others should have a turn."""
         for _ in range(ROUNDS):
             if not self.poll():
@@ -333,14 +333,14 @@ class Streams:
             except ConnectionError:  # the peer is gone again
                 continue
             except OSError as error:
-                self._make_room(listener, error.strerror)
+                self._evict_unauthenticated(listener, error.strerror)
                 return
             stream.setblocking(False)
             fd = stream.detach()
-            self.add(fd, trusted=False)
+            self.add(fd, authenticated=False)
             on_accept(fd)
 
-    def _make_room(self, listener: socket.socket, why: str | None) -> None:
+    def _evict_unauthenticated(self, listener: socket.socket, why: str | None) -> None:
         """Descriptors ran out: the oldest stranger goes. With none left nobody can come in, and the queue must not spin."""
         if self._strangers:
             self._end(next(iter(self._strangers)), f"no room: {why}")

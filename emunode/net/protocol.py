@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from emunode.model import Collective, Duplex, Job, Knowledge, PortModel
+from emunode.model import Collective, CollectiveSpec, Duplex, FaultKnowledge, PortModel
 
 
-class Assignment(NamedTuple):
+class HostConfig(NamedTuple):
     """What the coordinator tells a host that proved itself."""
 
     run: int
     """64-bit number of the run, repeated in every hello."""
     host: int
     hosts: int
-    job: Job
+    spec: CollectiveSpec
     listen_address: str
     """Empty: the address from which this host reached the coordinator."""
     dial_address: str
@@ -23,29 +23,29 @@ class Assignment(NamedTuple):
 
     def to_record(self) -> tuple[object, ...]:
         """Plain values for the wire."""
-        return (*self[:3], job_to_record(self.job), *self[4:])
+        return (*self[:3], job_to_record(self.spec), *self[4:])
 
     @classmethod
-    def from_record(cls, record: Sequence[object]) -> "Assignment":
+    def from_record(cls, record: Sequence[object]) -> "HostConfig":
         """Inverse of `to_record`."""
         run, host, hosts, fields, *rest = record
-        return cls(run, host, hosts, job_from_record(fields), *rest)  # type: ignore[arg-type]
+        return cls(run, host, hosts, spec_from_record(fields), *rest)  # type: ignore[arg-type]
 
 
-def job_to_record(job: Job) -> tuple[object, ...]:
+def job_to_record(spec: CollectiveSpec) -> tuple[object, ...]:
     """A job as plain values for the wire."""
-    return tuple(map(_plain, job))
+    return tuple(map(_plain, spec))
 
 
-def job_from_record(fields: Sequence[object]) -> Job:
+def spec_from_record(fields: Sequence[object]) -> CollectiveSpec:
     """Inverse of `job_to_record`."""
-    job = Job(*fields)  # type: ignore[arg-type]
-    return job._replace(
-        collective=Collective(job.collective),
-        port_model=PortModel(job.port_model),
-        duplex=Duplex(job.duplex),
-        knowledge=Knowledge(job.knowledge),
-        broken=tuple((rank, port) for rank, port in job.broken),
+    spec = CollectiveSpec(*fields)  # type: ignore[arg-type]
+    return spec._replace(
+        collective=Collective(spec.collective),
+        port_model=PortModel(spec.port_model),
+        duplex=Duplex(spec.duplex),
+        knowledge=FaultKnowledge(spec.knowledge),
+        broken=tuple((rank, port) for rank, port in spec.broken),
     )
 
 

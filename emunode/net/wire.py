@@ -16,7 +16,7 @@ from struct import Struct
 import msgpack
 
 from emunode.errors import FrameError
-from emunode.model import Hop, Rank, Segments, Step
+from emunode.model import Hop, Packet, Rank, Step
 
 FRAME_LIMIT = 64 * 2**20
 """Bytes of the largest frame of a peer that has proved itself."""
@@ -42,7 +42,7 @@ _unpack = msgpack.unpackb
 Control = tuple[object, ...]
 
 
-def encode_packet(step: Step, segments: Segments) -> bytes:
+def encode_packet(step: Step, segments: Packet) -> bytes:
     """The frame of one packet."""
     if len(segments) == 1:
         origin, target, tree, index, payload = segments[0]
@@ -52,7 +52,7 @@ def encode_packet(step: Step, segments: Segments) -> bytes:
     return _HEADER.pack(_HEADER.size - LENGTH.size + len(body), step, len(segments)) + body
 
 
-def decode_packet(frame: bytes, order: int) -> tuple[Step, Segments]:
+def decode_packet(frame: bytes, order: int) -> tuple[Step, Packet]:
     """Step and segments of a packet's frame, every field checked against a network of `order` ranks.
 
     One sum of bits tells both that no number is negative (a target may be -1) and that all are whole ones.
@@ -72,7 +72,7 @@ def decode_packet(frame: bytes, order: int) -> tuple[Step, Segments]:
     return step, _decode_several(memoryview(frame)[_HEADER.size :], count, order)
 
 
-def encode_timed_packet(deadline: int, step: Step, segments: Segments) -> bytes:
+def encode_timed_packet(deadline: int, step: Step, segments: Packet) -> bytes:
     """The frame of one packet under the timed clock: before all else, the virtual time at which its sender is done with
     it, in nanoseconds since the run began.
     """
@@ -85,7 +85,7 @@ def encode_timed_packet(deadline: int, step: Step, segments: Segments) -> bytes:
     return _TIMED_HEADER.pack(_TIMED_HEADER.size - LENGTH.size + len(body), deadline, step, len(segments)) + body
 
 
-def decode_timed_packet(frame: bytes, order: int) -> tuple[int, Step, Segments]:
+def decode_timed_packet(frame: bytes, order: int) -> tuple[int, Step, Packet]:
     """Deadline, step and segments; raises FrameError as `decode_packet` does."""
     if len(frame) < _TIMED_HEADER.size:
         raise FrameError(f"a packet of {len(frame)} bytes")
@@ -93,9 +93,9 @@ def decode_timed_packet(frame: bytes, order: int) -> tuple[int, Step, Segments]:
     return deadline, *decode_packet(frame[_TIMED_HEADER.size - _HEADER.size :], order)
 
 
-def _decode_several(body: memoryview, count: int, order: int) -> Segments:
+def _decode_several(body: memoryview, count: int, order: int) -> Packet:
     try:
-        segments: Segments = _unpack(body, use_list=False)
+        segments: Packet = _unpack(body, use_list=False)
         for origin, target, tree, index, payload in segments:
             if (
                 origin | target + 1 | tree | index < 0
@@ -209,7 +209,7 @@ def encode_rows(
 
 
 def encode_losses(
-    rows: bytearray, step: Step, rank: Rank, port: int, receiver: Rank, segments: Segments, outcome: int
+    rows: bytearray, step: Step, rank: Rank, port: int, receiver: Rank, segments: Packet, outcome: int
 ) -> None:
     """Append the journal rows of a packet that `rank` sent in `step` and nobody got."""
     for origin, target, tree, index, payload in segments:

@@ -18,7 +18,7 @@ from emunode.model import Port, PortModel, Step
 NANO = 1_000_000_000
 
 
-class Costs(NamedTuple):
+class LinearCostModel(NamedTuple):
     """What a packet costs: `startup` and `per_byte` in seconds; `packet_limit` in bytes, 0 for none."""
 
     startup: float
@@ -31,7 +31,7 @@ class Costs(NamedTuple):
         return round((self.startup * startups + self.per_byte * size) * NANO)
 
 
-class Ports:
+class PortOccupancy:
     """The ports of one node: until when they are busy. Calls come in the order of steps; departures of a step first."""
 
     __slots__ = ("_alone", "_before", "_free", "_received", "_serial", "_step")

@@ -22,9 +22,9 @@ from emunode.engine.node import Node
 from emunode.errors import EmulatorError, FrameError, RuleError
 from emunode.model import Hop, Rank, Step
 from emunode.net import wire
-from emunode.net.framed_streams import Streams
-from emunode.timed.cost_model import Costs, Ports
-from emunode.timed.node import NEVER, FreeNode, Progress
+from emunode.net.framed_streams import FramedStreams
+from emunode.timed.cost_model import LinearCostModel, PortOccupancy
+from emunode.timed.node import NEVER, Progress, TimedNode
 
 TFD_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 TFD_TIMER_ABSTIME = 1
@@ -37,7 +37,7 @@ QUIET_NANOSECONDS = 2_000_000
 MOST_RECORDS = 100_000
 """.. or when there are more of them than this, whatever is due."""
 
-Start = tuple[int, bytes, int, Step, int, Step, FreeNode]
+Start = tuple[int, bytes, int, Step, int, Step, TimedNode]
 """What starts at some time: (descriptor, frame, link end, step); the link end and step of what its node receives at the same
 time, or -1 and 0; the node."""
 Receipt = tuple[int, Step]
@@ -88,15 +88,15 @@ class TimedRun:
     "begin" (nanoseconds on CLOCK_MONOTONIC). It tells "prepared", now and then "rows", "times" and "going", and "ran".
     """
 
-    def __init__(self, algorithm: Algorithm, streams: Streams, ends: LinkEnds, owner: Owner) -> None:
+    def __init__(self, algorithm: Algorithm, streams: FramedStreams, ends: LinkEnds, owner: Owner) -> None:
         self._order = algorithm.topology.order
         self._degree = algorithm.topology.degree
-        self._port_model = algorithm.job.port_model
+        self._port_model = algorithm.spec.port_model
         self._ranks, self._peers, self._reverse, self._descriptors, self._slot_of = ends
         self._make_node, self._tell, self._fail, self._otherwise = owner
         self._streams = streams
         self._receipts: dict[Rank, Sequence[Step]] = {}
-        self._nodes: list[FreeNode] = []
+        self._nodes: list[TimedNode] = []
         self._running: set[int] = set()
         self._moments: list[int] = []
         self._starts: dict[int, list[Start]] = {}
@@ -124,15 +124,15 @@ class TimedRun:
                 for rank, table in enumerate(tables, first):  # type: ignore[arg-type,var-annotated]
                     self._receipts[rank] = array("I", table)
             case "prepare", startup, per_byte, packet_limit, last:
-                costs = Costs(startup, per_byte, packet_limit)  # type: ignore[arg-type]
+                costs = LinearCostModel(startup, per_byte, packet_limit)  # type: ignore[arg-type]
                 for rank in self._ranks:
-                    ports = Ports(self._port_model, self._degree)
-                    node = FreeNode(self._make_node(rank), ports, costs, self._receipts.pop(rank, ()), last)  # type: ignore[arg-type]
+                    ports = PortOccupancy(self._port_model, self._degree)
+                    node = TimedNode(self._make_node(rank), ports, costs, self._receipts.pop(rank, ()), last)  # type: ignore[arg-type]
                     self._nodes.append(node)
                 self._running = set(range(len(self._nodes)))
                 gc.collect()
                 gc.disable()
-                self._streams.hand_to(self._on_frame)
+                self._streams.set_frame_handler(self._on_frame)
                 for index, node in enumerate(self._nodes):
                     self._plan(index, node.advance())
                 self._tell("prepared")

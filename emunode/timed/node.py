@@ -12,14 +12,14 @@ from itertools import groupby
 
 from emunode.engine.node import Node
 from emunode.errors import FrameError
-from emunode.model import Hop, Packet, Port, Segments, Step
-from emunode.timed.cost_model import Costs, Ports
+from emunode.model import Hop, Packet, Port, PortPacket, Step
+from emunode.timed.cost_model import LinearCostModel, PortOccupancy
 
 NEVER: Step = 2**62
 
 Receipt = tuple[int, Port, Step]
 """(when it is received, port, step) of a packet that has come in."""
-Departure = tuple[int, int, Port, Step, Segments]
+Departure = tuple[int, int, Port, Step, Packet]
 """(when it starts, when it is received at the other end, port, step, segments) of a packet that is to leave."""
 
 
@@ -27,7 +27,7 @@ Progress = tuple[list[Receipt], list[Departure], list[tuple[Step, list[Hop]]]]
 """What a node has decided: packets taken in, packets that leave, and hops judged with the step they belong to."""
 
 
-class FreeNode:
+class TimedNode:
     """One rank under the timed clock.
 
     `receipts` are the steps of all packets that come to it, in ascending order; after step `last` it sends nothing more.
@@ -40,7 +40,9 @@ class FreeNode:
         "pending",
     )  # fmt: skip
 
-    def __init__(self, node: Node, ports: Ports, costs: Costs, receipts: Iterable[Step], last: Step) -> None:
+    def __init__(
+        self, node: Node, ports: PortOccupancy, costs: LinearCostModel, receipts: Iterable[Step], last: Step
+    ) -> None:
         self._node = node
         self._ports = ports
         self._costs = costs
@@ -51,8 +53,8 @@ class FreeNode:
         self._schedule.reverse()
         self.awaited, self._missing = self._schedule.pop()
         """The next step in which packets come to it, and how many of them are not there yet."""
-        self._filed: dict[Step, list[tuple[Port, int, Segments]]] = {}
-        self._inbox: list[Packet] = []
+        self._filed: dict[Step, list[tuple[Port, int, Packet]]] = {}
+        self._inbox: list[PortPacket] = []
         self.pending = 0
 
     @property
@@ -61,7 +63,7 @@ class FreeNode:
         due = self._node.due
         return self.awaited == NEVER and (due is None or due > self._last)
 
-    def arrive(self, step: Step, port: Port, deadline: int, segments: Segments) -> Progress | None:
+    def arrive(self, step: Step, port: Port, deadline: int, segments: Packet) -> Progress | None:
         """Take a packet whose sender is done with it at `deadline`, and decide what can be now; None if nothing can.
 
         Raises FrameError for a packet that the timetable does not have.
@@ -86,7 +88,7 @@ class FreeNode:
             return None
         return self._advance(None)
 
-    def _advance(self, filed: list[tuple[Port, int, Segments]] | None) -> Progress:
+    def _advance(self, filed: list[tuple[Port, int, Packet]] | None) -> Progress:
         receipts: list[Receipt] = []
         departures: list[Departure] = []
         judged: list[tuple[Step, list[Hop]]] = []
@@ -133,5 +135,5 @@ class FreeNode:
         return self._durations[size]
 
 
-def _size(segments: Segments) -> int:
+def _size(segments: Packet) -> int:
     return sum(len(segment[4]) for segment in segments)

@@ -26,7 +26,7 @@ from typing import Any
 
 from stress_tests.common import Budget, Row, in_fork
 
-SECTIONS = ("judges", "fuzz", "kill", "soak", "trials", "determinism", "disk", "mutants", "supply")
+SECTIONS = ("oracle_mutation", "fuzz", "kill", "soak", "trials", "determinism", "disk", "mutants", "supply_chain")
 
 
 def main() -> int:

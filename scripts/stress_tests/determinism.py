@@ -107,7 +107,7 @@ def disorder(seed: int, _say: Callable[[str], None]) -> None:
     from coordinator.networks.launchers import local
 
     draw = random.Random(seed)
-    carry = control.Streams.carry
+    carry = control.FramedStreams.carry
 
     def dawdle(self: Any) -> None:
         if draw.random() < 0.05:
@@ -115,7 +115,7 @@ def disorder(seed: int, _say: Callable[[str], None]) -> None:
             time.sleep(draw.random() * 0.005)
         carry(self)
 
-    control.Streams.carry = dawdle  # type: ignore[method-assign]
+    control.FramedStreams.carry = dawdle  # type: ignore[method-assign]
     popen = local.subprocess.Popen
 
     def disordered(command: list[str], *rest: Any, **options: Any) -> Any:
@@ -133,7 +133,7 @@ def host(seed: int, arguments: list[str]) -> int:
     from emunode.net import framed_streams as links
 
     draw = random.Random(seed)
-    poll, send_all = links.Streams.poll, links.Streams.send_all
+    poll, send_all = links.FramedStreams.poll, links.FramedStreams.send_all
 
     class Shuffled:
         """An epoll that tells of events in any order, a few at a time."""
@@ -151,7 +151,7 @@ def host(seed: int, arguments: list[str]) -> int:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._real, name)
 
-    def late_poll(self: links.Streams, seconds: float = 0.0) -> bool:
+    def late_poll(self: links.FramedStreams, seconds: float = 0.0) -> bool:
         if not isinstance(self._epoll, Shuffled):
             self._epoll = Shuffled(self._epoll)  # type: ignore[assignment]
         if draw.random() < 0.02:
@@ -159,15 +159,15 @@ def host(seed: int, arguments: list[str]) -> int:
             time.sleep(draw.random() * 0.003)
         return poll(self, seconds)
 
-    def out_of_order(self: links.Streams, frames: Iterable[tuple[int, bytes]]) -> None:
+    def out_of_order(self: links.FramedStreams, frames: Iterable[tuple[int, bytes]]) -> None:
         pairs = list(frames)
         if len({fd for fd, _ in pairs}) == len(pairs) > 1:
             tell("packets")
             draw.shuffle(pairs)
         send_all(self, pairs)
 
-    links.Streams.poll = late_poll  # type: ignore[method-assign]
-    links.Streams.send_all = out_of_order  # type: ignore[method-assign]
+    links.FramedStreams.poll = late_poll  # type: ignore[method-assign]
+    links.FramedStreams.send_all = out_of_order  # type: ignore[method-assign]
     shell.sorted = functools.partial(_any_order, draw)  # type: ignore[attr-defined]
     return main(arguments)
 

@@ -17,9 +17,9 @@ import polars as pl
 import psutil
 import trio
 
-from coordinator.campaigns.trial_runner import Finding, Laboratory, Trial
+from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner
 from coordinator.planning.plan import make_plan
-from coordinator.scenario.fault_sets import Places, draw, parse_recipes
+from coordinator.scenario.fault_sets import FaultSites, draw, parse_recipes
 from coordinator.scenario.model import Scenario, make_scenario
 from emunode.logging import logging_to
 from stress_tests.common import Budget, Row
@@ -49,7 +49,7 @@ class Count:
     processes: int
 
 
-def faults_of(number: int, places: Places, seed: int) -> tuple[str, ...]:
+def faults_of(number: int, places: FaultSites, seed: int) -> tuple[str, ...]:
     """The faults of a trial: up to two kinds at nodes and two at links; half of the crashed come back, half of the links."""
     chance = Random(f"{seed}/{number}")
     kinds = chance.sample(NODES, chance.randrange(0, 2)) + chance.sample(LINKS, chance.randrange(0, 3))
@@ -68,7 +68,7 @@ def faults_of(number: int, places: Places, seed: int) -> tuple[str, ...]:
     return tuple(specs)
 
 
-def _strikes(specs: tuple[str, ...], place: object, places: Places) -> bool:
+def _strikes(specs: tuple[str, ...], place: object, places: FaultSites) -> bool:
     label = places.topology.label
     name = label(place) if isinstance(place, int) else "~".join(map(label, place))  # type: ignore[call-overload]
     return any(spec.split(":")[1].split("@")[0] == name for spec in specs)
@@ -103,10 +103,10 @@ async def trials(variants: list[Scenario], seed: int, times: int, row: Row) -> N
     """Run the trials; what is wrong goes into the row."""
     counts: list[Count] = []
     kinds: Counter[str] = Counter()
-    places = [Places(make_plan(scenario).algorithm) for scenario in variants]
+    places = [FaultSites(make_plan(scenario).algorithm) for scenario in variants]
     in_memory = [scenario.model_copy(update={"driver": "memory", "ranks_per_host": "auto"}) for scenario in variants]
     block = max(1, times // (4 * len(variants)))
-    async with Laboratory(variants, sys.stderr) as hosts, Laboratory(in_memory, sys.stderr) as memory:
+    async with TrialRunner(variants, sys.stderr) as hosts, TrialRunner(in_memory, sys.stderr) as memory:
         for number in range(times):
             at = number // block % len(variants)
             trial = Trial(at, faults_of(number, places[at], seed), seed + number)
@@ -127,7 +127,7 @@ async def trials(variants: list[Scenario], seed: int, times: int, row: Row) -> N
     row.note = f"{course[0]} MiB in the beginning, {max(course)} at most, {course[-1]} in the end; {faults}"
 
 
-def differences(found: Finding, expected: Finding) -> list[str]:
+def differences(found: TrialResult, expected: TrialResult) -> list[str]:
     """How a trial over TCP differs from the same in memory."""
     why = [f"undecided, {found.undecided}"] if found.undecided else []
     why += [f"violated, {claim}" for claim in found.violated]

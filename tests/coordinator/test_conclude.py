@@ -17,7 +17,7 @@ from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude, rule_counted
 from coordinator.results.trial_metrics import Records, records_of, tally
 from coordinator.scenario.model import make_scenario
-from emunode.engine.memory import MemoryNetwork
+from emunode.engine.memory import MemoryEngine
 from tests.support import run_scenario
 
 TREE: dict[str, object] = {
@@ -35,11 +35,11 @@ def plan_of(values: dict[str, object], **more: object) -> Plan:
 
 def history_of(plan: Plan) -> tuple[Records, list[Any]]:
     """What happens in memory, and the altered copies."""
-    network, rows, step = MemoryNetwork(plan.algorithm), [], 0
+    network, rows, step = MemoryEngine(plan.algorithm), [], 0
     while network.busy or not step:
         step += 1
         rows.append(network.step(step, plan.faults_at(step)))
-    return records_of(rows), network.ballots
+    return records_of(rows), network.altered_copies
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def late_by(seconds: float, **values: object) -> Conclusion:
 
 def test_one_packet_that_is_very_late_makes_a_run_undecided_though_the_last_is_on_time() -> None:
     conclusion = late_by(0.027)
-    assert conclusion.metrics["late_share"] == 0
+    assert conclusion.metrics["lateness_ratio"] == 0
     assert conclusion.metrics["worst_lateness_packets"] == pytest.approx(27)
     assert conclusion.ruling.verdict is Verdict.UNDECIDED
     assert "late by 27.0 times" in str(conclusion.ruling.undecided)

@@ -2,17 +2,6 @@
 
 import secrets
 from collections.abc import Collection
-from pathlib import Path
-from typing import NamedTuple
-
-
-class Door(NamedTuple):
-    """Where hosts join that somebody else starts, and what they must know."""
-
-    address: str
-    port: int
-    token_file: Path
-    join_seconds: float
 
 
 class Launch:

@@ -6,7 +6,8 @@ from collections.abc import Collection
 
 import trio
 
-from coordinator.networks.launchers.base import Door, Launch
+from coordinator.networks.launchers.base import Launch
+from coordinator.planning.endpoint import JoinEndpoint
 from emunode.errors import ScenarioError
 
 
@@ -18,7 +19,7 @@ class JoinLaunch(Launch):
 
     hosts_outlive_run = True
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, door: JoinEndpoint) -> None:
         self._door = door
         self.join_seconds = door.join_seconds
         self._never = -1

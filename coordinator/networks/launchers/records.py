@@ -11,6 +11,7 @@ from pathlib import Path
 
 import psutil
 
+from coordinator.history.state_folder import state_folder
 from emunode.errors import RunError
 
 
@@ -73,9 +74,3 @@ def _lives(record: Record) -> bool:
     except psutil.NoSuchProcess:
         return False
     return abs(began - record.began) < 1
-
-
-def state_folder() -> Path:
-    """Where runs of this user write down what they create outside their run directories."""
-    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(state).expanduser() / "collective-testbench"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from coordinator.papers.base import Lab, Table, Trial, compared, unmeasured
+from coordinator.papers.base import RunCache, Table, Trial, compared, unmeasured
 from coordinator.papers.fragopoulou_akl.theorems import rotate
 from emunode.model import Rank
 from emunode.topologies.star import StarGraph
@@ -70,7 +70,7 @@ NOTES_ALTERING = (
 )
 
 
-def fault_tables(lab: Lab) -> Iterator[Table]:
+def fault_tables(lab: RunCache) -> Iterator[Table]:
     """Blocking and altering faults, in the sizes that there are sets for."""
     for title, cases, notes in (
         ("Every set of faulty nodes and edges, broadcast", BLOCKING, NOTES_BLOCKING),
@@ -80,7 +80,7 @@ def fault_tables(lab: Lab) -> Iterator[Table]:
             yield Table(title, rows, notes)
 
 
-def _row(lab: Lab, case: Case) -> dict[str, object]:
+def _row(lab: RunCache, case: Case) -> dict[str, object]:
     star = StarGraph(case.n)
     chosen = orbits(star, fault_sets(star, case)) if case.x == star.degree else dict.fromkeys(fault_sets(star, case), 1)
     trials = [run_case(lab, star, case, faults) for faults in chosen]
@@ -123,7 +123,7 @@ def orbits(star: StarGraph, sets: Iterable[frozenset[Site]]) -> dict[frozenset[S
     return found
 
 
-def run_case(lab: Lab, star: StarGraph, case: Case, faults: frozenset[Site]) -> Trial:
+def run_case(lab: RunCache, star: StarGraph, case: Case, faults: frozenset[Site]) -> Trial:
     """One broadcast with these faults."""
     return lab.run(
         topology=star.name,

@@ -11,7 +11,7 @@ from math import factorial
 
 import polars as pl
 
-from coordinator.papers.base import Figure, Lab, Trial, compared
+from coordinator.papers.base import Figure, RunCache, Trial, compared
 from coordinator.reports.paper_figures import COLOURS, Arc, Branch, branch_of, drawing, network_panel, tree_panel
 from emunode.model import Port, Rank
 from emunode.topologies.star import StarGraph
@@ -27,7 +27,7 @@ SHADES = "Darker nodes are served earlier."
 SCATTERED = "Darker nodes are served earlier: the farthest first."
 
 
-def figures(lab: Lab) -> Iterator[Figure]:
+def figures(lab: RunCache) -> Iterator[Figure]:
     """Each with the steps of its run."""
     paths, necklaces = RotatedPaths(STAR), NecklaceTree(STAR)
     yield _figure_1()
@@ -122,7 +122,7 @@ def is_star(star: StarGraph, part: Sequence[Rank]) -> bool:
     return swaps and set(image.values()) == set(map(bytes, permutations(range(1, star.n))))
 
 
-def figure_checks(lab: Lab) -> Iterator[dict[str, object]]:
+def figure_checks(lab: RunCache) -> Iterator[dict[str, object]]:
     """What the paper says of these trees, in the runs that used them."""
     yield from substar_checks(STAR.n)
     for name, algorithm in (("figure 2", "rotated-hamiltonian"), ("figure 3", "mbst")):
@@ -182,11 +182,11 @@ def _phase_1(trees: Trees) -> Callable[[Rank], Iterable[Port]]:
     return children
 
 
-def _broadcast(lab: Lab, algorithm: str) -> Trial:
+def _broadcast(lab: RunCache, algorithm: str) -> Trial:
     return lab.run(topology=STAR.name, collective="allgather", algorithm=algorithm, message_bytes=60)
 
 
-def _scatter(lab: Lab, algorithm: str, many: int) -> Trial:
+def _scatter(lab: RunCache, algorithm: str, many: int) -> Trial:
     return lab.run(
         topology=STAR.name,
         collective="scatter",

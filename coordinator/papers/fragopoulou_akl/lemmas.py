@@ -10,7 +10,7 @@ from math import factorial
 
 import polars as pl
 
-from coordinator.papers.base import Lab, Table, Trial, compared
+from coordinator.papers.base import RunCache, Table, Trial, compared
 from coordinator.papers.fragopoulou_akl.theorems import distances, rotate
 from emunode.algorithms.base import Value
 from emunode.model import Port, Rank
@@ -32,7 +32,7 @@ NOTES = (
 )
 
 
-def lemmas(lab: Lab) -> Table:
+def lemmas(lab: RunCache) -> Table:
     """One table over all sizes."""
     rows = [{"n": n, **row} for n in lab.sizes for row in _rows(lab, n)]
     return Table("The lemmas on SPT, SPG and EDT", rows, NOTES)
@@ -44,7 +44,7 @@ def surpluses(n: int) -> tuple[int, int, int]:
     return factorial(n) - 1 - both, (both + apart) // 2, (both - apart) // 2
 
 
-def _rows(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+def _rows(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     star = StarGraph(n)
     trial = lab.run(topology=star.name, collective="broadcast", algorithm="edt", messages=1, redundancy=n - 1)
     trees = [_parents(trial, tree) for tree in range(n - 1)]

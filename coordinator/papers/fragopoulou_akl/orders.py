@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil, factorial, lgamma, log
 
-from coordinator.papers.base import VERDICT, Lab, Section, Table, compared, unmeasured, verdict_of
+from coordinator.papers.base import VERDICT, RunCache, Section, Table, compared, unmeasured, verdict_of
 from coordinator.papers.fragopoulou_akl.lemmas import surpluses
 from coordinator.papers.fragopoulou_akl.report_1993 import total_distance
 from coordinator.papers.fragopoulou_akl.star_against_hypercube import networks
@@ -112,7 +112,7 @@ NOTES_EVALUATED = (
 )
 
 
-def order_tables(lab: Lab) -> Iterator[Section]:
+def order_tables(lab: RunCache) -> Iterator[Section]:
     """Both networks measured, where a size is small enough, and the bounds evaluated."""
     sizes = [n for n in lab.sizes if n <= LARGEST_PAIR]
     if sizes:
@@ -120,7 +120,7 @@ def order_tables(lab: Lab) -> Iterator[Section]:
     yield Table("Comparison of orders, lower bounds evaluated", list(_evaluated()), NOTES_EVALUATED)
 
 
-def _measured(lab: Lab, sizes: list[int]) -> Iterator[dict[str, object]]:
+def _measured(lab: RunCache, sizes: list[int]) -> Iterator[dict[str, object]]:
     for problem in PROBLEMS:
         rows = {
             "time": dict[str, object](zip(("S_n, order", "C_k, order"), problem.time, strict=True)),
@@ -137,7 +137,7 @@ def _measured(lab: Lab, sizes: list[int]) -> Iterator[dict[str, object]]:
             yield {"problem": problem.name, "quantity": quantity, **row, VERDICT: str(verdict_of(verdicts[quantity]))}
 
 
-def _halves(lab: Lab, problem: Problem, network: Topology, x: int) -> Iterator[tuple[str, dict[str, object]]]:
+def _halves(lab: RunCache, problem: Problem, network: Topology, x: int) -> Iterator[tuple[str, dict[str, object]]]:
     on_star = isinstance(network, StarGraph)
     trial = lab.run(
         topology=network.name,

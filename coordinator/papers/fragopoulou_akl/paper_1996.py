@@ -14,8 +14,8 @@ from coordinator.papers.base import (
     ERRATUM,
     VERDICT,
     Figure,
-    Lab,
     Reproduction,
+    RunCache,
     Section,
     Table,
     Trial,
@@ -46,7 +46,7 @@ def depth(n: int) -> int:
     return 3 * n // 2 + 1
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """The trees, the four problems, faults, and the hypercube beside it."""
     sizes = lab.sizes
     yield Table("Depth of the trees", [_depth(lab, n) for n in _deeper(sizes)], NOTES_DEPTH)
@@ -97,24 +97,24 @@ def _deeper(sizes: Sequence[int]) -> list[int]:
     return [*sizes, *(DEPTHS if len(sizes) > 1 else ())]
 
 
-def _broadcast(lab: Lab, n: int, messages: int, redundancy: int) -> Trial:
+def _broadcast(lab: RunCache, n: int, messages: int, redundancy: int) -> Trial:
     return _on_trees(lab, n, "broadcast", messages, redundancy)
 
 
-def _on_trees(lab: Lab, n: int, collective: str, messages: int, redundancy: int, algorithm: str = "edt") -> Trial:
+def _on_trees(lab: RunCache, n: int, collective: str, messages: int, redundancy: int, algorithm: str = "edt") -> Trial:
     return lab.run(
         topology=f"star:{n}", collective=collective, algorithm=algorithm, messages=messages, redundancy=redundancy
     )
 
 
-def _depth(lab: Lab, n: int) -> dict[str, object]:
+def _depth(lab: RunCache, n: int) -> dict[str, object]:
     trial = _broadcast(lab, n, 1, 1)
     return {"n": n, "D_n": StarGraph(n).diameter} | compared(
         depth(n), trial.number("steps"), trial, paper="floor(3(n-1)/2) + ?", bound=BEST_DEPTH.get(n)
     )
 
 
-def _disjoint(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+def _disjoint(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     trial = _broadcast(lab, n, 1, n - 1)
     about = {"n": n}
     yield (
@@ -152,7 +152,7 @@ def _pair(
             yield row | compared(predicted, trial.number(metric), trial, paper=paper, bound=bound)
 
 
-def _broadcasts(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+def _broadcasts(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     for messages, x in [(1, 1), *_degrees(n)]:
         filled = ceil(Fraction(messages * x, n - 1)) - 1
         steps = (filled + depth(n), filled + StarGraph(n).diameter, "ceil(Mx/(n-1)) + h - 1")
@@ -161,7 +161,7 @@ def _broadcasts(lab: Lab, n: int) -> Iterator[dict[str, object]]:
         yield from _pair({"n": n, "M": messages, "x": x}, trial, steps, (hops, hops, "M x (n!-1)"))
 
 
-def _multinode(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+def _multinode(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     bound = ceil(Fraction(others(n)))
     hops = factorial(n) * (n - 1) * others(n)
     about = {"n": n, "M": 1, "x": n - 1}
@@ -176,7 +176,7 @@ def _multinode(lab: Lab, n: int) -> Iterator[dict[str, object]]:
     yield from _pair(asked, trial, (2 * bound, bound, printed), (2 * hops, hops, "n! M x (n!-1), acknowledged"))
 
 
-def _scatterings(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+def _scatterings(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     for messages, x in _degrees(n):
         trial = _on_trees(lab, n, "scatter", messages, x)
         steps = messages * x * others(n) // (n - 1)
@@ -184,7 +184,7 @@ def _scatterings(lab: Lab, n: int) -> Iterator[dict[str, object]]:
         yield from _pair({"n": n, "M": messages, "x": x}, trial, (steps, steps, "M x (n!-1)/(n-1)"), hops)
 
 
-def _exchanges(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+def _exchanges(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     for messages, x in ((1, n - 1), (n - 1, 1)):
         trial = _on_trees(lab, n, "alltoall", messages, x) if n <= LARGEST_EXCHANGE else None
         steps = (sum_of_depths(n), total_distance(n), "M x d/(n-1), asymptotically M x t_n/(n-1)")
@@ -196,7 +196,7 @@ def _exchanges(lab: Lab, n: int) -> Iterator[dict[str, object]]:
 # Faults.
 
 
-def _one_fault(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+def _one_fault(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     """All nodes are sources, so one faulty node takes every place relative to some source."""
     if n not in UNHEARD:
         return
@@ -226,7 +226,7 @@ def _one_fault(lab: Lab, n: int) -> Iterator[dict[str, object]]:
 # The hypercube.
 
 
-def _hypercubes(lab: Lab) -> Iterator[dict[str, object]]:
+def _hypercubes(lab: RunCache) -> Iterator[dict[str, object]]:
     for n, k in ((3, 3), (4, 5), (5, 7)):
         if n not in lab.sizes:
             continue

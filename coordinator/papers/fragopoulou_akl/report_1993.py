@@ -13,7 +13,17 @@ from math import ceil, factorial
 
 import polars as pl
 
-from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table, Trial, compared, unmeasured
+from coordinator.papers.base import (
+    ERRATUM,
+    VERDICT,
+    Reproduction,
+    RunCache,
+    Section,
+    Table,
+    Trial,
+    compared,
+    unmeasured,
+)
 from coordinator.papers.fragopoulou_akl.figures import figure_checks, figures
 from coordinator.papers.fragopoulou_akl.star_against_hypercube import (
     IN_PARTS,
@@ -228,7 +238,7 @@ EXCHANGE = Problem(
 )
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """Tables 1 to 3 and theorems over the sizes, tables 4 to 6 over pairs of networks, then the figures."""
     for problem in (BROADCASTING, SCATTERING, EXCHANGE):
         rows = [row for n in lab.sizes for method in problem.methods for row in _method_rows(lab, problem, method, n)]
@@ -246,7 +256,7 @@ def build(lab: Lab) -> Iterator[Section]:
     yield Table("Figures 1 to 6: what is in them", list(figure_checks(lab)), NOTES_FIGURES)
 
 
-def _method_rows(lab: Lab, problem: Problem, method: Method, n: int) -> Iterator[dict[str, object]]:
+def _method_rows(lab: RunCache, problem: Problem, method: Method, n: int) -> Iterator[dict[str, object]]:
     many = n - 1 if method.many else 1
     hops = many * problem.transmissions(n)
     trial = _run(lab, problem, method, n, many) if hops <= MOST_HOPS[method.model] else None
@@ -263,7 +273,7 @@ def _method_rows(lab: Lab, problem: Problem, method: Method, n: int) -> Iterator
             yield row | compared(predicted, trial.number(metric), trial, paper=printed, bound=bound)
 
 
-def _run(lab: Lab, problem: Problem, method: Method, n: int, many: int) -> Trial:
+def _run(lab: RunCache, problem: Problem, method: Method, n: int, many: int) -> Trial:
     return lab.run(
         topology=f"star:{n}",
         collective=method.collective or problem.collective,
@@ -274,7 +284,7 @@ def _run(lab: Lab, problem: Problem, method: Method, n: int, many: int) -> Trial
     )
 
 
-def _balance(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+def _balance(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     """The largest share of a root link in a scatter is the largest root subtree of its tree, and the time."""
     least = ceil(Fraction(others(n), n - 1))
     for section, algorithm, many, largest, printed in (
@@ -296,7 +306,7 @@ def _balance(lab: Lab, n: int) -> Iterator[dict[str, object]]:
         )
 
 
-def _rule_9(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+def _rule_9(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     """h d, which the paper prints, and the sum of distances over the h necklaces."""
     rule = next(
         method for method in EXCHANGE.methods if method.algorithm == "near-balanced-tree" and method.model == "MLA"
@@ -356,7 +366,7 @@ NOTES_6 = (
 )
 
 
-def _network_rows(lab: Lab, n: int, which: int) -> Iterator[dict[str, object]]:
+def _network_rows(lab: RunCache, n: int, which: int) -> Iterator[dict[str, object]]:
     network = networks(n)[which]
     name = f"C_{network.degree}" if which else f"S_{n}"
     for problem in PROBLEMS:
@@ -367,7 +377,7 @@ def _network_rows(lab: Lab, n: int, which: int) -> Iterator[dict[str, object]]:
             yield {"network": name, "problem": problem.name, "quantity": quantity} | row | {"paper": paper}
 
 
-def _orders(lab: Lab, sizes: list[int]) -> Iterator[dict[str, object]]:
+def _orders(lab: RunCache, sizes: list[int]) -> Iterator[dict[str, object]]:
     for problem in PROBLEMS:
         for quantity, (star, cube) in zip(QUANTITIES, ORDERS[problem.name], strict=True):
             row: dict[str, object] = {

@@ -12,7 +12,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil, factorial, log2
 
-from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table, Trial, compared, verdict_of
+from coordinator.papers.base import (
+    ERRATUM,
+    VERDICT,
+    Reproduction,
+    RunCache,
+    Section,
+    Table,
+    Trial,
+    compared,
+    verdict_of,
+)
 from coordinator.results.claims import Verdict
 from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube
@@ -102,7 +112,7 @@ def networks(n: int) -> tuple[Topology, Topology]:
     return StarGraph(n), Hypercube(round(log2(factorial(n))))
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """One table a size: both networks side by side."""
     for n in lab.sizes:
         star, cube = networks(n)
@@ -123,7 +133,7 @@ NOTES = (
 )
 
 
-def rows(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+def rows(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     """Every row: one problem on both networks, bound and measurement of each."""
     pair = networks(n)
     for problem in PROBLEMS:
@@ -150,7 +160,7 @@ def _name(network: Topology) -> str:
     return f"S_{network.n}" if isinstance(network, StarGraph) else f"C_{network.degree}"
 
 
-def bound_row(lab: Lab, network: Topology, problem: Problem, quantity: str) -> dict[str, object]:
+def bound_row(lab: RunCache, network: Topology, problem: Problem, quantity: str) -> dict[str, object]:
     """A bound of table 4 or 5, or that for parts, and a run, as the columns of `compared`; the bound stands under paper."""
     if quantity == "transmissions":
         trial = _run(lab, problem, network, "one-port")
@@ -175,7 +185,7 @@ def necklace_distances(k: int) -> int:
     return sum(label.bit_count() for label in least)
 
 
-def _run(lab: Lab, problem: Problem, network: Topology, model: str) -> Trial:
+def _run(lab: RunCache, problem: Problem, network: Topology, model: str) -> Trial:
     """Whole messages, one in a packet: where a step has several for a link, each takes a start-up."""
     return lab.run(
         topology=network.name,
@@ -187,7 +197,7 @@ def _run(lab: Lab, problem: Problem, network: Topology, model: str) -> Trial:
     )
 
 
-def _run_in_parts(lab: Lab, problem: Problem, network: Topology) -> Trial:
+def _run_in_parts(lab: RunCache, problem: Problem, network: Topology) -> Trial:
     """Equal parts over all ports; the trees with repeated nodes take them as n - 1 messages for each node."""
     algorithm = problem.in_parts[network.family]
     many = network.degree if algorithm == "replicated-balanced-tree" else 1
@@ -207,7 +217,7 @@ def messages(trial: Trial, metric: str) -> float:
     return whole + round(rest / MESSAGE_BYTES, 3) if rest else whole
 
 
-def _broadcast(lab: Lab, network: Topology, redundancy: int) -> dict[str, object]:
+def _broadcast(lab: RunCache, network: Topology, redundancy: int) -> dict[str, object]:
     """Over x of the disjoint trees; their depth, floor(3n/2) + 1 or k + 1, is the time, since x is at most their number."""
     star = isinstance(network, StarGraph)
     trial = lab.run(

@@ -11,7 +11,7 @@ from math import factorial
 
 import polars as pl
 
-from coordinator.papers.base import ERRATUM, Lab, Section, Table, Trial, compared
+from coordinator.papers.base import ERRATUM, RunCache, Section, Table, Trial, compared
 from emunode.algorithms.base import Value
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
@@ -25,7 +25,7 @@ EXCEPTIONS_8_3 = {3: 2}
 Row = dict[str, object]
 
 
-def theorems(lab: Lab) -> Iterator[Section]:
+def theorems(lab: RunCache) -> Iterator[Section]:
     """A table for the rotation, and one for each of the three trees."""
     for title, rows, notes in (
         ("Theorems 3 and 5 to 7: cycle rotation and necklaces", _rotation, NOTES_ROTATION),
@@ -90,7 +90,7 @@ def necklace_of(symbols: bytes) -> list[bytes]:
     return orbit
 
 
-def _rotation(_: Lab, n: int) -> Iterator[Row]:
+def _rotation(_: RunCache, n: int) -> Iterator[Row]:
     star = StarGraph(n)
     turned = [star.rank_of(rotate(star.permutation(rank))) for rank in star.ranks()]
     links = [(rank, port) for rank in star.ranks() for port in range(star.degree)]
@@ -134,7 +134,7 @@ def distances(topology: Topology) -> list[int]:
 # Trees.
 
 
-def _mbst(lab: Lab, n: int) -> Iterator[Row]:
+def _mbst(lab: RunCache, n: int) -> Iterator[Row]:
     star = StarGraph(n)
     trial = lab.run(
         topology=star.name,
@@ -163,7 +163,7 @@ def _mbst(lab: Lab, n: int) -> Iterator[Row]:
     )
 
 
-def _scatter(lab: Lab, n: int, algorithm: str, messages: int) -> Trial:
+def _scatter(lab: RunCache, n: int, algorithm: str, messages: int) -> Trial:
     return lab.run(
         topology=f"star:{n}",
         collective="scatter",
@@ -211,7 +211,7 @@ def _common(theorem: int, trial: Trial, star: StarGraph, messages: int) -> Itera
     yield "shortest", _row(f"{theorem}.{part}", quantity, expected, shortest, trial, paper="all: M(n!-1)")
 
 
-def _near_balanced(lab: Lab, n: int) -> Iterator[Row]:
+def _near_balanced(lab: RunCache, n: int) -> Iterator[Row]:
     star, trial = StarGraph(n), _scatter(lab, n, "near-balanced-tree", 1)
     common = dict(_common(9, trial, star, 1))
     subtrees = _subtrees(trial)
@@ -226,7 +226,7 @@ def _near_balanced(lab: Lab, n: int) -> Iterator[Row]:
     yield _row("9.5", "smallest subtree", full, min(sizes), trial, paper="at least (n-1)!", relation=">=")
 
 
-def _replicated(lab: Lab, n: int) -> Iterator[Row]:
+def _replicated(lab: RunCache, n: int) -> Iterator[Row]:
     star, messages = StarGraph(n), n - 1
     trial = _scatter(lab, n, "replicated-balanced-tree", messages)
     common = dict(_common(10, trial, star, messages))

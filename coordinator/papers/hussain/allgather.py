@@ -7,7 +7,7 @@ dimension), of its correction, and of the two-phase algorithm that takes a third
 
 from collections.abc import Iterator
 
-from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table, Trial, row_verdict
+from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table, Trial, row_verdict
 from coordinator.papers.hussain.broadcast import PAPER, name_of
 from emunode.algorithms.eisenstein_jacobi.literal import RestartAllgather, RestartOwnAllgather
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
@@ -29,7 +29,7 @@ def reached_as_printed(network: EisensteinJacobi) -> int:
     return int(3 * (((network.modulus + 2) // 3) ** network.dimensions - 1))
 
 
-def _rows(lab: Lab) -> Iterator[dict[str, object]]:
+def _rows(lab: RunCache) -> Iterator[dict[str, object]]:
     for n in lab.sizes:
         for a, b in NETWORKS[n]:
             network = EisensteinJacobi(a, b, n)
@@ -86,7 +86,7 @@ RESTARTS = {"of the packet": RestartAllgather, "of the node": RestartOwnAllgathe
 """Which message ALL-TO-ALL(n, 1, phase+1) sends, on which line 6 is silent."""
 
 
-def _restarts(lab: Lab) -> Iterator[dict[str, object]]:
+def _restarts(lab: RunCache) -> Iterator[dict[str, object]]:
     for n in lab.sizes:
         for a, b in RESTARTED[n]:
             network = EisensteinJacobi(a, b, n)
@@ -129,7 +129,7 @@ NOTES_RESTARTS = (
 )
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """What the algorithms do, and what they would do to the letter."""
     yield Table("Section 4.2: all-to-all broadcasting, printed, corrected and in two phases", list(_rows(lab)), NOTES)
     if restarts := list(_restarts(lab)):

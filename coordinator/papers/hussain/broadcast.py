@@ -12,8 +12,8 @@ from coordinator.papers.base import (
     ERRATUM,
     VERDICT,
     Figure,
-    Lab,
     Reproduction,
+    RunCache,
     Section,
     Table,
     Trial,
@@ -106,7 +106,7 @@ def name_of(network: EisensteinJacobi) -> str:
     return network.title.split()[-1]
 
 
-def counted(lab: Lab, algorithm: str, a: int, b: int, n: int, *, run: bool) -> Counted:
+def counted(lab: RunCache, algorithm: str, a: int, b: int, n: int, *, run: bool) -> Counted:
     """Count, and run if asked to."""
     network = EisensteinJacobi(a, b, n)
     trial = lab.run(topology=network.name, collective="broadcast", algorithm=algorithm, duplex="half") if run else None
@@ -190,7 +190,7 @@ def _over_steps(rows: Sequence[Sequence[float]], column: int) -> list[tuple[floa
 # --- table 3 and figure 22 -----------------------------------------------------------------------------------------------
 
 
-def _totals(lab: Lab) -> Iterator[dict[str, object]]:
+def _totals(lab: RunCache) -> Iterator[dict[str, object]]:
     for n, printed in enumerate(TABLE_3, 1):
         run = n in lab.sizes
         found = [counted(lab, name, A, B, n, run=run) for name in ALGORITHMS]
@@ -241,7 +241,7 @@ def _figure_22() -> Figure:
 # --- figures 19 to 21: networks of twelve steps --------------------------------------------------------------------------
 
 
-def _twelve(lab: Lab) -> dict[str, list[Counted]]:
+def _twelve(lab: RunCache) -> dict[str, list[Counted]]:
     """Every network by each algorithm; the larger ones are counted only."""
     return {
         name: [counted(lab, name, a, b, n, run=n in lab.sizes and a > A) for a, b, n in TWELVE_STEPS]
@@ -295,7 +295,7 @@ def _averages(networks: Mapping[str, Sequence[Counted]]) -> Iterator[Figure]:
 # --- what the text claims ------------------------------------------------------------------------------------------------
 
 
-def _averages_of_receipt(lab: Lab) -> Iterator[dict[str, object]]:
+def _averages_of_receipt(lab: RunCache) -> Iterator[dict[str, object]]:
     """Steps and the average step of receipt in every network that is run."""
     cases = [(A, B, n) for n in lab.sizes] + [(2, 3, n) for n in lab.sizes if n < 3]
     for a, b, n in cases:
@@ -321,7 +321,7 @@ def _averages_of_receipt(lab: Lab) -> Iterator[dict[str, object]]:
         }
 
 
-def _recurrences(lab: Lab) -> Iterator[dict[str, object]]:
+def _recurrences(lab: RunCache) -> Iterator[dict[str, object]]:
     """Eqs. (20) to (23) beside the generating function and the run; EJ_{2+3rho}^(2) is the paper's example."""
     printed = {(2, 3, 2): ((1, 12, 48, 72), (12, 60, 144, 144))}
     for a, b, n in ((2, 3, 2), *((A, B, n) for n in lab.sizes)):
@@ -351,7 +351,7 @@ MISPRINTED: Mapping[int, Sequence[tuple[int, int]]] = {
 """alpha of the networks in which Algorithm 1 is run as printed, by dimensions."""
 
 
-def _misprint(lab: Lab) -> Iterator[dict[str, object]]:
+def _misprint(lab: RunCache) -> Iterator[dict[str, object]]:
     """Algorithm 1 with line 6 as printed: whom it reaches, and how often nodes receive what they have."""
     for n in lab.sizes:
         for a, b in MISPRINTED[n]:
@@ -430,7 +430,7 @@ NOTES_RECEIPT = (
 )
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """Tables 1 to 3, the equations and examples beside them, and figures 15 to 22."""
     for n in lab.sizes:
         yield from _one_network(lab, n)
@@ -444,7 +444,7 @@ def build(lab: Lab) -> Iterator[Section]:
     yield _figure_22()
 
 
-def _one_network(lab: Lab, n: int) -> Iterator[Section]:
+def _one_network(lab: RunCache, n: int) -> Iterator[Section]:
     """Tables 1 and 2 and figures 15 to 18 in n dimensions; the paper's are those in three."""
     pair = [counted(lab, name, A, B, n, run=True) for name in ALGORITHMS]
     title, printed = name_of(pair[0].network), n == 3

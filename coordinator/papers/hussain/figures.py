@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from coordinator.papers.base import NOT_MEASURED, VERDICT, Figure, Lab, Reproduction, Section, Table, Trial, compared
+from coordinator.papers.base import (
+    NOT_MEASURED,
+    VERDICT,
+    Figure,
+    Reproduction,
+    RunCache,
+    Section,
+    Table,
+    Trial,
+    compared,
+)
 from coordinator.papers.hussain.broadcast import PAPER
 from coordinator.reports.paper_figures import Arc, drawing, network_panel
 from emunode.algorithms.base import Value
@@ -46,7 +56,7 @@ def arcs_in(trial: Trial, first: int, last: int) -> list[Arc]:
     return [(sender, port) for sender, port in used.sort("sender", "port").collect().iter_rows()]
 
 
-def _broadcast(lab: Lab, network: EisensteinJacobi, algorithm: str) -> Trial:
+def _broadcast(lab: RunCache, network: EisensteinJacobi, algorithm: str) -> Trial:
     return lab.run(topology=network.name, collective="broadcast", algorithm=algorithm, duplex="half")
 
 
@@ -54,7 +64,7 @@ def _figure(number: int, title: str, panel: str, caption: str) -> Figure:
     return Figure(f"Figure {number}: {title}", panel, caption)
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """The figures in order, what can be counted in them, and what cannot be drawn."""
     rows: list[dict[str, object]] = []
 
@@ -97,7 +107,7 @@ def _networks(check: Check) -> Iterator[Figure]:
     check(3, "neighbours of the black node", "6n", 12, len(set(SQUARE.neighbours(black)) - {black}))
 
 
-def _broadcasts(lab: Lab, check: Check) -> Iterator[Figure]:
+def _broadcasts(lab: RunCache, check: Check) -> Iterator[Figure]:
     """Figures 4 to 8."""
     trial = _broadcast(lab, EJ_3_4, "improved")
     steps = {step: arcs_in(trial, step, step) for step in (1, 2, 3)}
@@ -128,7 +138,7 @@ def _broadcasts(lab: Lab, check: Check) -> Iterator[Figure]:
 CAPTION_PORTS = "From a run. Blue: ports that node 0 sends on; orange: ports that it receives on."
 
 
-def _phases(lab: Lab, check: Check) -> Iterator[Figure]:
+def _phases(lab: RunCache, check: Check) -> Iterator[Figure]:
     """Figures 9 to 11: the ports of one node, here node 0 of EJ_{3+4rho}."""
     trial = lab.run(topology=EJ_3_4.name, collective="allgather", algorithm="three-phase", duplex="half")
     units = ("+1", "+rho", "+rho2", "-1", "-rho", "-rho2")

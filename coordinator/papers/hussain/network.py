@@ -10,7 +10,7 @@ from itertools import combinations
 
 import networkx as nx
 
-from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table, compared, row_verdict
+from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table, compared, row_verdict
 from coordinator.papers.hussain.broadcast import PAPER, name_of
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 
@@ -45,7 +45,7 @@ def _line(s: int, middle: Fraction, most: Fraction) -> Fraction:
     return Fraction(2) if s == most else 18 * (most - s)
 
 
-def _distances(lab: Lab) -> Iterator[dict[str, object]]:
+def _distances(lab: RunCache) -> Iterator[dict[str, object]]:
     for b in range(1, LARGEST + 1):
         for a in range(b + 1):
             network = EisensteinJacobi(a, b, 1) if a * a + a * b + b * b >= 7 else None
@@ -89,7 +89,7 @@ def kuratowski(graph: nx.Graph, within: nx.Graph) -> str | None:
     return "K3,3" if nx.is_isomorphic(small, nx.complete_bipartite_graph(3, 3)) else None
 
 
-def _planarity(lab: Lab) -> Iterator[dict[str, object]]:
+def _planarity(lab: RunCache) -> Iterator[dict[str, object]]:
     for a, b, n in PLANAR:
         if n not in lab.sizes:
             continue
@@ -144,7 +144,7 @@ NOTES_10 = (
 )
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """Two tables."""
     if 1 in lab.sizes:
         yield Table("Eq. (10): nodes at each distance", list(_distances(lab)), NOTES_10)

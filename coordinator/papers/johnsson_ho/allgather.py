@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, comb
 
-from coordinator.papers.base import VERDICT, Lab, Reproduction, Section, Table, Trial
+from coordinator.papers.base import VERDICT, Reproduction, RunCache, Section, Table, Trial
 from coordinator.papers.johnsson_ho.common import (
     ALL,
     COLLECTIVE_BOUNDS,
@@ -140,7 +140,7 @@ def shortest_labelling(trees: Trees) -> int:
     states, cycles = {(0,) * len(longest)}, 0
     done = tuple(len(route) for route in longest)
     while done not in states:
-        reached = {_onward(longest, state, port) for state in states for port in range(trees.topology.degree)}
+        reached = {_child_delays(longest, state, port) for state in states for port in range(trees.topology.degree)}
         states, cycles = _furthest(reached), cycles + 1
     return cycles
 
@@ -149,7 +149,7 @@ def _starts(longer: Sequence[Port], route: Sequence[Port]) -> bool:
     return len(longer) > len(route) and longer[: len(route)] == route
 
 
-def _onward(routes: Sequence[Sequence[Port]], state: tuple[int, ...], port: Port) -> tuple[int, ...]:
+def _child_delays(routes: Sequence[Sequence[Port]], state: tuple[int, ...], port: Port) -> tuple[int, ...]:
     return tuple(at + (at < len(route) and route[at] == port) for route, at in zip(routes, state, strict=True))
 
 
@@ -185,7 +185,7 @@ TABLE_10 = (
 )
 
 
-def _fewest(lab: Lab) -> Iterator[dict[str, object]]:
+def _fewest(lab: RunCache) -> Iterator[dict[str, object]]:
     for entry in TABLE_10:
         for n in lab.sizes:
             least = shortest_labelling(entry.trees(Hypercube(n))) if n <= entry.searched else None
@@ -206,7 +206,7 @@ def _fewest(lab: Lab) -> Iterator[dict[str, object]]:
             }
 
 
-def _run(lab: Lab, entry: Fewest, n: int) -> Trial:
+def _run(lab: RunCache, entry: Fewest, n: int) -> Trial:
     return trial_of(lab, "allgather", Entry(entry.graph, entry.algorithm or "", ONE, lambda _: Cost(0, 0)), Case(n))
 
 
@@ -224,7 +224,7 @@ NOTES_10 = (
 )
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """Tables 10 to 14."""
     bound = COLLECTIVE_BOUNDS["allgather"]
     yield Table("Table 10: the fewest start-ups over one port", list(_fewest(lab)), NOTES_10)

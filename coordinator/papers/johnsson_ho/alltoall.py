@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil, comb, pi, sqrt
 
-from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table
+from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table
 from coordinator.papers.johnsson_ho.common import (
     ALL,
     COLLECTIVE_BOUNDS,
@@ -185,7 +185,7 @@ def binomial_transfer(n: int) -> int:
 EVALUATED_SIZES = (8, 16, 32, 64, 128, 256, 512)
 
 
-def _constants(lab: Lab) -> Iterator[dict[str, object]]:
+def _constants(lab: RunCache) -> Iterator[dict[str, object]]:
     """Transfer over sqrt(n) N: run where that is quick, evaluated for large cubes, where it tends to 1/sqrt(2π)."""
     for n in [*lab.sizes, *EVALUATED_SIZES]:
         exact, table_17 = binomial_transfer(n), _binomial(Case(n)).transfer
@@ -218,7 +218,7 @@ NOTES_CONSTANT = (
 )
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """Tables 15 to 18."""
     bound = COLLECTIVE_BOUNDS["alltoall"]
     rows = list(cost_rows(lab, "alltoall", TABLE_15, PACKETS, bound))

@@ -12,7 +12,7 @@ from math import ceil, isclose, sqrt
 
 import polars as pl
 
-from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table, Trial
+from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table, Trial
 from coordinator.papers.johnsson_ho.common import ALL, ONE, PAPER, PORTS, SIZES, Cost, printed_text, text, verdict
 
 PACKET_BYTES = 60
@@ -33,7 +33,7 @@ class Pipeline:
     ports: str
     a: Callable[[int], int]
     b: Callable[[int], int]
-    striped: bool = False
+    splits_across_trees: bool = False
     """s = n, else 1."""
     delay: Callable[[int], int] | None = None
     """Table 2: cycles until a packet is everywhere."""
@@ -45,7 +45,7 @@ class Pipeline:
 
     def parts(self, n: int) -> int:
         """s."""
-        return n if self.striped else 1
+        return n if self.splits_across_trees else 1
 
     def cost(self, n: int, packets: int) -> Cost:
         """T for M = `packets` B."""
@@ -55,7 +55,7 @@ class Pipeline:
         s = self.parts(n)
         return Cost(self.a(n) * ceil(packets / s) + self.b(n), Fraction(self.a(n), s) + Fraction(self.b(n), packets))
 
-    def run(self, lab: Lab, n: int, packets: int) -> Trial:
+    def run(self, lab: RunCache, n: int, packets: int) -> Trial:
         """A broadcast of so many packets of PACKET_BYTES each, spread over the trees."""
         each = ceil(packets / self.parts(n))
         counted_together = self.algorithm == "nesbt"
@@ -100,9 +100,11 @@ TABLE_4 = (
     Pipeline("nESBT", "nesbt", ONE, lambda _: 1, lambda n: n, delay=lambda n: n + 1, rate=lambda _: 1),
 )
 TABLE_5 = (
-    Pipeline("nRBRG", "nrbrg", ALL, lambda n: _order(n) - 1, lambda _: 0, striped=True),
+    Pipeline("nRBRG", "nrbrg", ALL, lambda n: _order(n) - 1, lambda _: 0, splits_across_trees=True),
     Pipeline("SBT", "sbt", ALL, lambda _: 1, lambda n: n - 1, delay=lambda n: n, rate=lambda _: 1),
-    Pipeline("nRSBT", "nrsbt", ALL, lambda n: n, lambda _: 0, striped=True, delay=lambda n: n, rate=lambda _: 1),
+    Pipeline(
+        "nRSBT", "nrsbt", ALL, lambda n: n, lambda _: 0, splits_across_trees=True, delay=lambda n: n, rate=lambda _: 1
+    ),
     Pipeline("TCBT", "tcbt", ALL, lambda _: 1, lambda n: n - 1, delay=lambda n: n, rate=lambda _: 1),
     Pipeline(
         "nESBT",
@@ -110,7 +112,7 @@ TABLE_5 = (
         ALL,
         lambda _: 1,
         lambda n: n,
-        striped=True,
+        splits_across_trees=True,
         delay=lambda n: n + 1,
         rate=lambda n: Fraction(1, n),
     ),
@@ -134,7 +136,7 @@ def cycles(line: Pipeline, trial: Trial) -> int:
     return int(trial.number("startups" if line.merged else "steps"))
 
 
-def _delays(lab: Lab) -> Iterator[dict[str, object]]:
+def _delays(lab: RunCache) -> Iterator[dict[str, object]]:
     """Table 2, from the first crossing to the last one of one packet, the slowest tree."""
     for line in (*TABLE_4, GRAY_ALL, *TABLE_5):
         for n in lab.sizes:
@@ -159,7 +161,7 @@ def slowest_packet(trial: Trial, n: int) -> int:
     return int(spans.max())  # type: ignore[arg-type]
 
 
-def _rates(lab: Lab) -> Iterator[dict[str, object]]:
+def _rates(lab: RunCache) -> Iterator[dict[str, object]]:
     """Table 3, from two runs of which one has PACKETS more distinct packets."""
     for line in (*TABLE_4, GRAY_ALL, *TABLE_5):
         for n in lab.sizes:
@@ -182,7 +184,7 @@ def _bound(line: Pipeline, n: int) -> Cost:
     return Cost(n, Fraction(1, n if line.ports == ALL else 1))
 
 
-def _times(lab: Lab, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, object]]:
+def _times(lab: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, object]]:
     """T of table 4 or 5, with many packets and with one on each tree."""
     for line in lines:
         for n in lab.sizes:
@@ -213,7 +215,7 @@ def _times(lab: Lab, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, object]]
                 }
 
 
-def best_run(lab: Lab, line: Pipeline, n: int, size: int, startup: float) -> tuple[int, Trial]:
+def best_run(lab: RunCache, line: Pipeline, n: int, size: int, startup: float) -> tuple[int, Trial]:
     """The run with the best whole number of packets on each tree, and that number.
 
     It is one of the two next to M / (s B_opt), or 1.
@@ -224,7 +226,7 @@ def best_run(lab: Lab, line: Pipeline, n: int, size: int, startup: float) -> tup
     return min(tried, key=lambda pair: pair[1].number("virtual_seconds"))
 
 
-def _long_run(lab: Lab, line: Pipeline, n: int, size: int, count: int, startup: float) -> Trial:
+def _long_run(lab: RunCache, line: Pipeline, n: int, size: int, count: int, startup: float) -> Trial:
     return lab.run(
         topology=f"hypercube:{n}",
         collective="broadcast",
@@ -237,7 +239,7 @@ def _long_run(lab: Lab, line: Pipeline, n: int, size: int, count: int, startup: 
     )
 
 
-def _optima(lab: Lab, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, object]]:
+def _optima(lab: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, object]]:
     """B_opt and T_min of table 4 or 5 beside the best whole number of packets, of which one more or less is slower."""
     for line in lines:
         for n in lab.sizes:
@@ -290,7 +292,7 @@ class Regime:
     erratum: bool = False
     """What is further from the print is explained in a note of the table."""
 
-    def run(self, lab: Lab, line: Pipeline, n: int) -> Trial:
+    def run(self, lab: RunCache, line: Pipeline, n: int) -> Trial:
         """A broadcast in this regime."""
         if self.startup is None:
             # parts of nRSBT are merged on the way, so that a single packet shows in a run of one for each tree
@@ -346,7 +348,7 @@ LIMITS: Mapping[tuple[str, str], tuple[Limit, ...]] = {
 """Table 6 as printed, a column a regime: the time of a graph over that of nESBT."""
 
 
-def _relative(lab: Lab) -> Iterator[dict[str, object]]:
+def _relative(lab: RunCache) -> Iterator[dict[str, object]]:
     lines = {(line.ports, line.graph): line for line in (*TABLE_4, *TABLE_5)}
     for (ports, graph), printed in LIMITS.items():
         pair = (lines[ports, graph], lines[ports, "nESBT"])
@@ -418,7 +420,7 @@ NOTES_6 = (
 )
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """Tables 2 to 6."""
     yield Table("Table 2: propagation delays", list(_delays(lab)), NOTES_2)
     yield Table("Table 3: cycles per distinct packet", list(_rates(lab)), NOTES_3)

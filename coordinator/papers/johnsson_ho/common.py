@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isclose, pi, sqrt
 
-from coordinator.papers.base import ERRATUM, VERDICT, Lab, Trial, row_verdict
+from coordinator.papers.base import ERRATUM, VERDICT, RunCache, Trial, row_verdict
 
 PAPER = "Johnsson-Ho 1986 (YALEU/DCS/TR-500)"
 SIZES = range(2, 7)
@@ -93,7 +93,7 @@ def text(value: Number) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def trial_of(lab: Lab, collective: str, entry: Entry, case: Case) -> Trial:
+def trial_of(lab: RunCache, collective: str, entry: Entry, case: Case) -> Trial:
     """The run of an entry; packets have no limit in it."""
     return lab.run(
         topology=f"hypercube:{case.n}",
@@ -142,7 +142,7 @@ def printed_text(printed: object, *, agrees: bool, erratum: bool = False, approx
 
 
 def cost_rows(
-    lab: Lab,
+    lab: RunCache,
     collective: str,
     entries: Sequence[Entry],
     packets: Sequence[Fraction | None],
@@ -204,7 +204,7 @@ class Optimum:
     """B/M of the run, where packets of any size would not be the optimum."""
 
 
-def optimum_rows(lab: Lab, collective: str, entries: Sequence[Optimum]) -> Iterator[dict[str, object]]:
+def optimum_rows(lab: RunCache, collective: str, entries: Sequence[Optimum]) -> Iterator[dict[str, object]]:
     """The columns of a table of optima. B_opt is the largest packet of a run that may send any: a smaller limit costs more.
 
     An asymptotic B_opt must not be below the exact one, a T_min that is printed as a bound not below the measured one.

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import polars as pl
 
-from coordinator.papers.base import Figure, Lab, Reproduction, Section, Table, Trial, compared
+from coordinator.papers.base import Figure, Reproduction, RunCache, Section, Table, Trial, compared
 from coordinator.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE, PAPER
 from coordinator.reports.paper_figures import (
     COLOURS,
@@ -42,7 +42,7 @@ SMALL = 330.0
 """Width of a 3-cube in a drawing of several."""
 
 
-def _run(lab: Lab, cube: Hypercube, collective: str, algorithm: str, ports: str = ALL, **more: object) -> Trial:
+def _run(lab: RunCache, cube: Hypercube, collective: str, algorithm: str, ports: str = ALL, **more: object) -> Trial:
     return lab.run(
         topology=cube.name,
         collective=collective,
@@ -74,7 +74,7 @@ def on_the_way(trial: Trial) -> list[set[Rank]]:
     return [set(targets) for targets in moved["target"]]
 
 
-def _figure_1(lab: Lab) -> Figure:
+def _figure_1(lab: RunCache) -> Figure:
     cycles = on_the_way(_run(lab, Q3, "scatter", "sbt"))
     panels = [
         _tree(f"cycle {cycle}", BinomialTree(Q3), steps=dict.fromkeys(targets, 1))
@@ -222,7 +222,7 @@ class Checks:
         self.rows.append({"figure": number, "what": what} | compared(predicted, measured, *trials, paper=paper))
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """The figures in order, then a table of what they show."""
     check = Checks()
     yield from _single_trees(lab, check)
@@ -232,7 +232,7 @@ def build(lab: Lab) -> Iterator[Section]:
     yield Table("Figures 1 to 14: what can be counted in them", check.rows, NOTES)
 
 
-def _single_trees(lab: Lab, check: Checks) -> Iterator[Figure]:
+def _single_trees(lab: RunCache, check: Checks) -> Iterator[Figure]:
     """Figures 1 to 4."""
     yield _figure_1(lab)
     trial = _run(lab, Q3, "scatter", "sbt")
@@ -255,7 +255,7 @@ def _single_trees(lab: Lab, check: Checks) -> Iterator[Figure]:
     check(4, "nodes at levels 1 to 4", printed, (2, 3, 6, 4), tuple(trial.series("receivers_per_step")), trial)
 
 
-def _several_trees(lab: Lab, check: Checks) -> Iterator[Figure]:
+def _several_trees(lab: RunCache, check: Checks) -> Iterator[Figure]:
     """Figures 5 to 8."""
     trial = _run(lab, Q3, "broadcast", "nrsbt")
     used = trial.table("links").filter(pl.col("bytes") > 0)["sender", "port", "bytes"].iter_rows()
@@ -289,7 +289,7 @@ def _several_trees(lab: Lab, check: Checks) -> Iterator[Figure]:
         check(number, "directed edges used", "n(N - 1)", every, trial.number("links_used"), trial)
 
 
-def _nodes_and_balance(lab: Lab, check: Checks) -> Iterator[Figure]:
+def _nodes_and_balance(lab: RunCache, check: Checks) -> Iterator[Figure]:
     """Figures 9 to 11."""
     figure, parents, children = _figure_9()
     yield figure
@@ -307,7 +307,7 @@ def _nodes_and_balance(lab: Lab, check: Checks) -> Iterator[Figure]:
     check(11, "nodes of the subtrees", "about (N-1)/n", (7, 6, 6, 6, 6), tuple(ports), trial)
 
 
-def _schedules(lab: Lab, check: Checks) -> Iterator[Figure]:
+def _schedules(lab: RunCache, check: Checks) -> Iterator[Figure]:
     """Figures 12 to 14."""
     trial, rotated = _run(lab, Q3, "broadcast", "nrsbt"), RotatedBinomialTrees(Q3)
     panels = [_scheduled(f"SBT {tree}", rotated, trial, tree) for tree in range(3)]

@@ -12,7 +12,7 @@ from math import comb
 
 import polars as pl
 
-from coordinator.papers.base import VERDICT, Lab, Reproduction, Section, Table, Trial
+from coordinator.papers.base import VERDICT, Reproduction, RunCache, Section, Table, Trial
 from coordinator.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE, PAPER, text, verdict
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees import statistics as measure
@@ -161,7 +161,7 @@ def loads_of(trial: Trial, *, backwards: bool = False) -> tuple[Loads, bool]:
     return loads, alike
 
 
-def _rows(lab: Lab) -> Iterator[dict[str, object]]:
+def _rows(lab: RunCache) -> Iterator[dict[str, object]]:
     for graph in GRAPHS:
         for n in lab.sizes:
             trees = graph.trees(Hypercube(n))
@@ -193,7 +193,7 @@ def _rows(lab: Lab) -> Iterator[dict[str, object]]:
             )
 
 
-def _run(lab: Lab, n: int, collective: str, algorithm: str, ports: str) -> Trial:
+def _run(lab: RunCache, n: int, collective: str, algorithm: str, ports: str) -> Trial:
     return lab.run(
         topology=f"hypercube:{n}",
         collective=collective,
@@ -242,7 +242,7 @@ def _edges(name: str, n: int) -> list[Fraction]:
     return [Fraction(2**n - 1, n)] * n
 
 
-def _totals(lab: Lab) -> Iterator[dict[str, object]]:
+def _totals(lab: RunCache) -> Iterator[dict[str, object]]:
     """E_d: what a link of dimension d carries over a whole all-to-all broadcast."""
     for graph in GRAPHS:
         for n in lab.sizes:
@@ -262,7 +262,7 @@ def _totals(lab: Lab) -> Iterator[dict[str, object]]:
             }
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """Table 1 in two parts."""
     yield Table(
         "Table 1: Ew_d, weighted edges by dimension",

@@ -15,7 +15,7 @@ from math import ceil, inf, isclose
 
 import polars as pl
 
-from coordinator.papers.base import VERDICT, Figure, Lab, Reproduction, Section, Table, Trial
+from coordinator.papers.base import VERDICT, Figure, Reproduction, RunCache, Section, Table, Trial
 from coordinator.papers.johnsson_ho.common import ONE, PAPER, text, verdict
 from coordinator.reports.charts import Held, Points, curves
 
@@ -37,7 +37,9 @@ def time_of(trial: Trial) -> float:
     return sum(milliseconds(load) for load in trial.series("heaviest_link_bytes_per_step"))
 
 
-def _run(lab: Lab, n: int, collective: str, algorithm: str, size: int, segments: int = 1, ports: str = ONE) -> Trial:
+def _run(
+    lab: RunCache, n: int, collective: str, algorithm: str, size: int, segments: int = 1, ports: str = ONE
+) -> Trial:
     return lab.run(
         topology=f"hypercube:{n}",
         collective=collective,
@@ -65,7 +67,7 @@ PACKETS_15 = [64 << k for k in range(9)]
 Rows = list[dict[str, object]]
 
 
-def _figure_15(lab: Lab) -> Rows:
+def _figure_15(lab: RunCache) -> Rows:
     rows: Rows = []
     for n in lab.sizes:
         for packet in PACKETS_15:
@@ -122,7 +124,7 @@ PACKETS_16 = 60
 """Packets of 1 KiB: assumed, every n divides it."""
 
 
-def _figure_16(lab: Lab) -> Rows:
+def _figure_16(lab: RunCache) -> Rows:
     return [
         {"n": n, "graph": graph, "cycles": cycles}
         | _judged(cycles * milliseconds(KIB), trial, trial.number("steps") == cycles)
@@ -146,7 +148,7 @@ def _printed_speedup(n: int, packets: int) -> tuple[str | None, float, float]:
     return (f"about {n}", 0.9 * n, n) if packets >= 10 * n else (None, 0, inf)
 
 
-def _figure_17(lab: Lab, packets: Sequence[int]) -> Rows:
+def _figure_17(lab: RunCache, packets: Sequence[int]) -> Rows:
     rows: Rows = []
     for n in lab.sizes:
         for count in packets:
@@ -175,7 +177,7 @@ BLOCKS = (256, 512, KIB, 2 * KIB)
 """Bytes for each node, or of each node: assumed."""
 
 
-def _figure_18(lab: Lab) -> Rows:
+def _figure_18(lab: RunCache) -> Rows:
     return [
         {
             "n": n,
@@ -201,7 +203,7 @@ def _gap(trial: Trial) -> int:
     return int(root.filter(pl.col("port") == most).sort("step")["step"].diff().drop_nulls().median())  # type: ignore[arg-type]
 
 
-def _figure_19(lab: Lab) -> Rows:
+def _figure_19(lab: RunCache) -> Rows:
     rows: Rows = []
     for n in lab.sizes:
         for size in BLOCKS:
@@ -243,7 +245,7 @@ MARKS = "Marks: measured, at the prices of the iPSC."
 ASSUMED = "The length of the messages is not in the text, and neither are the values of the figure."
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """A table and a drawing for each of the figures 15 to 19."""
     yield from _packet_sizes(_figure_15(lab))
     yield from _two_graphs(lab)
@@ -279,7 +281,7 @@ def _packet_sizes(rows: Rows) -> Iterator[Section]:
     ).of(rows)
 
 
-def _two_graphs(lab: Lab) -> Iterator[Section]:
+def _two_graphs(lab: RunCache) -> Iterator[Section]:
     rows = _figure_16(lab)
     yield Table(
         "Figure 16: SBT and nESBT, packets of 1 KiB, milliseconds",

@@ -8,7 +8,7 @@ from functools import cache
 from itertools import combinations, pairwise, product
 from math import ceil, comb, log2
 
-from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table, compared, row_verdict
+from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table, compared, row_verdict
 from coordinator.papers.johnsson_ho.common import (
     ALL,
     COLLECTIVE_BOUNDS,
@@ -219,14 +219,14 @@ RESTS = (
 )
 
 
-def _rests(lab: Lab) -> Iterator[dict[str, object]]:
+def _rests(lab: RunCache) -> Iterator[dict[str, object]]:
     """The largest load of a link when k elements of every block are left over, of each kind and every k that it has."""
     for n in lab.sizes:
         for k in range(1, n):
             yield from (_rest_row(lab, rest, n, k) for rest in RESTS if rest.algorithm.admits(n, k))
 
 
-def _rest_row(lab: Lab, rest: Rest, n: int, k: int) -> dict[str, object]:
+def _rest_row(lab: RunCache, rest: Rest, n: int, k: int) -> dict[str, object]:
     trial = lab.run(topology=f"hypercube:{n}", collective="scatter", algorithm=rest.algorithm.name, message_bytes=k)
     predicted, best = rest.algorithm.edge_load_of(n, k), best_choice(n, rest.choices(n, k))
     printed, least = rest.printed(n, k), ceil(Fraction(k * (2**n - 1), n))
@@ -265,7 +265,7 @@ NOTES_REST = (
 )
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """Tables 7, 8 and 9."""
     bound = COLLECTIVE_BOUNDS["scatter"]
     rows = list(cost_rows(lab, "scatter", TABLE_7, PACKETS, bound))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import pi, sqrt
 
-from coordinator.papers.base import ERRATUM, VERDICT, Lab, Reproduction, Section, Table
+from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table
 from coordinator.papers.johnsson_ho.broadcast import LONG_BYTES, PER_BYTE, STARTUP, TABLE_4, TABLE_5, Pipeline, best_run
 from coordinator.papers.johnsson_ho.common import (
     ALL,
@@ -78,7 +78,7 @@ TABLE_19 = (
 )
 
 
-def _winners(lab: Lab) -> Iterator[dict[str, object]]:
+def _winners(lab: RunCache) -> Iterator[dict[str, object]]:
     """A winner meets the lower bound exactly; the line with the wrong name does not, and its correction does."""
     for winner in TABLE_19:
         line = winner.line
@@ -113,7 +113,7 @@ def _winners(lab: Lab) -> Iterator[dict[str, object]]:
             }
 
 
-def _broadcasts(lab: Lab) -> Iterator[dict[str, object]]:
+def _broadcasts(lab: RunCache) -> Iterator[dict[str, object]]:
     """One element, at most one an edge-disjoint tree, or many: T in elements and start-ups, or at the best packet size."""
     lines = {(line.ports, line.graph): line for line in (*TABLE_4, *TABLE_5)}
     for n in lab.sizes:
@@ -126,7 +126,7 @@ def _broadcasts(lab: Lab) -> Iterator[dict[str, object]]:
             yield _large(lab, line, n, assumption)
 
 
-def _small(lab: Lab, line: Pipeline, n: int, assumption: str, elements: int) -> dict[str, object]:
+def _small(lab: RunCache, line: Pipeline, n: int, assumption: str, elements: int) -> dict[str, object]:
     """n (t_c + tau), of which an element is one byte here."""
     trial = lab.run(
         topology=f"hypercube:{n}",
@@ -144,7 +144,7 @@ def _small(lab: Lab, line: Pipeline, n: int, assumption: str, elements: int) -> 
     }
 
 
-def _large(lab: Lab, line: Pipeline, n: int, assumption: str) -> dict[str, object]:
+def _large(lab: RunCache, line: Pipeline, n: int, assumption: str) -> dict[str, object]:
     """T_min, which no whole number of packets undercuts; the best one is within a percent."""
     packet, least = line.optimum(n, LONG_BYTES, STARTUP / PER_BYTE)
     count, trial = best_run(lab, line, n, LONG_BYTES, STARTUP)
@@ -169,7 +169,7 @@ def _broadcast_row(
     }
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """Table 19 in two parts."""
     yield Table(
         "Table 19: one-to-all broadcasting",

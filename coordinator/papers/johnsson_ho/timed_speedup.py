@@ -8,7 +8,7 @@ the timed clock, where that is real time.
 
 from collections.abc import Iterator
 
-from coordinator.papers.base import VERDICT, Lab, Reproduction, Section, Table, Trial
+from coordinator.papers.base import VERDICT, Reproduction, RunCache, Section, Table, Trial
 from coordinator.papers.johnsson_ho.common import PAPER, verdict
 from coordinator.papers.johnsson_ho.ipsc import KIB, PACKETS_16, SIZES, Drawing, milliseconds
 
@@ -16,7 +16,7 @@ TOLERANCE = 0.1
 """Share by which a measured speed-up may differ from the predicted one."""
 
 
-def rows(lab: Lab, driver: str = "local") -> Iterator[dict[str, object]]:
+def rows(lab: RunCache, driver: str = "local") -> Iterator[dict[str, object]]:
     """One row for each dimension: milliseconds of both broadcasts and their ratio, predicted and measured.
 
     `undecided` where the machine was late by more than a scenario allows by itself. Takes (n + 1) 60 cycles of 9 ms for
@@ -42,7 +42,7 @@ def rows(lab: Lab, driver: str = "local") -> Iterator[dict[str, object]]:
         }
 
 
-def _run(lab: Lab, n: int, algorithm: str, driver: str) -> Trial:
+def _run(lab: RunCache, n: int, algorithm: str, driver: str) -> Trial:
     return lab.run(
         topology=f"hypercube:{n}",
         collective="broadcast",
@@ -58,7 +58,7 @@ def _run(lab: Lab, n: int, algorithm: str, driver: str) -> Trial:
     )
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """Figures 16 and 17."""
     found = list(rows(lab))
     yield Table(

@@ -13,7 +13,7 @@ from math import ceil, factorial, gcd, log2, sqrt
 
 import polars as pl
 
-from coordinator.papers.base import ERRATUM, Figure, Lab, Reproduction, Section, Table, Trial, compared, unmeasured
+from coordinator.papers.base import ERRATUM, Figure, Reproduction, RunCache, Section, Table, Trial, compared, unmeasured
 from coordinator.papers.tseng_sheu.figures import figure_1, figure_2, figure_3, figure_4, figure_checks
 from coordinator.reports.charts import curves
 from emunode.algorithms.star.multiple_trees import best_segments
@@ -30,7 +30,7 @@ CURVE_BYTES = (60, 600, 6_000, 20_000, 60_000)
 CURVE_SEGMENTS = (1, 2, 4, 8, 16, 32, 64)
 
 
-def build(lab: Lab) -> Iterator[Section]:
+def build(lab: RunCache) -> Iterator[Section]:
     """Tables 1 and 2 for every size, then what they rest on, then the figures."""
     for n in lab.sizes:
         title = f"Table 1, one-to-all broadcast, n = {n}, m = {BROADCAST_BYTES:,} bytes"
@@ -116,7 +116,7 @@ def phases(n: int) -> int:
     return sum(ceil(log2(i)) for i in range(2, n + 1))
 
 
-def _table_1(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+def _table_1(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     star, m = StarGraph(n), BROADCAST_BYTES
     all_port = Cost(star.diameter, m / star.degree)
     one_port = Cost(max(star.diameter, ceil(log2(factorial(n)))), m)
@@ -175,7 +175,7 @@ NOTES_1 = (
 
 
 def broadcast(
-    lab: Lab, n: int, algorithm: str, size: int, model: str = "all-port", segments: int | str = "auto"
+    lab: RunCache, n: int, algorithm: str, size: int, model: str = "all-port", segments: int | str = "auto"
 ) -> Trial:
     """A one-to-all broadcast of `size` bytes."""
     return lab.run(
@@ -192,7 +192,7 @@ def broadcast(
 
 def pieces(trial: Trial) -> int:
     """p, the segments on each tree."""
-    return trial.plan.job.segments
+    return trial.plan.spec.segments
 
 
 def algorithm_1(n: int, m: int, p: int) -> Cost:
@@ -214,7 +214,7 @@ def recursion(n: int, m: int) -> Cost:
 def _pipelined(height: int, trial: Trial) -> Cost:
     p = pieces(trial)
     slots = height + p - 1
-    return Cost(slots, slots * ceil(trial.plan.job.message_bytes / p))
+    return Cost(slots, slots * ceil(trial.plan.spec.message_bytes / p))
 
 
 def _pipeline(height: int, m: int) -> Cost:
@@ -237,7 +237,7 @@ def _stepped_pipeline(n: int, m: int) -> Cost:
     return cost(best_segments(lambda p: cost(p).seconds, sqrt((first - every) * m * PER_BYTE / (every * STARTUP)), m))
 
 
-def _best(lab: Lab, n: int) -> dict[str, object]:
+def _best(lab: RunCache, n: int) -> dict[str, object]:
     """T at the paper's real optimum is the least of all T(p); the whole number beside it comes close."""
     m, h = BROADCAST_BYTES, height(n)
     trial = broadcast(lab, n, "congestion2-trees", m)
@@ -261,7 +261,7 @@ def _best(lab: Lab, n: int) -> dict[str, object]:
     )
 
 
-def _over_message_size(lab: Lab, n: int) -> Figure:
+def _over_message_size(lab: RunCache, n: int) -> Figure:
     def line(time: Callable[[int], float]) -> list[tuple[float, float]]:
         return [(m, 1e3 * time(m)) for m in CURVE_BYTES]
 
@@ -294,7 +294,7 @@ def _over_message_size(lab: Lab, n: int) -> Figure:
     )
 
 
-def _over_segments(lab: Lab, n: int) -> Figure:
+def _over_segments(lab: RunCache, n: int) -> Figure:
     m = BROADCAST_BYTES
     svg = curves(
         f"Algorithm 1 on S_{n}, m = {m:,} bytes, by the number of segments",
@@ -322,7 +322,7 @@ def _over_segments(lab: Lab, n: int) -> Figure:
 # Table 2.
 
 
-def _table_2(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+def _table_2(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     star, m = StarGraph(n), ALLGATHER_BYTES
     others, d = star.order - 1, star.diameter
     share = others * m / star.degree
@@ -369,7 +369,7 @@ NOTES_2 = (
 # Lemmas 3 to 7.
 
 
-def _greedy(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+def _greedy(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     """L from a broadcast, its shifts from the reduces to rho^i(r), whose packets follow the arcs towards the root."""
     star = StarGraph(n)
     trial = broadcast(lab, n, "greedy-tree", 60, segments=1)
@@ -405,7 +405,7 @@ def _greedy(lab: Lab, n: int) -> Iterator[dict[str, object]]:
     )
 
 
-def _to_root(lab: Lab, n: int, root: str) -> Trial:
+def _to_root(lab: RunCache, n: int, root: str) -> Trial:
     """Everybody's data folded along L(root)."""
     return lab.run(
         topology=f"star:{n}", collective="reduce", algorithm="greedy-tree", source=root, message_bytes=60, segments=1
@@ -417,7 +417,7 @@ NOTES_3 = (
 )
 
 
-def _heights(lab: Lab, n: int) -> Iterator[dict[str, object]]:
+def _heights(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     """Heights as the last step in which a tree delivers, congestion as the segments that a link carries, one a tree.
 
     The path p_i is as long as the level of its end rho^i(r) in tree i: the step in which that tree reaches it.
@@ -448,7 +448,7 @@ NOTES_5 = (
 )
 
 
-def _levels(lab: Lab, n: int) -> dict[str, object]:
+def _levels(lab: RunCache, n: int) -> dict[str, object]:
     trial = lab.run(
         topology=f"star:{n}",
         collective="allgather",

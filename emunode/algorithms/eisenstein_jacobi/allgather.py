@@ -20,8 +20,19 @@ from typing import ClassVar
 
 from emunode.algorithms.base import Claim, LocalView, Rule
 from emunode.algorithms.losses import Losses, Outages, Place
-from emunode.algorithms.tree_collective import Dissemination
-from emunode.model import EVERYBODY, Collective, Duplex, Job, Packet, Port, Rank, Segment, Send, Step
+from emunode.algorithms.tree_collective import TreeCollective
+from emunode.model import (
+    ALL_RANKS,
+    Collective,
+    CollectiveSpec,
+    Duplex,
+    Port,
+    PortPacket,
+    Rank,
+    ScheduledSend,
+    Segment,
+    Step,
+)
 from emunode.topologies.base import Topology
 from emunode.trees.base import CACHE_ENTRIES, Trees
 from emunode.trees.eisenstein_jacobi.phased import (
@@ -30,7 +41,7 @@ from emunode.trees.eisenstein_jacobi.phased import (
     TWO_PHASES,
     TWO_PHASES_BY_DIMENSION,
     PhasedTree,
-    Plan,
+    PhasePlan,
     PrintedTree,
 )
 
@@ -42,18 +53,18 @@ Station = tuple[int, tuple[tuple[int, Port], ...]]
 """The stage in which a message reaches a relative address, and (stage, port) of every child there."""
 
 
-class PhasedAllgather(Dissemination):
+class PhasedAllgather(TreeCollective):
     """Everybody's messages down one phased tree, all pieces at once, combined in one packet where they meet."""
 
     collective = Collective.ALLGATHER
     link_capacity = None
-    plan: ClassVar[Plan]
+    plan: ClassVar[PhasePlan]
     """When which move is made."""
     passes: ClassVar[int]
     """Times nD steps that the phases have by a clock."""
 
-    def __init__(self, topology: Topology, job: Job) -> None:
-        super().__init__(topology, job)
+    def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
+        super().__init__(topology, spec)
         self.station = lru_cache(CACHE_ENTRIES)(self._station)
         self._ends = lru_cache(CACHE_ENTRIES)(self._absolute_ranks)
 
@@ -66,7 +77,7 @@ class PhasedAllgather(Dissemination):
         return PhasedTree(topology, self.plan)
 
     def _station(self, relative: Rank) -> Station:
-        return self.tree.place(relative)[0], tuple(self.tree.onward(relative))
+        return self.tree.place(relative)[0], tuple(self.tree.phase_children(relative))
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> list[Step]:
         """What counting receipts comes to in lock-step."""
@@ -133,7 +144,7 @@ class PhasedAllgather(Dissemination):
                 if origin in missed:
                     losses.blame(end, [missed[origin]])
                 else:
-                    losses.delivered += self.job.messages
+                    losses.delivered += self.spec.messages
 
     @cached_property
     def _goals(self) -> list[list[Rank]]:
@@ -160,7 +171,7 @@ class PhasedAllgather(Dissemination):
         )
         walked = f"{self.citation}: arcs of the tree by step and port"
         return [
-            Claim("intact_deliveries", order * (order - 1) * self.job.messages, "==", self.completeness),
+            Claim("intact_deliveries", order * (order - 1) * self.spec.messages, "==", self.completeness),
             Claim("duplicates", 0, "==", f"{self.citation}: nothing comes twice"),
             Claim("steps", self.last_step, "==", f"{self.citation}: a phase ends with its last receipt", derived=True),
             Claim("steps", self.passes * network.diameter, self._relation, allotment),
@@ -218,17 +229,17 @@ class PhaseRule(Rule):
         self._waiting: list[list[tuple[Port, Segment]]] = [[] for _ in self._due]
         self._have = bytearray(algorithm.topology.order * algorithm.copies)
 
-    def start(self) -> Iterator[Send]:
+    def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._view.rank
-        _, onward = algorithm.station(0)
+        _, children = algorithm.station(0)
         for index in range(algorithm.copies):
-            segment = (me, EVERYBODY, 0, index, algorithm.payloads.piece(me, EVERYBODY, index))
-            for stage, port in onward:
+            segment = (me, ALL_RANKS, 0, index, algorithm.payloads.piece(me, ALL_RANKS, index))
+            for stage, port in children:
                 self._waiting[stage].append((port, segment))
         for port, segment in self._release():
             yield 1, port, segment
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         algorithm, relative, have, due, waiting = (
             self._algorithm, self._view.relative, self._have, self._due, self._waiting,
         )  # fmt: skip
@@ -237,9 +248,9 @@ class PhaseRule(Rule):
                 number = segment[0] * algorithm.copies + segment[3]
                 if not have[number]:
                     have[number] = 1
-                    arrived, onward = algorithm.station(relative(segment[0]))
+                    arrived, children = algorithm.station(relative(segment[0]))
                     due[arrived] -= 1
-                    for stage, port in onward:
+                    for stage, port in children:
                         waiting[stage].append((port, segment))
         sends = self._release()
         while not due[self._stage] and self._stage + 1 < len(due):

@@ -11,7 +11,7 @@ from functools import cached_property
 from emunode.algorithms.base import Claim
 from emunode.algorithms.breadth_first import TreeBroadcast, exact_for_successors
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
-from emunode.algorithms.tree_collective import Dissemination
+from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Port, PortModel, Rank, Step
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees
@@ -57,14 +57,14 @@ class ImprovedBroadcast(TreeBroadcast):
 
     def claims(self) -> list[Claim]:
         claims = super().claims()
-        if self.numbers == 1 and self.job.port_model is PortModel.ALL_PORT:
+        if self.numbers == 1 and self.spec.port_model is PortModel.ALL_PORT:
             claims = [claim for claim in claims if claim.name != "receivers_per_step"]
             counts = ej_counts.improved(SectorTree(self.topology).network)
             claims += claims_of_counts(counts, self.citation, "eqs. (20) to (23) and table 2")
         return claims
 
 
-class IterativeBroadcast(Dissemination):
+class IterativeBroadcast(TreeCollective):
     """The iterative one-to-all broadcast of Eisenstein-Jacobi networks (Hussain and Shamaei), which `improved` improves.
 
     All-port, half or full duplex. n rounds of D steps, D = floor((a+2b)/3); in round r everybody who has the message

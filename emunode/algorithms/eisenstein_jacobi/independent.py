@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from emunode.algorithms.base import Claim
-from emunode.algorithms.routed_collective import Route, Routing
-from emunode.algorithms.tree_collective import Dissemination
+from emunode.algorithms.routed_collective import Route, RoutedCollective
+from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Duplex, Rank, Step
 from emunode.topologies.base import Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
@@ -50,7 +50,7 @@ def independence_claims(copies: int) -> list[Claim]:
     ]
 
 
-class IndependentDissemination(Dissemination):
+class IndependentDissemination(TreeCollective):
     """Pieces follow each other down every tree, one a step."""
 
     name = "independent-trees"
@@ -102,7 +102,7 @@ class IndependentBroadcast(IndependentDissemination):
 
     @property
     def tolerated_faults(self) -> int:
-        return self.job.redundancy - 1
+        return self.spec.redundancy - 1
 
 
 class IndependentReduce(IndependentDissemination):
@@ -118,7 +118,7 @@ class IndependentReduce(IndependentDissemination):
     collective = Collective.REDUCE
 
 
-class IndependentRouting(Routing):
+class IndependentRouting(RoutedCollective):
     """Every tree is a pipeline: its root link carries one piece a step, farthest target first; others pass on at once.
 
     Copy c of what is for relative target r takes tree ((r-1) copies + c) mod 6n, which gives each tree the same load
@@ -141,49 +141,53 @@ class IndependentRouting(Routing):
 
     @property
     def tolerated_faults(self) -> int:
-        return self.job.redundancy - 1
+        return self.spec.redundancy - 1
 
     def copies_of(self, target: Rank) -> list[tuple[int, int, int]]:  # type: ignore[override]
         """Round-robin over targets and copies."""
         first = (target - 1) * self.copies
         return [
-            ((first + copy) % self.count, copy // self.count, copy // self.job.redundancy)
+            ((first + copy) % self.count, copy // self.count, copy // self.spec.redundancy)
             for copy in range(self.copies)
         ]
 
-    def number(self, target: Rank, way: int, segment: int) -> int:
-        copy = segment * self.job.redundancy
+    def number(self, target: Rank, route_index: int, segment: int) -> int:
+        copy = segment * self.spec.redundancy
         first = (target - 1) * self.copies + copy
-        return (copy + (way - first) % self.count) // self.count
+        return (copy + (route_index - first) % self.count) // self.count
 
     @cached_property
     def _slots(self) -> Mapping[tuple[int, Rank, int], Step]:
         """When (tree, target, number) leaves the root: a table of all copies that every node would compute alike."""
         queues: list[list[tuple[int, Rank, int]]] = [[] for _ in range(self.count)]
         for target in range(1, self.topology.order):
-            for way, number, _ in self.copies_of(target):
-                queues[way].append((-self.trees.levels(way)[target], target, number))
+            for route_index, number, _ in self.copies_of(target):
+                queues[route_index].append((-self.trees.levels(route_index)[target], target, number))
         return {
-            (way, target, number): step
-            for way, queue in enumerate(queues)
+            (route_index, target, number): step
+            for route_index, queue in enumerate(queues)
             for step, (_, target, number) in enumerate(sorted(queue), 1)
         }
 
-    def route(self, target: Rank, way: int, number: int) -> Route:
-        first = self._slots[way, target, number]
-        return list(zip(self.trees.route(target, way), range(first, self.topology.order + first), strict=False))
+    def route(self, target: Rank, route_index: int, number: int) -> Route:
+        first = self._slots[route_index, target, number]
+        return list(zip(self.trees.route(target, route_index), range(first, self.topology.order + first), strict=False))
 
     @cached_property
     def last_step(self) -> Step:
         """Where all trees carry the same, the last piece to leave the root goes to its neighbour: N^n - 1 steps a piece."""
         if self.copies % self.count == 0:
             return (self.topology.order - 1) * self.copies // self.count
-        return max(step + self.trees.levels(way)[target] - 1 for (way, target, _), step in self._slots.items())
+        return max(
+            step + self.trees.levels(route_index)[target] - 1 for (route_index, target, _), step in self._slots.items()
+        )
 
     @cached_property
     def hops(self) -> int:
         targets = range(1, self.topology.order)
-        return sum(self.trees.levels(way)[target] for target in targets for way, _, _ in self.copies_of(target))
+        return sum(
+            self.trees.levels(route_index)[target] for target in targets for route_index, _, _ in self.copies_of(target)
+        )
 
     def claims(self) -> list[Claim]:
         others, copies = self.topology.order - 1, self.copies

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
 from emunode.errors import ScenarioError
-from emunode.model import EVERYBODY, Collective, Job, Packet, Port, Rank, Segment, Send, Step
+from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Port, PortPacket, Rank, ScheduledSend, Segment, Step
 from emunode.topologies.base import Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.trees.base import CACHE_ENTRIES, require
@@ -41,20 +41,20 @@ class LiteralAlgorithm(Algorithm):
     citation = "Hussain"
     copies_keep_trees = False
 
-    def __init__(self, topology: Topology, job: Job) -> None:
+    def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         self.network = require(topology, EisensteinJacobi, "the printed algorithms")
         self.length = self.network.diameter // self.network.dimensions
         """M of the paper: the diameter of one dimension."""
-        super().__init__(topology, job)
-        self.onward = lru_cache(CACHE_ENTRIES)(self._onward)
+        super().__init__(topology, spec)
+        self.child_delays = lru_cache(CACHE_ENTRIES)(self._child_delays)
 
     def validate(self) -> None:
         super().validate()
         network = self.network
         if network.b != network.a + 1:
             raise ScenarioError("topology", network.name, f"{self.name} is printed for alpha = a + (a+1) rho")
-        if self.job.segments > 1:
-            raise ScenarioError("segments", self.job.segments, f"{self.name} sends whole messages; 1")
+        if self.spec.segments > 1:
+            raise ScenarioError("segments", self.spec.segments, f"{self.name} sends whole messages; 1")
         if network.dimensions * 36 * self.length**2 >= LARGEST_STATE:
             raise ScenarioError("topology", network.name, f"{self.name} has no numbers for counters as large as these")
 
@@ -71,7 +71,7 @@ class LiteralAlgorithm(Algorithm):
         dimension, major = divmod(number, 6)
         return Sector(major, minor, dimension + 1, x, y)
 
-    def numbered(self, sends: Sends) -> list[tuple[Port, int]]:
+    def copies_on_tree(self, sends: Sends) -> list[tuple[Port, int]]:
         """(port, number) of these packets."""
         return [(6 * (sector.dimension - 1) + unit, self.encode(sector)) for unit, sector in sends]
 
@@ -85,9 +85,9 @@ class LiteralAlgorithm(Algorithm):
     def begins(self, phase: int) -> Sequence[tuple[int, int, int]]:
         """(port, major, minor) of the packets that start the sectors of a phase in one dimension."""
 
-    def _onward(self, number: int, phase: int) -> list[tuple[Port, int]]:
+    def _child_delays(self, number: int, phase: int) -> list[tuple[Port, int]]:
         """Algorithms 2 and 4, lines that pass a packet on: (port, number)."""
-        return self.numbered(self._passed_on(self.decode(number), phase))
+        return self.copies_on_tree(self._passed_on(self.decode(number), phase))
 
     def _passed_on(self, sector: Sector, phase: int) -> Sends:
         if sector.x > 0:
@@ -98,7 +98,7 @@ class LiteralAlgorithm(Algorithm):
 
     def started(self, phase: int) -> list[tuple[Port, int]]:
         """What a node that begins a phase sends: (port, number)."""
-        return self.numbered(self.all_dimensions(self.network.dimensions, phase))
+        return self.copies_on_tree(self.all_dimensions(self.network.dimensions, phase))
 
     def restarted(self, segment: Segment, me: Rank) -> Sequence[Segment]:
         """The messages that Algorithm 4, line 6 sends again; a broadcast has no phases."""
@@ -123,16 +123,16 @@ class LiteralRule(Rule):
         self._algorithm = algorithm
         self._me = view.rank
 
-    def start(self) -> Iterator[Send]:
+    def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._me
         if me not in algorithm.sources:
             return
-        for message in range(algorithm.job.messages):
-            payload = algorithm.payloads.piece(me, EVERYBODY, message)
+        for message in range(algorithm.spec.messages):
+            payload = algorithm.payloads.piece(me, ALL_RANKS, message)
             for port, number in algorithm.started(1):
-                yield 1, port, (me, EVERYBODY, number, message, payload)
+                yield 1, port, (me, ALL_RANKS, number, message, payload)
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         algorithm = self._algorithm
         phase, rest = divmod(step, algorithm.network.diameter)
         if rest:
@@ -140,7 +140,7 @@ class LiteralRule(Rule):
                 (step + 1, port, (*segment[:2], number, *segment[3:]))
                 for _, segments in packets
                 for segment in segments
-                for port, number in algorithm.onward(segment[2], phase + 1)
+                for port, number in algorithm.child_delays(segment[2], phase + 1)
             ]
         # step > nM in the paper, whose packets carry the step in which they are handled
         if phase >= algorithm.phases:
@@ -174,7 +174,7 @@ class PrintedBroadcast(LiteralAlgorithm):
         return (1, 1, 0), (2, 2, 1), (3, 3, 2), (4, 5, 3), (5, 5, 4), (0, 0, 5)
 
     def claims(self) -> list[Claim]:
-        network, messages = self.network, self.job.messages
+        network, messages = self.network, self.spec.messages
         missed = network.order - (network.modulus - self.length**2 // 4) ** network.dimensions
         erratum = f"; erratum: line 6 of Algorithm 1 misses {missed:,} nodes" if missed else ""
         source = f"{self.citation}: every node receives the message{erratum}"
@@ -212,7 +212,7 @@ class RestartAllgather(LiteralAlgorithm):
         return (segment,)
 
     def claims(self) -> list[Claim]:
-        order, messages = self.network.order, self.job.messages
+        order, messages = self.network.order, self.spec.messages
         pairs = order * (order - 1) * messages
         source = f"{self.citation}: every node receives the messages of all others"
         return [
@@ -234,5 +234,5 @@ class RestartOwnAllgather(RestartAllgather):
     name = "three-phase-restart-own"
 
     def restarted(self, segment: Segment, me: Rank) -> Sequence[Segment]:
-        again = range(self.job.messages) if segment[3] == 0 else ()
-        return [(me, EVERYBODY, 0, message, self.payloads.piece(me, EVERYBODY, message)) for message in again]
+        again = range(self.spec.messages) if segment[3] == 0 else ()
+        return [(me, ALL_RANKS, 0, message, self.payloads.piece(me, ALL_RANKS, message)) for message in again]

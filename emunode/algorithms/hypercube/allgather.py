@@ -26,12 +26,12 @@ from emunode.algorithms.hypercube.costs import (
 from emunode.algorithms.hypercube.schedule import (
     EXCHANGES,
     CubeDissemination,
-    Tolerant,
+    EdgeDisjointRedundancy,
     disjoint_steps,
     largest_in_all,
     largest_per_step,
 )
-from emunode.model import Collective, Duplex, Job, PortModel, Rank, Step
+from emunode.model import Collective, CollectiveSpec, Duplex, PortModel, Rank, Step
 from emunode.topologies.base import Topology
 from emunode.trees.hypercube.balanced import BalancedTrees
 from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
@@ -69,23 +69,23 @@ class CubeAllgather(CubeDissemination):
         return largest_per_step(self.crossings(), self.trees.count, together=True)
 
     def claims(self) -> list[Claim]:
-        claims = super().claims() + bound_claims(self.job, self.topology.degree) + self.structure_claims()
-        if self.job.redundancy > 1:
+        claims = super().claims() + bound_claims(self.spec, self.topology.degree) + self.structure_claims()
+        if self.spec.redundancy > 1:
             return claims
-        cited = f"{self.citation}: {self.tables[self.job.port_model is ALL]}"
+        cited = f"{self.citation}: {self.tables[self.spec.port_model is ALL]}"
         loads = self.loads
         heaviest = int(largest_in_all(self.crossings(), self.trees.count, together=True) * self.copies)
         return [
             *claims,
             Claim("steps", len(loads), "==", cited, derived=self.walked),
             Claim("max_link_segments", heaviest, "==", f"{self.citation}: arcs of a dimension", derived=True),
-            *load_claims(self.job, self.pieces, loads, cited, derived=self.walked),
+            *load_claims(self.spec, self.pieces, loads, cited, derived=self.walked),
         ]
 
     @classmethod
-    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
+    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         """1: the best packet is the largest load, so nothing is gained by cutting."""
-        del topology, job, startup, per_byte
+        del topology, spec, startup, per_byte
         return 1
 
 
@@ -143,7 +143,7 @@ class BinomialAllgather(CubeAllgather):
     @cached_property
     def loads(self) -> Loads:
         n = self.topology.degree
-        if self.job.port_model is ALL:
+        if self.spec.port_model is ALL:
             return [Fraction(comb(n - 1, level)) for level in range(n)]
         return allgather_binomial(n)
 
@@ -179,7 +179,7 @@ class RotatedBinomialAllgather(CubeAllgather):
     @cached_property
     def loads(self) -> Loads:
         n = self.topology.degree
-        if self.job.port_model is ALL:
+        if self.spec.port_model is ALL:
             return [Fraction(size, n) for size in cube_levels(n)]
         return allgather_rotated(n)
 
@@ -209,7 +209,7 @@ class RotatedExchangeAllgather(CubeAllgather):
         return [load / n for load in allgather_binomial(n)]
 
 
-class EdgeDisjointAllgather(Tolerant, CubeAllgather):
+class EdgeDisjointAllgather(EdgeDisjointRedundancy, CubeAllgather):
     """Down n arc-disjoint spanning binomial trees, nESBT, a part of the block each, or whole blocks over x of them.
 
     2n steps over one port, n + 1 over all; (N-1)M or (N-1)M/n in all. With redundancy x every block survives x - 1
@@ -223,12 +223,12 @@ class EdgeDisjointAllgather(Tolerant, CubeAllgather):
         return EdgeDisjointBinomialTrees(topology)
 
     def claims(self) -> list[Claim]:
-        return [*super().claims(), *disjoint_steps(self.job, self.topology.degree, self.copies, self.citation)]
+        return [*super().claims(), *disjoint_steps(self.spec, self.topology.degree, self.copies, self.citation)]
 
     @cached_property
     def loads(self) -> Loads:
         n = self.topology.degree
-        if self.job.port_model is ALL:
+        if self.spec.port_model is ALL:
             return [Fraction(size, n) for size in edge_disjoint_levels(n)]
         return allgather_edge_disjoint(n)
 
@@ -250,7 +250,7 @@ class BalancedAllgather(CubeAllgather):
 
     def claims(self) -> list[Claim]:
         n = self.topology.degree
-        steps = n if self.job.port_model is ALL else 2 * n - 2
+        steps = n if self.spec.port_model is ALL else 2 * n - 2
         return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 6")]
 
 
@@ -271,11 +271,11 @@ class BalancedPathsAllgather(CubeAllgather):
     @cached_property
     def loads(self) -> Loads:
         n = self.topology.degree
-        if self.job.port_model is ALL:
+        if self.spec.port_model is ALL:
             return [Fraction(size, n) for size in cube_levels(n)]
         return self.found_loads()
 
     def claims(self) -> list[Claim]:
         n = self.topology.degree
-        steps = n if self.job.port_model is ALL else 2 * n - 1
+        steps = n if self.spec.port_model is ALL else 2 * n - 1
         return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: tables 10 to 14")]

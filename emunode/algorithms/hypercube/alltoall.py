@@ -22,7 +22,7 @@ from emunode.algorithms.hypercube.costs import (
     cube_levels,
     edge_disjoint_levels,
 )
-from emunode.algorithms.hypercube.schedule import EXCHANGES, CubeRouting, Tolerant, disjoint_steps
+from emunode.algorithms.hypercube.schedule import EXCHANGES, CubeRouting, EdgeDisjointRedundancy, disjoint_steps
 from emunode.algorithms.routed_collective import Route
 from emunode.model import Collective, Duplex, PortModel, Rank
 from emunode.topologies.base import Topology
@@ -46,10 +46,10 @@ class CubeAlltoall(CubeRouting):
 
     @cached_property
     def loads(self) -> Loads:
-        loads = self.postorder_loads() if self.job.port_model is ALL else self.label_loads()
+        loads = self.postorder_loads() if self.spec.port_model is ALL else self.label_loads()
         if loads is None:
             return self.found_loads()
-        return loads[::-1] if self.discipline == "rbf" and self.job.port_model is ALL else loads
+        return loads[::-1] if self.discipline == "rbf" and self.spec.port_model is ALL else loads
 
     def postorder_loads(self) -> Loads | None:
         """The load of every cycle over all ports; None where only a walk along all routes tells."""
@@ -171,11 +171,11 @@ class RotatedExchangeAlltoall(CubeAlltoall):
     def make_trees(self, topology: Topology) -> CubeTrees:
         return RotatedBinomialTrees(topology)
 
-    def route(self, target: Rank, way: int, number: int) -> Route:
-        if self.job.port_model is not ALL:
-            return super().route(target, way, number)
+    def route(self, target: Rank, route_index: int, number: int) -> Route:
+        if self.spec.port_model is not ALL:
+            return super().route(target, route_index, number)
         n = self.topology.degree
-        return [(port, (port - way) % n + 1) for port in self.trees.route(target, way)]
+        return [(port, (port - route_index) % n + 1) for port in self.trees.route(target, route_index)]
 
     def label_loads(self) -> Loads:
         return alltoall_rotated(self.topology.degree)
@@ -212,7 +212,7 @@ class RotatedBinomialLevels(RotatedBinomialAlltoall):
     discipline = "rbf"
 
 
-class EdgeDisjointAlltoall(Tolerant, CubeAlltoall):
+class EdgeDisjointAlltoall(EdgeDisjointRedundancy, CubeAlltoall):
     """Down n arc-disjoint spanning binomial trees, nESBT, a part of every block each, or whole blocks over x of them.
 
     2n steps over one port, nN/2 + N - 2 blocks in all (errata: table 15 prints N/(2n) + N - 2, table 16 the largest
@@ -228,7 +228,7 @@ class EdgeDisjointAlltoall(Tolerant, CubeAlltoall):
         return EdgeDisjointBinomialTrees(topology)
 
     def claims(self) -> list[Claim]:
-        return [*super().claims(), *disjoint_steps(self.job, self.topology.degree, self.copies, self.citation)]
+        return [*super().claims(), *disjoint_steps(self.spec, self.topology.degree, self.copies, self.citation)]
 
     def label_loads(self) -> Loads:
         return alltoall_edge_disjoint(self.topology.degree)
@@ -263,7 +263,7 @@ class BalancedAlltoall(CubeAlltoall):
 
     def claims(self) -> list[Claim]:
         n = self.topology.degree
-        steps = n if self.job.port_model is ALL else 2 * n - 2
+        steps = n if self.spec.port_model is ALL else 2 * n - 2
         return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 7.1")]
 
 
@@ -294,7 +294,7 @@ class BalancedPathsAlltoall(CubeAlltoall):
 
     def claims(self) -> list[Claim]:
         n = self.topology.degree
-        steps = n if self.job.port_model is ALL else 2 * n - 1
+        steps = n if self.spec.port_model is ALL else 2 * n - 1
         return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: table 10 and section 7.1")]
 
 

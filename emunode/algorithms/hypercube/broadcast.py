@@ -11,9 +11,19 @@ from typing import ClassVar
 
 from emunode.algorithms.base import Claim, LocalView, Rule
 from emunode.algorithms.hypercube.costs import Form, bound_claims, broadcast_rotated, load_claims, packet_claims
-from emunode.algorithms.hypercube.schedule import ONE_WAY, CubeDissemination, Tolerant
+from emunode.algorithms.hypercube.schedule import ONE_WAY, CubeDissemination, EdgeDisjointRedundancy
 from emunode.algorithms.tree_collective import FoldRule, ForwardRule
-from emunode.model import EVERYBODY, Collective, Duplex, Job, Packet, PortModel, Rank, Send, Step
+from emunode.model import (
+    ALL_RANKS,
+    Collective,
+    CollectiveSpec,
+    Duplex,
+    PortModel,
+    PortPacket,
+    Rank,
+    ScheduledSend,
+    Step,
+)
 from emunode.topologies.base import Topology
 from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
 from emunode.trees.hypercube.gray import GrayPaths
@@ -27,7 +37,7 @@ class CubeBroadcast(CubeDissemination):
     """Packets that follow each other down trees: a P + b steps."""
 
     collective = Collective.BROADCAST
-    striped = False
+    splits_across_trees = False
     table: ClassVar[str] = "tables 4 and 5"
 
     @staticmethod
@@ -37,7 +47,7 @@ class CubeBroadcast(CubeDissemination):
 
     @property
     def _form(self) -> Form:
-        return self.form(self.topology.degree, self.job.port_model)
+        return self.form(self.topology.degree, self.spec.port_model)
 
     @property
     def period(self) -> Step:
@@ -53,7 +63,7 @@ class CubeBroadcast(CubeDissemination):
         return [
             *super().claims(),
             Claim("max_link_segments", self.busiest_arc, "==", f"{self.citation}: arcs of the trees"),
-            *bound_claims(self.job, self.topology.degree),
+            *bound_claims(self.spec, self.topology.degree),
             *self.cost_of_packets(cited),
             *self.structure_claims(),
         ]
@@ -62,12 +72,12 @@ class CubeBroadcast(CubeDissemination):
         """Claims on steps, start-ups and bytes."""
         form = self._form
         steps = form.cycles(-(-self.copies // form.share))
-        return [Claim("steps", steps, "==", cited), *packet_claims(self.job, self.pieces, steps, cited)]
+        return [Claim("steps", steps, "==", cited), *packet_claims(self.spec, self.pieces, steps, cited)]
 
     @property
     def fewest_packets(self) -> float:
         """Fewest packets of each tree, as a real number: whole messages, or the parts of them that a tree carries."""
-        return self.job.messages if self.striped else self.job.messages / self._form.share
+        return self.spec.messages if self.splits_across_trees else self.spec.messages / self._form.share
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         """T itself, and T_min, which no number of packets undercuts.
@@ -75,19 +85,19 @@ class CubeBroadcast(CubeDissemination):
         A tree carries at least one packet of every message if messages are cut into parts for the trees, and else at least
         its share of the messages.
         """
-        form, job = self._form, self.job
-        size = job.messages * job.message_bytes / form.share
+        form, spec = self._form, self.spec
+        size = spec.messages * spec.message_bytes / form.share
         packets = max(self.fewest_packets, form.best_packets(size, startup, per_byte))
         least = form.seconds(packets, size, startup, per_byte)
         bound = Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of {self.table}")
         return [*super().cost_claims(startup, per_byte), bound]
 
     @classmethod
-    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
+    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         """The better of the two whole numbers next to M / B_opt."""
-        form = cls.form(topology.degree, job.port_model)
-        packets = form.best_segments(job, startup, per_byte)
-        return packets if cls.striped else min(packets * form.share, job.message_bytes)
+        form = cls.form(topology.degree, spec.port_model)
+        packets = form.best_segments(spec, startup, per_byte)
+        return packets if cls.splits_across_trees else min(packets * form.share, spec.message_bytes)
 
 
 class GrayBroadcast(CubeBroadcast):
@@ -119,7 +129,7 @@ class RotatedGrayBroadcast(CubeBroadcast):
     name = "nrbrg"
     citation = "Johnsson-Ho 1986, nRBRG"
     table = "table 5"
-    striped = True
+    splits_across_trees = True
 
     def make_trees(self, topology: Topology) -> CubeTrees:
         return GrayPaths(topology, topology.degree)
@@ -180,22 +190,22 @@ class TwoRootedBroadcast(CubeBroadcast):
     @property
     def _spare_steps(self) -> bool:
         """Whether every third step stays empty: in Q_2 nobody but the root has a child, and no inner node has two."""
-        return self.topology.degree == 2 and self.job.port_model in (PortModel.EXCHANGE, PortModel.SEND_OR_RECEIVE)
+        return self.topology.degree == 2 and self.spec.port_model in (PortModel.EXCHANGE, PortModel.SEND_OR_RECEIVE)
 
     def cost_of_packets(self, cited: str) -> list[Claim]:
         if not self._spare_steps:
             return super().cost_of_packets(cited)
         used = f"{cited}; in Q_2 two of three steps carry a packet"
         steps = Claim("steps", self._form.cycles(self.copies), "==", cited)
-        return [steps, *packet_claims(self.job, self.pieces, 2 * self.copies, used)]
+        return [steps, *packet_claims(self.spec, self.pieces, 2 * self.copies, used)]
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         """In Q_2 the time of the 2P steps that carry a packet, which no number of packets undercuts."""
         claims = super().cost_claims(startup, per_byte)
         if not self._spare_steps:
             return claims
-        size = self.job.messages * self.job.message_bytes
-        least = Form(2, 0).seconds(self.job.messages, size, startup, per_byte)
+        size = self.spec.messages * self.spec.message_bytes
+        least = Form(2, 0).seconds(self.spec.messages, size, startup, per_byte)
         return [*claims[:-1], Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of 2P cycles in Q_2")]
 
 
@@ -211,14 +221,14 @@ class RotatedBinomialBroadcast(CubeBroadcast):
     name = "nrsbt"
     citation = "Johnsson-Ho 1986, nRSBT"
     port_models = (ALL, *ONE_WAY)
-    striped = True
+    splits_across_trees = True
     trees: RotatedBinomialTrees
 
     def make_trees(self, topology: Topology) -> CubeTrees:
         return RotatedBinomialTrees(topology)
 
     def validate(self) -> None:
-        self.link_capacity = 1 if self.job.port_model is ALL else None
+        self.link_capacity = 1 if self.spec.port_model is ALL else None
         super().validate()
 
     @staticmethod
@@ -228,37 +238,37 @@ class RotatedBinomialBroadcast(CubeBroadcast):
 
     @property
     def period(self) -> Step:
-        return 1 if self.job.port_model is ALL else 0
+        return 1 if self.spec.port_model is ALL else 0
 
     def offset(self, relative: Rank, tree: int) -> Step:
-        if self.job.port_model is ALL and relative:
+        if self.spec.port_model is ALL and relative:
             return self.trees.place(relative, tree) * self.numbers + 1
         return super().offset(relative, tree)
 
     def tree_last_offset(self, tree: int) -> Step:
-        if self.job.port_model is ALL:
+        if self.spec.port_model is ALL:
             return (self.topology.degree - 1) * self.numbers + 1
         return super().tree_last_offset(tree)
 
     def cost_of_packets(self, cited: str) -> list[Claim]:
-        if self.job.port_model is ALL:
+        if self.spec.port_model is ALL:
             return super().cost_of_packets(cited)
         loads = broadcast_rotated(self.topology.degree)
         if self.collective is Collective.REDUCE:
             loads.reverse()
-        return [Claim("steps", len(loads), "==", cited), *load_claims(self.job, self.pieces, loads, cited)]
+        return [Claim("steps", len(loads), "==", cited), *load_claims(self.spec, self.pieces, loads, cited)]
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         claims = super().cost_claims(startup, per_byte)
-        return claims if self.job.port_model is ALL else claims[:-1]
+        return claims if self.spec.port_model is ALL else claims[:-1]
 
     @classmethod
-    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
+    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         """Over one port 1: parts that share a link go together, whatever they are cut into."""
-        return super().auto_segments(topology, job, startup, per_byte) if job.port_model is ALL else 1
+        return super().auto_segments(topology, spec, startup, per_byte) if spec.port_model is ALL else 1
 
 
-class EdgeDisjointBroadcast(Tolerant, CubeBroadcast):
+class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
     """Down n arc-disjoint spanning binomial trees, nESBT: packet q on tree q mod n, never more than one on a link.
 
     Over one port packet q enters node v in cycle f(v, q mod n) + n floor(q/n), with the labels f of the trees: P + n
@@ -287,7 +297,7 @@ class EdgeDisjointBroadcast(Tolerant, CubeBroadcast):
     @property
     def _split(self) -> bool:
         """Whether two-way cycles take two steps."""
-        return self.job.port_model is PortModel.SEND_OR_RECEIVE
+        return self.spec.port_model is PortModel.SEND_OR_RECEIVE
 
     @staticmethod
     def form(n: int, ports: PortModel) -> Form:
@@ -297,7 +307,7 @@ class EdgeDisjointBroadcast(Tolerant, CubeBroadcast):
 
     @property
     def period(self) -> Step:
-        return 1 if self.job.port_model is ALL else self.topology.degree
+        return 1 if self.spec.port_model is ALL else self.topology.degree
 
     @property
     def busiest_arc(self) -> int:
@@ -326,8 +336,8 @@ class EdgeDisjointBroadcast(Tolerant, CubeBroadcast):
         return SplitFoldRule(self, view) if self.collective is Collective.REDUCE else SplitForwardRule(self, view)
 
     def number(self, tree: int, segment: int) -> int:
-        """Inverse of `numbered`: the number of a segment's copy on a tree."""
-        first, count = segment * self.job.redundancy, self.trees.count
+        """Inverse of `copies_on_tree`: the number of a segment's copy on a tree."""
+        first, count = segment * self.spec.redundancy, self.trees.count
         return (first + (tree - first) % count) // count
 
     def crossing_step(self, child: Rank, tree: int, number: int) -> Step:
@@ -340,27 +350,31 @@ class SplitForwardRule(ForwardRule):
     __slots__ = ()
     _algorithm: EdgeDisjointBroadcast
 
-    def start(self) -> Iterator[Send]:
+    def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._view.rank
         if me not in algorithm.sources:
             return
         sends = []
         for tree in range(algorithm.trees.count):
-            for number, segment in algorithm.numbered(tree):
-                piece = algorithm.payloads.piece(me, EVERYBODY, segment)
-                sends += self._onward(0, number, (me, EVERYBODY, tree, segment, piece))
+            for number, segment in algorithm.copies_on_tree(tree):
+                piece = algorithm.payloads.piece(me, ALL_RANKS, segment)
+                sends += self._child_delays(0, number, (me, ALL_RANKS, tree, segment, piece))
         yield from sorted(sends, key=lambda send: send[0])
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         algorithm = self._algorithm
         return [
             send
             for _, segments in packets
             for segment in segments
-            for send in self._onward(self._view.relative(segment[0]), algorithm.number(segment[2], segment[3]), segment)
+            for send in self._child_delays(
+                self._view.relative(segment[0]), algorithm.number(segment[2], segment[3]), segment
+            )
         ]
 
-    def _onward(self, relative: Rank, number: int, segment: tuple[Rank, Rank, int, int, bytes]) -> list[Send]:
+    def _child_delays(
+        self, relative: Rank, number: int, segment: tuple[Rank, Rank, int, int, bytes]
+    ) -> list[ScheduledSend]:
         algorithm, tree = self._algorithm, segment[2]
         return [
             (algorithm.arrival(algorithm.topology.neighbour(relative, port), tree, number), port, segment)
@@ -374,14 +388,14 @@ class SplitFoldRule(FoldRule):
     __slots__ = ()
     _algorithm: EdgeDisjointBroadcast
 
-    def start(self) -> Iterator[Send]:
+    def start(self) -> Iterator[ScheduledSend]:
         algorithm, relative = self._algorithm, self._relative
         if not relative:
             return
         sends = []
         for tree in range(algorithm.trees.count):
             port = algorithm.trees.parent(relative, tree)
-            for number, segment in algorithm.numbered(tree):
+            for number, segment in algorithm.copies_on_tree(tree):
                 step = algorithm.last_step + 1 - algorithm.arrival(relative, tree, number)
                 sends.append((step, tree, segment, port))
         for step, tree, segment, port in sorted(sends):

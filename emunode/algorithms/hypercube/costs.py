@@ -16,7 +16,7 @@ from fractions import Fraction
 from math import ceil, comb, sqrt
 
 from emunode.algorithms.base import Claim
-from emunode.model import Collective, Job, PortModel
+from emunode.model import Collective, CollectiveSpec, PortModel
 
 Loads = Sequence[Fraction]
 """Largest load of a directed link in every cycle, in messages."""
@@ -53,19 +53,19 @@ class Form:
             return self.a * size * per_byte
         return (self.a * packets + self.b) * (startup + size / packets * per_byte)
 
-    def best_segments(self, job: Job, startup: float, per_byte: float) -> int:
+    def best_segments(self, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         """The number of packets of each part with the least T: B_opt, or the packet limit where it is smaller."""
-        most = max(1, job.message_bytes // self.share)
-        best = self.best_packets(job.messages * job.message_bytes / self.share, startup, per_byte) / job.messages
-        if job.packet_limit:
-            best = max(best, job.message_bytes / self.share / job.packet_limit)
+        most = max(1, spec.message_bytes // self.share)
+        best = self.best_packets(spec.messages * spec.message_bytes / self.share, startup, per_byte) / spec.messages
+        if spec.packet_limit:
+            best = max(best, spec.message_bytes / self.share / spec.packet_limit)
         if best >= most:
             return most
 
         def cost(pieces: int) -> float:
-            size = ceil(job.message_bytes / (self.share * pieces))
-            each = startup * start_ups(size, job.packet_limit) + per_byte * size
-            return self.cycles(job.messages * pieces) * each
+            size = ceil(spec.message_bytes / (self.share * pieces))
+            each = startup * start_ups(size, spec.packet_limit) + per_byte * size
+            return self.cycles(spec.messages * pieces) * each
 
         return min((max(1, int(best)), max(1, ceil(best))), key=cost)
 
@@ -75,48 +75,51 @@ def start_ups(size: int, limit: int) -> int:
     return -(-size // limit) if limit else min(size, 1)
 
 
-def packet_claims(job: Job, pieces: int, steps: int, source: str) -> list[Claim]:
+def packet_claims(spec: CollectiveSpec, pieces: int, steps: int, source: str) -> list[Claim]:
     """What a pipelined schedule costs that uses links in `steps` steps: a piece of a message on the heaviest link in each.
 
     Bounds instead of equalities where the `pieces` of a message differ by a byte.
     """
-    size = -(-job.message_bytes // pieces)
-    relation, source = _exactness(job, pieces, source)
+    size = -(-spec.message_bytes // pieces)
+    relation, source = _exactness(spec, pieces, source)
     return [
         Claim("max_link_segments_per_step", 1, "==", source),
-        Claim("startups", steps * start_ups(size, job.packet_limit), relation, source),
+        Claim("startups", steps * start_ups(size, spec.packet_limit), relation, source),
         Claim("transfer_bytes", steps * size, relation, source),
     ]
 
 
-def load_claims(job: Job, pieces: int, loads: Loads, source: str, *, derived: bool = False) -> list[Claim]:
+def load_claims(spec: CollectiveSpec, pieces: int, loads: Loads, source: str, *, derived: bool = False) -> list[Claim]:
     """What a merged schedule costs in which the heaviest links carry `loads`, which may be `derived` from its routes."""
-    size = pieces * -(-job.message_bytes // pieces)
-    relation, cited = _exactness(job, pieces, source)
-    segments = tuple(int(load * pieces * job.messages) for load in loads)
-    carried = [int(load * size * job.messages) for load in loads]
+    size = pieces * -(-spec.message_bytes // pieces)
+    relation, cited = _exactness(spec, pieces, source)
+    segments = tuple(int(load * pieces * spec.messages) for load in loads)
+    carried = [int(load * size * spec.messages) for load in loads]
     return [
         Claim("heaviest_link_segments_per_step", segments, "==", source, derived),
         Claim("max_link_segments_per_step", max(segments), "==", f"{source}: B_opt", derived),
-        Claim("startups", sum(start_ups(load, job.packet_limit) for load in carried), relation, cited, derived),
+        Claim("startups", sum(start_ups(load, spec.packet_limit) for load in carried), relation, cited, derived),
         Claim("transfer_bytes", sum(carried), relation, cited, derived),
     ]
 
 
-def _exactness(job: Job, pieces: int, source: str) -> tuple[str, str]:
+def _exactness(spec: CollectiveSpec, pieces: int, source: str) -> tuple[str, str]:
     """The relation that claims about bytes can have, and what they then say."""
-    if job.message_bytes % pieces == 0:
+    if spec.message_bytes % pieces == 0:
         return "==", source
-    most = -(-job.message_bytes // pieces)
-    least = job.message_bytes // pieces
-    return "<=", f"{source}; {pieces} parts of {least} or {most} bytes, as {pieces} does not divide {job.message_bytes}"
+    most = -(-spec.message_bytes // pieces)
+    least = spec.message_bytes // pieces
+    return (
+        "<=",
+        f"{source}; {pieces} parts of {least} or {most} bytes, as {pieces} does not divide {spec.message_bytes}",
+    )
 
 
-def bound_claims(job: Job, n: int) -> list[Claim]:
+def bound_claims(spec: CollectiveSpec, n: int) -> list[Claim]:
     """The paper's lower bounds, which hold for every algorithm."""
-    size, order = job.messages * job.message_bytes, 1 << n
-    ports = n if job.port_model is PortModel.ALL_PORT else 1
-    match job.collective:
+    size, order = spec.messages * spec.message_bytes, 1 << n
+    ports = n if spec.port_model is PortModel.ALL_PORT else 1
+    match spec.collective:
         case Collective.BROADCAST | Collective.REDUCE:
             where, least = "section 4", -(-size // ports) + n - 1
         case Collective.SCATTER | Collective.GATHER:

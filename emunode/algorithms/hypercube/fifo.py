@@ -13,7 +13,7 @@ from emunode.algorithms.hypercube.broadcast import EdgeDisjointBroadcast
 from emunode.algorithms.hypercube.costs import Loads
 from emunode.algorithms.hypercube.scatter import CubeScatter
 from emunode.algorithms.hypercube.schedule import EXCHANGES
-from emunode.model import EVERYBODY, Packet, Port, PortModel, Rank, Send, Step
+from emunode.model import ALL_RANKS, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import Topology
 from emunode.trees.base import CACHE_ENTRIES
 from emunode.trees.hypercube.balanced import BalancedTrees
@@ -47,26 +47,26 @@ class QueuedForwardRule(Rule):
     def __init__(self, algorithm: QueuedBroadcast, view: LocalView) -> None:
         self._algorithm = algorithm
         self._view = view
-        self._relative = view.relative(algorithm.job.source)
+        self._relative = view.relative(algorithm.spec.source)
         self._busy_until: Step = 0
 
-    def start(self) -> Iterator[Send]:
+    def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._view.rank
         if self._relative:
             return
         count = algorithm.trees.count
         for copy in range(algorithm.copies):
-            tree, segment = copy % count, copy // algorithm.job.redundancy
-            yield copy + 1, tree, (me, EVERYBODY, tree, segment, algorithm.payloads.piece(me, EVERYBODY, segment))
+            tree, segment = copy % count, copy // algorithm.spec.redundancy
+            yield copy + 1, tree, (me, ALL_RANKS, tree, segment, algorithm.payloads.piece(me, ALL_RANKS, segment))
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         trees, sends = self._algorithm.trees, []
         for port, segments in packets:
             tree = trees.tree_of_arrival(self._relative, port)
             for segment in segments:
-                for onward in trees.children(self._relative, tree):
+                for child_delays in trees.children(self._relative, tree):
                     self._busy_until = max(self._busy_until, step) + 1
-                    sends.append((self._busy_until, onward, segment))
+                    sends.append((self._busy_until, child_delays, segment))
         return sends
 
 
@@ -99,8 +99,8 @@ class QueuedScatter(CubeScatter):
         """(target, way, segment) of all that each port of the root sends, in order."""
         queues: list[list[tuple[Rank, int, int]]] = [[] for _ in range(self.topology.degree)]
         for target in range(1, self.topology.order):
-            for way, _, segment in self.copies_of(target):
-                queues[self.path(target, way)[0]].append((target, way, segment))
+            for route_index, _, segment in self.copies_of(target):
+                queues[self.path(target, route_index)[0]].append((target, route_index, segment))
         for queue in queues:
             queue.sort(key=lambda entry: -self.trees.level(entry[0], entry[1]))
         return queues
@@ -124,10 +124,10 @@ class QueueRule(Rule):
     def __init__(self, algorithm: QueuedScatter, view: LocalView) -> None:
         self._algorithm = algorithm
         self._view = view
-        self._relative = view.relative(algorithm.job.source)
+        self._relative = view.relative(algorithm.spec.source)
         self._queued: dict[Port, tuple[Step, int]] = {}
 
-    def start(self) -> Iterator[Send]:
+    def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._view.rank
         if self._relative:
             return
@@ -137,18 +137,18 @@ class QueueRule(Rule):
             for port, queue in enumerate(algorithm.queues())
             for place, entry in enumerate(queue)
         )
-        for step, port, _, (goal, way, segment) in sends:
+        for step, port, _, (goal, route_index, segment) in sends:
             target = algorithm.topology.absolute(goal, me)
-            yield step, port, (me, target, way, segment, algorithm.payloads.piece(me, target, segment))
+            yield step, port, (me, target, route_index, segment, algorithm.payloads.piece(me, target, segment))
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         algorithm, sends = self._algorithm, []
         for _, segments in packets:
             for segment in segments:
-                origin, target, way, _, _ = segment
+                origin, target, route_index, _, _ = segment
                 if target != self._view.rank:
-                    path = algorithm.path(algorithm.topology.relative(target, origin), way)
-                    port = path[algorithm.trees.level(self._relative, way)]
+                    path = algorithm.path(algorithm.topology.relative(target, origin), route_index)
+                    port = path[algorithm.trees.level(self._relative, route_index)]
                     sends.append((self._turn(port, step + 1), port, segment))
         return sends
 
@@ -225,5 +225,5 @@ class BalancedPathsQueuedScatter(QueuedScatter):
 
     def validate(self) -> None:
         super().validate()
-        if self.job.packet_limit >= self.job.message_bytes:
+        if self.spec.packet_limit >= self.spec.message_bytes:
             self.link_capacity = self.pieces

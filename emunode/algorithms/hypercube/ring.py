@@ -10,7 +10,18 @@ from fractions import Fraction
 from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
 from emunode.algorithms.hypercube.costs import bound_claims, load_claims
 from emunode.algorithms.losses import Circuit, Losses, Outages, along_trees
-from emunode.model import EVERYBODY, Collective, Duplex, Job, Packet, Port, PortModel, Rank, Send, Step
+from emunode.model import (
+    ALL_RANKS,
+    Collective,
+    CollectiveSpec,
+    Duplex,
+    Port,
+    PortModel,
+    PortPacket,
+    Rank,
+    ScheduledSend,
+    Step,
+)
 from emunode.topologies.base import Topology
 from emunode.trees.hypercube.gray import gray, gray_position, transition
 
@@ -32,7 +43,7 @@ class RingAllgather(Algorithm):
     port_models = (PortModel.ONE_PORT, PortModel.ALL_PORT)
 
     def validate(self) -> None:
-        if self.job.port_model is PortModel.ALL_PORT:  # blocks go round both ways at once
+        if self.spec.port_model is PortModel.ALL_PORT:  # blocks go round both ways at once
             self.duplexes = (Duplex.FULL,)
         super().validate()
         self.cut()
@@ -41,7 +52,7 @@ class RingAllgather(Algorithm):
     def reach(self) -> tuple[int, int]:
         """Hops of a block onward and back."""
         order = self.topology.order
-        if self.job.port_model is PortModel.ONE_PORT:
+        if self.spec.port_model is PortModel.ONE_PORT:
             return order - 1, 0
         return order // 2, order // 2 - 1
 
@@ -49,22 +60,22 @@ class RingAllgather(Algorithm):
         """The ports of a rank that lead onward and back."""
         last = self.topology.degree - 1
         position = gray_position(rank)
-        onward = last if position == self.topology.order - 1 else transition(position)
-        return onward, transition(position - 1) if position else last
+        child_delays = last if position == self.topology.order - 1 else transition(position)
+        return child_delays, transition(position - 1) if position else last
 
     def rule(self, view: LocalView) -> Rule:
         return RingRule(self, view)
 
     def claims(self) -> list[Claim]:
-        order, job = self.topology.order, self.job
+        order, spec = self.topology.order, self.spec
         cited = f"{self.citation}: section 6.1"
         steps = max(self.reach)
         return [
             Claim("steps", steps, "==", cited),
-            Claim("segments", order * (order - 1) * self.pieces * job.messages, "==", cited),
-            Claim("intact_deliveries", order * (order - 1) * job.messages, "==", cited),
-            *bound_claims(job, self.topology.degree),
-            *load_claims(job, self.pieces, [Fraction(1)] * steps, cited),
+            Claim("segments", order * (order - 1) * self.pieces * spec.messages, "==", cited),
+            Claim("intact_deliveries", order * (order - 1) * spec.messages, "==", cited),
+            *bound_claims(spec, self.topology.degree),
+            *load_claims(spec, self.pieces, [Fraction(1)] * steps, cited),
         ]
 
     def losses(self, outages: Outages) -> Losses | None:
@@ -77,19 +88,19 @@ class RingAllgather(Algorithm):
             way_of=self._way,
             reach=self.reach,
             step=lambda _, hop: hop,
-            copies=self.pieces * self.job.messages,
+            copies=self.pieces * self.spec.messages,
             pieces=self.pieces,
         )
-        return along_trees(circuit, outages, self.sources, self.job.messages)
+        return along_trees(circuit, outages, self.sources, self.spec.messages)
 
     def _way(self, rank: Rank, port: Port) -> int | None:
         ports = self.ports(rank)
         return ports.index(port) if port in ports else None
 
     @classmethod
-    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
+    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         """1: a block in one packet."""
-        del topology, job, startup, per_byte
+        del topology, spec, startup, per_byte
         return 1
 
 
@@ -103,14 +114,14 @@ class RingRule(Rule):
         self._rank = view.rank
         self._ports = algorithm.ports(view.rank)
 
-    def start(self) -> Iterator[Send]:
+    def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._rank
-        for way, hops in enumerate(algorithm.reach):
-            for index in range(algorithm.pieces * algorithm.job.messages if hops else 0):
-                piece = algorithm.payloads.piece(me, EVERYBODY, index)
-                yield 1, self._ports[way], (me, EVERYBODY, way, index, piece)
+        for route_index, hops in enumerate(algorithm.reach):
+            for index in range(algorithm.pieces * algorithm.spec.messages if hops else 0):
+                piece = algorithm.payloads.piece(me, ALL_RANKS, index)
+                yield 1, self._ports[route_index], (me, ALL_RANKS, route_index, index, piece)
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         reach = self._algorithm.reach
         return [
             (step + 1, self._ports[segment[2]], segment)

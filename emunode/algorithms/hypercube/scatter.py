@@ -22,7 +22,7 @@ from emunode.algorithms.hypercube.costs import (
     scatter_rotated,
     scatter_tworooted,
 )
-from emunode.algorithms.hypercube.schedule import ONE_WAY, CubeRouting, Tolerant, disjoint_steps
+from emunode.algorithms.hypercube.schedule import ONE_WAY, CubeRouting, EdgeDisjointRedundancy, disjoint_steps
 from emunode.model import Collective, Duplex, PortModel
 from emunode.topologies.base import Topology
 from emunode.trees.hypercube.balanced import BalancedTrees
@@ -87,7 +87,7 @@ class BinomialScatter(CubeScatter):
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree
-        return scatter_by_level(binomial_levels(n)) if self.job.port_model is ALL else scatter_halving(n)
+        return scatter_by_level(binomial_levels(n)) if self.spec.port_model is ALL else scatter_halving(n)
 
 
 class TwoRootedScatter(CubeScatter):
@@ -107,7 +107,7 @@ class TwoRootedScatter(CubeScatter):
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree
-        if self.job.port_model is not ALL:
+        if self.spec.port_model is not ALL:
             return scatter_tworooted(n)
         return scatter_by_level([*(1 << level for level in range(n - 1)), 1 << n - 2])
 
@@ -128,10 +128,10 @@ class RotatedBinomialScatter(CubeScatter):
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree
-        return scatter_by_level(cube_levels(n), n) if self.job.port_model is ALL else scatter_rotated(n)
+        return scatter_by_level(cube_levels(n), n) if self.spec.port_model is ALL else scatter_rotated(n)
 
 
-class EdgeDisjointScatter(Tolerant, CubeScatter):
+class EdgeDisjointScatter(EdgeDisjointRedundancy, CubeScatter):
     """Down n arc-disjoint spanning binomial trees, nESBT, a part of every block each, or whole blocks over x of them.
 
     n + 1 steps over all ports, (N-1)M/n in all. With redundancy x every block survives x - 1 faults. Not in the paper;
@@ -148,7 +148,7 @@ class EdgeDisjointScatter(Tolerant, CubeScatter):
         return EdgeDisjointBinomialTrees(topology)
 
     def claims(self) -> list[Claim]:
-        return [*super().claims(), *disjoint_steps(self.job, self.topology.degree, self.copies, self.citation)]
+        return [*super().claims(), *disjoint_steps(self.spec, self.topology.degree, self.copies, self.citation)]
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree
@@ -172,9 +172,9 @@ class BalancedScatter(CubeScatter):
 
     def claims(self) -> list[Claim]:
         n = self.topology.degree
-        steps = n if self.job.port_model is ALL else 2 * n - 2
+        steps = n if self.spec.port_model is ALL else 2 * n - 2
         claims = [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: table 8")]
-        return claims if self.job.port_model is ALL else [*claims, most_bytes(self)]
+        return claims if self.spec.port_model is ALL else [*claims, most_bytes(self)]
 
 
 class BalancedPathsScatter(CubeScatter):
@@ -192,18 +192,18 @@ class BalancedPathsScatter(CubeScatter):
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree
-        return scatter_by_level(cube_levels(n), n) if self.job.port_model is ALL else super().forward_loads()
+        return scatter_by_level(cube_levels(n), n) if self.spec.port_model is ALL else super().forward_loads()
 
     def claims(self) -> list[Claim]:
         n = self.topology.degree
-        steps = n if self.job.port_model is ALL else 2 * n - 1
+        steps = n if self.spec.port_model is ALL else 2 * n - 1
         claims = [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 5.1.5")]
-        return claims if self.job.port_model is ALL else [*claims, most_bytes(self)]
+        return claims if self.spec.port_model is ALL else [*claims, most_bytes(self)]
 
 
 def most_bytes(algorithm: CubeScatter) -> Claim:
     """The paper's bound on a scatter down SBnT over one port, N(1 + 2 log2(n)/n) M, in whole parts of a block."""
-    job, n = algorithm.job, algorithm.topology.degree
-    size = algorithm.pieces * -(-job.message_bytes // algorithm.pieces) * job.messages
+    spec, n = algorithm.spec, algorithm.topology.degree
+    size = algorithm.pieces * -(-spec.message_bytes // algorithm.pieces) * spec.messages
     most = int((1 << n) * (1 + 2 * log2(n) / n) * size)
     return Claim("transfer_bytes", most, "<=", f"{algorithm.citation}: table 8")

@@ -64,10 +64,10 @@ class GrayScatter(OrderedScatter):
     @property
     def _apart(self) -> bool:
         """Whether a packet may leave in every cycle."""
-        return self.job.port_model is PortModel.ONE_PORT
+        return self.spec.port_model is PortModel.ONE_PORT
 
-    def route(self, target: Rank, way: int, number: int) -> Route:
-        ports = self.trees.route(target, way)
+    def route(self, target: Rank, route_index: int, number: int) -> Route:
+        ports = self.trees.route(target, route_index)
         before = (self.topology.order - 1 - len(ports)) * self.copies
         first = before + number if self._apart else 2 * before + number * (2 if len(ports) > 1 else 1)
         return [(port, first + hop) for hop, port in enumerate(ports, 1)]
@@ -96,7 +96,7 @@ class BinomialGrayScatter(OrderedScatter):
     @cached_property
     def doublings(self) -> int:
         """b of B = 2^b M."""
-        blocks = self.job.packet_limit // (self.job.messages * self.job.message_bytes)
+        blocks = self.spec.packet_limit // (self.spec.messages * self.spec.message_bytes)
         return max(0, min(self.topology.degree - 1, blocks.bit_length() - 1))
 
     @property
@@ -111,12 +111,12 @@ class BinomialGrayScatter(OrderedScatter):
             return super().forward_loads()
         return [Fraction(1 << b)] * (self.cycles - b) + [Fraction(1 << halving) for halving in reversed(range(b))]
 
-    def route(self, target: Rank, way: int, number: int) -> Route:
+    def route(self, target: Rank, route_index: int, number: int) -> Route:
         low_bits = self.topology.degree - self.doublings
         round_start = 0 if self.doublings else number * (self.topology.order - 1)
         place = (1 << low_bits) - target % (1 << low_bits)
         route = []
-        for port in self.trees.route(target, way):
+        for port in self.trees.route(target, route_index):
             if port < low_bits:
                 route.append((port, round_start + place))
                 place += 1 << port
@@ -147,9 +147,9 @@ class BinomialPostorderScatter(OrderedScatter):
             for place, rank in enumerate(postorder(self.trees, 1 << port))
         }
 
-    def route(self, target: Rank, way: int, number: int) -> Route:
+    def route(self, target: Rank, route_index: int, number: int) -> Route:
         first = self._first_cycles[target] + 1 + number * (self.topology.order - 1)
-        return [(port, first + hop) for hop, port in enumerate(self.trees.route(target, way))]
+        return [(port, first + hop) for hop, port in enumerate(self.trees.route(target, route_index))]
 
 
 class BalancedCyclicScatter(OrderedScatter):
@@ -176,9 +176,9 @@ class BalancedCyclicScatter(OrderedScatter):
         turns = sorted((place, port) for port, queue in enumerate(queues) for place in range(len(queue)))
         return {queues[port][place]: step for step, (place, port) in enumerate(turns, 1)}
 
-    def route(self, target: Rank, way: int, number: int) -> Route:
+    def route(self, target: Rank, route_index: int, number: int) -> Route:
         first = self._first_steps[target] + number * (self.topology.order - 1)
-        return [(port, first + hop) for hop, port in enumerate(self.trees.route(target, way))]
+        return [(port, first + hop) for hop, port in enumerate(self.trees.route(target, route_index))]
 
 
 class BalancedPostorderScatter(BalancedCyclicScatter):

@@ -47,7 +47,7 @@ class RestScatter(CubeScatter):
 
     def claims(self) -> list[Claim]:
         n = self.topology.degree
-        most = self.edge_load_of(n, self.count) * self.job.segments * self.job.messages
+        most = self.edge_load_of(n, self.count) * self.spec.segments * self.spec.messages
         return [*super().claims(), Claim("max_link_segments", most, "==", f"{self.citation}: largest edge load")]
 
 
@@ -74,7 +74,7 @@ class RotationsScatter(RestScatter):
 
     def make_trees(self, topology: Topology) -> CubeTrees:
         n = topology.degree
-        return TurnedBinomialTrees(topology, rotations(n, self.parts(n, self.job.message_bytes)))
+        return TurnedBinomialTrees(topology, rotations(n, self.parts(n, self.spec.message_bytes)))
 
 
 class ReflectionsScatter(RestScatter):
@@ -100,4 +100,4 @@ class ReflectionsScatter(RestScatter):
 
     def make_trees(self, topology: Topology) -> CubeTrees:
         n = topology.degree
-        return TurnedBinomialTrees(topology, reflections(n, self.parts(n, self.job.message_bytes)))
+        return TurnedBinomialTrees(topology, reflections(n, self.parts(n, self.spec.message_bytes)))

@@ -16,9 +16,9 @@ from typing import ClassVar
 
 from emunode.algorithms.base import Algorithm, Claim
 from emunode.algorithms.hypercube.costs import Loads, bound_claims, load_claims
-from emunode.algorithms.routed_collective import Route, Routing
-from emunode.algorithms.tree_collective import Dissemination
-from emunode.model import Collective, Job, Port, PortModel, Rank, Step
+from emunode.algorithms.routed_collective import Route, RoutedCollective
+from emunode.algorithms.tree_collective import TreeCollective
+from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank, Step
 from emunode.topologies.base import Topology
 from emunode.trees.hypercube.binomial import CubeTrees
 
@@ -31,7 +31,7 @@ Crossing = tuple[Step, Rank, Port]
 """A step, and the directed link that something crosses in it."""
 
 
-class CubeDissemination(Dissemination):
+class CubeDissemination(TreeCollective):
     """Trees whose labels or levels are the timetable."""
 
     trees: CubeTrees
@@ -44,13 +44,13 @@ class CubeDissemination(Dissemination):
         return [self.offset(self.topology.neighbour(relative, port), tree) - here for port in ports]
 
     def offset(self, relative: Rank, tree: int) -> Step:
-        if self.job.port_model is PortModel.ALL_PORT:
+        if self.spec.port_model is PortModel.ALL_PORT:
             return self.trees.level(relative, tree)
         return self.trees.label(relative, tree) + 1
 
     def tree_last_offset(self, tree: int) -> Step:
         """The largest offset in one tree."""
-        if self.job.port_model is PortModel.ALL_PORT:
+        if self.spec.port_model is PortModel.ALL_PORT:
             return self.trees.height(tree)
         return self.trees.last_label(tree) + 1
 
@@ -67,11 +67,11 @@ class CubeDissemination(Dissemination):
         """Every arc of every tree and when it is crossed, by one part of a message each."""
         for tree in range(self.trees.count):
             for rank, step in self._walk(tree):
-                for port, delay in self.onward(rank, tree):
+                for port, delay in self.child_delays(rank, tree):
                     yield step + delay, rank, port
 
 
-class CubeRouting(Routing):
+class CubeRouting(RoutedCollective):
     """Paths in trees; a merged timetable by the labels over one port and in `discipline` over all ports.
 
     Reverse breadth first (`rbf`): what goes to level L waits for height - L steps, so that everything arrives in the
@@ -99,30 +99,30 @@ class CubeRouting(Routing):
         self.count = self.trees.count
         super().validate()
 
-    def route(self, target: Rank, way: int, number: int) -> Route:
-        ports = self.trees.route(target, way)
-        if self.job.port_model is not PortModel.ALL_PORT:
-            return self._by_label(ports, way)
-        first = 1 if self.discipline == "postorder" else self.trees.height(way) + 1 - len(ports)
+    def route(self, target: Rank, route_index: int, number: int) -> Route:
+        ports = self.trees.route(target, route_index)
+        if self.spec.port_model is not PortModel.ALL_PORT:
+            return self._by_label(ports, route_index)
+        first = 1 if self.discipline == "postorder" else self.trees.height(route_index) + 1 - len(ports)
         return list(zip(ports, range(first, first + len(ports)), strict=True))
 
-    def _by_label(self, ports: Sequence[Port], way: int) -> Route:
+    def _by_label(self, ports: Sequence[Port], route_index: int) -> Route:
         route, here = [], 0
         for port in ports:
             here = self.topology.neighbour(here, port)
-            route.append((port, self.trees.label(here, way) + 1))
+            route.append((port, self.trees.label(here, route_index) + 1))
         return route
 
     @cached_property
     def last_step(self) -> Step:
-        return len(self.loads) if self.job.redundancy == 1 else super().last_step
+        return len(self.loads) if self.spec.redundancy == 1 else super().last_step
 
     @cached_property
     def hops(self) -> int:
-        counts = Counter(way for way, _, _ in self.copies_of(1))
+        counts = Counter(route_index for route_index, _, _ in self.copies_of(1))
         return sum(
-            counts[way] * self.trees.level(target, way)
-            for way in range(self.count)
+            counts[route_index] * self.trees.level(target, route_index)
+            for route_index in range(self.count)
             for target in range(1, self.topology.order)
         )
 
@@ -134,9 +134,9 @@ class CubeRouting(Routing):
     def crossings(self) -> Iterator[Crossing]:
         """Every hop of a message from rank 0 and when it is made, by one part of the message each."""
         for target in range(1, self.topology.order):
-            for way in range(self.count):
+            for route_index in range(self.count):
                 here = 0
-                for port, step in self.route(target, way, 0):
+                for port, step in self.route(target, route_index, 0):
                     yield step, here, port
                     here = self.topology.neighbour(here, port)
 
@@ -152,33 +152,33 @@ class CubeRouting(Routing):
         return largest_in_all(self.crossings(), self.count, together=self.collective is Collective.ALLTOALL)
 
     def claims(self) -> list[Claim]:
-        claims = super().claims() + bound_claims(self.job, self.topology.degree) + self.structure_claims()
+        claims = super().claims() + bound_claims(self.spec, self.topology.degree) + self.structure_claims()
         sources = self.topology.order if self.collective is Collective.ALLTOALL else 1
         hops = sources * self.copies * self.trees.sum_of_levels
         claims.append(Claim("segments", hops, "==", f"{self.citation}: sum of the levels"))
-        if self.job.redundancy > 1:
+        if self.spec.redundancy > 1:
             return claims
-        heaviest = int(self.edge_load * self.pieces * self.job.messages)
+        heaviest = int(self.edge_load * self.pieces * self.spec.messages)
         claims.append(Claim("max_link_segments", heaviest, "==", f"{self.citation}: edge load", derived=True))
         return claims + self.cost_of_loads()
 
     def cost_of_loads(self) -> list[Claim]:
         """Claims on start-ups and bytes."""
-        cited = f"{self.citation}: {self.tables[self.job.port_model is PortModel.ALL_PORT]}"
+        cited = f"{self.citation}: {self.tables[self.spec.port_model is PortModel.ALL_PORT]}"
         loads = self.loads
         return [
             Claim("steps", len(loads), "==", cited, derived=self.walked),
-            *load_claims(self.job, self.pieces, loads, cited, derived=self.walked),
+            *load_claims(self.spec, self.pieces, loads, cited, derived=self.walked),
         ]
 
     @classmethod
-    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
+    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         """1: the best packet is the largest load, so nothing is gained by cutting."""
-        del topology, job, startup, per_byte
+        del topology, spec, startup, per_byte
         return 1
 
 
-class Tolerant(Algorithm):
+class EdgeDisjointRedundancy(Algorithm):
     """Redundancy on the n trees of nESBT: a whole message over each of x of them.
 
     The paths to a node share no inner node. Whatever x - 1 other nodes or links do, every copy but x - 1 arrives.
@@ -190,11 +190,11 @@ class Tolerant(Algorithm):
 
     @property
     def tolerated_faults(self) -> int:
-        return self.job.redundancy - 1
+        return self.spec.redundancy - 1
 
     def structure_claims(self) -> list[Claim]:
         claims = [Claim("longest_detour", 2, "<=", f"{self.citation}: level |c| or |c| + 2")]
-        if self.job.messages * self.pieces * self.job.redundancy > 1:
+        if self.spec.messages * self.pieces * self.spec.redundancy > 1:
             paths = f"{self.citation}: the n paths to a node share no inner node (not in the paper)"
             claims += [
                 Claim("trees_per_arc", 1, "==", f"{self.citation}: arc-disjoint trees"),
@@ -203,9 +203,9 @@ class Tolerant(Algorithm):
         return [*super().structure_claims(), *claims]
 
 
-def disjoint_steps(job: Job, n: int, copies: int, citation: str) -> list[Claim]:
+def disjoint_steps(spec: CollectiveSpec, n: int, copies: int, citation: str) -> list[Claim]:
     """The steps of a merged schedule over nESBT: its height, or over one port the last label of the trees that are used."""
-    if job.port_model is PortModel.ALL_PORT:
+    if spec.port_model is PortModel.ALL_PORT:
         return [Claim("steps", n + 1, "==", f"{citation}: height n + 1")]
     return [Claim("steps", n + min(copies, n), "==", f"{citation}: the last label of tree j is n + j")]
 

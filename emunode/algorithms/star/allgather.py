@@ -16,9 +16,9 @@ from math import factorial
 from emunode.algorithms.base import Claim, LocalView, Rule
 from emunode.algorithms.losses import Circuit, Losses, Outages, along_trees
 from emunode.algorithms.star.bounds import MULTIPLE, REPORT, TimeBounded, time_bounds, unit_bounds
-from emunode.algorithms.tree_collective import Dissemination
+from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
-from emunode.model import EVERYBODY, Collective, Duplex, Packet, Port, PortModel, Rank, Send, Step
+from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import Trees, require
@@ -62,7 +62,7 @@ class HamiltonianCycle(TimeBounded):
     @property
     def rounds(self) -> int:
         """Times that every node sends something of its own."""
-        return self.job.messages * self.pieces
+        return self.spec.messages * self.pieces
 
     def rule(self, view: LocalView) -> Rule:
         return PassOn(self, view)
@@ -80,7 +80,7 @@ class HamiltonianCycle(TimeBounded):
             copies=self.rounds,
             pieces=self.pieces,
         )
-        return along_trees(circuit, outages, self.sources, self.job.messages)
+        return along_trees(circuit, outages, self.sources, self.spec.messages)
 
     @cached_property
     def _positions(self) -> dict[Rank, int]:
@@ -92,21 +92,21 @@ class HamiltonianCycle(TimeBounded):
         return positions
 
     def claims(self) -> list[Claim]:
-        job, order, others = self.job, self.topology.order, self.topology.order - 1
+        spec, order, others = self.spec, self.topology.order, self.topology.order - 1
         source = f"{REPORT}, section 4 and table 1"
         time = []
-        if not job.packet_limit and not job.message_bytes % self.pieces:
+        if not spec.packet_limit and not spec.message_bytes % self.pieces:
             table = f"{MULTIPLE}, table 2: (n!-1)(Ts + m Tc), as of Misic"
-            moved = job.messages * others * job.message_bytes
+            moved = spec.messages * others * spec.message_bytes
             time = [Claim("startups", self.rounds * others, "==", table), Claim("transfer_bytes", moved, "==", table)]
         return [
             *time,
             Claim("steps", self.rounds * others, "==", f"{source}: M(n!-1)"),
             Claim("segments", self.rounds * order * others, "==", f"{source}: M n!(n!-1)"),
-            Claim("intact_deliveries", job.messages * order * others, "==", f"{source}: everybody hears everybody"),
+            Claim("intact_deliveries", spec.messages * order * others, "==", f"{source}: everybody hears everybody"),
             Claim("links_used", order, "==", f"{source}: a cycle"),
-            *unit_bounds(self.topology, job, self.rounds),
-            *time_bounds(self.topology, job),
+            *unit_bounds(self.topology, spec, self.rounds),
+            *time_bounds(self.topology, spec),
         ]
 
 
@@ -123,18 +123,18 @@ class PassOn(Rule):
         self._port = algorithm.successor[view.rank]
         self._next = algorithm.topology.neighbour(view.rank, self._port)
 
-    def start(self) -> Iterator[Send]:
+    def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._rank
         for index in range(algorithm.rounds):
-            own = (me, EVERYBODY, 0, index, algorithm.payloads.piece(me, EVERYBODY, index))
+            own = (me, ALL_RANKS, 0, index, algorithm.payloads.piece(me, ALL_RANKS, index))
             yield index * (algorithm.topology.order - 1) + 1, self._port, own
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         following, port = self._next, self._port
         return [(step + 1, port, segment) for _, segments in packets for segment in segments if segment[0] != following]
 
 
-class RotatedHamiltonian(TimeBounded, Dissemination):
+class RotatedHamiltonian(TimeBounded, TreeCollective):
     """Down rotated Hamiltonian paths of the substars, then to the nodes left out. All-port, every link busy in
     every step.
 
@@ -157,10 +157,10 @@ class RotatedHamiltonian(TimeBounded, Dissemination):
     collective = Collective.ALLGATHER
     citation = f"{REPORT}, section 3.1"
     duplexes = (Duplex.FULL,)
-    striped = False
+    splits_across_trees = False
 
     def make_trees(self, topology: Topology) -> Trees:
-        self.paths = RotatedPaths(topology, self.job.messages * self.job.segments)
+        self.paths = RotatedPaths(topology, self.spec.messages * self.spec.segments)
         self.star = self.paths.star
         return self.paths
 
@@ -168,7 +168,7 @@ class RotatedHamiltonian(TimeBounded, Dissemination):
         super().validate()
         if self.trees.count > MOST_TREES:
             raise ScenarioError(
-                "messages", self.job.messages, f"{self.name} sends at most {MOST_TREES} messages or pieces of messages"
+                "messages", self.spec.messages, f"{self.name} sends at most {MOST_TREES} messages or pieces of messages"
             )
 
     @property
@@ -219,8 +219,8 @@ class RotatedHamiltonian(TimeBounded, Dissemination):
         return [
             *super().claims(),
             Claim("steps", self.last_offset, "==", source),
-            *unit_bounds(self.topology, self.job, self.copies),
-            *time_bounds(self.topology, self.job),
+            *unit_bounds(self.topology, self.spec, self.copies),
+            *time_bounds(self.topology, self.spec),
             *self.structure_claims(),
         ]
 
@@ -228,7 +228,7 @@ class RotatedHamiltonian(TimeBounded, Dissemination):
         return [Claim("same_type_per_step", 1, "==", f"{REPORT}, theorem 2: links of a step are of different types")]
 
 
-class NecklaceAllgather(TimeBounded, Dissemination):
+class NecklaceAllgather(TimeBounded, TreeCollective):
     """Down the tree MBST, which takes the nodes by necklaces. All-port, every link busy in every step but the last.
 
     Relative to its source, the node of number m in the order of MBST receives in step ceil(m/(n-1)), over links of
@@ -242,7 +242,7 @@ class NecklaceAllgather(TimeBounded, Dissemination):
     collective = Collective.ALLGATHER
     citation = f"{REPORT}, section 3.2"
     duplexes = (Duplex.FULL,)
-    striped = False
+    splits_across_trees = False
 
     def make_trees(self, topology: Topology) -> Trees:
         self.tree = NecklaceTree(topology)
@@ -266,8 +266,8 @@ class NecklaceAllgather(TimeBounded, Dissemination):
             Claim(
                 "steps", self.copies * self.last_offset, "==", f"{REPORT}, theorem 8 and table 1: ceil((n!-1)/(n-1))"
             ),
-            *unit_bounds(self.topology, self.job, self.copies),
-            *time_bounds(self.topology, self.job),
+            *unit_bounds(self.topology, self.spec, self.copies),
+            *time_bounds(self.topology, self.spec),
             *self.structure_claims(),
         ]
 

@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import ClassVar
 
 from emunode.algorithms.base import Claim
-from emunode.algorithms.routed_collective import Route, Routing
+from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.algorithms.star.bounds import REPORT, total_distance, unit_bounds
 from emunode.algorithms.star.scatter import require_multiple
 from emunode.model import Collective, Duplex, Port, PortModel, Rank, Step
@@ -23,14 +23,14 @@ from emunode.trees.star.balanced import NearBalancedTree, ReplicatedTrees, Scatt
 from emunode.trees.star.rotation import Rotation
 
 
-class TreeExchange(Routing):
+class TreeExchange(RoutedCollective):
     """Necklace by necklace, the closest first: groups of messages, one to each node of it (for repeated nodes: to
     each place), leave together and go straight to their ends; the next group starts when they have arrived.
     """
 
     collective = Collective.ALLTOALL
     duplexes = (Duplex.FULL,)
-    striped = False
+    splits_across_trees = False
     theorem: ClassVar[str]
     """Where it is stated that the paths are shortest ones."""
 
@@ -57,19 +57,19 @@ class TreeExchange(Routing):
         for segment in range(self.copies):
             yield segment // share, segment % share, segment
 
-    def number(self, target: Rank, way: int, segment: int) -> int:
+    def number(self, target: Rank, route_index: int, segment: int) -> int:
         return segment % self.share(target)
 
-    def route(self, target: Rank, way: int, number: int) -> Route:
+    def route(self, target: Rank, route_index: int, number: int) -> Route:
         start = self._starts[target] + number * self.topology.weight(target)
-        return [(port, start + hop) for hop, port in enumerate(self.tree.route(target, way))]
+        return [(port, start + hop) for hop, port in enumerate(self.tree.route(target, route_index))]
 
     @cached_property
     def _starts(self) -> dict[Rank, Step]:
         """When the first group of every node starts: the same table at all sources."""
         starts: dict[Rank, Step] = {}
         step = 1
-        together = self.job.port_model is PortModel.ALL_PORT
+        together = self.spec.port_model is PortModel.ALL_PORT
         for necklace in self.tree.rotation.necklaces():
             for group in [necklace] if together else [(rank,) for rank in necklace]:
                 for rank in group:
@@ -91,7 +91,7 @@ class TreeExchange(Routing):
         return [
             *super().claims(),
             Claim("segments", self.topology.order * t_n, "==", f"{REPORT}, table 3: M n! t_n"),
-            *unit_bounds(self.topology, self.job, self.copies),
+            *unit_bounds(self.topology, self.spec, self.copies),
             *self.structure_claims(),
         ]
 
@@ -120,7 +120,7 @@ class NearBalancedExchange(TreeExchange):
 
     def claims(self) -> list[Claim]:
         t_n = total_distance(self.topology)
-        if self.job.port_model is PortModel.ONE_PORT:
+        if self.spec.port_model is PortModel.ONE_PORT:
             return [
                 *super().claims(),
                 Claim("steps", self.copies * t_n, "==", f"{REPORT}, section 8 and table 3: M t_n"),
@@ -165,7 +165,7 @@ MET_WITH = {3: 60, 4: 40, 5: 24, 6: 10, 7: 4, 8: 1, 9: 1}
 """By n, with how many messages and every smaller number of them list scheduling was computed, and met the lower bound."""
 
 
-class ListSchedule(Routing):
+class ListSchedule(RoutedCollective):
     """The paper's open problem: total exchange in exactly ceil(t_n/(n-1)) steps, by list scheduling on link types.
     All-port.
 
@@ -180,10 +180,10 @@ class ListSchedule(Routing):
     name = "list-schedule"
     collective = Collective.ALLTOALL
     duplexes = (Duplex.FULL,)
-    striped = False
+    splits_across_trees = False
     citation = f"{REPORT}, section 9: the open problem"
 
-    def route(self, target: Rank, way: int, number: int) -> Route:
+    def route(self, target: Rank, route_index: int, number: int) -> Route:
         return self._timetable[target, number]
 
     @cached_property
@@ -191,7 +191,7 @@ class ListSchedule(Routing):
         """(link, step) of every job (target, copy): serve the types, step by step."""
         star = require(self.topology, StarGraph, self.name)
         paths = shortest_paths(star, self.copies)
-        steps: dict[tuple[Rank, int], list[tuple[Port, Step]]] = {job: [] for job in paths}
+        steps: dict[tuple[Rank, int], list[tuple[Port, Step]]] = {spec: [] for spec in paths}
         ready: list[list[tuple[int, bytes, int, Rank]]] = [[] for _ in range(star.degree)]
 
         def enqueue(rank: Rank, copy: int) -> None:
@@ -216,7 +216,7 @@ class ListSchedule(Routing):
         claims = [
             *super().claims(),
             Claim("segments", self.topology.order * t_n, "==", f"{REPORT}, table 3: M n! t_n"),
-            *unit_bounds(self.topology, self.job, self.copies),
+            *unit_bounds(self.topology, self.spec, self.copies),
             *self.structure_claims(),
         ]
         if self.copies <= MET_WITH.get(self.topology.degree + 1, 0):

@@ -9,7 +9,7 @@ of Tseng and Sheu, each of which is the maximum of its terms.
 from math import factorial
 
 from emunode.algorithms.base import Algorithm, Claim
-from emunode.model import Collective, Job, PortModel
+from emunode.model import Collective, CollectiveSpec, PortModel
 from emunode.topologies.base import Topology
 
 REPORT = "Fragopoulou-Akl 1993 (TR 93-346)"
@@ -32,7 +32,7 @@ def sum_of_depths(topology: Topology) -> int:
     return total_distance(topology) + 3 * (n - 2) * factorial(n - 1) - 2 * factorial(n - 2) + 2
 
 
-def unit_bounds(topology: Topology, job: Job, copies: int) -> list[Claim]:
+def unit_bounds(topology: Topology, spec: CollectiveSpec, copies: int) -> list[Claim]:
     """Fewest steps and transmissions when every source has `copies` unit messages for everybody, or for each
     target.
 
@@ -42,11 +42,11 @@ def unit_bounds(topology: Topology, job: Job, copies: int) -> list[Claim]:
     order, t_n = topology.order, total_distance(topology)
 
     def where(table: int, problem: str) -> str:
-        if job.redundancy > 1:
+        if spec.redundancy > 1:
             return f"{DISJOINT}, fault-tolerant {problem}"
         return f"{REPORT}, section 2 and tables {table} and 4 ({problem})"
 
-    match job.collective:
+    match spec.collective:
         case Collective.BROADCAST | Collective.REDUCE:
             busiest, hops, cited = copies, copies * (order - 1), f"{DISJOINT}, single node broadcast"
         case Collective.ALLGATHER:
@@ -55,8 +55,8 @@ def unit_bounds(topology: Topology, job: Job, copies: int) -> list[Claim]:
             busiest, hops, cited = copies * (order - 1), copies * t_n, where(2, "single node scattering")
         case Collective.ALLTOALL:
             busiest, hops, cited = copies * t_n, copies * order * t_n, where(3, "total exchange")
-    steps = busiest if job.port_model is PortModel.ONE_PORT else -(-busiest // topology.degree)
-    if job.collective in (Collective.BROADCAST, Collective.REDUCE):
+    steps = busiest if spec.port_model is PortModel.ONE_PORT else -(-busiest // topology.degree)
+    if spec.collective in (Collective.BROADCAST, Collective.REDUCE):
         steps += topology.diameter - 1
     return [
         Claim("steps", steps, ">=", f"{cited}: lower bound"),
@@ -64,27 +64,27 @@ def unit_bounds(topology: Topology, job: Job, copies: int) -> list[Claim]:
     ]
 
 
-def time_bounds(topology: Topology, job: Job) -> list[Claim]:
+def time_bounds(topology: Topology, spec: CollectiveSpec) -> list[Claim]:
     """Fewest start-ups one after the other, and bytes that one link carries, in a broadcast or an allgather (lemmas
     1 and 2).
     """
-    one_port = job.port_model is PortModel.ONE_PORT
-    sources = topology.order - 1 if job.collective is Collective.ALLGATHER else 1
-    received = sources * job.messages * job.message_bytes
+    one_port = spec.port_model is PortModel.ONE_PORT
+    sources = topology.order - 1 if spec.collective is Collective.ALLGATHER else 1
+    received = sources * spec.messages * spec.message_bytes
     startups = max(topology.diameter, (topology.order - 1).bit_length() if one_port else 0)
-    lemma = f"{MULTIPLE}, lemma {2 if job.collective is Collective.ALLGATHER else 1}"
+    lemma = f"{MULTIPLE}, lemma {2 if spec.collective is Collective.ALLGATHER else 1}"
     return [
         Claim("startups", startups, ">=", f"{lemma}: diameter{', ceil(log2 n!)' if one_port else ''}"),
         Claim("transfer_bytes", received if one_port else -(-received // topology.degree), ">=", f"{lemma}: bandwidth"),
     ]
 
 
-def least_time(topology: Topology, job: Job, startup: float, per_byte: float) -> Claim:
+def least_time(topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> Claim:
     """The larger of the two lower bounds, in seconds.
 
     The lemmas state a maximum: one term holds if bytes cost nothing, the other if start-ups do not.
     """
-    startups, transferred = time_bounds(topology, job)
+    startups, transferred = time_bounds(topology, spec)
     assert isinstance(startups.predicted, int)
     assert isinstance(transferred.predicted, int)
     seconds = max(startup * startups.predicted, per_byte * transferred.predicted)
@@ -97,4 +97,4 @@ class TimeBounded(Algorithm):
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         claims = [claim for claim in super().cost_claims(startup, per_byte) if claim.relation != ">="]
-        return [*claims, least_time(self.topology, self.job, startup, per_byte)]
+        return [*claims, least_time(self.topology, self.spec, startup, per_byte)]

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from emunode.algorithms.base import Claim
-from emunode.algorithms.routed_collective import Route, Routing
+from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.algorithms.star.bounds import DISJOINT, sum_of_depths, total_distance, unit_bounds
-from emunode.algorithms.tree_collective import Dissemination
+from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Duplex, Rank, Step
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees
@@ -23,7 +23,7 @@ from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from emunode.trees.star.rotation import Rotation
 
 
-class DisjointTreesBroadcast(Dissemination):
+class DisjointTreesBroadcast(TreeCollective):
     """M messages, each down x of the n-1 trees, pipelined: ceil(Mx/(n-1)) + h - 1 steps and Mx(n!-1) transmissions.
     All-port.
 
@@ -37,14 +37,14 @@ class DisjointTreesBroadcast(Dissemination):
     collective = Collective.BROADCAST
     citation = f"{DISJOINT}, single node broadcast"
     duplexes = (Duplex.FULL,)
-    striped = False
+    splits_across_trees = False
 
     def make_trees(self, topology: Topology) -> Trees:
         return EdgeDisjointTrees(topology)
 
     @property
     def tolerated_faults(self) -> int:
-        return self.job.redundancy - 1
+        return self.spec.redundancy - 1
 
     @cached_property
     def last_offset(self) -> Step:
@@ -57,7 +57,7 @@ class DisjointTreesBroadcast(Dissemination):
             *super().claims(),
             Claim("steps", steps, "==", source),
             Claim("max_link_segments", self.numbers, "<=", f"{self.citation}: the trees are arc-disjoint"),
-            *unit_bounds(self.topology, self.job, self.copies),
+            *unit_bounds(self.topology, self.spec, self.copies),
             *self.structure_claims(),
         ]
 
@@ -76,7 +76,7 @@ class DisjointTreesReduce(DisjointTreesBroadcast):
     citation = f"{DISJOINT}, single node broadcast backwards"
 
 
-class DisjointTreesScatter(Routing):
+class DisjointTreesScatter(RoutedCollective):
     """M messages for each node, each down x of the trees; in each tree the farthest node first, one a step from the
     root. All-port.
 
@@ -90,7 +90,7 @@ class DisjointTreesScatter(Routing):
     collective = Collective.SCATTER
     citation = f"{DISJOINT}, single node scattering"
     duplexes = (Duplex.FULL,)
-    striped = False
+    splits_across_trees = False
 
     def validate(self) -> None:
         self.trees = EdgeDisjointTrees(self.topology)
@@ -99,7 +99,7 @@ class DisjointTreesScatter(Routing):
 
     @property
     def tolerated_faults(self) -> int:
-        return self.job.redundancy - 1
+        return self.spec.redundancy - 1
 
     @property
     def even(self) -> bool:
@@ -113,35 +113,35 @@ class DisjointTreesScatter(Routing):
     def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
         first = self.first_way(target)
         for copy in range(self.copies):
-            yield (first + copy) % self.count, copy // self.count, copy // self.job.redundancy
+            yield (first + copy) % self.count, copy // self.count, copy // self.spec.redundancy
 
-    def number(self, target: Rank, way: int, segment: int) -> int:
-        first = segment * self.job.redundancy
-        return (first + (way - first - self.first_way(target)) % self.count) // self.count
+    def number(self, target: Rank, route_index: int, segment: int) -> int:
+        first = segment * self.spec.redundancy
+        return (first + (route_index - first - self.first_way(target)) % self.count) // self.count
 
-    def route(self, target: Rank, way: int, number: int) -> Route:
-        start = self._starts[target, way] + number
-        return [(port, start + hop) for hop, port in enumerate(self.trees.route(target, way))]
+    def route(self, target: Rank, route_index: int, number: int) -> Route:
+        start = self._starts[target, route_index] + number
+        return [(port, start + hop) for hop, port in enumerate(self.trees.route(target, route_index))]
 
     @cached_property
     def _starts(self) -> dict[tuple[Rank, int], Step]:
         """When number 0 for each (target, tree) leaves the root."""
         loads = [[0] * self.topology.order for _ in range(self.count)]
         for target in range(1, self.topology.order):
-            for way, _, _ in self.copies_of(target):
-                loads[way][target] += 1
+            for route_index, _, _ in self.copies_of(target):
+                loads[route_index][target] += 1
         starts: dict[tuple[Rank, int], Step] = {}
-        for way, load in enumerate(loads):
+        for route_index, load in enumerate(loads):
             step = 1
             targets = [target for target in range(1, self.topology.order) if load[target]]
-            for target in sorted(targets, key=lambda target: (-self.trees.level(target, way), target)):
-                starts[target, way] = step
+            for target in sorted(targets, key=lambda target: (-self.trees.level(target, route_index), target)):
+                starts[target, route_index] = step
                 step += load[target]
         return starts
 
     def claims(self) -> list[Claim]:
         steps, hops = (self._even_claims if self.even else self._uneven_claims)()
-        bounds = unit_bounds(self.topology, self.job, self.copies)
+        bounds = unit_bounds(self.topology, self.spec, self.copies)
         return [*super().claims(), *bounds, *steps, *hops, *self.structure_claims()]
 
     def structure_claims(self) -> list[Claim]:
@@ -186,7 +186,7 @@ class DisjointTreesGather(DisjointTreesScatter):
     citation = f"{DISJOINT}, single node scattering backwards"
 
 
-class DisjointTreesExchange(Routing):
+class DisjointTreesExchange(RoutedCollective):
     """M messages from each to each, each down x of the trees; rotations of one path are walked at once. All-port.
 
     For each node i, in order of depth in tree 0, a group: to R^k(i) on tree k for k = 0 .. n-2, simultaneously; the
@@ -200,7 +200,7 @@ class DisjointTreesExchange(Routing):
     collective = Collective.ALLTOALL
     citation = f"{DISJOINT}, total exchange"
     duplexes = (Duplex.FULL,)
-    striped = False
+    splits_across_trees = False
 
     def validate(self) -> None:
         self.trees = EdgeDisjointTrees(self.topology)
@@ -210,7 +210,7 @@ class DisjointTreesExchange(Routing):
 
     @property
     def tolerated_faults(self) -> int:
-        return self.job.redundancy - 1
+        return self.spec.redundancy - 1
 
     @cached_property
     def _preference(self) -> dict[Rank, Sequence[int]]:
@@ -224,19 +224,19 @@ class DisjointTreesExchange(Routing):
     def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
         preference = self._preference[target]
         for copy in range(self.copies):
-            yield preference[copy % self.count], copy // self.count, copy // self.job.redundancy
+            yield preference[copy % self.count], copy // self.count, copy // self.spec.redundancy
 
-    def number(self, target: Rank, way: int, segment: int) -> int:
-        first = segment * self.job.redundancy
-        return (first + (self._preference[target].index(way) - first) % self.count) // self.count
+    def number(self, target: Rank, route_index: int, segment: int) -> int:
+        first = segment * self.spec.redundancy
+        return (first + (self._preference[target].index(route_index) - first) % self.count) // self.count
 
     def _group(self, target: Rank, tree: int) -> Rank:
         """i, for which the target on `tree` is R^tree(i) on that tree."""
         return self.rotation.rotate(target, -tree)
 
-    def route(self, target: Rank, way: int, number: int) -> Route:
-        start = self._starts[self._group(target, way), number]
-        return [(port, start + hop) for hop, port in enumerate(self.trees.route(target, way))]
+    def route(self, target: Rank, route_index: int, number: int) -> Route:
+        start = self._starts[self._group(target, route_index), number]
+        return [(port, start + hop) for hop, port in enumerate(self.trees.route(target, route_index))]
 
     @cached_property
     def _starts(self) -> dict[tuple[Rank, int], Step]:
@@ -245,8 +245,8 @@ class DisjointTreesExchange(Routing):
         groups = {
             (number, depth[i], i)
             for target in depth
-            for way, number, _ in self.copies_of(target)
-            for i in [self._group(target, way)]
+            for route_index, number, _ in self.copies_of(target)
+            for i in [self._group(target, route_index)]
         }
         starts: dict[tuple[Rank, int], Step] = {}
         step = 1
@@ -256,7 +256,7 @@ class DisjointTreesExchange(Routing):
         return starts
 
     def claims(self) -> list[Claim]:
-        bounds = unit_bounds(self.topology, self.job, self.copies)
+        bounds = unit_bounds(self.topology, self.spec, self.copies)
         return [*super().claims(), *bounds, *self._step_claims(), *self._hop_claims(), *self.structure_claims()]
 
     def structure_claims(self) -> list[Claim]:

@@ -13,8 +13,8 @@ from emunode.algorithms.base import Claim, Content, LocalView, Rule
 from emunode.algorithms.losses import Losses, Outages
 from emunode.algorithms.star.bounds import DISJOINT, unit_bounds
 from emunode.algorithms.star.edge_disjoint import edt_structure
-from emunode.algorithms.tree_collective import Dissemination
-from emunode.model import EVERYBODY, Collective, Duplex, Packet, Port, Rank, Segment, Send, Step
+from emunode.algorithms.tree_collective import TreeCollective
+from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortPacket, Rank, ScheduledSend, Segment, Step
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
@@ -24,7 +24,7 @@ ACKNOWLEDGEMENT = b"\x06"
 """Payload of an acknowledgement: one byte, so that it takes its time on a link."""
 
 
-class ClockedTraversal(Dissemination):
+class ClockedTraversal(TreeCollective):
     """Every message goes down x of the n-1 trees, depth first, by the clock: in step j the j-th node in preorder is
     reached. All-port.
 
@@ -39,7 +39,7 @@ class ClockedTraversal(Dissemination):
     collective = Collective.ALLGATHER
     citation = f"{DISJOINT}, multinode broadcast"
     duplexes = (Duplex.FULL,)
-    striped = False
+    splits_across_trees = False
 
     def make_trees(self, topology: Topology) -> Trees:
         trees = EdgeDisjointTrees(topology)
@@ -48,7 +48,7 @@ class ClockedTraversal(Dissemination):
 
     @property
     def tolerated_faults(self) -> int:
-        return self.job.redundancy - 1
+        return self.spec.redundancy - 1
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
         delays: list[Step] = []
@@ -89,7 +89,7 @@ class ClockedTraversal(Dissemination):
             Claim("steps", self.numbers * others, "==", f"{self.citation}: M x (n!-1)/(n-1), M x rounded up to n-1"),
             Claim("segments", (others + 1) * self.copies * others, "==", f"{self.citation}: n! M x (n!-1)"),
             Claim("max_link_segments_per_step", 1, "==", f"{self.citation}: preorders are rotations of each other"),
-            *unit_bounds(self.topology, self.job, self.copies),
+            *unit_bounds(self.topology, self.spec, self.copies),
             *self.structure_claims(),
         ]
 
@@ -116,7 +116,7 @@ class AcknowledgedTraversal(ClockedTraversal):
 
     name = "edt-dfs-ack"
     keeps_time = False
-    answer_bytes = len(ACKNOWLEDGEMENT)
+    ack_bytes = len(ACKNOWLEDGEMENT)
 
     def rule(self, view: LocalView) -> Rule:
         return Acknowledge(self, view)
@@ -125,7 +125,7 @@ class AcknowledgedTraversal(ClockedTraversal):
     def content(self) -> Content:
         piece = self.payloads.piece
         return lambda origin, target, segment: (
-            piece(origin, target, segment) if target == EVERYBODY else ACKNOWLEDGEMENT
+            piece(origin, target, segment) if target == ALL_RANKS else ACKNOWLEDGEMENT
         )
 
     @cached_property
@@ -154,9 +154,9 @@ class AcknowledgedTraversal(ClockedTraversal):
             ),
             Claim("relays", hops, "==", f"{self.citation}: an acknowledgement for every message"),
             Claim("segments", 2 * hops, "==", f"{self.citation}: n! M x (n!-1) messages, as many acknowledgements"),
-            Claim("intact_deliveries", self.job.messages * order * others, "==", f"{self.citation}: spanning trees"),
+            Claim("intact_deliveries", self.spec.messages * order * others, "==", f"{self.citation}: spanning trees"),
             Claim("max_link_segments_per_step", 1, "==", f"{self.citation}: preorders are rotations of each other"),
-            *unit_bounds(self.topology, self.job, self.copies),
+            *unit_bounds(self.topology, self.spec, self.copies),
         ]
 
 
@@ -172,27 +172,27 @@ class Acknowledge(Rule):
         self._view = view
         self._held: dict[tuple[Rank, int, int], Segment] = {}
 
-    def start(self) -> Iterator[Send]:
+    def start(self) -> Iterator[ScheduledSend]:
         if self._view.rank in self._algorithm.sources:
             for tree in range(self._algorithm.trees.count):
                 yield from self._begin(1, tree, 0)
 
-    def _begin(self, step: Step, tree: int, number: int) -> Iterator[Send]:
+    def _begin(self, step: Step, tree: int, number: int) -> Iterator[ScheduledSend]:
         """Start copy `number` of the own messages on `tree`, if there is one."""
         algorithm, me = self._algorithm, self._view.rank
         copy = number * algorithm.trees.count + tree
         if copy < algorithm.copies:
-            index = copy // algorithm.job.redundancy
-            message = (me, EVERYBODY, tree, index, algorithm.payloads.piece(me, EVERYBODY, index))
+            index = copy // algorithm.spec.redundancy
+            message = (me, ALL_RANKS, tree, index, algorithm.payloads.piece(me, ALL_RANKS, index))
             self._held[me, tree, index] = message
             (only_child,) = algorithm.trees.children(0, tree)
             yield step, only_child, message
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         for port, segments in packets:
             for segment in segments:
                 origin, target, tree, index, _ = segment
-                if target == EVERYBODY:
+                if target == ALL_RANKS:
                     self._held[origin, tree, index] = segment
                     yield self._serve(step + 1, segment, 0)
                 else:
@@ -200,7 +200,7 @@ class Acknowledge(Rule):
                     if message is not None:  # else a repeated acknowledgement
                         yield from self._go_on(step + 1, message, port)
 
-    def _go_on(self, step: Step, message: Segment, served: Port) -> Iterator[Send]:
+    def _go_on(self, step: Step, message: Segment, served: Port) -> Iterator[ScheduledSend]:
         """The child at port `served` is done."""
         origin, _, tree, index, _ = message
         algorithm, relative = self._algorithm, self._view.relative(origin)
@@ -208,11 +208,11 @@ class Acknowledge(Rule):
             yield self._serve(step, message, algorithm.trees.children(relative, tree).index(served) + 1)
         else:
             del self._held[origin, tree, index]
-            first = index * algorithm.job.redundancy
+            first = index * algorithm.spec.redundancy
             copy = first + (tree - first) % algorithm.trees.count
             yield from self._begin(step, tree, copy // algorithm.trees.count + 1)
 
-    def _serve(self, step: Step, message: Segment, child: int) -> Send:
+    def _serve(self, step: Step, message: Segment, child: int) -> ScheduledSend:
         """To the child of this number, or if all are served the acknowledgement to the parent."""
         origin, _, tree, index, _ = message
         trees, relative = self._algorithm.trees, self._view.relative(origin)

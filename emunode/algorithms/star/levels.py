@@ -4,14 +4,14 @@ from functools import cached_property
 
 from emunode.algorithms.base import Claim
 from emunode.algorithms.star.bounds import MULTIPLE, REPORT, least_time, time_bounds
-from emunode.algorithms.tree_collective import Dissemination
+from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Duplex, Step
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees
 from emunode.trees.star.necklace import NecklaceTree
 
 
-class NecklaceLevels(Dissemination):
+class NecklaceLevels(TreeCollective):
     """Down the tree MBST level by level: step t carries everything for the nodes at distance t. All-port, every link
     busy in every step but where a level has fewer than n-1 nodes.
 
@@ -28,7 +28,7 @@ class NecklaceLevels(Dissemination):
     citation = f"{REPORT}, section 3.2, a level in a packet"
     link_capacity = None
     duplexes = (Duplex.FULL,)
-    striped = False
+    splits_across_trees = False
     period = 0
 
     def make_trees(self, topology: Topology) -> Trees:
@@ -39,7 +39,7 @@ class NecklaceLevels(Dissemination):
         return self.topology.diameter
 
     def claims(self) -> list[Claim]:
-        topology, job = self.topology, self.job
+        topology, spec = self.topology, self.spec
         source = f"{MULTIPLE}, table 2 (NL) and section 6.2"
         rounded = f"{source}; erratum: ceil(|D_t|/(n-1)) messages in step t"
         level_sizes = topology.distance_distribution()[1:]
@@ -50,14 +50,14 @@ class NecklaceLevels(Dissemination):
             Claim("steps", topology.diameter, "==", f"{source}: D_n"),
             Claim("packets", links, "==", f"{REPORT}, section 3.2: the types in turn"),
             Claim("heaviest_link_segments_per_step", tuple(self.copies * load for load in loads), "==", rounded),
-            Claim("transfer_bytes", job.messages * job.message_bytes * sum(loads), "==", rounded),
-            *time_bounds(topology, job),
+            Claim("transfer_bytes", spec.messages * spec.message_bytes * sum(loads), "==", rounded),
+            *time_bounds(topology, spec),
         ]
-        if not job.packet_limit:
+        if not spec.packet_limit:
             claims.append(Claim("startups", topology.diameter, "==", f"{source}: D_n"))
         return claims
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         """T, and the larger of the two lower bounds."""
         claims = [claim for claim in super().cost_claims(startup, per_byte) if claim.relation != ">="]
-        return [*claims, least_time(self.topology, self.job, startup, per_byte)]
+        return [*claims, least_time(self.topology, self.spec, startup, per_byte)]

@@ -13,8 +13,8 @@ from math import ceil, floor, sqrt
 from emunode.algorithms.base import Claim
 from emunode.algorithms.breadth_first import TreeBroadcast
 from emunode.algorithms.star.bounds import MULTIPLE, TimeBounded, least_time, time_bounds
-from emunode.algorithms.tree_collective import Dissemination
-from emunode.model import Collective, Duplex, Job, Port, PortModel, Rank, Step
+from emunode.algorithms.tree_collective import TreeCollective
+from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortModel, Rank, Step
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees
 from emunode.trees.star.greedy import CongestionTwoTrees, GreedyTree
@@ -45,23 +45,23 @@ class GreedyBroadcast(TreeBroadcast):
         return GreedyTree(topology)
 
     @classmethod
-    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
-        height, size = topology.diameter, job.message_bytes
+    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
+        height, size = topology.diameter, spec.message_bytes
         optimum = sqrt((height - 1) * size * per_byte / startup) if startup else size
         return best_segments(lambda p: (height + p - 1) * (startup + per_byte * size / p), optimum, size)
 
     def claims(self) -> list[Claim]:
-        claims = [*super().claims(), *time_bounds(self.topology, self.job)]
-        if self.job.port_model is PortModel.ALL_PORT:
+        claims = [*super().claims(), *time_bounds(self.topology, self.spec)]
+        if self.spec.port_model is PortModel.ALL_PORT:
             source = f"{MULTIPLE}, section 6.1: h + p - 1 slots of m/p bytes"
             claims.append(Claim("transfer_bytes", self.last_step * self._largest_piece, self._relation, source))
-            if not self.job.packet_limit:
+            if not self.spec.packet_limit:
                 claims.append(Claim("startups", self.last_step, "==", source))
         return claims
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        bound = least_time(self.topology, self.job, startup, per_byte)
-        if self.job.port_model is not PortModel.ALL_PORT or self.job.packet_limit:
+        bound = least_time(self.topology, self.spec, startup, per_byte)
+        if self.spec.port_model is not PortModel.ALL_PORT or self.spec.packet_limit:
             return [bound]
         seconds = self.last_step * (startup + per_byte * self._largest_piece)
         source = f"{MULTIPLE}, section 6.1: T = (h + p - 1)(Ts + m/p Tc)"
@@ -69,12 +69,12 @@ class GreedyBroadcast(TreeBroadcast):
 
     @property
     def _largest_piece(self) -> int:
-        return -(-self.job.message_bytes // self.pieces)
+        return -(-self.spec.message_bytes // self.pieces)
 
     @property
     def _relation(self) -> str:
         """Equal if all pieces are."""
-        return "<=" if self.job.message_bytes % self.pieces else "=="
+        return "<=" if self.spec.message_bytes % self.pieces else "=="
 
 
 class GreedyReduce(GreedyBroadcast):
@@ -87,7 +87,7 @@ class GreedyReduce(GreedyBroadcast):
     collective = Collective.REDUCE
 
 
-class OnePortSimulation(Dissemination):
+class OnePortSimulation(TreeCollective):
     """An all-port schedule of slots that a one-port node can follow too: slot s becomes sub-steps (s-1)(n-1)+1 ..
     s(n-1), and in its k-th sub-step all nodes use link type k+1 alone. What came in any sub-step of a slot leaves
     in the next slot (sections 4.2, 5.2).
@@ -99,10 +99,10 @@ class OnePortSimulation(Dissemination):
     @property
     def slot(self) -> Step:
         """Steps of one slot."""
-        return 1 if self.job.port_model is PortModel.ALL_PORT else self.topology.degree
+        return 1 if self.spec.port_model is PortModel.ALL_PORT else self.topology.degree
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
-        if self.job.port_model is PortModel.ALL_PORT:
+        if self.spec.port_model is PortModel.ALL_PORT:
             return [1] * len(ports)
         if not relative:
             return [port + 1 for port in ports]
@@ -145,32 +145,32 @@ class CongestionTwoBroadcast(OnePortSimulation):
         return self.height if self.slot == 1 else super().last_offset
 
     @classmethod
-    def auto_segments(cls, topology: Topology, job: Job, startup: float, per_byte: float) -> int:
+    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         trees = CongestionTwoTrees(topology)
-        height, share = max(map(trees.height, range(trees.count))), job.message_bytes / trees.count
-        most = max(1, job.message_bytes // trees.count)
+        height, share = max(map(trees.height, range(trees.count))), spec.message_bytes / trees.count
+        most = max(1, spec.message_bytes // trees.count)
         optimum = sqrt(2 * share * (height - 1) * per_byte / startup) if startup else most
         return best_segments(lambda p: (height + p - 1) * (startup + 2 * share * per_byte / p), optimum, most)
 
     def claims(self) -> list[Claim]:
-        job, slots = self.job, self.height + self.numbers - 1
+        spec, slots = self.spec, self.height + self.numbers - 1
         steps = Claim("steps", slots, "==", f"{MULTIPLE}, section 4.1: h + p - 1")
-        if job.port_model is PortModel.ONE_PORT:
+        if spec.port_model is PortModel.ONE_PORT:
             steps = Claim("steps", self.slot * slots, "<=", f"{MULTIPLE}, section 4.2: n - 1 sub-steps a slot")
         source = f"{MULTIPLE}, lemma 6: congestion 2"
-        packet = 2 * -(-job.message_bytes // self.pieces)
+        packet = 2 * -(-spec.message_bytes // self.pieces)
         return [
             *super().claims(),
             steps,
             Claim("max_link_segments_per_step", 2, "<=", source),
             Claim("max_link_segments", 2 * self.numbers, "<=", source),
             Claim("transfer_bytes", self.slot * slots * packet, "<=", f"{MULTIPLE}, section 4.1: 2m/(p(n-1)) a slot"),
-            *time_bounds(self.topology, job),
+            *time_bounds(self.topology, spec),
             *self.structure_claims(),
         ]
 
     def structure_claims(self) -> list[Claim]:
-        segments = self.trees.count * self.job.segments
+        segments = self.trees.count * self.spec.segments
         return [
             Claim("trees_per_arc", 2, "<=", f"{MULTIPLE}, lemma 6: congestion 2"),
             Claim("segments_per_message", segments, "==", f"{MULTIPLE}, algorithm 1: p(n-1) segments"),
@@ -178,24 +178,24 @@ class CongestionTwoBroadcast(OnePortSimulation):
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         """T(p), an upper bound since not every slot has a packet of two segments; the larger of each lower bound."""
-        if self.job.packet_limit:
+        if self.spec.packet_limit:
             return []
-        packet = 2 * -(-self.job.message_bytes // self.pieces)
+        packet = 2 * -(-self.spec.message_bytes // self.pieces)
         most = self.slot * (self.height + self.numbers - 1) * (startup + per_byte * packet)
         section = "4.1: T = " if self.slot == 1 else "4.2: T = (n-1)"
         return [
             Claim("virtual_seconds", most, "<=", f"{MULTIPLE}, section {section}(h + p - 1)(Ts + 2m/(p(n-1)) Tc)"),
-            least_time(self.topology, self.job, startup, per_byte),
+            least_time(self.topology, self.spec, startup, per_byte),
             *self._best_segment_claims(startup, per_byte),
         ]
 
     def _best_segment_claims(self, startup: float, per_byte: float) -> list[Claim]:
         """That a message cut as well as can be is in p segments a tree, p a whole number next to that of eq. (5)."""
-        job, trees = self.job, self.trees.count
-        if job.messages > 1 or job.segments != self.auto_segments(self.topology, job, startup, per_byte):
+        spec, trees = self.spec, self.trees.count
+        if spec.messages > 1 or spec.segments != self.auto_segments(self.topology, spec, startup, per_byte):
             return []
-        most = max(1, job.message_bytes // trees)
-        best = sqrt(2 * job.message_bytes * (self.height - 1) * per_byte / (trees * startup)) if startup else most
+        most = max(1, spec.message_bytes // trees)
+        best = sqrt(2 * spec.message_bytes * (self.height - 1) * per_byte / (trees * startup)) if startup else most
         least, largest = (max(1, min(most, bound)) for bound in (floor(best), ceil(best)))
         source = f"{MULTIPLE}, theorem {1 if self.slot == 1 else 2}: p = sqrt(2m(h-1)Tc/((n-1)Ts))"
         return [
@@ -242,13 +242,13 @@ class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
         return self.topology.diameter * self.slot
 
     def claims(self) -> list[Claim]:
-        topology, job = self.topology, self.job
+        topology, spec = self.topology, self.spec
         links = topology.order * topology.degree
         theorem = f"{MULTIPLE}, theorem 3 and table 2"
         level = [self.numbers * nodes for nodes in topology.distance_distribution()[1:]]
         per_link = self.numbers * (topology.order - 1)
-        piece = -(-job.message_bytes // self.pieces)
-        relation = "<=" if job.message_bytes % self.pieces else "=="
+        piece = -(-spec.message_bytes // self.pieces)
+        relation = "<=" if spec.message_bytes % self.pieces else "=="
         claims = [
             *super().claims(),
             Claim("steps", self.slot * topology.diameter, "==", f"{theorem}: D_n, over one port (n-1) D_n"),
@@ -261,9 +261,9 @@ class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
                 f"{MULTIPLE}, section 5.1: |D_t| segments on every link in step t",
             ),
             Claim("transfer_bytes", self.slot * per_link * piece, relation, f"{theorem}: (n!-1) m/(n-1)"),
-            *time_bounds(topology, job),
+            *time_bounds(topology, spec),
         ]
-        if not job.packet_limit:
+        if not spec.packet_limit:
             claims.append(Claim("startups", self.slot * topology.diameter, "==", theorem))
         return [*claims, *self.structure_claims()]
 

@@ -11,7 +11,7 @@ from functools import cached_property
 from math import factorial
 
 from emunode.algorithms.base import Claim
-from emunode.algorithms.routed_collective import Route, Routing
+from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.algorithms.star.bounds import REPORT, total_distance, unit_bounds
 from emunode.errors import ScenarioError
 from emunode.model import Collective, PortModel, Rank, Step
@@ -20,7 +20,7 @@ from emunode.trees.star.balanced import BalancedTree, NearBalancedTree, Replicat
 from emunode.trees.star.rotation import necklace_count
 
 
-class TreeScatter(Routing):
+class TreeScatter(RoutedCollective):
     """Rule 5 (all-port): on each of the root's links independently, messages for the farthest nodes leave first,
     one a step.
 
@@ -30,7 +30,7 @@ class TreeScatter(Routing):
 
     collective = Collective.SCATTER
     port_models = (PortModel.ALL_PORT, PortModel.ONE_PORT)
-    striped = False
+    splits_across_trees = False
 
     @abstractmethod
     def make_tree(self, topology: Topology) -> ScatterTrees:
@@ -55,12 +55,12 @@ class TreeScatter(Routing):
         for segment in range(self.copies):
             yield segment // share, segment % share, segment
 
-    def number(self, target: Rank, way: int, segment: int) -> int:
+    def number(self, target: Rank, route_index: int, segment: int) -> int:
         return segment % self.share(target)
 
-    def route(self, target: Rank, way: int, number: int) -> Route:
-        start = self._starts[target, way] + number
-        return [(port, start + hop) for hop, port in enumerate(self.tree.route(target, way))]
+    def route(self, target: Rank, route_index: int, number: int) -> Route:
+        start = self._starts[target, route_index] + number
+        return [(port, start + hop) for hop, port in enumerate(self.tree.route(target, route_index))]
 
     @cached_property
     def _starts(self) -> dict[tuple[Rank, int], Step]:
@@ -69,17 +69,17 @@ class TreeScatter(Routing):
         starts: dict[tuple[Rank, int], Step] = {}
         step = 1
         for port in range(self.topology.degree):
-            if self.job.port_model is PortModel.ALL_PORT:
+            if self.spec.port_model is PortModel.ALL_PORT:
                 step = 1
-            for target, way in sorted(places[port], key=lambda place: (-weight(place[0]), place)):
-                starts[target, way] = step
+            for target, route_index in sorted(places[port], key=lambda place: (-weight(place[0]), place)):
+                starts[target, route_index] = step
                 step += self.share(target)
         return starts
 
     @cached_property
     def last_step(self) -> Step:
         """Farther nodes are served earlier, so all is over when the last message has left the root."""
-        if self.job.port_model is PortModel.ONE_PORT:
+        if self.spec.port_model is PortModel.ONE_PORT:
             return self.copies * (self.topology.order - 1)
         return self.all_port_steps[0]
 
@@ -91,8 +91,8 @@ class TreeScatter(Routing):
         """Every place in the tree as (node, way), by root port."""
         places: list[list[tuple[Rank, int]]] = [[] for _ in range(self.topology.degree)]
         for target in range(1, self.topology.order):
-            for way in range(self.tree.copies(target)):
-                places[self.tree.subtree(target, way)].append((target, way))
+            for route_index in range(self.tree.copies(target)):
+                places[self.tree.subtree(target, route_index)].append((target, route_index))
         return places
 
     @property
@@ -101,9 +101,9 @@ class TreeScatter(Routing):
         """Steps over all ports in closed form, and where the paper says so."""
 
     def claims(self) -> list[Claim]:
-        one_port = self.job.port_model is PortModel.ONE_PORT
+        one_port = self.spec.port_model is PortModel.ONE_PORT
         source = "rule 8 and table 2: M(n!-1)" if one_port else self.all_port_steps[1]
-        bounds = unit_bounds(self.topology, self.job, self.copies)
+        bounds = unit_bounds(self.topology, self.spec, self.copies)
         return [
             *super().claims(),
             Claim("steps", self.last_step, "==", f"{REPORT}, {source}"),
@@ -246,13 +246,13 @@ class ReplicatedGather(ReplicatedScatter):
     collective = Collective.GATHER
 
 
-def require_multiple(algorithm: Routing, instead: str) -> None:
+def require_multiple(algorithm: RoutedCollective, instead: str) -> None:
     """Refuse messages that cannot be dealt out evenly to n-1 places, and name the algorithm that can take them."""
-    job, degree = algorithm.job, algorithm.topology.degree
-    if job.messages * job.segments % degree:
+    spec, degree = algorithm.spec, algorithm.topology.degree
+    if spec.messages * spec.segments % degree:
         raise ScenarioError(
             "messages",
-            job.messages,
+            spec.messages,
             f"{algorithm.name} on {algorithm.topology.name} needs a multiple of {degree} messages, or --segments {degree} "
             f"to cut each into {degree}; {instead} takes any number",
         )

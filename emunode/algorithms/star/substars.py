@@ -13,7 +13,7 @@ from math import factorial
 from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
 from emunode.algorithms.star.bounds import MULTIPLE, least_time, time_bounds
 from emunode.errors import ScenarioError
-from emunode.model import EVERYBODY, Collective, Duplex, Packet, Port, PortModel, Rank, Send, Step
+from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import CACHE_ENTRIES, require
 
@@ -47,12 +47,14 @@ class SubstarSegments(Algorithm):
         super().validate()
         self.star = require(self.topology, StarGraph, self.name)
         self.pieces = self.star.order // 2
-        if self.job.segments != 1:
-            raise ScenarioError("segments", self.job.segments, f"{self.name} cuts each message into n!/2 pieces itself")
-        if self.pieces > self.job.message_bytes:
+        if self.spec.segments != 1:
+            raise ScenarioError(
+                "segments", self.spec.segments, f"{self.name} cuts each message into n!/2 pieces itself"
+            )
+        if self.pieces > self.spec.message_bytes:
             raise ScenarioError(
                 "message_bytes",
-                self.job.message_bytes,
+                self.spec.message_bytes,
                 f"{self.name} cuts each message into n!/2 = {self.pieces} pieces of a byte or more",
             )
         self.base = (self.star.n * (self.star.n - 1)) // 2
@@ -88,7 +90,7 @@ class SubstarSegments(Algorithm):
                 return
             yield self.combination(i), i - 2
 
-    def onward(self, symbols: bytes, piece: int, step: Step, port: Port) -> Iterator[Departure]:
+    def child_delays(self, symbols: bytes, piece: int, step: Step, port: Port) -> Iterator[Departure]:
         """What follows from the arrival of a piece in `step` by `port`, wherever it came from before."""
         if step == self.base:
             return
@@ -102,28 +104,28 @@ class SubstarSegments(Algorithm):
         return SubstarRule(self, view)
 
     def claims(self) -> list[Claim]:
-        star, job = self.star, self.job
+        star, spec = self.star, self.spec
         n, order = star.n, star.order
         source = f"{self.citation}: recursion over substars"
         received = order * (order - 2) // 2 + order // 2
         passed = sum((2 * i - 3) * (order // factorial(i)) * (factorial(i - 1) // 2) for i in range(3, n + 1))
-        piece = -(-job.message_bytes // self.pieces)
-        relation = "<=" if job.message_bytes % self.pieces else "=="
+        piece = -(-spec.message_bytes // self.pieces)
+        relation = "<=" if spec.message_bytes % self.pieces else "=="
         claims = [
             Claim("steps", n * n - n - 1, "==", source),
-            Claim("segments", job.messages * (received + passed), "==", source),
-            Claim("intact_deliveries", job.messages * (order - 1), "==", source),
-            Claim("transfer_bytes", job.messages * piece * (order - 1), relation, f"{source}: 2m (n!-1)/n!"),
-            *time_bounds(star, job),
+            Claim("segments", spec.messages * (received + passed), "==", source),
+            Claim("intact_deliveries", spec.messages * (order - 1), "==", source),
+            Claim("transfer_bytes", spec.messages * piece * (order - 1), relation, f"{source}: 2m (n!-1)/n!"),
+            *time_bounds(star, spec),
         ]
-        if not job.packet_limit:
+        if not spec.packet_limit:
             claims.append(Claim("startups", n * n - n - 1, "==", source))
         return claims
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         """T, and the larger of the two lower bounds."""
         claims = [claim for claim in super().cost_claims(startup, per_byte) if claim.relation != ">="]
-        return [*claims, least_time(self.topology, self.job, startup, per_byte)]
+        return [*claims, least_time(self.topology, self.spec, startup, per_byte)]
 
 
 class SubstarRule(Rule):
@@ -134,18 +136,18 @@ class SubstarRule(Rule):
     def __init__(self, algorithm: SubstarSegments, view: LocalView) -> None:
         self._algorithm = algorithm
         self._rank: Rank = view.rank
-        self._symbols = algorithm.star.permutation(view.relative(algorithm.job.source))
+        self._symbols = algorithm.star.permutation(view.relative(algorithm.spec.source))
         self._known: set[int] = set()
 
-    def start(self) -> Iterable[Send]:
+    def start(self) -> Iterable[ScheduledSend]:
         algorithm, me = self._algorithm, self._rank
-        if me != algorithm.job.source:
+        if me != algorithm.spec.source:
             return ()
-        sends: list[Send] = []
-        for index in range(algorithm.job.messages * algorithm.pieces):
+        sends: list[ScheduledSend] = []
+        for index in range(algorithm.spec.messages * algorithm.pieces):
             piece = index % algorithm.pieces
             self._known.add(index)
-            segment = (me, EVERYBODY, 0, index, algorithm.payloads.piece(me, EVERYBODY, index))
+            segment = (me, ALL_RANKS, 0, index, algorithm.payloads.piece(me, ALL_RANKS, index))
             departures = (
                 algorithm.hand_down(self._symbols, piece, algorithm.star.n),
                 *algorithm.exchanges(self._symbols, piece),
@@ -153,14 +155,14 @@ class SubstarRule(Rule):
             sends += [(step, port, segment) for step, port in departures]
         return sorted(sends, key=lambda send: send[:2])
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         algorithm, symbols = self._algorithm, self._symbols
-        sends: list[Send] = []
+        sends: list[ScheduledSend] = []
         for port, segments in packets:
             for segment in segments:
                 index = segment[3]
                 piece = index % algorithm.pieces
-                departures = list(algorithm.onward(symbols, piece, step, port))
+                departures = list(algorithm.child_delays(symbols, piece, step, port))
                 if index not in self._known:
                     self._known.add(index)
                     departures += algorithm.exchanges(symbols, piece)

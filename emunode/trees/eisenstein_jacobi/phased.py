@@ -25,7 +25,7 @@ from emunode.trees.base import CACHE_ENTRIES, Trees, require
 
 
 @dataclass(frozen=True)
-class Plan:
+class PhasePlan:
     """Which phase a move belongs to, phases counted from 0."""
 
     phases: int
@@ -35,14 +35,14 @@ class Plan:
     """Whether the dimensions take turns, each with all phases, instead of sharing them."""
 
 
-THREE_PHASES = Plan(3, lambda sector, _: sector % 6 // 2)
+THREE_PHASES = PhasePlan(3, lambda sector, _: sector % 6 // 2)
 """Hussain, Algorithm 3: sectors 6 and 1, then 2 and 3, then 4 and 5; ports k, k+1, k+5 with k = 0, 2, 4."""
-TWO_PHASES = Plan(2, lambda _, unit: unit // 3)
+TWO_PHASES = PhasePlan(2, lambda _, unit: unit // 3)
 """Ports 0, 1, 2, then ports 3, 4, 5: a target off the axes of sectors 3 and 6 is reached by moves of both phases."""
-ONE_PHASE = Plan(1, lambda *_: 0)
+ONE_PHASE = PhasePlan(1, lambda *_: 0)
 """The improved one-to-all broadcast: the tree of `SectorTree`, for links that work both ways at once."""
-TWO_PHASES_BY_DIMENSION = Plan(2, TWO_PHASES.phase, by_dimension=True)
-THREE_PHASES_BY_DIMENSION = Plan(3, THREE_PHASES.phase, by_dimension=True)
+TWO_PHASES_BY_DIMENSION = PhasePlan(2, TWO_PHASES.phase, by_dimension=True)
+THREE_PHASES_BY_DIMENSION = PhasePlan(3, THREE_PHASES.phase, by_dimension=True)
 
 
 class Line(NamedTuple):
@@ -66,7 +66,7 @@ class PhasedTree(Trees):
     restarts every message that is held, in all dimensions in which it can still move.
     """
 
-    def __init__(self, topology: Topology, plan: Plan) -> None:
+    def __init__(self, topology: Topology, plan: PhasePlan) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no Eisenstein-Jacobi network."""
         super().__init__(topology)
         self.network = require(topology, EisensteinJacobi, "a phased tree")
@@ -116,9 +116,9 @@ class PhasedTree(Trees):
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
         """By stage, inside a stage by dimension, highest first."""
-        return tuple(port for _, port in self.onward(rank))
+        return tuple(port for _, port in self.phase_children(rank))
 
-    def onward(self, rank: Rank) -> list[tuple[int, Port]]:
+    def phase_children(self, rank: Rank) -> list[tuple[int, Port]]:
         """(stage, port) of every child."""
         last = self._last(rank)[:2]
         found = [
@@ -237,10 +237,10 @@ class PrintedTree(PhasedTree):
             raise ValueError(f"rank {rank} is not reached")
         return super().parent(rank, tree)
 
-    def onward(self, rank: Rank) -> list[tuple[int, Port]]:
+    def phase_children(self, rank: Rank) -> list[tuple[int, Port]]:
         """(stage, port) of every child: in a later stage only from the root."""
         now, _ = self.place(rank)
-        return [(stage, port) for stage, port in super().onward(rank) if rank == 0 or stage == now]
+        return [(stage, port) for stage, port in super().phase_children(rank) if rank == 0 or stage == now]
 
     def _may_precede(self, phase: int, last: int) -> bool:
         return phase in (-1, last)

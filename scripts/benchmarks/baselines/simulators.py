@@ -14,7 +14,7 @@ from benchmarks.networks import network_up, plan_of, run_steps
 from benchmarks.record import Note, Options, Row
 from benchmarks.subprocesses import HOW_TO_INSTALL, ProgramError, ask, python_with
 from coordinator.planning.plan import Plan
-from emunode.engine.memory import MemoryNetwork
+from emunode.engine.memory import MemoryEngine
 from emunode.topologies.base import Topology
 
 LOOP = "loop over a networkx graph"
@@ -72,7 +72,7 @@ def _pydistsim(topology: Topology, turns: int) -> dict[str, float]:
 
 
 def _in_memory(plan: Plan) -> float:
-    network, step = MemoryNetwork(plan.algorithm), 0
+    network, step = MemoryEngine(plan.algorithm), 0
     began = time.perf_counter()
     while network.busy:
         step += 1

@@ -1,4 +1,4 @@
-"""The I/O core of a host without its nodes: `Streams` under trio with a parked task a node.
+"""The I/O core of a host without its nodes: `FramedStreams` under trio with a parked task a node.
 
 The other questions are answered by real hosts.
 """
@@ -14,7 +14,7 @@ from benchmarks.worker import answer
 from emunode.host.process import LINGER_SECONDS, collect_seldom, keep_memory
 from emunode.host.session import at_every_wake, parked_message
 from emunode.net import wire
-from emunode.net.framed_streams import Streams
+from emunode.net.framed_streams import FramedStreams
 
 
 def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
@@ -33,9 +33,9 @@ def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
     def on_end(_fd: int, why: str) -> None:
         raise SystemExit(why)
 
-    streams = Streams(on_frame, on_end)
+    streams = FramedStreams(on_frame, on_end)
     for fd in ends:
-        streams.add(fd, trusted=True)
+        streams.add(fd, authenticated=True)
 
     async def main() -> float:
         tasks: list[trio.lowlevel.Task] = []
@@ -64,7 +64,7 @@ def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:
                     if working:
                         await trio.lowlevel.checkpoint()
                 while len(arrived) < len(ends):
-                    await streams.news(LINGER_SECONDS)
+                    await streams.wait(LINGER_SECONDS)
                     while streams.poll():
                         pass
             spent = time.process_time() - began

@@ -1,6 +1,6 @@
 """I/O core: one process, step after step, every link end sends one packet and receives one.
 
-Bare: `os.write` on each descriptor, an edge-triggered epoll, `os.readv` until short. Ours: `Streams` under trio with a
+Bare: `os.write` on each descriptor, an edge-triggered epoll, `os.readv` until short. Ours: `FramedStreams` under trio with a
 parked task a node, as in a host. All use the same sockets, each in a process of its own that inherits them.
 """
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from benchmarks.commands import coordinator_run
 from benchmarks.record import Note, Options, Row, Section
 from benchmarks.subprocesses import ProgramError
-from coordinator.networks.launchers.namespace import why_not
+from coordinator.planning.namespace import why_not
 
 GIB = 2**30
 END_BYTES = 6.5 * 1024

@@ -16,7 +16,7 @@ from benchmarks.networks import connected, cpu_seconds, network_up, plan_of, run
 from benchmarks.record import Note, Options, Row, Section
 from benchmarks.registry import measure
 from coordinator.planning.plan import Plan
-from emunode.engine.memory import MemoryNetwork
+from emunode.engine.memory import MemoryEngine
 from emunode.net import wire
 from emunode.topologies.registry import parse_topology
 
@@ -52,7 +52,7 @@ async def whole_stack(plan: Plan, steps: int) -> float:
 
 def memory_engine(plan: Plan, steps: int) -> float:
     """Packets per CPU second of the same steps in memory: rules, nodes and journal without I/O."""
-    network = MemoryNetwork(plan.algorithm)
+    network = MemoryEngine(plan.algorithm)
     began, rows = process_time(), 0
     for step in range(1, steps + 1):
         rows += len(network.step(step))

@@ -15,10 +15,10 @@ from emunode import __version__
 from emunode.errors import EmulatorError, FrameError
 from emunode.faults.injector import Crash, to_record
 from emunode.host import session as host
-from emunode.model import Collective, Job
+from emunode.model import Collective, CollectiveSpec
 from emunode.net import framed_streams as links
 from emunode.net import wire
-from emunode.net.protocol import Assignment
+from emunode.net.protocol import HostConfig
 from stress_tests.fuzzing.source import NONCE, RUN, SECRET, Source, Target
 
 FIRST = 10
@@ -70,7 +70,7 @@ class NoSocket:
         return "127.0.0.1", 4000
 
 
-class Quiet(links.Streams):
+class Quiet(links.FramedStreams):
     """Streams whose descriptors are numbers of nothing."""
 
     def _end(self, fd: int, why: str) -> None:
@@ -87,8 +87,8 @@ class Quiet(links.Streams):
 class QuietHosts(Quiet):
     """The same for a host: what it adds and watches is nothing, too."""
 
-    def add(self, fd: int, *, trusted: bool) -> None:
-        if not trusted:
+    def add(self, fd: int, *, authenticated: bool) -> None:
+        if not authenticated:
             self._strangers[fd] = 0.0
 
     def listen(self, listener: object, on_accept: object) -> None:
@@ -99,7 +99,7 @@ class QuietHosts(Quiet):
 
 
 CONTROL = 5
-JOB = Job("star:3", Collective.BROADCAST, "flood", 0, messages=2)
+JOB = CollectiveSpec("star:3", Collective.BROADCAST, "flood", 0, messages=2)
 
 
 def order(source: Source, nonces: int) -> bytes:
@@ -114,7 +114,7 @@ def order(source: Source, nonces: int) -> bytes:
         case 2:
             message = ["connect", source.number(0, 2), 4, 4, [["127.0.0.1", 4000, NONCE]] * nonces]
         case 3:
-            message = ["assign", *Assignment(RUN, 0, 2, JOB, "127.0.0.1", "", 9, 9.0).to_record()]
+            message = ["assign", *HostConfig(RUN, 0, 2, JOB, "127.0.0.1", "", 9, 9.0).to_record()]
         case _:
             message = ["bye"]
     return wire.encode_control(*source.spoiled(message))
@@ -133,8 +133,8 @@ def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
         def __init__(self) -> None:
             super().__init__(CONTROL, SECRET, NoNursery())  # type: ignore[arg-type]
 
-    host.Streams = QuietHosts  # type: ignore[misc]
-    good = wire.encode_control("assign", *Assignment(RUN, 0, 2, JOB, "127.0.0.1", "", 9, 9.0).to_record())
+    host.FramedStreams = QuietHosts  # type: ignore[misc]
+    good = wire.encode_control("assign", *HostConfig(RUN, 0, 2, JOB, "127.0.0.1", "", 9, 9.0).to_record())
 
     def fuzz_host(data: bytes) -> None:
         source = Source(data)
@@ -199,7 +199,7 @@ def make_fuzz_coordinator() -> Callable[[bytes], None]:
     control.listening_socket = lambda *_, **__: NoSocket()
     control.log = lambda *_, **__: None  # type: ignore[assignment]
     control._peer_address = lambda _: "127.0.0.1"  # type: ignore[assignment]
-    control.Streams = QuietHosts  # type: ignore[misc]
+    control.FramedStreams = QuietHosts  # type: ignore[misc]
     plan = make_plan(scenario.make_scenario({"topology": "star:3", "collective": "broadcast", "algorithm": "flood"}))
 
     def fuzz_coordinator(data: bytes) -> None:

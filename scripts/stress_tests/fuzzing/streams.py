@@ -87,7 +87,7 @@ def make_fuzz_streams() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scen
     links.BUFFER_BYTES = SMALL_BUFFER
     frames: dict[int, list[bytes]] = {}
     ends: dict[int, str] = {}
-    streams = links.Streams(lambda fd, frame: frames[fd].append(frame), lambda fd, why: ends.update({fd: why}))
+    streams = links.FramedStreams(lambda fd, frame: frames[fd].append(frame), lambda fd, why: ends.update({fd: why}))
     streams._epoll.close()
     streams._epoll = system  # type: ignore[assignment]
 
@@ -101,7 +101,7 @@ def make_fuzz_streams() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scen
         streams._reading = links.READ_BYTES
         limit = wire.HELLO_LIMIT if flags & 1 else wire.FRAME_LIMIT
         for fd in ENDS:
-            streams.add(fd, trusted=not flags & 1)
+            streams.add(fd, authenticated=not flags & 1)
         fed = feed(data, cuts, hang_up=bool(flags & 2))
         for fd in ENDS:
             expected, rest = plain_frames(data[: fed[fd]])
@@ -122,7 +122,7 @@ def make_fuzz_streams() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scen
             streams._forget(fd)
         streams.poll()
         assert streams.idle
-        assert not streams.strangers
+        assert not streams.unauthenticated
         streams._special.clear()
 
     def feed(data: bytes, cuts: tuple[int, ...], *, hang_up: bool) -> dict[int, int]:

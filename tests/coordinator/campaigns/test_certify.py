@@ -6,8 +6,8 @@ from itertools import combinations
 import pytest
 
 from coordinator.campaigns.certify import Certificate, Certifier, recipes_of
-from coordinator.campaigns.runner import Conductor
-from coordinator.campaigns.trial_runner import Finding, Trial
+from coordinator.campaigns.runner import CampaignRunner
+from coordinator.campaigns.trial_runner import Trial, TrialResult
 from coordinator.planning.plan import make_plan
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import Scenario, make_scenario
@@ -78,14 +78,14 @@ def test_orbits_find_what_full_enumeration_finds() -> None:
     scenario = scenario_of("ej:2+3", "improved")
     lost: dict[tuple[str, ...], int] = {}
 
-    def take(place: int, trial: Trial, finding: Finding) -> None:
+    def take(place: int, trial: Trial, finding: TrialResult) -> None:
         assert place == len(lost)
         lost[trial.faults] = len(finding.unserved)
 
     labels = [label for label in all_labels(scenario) if label != "0,0"]
     trials = [Trial(0, tuple(f"crash:{label}@1" for label in pair), 0) for pair in combinations(labels, 2)]
     rounds = iter([trials])
-    Conductor([scenario], 1, sys.stderr, lambda *_: None).carry_out(lambda: next(rounds, []), take, len(trials))
+    CampaignRunner([scenario], 1, sys.stderr, lambda *_: None).carry_out(lambda: next(rounds, []), take, len(trials))
     assert len(lost) == 153
     certificate = certified(scenario, "nodes=2")
     assert certificate.verdict is Verdict.VIOLATED

@@ -7,11 +7,11 @@ import pytest
 
 from coordinator.campaigns.grid import Grid, Key
 from coordinator.campaigns.store import RECORDS, Store, read_grid
-from coordinator.campaigns.trial_runner import Finding, Trial
+from coordinator.campaigns.trial_runner import Trial, TrialResult
 from emunode.errors import ScenarioError
 
 BASE = {"topology": "star:3", "collective": "broadcast", "algorithm": "edt", "driver": "memory"}
-FOUND = Finding(5, 5, 5, 320, 0, 0, 0, 5, 5, 5, (), 1, 5, (), None, "00")
+FOUND = TrialResult(5, 5, 5, 320, 0, 0, 0, 5, 5, 5, (), 1, 5, (), None, "00")
 
 
 def grid_of(faults: str = "nodes=1", trials: int = 10) -> Grid:

@@ -155,7 +155,7 @@ def test_an_excluded_theory_is_a_finding(
     from coordinator.theory import reliability as theory
 
     def wrong(*arguments: object) -> theory.Expected:
-        right = theory.expectation(*arguments)  # type: ignore[arg-type]
+        right = theory.expected_delivery_ratio(*arguments)  # type: ignore[arg-type]
         return dataclasses.replace(right, **{figure: getattr(right, figure) - (1e-6 if exact else 0.2)})
 
     arguments = ("campaign", *STAR, "--faults", faults, "--trials", "253", "--workers", "1")

@@ -17,7 +17,7 @@ from coordinator.execution import verify as module
 from coordinator.execution.verify import verify
 from coordinator.history.journal import COLUMNS, RECORD
 from coordinator.planning.plan import Plan
-from emunode.model import Outcome
+from emunode.model import HopOutcome
 from tests.support import run_scenario
 
 SCENARIOS: dict[str, dict[str, object]] = {
@@ -86,7 +86,7 @@ def write_journal(path: Path, frame: pl.DataFrame) -> None:
     """Another journal, and the hash that fits it."""
     frame.write_parquet(path / "journal.parquet")
     records = [
-        tuple(Outcome[row[name].upper()] if name == "outcome" else row[name] for name in RECORD.names or ())
+        tuple(HopOutcome[row[name].upper()] if name == "outcome" else row[name] for name in RECORD.names or ())
         for row in frame.iter_rows(named=True)
     ]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from coordinator.history import journal as journal_module
 from coordinator.history.journal import COLUMNS, OUTCOMES, SORT_KEY, Journal
-from emunode.model import Outcome
+from emunode.model import HopOutcome
 from emunode.net.wire import ROW
 
 Row = tuple[int, ...]
@@ -28,7 +28,7 @@ ROWS: st.SearchStrategy[list[Row]] = st.lists(
         st.integers(0, 100),
         st.integers(0, 3),
         st.integers(0, 3),
-        st.integers(0, len(Outcome) - 1),
+        st.integers(0, len(HopOutcome) - 1),
     ),
     max_size=40,
 )
@@ -91,7 +91,9 @@ def test_what_is_written_is_sorted_and_complete(tmp_path: Path) -> None:
 
 
 def test_outcomes_have_their_names(tmp_path: Path) -> None:
-    table = read(write(tmp_path, [[(1, rank, 0, 0, -1, 0, 1, 0, 0, outcome) for rank, outcome in enumerate(Outcome)]]))
+    table = read(
+        write(tmp_path, [[(1, rank, 0, 0, -1, 0, 1, 0, 0, outcome) for rank, outcome in enumerate(HopOutcome)]])
+    )
     assert table["outcome"].to_list() == ["first", "duplicate", "relay", "lost", "corrupt"]
 
 

@@ -15,7 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from coordinator.execution.run import RunResult
-from coordinator.networks.base import InMemory, Network
+from coordinator.networks.base import MemoryNetwork, Network
 from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.local import LocalLaunch
 from coordinator.planning.plan import Plan, make_plan
@@ -156,10 +156,10 @@ SCENARIOS = {name: {"collective": "broadcast", **values} for name, values in (BR
 
 def facts(result: RunResult) -> Values:
     """What happened, by the summary, whoever carried it; only histories of hosts are replayed."""
-    assert result.summary.get("strange_hops", 0) == 0
-    told = {key: value for key, value in result.summary.items() if key not in (*OF_THE_DRIVER, "strange_hops")}
+    assert result.summary.get("replay_mismatches", 0) == 0
+    told = {key: value for key, value in result.summary.items() if key not in (*OF_THE_DRIVER, "replay_mismatches")}
     claims: Any = told["claims"]
-    return told | {"claims": [claim for claim in claims if claim["name"] != "strange_hops"]}
+    return told | {"claims": [claim for claim in claims if claim["name"] != "replay_mismatches"]}
 
 
 @cache
@@ -270,7 +270,7 @@ async def test_one_network_is_made_as_new_for_every_fault(hosts: int, monkeypatc
     monkeypatch.setattr(LocalLaunch, "pause", watched_pause)
     first, _ = next(iter(plans.values()))
     network = HostNetwork(first, LocalLaunch(sys.stderr))
-    memory = InMemory(first)
+    memory = MemoryNetwork(first)
     try:
         await network.open(lambda *_: None)
         for name, (plan, in_memory_plan) in plans.items():

@@ -9,7 +9,7 @@ import pytest
 
 from coordinator.cli import app as cli
 from coordinator.cli.options import with_netns_value
-from coordinator.networks.launchers import namespace
+from coordinator.planning import namespace
 from coordinator.planning import plan as plans
 from coordinator.planning.plan import make_plan, require_possible
 from coordinator.scenario.model import make_scenario
@@ -38,7 +38,7 @@ def test_a_run_in_a_network_of_its_own_has_the_same_history(tmp_path: Path) -> N
 @needs_namespace
 def test_the_namespace_has_a_loopback_and_nothing_else() -> None:
     look = (
-        "import socket; from coordinator.networks.launchers.namespace import enter_own_network; enter_own_network();"
+        "import socket; from coordinator.planning.namespace import enter_own_network; enter_own_network();"
         "listener = socket.create_server(('127.9.8.7', 0)); socket.create_connection(listener.getsockname());"
         "print([name for _, name in socket.if_nameindex()])"
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coordinator.networks.process_faults import Fates
+from coordinator.networks.process_faults import ProcessFaultPlan
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import make_scenario
 
@@ -10,10 +10,10 @@ STAR = {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "
 ALL = range(6)
 
 
-def fates_of(faults: list[str], ranks_per_host: int = 1) -> tuple[Fates, Plan]:
+def fates_of(faults: list[str], ranks_per_host: int = 1) -> tuple[ProcessFaultPlan, Plan]:
     """The decisions about a run on S_3, and its plan."""
     plan = make_plan(make_scenario(STAR | {"fault": faults, "ranks_per_host": ranks_per_host}))
-    return Fates(plan), plan
+    return ProcessFaultPlan(plan), plan
 
 
 def label(rank: int) -> str:

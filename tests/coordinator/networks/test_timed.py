@@ -83,7 +83,7 @@ def test_in_memory_nothing_is_late(tmp_path: Path) -> None:
     timed = run_scenario(tmp_path / "timed", **SCENARIOS["exchange"], clock="timed")
     assert (timed.exit_status, failures(timed)) == (0, [])
     summary = timed.summary
-    assert summary["late_share"] == summary["worst_lateness_seconds"] == 0
+    assert summary["lateness_ratio"] == summary["worst_lateness_seconds"] == 0
     assert summary["achieved_seconds"] == summary["intended_seconds"] == pytest.approx(summary["virtual_seconds"])
     timeline = pl.read_parquet(timed.path / "timeline.parquet")
     assert timeline.columns == ["step", "sender", "port", "receiver", "bytes", "start", "started", "end", "ended"]

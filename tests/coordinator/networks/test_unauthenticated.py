@@ -17,9 +17,9 @@ from emunode import __version__
 from emunode.errors import FrameError, RunError
 from emunode.host.process import ANY_HOST, CANNOT_JOIN, join, run_host
 from emunode.host.session import serve
-from emunode.model import Collective, Job
+from emunode.model import Collective, CollectiveSpec
 from emunode.net import wire
-from emunode.net.protocol import Assignment
+from emunode.net.protocol import HostConfig
 
 PATIENCE_SECONDS = 30.0
 SECRET = b"the secret of a run"
@@ -252,7 +252,7 @@ async def test_a_host_of_an_earlier_run_is_told_that_it_is_refused() -> None:
 
 # --- a host ----------------------------------------------------------------------------------------------------------
 
-JOB = Job("star:3", Collective.BROADCAST, "flood", 0)
+JOB = CollectiveSpec("star:3", Collective.BROADCAST, "flood", 0)
 
 
 @asynccontextmanager
@@ -264,7 +264,7 @@ async def host() -> AsyncIterator[tuple[int, bytes, trio.SocketStream]]:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(serve, its.detach(), SECRET)
             control = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
-            order = Assignment(RUN, 1, 2, JOB, "127.0.0.1", "127.0.0.1", 16, 60.0)
+            order = HostConfig(RUN, 1, 2, JOB, "127.0.0.1", "127.0.0.1", 16, 60.0)
             await control.send_all(wire.encode_control("assign", *order.to_record()))
             _, port, nonce, _ = wire.decode_control(wire.frame(await receive(control)))
             assert isinstance(port, int)

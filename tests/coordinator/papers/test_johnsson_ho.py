@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.papers.base import ERRATUM, Figure, Lab, Reproduction, Section, Table, laboratory
+from coordinator.papers.base import ERRATUM, Figure, Reproduction, RunCache, Section, Table, laboratory
 from coordinator.papers.johnsson_ho import allgather as johnsson_ho_allgather
 from coordinator.papers.johnsson_ho import alltoall as johnsson_ho_alltoall
 from coordinator.papers.johnsson_ho import broadcast as johnsson_ho_broadcast
@@ -49,12 +49,12 @@ ALL_OF_THEM = (
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
+def lab() -> Iterator[RunCache]:
     with laboratory(lambda *_: None) as opened:
         yield opened
 
 
-def carry_out(lab: Lab, about: Reproduction, n: int) -> list[Section]:
+def carry_out(lab: RunCache, about: Reproduction, n: int) -> list[Section]:
     return list(about.build(replace(lab, sizes=about.over(n))))
 
 
@@ -65,7 +65,7 @@ SMALL = [
 
 
 @pytest.mark.parametrize(("about", "n"), SMALL, ids=lambda value: getattr(value, "name", str(value)))
-def test_every_row_holds_in_small_cubes(about: Reproduction, n: int, lab: Lab) -> None:
+def test_every_row_holds_in_small_cubes(about: Reproduction, n: int, lab: RunCache) -> None:
     sections = carry_out(lab, about, n)
     tables = [section for section in sections if isinstance(section, Table)]
     assert tables
@@ -178,7 +178,7 @@ def always(value: Any) -> Callable[..., Any]:
     return lambda *_: value
 
 
-def test_a_print_that_is_wrong_without_being_an_erratum_is_violated(lab: Lab) -> None:
+def test_a_print_that_is_wrong_without_being_an_erratum_is_violated(lab: RunCache) -> None:
     bound = COLLECTIVE_BOUNDS["scatter"]
     right = johnsson_ho_scatter.TABLE_7[1]
     for wrong in (Cost(3, 8), Cost(4, 7)):
@@ -190,21 +190,21 @@ def test_a_print_that_is_wrong_without_being_an_erratum_is_violated(lab: Lab) ->
         assert str(row["paper"]).endswith(ERRATUM)
 
 
-def test_an_undercut_lower_bound_is_violated(lab: Lab) -> None:
+def test_an_undercut_lower_bound_is_violated(lab: RunCache) -> None:
     right = johnsson_ho_scatter.TABLE_7[1]
     for bound in (Cost(4, 7), Cost(3, 8)):
         (row,) = cost_rows(replace(lab, sizes=[3]), "scatter", [right], [None], always(bound))
         assert row["verdict"] == "violated"
 
 
-def test_a_packet_size_that_is_not_the_best_is_violated(lab: Lab) -> None:
+def test_a_packet_size_that_is_not_the_best_is_violated(lab: RunCache) -> None:
     right = johnsson_ho_scatter.TABLE_8[1]
     for packet in (3, 5):
         (row,) = optimum_rows(replace(lab, sizes=[3]), "scatter", [replace(right, packet=always(packet))])
         assert row["verdict"] == "violated"
 
 
-def test_the_erratum_of_table_19_needs_its_wrong_line_to_fail(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_erratum_of_table_19_needs_its_wrong_line_to_fail(lab: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
     table = johnsson_ho_summary.TABLE_19
     corrected = replace(table[-1], line=replace(table[-1].line, erratum=True))
     monkeypatch.setattr(johnsson_ho_summary, "TABLE_19", (corrected,))
@@ -216,7 +216,7 @@ def test_the_erratum_of_table_19_needs_its_wrong_line_to_fail(lab: Lab, monkeypa
 # --- the hypercube computer ------------------------------------------------------------------------------------------
 
 
-def test_times_of_the_ipsc_are_those_of_the_expected_numbers(lab: Lab) -> None:
+def test_times_of_the_ipsc_are_those_of_the_expected_numbers(lab: RunCache) -> None:
     sections = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Table)]
     by_packet, graphs, speedups, scatters, allgathers = ([*table.rows] for table in sections)
     for row in golden("ipsc_fig15_prediction"):
@@ -241,20 +241,20 @@ def test_times_of_the_ipsc_are_those_of_the_expected_numbers(lab: Lab) -> None:
             assert some == pytest.approx([values[3]] * 2, abs=0.06)
 
 
-def test_what_gives_the_ipsc_its_overlap_is_measured(lab: Lab) -> None:
+def test_what_gives_the_ipsc_its_overlap_is_measured(lab: RunCache) -> None:
     """SBT comes back to a port after two cycles, SBnT after n: the reason the paper gives for figure 18."""
     rows = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Table)][3].rows
     assert {(row["graph"], row["measured every"]) for row in rows} == {("SBT", 2), ("SBnT", 3)}
 
 
-def test_figures_draw_every_prediction_and_measurement(lab: Lab) -> None:
+def test_figures_draw_every_prediction_and_measurement(lab: RunCache) -> None:
     figures = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Figure)]
     assert [figure.title for figure in figures] == [f"Figure {number}" for number in range(15, 20)]
     assert figures[0].svg.count("<title>Q_3: ") == len(johnsson_ho_ipsc.PACKETS_15)
     assert "var(--blue)" in figures[0].svg
 
 
-def test_one_packet_is_held_against_the_ratio_of_one_packet(lab: Lab) -> None:
+def test_one_packet_is_held_against_the_ratio_of_one_packet(lab: RunCache) -> None:
     """And not against the `about n` of figure 17, which is said of long messages."""
     rows = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 4) if isinstance(s, Table)][2].rows
     by_packets = {row["packets"]: row for row in rows}
@@ -262,7 +262,7 @@ def test_one_packet_is_held_against_the_ratio_of_one_packet(lab: Lab) -> None:
     assert by_packets[60]["paper"] == by_packets[240]["paper"] == "about 4"
 
 
-def test_a_speed_up_far_from_what_is_printed_is_violated(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_speed_up_far_from_what_is_printed_is_violated(lab: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(johnsson_ho_ipsc, "_printed_speedup", lambda n, _: (f"about {n}", 0.9 * n, n))
     rows = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 4) if isinstance(s, Table)][2].rows
     assert [row["verdict"] for row in rows] == ["violated", "holds", "holds"]
@@ -278,7 +278,7 @@ def test_what_the_paper_says_of_a_speed_up() -> None:
 
 
 @pytest.mark.parametrize("about", ALL_OF_THEM, ids=lambda about: about.name)
-def test_only_rows_with_a_measurement_hold(about: Reproduction, lab: Lab) -> None:
+def test_only_rows_with_a_measurement_hold(about: Reproduction, lab: RunCache) -> None:
     for table in carry_out(lab, about, 3):
         if isinstance(table, Table):
             for row in table.rows:
@@ -286,7 +286,7 @@ def test_only_rows_with_a_measurement_hold(about: Reproduction, lab: Lab) -> Non
                 assert row["verdict"] != "holds" or not measured or measured[0] is not None, (table.title, row)
 
 
-def test_the_two_rooted_tree_of_table_10_is_searched_and_not_measured(lab: Lab) -> None:
+def test_the_two_rooted_tree_of_table_10_is_searched_and_not_measured(lab: RunCache) -> None:
     (table,) = (s for s in carry_out(lab, johnsson_ho_allgather.REPRODUCTION, 3) if "Table 10" in s.title)
     assert isinstance(table, Table)
     assert {row["graph"]: row["verdict"] for row in table.rows}["TCBT"] == "evaluated"
@@ -319,14 +319,14 @@ def test_no_choice_of_trees_has_a_smaller_largest_load(reflected: bool) -> None:
     assert found == (5 if reflected else 8)
 
 
-def test_a_choice_of_trees_that_is_not_the_best_is_violated(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_choice_of_trees_that_is_not_the_best_is_violated(lab: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two neighbouring rotations load a link with 12 elements instead of 10."""
     monkeypatch.setattr(hypercube_scatter_rest, "rotations", lambda _n, k: [(turn, False) for turn in range(k)])
     rows = [row for row in johnsson_ho_scatter._rests(replace(lab, sizes=[4])) if row["M mod n"] == 2]
     assert [(row["measured"], row["verdict"]) for row in rows] == [(12, "violated"), (9, "holds")]
 
 
-def test_parts_are_as_many_as_the_choice_of_trees_admits(lab: Lab) -> None:
+def test_parts_are_as_many_as_the_choice_of_trees_admits(lab: RunCache) -> None:
     def pieces(n: int, algorithm: str, message_bytes: int) -> int:
         values = {"topology": f"hypercube:{n}", "collective": "scatter", "algorithm": algorithm}
         return lab.run(**values, message_bytes=message_bytes).plan.algorithm.pieces
@@ -340,7 +340,7 @@ def test_parts_are_as_many_as_the_choice_of_trees_admits(lab: Lab) -> None:
 # --- tables 6, 18 and 19 ---------------------------------------------------------------------------------------------
 
 
-def test_table_6_has_the_rows_of_nrsbt_over_one_port(lab: Lab) -> None:
+def test_table_6_has_the_rows_of_nrsbt_over_one_port(lab: RunCache) -> None:
     (table,) = (s for s in carry_out(lab, johnsson_ho_broadcast.REPRODUCTION, 3) if s.title.startswith("Table 6"))
     assert isinstance(table, Table)
     rows = [row for row in table.rows if (row["ports"], row["graph"]) == ("one-port", "nRSBT")]
@@ -348,7 +348,7 @@ def test_table_6_has_the_rows_of_nrsbt_over_one_port(lab: Lab) -> None:
     assert [row["measured"] for row in rows[::2]] == [0.75, 1.25]
 
 
-def test_a_ratio_far_from_the_limit_of_table_6_is_violated(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_ratio_far_from_the_limit_of_table_6_is_violated(lab: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
     limits = {**johnsson_ho_broadcast.LIMITS, (ONE, "nRSBT"): (*johnsson_ho_broadcast.FACTOR[:3], always(2))}
     monkeypatch.setattr(johnsson_ho_broadcast, "LIMITS", limits)
     rows = [
@@ -359,7 +359,7 @@ def test_a_ratio_far_from_the_limit_of_table_6_is_violated(lab: Lab, monkeypatch
     assert [row["verdict"] for row in rows] == ["holds", "holds", "holds", "violated"]
 
 
-def test_the_constant_of_table_18(lab: Lab) -> None:
+def test_the_constant_of_table_18(lab: RunCache) -> None:
     for n in range(1, 40):
         assert johnsson_ho_alltoall.binomial_transfer(n) == johnsson_ho_alltoall._binomial(Case(n)).transfer
     rows = list(johnsson_ho_alltoall._constants(replace(lab, sizes=[2, 3])))
@@ -368,7 +368,7 @@ def test_the_constant_of_table_18(lab: Lab) -> None:
     assert (2 * pi) ** -0.5 < shares[-1] < 0.41
 
 
-def test_the_misprinted_packet_size_of_table_19_is_marked(lab: Lab) -> None:
+def test_the_misprinted_packet_size_of_table_19_is_marked(lab: RunCache) -> None:
     sections = carry_out(lab, johnsson_ho_summary.REPRODUCTION, 3)
     assert isinstance(sections[1], Table)
     marked = [row for row in sections[1].rows if str(row["B_opt / M, paper"]).endswith(ERRATUM)]
@@ -379,7 +379,7 @@ def test_the_misprinted_packet_size_of_table_19_is_marked(lab: Lab) -> None:
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 
-def test_all_figures_without_measured_values_are_drawn(lab: Lab) -> None:
+def test_all_figures_without_measured_values_are_drawn(lab: RunCache) -> None:
     sections = list(johnsson_ho_figures.REPRODUCTION.build(lab))
     figures = [section for section in sections if isinstance(section, Figure)]
     assert [figure.title.partition(":")[0] for figure in figures] == [f"Figure {number}" for number in range(1, 15)]

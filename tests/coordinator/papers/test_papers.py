@@ -15,8 +15,8 @@ from coordinator.cli.app import main
 from coordinator.papers import document
 from coordinator.papers.base import (
     Figure,
-    Lab,
     Reproduction,
+    RunCache,
     Section,
     Table,
     compared,
@@ -46,7 +46,7 @@ BROADCAST = {"topology": "star:3", "collective": "broadcast", "algorithm": "gree
 
 
 @pytest.fixture
-def lab() -> Iterator[Lab]:
+def lab() -> Iterator[RunCache]:
     with laboratory(lambda *_: None) as opened:
         yield opened
 
@@ -75,7 +75,7 @@ def test_a_row_is_judged(row: dict[str, object], verdict: str) -> None:
     assert row["verdict"] == verdict
 
 
-def test_a_run_that_breaks_its_claims_or_proves_nothing_decides_the_row(lab: Lab) -> None:
+def test_a_run_that_breaks_its_claims_or_proves_nothing_decides_the_row(lab: RunCache) -> None:
     undecided = lab.run(**BROADCAST, step_limit=1)
     assert compared(1, 1, undecided)["verdict"] == "undecided"
     holds = lab.run(**BROADCAST)
@@ -86,7 +86,7 @@ def test_a_run_that_breaks_its_claims_or_proves_nothing_decides_the_row(lab: Lab
 @pytest.mark.parametrize("relation", ["==", ">=", "<="])
 @pytest.mark.parametrize(("predicted", "measured"), [(1, 1), (1, 2), (2, 1)])
 def test_an_undecided_trial_makes_a_row_undecided_whatever_its_numbers_say(
-    predicted: int, measured: int, relation: str, lab: Lab
+    predicted: int, measured: int, relation: str, lab: RunCache
 ) -> None:
     undecided, holds = lab.run(**BROADCAST, step_limit=1), lab.run(**BROADCAST)
     assert compared(predicted, measured, holds, undecided, relation=relation, bound=9)["verdict"] == "undecided"
@@ -94,7 +94,7 @@ def test_an_undecided_trial_makes_a_row_undecided_whatever_its_numbers_say(
     assert row_verdict([True], [undecided], refuted=True) is Verdict.UNDECIDED
 
 
-def test_a_negative_control_must_be_refuted(lab: Lab) -> None:
+def test_a_negative_control_must_be_refuted(lab: RunCache) -> None:
     holds = lab.run(**BROADCAST)
     violated = lab.run(topology="ej:2+3", collective="broadcast", algorithm="improved-printed")
     assert violated.verdict is Verdict.VIOLATED
@@ -164,7 +164,7 @@ def test_verdicts_together() -> None:
     assert verdict_of([Verdict.UNDECIDED, Verdict.VIOLATED, Verdict.HOLDS]) is Verdict.VIOLATED
 
 
-def test_a_scenario_runs_once_and_its_tables_can_be_read(lab: Lab) -> None:
+def test_a_scenario_runs_once_and_its_tables_can_be_read(lab: RunCache) -> None:
     once = lab.run(**BROADCAST)
     assert lab.run(**BROADCAST) is once
     assert lab.run(**BROADCAST, source="123") is once
@@ -311,12 +311,12 @@ def test_every_reproduction_is_named_as_it_is_registered() -> None:
     assert all(name == about.name and about.paper and about.description for name, about in REPRODUCTIONS.items())
 
 
-def test_the_documentation_names_every_reproduction_and_its_example_runs(lab: Lab) -> None:
+def test_the_documentation_names_every_reproduction_and_its_example_runs(lab: RunCache) -> None:
     text = (Path(__file__).parent.parent.parent.parent / "docs" / "reproduce.md").read_text()
     assert all(f"`{name}`" in text for name in REPRODUCTIONS)
     start = text.index("    def build(")
     made: dict[str, object] = {
-        "Lab": Lab,
+        "RunCache": RunCache,
         "Table": Table,
         "Section": Section,
         "Iterator": Iterator,
@@ -357,7 +357,7 @@ def test_exit_status_output_and_files(
 ) -> None:
     rows = [{"n": 3, **compared(1, 1)}]
 
-    def build(lab: Lab) -> Iterator[Section]:
+    def build(lab: RunCache) -> Iterator[Section]:
         assert list(lab.sizes) == [3]
         yield Table("a table", rows, ["† a note"])
         yield Figure("a figure", "<svg></svg>")
@@ -388,7 +388,7 @@ def interrupt() -> None:
 def test_what_was_done_before_an_error_is_kept_and_undecided(
     end: Callable[[], None], status: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    def build(_: Lab) -> Iterator[Section]:
+    def build(_: RunCache) -> Iterator[Section]:
         yield Table("before", [{"n": 3, **compared(1, 1)}])
         end()
 
@@ -418,7 +418,7 @@ def test_bounds_of_table_5(row: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("n", [3, 4])
-def test_star_and_hypercube_meet_their_bounds(n: int, lab: Lab) -> None:
+def test_star_and_hypercube_meet_their_bounds(n: int, lab: RunCache) -> None:
     about = find_reproduction("star-against-hypercube")
     for table in about.build(replace(lab, sizes=about.over(n))):
         assert isinstance(table, Table)
@@ -432,7 +432,7 @@ def test_star_and_hypercube_meet_their_bounds(n: int, lab: Lab) -> None:
 @pytest.mark.parametrize(
     "row", [row for row in golden() if int(row["k"]) <= 5], ids=lambda row: f"C_{row['k']}-{row['problem']}"
 )
-def test_whole_messages_on_the_hypercube_take_what_table_5_prints(row: dict[str, str], lab: Lab) -> None:
+def test_whole_messages_on_the_hypercube_take_what_table_5_prints(row: dict[str, str], lab: RunCache) -> None:
     """In the unit of the paper no run undercuts a bound, and in prime dimensions SBnT meets those of the first two."""
     k = int(row["k"])
     problem = next(problem for problem in PROBLEMS if NAMES[problem.name] == row["problem"])
@@ -447,7 +447,7 @@ def test_whole_messages_on_the_hypercube_take_what_table_5_prints(row: dict[str,
         assert {entry["verdict"] for entry in found.values()} == {"holds"}
 
 
-def test_parts_of_messages_have_a_bound_of_their_own(lab: Lab) -> None:
+def test_parts_of_messages_have_a_bound_of_their_own(lab: RunCache) -> None:
     for problem in PROBLEMS:
         row = bound_row(lab, Hypercube(3), problem, IN_PARTS)
         assert row["measured"] == row["lower bound"] == {"MNB": 2.333, "SNS": 2.333, "TE": 4}[NAMES[problem.name]]

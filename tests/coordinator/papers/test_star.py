@@ -10,7 +10,17 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from coordinator.papers.base import ERRATUM, VERDICT, Figure, Lab, Reproduction, Section, Table, laboratory, verdict_of
+from coordinator.papers.base import (
+    ERRATUM,
+    VERDICT,
+    Figure,
+    Reproduction,
+    RunCache,
+    Section,
+    Table,
+    laboratory,
+    verdict_of,
+)
 from coordinator.papers.fragopoulou_akl import faults as fragopoulou_akl_faults
 from coordinator.papers.fragopoulou_akl import figures as fragopoulou_akl_figures
 from coordinator.papers.fragopoulou_akl import lemmas as fragopoulou_akl_lemmas
@@ -30,7 +40,7 @@ Tables = Mapping[str, Table]
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[Lab]:
+def lab() -> Iterator[RunCache]:
     with laboratory(lambda *_: None) as opened:
         yield opened
 
@@ -40,7 +50,7 @@ def golden(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def sections(lab: Lab, about: Reproduction, n: int) -> list[Section]:
+def sections(lab: RunCache, about: Reproduction, n: int) -> list[Section]:
     return list(about.build(replace(lab, sizes=about.over(n))))
 
 
@@ -72,7 +82,7 @@ def cells(table: Table, **wanted: object) -> list[object]:
 
 
 @pytest.fixture(scope="module")
-def tseng(lab: Lab) -> list[Section]:
+def tseng(lab: RunCache) -> list[Section]:
     return sections(lab, tseng_sheu.REPRODUCTION, 4)
 
 
@@ -173,7 +183,7 @@ def test_the_closed_form_of_algorithm_1(row: dict[str, str]) -> None:
 
 
 @pytest.fixture(scope="module", params=[3, 4])
-def report(request: pytest.FixtureRequest, lab: Lab) -> tuple[int, list[Section]]:
+def report(request: pytest.FixtureRequest, lab: RunCache) -> tuple[int, list[Section]]:
     return request.param, sections(lab, fragopoulou_akl_1993.REPRODUCTION, request.param)
 
 
@@ -267,7 +277,7 @@ def test_rotation_as_the_theorems_have_it_is_that_of_the_trees(n: int) -> None:
     ],
 )
 def test_a_theorem_that_does_not_hold_is_violated(
-    name: str, wrong: object, parts: set[str], lab: Lab, monkeypatch: pytest.MonkeyPatch
+    name: str, wrong: object, parts: set[str], lab: RunCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fragopoulou_akl_theorems, name, wrong)
     if name == "rotate":  # whose necklaces may have no generator
@@ -297,7 +307,7 @@ def test_substars_of_other_sizes(n: int) -> None:
 
 
 @pytest.fixture(scope="module", params=[3, 4])
-def disjoint(request: pytest.FixtureRequest, lab: Lab) -> Iterator[tuple[int, list[Section]]]:
+def disjoint(request: pytest.FixtureRequest, lab: RunCache) -> Iterator[tuple[int, list[Section]]]:
     """All sets of faults for n = 3, single ones for n = 4 (`coordinator reproduce fragopoulou-akl-1996` runs the pairs)."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("BLOCKING", "ALTERING"):
@@ -342,7 +352,7 @@ def test_orbits_cover_every_set_once(n: int, kind: str, count: int) -> None:
     assert len(found) >= len(every) / (n - 1)
 
 
-def test_sets_of_one_orbit_do_the_same_harm(lab: Lab) -> None:
+def test_sets_of_one_orbit_do_the_same_harm(lab: RunCache) -> None:
     """With one fault more than is claimed, so that there is harm."""
     star, case = StarGraph(4), fragopoulou_akl_faults.Case(4, 3, "edges", 3)
     rotation, least = Rotation(star), 1.0
@@ -388,7 +398,7 @@ def test_the_closed_form_of_the_depths_of_edt(row: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("n", [3, 4])
-def test_a_family_that_is_not_edt_violates_the_lemmas(n: int, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_family_that_is_not_edt_violates_the_lemmas(n: int, lab: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lemmas look at the hops: with two trees taken for each other nothing fits."""
     own = fragopoulou_akl_lemmas._parents
     monkeypatch.setattr(fragopoulou_akl_lemmas, "_parents", lambda trial, tree: own(trial, (tree + 1) % (n - 1)))
@@ -441,7 +451,7 @@ def test_the_trees_measure_what_brute_force_counted(disjoint: tuple[int, list[Se
     assert compared >= 10
 
 
-def test_a_formula_that_is_wrong_is_violated(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_formula_that_is_wrong_is_violated(lab: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fragopoulou_akl_1996, "depth", lambda n: 3 * n // 2)
     monkeypatch.setattr(fragopoulou_akl_faults, "BLOCKING", ())
     monkeypatch.setattr(fragopoulou_akl_faults, "ALTERING", ())

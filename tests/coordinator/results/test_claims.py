@@ -11,7 +11,7 @@ import pytest
 
 from coordinator.execution.run import run
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.results.claims import EXIT_STATUS, LEGAL, Judgement, Verdict, claims_of, judge, overall
+from coordinator.results.claims import EXIT_STATUS, MODEL_CONFORMANCE, Judgement, Verdict, claims_of, judge, overall
 from coordinator.results.metrics import Metric, measure
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Claim, Value
@@ -340,7 +340,7 @@ def test_a_crash_changes_what_is_claimed() -> None:
 
 
 def test_when_the_source_crashes_only_the_model_is_claimed() -> None:
-    assert claims(fault=["crash:2134@2"]) == [LEGAL]
+    assert claims(fault=["crash:2134@2"]) == [MODEL_CONFORMANCE]
 
 
 # --- who knows what is broken ----------------------------------------------------------------------------------------

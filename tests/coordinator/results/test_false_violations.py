@@ -11,7 +11,7 @@ from coordinator.results.trial_metrics import records_of
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.hypercube.registry import HYPERCUBE
-from emunode.engine.memory import MemoryNetwork
+from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.model import Collective
 from tests.mutation_support import CASES
@@ -22,12 +22,12 @@ BROADCASTS = [*HYPERCUBE[Collective.BROADCAST], *HYPERCUBE[Collective.REDUCE]]
 
 def concluded(plan: Plan) -> Conclusion:
     """What is concluded from the run of a plan in memory."""
-    network, rows, altered, step = MemoryNetwork(plan.algorithm), [], [], 0
+    network, rows, altered, step = MemoryEngine(plan.algorithm), [], [], 0
     while network.busy or not step:
         step += 1
         rows.append(network.step(step, plan.faults_at(step)))
         assert step < 10_000, "the run does not end"
-    altered = network.ballots
+    altered = network.altered_copies
     records = records_of(rows)
     return conclude(plan, History(table(records).lazy(), len(records), None, altered), replay=True)
 

@@ -12,7 +12,7 @@ from coordinator.history.journal import COLUMNS, OUTCOMES
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.metrics import Measurement, measure
 from coordinator.scenario.model import make_scenario
-from emunode.model import EVERYBODY
+from emunode.model import ALL_RANKS
 
 Row = tuple[int, int, int, int, int, int, int, int, int, str]
 """step, sender, port, receiver, origin, target, tree, segment, bytes, outcome"""
@@ -44,7 +44,7 @@ def hop(
     step: int, sender: int, port: int, outcome: str = "first", segment: int = 0, tree: int = 0, size: int = 64
 ) -> Row:
     """A hop of a broadcast from rank 0 on the square."""
-    return step, sender, port, sender ^ 1 << port, 0, EVERYBODY, tree, segment, size, outcome
+    return step, sender, port, sender ^ 1 << port, 0, ALL_RANKS, tree, segment, size, outcome
 
 
 # --- by hand ---------------------------------------------------------------------------------------------------------
@@ -168,9 +168,9 @@ def test_copies_are_voted_on(rows: list[Row], elected: str) -> None:
 
 def test_liars_that_disagree_elect_nobody() -> None:
     rows = [hop(1, 0, 0, "corrupt", tree=tree) for tree in (0, 1)] + [hop(2, 0, 0, tree=2)]
-    ballots = [(1, 1, 0, 0, 0, 0, 17), (1, 1, 0, 0, 1, 0, 18)]
+    altered_copies = [(1, 1, 0, 0, 0, 0, 17), (1, 1, 0, 0, 1, 0, 18)]
     plan = plan_of(algorithm="nesbt", redundancy=2)
-    apart, together = measure(plan, table_of(rows), ballots), measure(plan, table_of(rows))
+    apart, together = measure(plan, table_of(rows), altered_copies), measure(plan, table_of(rows))
     assert (apart.metrics["elected_none"], together.metrics["elected_wrong"]) == (1, 1)
 
 
@@ -351,8 +351,8 @@ def test_flooding_the_square_is_legal() -> None:
         pytest.param([hop(1, 0, 0, "relay")], 1, id="relay of what is for everybody"),
         pytest.param([hop(1, 0, 0, "lost")], 1, id="lost for no reason"),
         pytest.param([hop(1, 0, 0, "corrupt")], 1, id="corrupt for no reason"),
-        pytest.param([(1, 0, 0, 2, 0, EVERYBODY, 0, 0, 64, "first")], 1, id="no such link"),
-        pytest.param([(1, 0, 2, 0, 0, EVERYBODY, 0, 0, 64, "duplicate")], 1, id="no such port"),
+        pytest.param([(1, 0, 0, 2, 0, ALL_RANKS, 0, 0, 64, "first")], 1, id="no such link"),
+        pytest.param([(1, 0, 2, 0, 0, ALL_RANKS, 0, 0, 64, "duplicate")], 1, id="no such port"),
         pytest.param([(1, 0, 0, 1, 0, 2, 0, 0, 64, "first")], 2, id="first of what is for another, and for one"),
         pytest.param(
             [(1, 0, 0, 1, 0, 2, 0, 0, 64, "duplicate")],
@@ -451,7 +451,7 @@ TRAFFIC = {
     "out": hop(2, 1, 1),
     "in": hop(2, 0, 0, "duplicate"),
     "back": hop(2, 1, 0, "duplicate"),
-    "in too": (2, 3, 1, 1, 0, EVERYBODY, 0, 0, 64, "duplicate"),
+    "in too": (2, 3, 1, 1, 0, ALL_RANKS, 0, 0, 64, "duplicate"),
 }
 """What rank 1 sends or receives in step 2: `out` and `in too` are on its port 1, `in` and `back` on its port 0."""
 

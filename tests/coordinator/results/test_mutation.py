@@ -7,7 +7,7 @@ import pytest
 
 from coordinator.results.claims import Verdict
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.tree_collective import Dissemination
+from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import EmulatorError
 from emunode.topologies.graph import ContractError
 from emunode.topologies.registry import parse_topology
@@ -62,7 +62,7 @@ def test_what_cannot_be_does_not_hold(case: Case) -> None:
 
 
 def test_an_answer_is_from_whom_it_names_and_has_an_answers_size() -> None:
-    case = next(case for case in CASES if case[1].answer_bytes)
+    case = next(case for case in CASES if case[1].ack_bytes)
     plan, records = plan_of(case), history(case)
     place = len(records) - 1
     assert records["target"][place] == records["sender"][place]
@@ -97,7 +97,7 @@ def test_no_tree_with_a_wrong_child_passes_for_one(case: Case) -> None:
                 verify(one)
 
 
-FORWARDING = [case for case in CASES if issubclass(case[1], Dissemination)]
+FORWARDING = [case for case in CASES if issubclass(case[1], TreeCollective)]
 
 
 def reaches(trees: Trees) -> int:
@@ -124,7 +124,7 @@ def test_what_goes_down_a_tree_with_a_wrong_child_does_not_hold(case: Case) -> N
         algorithm = entry.__new__(entry)
         algorithm.make_trees = lambda _topology, wrong=wrong: wrong  # type: ignore[attr-defined]
         try:
-            entry.__init__(algorithm, parse_topology(SMALL[family]), plan.job)
+            entry.__init__(algorithm, parse_topology(SMALL[family]), plan.spec)
             records = history_of(plan, algorithm)
         except (EmulatorError, ValueError, KeyError, IndexError, AttributeError):
             continue

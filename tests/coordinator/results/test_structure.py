@@ -300,7 +300,7 @@ def test_theorems_1_and_2(port_model: str, theorem: str, size: int, monkeypatch:
     worse = run_scenario(None, **scenario, segments=1)
     assert not any(theorem in judgement.claim.source for judgement in worse.judgements)
     best = CongestionTwoBroadcast.auto_segments
-    monkeypatch.setattr(CongestionTwoBroadcast, "auto_segments", staticmethod(lambda *job: best(*job) // 2 or 1))
+    monkeypatch.setattr(CongestionTwoBroadcast, "auto_segments", staticmethod(lambda *spec: best(*spec) // 2 or 1))
     wrong = run_scenario(None, **scenario, segments="auto")
     assert [line.split(":")[0] for line in failures(wrong)] == ["segments_per_message"]
 

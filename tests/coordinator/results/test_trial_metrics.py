@@ -11,8 +11,8 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.metrics import measure
 from coordinator.results.trial_metrics import Records, messages_due, records_of, tally
 from coordinator.scenario.model import make_scenario
-from emunode.engine.memory import MemoryNetwork
-from emunode.engine.rank_set import Ballot
+from emunode.engine.memory import MemoryEngine
+from emunode.engine.rank_set import AlteredCopy
 from emunode.net.wire import ROW
 
 CASES: list[tuple[str, str, str, dict[str, object]]] = [
@@ -33,13 +33,13 @@ BROKEN = (
 )  # fmt: skip
 
 
-def played(plan: Plan) -> tuple[bytearray, list[Ballot]]:
+def played(plan: Plan) -> tuple[bytearray, list[AlteredCopy]]:
     """The rows of a run in memory, and what altered copies said."""
-    network, rows, step = MemoryNetwork(plan.algorithm), bytearray(), 0
+    network, rows, step = MemoryEngine(plan.algorithm), bytearray(), 0
     while network.busy:
         step += 1
         rows += network.step(step, plan.faults_at(step))
-    return rows, network.ballots
+    return rows, network.altered_copies
 
 
 def frame_of(records: Records) -> pl.DataFrame:
@@ -58,10 +58,10 @@ def test_it_counts_what_is_measured(case: tuple[str, str, str, dict[str, object]
         parts = chance.sample(BROKEN, seed % 4)
         fault = [f"random:{part}@{1 + seed % 2}" for part in parts]
         plan = make_plan(make_scenario({**base, "seed": seed, "fault": fault}))
-        rows, ballots = played(plan)
+        rows, altered_copies = played(plan)
         records = records_of([rows])
-        counted = tally(plan, records, ballots)
-        measured = measure(plan, frame_of(records).lazy(), ballots)
+        counted = tally(plan, records, altered_copies)
+        measured = measure(plan, frame_of(records).lazy(), altered_copies)
         assert counted.metrics == {name: measured.metrics[name] for name in counted.metrics}, fault
         due = messages_due(plan)
         assert due.tolist() == measured.nodes["expected"].to_list()

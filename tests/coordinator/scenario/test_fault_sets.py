@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.fault_sets import (
-    Places,
+    FaultSites,
     draw,
     every_set,
     parse_recipes,
@@ -36,7 +36,7 @@ def plan_of(topology: str = "star:4", algorithm: str = "edt", **values: object) 
 def drawn(text: str, number: int = 0, seed: int = 0, **values: object) -> tuple[str, ...]:
     """The set with that number of a description."""
     (recipe,) = parse_recipes(text)
-    return draw(recipe, Places(plan_of(**values).algorithm), seed, number)  # type: ignore[arg-type]
+    return draw(recipe, FaultSites(plan_of(**values).algorithm), seed, number)  # type: ignore[arg-type]
 
 
 def labels(specs: tuple[str, ...]) -> set[str]:
@@ -166,7 +166,7 @@ def chi_square_p(statistic: float, degrees: int) -> float:
 def test_the_parts_of_a_draw_are_independent(pair: tuple[str, str]) -> None:
     """Chi-square over all (ordered) pairs of places in Q_3, 40 draws expected in each: p < 1e-6 would fail."""
     (recipe,) = parse_recipes(";".join(part(kind, 1) for kind in pair))
-    places = Places(plan_of("hypercube:3", "sbt").algorithm)
+    places = FaultSites(plan_of("hypercube:3", "sbt").algorithm)
     cells = set_count(parse_recipes(f"all:{recipe.name}")[0], places)
     assert cells == {"nodeshang": 42, "nodeslinks": 84}.get("".join(pair), 42 if pair[0] in NODE_KINDS else 132)
     counts = Counter(draw(recipe, places, 7, number) for number in range(40 * cells))
@@ -177,7 +177,7 @@ def test_the_parts_of_a_draw_are_independent(pair: tuple[str, str]) -> None:
 
 def test_three_parts_are_independent() -> None:
     (recipe,) = parse_recipes("nodes=1;hang=1;byzantine=1")
-    places = Places(plan_of("hypercube:3", "sbt").algorithm)
+    places = FaultSites(plan_of("hypercube:3", "sbt").algorithm)
     counts = Counter(draw(recipe, places, 3, number) for number in range(20 * 210))
     assert len(counts) == 210
     assert chi_square_p(sum((count - 20) ** 2 / 20 for count in counts.values()), 209) > 1e-6
@@ -185,7 +185,7 @@ def test_three_parts_are_independent() -> None:
 
 def test_the_test_finds_parts_that_share_their_random_numbers() -> None:
     """As draws were made before: the second part took the place with the same index among those left."""
-    places = Places(plan_of("hypercube:3", "sbt").algorithm).nodes()
+    places = FaultSites(plan_of("hypercube:3", "sbt").algorithm).nodes()
     counts: Counter[tuple[int, int]] = Counter()
     for number in range(40 * 42):
         index = Random(f"7/{number}/nodes").randrange(7), Random(f"7/{number}/nodes").randrange(6)
@@ -199,7 +199,7 @@ def test_the_test_finds_parts_that_share_their_random_numbers() -> None:
 def test_the_parts_of_a_bernoulli_draw_are_independent(pair: tuple[str, str]) -> None:
     """How often both parts hit: each place goes to the first, so the second has (1 - 0.3) x 0.4 of all places."""
     (recipe,) = parse_recipes("bernoulli:" + ";".join(map(part, pair, ("0.3", "0.4"))))
-    places = Places(plan_of("hypercube:3", "sbt").algorithm)
+    places = FaultSites(plan_of("hypercube:3", "sbt").algorithm)
     number_of = len(places.nodes() if pair[0] == "nodes" else places.links)
     counts: Counter[tuple[str, str, str]] = Counter()  # what becomes of one place, and of the next
     trials = 2000
@@ -319,7 +319,7 @@ def test_the_busiest_are_those_that_carry_most() -> None:
 
 def test_every_set_is_there_once() -> None:
     (recipe,) = parse_recipes("all:nodes=2;links=1")
-    places = Places(plan_of("hypercube:2", "sbt").algorithm)
+    places = FaultSites(plan_of("hypercube:2", "sbt").algorithm)
     sets = list(every_set(recipe, places))
     assert len(sets) == len(set(sets)) == set_count(recipe, places) == comb(3, 2) * 4
     assert [draw(recipe, places, 0, number) for number in range(len(sets))] == sets
@@ -337,7 +337,7 @@ def test_every_set_is_there_once() -> None:
 def test_a_set_by_its_number(text: str, count: int) -> None:
     """Every set once, in lexicographic order, with disjoint parts."""
     (recipe,) = parse_recipes(f"all:{text}")
-    places = Places(plan_of("hypercube:3", "sbt").algorithm)
+    places = FaultSites(plan_of("hypercube:3", "sbt").algorithm)
     sets = list(every_set(recipe, places))
     assert len(set(map(frozenset, sets))) == len(sets) == set_count(recipe, places) == count
     assert [set_number(recipe, places, number) for number in (0, count - 1)] == [sets[0], sets[-1]]
@@ -352,7 +352,7 @@ def test_a_set_by_its_number(text: str, count: int) -> None:
 
 def test_a_sample_of_all_sets_is_random_and_nests() -> None:
     (recipe,) = parse_recipes("all:links=2")
-    places = Places(plan_of().algorithm)
+    places = FaultSites(plan_of().algorithm)
     assert sample_numbers(recipe, places, 0, 630) == range(630)
     large = sample_numbers(recipe, places, 0, 600)
     assert len(set(large)) == 600
@@ -368,7 +368,7 @@ def test_places_that_are_broken_anyway_are_not_chosen(how: str, broken: str) -> 
     (name,) = labels_of(broken)
     kinds = ("nodes", "links")
     amounts = ("1.0", "1.0") if how == "bernoulli:" else (1, 1)
-    places = Places(plan_of(redundancy=3).algorithm, [broken])
+    places = FaultSites(plan_of(redundancy=3).algorithm, [broken])
     for kind, amount in zip(kinds, amounts, strict=True):
         (recipe,) = parse_recipes(f"{how}{kind}={amount}")
         count = set_count(recipe, places) or 200
@@ -383,7 +383,7 @@ def labels_of(*specs: str) -> set[str]:
 
 
 def test_what_is_broken_is_not_counted() -> None:
-    places = Places(plan_of().algorithm, ["crash:3214@1", "down:1234~2134@1"])
+    places = FaultSites(plan_of().algorithm, ["crash:3214@1", "down:1234~2134@1"])
     counts = [
         set_count(parse_recipes(text)[0], places) for text in ("all:nodes=2", "all:links=2", "all:nodes=1;links=1")
     ]
@@ -392,7 +392,7 @@ def test_what_is_broken_is_not_counted() -> None:
 
 def test_two_kinds_never_strike_one_node() -> None:
     (recipe,) = parse_recipes("all:crash=1;byzantine=1")
-    places = Places(plan_of("hypercube:2", "sbt").algorithm)
+    places = FaultSites(plan_of("hypercube:2", "sbt").algorithm)
     sets = list(every_set(recipe, places))
     assert len(sets) == set_count(recipe, places) == 3 * 2
     assert all(len(labels(chosen)) == 2 for chosen in sets)

@@ -13,14 +13,14 @@ import pytest
 import trio
 
 from coordinator.campaigns.grid import outside
-from coordinator.campaigns.trial_runner import Finding, Laboratory, Trial
+from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.scenario.fault_sets import Places, draw, every_set, parse_recipes
+from coordinator.scenario.fault_sets import FaultSites, draw, every_set, parse_recipes
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, make_scenario
-from coordinator.theory.reliability import Expected, expectation, promises
-from emunode.algorithms.tree_collective import Dissemination
-from emunode.engine.memory import MemoryNetwork
+from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
+from emunode.algorithms.tree_collective import TreeCollective
+from emunode.engine.memory import MemoryEngine
 from emunode.faults.injector import Down, Fault, Loss
 from emunode.net.wire import ROW
 
@@ -42,23 +42,23 @@ def plan_of(topology: str, algorithm: str, **values: object) -> Plan:
 def expected(plan: Plan, text: str) -> Expected:
     """What theory says of a recipe."""
     (recipe,) = parse_recipes(text)
-    places = Places(plan.algorithm, plan.scenario.fault)
-    return expectation(plan.algorithm, plan.faults, plan.scenario.fault_knowledge, recipe, places)
+    places = FaultSites(plan.algorithm, plan.scenario.fault)
+    return expected_delivery_ratio(plan.algorithm, plan.faults, plan.scenario.fault_knowledge, recipe, places)
 
 
 def run(
     scenario: Scenario, sets: Sequence[tuple[str, ...]], seeds: Callable[[int], int] = lambda _: 0
-) -> list[Finding]:
+) -> list[TrialResult]:
     """Trials in memory, one for each set."""
 
-    async def carry_out() -> list[Finding]:
-        async with Laboratory([scenario], sys.stderr) as laboratory:
+    async def carry_out() -> list[TrialResult]:
+        async with TrialRunner([scenario], sys.stderr) as laboratory:
             return [await laboratory.trial(Trial(0, faults, seeds(at))) for at, faults in enumerate(sets)]
 
     return trio.run(carry_out)
 
 
-def measured(findings: Sequence[Finding]) -> Expected:
+def measured(findings: Sequence[TrialResult]) -> Expected:
     """Both figures over trials that count."""
     counted = [finding for finding in findings if finding.undecided is None]
     assert not any(finding.violated for finding in counted)
@@ -90,7 +90,7 @@ def test_it_is_the_mean_over_all_sets(topology: str, algorithm: str, values: Map
     scenario = scenario_of(topology, algorithm, **values)
     plan = make_plan(scenario)
     (recipe,) = parse_recipes(text)
-    found = measured(run(scenario, list(every_set(recipe, Places(plan.algorithm)))))
+    found = measured(run(scenario, list(every_set(recipe, FaultSites(plan.algorithm)))))
     theory = expected(plan, text)
     assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
     assert theory.guaranteed == pytest.approx(found.guaranteed, rel=1e-12)
@@ -120,7 +120,7 @@ def test_given_faults_are_counted(
     scenario = scenario_of(topology, algorithm, **values, fault=[spec.format(**names) for spec in given])
     plan = make_plan(scenario)
     (recipe,) = parse_recipes(text)
-    sets = list(every_set(recipe, Places(plan.algorithm, plan.scenario.fault)))
+    sets = list(every_set(recipe, FaultSites(plan.algorithm, plan.scenario.fault)))
     theory, found = expected(plan, text), measured(run(scenario, sets))
     assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
     lossy = any(spec.startswith("loss") for spec in given)
@@ -140,7 +140,7 @@ def test_places_of_a_part_of_the_network(
     plan = make_plan(scenario)
     text = text.format(v=plan.topology.label(plan.topology.order - 1))
     (recipe,) = parse_recipes(text)
-    sets = {frozenset(draw(recipe, Places(plan.algorithm), 0, number)) for number in range(200)}
+    sets = {frozenset(draw(recipe, FaultSites(plan.algorithm), 0, number)) for number in range(200)}
     theory, found = expected(plan, text), measured(run(scenario, [tuple(each) for each in sets]))
     assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
     assert theory.guaranteed == pytest.approx(found.guaranteed, rel=1e-12)
@@ -151,7 +151,7 @@ def test_places_of_a_part_of_the_network(
 def test_the_busiest_places(topology: str, algorithm: str, values: Mapping[str, object], text: str) -> None:
     scenario = scenario_of(topology, algorithm, **values)
     plan = make_plan(scenario)
-    found = measured(run(scenario, [draw(parse_recipes(text)[0], Places(plan.algorithm), 0, 0)]))
+    found = measured(run(scenario, [draw(parse_recipes(text)[0], FaultSites(plan.algorithm), 0, 0)]))
     theory = expected(plan, text)
     assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
     assert theory.guaranteed == found.guaranteed
@@ -165,7 +165,7 @@ def test_places_that_fail_independently(
     """All 2^n sets of nodes, weighted; sets that leave nobody are no trials that count."""
     scenario = scenario_of(topology, algorithm, **values)
     plan = make_plan(scenario)
-    places = Places(plan.algorithm)
+    places = FaultSites(plan.algorithm)
     ratio = guaranteed = weight = 0.0
     for count in range(len(places.nodes()) + 1):
         findings = run(scenario, list(every_set(parse_recipes(f"all:nodes={count}")[0], places)))
@@ -198,27 +198,27 @@ def test_links_that_fail_independently() -> None:
 # --- losses ------------------------------------------------------------------------------------------------------------
 
 
-Packet = tuple[int, int, int]
+PortPacket = tuple[int, int, int]
 """Step, sender, receiver."""
 
 
-def packets_of_copies(plan: Plan) -> dict[tuple[int, int], dict[int, list[frozenset[Packet]]]]:
+def packets_of_copies(plan: Plan) -> dict[tuple[int, int], dict[int, list[frozenset[PortPacket]]]]:
     """(rank, message) -> segment -> for each copy the packets it takes, by the journal of a run in which nothing breaks."""
-    network, rows, step = MemoryNetwork(plan.algorithm), bytearray(), 0
+    network, rows, step = MemoryEngine(plan.algorithm), bytearray(), 0
     while network.busy:
         step += 1
         rows += network.step(step)
-    ways: dict[tuple[int, int, int], frozenset[Packet]] = {}
+    ways: dict[tuple[int, int, int], frozenset[PortPacket]] = {}
     for at, sender, receiver, _, _, segment, _, tree, _, _ in ROW.iter_unpack(bytes(rows)):
         ways[tree, segment, receiver] = ways.get((tree, segment, sender), frozenset()) | {(at, sender, receiver)}
-    found: dict[tuple[int, int], dict[int, list[frozenset[Packet]]]] = {}
-    assert isinstance(plan.algorithm, Dissemination)
+    found: dict[tuple[int, int], dict[int, list[frozenset[PortPacket]]]] = {}
+    assert isinstance(plan.algorithm, TreeCollective)
     for (_, segment, rank), packets in ways.items():
         found.setdefault((rank, segment // plan.algorithm.pieces), {}).setdefault(segment, []).append(packets)
     return found
 
 
-def by_packets(plan: Plan, rate_of: Callable[[Packet], float]) -> Expected:
+def by_packets(plan: Plan, rate_of: Callable[[PortPacket], float]) -> Expected:
     """Both figures, over every set of packets that can be lost."""
     copies = packets_of_copies(plan)
     packets = {packet for ways in copies.values() for each in ways.values() for way in each for packet in way}
@@ -251,12 +251,12 @@ LOSSY: Sequence[tuple[str, str, Mapping[str, object]]] = [
 def test_links_that_lose_packets(topology: str, algorithm: str, values: Mapping[str, object], text: str) -> None:
     """Over every set of links, and every set of packets that these may lose."""
     plan = plan_of(topology, algorithm, **values)
-    places = Places(plan.algorithm)
+    places = FaultSites(plan.algorithm)
     figures = []
     for specs in every_set(parse_recipes(f"all:{text}")[0], places):
         faults = parse_faults(specs, plan.topology)
 
-        def rate_of(packet: Packet, faults: Sequence[Fault] = faults) -> float:
+        def rate_of(packet: PortPacket, faults: Sequence[Fault] = faults) -> float:
             step, sender, receiver = packet
             whole = 1.0
             for fault in faults:
@@ -292,7 +292,7 @@ def test_draws_agree_with_it(given: Sequence[str], text: str, values: Mapping[st
     scenario = scenario_of("hypercube:3", "nesbt", **values, fault=given)
     plan = make_plan(scenario)
     (recipe,) = parse_recipes(text)
-    places = Places(plan.algorithm, plan.scenario.fault)
+    places = FaultSites(plan.algorithm, plan.scenario.fault)
     sets = [draw(recipe, places, 11, number) for number in range(300)]
     findings = [each for each in run(scenario, sets, lambda at: at) if each.undecided is None]
     theory, found = expected(plan, text), measured(findings)
@@ -431,7 +431,7 @@ def test_under_knowledge_of_faults(algorithm: str, values: Mapping[str, object],
     if (algorithm, knowledge) == ("bfs-tree", "all"):
         assert theory == Expected()
         return
-    sets = list(every_set(parse_recipes(text)[0], Places(make_plan(scenario).algorithm)))
+    sets = list(every_set(parse_recipes(text)[0], FaultSites(make_plan(scenario).algorithm)))
     found = measured(run(scenario, sets))
     assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
     assert theory.guaranteed == pytest.approx(found.guaranteed, rel=1e-12)
@@ -442,7 +442,7 @@ def test_under_knowledge_of_faults(algorithm: str, values: Mapping[str, object],
 def test_trees_without_a_timetable(algorithm: str, text: str) -> None:
     """From step 1 on it does not matter when a copy is where."""
     scenario = scenario_of("hypercube:3", algorithm, port_model="exchange", redundancy=2)
-    sets = list(every_set(parse_recipes(text)[0], Places(make_plan(scenario).algorithm)))
+    sets = list(every_set(parse_recipes(text)[0], FaultSites(make_plan(scenario).algorithm)))
     theory, found = expected(make_plan(scenario), text), measured(run(scenario, sets))
     assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
     assert theory.guaranteed == pytest.approx(found.guaranteed, rel=1e-12)

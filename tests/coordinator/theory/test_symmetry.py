@@ -8,11 +8,11 @@ import pytest
 
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.trial_metrics import Records, records_of, tally
-from coordinator.scenario.fault_sets import Places, every_set, parse_recipes
+from coordinator.scenario.fault_sets import FaultSites, every_set, parse_recipes
 from coordinator.scenario.model import make_scenario
 from coordinator.theory.symmetry import Neighbourhood, Orbits, Symmetry, candidates, keeps, symmetries
-from emunode.algorithms.tree_collective import Dissemination
-from emunode.engine.memory import MemoryNetwork
+from emunode.algorithms.tree_collective import TreeCollective
+from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 
@@ -81,7 +81,7 @@ def test_what_is_no_automorphism_is_refused() -> None:
 def test_what_does_not_keep_the_trees_is_refused() -> None:
     """Every permutation of symbols is an automorphism of S_4; only rotations keep the edge-disjoint trees."""
     algorithm = plan_of("star:4", "edt", 3).algorithm
-    assert isinstance(algorithm, Dissemination)
+    assert isinstance(algorithm, TreeCollective)
     around = Neighbourhood(algorithm.topology, 0)
     found = [around.automorphism(ports) for ports in candidates(algorithm.topology)]
     assert len(found) == 6
@@ -119,7 +119,7 @@ def test_orbits_are_those_of_full_enumeration(topology: str, algorithm: str, red
         images = {moved(orbit.faults, symmetry, plan) for symmetry in found}
         assert len(images) == orbit.multiplicity
         seen.update(images)
-    every = [frozenset(faults) for faults in every_set(recipe, Places(plan.algorithm))]
+    every = [frozenset(faults) for faults in every_set(recipe, FaultSites(plan.algorithm))]
     assert set(seen) == set(every)
     assert set(seen.values()) == {1}
     assert sum(orbit.multiplicity for orbit in orbits) == len(every) == Orbits(plan.algorithm, found).count(recipe)
@@ -152,7 +152,7 @@ def test_a_fault_and_its_image_cost_the_same() -> None:
 def history(plan: Plan, specs: tuple[str, ...]) -> Records:
     """The sorted journal of a run under faults."""
     faulty = make_plan(plan.scenario.model_copy(update={"fault": specs}))
-    network, rows, step = MemoryNetwork(faulty.algorithm), bytearray(), 0
+    network, rows, step = MemoryEngine(faulty.algorithm), bytearray(), 0
     while network.busy:
         step += 1
         rows += network.step(step, faulty.faults_at(step))

@@ -17,8 +17,8 @@ from emunode.algorithms.registry import make_algorithm
 from emunode.algorithms.star.alltoall import MET_WITH, ListSchedule
 from emunode.algorithms.star.bounds import sum_of_depths
 from emunode.algorithms.star.edge_disjoint import DisjointTreesExchange, DisjointTreesScatter
-from emunode.algorithms.tree_collective import Dissemination
-from emunode.model import Collective, Job, Port, PortModel, Rank, Step
+from emunode.algorithms.tree_collective import TreeCollective
+from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank, Step
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
@@ -77,8 +77,10 @@ FAMILY = {"greedy-tree": "star:", "improved": "ej:", "bfs-tree": ""}
 )
 def test_one_port_heights(algorithm: str, topology: str) -> None:
     network = parse_topology(topology)
-    job = Job(network.name, Collective.BROADCAST, algorithm, 0, port_model=PortModel.ONE_PORT, message_bytes=8)
-    broadcast = make_algorithm(network, job)
+    spec = CollectiveSpec(
+        network.name, Collective.BROADCAST, algorithm, 0, port_model=PortModel.ONE_PORT, message_bytes=8
+    )
+    broadcast = make_algorithm(network, spec)
     assert isinstance(broadcast, TreeBroadcast)
     found = broadcast.one_port_height()
     assert found is not None
@@ -93,8 +95,8 @@ def test_one_port_heights(algorithm: str, topology: str) -> None:
 def test_list_scheduling_meets_the_bound_with_many_messages(n: int, messages: int) -> None:
     star = StarGraph(n)
     assert messages <= MET_WITH[n]
-    job = Job(star.name, Collective.ALLTOALL, "list-schedule", 0, message_bytes=8, messages=messages)
-    schedule = make_algorithm(star, job)
+    spec = CollectiveSpec(star.name, Collective.ALLTOALL, "list-schedule", 0, message_bytes=8, messages=messages)
+    schedule = make_algorithm(star, spec)
     assert isinstance(schedule, ListSchedule)
     t_n = sum(map(star.weight, star.ranks()))
     assert schedule.last_step == -(-messages * t_n // star.degree)
@@ -207,14 +209,14 @@ def spoilt(**values: object) -> set[str]:
     return {judgement.claim.name for judgement in result.judgements if judgement.verdict == "violated"}
 
 
-def late(_algorithm: Dissemination, _relative: Rank, _tree: int, ports: Sequence[Port]) -> Sequence[Step]:
+def late(_algorithm: TreeCollective, _relative: Rank, _tree: int, ports: Sequence[Port]) -> Sequence[Step]:
     """One child after the other, the first a step too late."""
     return range(2, len(ports) + 2)
 
 
 @pytest.mark.parametrize("scenario", INDEPENDENT[:6], ids=named)
 def test_children_that_are_served_late_are_found(scenario: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Dissemination, "delays", late)
+    monkeypatch.setattr(TreeCollective, "delays", late)
     assert "steps" in spoilt(**scenario)
 
 
@@ -251,7 +253,7 @@ def test_a_list_schedule_that_waits_is_found(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_wrong_height_of_independent_trees_is_found(
     topology: str, collective: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Dissemination, "delays", lambda *place: [2] * len(place[-1]))
+    monkeypatch.setattr(TreeCollective, "delays", lambda *place: [2] * len(place[-1]))
     height = IndependentTrees.height
     monkeypatch.setattr(IndependentTrees, "height", lambda *tree: 2 * height(*tree))
     assert "steps" in spoilt(topology=topology, collective=collective, algorithm="independent-trees")

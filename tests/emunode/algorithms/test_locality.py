@@ -13,12 +13,22 @@ import pytest
 
 from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
 from emunode.algorithms.registry import ANY, BY_FAMILY
-from emunode.engine.memory import MemoryNetwork
+from emunode.engine.memory import MemoryEngine
 from emunode.engine.node import Node
-from emunode.engine.rank_set import Lives
+from emunode.engine.rank_set import RankSet
 from emunode.errors import RuleError, ScenarioError
 from emunode.faults.injector import Crash, Faults
-from emunode.model import EVERYBODY, Collective, Job, Outcome, Packet, Rank, Segment, Send, Step
+from emunode.model import (
+    ALL_RANKS,
+    Collective,
+    CollectiveSpec,
+    HopOutcome,
+    PortPacket,
+    Rank,
+    ScheduledSend,
+    Segment,
+    Step,
+)
 from emunode.topologies.registry import parse_topology
 
 SMALL = {"star": "star:4", "hypercube": "hypercube:3", "ej": "ej:1+2"}
@@ -34,14 +44,14 @@ FAULTS = {2: [Crash(step=2, rank=5)]}
 def algorithm_of(family: str, entry: type[Algorithm]) -> Algorithm:
     """An algorithm on the small network of its family, under its paper's own port model."""
     topology = parse_topology(SMALL[family])
-    job = Job(topology.name, entry.collective, entry.name, 0, entry.port_models[0])
+    spec = CollectiveSpec(topology.name, entry.collective, entry.name, 0, entry.port_models[0])
     try:
-        return entry(topology, job)
+        return entry(topology, spec)
     except ScenarioError:  # some want messages for several trees at once
-        return entry(topology, job._replace(messages=topology.degree))
+        return entry(topology, spec._replace(messages=topology.degree))
 
 
-def live(network: MemoryNetwork, limit: int = 10_000) -> list[bytes]:
+def live(network: MemoryEngine, limit: int = 10_000) -> list[bytes]:
     """Run a network to its end, with a crash on the way; the journal rows of each step."""
     rows = []
     step = 0
@@ -97,7 +107,7 @@ def test_the_walk_finds_what_is_there() -> None:
 @pytest.mark.parametrize(("family", "entry"), CASES)
 def test_a_rule_reaches_nobody_else(family: str, entry: type[Algorithm]) -> None:
     algorithm = algorithm_of(family, entry)
-    network = MemoryNetwork(algorithm)
+    network = MemoryEngine(algorithm)
     for step in range(1, 4):  # in the middle of things, with packets on their way and a crash in force
         network.step(step, FAULTS.get(step, ()))
     nodes = list(network._lives.nodes.values())
@@ -106,18 +116,18 @@ def test_a_rule_reaches_nobody_else(family: str, entry: type[Algorithm]) -> None
         mine = reachable(node._rule)
         assert [view.rank for view in mine if isinstance(view, LocalView)] in ([], [node.rank])
         assert [thing for thing in mine if isinstance(thing, Rule)] == [node._rule]
-        assert not [thing for thing in mine if isinstance(thing, Node | MemoryNetwork | Lives | Faults | Crash)]
+        assert not [thing for thing in mine if isinstance(thing, Node | MemoryEngine | RankSet | Faults | Crash)]
 
 
 @pytest.mark.parametrize(("family", "entry"), CASES)
 def test_nothing_passes_through_what_ranks_of_a_host_share(family: str, entry: type[Algorithm]) -> None:
     algorithm = algorithm_of(family, entry)
-    shared = live(MemoryNetwork(algorithm))
-    alone = live(MemoryNetwork(algorithm, AlgorithmPerRank(algorithm, lambda: algorithm_of(family, entry))))
+    shared = live(MemoryEngine(algorithm))
+    alone = live(MemoryEngine(algorithm, AlgorithmPerRank(algorithm, lambda: algorithm_of(family, entry))))
     assert shared == alone
 
 
-class AlgorithmPerRank(Lives):
+class AlgorithmPerRank(RankSet):
     """Nodes that have an algorithm each, as with a process per rank."""
 
     def __init__(self, algorithm: Algorithm, make: Callable[[], Algorithm]) -> None:
@@ -140,7 +150,7 @@ class Cheat(Algorithm):
     citation = "nobody"
 
     def __init__(self) -> None:
-        super().__init__(parse_topology("star:3"), Job("star:3", Collective.ALLGATHER, "cheat", 0))
+        super().__init__(parse_topology("star:3"), CollectiveSpec("star:3", Collective.ALLGATHER, "cheat", 0))
         self.blackboard: list[Rank] = []
 
     def claims(self) -> list[Claim]:
@@ -151,7 +161,7 @@ class Cheat(Algorithm):
 
     def told(self, rank: Rank) -> Segment:
         """What `rank` has to say."""
-        return rank, EVERYBODY, 0, 0, self.payloads.piece(rank, EVERYBODY, 0)
+        return rank, ALL_RANKS, 0, 0, self.payloads.piece(rank, ALL_RANKS, 0)
 
 
 class Silent(Rule):
@@ -160,9 +170,9 @@ class Silent(Rule):
     __slots__ = ("heard",)
 
     def __init__(self) -> None:
-        self.heard: list[Packet] = []
+        self.heard: list[PortPacket] = []
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         self.heard += packets
         return ()
 
@@ -177,7 +187,7 @@ class BlackboardRule(Silent):
         self._algorithm = algorithm
         self._rank = rank
 
-    def start(self) -> Iterator[Send]:
+    def start(self) -> Iterator[ScheduledSend]:
         if not self._algorithm.blackboard:
             self._algorithm.blackboard.append(self._rank)
             yield 1, 0, self._algorithm.told(self._rank)
@@ -191,8 +201,8 @@ class Blackboard(Cheat):
 
 
 def test_a_shared_blackboard_is_found_out_by_a_process_per_rank() -> None:
-    assert live(MemoryNetwork(Blackboard())) != live(
-        MemoryNetwork(Blackboard(), AlgorithmPerRank(Blackboard(), Blackboard))
+    assert live(MemoryEngine(Blackboard())) != live(
+        MemoryEngine(Blackboard(), AlgorithmPerRank(Blackboard(), Blackboard))
     )
 
 
@@ -217,7 +227,7 @@ class SmugglerRule(Silent):
         super().__init__()
         self._parcel = parcel
 
-    def start(self) -> Iterator[Send]:
+    def start(self) -> Iterator[ScheduledSend]:
         yield 1, 0, self._parcel
 
 
@@ -251,7 +261,7 @@ class Mutable(Cheat):
 @pytest.mark.parametrize("smuggler", [PayloadSmuggler, SegmentSmuggler, Mutable])
 def test_nothing_but_numbers_and_bytes_crosses_a_link(smuggler: type[Cheat]) -> None:
     with pytest.raises(RuleError, match="is no plain tuple of numbers and bytes"):
-        live(MemoryNetwork(smuggler()))
+        live(MemoryEngine(smuggler()))
 
 
 def test_a_view_takes_no_notes_and_gives_nothing_away() -> None:
@@ -278,10 +288,10 @@ def test_what_a_rule_does_to_its_inbox_stays_with_it() -> None:
     algorithm = Cheat()
     spoiler = Spoiler()
     node = Node(3, algorithm, spoiler)
-    inbox: list[Packet] = [(0, (algorithm.told(1),)), (1, (algorithm.told(2),))]
+    inbox: list[PortPacket] = [(0, (algorithm.told(1),)), (1, (algorithm.told(2),))]
     _, hops = node.step(2, inbox)
     assert len(hops) == 2
-    assert node.step(3, [(2, (algorithm.told(4),))])[1] == [(2, Outcome.FIRST, algorithm.told(4))]
+    assert node.step(3, [(2, (algorithm.told(4),))])[1] == [(2, HopOutcome.FIRST, algorithm.told(4))]
 
 
 class Spoiler(Rule):
@@ -289,7 +299,7 @@ class Spoiler(Rule):
 
     __slots__ = ()
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         _, segments = packets[0]
         with pytest.raises(TypeError):
             segments[0] = segments[-1]  # type: ignore[index]

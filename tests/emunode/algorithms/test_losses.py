@@ -8,12 +8,12 @@ from random import Random
 import pytest
 
 from coordinator.campaigns.trial_runner import find
-from coordinator.execution.run import Outcome
+from coordinator.execution.run import ExecutionResult
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.trial_metrics import records_of, tally
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Algorithm
-from emunode.engine.memory import MemoryNetwork
+from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.model import Collective
 from tests.mutation_support import CASES
@@ -58,27 +58,27 @@ def with_faults(plan: Plan, faults: Sequence[str]) -> Plan:
 def check(plan: Plan, faults: Sequence[str]) -> None:
     """Run the plan with these faults, and compare with what is claimed."""
     broken = with_faults(plan, faults)
-    network, rows, step, outcome = MemoryNetwork(broken.algorithm), [], 0, Outcome()
+    network, rows, step, outcome = MemoryEngine(broken.algorithm), [], 0, ExecutionResult()
     while network.busy or not step:
         step += 1
         rows.append(network.step(step, broken.faults_at(step)))
-    finding = find(broken, tally(broken, records_of(rows), network.ballots), outcome)
-    assert finding.violated == (), (plan.job, faults)
-    root = plan.job.source in broken.states and plan.job.collective not in (Collective.ALLGATHER, Collective.ALLTOALL)
-    if root or not finding.expected or plan.job.algorithm in UNDETERMINED:
+    finding = find(broken, tally(broken, records_of(rows), network.altered_copies), outcome)
+    assert finding.violated == (), (plan.spec, faults)
+    root = plan.spec.source in broken.states and plan.spec.collective not in (Collective.ALLGATHER, Collective.ALLTOALL)
+    if root or not finding.expected or plan.spec.algorithm in UNDETERMINED:
         return
     if not broken.effective_faults:
         assert finding.journal_hash == hash_of(plan.algorithm)
-    elif plan.job.algorithm in QUEUED and finding.predicted is None:
+    elif plan.spec.algorithm in QUEUED and finding.predicted is None:
         assert any(claim.name == "intact_deliveries" and claim.relation == ">=" for claim in broken.claims())
     else:
-        assert finding.predicted == finding.intact, (plan.job, faults)
+        assert finding.predicted == finding.intact, (plan.spec, faults)
 
 
 @cache
 def hash_of(algorithm: Algorithm) -> str:
     """The journal hash of a run without faults."""
-    network, rows, step = MemoryNetwork(algorithm), [], 0
+    network, rows, step = MemoryEngine(algorithm), [], 0
     while network.busy:
         step += 1
         rows.append(network.step(step))

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emunode.algorithms.payload import CACHE_BYTES, Payloads
-from emunode.model import EVERYBODY
+from emunode.model import ALL_RANKS
 
 
 @given(st.integers(1, 500), st.integers(1, 20), st.integers(0, 5))
@@ -20,7 +20,7 @@ def test_pieces_make_up_the_message_and_differ_by_a_byte_at_most(size: int, piec
 def test_a_message_is_a_function_of_its_name_and_nothing_else() -> None:
     asked, other = Payloads(7, 64, 4), Payloads(7, 64, 1)
     asked.piece(1, 2, 3)
-    assert asked.message(0, EVERYBODY, 5) == other.message(0, EVERYBODY, 5) == other.piece(0, EVERYBODY, 5)
+    assert asked.message(0, ALL_RANKS, 5) == other.message(0, ALL_RANKS, 5) == other.piece(0, ALL_RANKS, 5)
 
 
 def test_every_part_of_the_name_counts() -> None:
@@ -31,7 +31,7 @@ def test_every_part_of_the_name_counts() -> None:
 
 def test_a_known_message() -> None:
     """Changing what is sent would change no journal, and yet every comparison with stored payloads."""
-    assert Payloads(0, 8, 1).message(0, EVERYBODY, 0).hex() == "ecea9b3c693059c2"
+    assert Payloads(0, 8, 1).message(0, ALL_RANKS, 0).hex() == "ecea9b3c693059c2"
 
 
 @pytest.mark.parametrize(

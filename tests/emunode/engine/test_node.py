@@ -12,10 +12,23 @@ from emunode.algorithms.payload import Payloads
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.node import Node
 from emunode.errors import RuleError
-from emunode.model import EVERYBODY, Collective, Duplex, Hop, Job, Outcome, Packet, Port, PortModel, Segment, Send, Step
+from emunode.model import (
+    ALL_RANKS,
+    Collective,
+    CollectiveSpec,
+    Duplex,
+    Hop,
+    HopOutcome,
+    Port,
+    PortModel,
+    PortPacket,
+    ScheduledSend,
+    Segment,
+    Step,
+)
 from emunode.topologies.registry import parse_topology
 
-JOB = Job("star:5", Collective.BROADCAST, "toy", 0, message_bytes=8, messages=8)
+JOB = CollectiveSpec("star:5", Collective.BROADCAST, "toy", 0, message_bytes=8, messages=8)
 PAYLOADS = Payloads(JOB.seed, JOB.message_bytes, pieces=1)
 ME = 7
 """Any rank but the source."""
@@ -25,16 +38,18 @@ class Script(Rule):
     """A rule that does what a test tells it, and remembers what it was told."""
 
     def __init__(
-        self, own: Iterable[Send] = (), answer: Callable[[Step, Sequence[Packet]], list[Send]] | None = None
+        self,
+        own: Iterable[ScheduledSend] = (),
+        answer: Callable[[Step, Sequence[PortPacket]], list[ScheduledSend]] | None = None,
     ) -> None:
         self.own = own
         self.answer = answer or (lambda _step, _packets: [])
-        self.heard: list[tuple[Step, list[Packet]]] = []
+        self.heard: list[tuple[Step, list[PortPacket]]] = []
 
-    def start(self) -> Iterable[Send]:
+    def start(self) -> Iterable[ScheduledSend]:
         return self.own
 
-    def receive(self, step: Step, packets: Sequence[Packet]) -> Iterable[Send]:
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         self.heard.append((step, list(packets)))
         return self.answer(step, packets)
 
@@ -54,9 +69,9 @@ class Toy(Algorithm):
         return []
 
 
-def toy(job: Job = JOB, capacity: int | None = None) -> Toy:
+def toy(spec: CollectiveSpec = JOB, capacity: int | None = None) -> Toy:
     """A toy on the star graph S_5, whose nodes have four ports."""
-    algorithm = Toy(parse_topology(job.topology), job)
+    algorithm = Toy(parse_topology(spec.topology), spec)
     algorithm.link_capacity = capacity
     return algorithm
 
@@ -66,12 +81,12 @@ def node(rule: Rule, algorithm: Algorithm | None = None, rank: int = ME) -> Node
     return Node(rank, algorithm or toy(), rule)
 
 
-def piece(index: int = 0, origin: int = 0, target: int = EVERYBODY, tree: int = 0) -> Segment:
+def piece(index: int = 0, origin: int = 0, target: int = ALL_RANKS, tree: int = 0) -> Segment:
     """What `origin` really sent."""
     return origin, target, tree, index, PAYLOADS.piece(origin, target, index)
 
 
-def at(step: Step, *ports: Port) -> list[Send]:
+def at(step: Step, *ports: Port) -> list[ScheduledSend]:
     """One segment on each port."""
     return [(step, port, piece()) for port in ports]
 
@@ -80,7 +95,7 @@ def at(step: Step, *ports: Port) -> list[Send]:
 
 
 def test_everything_of_a_step_leaves_in_one_packet_a_port_by_ascending_port() -> None:
-    own: list[Send] = [(1, 2, piece(0)), (1, 0, piece(1)), (1, 2, piece(2)), (2, 1, piece(3))]
+    own: list[ScheduledSend] = [(1, 2, piece(0)), (1, 0, piece(1)), (1, 2, piece(2)), (2, 1, piece(3))]
     sender = node(Script(own))
     assert sender.due == 1
     assert sender.step(1, []) == ([(0, (piece(1),)), (2, (piece(0), piece(2)))], [])
@@ -120,7 +135,7 @@ def test_what_leaves_of_its_own_accord_goes_before_what_was_decided() -> None:
 def test_a_schedule_is_drawn_one_step_ahead_and_no_further() -> None:
     drawn: list[Step] = []
 
-    def endless() -> Iterator[Send]:
+    def endless() -> Iterator[ScheduledSend]:
         step = 0
         while True:
             step += 1
@@ -137,7 +152,7 @@ def test_a_schedule_is_drawn_one_step_ahead_and_no_further() -> None:
 def test_a_deferred_segment_is_made_in_its_step_of_what_is_known_by_then() -> None:
     known: list[int] = []
 
-    def learn(_step: Step, packets: Sequence[Packet]) -> list[Send]:
+    def learn(_step: Step, packets: Sequence[PortPacket]) -> list[ScheduledSend]:
         known.extend(segment[3] for _, segments in packets for segment in segments)
         return []
 
@@ -154,12 +169,12 @@ INBOXES = st.lists(st.sets(st.integers(0, 3)), min_size=1, max_size=5)
 
 @given(INBOXES, st.randoms(use_true_random=False))
 def test_no_order_of_arrivals_changes_a_history(inboxes: list[set[Port]], chance: random.Random) -> None:
-    def history(shuffle: Callable[[list[Packet]], None]) -> list[object]:
+    def history(shuffle: Callable[[list[PortPacket]], None]) -> list[object]:
         algorithm = make_algorithm(parse_topology("star:5"), JOB._replace(algorithm="flood"))
         flooding = node(algorithm.rule(LocalView(algorithm.topology, ME)), algorithm)
         said: list[object] = []
         for step, ports in enumerate(inboxes):
-            inbox: list[Packet] = [(port, (piece(step), piece(port))) for port in sorted(ports)]
+            inbox: list[PortPacket] = [(port, (piece(step), piece(port))) for port in sorted(ports)]
             shuffle(inbox)
             said.append(flooding.step(step + 2, inbox))
         return said
@@ -182,7 +197,7 @@ def test_a_step_without_arrivals_is_no_news_to_a_rule() -> None:
 # --- what became of arrivals -----------------------------------------------------------------------------------------
 
 
-def outcomes(*packets: Packet, rank: int = ME) -> list[Outcome]:
+def outcomes(*packets: PortPacket, rank: int = ME) -> list[HopOutcome]:
     """What a node says of these arrivals, all in one step."""
     _, hops = node(Script(), rank=rank).step(2, list(packets))
     return [outcome for _, outcome, _ in hops]
@@ -190,54 +205,54 @@ def outcomes(*packets: Packet, rank: int = ME) -> list[Outcome]:
 
 def test_the_first_copy_is_first_and_the_next_is_a_duplicate() -> None:
     assert outcomes((0, (piece(), piece())), (1, (piece(tree=1),))) == [
-        Outcome.FIRST,
-        Outcome.DUPLICATE,
-        Outcome.DUPLICATE,
+        HopOutcome.FIRST,
+        HopOutcome.DUPLICATE,
+        HopOutcome.DUPLICATE,
     ]
-    assert outcomes((0, (piece(0), piece(1))), (1, (piece(0, origin=3),))) == [Outcome.FIRST] * 3
+    assert outcomes((0, (piece(0), piece(1))), (1, (piece(0, origin=3),))) == [HopOutcome.FIRST] * 3
 
 
 def test_first_and_duplicate_across_steps() -> None:
     receiver = node(Script())
-    assert receiver.step(2, [(3, (piece(),))])[1] == [Hop(3, Outcome.FIRST, piece())]
-    assert receiver.step(5, [(1, (piece(),))])[1] == [Hop(1, Outcome.DUPLICATE, piece())]
+    assert receiver.step(2, [(3, (piece(),))])[1] == [Hop(3, HopOutcome.FIRST, piece())]
+    assert receiver.step(5, [(1, (piece(),))])[1] == [Hop(1, HopOutcome.DUPLICATE, piece())]
 
 
 def test_the_origin_has_what_it_sent() -> None:
-    assert outcomes((0, (piece(origin=ME),))) == [Outcome.DUPLICATE]
+    assert outcomes((0, (piece(origin=ME),))) == [HopOutcome.DUPLICATE]
 
 
 def test_what_is_for_others_is_relayed() -> None:
     assert outcomes((0, (piece(target=9), piece(target=ME), piece(target=9)))) == [
-        Outcome.RELAY,
-        Outcome.FIRST,
-        Outcome.RELAY,
+        HopOutcome.RELAY,
+        HopOutcome.FIRST,
+        HopOutcome.RELAY,
     ]
 
 
-@pytest.mark.parametrize("target", [EVERYBODY, ME, 9])
+@pytest.mark.parametrize("target", [ALL_RANKS, ME, 9])
 def test_other_bytes_are_corrupt_whoever_they_are_for(target: int) -> None:
     *address, payload = piece(target=target)
     wrong = [bytes([payload[0] ^ 1]) + payload[1:], payload[:-1], payload + b"\0", b""]
     segments: list[Segment] = [(*address, changed) for changed in wrong]  # type: ignore[misc]
-    assert outcomes((0, tuple(segments))) == [Outcome.CORRUPT] * 4
+    assert outcomes((0, tuple(segments))) == [HopOutcome.CORRUPT] * 4
 
 
 def test_a_corrupt_copy_does_not_stand_in_for_a_good_one() -> None:
     *address, payload = piece()
     wrong: Segment = (*address, payload[::-1])  # type: ignore[assignment]
     assert outcomes((0, (wrong,)), (1, (piece(),)), (2, (wrong,)), (3, (piece(),))) == [
-        Outcome.CORRUPT,
-        Outcome.FIRST,
-        Outcome.CORRUPT,
-        Outcome.DUPLICATE,
+        HopOutcome.CORRUPT,
+        HopOutcome.FIRST,
+        HopOutcome.CORRUPT,
+        HopOutcome.DUPLICATE,
     ]
 
 
 # --- promises --------------------------------------------------------------------------------------------------------
 
 
-def complaint(broken: Node, step: Step, inbox: Sequence[Packet] = ()) -> str:
+def complaint(broken: Node, step: Step, inbox: Sequence[PortPacket] = ()) -> str:
     """What a node says when its rule breaks a promise in `step`."""
     with pytest.raises(RuleError) as caught:
         broken.step(step, list(inbox))
@@ -252,7 +267,7 @@ def test_one_port_is_one_port(model: PortModel) -> None:
 
 
 def test_all_ports_are_all_ports() -> None:
-    inbox: list[Packet] = [(port, (piece(),)) for port in range(4)]
+    inbox: list[PortPacket] = [(port, (piece(),)) for port in range(4)]
     sender = node(Script(at(1, 0, 1, 2, 3)))
     assert len(sender.step(1, [])[0]) == 4
     assert len(sender.step(2, inbox)[1]) == 4
@@ -288,7 +303,7 @@ def test_what_came_in_is_held_against_what_went_out(
     """Sent in step 4 on these ports, and received in the same step on those."""
     busy = node(Script(at(4, *sent)), toy(JOB._replace(port_model=model, duplex=duplex)))
     busy.step(4, [])
-    inbox: list[Packet] = [(port, (piece(),)) for port in received]
+    inbox: list[PortPacket] = [(port, (piece(),)) for port in received]
     if legal:
         busy.step(5, inbox)
     else:
@@ -305,7 +320,7 @@ def test_what_went_out_in_another_step_does_not_count() -> None:
 
 
 def test_a_rule_cannot_hide_what_it_received() -> None:
-    def swallow(_step: Step, packets: Sequence[Packet]) -> list[Send]:
+    def swallow(_step: Step, packets: Sequence[PortPacket]) -> list[ScheduledSend]:
         assert isinstance(packets, list)
         packets.clear()
         return []
@@ -316,7 +331,7 @@ def test_a_rule_cannot_hide_what_it_received() -> None:
 
 
 def test_a_packet_holds_what_the_link_allows() -> None:
-    own: list[Send] = [
+    own: list[ScheduledSend] = [
         (1, 3, piece(0)),
         (1, 3, piece(1)),
         (1, 0, piece(2)),

@@ -22,17 +22,17 @@ from emunode.faults.injector import (
     Loss,
     Recover,
     Up,
+    forge_segment,
     from_record,
     in_order,
     kind_of,
-    lie,
     to_record,
 )
-from emunode.model import EVERYBODY, Segment
+from emunode.model import ALL_RANKS, Segment
 from emunode.topologies.hypercube import Hypercube
 
 CUBE = Hypercube(3)
-SEGMENT: Segment = (7, EVERYBODY, 0, 3, b"payload")
+SEGMENT: Segment = (7, ALL_RANKS, 0, 3, b"payload")
 EXAMPLES: list[Fault] = [
     Crash(2, 5),
     Hang(2, 5, 7),
@@ -48,9 +48,9 @@ EXAMPLES: list[Fault] = [
 ]
 
 
-def faults_of(*faults: Fault, seed: int = 1, knows: bool = False, authors: bool = True) -> Faults:
+def faults_of(*faults: Fault, seed: int = 1, knows: bool = False, origin_is_author: bool = True) -> Faults:
     """These faults, all told at once."""
-    found = Faults(CUBE, seed, knows=knows, authors=authors)
+    found = Faults(CUBE, seed, knows=knows, origin_is_author=origin_is_author)
     found.apply(in_order(faults))
     return found
 
@@ -93,7 +93,7 @@ def test_without_a_fault_everything_crosses() -> None:
 @pytest.mark.parametrize("kind", [Loss, Corrupt, Duplicate])
 def test_a_rate_of_0_is_no_fault_at_all(kind: type[Loss]) -> None:
     faults = faults_of(kind(1, 5, 1, 0.0))
-    assert (faults.general, faults.disturbed, faults.tampered) == (False, False, False)
+    assert (faults.needs_filter, faults.timing_affected, faults.payload_altered) == (False, False, False)
     assert not kind(1, 5, 1, 0.0).breaks
     both, alone = faults_of(kind(1, 5, 1, 0.0), Loss(1, 5, 1, 0.5)), faults_of(Loss(1, 5, 1, 0.5))
     assert arrivals(both, range(1, 50)) == arrivals(alone, range(1, 50))
@@ -188,25 +188,25 @@ def test_who_is_silent_when() -> None:
 
 
 def test_a_liar_alters_what_it_passes_on_and_not_what_it_says_itself() -> None:
-    own: Segment = (5, EVERYBODY, 0, 0, b"own")
+    own: Segment = (5, ALL_RANKS, 0, 0, b"own")
     faults = faults_of(Byzantine(2, 5, 3))
     ((_, (passed_on, said), _),) = faults.crossings(2, 5, [(0, (SEGMENT, own))])
     assert (passed_on[:4], said) == (SEGMENT[:4], own)
     assert passed_on[4] != SEGMENT[4]
     assert faults.crossings(4, 5, [(0, (SEGMENT,))]) == [(0, (SEGMENT,), True)]
-    ((_, (folded,), _),) = faults_of(Byzantine(2, 5, 3), authors=False).crossings(2, 5, [(0, (own,))])
+    ((_, (folded,), _),) = faults_of(Byzantine(2, 5, 3), origin_is_author=False).crossings(2, 5, [(0, (own,))])
     assert folded != own
 
 
 @given(st.binary(max_size=40), st.integers(0, 2**63 - 1))
 def test_liars_agree_and_never_tell_the_truth(payload: bytes, seed: int) -> None:
-    segment: Segment = (7, EVERYBODY, 0, 3, payload)
-    told = lie(seed, segment)
-    assert told == lie(seed, (7, EVERYBODY, 0, 3, payload))
+    segment: Segment = (7, ALL_RANKS, 0, 3, payload)
+    told = forge_segment(seed, segment)
+    assert told == forge_segment(seed, (7, ALL_RANKS, 0, 3, payload))
     assert (told != segment) == bool(payload)
     assert len(told[4]) == len(payload)
     if len(payload) > 8:
-        assert lie(seed, (7, EVERYBODY, 1, 3, payload))[4] == told[4]
+        assert forge_segment(seed, (7, ALL_RANKS, 1, 3, payload))[4] == told[4]
 
 
 # --- connections -----------------------------------------------------------------------------------------------------

@@ -6,13 +6,13 @@ import pytest
 import trio
 
 from emunode.host.session import serve
-from emunode.model import Collective, Job
+from emunode.model import Collective, CollectiveSpec
 from emunode.net import wire
-from emunode.net.protocol import Assignment
+from emunode.net.protocol import HostConfig
 
 DEADLINE_SECONDS = 60.0
-JOB = Job("star:3", Collective.BROADCAST, "flood", 0)
-GOOD = ("assign", *Assignment(7, 0, 2, JOB, "127.0.0.1", "127.0.0.1", 9, 60.0).to_record())
+JOB = CollectiveSpec("star:3", Collective.BROADCAST, "flood", 0)
+GOOD = ("assign", *HostConfig(7, 0, 2, JOB, "127.0.0.1", "127.0.0.1", 9, 60.0).to_record())
 
 
 def changed(place: int, value: object) -> tuple[object, ...]:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 import pytest
 
 from emunode.errors import FrameError
-from emunode.net.framed_streams import Streams, listening_socket
+from emunode.net.framed_streams import FramedStreams, listening_socket
 from emunode.net.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH, body, frame
 
 LARGE = bytes(4 * 2**20)
@@ -25,7 +25,7 @@ class Owner:
         self.frames: list[tuple[int, bytes]] = []
         self.ends: list[tuple[int, str]] = []
         self.react: Callable[[int, bytes], None] = lambda _fd, _body: None
-        self.streams = Streams(self._on_frame, lambda fd, why: self.ends.append((fd, why)))
+        self.streams = FramedStreams(self._on_frame, lambda fd, why: self.ends.append((fd, why)))
         self.exits = ExitStack()
         self.exits.callback(self.streams.close_poller)
 
@@ -35,26 +35,28 @@ class Owner:
         self.frames.append((fd, said))
         self.react(fd, said)
 
-    def join(self, pair: tuple[socket.socket, socket.socket], *, trusted: bool = True) -> tuple[int, socket.socket]:
+    def join(
+        self, pair: tuple[socket.socket, socket.socket], *, authenticated: bool = True
+    ) -> tuple[int, socket.socket]:
         """Take one end of a pair over; its descriptor, and the other end."""
         near, far = pair
         near.setblocking(False)
         far.settimeout(DEADLINE_SECONDS)
         fd = near.detach()
-        self.streams.add(fd, trusted=trusted)
+        self.streams.add(fd, authenticated=authenticated)
         self.exits.callback(self._close, fd)
         self.exits.enter_context(far)
         return fd, far
 
-    def pair(self, *, trusted: bool = True) -> tuple[int, socket.socket]:
+    def pair(self, *, authenticated: bool = True) -> tuple[int, socket.socket]:
         """A stream within this machine, and its other end."""
-        return self.join(socket.socketpair(), trusted=trusted)
+        return self.join(socket.socketpair(), authenticated=authenticated)
 
-    def tcp(self, *, trusted: bool = True) -> tuple[int, socket.socket]:
+    def tcp(self, *, authenticated: bool = True) -> tuple[int, socket.socket]:
         """A stream over TCP, and its other end."""
         with socket.create_server(("127.0.0.1", 0)) as listener:
             far = socket.create_connection(listener.getsockname())
-            return self.join((listener.accept()[0], far), trusted=trusted)
+            return self.join((listener.accept()[0], far), authenticated=authenticated)
 
     def _close(self, fd: int) -> None:
         if all(fd != gone for gone, _ in self.ends):
@@ -244,7 +246,7 @@ def test_a_number_that_is_used_again_in_the_same_batch_is_not_mixed_up(owner: Ow
         near.setblocking(False)
         number = near.detach()
         assert number == other
-        owner.streams.add(number, trusted=True)
+        owner.streams.add(number, authenticated=True)
         reborn.append(owner.exits.enter_context(far))
 
     owner.react = replace
@@ -292,15 +294,15 @@ def test_nothing_is_told_of_a_stream_after_it_was_closed(owner: Owner) -> None:
 
 
 def test_a_stranger_may_say_little_and_a_friend_much(owner: Owner) -> None:
-    stranger, far = owner.pair(trusted=False)
-    friend, its_far = owner.pair(trusted=False)
-    owner.streams.trust(friend)
-    assert owner.streams.strangers == (stranger,)
+    stranger, far = owner.pair(authenticated=False)
+    friend, its_far = owner.pair(authenticated=False)
+    owner.streams.mark_authenticated(friend)
+    assert owner.streams.unauthenticated == (stranger,)
     far.sendall(LENGTH.pack(HELLO_LIMIT + 1) + b"begin")
     its_far.sendall(LENGTH.pack(HELLO_LIMIT + 1) + b"begin")
     owner.settle()
     assert owner.ends == [(stranger, f"a frame of {HELLO_LIMIT + 1} bytes; at most {HELLO_LIMIT} are allowed here")]
-    assert not owner.streams.strangers
+    assert not owner.streams.unauthenticated
 
 
 @pytest.mark.parametrize("length", [FRAME_LIMIT + 1, 2**32 - 1])
@@ -312,16 +314,16 @@ def test_nobody_may_say_that_much(owner: Owner, length: int) -> None:
 
 
 def test_strangers_are_shed_when_their_time_is_up(owner: Owner) -> None:
-    silent, _ = owner.pair(trusted=False)
-    slow, far = owner.pair(trusted=False)
+    silent, _ = owner.pair(authenticated=False)
+    slow, far = owner.pair(authenticated=False)
     friend, _ = owner.pair()
     far.sendall(b"\4\0\0")
     owner.settle()
-    owner.streams.shed(3600)
+    owner.streams.expire_unauthenticated(3600)
     assert owner.ends == []
-    owner.streams.shed(0)
+    owner.streams.expire_unauthenticated(0)
     assert owner.ends == [(silent, "no hello within 0 s"), (slow, "no hello within 0 s")]
-    assert owner.streams.strangers == ()
+    assert owner.streams.unauthenticated == ()
     owner.streams.send(friend, frame(b"still here"))
     assert owner.streams.idle
 
@@ -335,7 +337,7 @@ def test_a_listener_takes_whoever_comes(owner: Owner) -> None:
     owner.streams.listen(listener, accepted.append)
     peers = [owner.exits.enter_context(socket.create_connection(listener.getsockname())) for _ in range(10)]
     owner.carry_until(lambda: len(accepted) == 10)
-    assert owner.streams.strangers == tuple(accepted)
+    assert owner.streams.unauthenticated == tuple(accepted)
     for number, peer in enumerate(peers):
         peer.sendall(frame(b"%d" % number))
     owner.carry_until(lambda: len(owner.frames) == 10)
@@ -368,15 +370,15 @@ class FullListener:
 def test_when_descriptors_run_out_the_oldest_stranger_goes_and_nothing_spins(
     owner: Owner, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    strangers = [owner.pair(trusted=False)[0] for _ in range(3)]
+    unauthenticated = [owner.pair(authenticated=False)[0] for _ in range(3)]
     friend, _ = owner.pair()
     full = FullListener()
     with full.near, full.far:
         owner.streams.listen(full, lambda _: None)  # type: ignore[arg-type]  # all that it looks at
         assert owner.streams.poll()
-        assert owner.ends == [(strangers[0], "no room: Too many open files")]
+        assert owner.ends == [(unauthenticated[0], "no room: Too many open files")]
         owner.settle()  # which it can only if the listener does not stay ready for ever
-    assert [fd for fd, _ in owner.ends] == strangers
+    assert [fd for fd, _ in owner.ends] == unauthenticated
     owner.streams.send(friend, frame(b"unharmed"))
     assert '"event": "no more connections are accepted"' in capfd.readouterr().err
 

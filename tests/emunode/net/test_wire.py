@@ -12,20 +12,20 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from emunode.errors import FrameError
-from emunode.model import EVERYBODY, Hop, Outcome, Segment, Segments
+from emunode.model import ALL_RANKS, Hop, HopOutcome, Packet, Segment
 from emunode.net import wire
-from emunode.net.framed_streams import READ_BYTES, Streams
+from emunode.net.framed_streams import READ_BYTES, FramedStreams
 
 ORDER = 720
 SECRET, RUN, NONCE = b"s" * 64, 2**64 - 1, bytes(range(wire.NONCE_BYTES))
 STEPS = st.integers(0, 2**32 - 1)
 
 
-def segments(largest: int) -> st.SearchStrategy[Segments]:
+def segments(largest: int) -> st.SearchStrategy[Packet]:
     """Packets of a few segments with payloads up to `largest` bytes."""
     segment: st.SearchStrategy[Segment] = st.tuples(
         st.integers(0, ORDER - 1),
-        st.integers(EVERYBODY, ORDER - 1),
+        st.integers(ALL_RANKS, ORDER - 1),
         st.integers(0, 2**15 - 1),
         st.integers(0, 2**31 - 1),
         st.binary(max_size=largest),
@@ -58,7 +58,7 @@ def nested(depth: int) -> bytes:
 
 
 @given(STEPS, segments(300))
-def test_a_packet_comes_back_as_it_was(step: int, packet: Segments) -> None:
+def test_a_packet_comes_back_as_it_was(step: int, packet: Packet) -> None:
     assert wire.decode_packet(whole(wire.encode_packet(step, packet)), ORDER) == (step, packet)
 
 
@@ -79,12 +79,12 @@ def test_a_control_message_comes_back_as_it_was(name: str, fields: list[object])
 
 def test_a_row_says_all_of_a_hop_and_a_loss() -> None:
     rows = bytearray()
-    segment = (4, EVERYBODY, 2, 9, b"seven..")
-    wire.encode_rows(rows, 3, 8, {1: 5}, 0, [7, 6], [Hop(1, Outcome.DUPLICATE, segment)])
-    wire.encode_losses(rows, 4, 8, 1, 5, (segment, segment), Outcome.LOST)
+    segment = (4, ALL_RANKS, 2, 9, b"seven..")
+    wire.encode_rows(rows, 3, 8, {1: 5}, 0, [7, 6], [Hop(1, HopOutcome.DUPLICATE, segment)])
+    wire.encode_losses(rows, 4, 8, 1, 5, (segment, segment), HopOutcome.LOST)
     # step, sender, receiver, origin, target, segment, bytes, tree, port, outcome
-    arrival = (3, 5, 8, 4, -1, 9, 7, 2, 6, Outcome.DUPLICATE)
-    loss = (4, 8, 5, 4, -1, 9, 7, 2, 1, Outcome.LOST)
+    arrival = (3, 5, 8, 4, -1, 9, 7, 2, 6, HopOutcome.DUPLICATE)
+    loss = (4, 8, 5, 4, -1, 9, 7, 2, 1, HopOutcome.LOST)
     assert list(wire.ROW.iter_unpack(rows)) == [arrival, loss, loss]
 
 
@@ -104,14 +104,14 @@ class Reader:
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
         self.ends: list[str] = []
-        self.streams = Streams(
+        self.streams = FramedStreams(
             lambda _, frame: self.bodies.append(wire.body(whole(frame))), lambda _, why: self.ends.append(why)
         )
         self.far, near = socket.socketpair()
         near.setblocking(False)
         self.far.setblocking(False)
         self.fd = near.detach()
-        self.streams.add(self.fd, trusted=True)
+        self.streams.add(self.fd, authenticated=True)
 
     def feed(self, data: bytes) -> None:
         """Push bytes through, reading whatever the kernel cannot hold."""
@@ -160,7 +160,7 @@ def test_frames_survive_any_cut(bodies: list[bytes], cuts: list[int]) -> None:
 
 @settings(max_examples=15)
 @given(st.lists(segments(16 * 1024), min_size=1, max_size=8), st.lists(st.integers(0, 2**20), max_size=6))
-def test_packets_survive_any_cut(packets: list[Segments], cuts: list[int]) -> None:
+def test_packets_survive_any_cut(packets: list[Packet], cuts: list[int]) -> None:
     stream = b"".join(wire.encode_packet(step, packet) for step, packet in enumerate(packets))
     bodies = read_in_pieces(stream, cuts)
     assert [wire.decode_packet(wire.frame(body), ORDER) for body in bodies] == list(enumerate(packets))
@@ -213,15 +213,15 @@ def test_any_value_is_a_packet_or_a_frame_error(value: object) -> None:
     check_segments(packet)
 
 
-def check_segments(packet: Segments) -> None:
+def check_segments(packet: Packet) -> None:
     """Whatever passes the decoder can be journaled and is within a network of ORDER ranks."""
     assert isinstance(packet, tuple)
     assert packet
     for origin, target, tree, index, payload in packet:
         assert type(payload) is bytes
         assert 0 <= origin < ORDER
-        assert EVERYBODY <= target < ORDER
-        wire.encode_losses(bytearray(), 1, 0, 0, 0, ((origin, target, tree, index, payload),), Outcome.LOST)
+        assert ALL_RANKS <= target < ORDER
+        wire.encode_losses(bytearray(), 1, 0, 0, 0, ((origin, target, tree, index, payload),), HopOutcome.LOST)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def check_segments(packet: Segments) -> None:
     ],
 )
 def test_a_segment_out_of_range_is_refused(segment: object) -> None:
-    good = (0, EVERYBODY, 0, 0, b"")
+    good = (0, ALL_RANKS, 0, 0, b"")
     with pytest.raises(FrameError):
         wire.decode_packet(packet_of([good, segment]), ORDER)
 
@@ -268,7 +268,7 @@ def test_a_packet_that_is_no_list_of_segments_is_refused(value: object, count: i
 
 @pytest.mark.parametrize("count", [0, 1, 3, 2**32 - 1])
 def test_a_packet_holds_as_many_segments_as_it_says(count: int) -> None:
-    segment = (0, EVERYBODY, 0, 0, b"")
+    segment = (0, ALL_RANKS, 0, 0, b"")
     assert wire.decode_packet(packet_of([segment, segment], 2), ORDER) == (1, (segment, segment))
     with pytest.raises(FrameError):
         wire.decode_packet(packet_of([segment, segment], count), ORDER)
@@ -314,7 +314,7 @@ def test_any_bytes_are_a_control_message_or_a_frame_error(body: bytes) -> None:
 
 
 @given(segments(50), st.data())
-def test_a_truncated_packet_is_refused(packet: Segments, data: st.DataObject) -> None:
+def test_a_truncated_packet_is_refused(packet: Packet, data: st.DataObject) -> None:
     body = wire.body(wire.encode_packet(1, packet))
     size = data.draw(st.integers(0, len(body) - 1))
     with pytest.raises(FrameError):
@@ -322,13 +322,13 @@ def test_a_truncated_packet_is_refused(packet: Segments, data: st.DataObject) ->
 
 
 @given(segments(50), st.binary(min_size=1, max_size=9))
-def test_a_packet_with_something_behind_it_is_refused(packet: Segments, more: bytes) -> None:
+def test_a_packet_with_something_behind_it_is_refused(packet: Packet, more: bytes) -> None:
     with pytest.raises(FrameError):
         wire.decode_packet(wire.frame(wire.body(wire.encode_packet(1, packet)) + more), ORDER)
 
 
 def test_a_decoder_that_failed_leaves_nothing_behind() -> None:
-    packet: Segments = ((1, 2, 0, 0, b"x" * 20),)
+    packet: Packet = ((1, 2, 0, 0, b"x" * 20),)
     good = wire.encode_packet(1, packet)
     for size in range(wire.LENGTH.size, len(good)):
         with pytest.raises(FrameError):

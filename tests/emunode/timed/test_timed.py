@@ -10,13 +10,13 @@ import pytest
 from coordinator.history.timetable import Timetable, judge_times, make_timetable
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.algorithms.registry import make_algorithm
-from emunode.engine.memory import MemoryNetwork
+from emunode.engine.memory import MemoryEngine
 from emunode.engine.node import Node
 from emunode.errors import FrameError
-from emunode.model import Collective, Job, PortModel, Segments
+from emunode.model import Collective, CollectiveSpec, Packet, PortModel
 from emunode.net.wire import ROW, TIME, encode_rows
-from emunode.timed.cost_model import Costs, Ports
-from emunode.timed.node import FreeNode, Progress
+from emunode.timed.cost_model import LinearCostModel, PortOccupancy
+from emunode.timed.node import Progress, TimedNode
 from emunode.topologies.registry import parse_topology
 
 MS = 1_000_000
@@ -28,33 +28,33 @@ MS = 1_000_000
 @pytest.mark.parametrize(
     ("costs", "size", "nanoseconds"),
     [
-        (Costs(5e-3, 1e-6), 64, 5_064_000),
-        (Costs(5e-3, 1e-6), 0, 0),
-        (Costs(8e-3, 8e-7, 1024), 1024, 8_819_200),
-        (Costs(8e-3, 8e-7, 1024), 1025, 16_820_000),
-        (Costs(0.0, 1e-9), 7, 7),
-        (Costs(1e-3, 0.0), 2**20, MS),
+        (LinearCostModel(5e-3, 1e-6), 64, 5_064_000),
+        (LinearCostModel(5e-3, 1e-6), 0, 0),
+        (LinearCostModel(8e-3, 8e-7, 1024), 1024, 8_819_200),
+        (LinearCostModel(8e-3, 8e-7, 1024), 1025, 16_820_000),
+        (LinearCostModel(0.0, 1e-9), 7, 7),
+        (LinearCostModel(1e-3, 0.0), 2**20, MS),
     ],
 )
-def test_what_a_packet_costs(costs: Costs, size: int, nanoseconds: int) -> None:
+def test_what_a_packet_costs(costs: LinearCostModel, size: int, nanoseconds: int) -> None:
     assert costs.nanoseconds(size) == nanoseconds
 
 
 def test_a_busy_port_sends_one_packet_after_the_other() -> None:
-    ports = Ports(PortModel.ALL_PORT, 3)
+    ports = PortOccupancy(PortModel.ALL_PORT, 3)
     assert [ports.depart(1, port, 5) for port in range(3)] == [0, 0, 0]
     assert ports.depart(2, 1, 7) == 5
     assert ports.depart(3, 1, 1) == 12
 
 
 def test_all_ports_receive_at_once_and_the_last_receipt_lets_go_on() -> None:
-    ports = Ports(PortModel.ALL_PORT, 3)
+    ports = PortOccupancy(PortModel.ALL_PORT, 3)
     assert [ports.arrive(1, deadline, 5) for deadline in (9, 5, 5)] == [9, 5, 5]
     assert ports.depart(2, 0, 5) == 9
 
 
 def test_over_one_port_sends_follow_each_other_and_so_do_receipts() -> None:
-    ports = Ports(PortModel.ONE_PORT, 3)
+    ports = PortOccupancy(PortModel.ONE_PORT, 3)
     assert ports.depart(1, 0, 5) == 0
     assert ports.arrive(1, 5, 5) == 5
     assert ports.depart(2, 1, 20) == 5
@@ -65,14 +65,14 @@ def test_over_one_port_sends_follow_each_other_and_so_do_receipts() -> None:
 
 @pytest.mark.parametrize("model", [PortModel.EXCHANGE, PortModel.SEND_OR_RECEIVE])
 def test_who_may_talk_with_one_neighbour_receives_when_earlier_sends_are_out(model: PortModel) -> None:
-    ports = Ports(model, 3)
+    ports = PortOccupancy(model, 3)
     assert ports.depart(1, 0, 20) == 0
     assert ports.arrive(2, 7, 5) == 25
     assert ports.depart(3, 1, 5) == 25
 
 
 def test_an_exchange_goes_both_ways_at_once() -> None:
-    ports = Ports(PortModel.EXCHANGE, 3)
+    ports = PortOccupancy(PortModel.EXCHANGE, 3)
     assert ports.depart(1, 0, 20) == 0
     assert ports.arrive(1, 20, 20) == 20
     assert ports.depart(2, 1, 20) == 20
@@ -101,12 +101,12 @@ IDS = [f"{name}-{collective}-{algorithm}-{ports}" for name, collective, algorith
 def algorithm_of(case: tuple[str, Collective, str, PortModel, dict[str, int]]) -> Algorithm:
     name, collective, algorithm, ports, more = case
     topology = parse_topology(name)
-    return make_algorithm(topology, Job(name, collective, algorithm, 0, ports, **more))  # type: ignore[arg-type]
+    return make_algorithm(topology, CollectiveSpec(name, collective, algorithm, 0, ports, **more))  # type: ignore[arg-type]
 
 
 def history(algorithm: Algorithm, limit: int = 10**6) -> tuple[list[bytearray], bool]:
     """Rows of lock-step, and whether that was all."""
-    network, rows = MemoryNetwork(algorithm), []
+    network, rows = MemoryEngine(algorithm), []
     for step in range(1, limit + 2):
         rows.append(network.step(step))
         if not network.busy:
@@ -114,13 +114,13 @@ def history(algorithm: Algorithm, limit: int = 10**6) -> tuple[list[bytearray], 
     return rows, False
 
 
-def timetable_of(algorithm: Algorithm, costs: Costs, limit: int = 10**6) -> tuple[Timetable, list[bytearray]]:
+def timetable_of(algorithm: Algorithm, costs: LinearCostModel, limit: int = 10**6) -> tuple[Timetable, list[bytearray]]:
     rows, complete = history(algorithm, limit)
-    model, degree = algorithm.job.port_model, algorithm.topology.degree
+    model, degree = algorithm.spec.port_model, algorithm.topology.degree
     return make_timetable(rows, model, degree, costs, complete), rows
 
 
-def lockstep(timetable: Timetable, costs: Costs) -> int:
+def lockstep(timetable: Timetable, costs: LinearCostModel) -> int:
     """Virtual time of lock-step: the heaviest packets, step by step."""
     heaviest = timetable.packets.group_by("step").agg(pl.col("bytes").max())["bytes"]
     return sum(costs.nanoseconds(size) for size in heaviest)
@@ -128,7 +128,7 @@ def lockstep(timetable: Timetable, costs: Costs) -> int:
 
 @pytest.mark.parametrize("case", CASES, ids=IDS)
 def test_no_packet_is_later_than_in_lockstep(case: tuple[str, Collective, str, PortModel, dict[str, int]]) -> None:
-    algorithm, costs = algorithm_of(case), Costs(1e-3, 1e-6, 50)
+    algorithm, costs = algorithm_of(case), LinearCostModel(1e-3, 1e-6, 50)
     timetable, _ = timetable_of(algorithm, costs)
     begins = {0: 0}
     for step, size in timetable.packets.group_by("step").agg(pl.col("bytes").max()).sort("step").iter_rows():
@@ -142,7 +142,7 @@ def test_no_packet_is_later_than_in_lockstep(case: tuple[str, Collective, str, P
 def test_packets_of_one_size_take_the_time_of_lockstep() -> None:
     """P + n cycles of one packet each."""
     case = ("hypercube:5", Collective.BROADCAST, "nesbt", PortModel.EXCHANGE, {"segments": 20, "message_bytes": 20480})
-    timetable, _ = timetable_of(algorithm_of(case), costs := Costs(8e-3, 8e-7, 1024))
+    timetable, _ = timetable_of(algorithm_of(case), costs := LinearCostModel(8e-3, 8e-7, 1024))
     assert timetable.packets["end"].max() == 25 * costs.nanoseconds(1024)
 
 
@@ -152,18 +152,18 @@ def test_packets_of_one_size_take_the_time_of_lockstep() -> None:
 class Messengers:
     """Free nodes whose packets travel in any order that respects their links: what is left of a network without a clock."""
 
-    def __init__(self, algorithm: Algorithm, timetable: Timetable, costs: Costs, random: Random) -> None:
+    def __init__(self, algorithm: Algorithm, timetable: Timetable, costs: LinearCostModel, random: Random) -> None:
         self.topology = topology = algorithm.topology
         self.random = random
         receipts = {rank: memoryview(table).cast("I").tolist() for rank, table in timetable.receipts().items()}
         self.nodes = []
         for rank in topology.ranks():
             node = Node(rank, algorithm, algorithm.rule(LocalView(topology, rank)))
-            ports = Ports(algorithm.job.port_model, topology.degree)
-            self.nodes.append(FreeNode(node, ports, costs, receipts.get(rank, []), timetable.steps))
+            ports = PortOccupancy(algorithm.spec.port_model, topology.degree)
+            self.nodes.append(TimedNode(node, ports, costs, receipts.get(rank, []), timetable.steps))
         self.rows = bytearray()
         self.times: list[bytes] = []
-        self.crossing: list[tuple[float, int, int, int, int, int, Segments]] = []
+        self.crossing: list[tuple[float, int, int, int, int, int, Packet]] = []
 
     def run(self) -> None:
         for rank, node in enumerate(self.nodes):
@@ -201,7 +201,7 @@ def test_free_nodes_make_the_history_of_lockstep_at_the_times_of_the_timetable(
     case: tuple[str, Collective, str, PortModel, dict[str, int]],
 ) -> None:
     """However the packets of different links overtake each other on the way."""
-    algorithm, costs = algorithm_of(case), Costs(1e-3, 1e-6, 50)
+    algorithm, costs = algorithm_of(case), LinearCostModel(1e-3, 1e-6, 50)
     timetable, rows = timetable_of(algorithm, costs)
     for seed in range(3):
         messengers = Messengers(algorithm, timetable, costs, Random(seed))
@@ -214,7 +214,7 @@ def test_free_nodes_make_the_history_of_lockstep_at_the_times_of_the_timetable(
 
 
 def test_after_the_step_limit_nothing_is_sent() -> None:
-    algorithm, costs = algorithm_of(CASES[0]), Costs(1e-3, 0.0)
+    algorithm, costs = algorithm_of(CASES[0]), LinearCostModel(1e-3, 0.0)
     timetable, _ = timetable_of(algorithm, costs, limit=7)
     assert (timetable.complete, timetable.steps) == (False, 7)
     messengers = Messengers(algorithm, timetable, costs, Random(0))
@@ -225,7 +225,7 @@ def test_after_the_step_limit_nothing_is_sent() -> None:
 
 def test_a_source_with_many_packets_does_not_make_them_all_at_once() -> None:
     case = ("hypercube:3", Collective.BROADCAST, "sbt", PortModel.ALL_PORT, {"segments": 60})
-    algorithm, costs = algorithm_of(case), Costs(1e-3, 0.0)
+    algorithm, costs = algorithm_of(case), LinearCostModel(1e-3, 0.0)
     timetable, _ = timetable_of(algorithm, costs)
     source = Messengers(algorithm, timetable, costs, Random(0)).nodes[0]
     assert len(source.advance()[1]) == 3
@@ -236,7 +236,7 @@ def test_a_source_with_many_packets_does_not_make_them_all_at_once() -> None:
     assert [(start, step) for start, _, _, step, _ in progress[1]] == [(MS, 2)] * 3
 
 
-def packet() -> Segments:
+def packet() -> Packet:
     return ((0, -1, 0, 0, b"x" * 64),)
 
 
@@ -244,9 +244,9 @@ def packet() -> Segments:
     ("steps", "complaint"), [([9], "waits for step 1"), ([1, 1], "waits for step"), ([0], "step 0")]
 )
 def test_a_packet_that_the_timetable_does_not_have_is_refused(steps: list[int], complaint: str) -> None:
-    algorithm, costs = algorithm_of(CASES[2]), Costs(1e-3, 0.0)
+    algorithm, costs = algorithm_of(CASES[2]), LinearCostModel(1e-3, 0.0)
     rule = algorithm.rule(LocalView(algorithm.topology, 1))
-    node = FreeNode(Node(1, algorithm, rule), Ports(PortModel.ALL_PORT, 3), costs, [1], 6)
+    node = TimedNode(Node(1, algorithm, rule), PortOccupancy(PortModel.ALL_PORT, 3), costs, [1], 6)
     *fine, wrong = steps
     for step in fine:
         node.arrive(step, 0, MS, packet())
@@ -263,13 +263,18 @@ def told(timetable: Timetable) -> Iterator[tuple[int, int, int, int, int, int]]:
 
 @pytest.fixture(scope="module")
 def ring() -> Timetable:
-    return timetable_of(algorithm_of(CASES[0]), Costs(1e-3, 0.0))[0]
+    return timetable_of(algorithm_of(CASES[0]), LinearCostModel(1e-3, 0.0))[0]
 
 
 def test_a_machine_that_is_never_late(ring: Timetable) -> None:
     judged = judge_times(ring, [ring.times()])
     assert judged.unexpected is None
-    assert judged.metrics["late_share"] == judged.metrics["worst_lateness_seconds"] == judged.metrics["early_hops"] == 0
+    assert (
+        judged.metrics["lateness_ratio"]
+        == judged.metrics["worst_lateness_seconds"]
+        == judged.metrics["early_hops"]
+        == 0
+    )
     assert judged.metrics["intended_seconds"] == pytest.approx(0.023)
     assert judged.metrics["packets_per_ms"] == pytest.approx(24)
 
@@ -279,7 +284,7 @@ def test_lateness_is_measured(ring: Timetable) -> None:
     times = [TIME.pack(*row[:5], row[5] + 100_000 + MS * (row[0] == 23 and row[3] == 1)) for row in told(ring)]
     metrics = judge_times(ring, times).metrics
     assert metrics["achieved_seconds"] == pytest.approx(0.0241)
-    assert metrics["late_share"] == pytest.approx(1.1 / 23)
+    assert metrics["lateness_ratio"] == pytest.approx(1.1 / 23)
     assert metrics["worst_lateness_seconds"] == pytest.approx(1.1e-3)
     assert metrics["mean_lateness_seconds"] == pytest.approx(1e-4 + 1e-3 / 46)
 

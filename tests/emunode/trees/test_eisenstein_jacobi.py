@@ -25,7 +25,7 @@ from emunode.trees.eisenstein_jacobi.phased import (
     TWO_PHASES_BY_DIMENSION,
     Load,
     PhasedTree,
-    Plan,
+    PhasePlan,
     PrintedTree,
 )
 from emunode.trees.eisenstein_jacobi.sectors import SectorTree
@@ -116,7 +116,9 @@ def test_phased_trees_span_by_shortest_paths(line: dict[str, str]) -> None:
     assert tree.height(0) == Trees.height(tree, 0)
     for rank in tree.network.ranks():
         assert tuple(sorted(tree.children(rank, 0))) == Trees.child_ports(tree, rank, 0)
-        assert [stage for stage, _ in tree.onward(rank)] == sorted(stage for stage, _ in tree.onward(rank))
+        assert [stage for stage, _ in tree.phase_children(rank)] == sorted(
+            stage for stage, _ in tree.phase_children(rank)
+        )
 
 
 @pytest.mark.parametrize(
@@ -183,7 +185,7 @@ def test_loads_of_one_dimension_in_closed_form(depth: int) -> None:
 
 @pytest.mark.parametrize("plan", [THREE_PHASES, TWO_PHASES, THREE_PHASES_BY_DIMENSION, TWO_PHASES_BY_DIMENSION])
 @pytest.mark.parametrize(("a", "b", "n"), [(1, 2, 1), (0, 4, 2), (3, 3, 2), (2, 5, 3), (3, 4, 3), (1, 2, 10)])
-def test_no_phase_uses_a_link_both_ways(plan: Plan, a: int, b: int, n: int) -> None:
+def test_no_phase_uses_a_link_both_ways(plan: PhasePlan, a: int, b: int, n: int) -> None:
     tree = PhasedTree(EisensteinJacobi(a, b, n), plan)
     assert tree.both_ways() == 0
     used = [{port for stage, _, port in tree.load if stage == one} for one in range(tree.stages)]
@@ -223,7 +225,7 @@ def test_printed_tree_reaches_what_it_can(a: int, n: int, reached: int) -> None:
 
 @given(st.sampled_from(ALPHAS), st.integers(1, 4), st.sampled_from([*PLANS.values()]), st.data())
 def test_phased_trees_are_consistent_around_any_rank(
-    alpha: tuple[int, int], dimensions: int, plan: Plan, data: st.DataObject
+    alpha: tuple[int, int], dimensions: int, plan: PhasePlan, data: st.DataObject
 ) -> None:
     network = EisensteinJacobi(*alpha, dimensions)
     tree = PhasedTree(network, plan)
@@ -231,10 +233,10 @@ def test_phased_trees_are_consistent_around_any_rank(
     port = tree.parent(rank, 0)
     parent = network.neighbour(rank, port)
     (stage, step), (before, earlier) = tree.place(rank), tree.place(parent)
-    assert (stage, network.reverse_port(port)) in tree.onward(parent)
+    assert (stage, network.reverse_port(port)) in tree.phase_children(parent)
     assert step == (earlier + 1 if stage == before and parent else 1)
     assert 1 <= step <= tree.durations[stage]
-    for later, down in tree.onward(rank):
+    for later, down in tree.phase_children(rank):
         assert later >= stage
         assert tree.parent(network.neighbour(rank, down), 0) == network.reverse_port(down)
 

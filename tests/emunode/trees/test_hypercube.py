@@ -293,8 +293,8 @@ def test_the_port_of_arrival_tells_the_tree(n: int) -> None:
         for rank in range(1, 2**n):
             port = trees.parent(rank, tree)
             assert trees.tree_of_arrival(rank, port) == tree
-            onward = list(_served_by_port(rank, port, n))
-            assert tuple(onward) == trees.children(rank, tree)
+            child_delays = list(_served_by_port(rank, port, n))
+            assert tuple(child_delays) == trees.children(rank, tree)
 
 
 def _served_by_port(rank: Rank, port: Port, n: int) -> Iterator[Port]:

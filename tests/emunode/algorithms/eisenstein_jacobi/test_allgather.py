@@ -15,10 +15,10 @@ from coordinator.execution.run import RunResult
 from emunode.algorithms.base import LocalView
 from emunode.algorithms.eisenstein_jacobi.allgather import PhasedAllgather, PhaseRule
 from emunode.algorithms.registry import make_algorithm
-from emunode.algorithms.tree_collective import Dissemination, ForwardRule
-from emunode.engine.memory import MemoryNetwork
+from emunode.algorithms.tree_collective import ForwardRule, TreeCollective
+from emunode.engine.memory import MemoryEngine
 from emunode.errors import RuleError, ScenarioError
-from emunode.model import EVERYBODY, Collective, Duplex, Job, Port, Rank, Segment, Step
+from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Duplex, Port, Rank, Segment, Step
 from emunode.net.wire import ROW
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from tests.support import failures, run_journal, run_scenario
@@ -57,7 +57,7 @@ def allgather(topology: str, algorithm: str, **values: object) -> RunResult:
 
 def make(topology: str, algorithm: str, duplex: Duplex = Duplex.HALF) -> PhasedAllgather:
     network = EisensteinJacobi.parse(topology.removeprefix("ej:"))
-    made = make_algorithm(network, Job(topology, Collective.ALLGATHER, algorithm, 0, duplex=duplex))
+    made = make_algorithm(network, CollectiveSpec(topology, Collective.ALLGATHER, algorithm, 0, duplex=duplex))
     assert isinstance(made, PhasedAllgather)
     return made
 
@@ -145,8 +145,8 @@ def test_improved_needs_links_that_work_both_ways() -> None:
         allgather("ej:2+3", "improved", duplex="half")
     assert caught.value.field == "duplex"
     one_phase = make("ej:2+3", "improved", Duplex.FULL)
-    one_phase.job = one_phase.job._replace(duplex=Duplex.HALF)
-    network = MemoryNetwork(one_phase)
+    one_phase.spec = one_phase.spec._replace(duplex=Duplex.HALF)
+    network = MemoryEngine(one_phase)
     network.step(1)
     with pytest.raises(RuleError, match="half-duplex"):
         network.step(2)
@@ -175,9 +175,9 @@ def test_counting_receipts_is_the_timetable_in_lock_step(topology: str, algorith
             return ForwardRule(self, view)
 
     counted = make(topology, algorithm)
-    assert isinstance(counted, Dissemination)
-    clocked = Clocked(counted.topology, counted.job)
-    networks = MemoryNetwork(counted), MemoryNetwork(clocked)
+    assert isinstance(counted, TreeCollective)
+    clocked = Clocked(counted.topology, counted.spec)
+    networks = MemoryEngine(counted), MemoryEngine(clocked)
     for step in range(1, counted.last_step + 3):
         rows = [network.step(step) for network in networks]
         one, other = (sorted(row[at : at + ROW.size] for at in range(0, len(row), ROW.size)) for row in rows)
@@ -214,8 +214,8 @@ def test_without_a_clock_no_link_is_used_both_ways(topology: str, algorithm: str
         on_link[sender, port] -= 1
         there = network.neighbour(sender, port)
         received[segment[0], there] += 1
-        for _, onward, what in rules[there].receive(1, [(network.reverse_port(port), (segment,))]):
-            launch(there, onward, what)
+        for _, child_delays, what in rules[there].receive(1, [(network.reverse_port(port), (segment,))]):
+            launch(there, child_delays, what)
     assert len(received) == order * (order - 1)
     assert set(received.values()) == {1}
 
@@ -225,7 +225,7 @@ def test_what_comes_twice_counts_once() -> None:
     rule = made.rule(LocalView(made.topology, 0))
     assert isinstance(rule, PhaseRule)
     list(rule.start())
-    segment = (made.topology.neighbour(0, 3), EVERYBODY, 0, 0, b"")
+    segment = (made.topology.neighbour(0, 3), ALL_RANKS, 0, 0, b"")
     first = list(rule.receive(1, [(3, (segment,))]))
     assert first
     assert not list(rule.receive(2, [(3, (segment,))]))
@@ -267,9 +267,9 @@ def literal(network: EisensteinJacobi, carried: bool) -> Iterator[Event]:
         yield step, rank, 6 * (d - 1) + unit, origin
         there = network.neighbour(rank, 6 * (d - 1) + unit)
         if step % network.diameter:
-            onward = [(minor, (d, major, minor, x - 1, 0))] if x > 0 else []
-            onward += [(major, (d, major, minor, x - 1, y - 1))] if y > 0 else []
-            waiting += [(step + 1, there, origin, phase, send) for send in onward + start(d - 1, phase)]
+            child_delays = [(minor, (d, major, minor, x - 1, 0))] if x > 0 else []
+            child_delays += [(major, (d, major, minor, x - 1, y - 1))] if y > 0 else []
+            waiting += [(step + 1, there, origin, phase, send) for send in child_delays + start(d - 1, phase)]
         elif phase < 3:
             again = origin if carried else there
             waiting += [(step + 1, there, again, phase + 1, send) for send in start(network.dimensions, phase + 1)]

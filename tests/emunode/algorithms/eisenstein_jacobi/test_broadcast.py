@@ -253,7 +253,7 @@ def test_a_label_that_is_not_canonical_is_told_its_canonical_one() -> None:
 
 # What the printed rules do.
 
-Packet = tuple[int, int, int, int, int]
+PortPacket = tuple[int, int, int, int, int]
 """(dimension, major unit, minor unit, x, y)."""
 
 
@@ -261,7 +261,7 @@ def printed(network: EisensteinJacobi, misprint: bool) -> Iterator[tuple[Step, R
     """(step, receiver) of every packet of Algorithms 1 and 2 with their counters; `misprint`: line 6 as it stands."""
     length = network.diameter // network.dimensions - 1
 
-    def one_to_all(dimension: int) -> list[tuple[int, Packet]]:
+    def one_to_all(dimension: int) -> list[tuple[int, PortPacket]]:
         sends = []
         for d in range(dimension, 0, -1):
             for j in range(1, 7):
@@ -275,9 +275,9 @@ def printed(network: EisensteinJacobi, misprint: bool) -> Iterator[tuple[Step, R
         for unit, (d, major, minor, x, y) in sends:
             neighbour = network.neighbour(rank, 6 * (d - 1) + unit)
             yield step, neighbour
-            onward = [(minor, (d, major, minor, x - 1, 0))] if x > 0 else []
-            onward += [(major, (d, major, minor, x - 1, y - 1))] if y > 0 else []
-            waiting.append((step + 1, neighbour, onward + one_to_all(d - 1)))
+            child_delays = [(minor, (d, major, minor, x - 1, 0))] if x > 0 else []
+            child_delays += [(major, (d, major, minor, x - 1, y - 1))] if y > 0 else []
+            waiting.append((step + 1, neighbour, child_delays + one_to_all(d - 1)))
 
 
 VARIANTS = [line for line in golden("o2a_variants") if int(line["nodes"]) >= 7]

@@ -11,7 +11,7 @@ from coordinator.execution.run import RunResult
 from emunode.algorithms.eisenstein_jacobi.independent import IndependentRouting
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import ScenarioError
-from emunode.model import Collective, Job
+from emunode.model import Collective, CollectiveSpec
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.registry import parse_topology
 from tests.support import failures, run_scenario
@@ -21,13 +21,13 @@ NETWORKS = ("ej:1+2", "ej:2+3", "ej:0+3", "ej:2+2", "ej:3+3", "ej:2+4", "ej:1+2^
 
 
 def independent(topology: str, collective: str, **values: object) -> RunResult:
-    job = {"topology": topology, "collective": collective, "algorithm": "independent-trees", "message_bytes": 96}
-    return run_scenario(None, **{**job, **values})
+    spec = {"topology": topology, "collective": collective, "algorithm": "independent-trees", "message_bytes": 96}
+    return run_scenario(None, **{**spec, **values})
 
 
 def routing(topology: str, **values: object) -> IndependentRouting:
-    job = Job(topology, Collective.SCATTER, "independent-trees", 0)
-    made = make_algorithm(parse_topology(topology), job._replace(**values))  # type: ignore[arg-type]
+    spec = CollectiveSpec(topology, Collective.SCATTER, "independent-trees", 0)
+    made = make_algorithm(parse_topology(topology), spec._replace(**values))  # type: ignore[arg-type]
     assert isinstance(made, IndependentRouting)
     return made
 
@@ -99,10 +99,10 @@ def test_copies_take_different_trees_and_load_them_alike() -> None:
         for target in range(1, made.topology.order):
             copies = made.copies_of(target)
             for segment in range(made.pieces):
-                mine = [(way, number) for way, number, carried in copies if carried == segment]
-                assert len({way for way, _ in mine}) == redundancy
-                assert all(made.number(target, way, segment) == number for way, number in mine)
-            ways.update(way for way, _, _ in copies)
+                mine = [(route_index, number) for route_index, number, carried in copies if carried == segment]
+                assert len({route_index for route_index, _ in mine}) == redundancy
+                assert all(made.number(target, route_index, segment) == number for route_index, number in mine)
+            ways.update(route_index for route_index, _, _ in copies)
         assert len(ways) == 6
         assert max(ways.values()) - min(ways.values()) <= 1
 

@@ -12,8 +12,8 @@ import pytest
 from emunode.algorithms.base import Algorithm, Value
 from emunode.algorithms.hypercube.schedule import CubeDissemination
 from emunode.algorithms.registry import make_algorithm
-from emunode.model import Collective, Job, PortModel, Rank
-from tests.hypercube_support import PORTS, TREES, History, cube, golden, job, play
+from emunode.model import Collective, CollectiveSpec, PortModel, Rank
+from tests.hypercube_support import PORTS, TREES, History, cube, golden, play, spec
 
 Row = dict[str, str]
 SIZES = [2, 3, 4, 5, 6]
@@ -35,7 +35,7 @@ def predictions(algorithm: Algorithm) -> dict[str, Value]:
     return {claim.name: claim.predicted for claim in algorithm.claims() if claim.relation == "=="}
 
 
-def claimed(wanted: Job) -> dict[str, Value]:
+def claimed(wanted: CollectiveSpec) -> dict[str, Value]:
     return predictions(make_algorithm(cube(wanted.topology), wanted))
 
 
@@ -55,7 +55,7 @@ SCATTERS = {
 ALLTOALLS = {"nRSBT post": "nrsbt-postorder", "nRSBT rbf": "nrsbt-rbf", "nRSBT rotated": "nrsbt"}
 
 
-def scatter_job(row: Row, n: int) -> tuple[Job, int]:
+def scatter_job(row: Row, n: int) -> tuple[CollectiveSpec, int]:
     """The job of a row, and in how many segments its unit is cut."""
     graph, case, ports = row["algorithm"], row["case"], PORTS[row["port_model"]]
     name = SCATTERS.get(graph) or SCATTERS.get(f"{graph} {case.split()[-1]}", graph.lower())
@@ -68,21 +68,21 @@ def scatter_job(row: Row, n: int) -> tuple[Job, int]:
         values["packet_limit"] = 12 * n << int(case[4:-1])
     elif "fifo" not in case:
         unit = parts(graph, n) if graph in TREES else 1
-    return job(n, Collective.SCATTER, name, ports, **values), unit
+    return spec(n, Collective.SCATTER, name, ports, **values), unit
 
 
-def alltoall_job(row: Row, n: int) -> Job:
+def alltoall_job(row: Row, n: int) -> CollectiveSpec:
     graph, case = row["algorithm"], row["case"].split()[0]
     name = ALLTOALLS.get(f"{graph} {case}") or graph.lower() + ("-rbf" if case == "rbf" else "")
-    return job(n, Collective.ALLTOALL, name, PORTS[row["port_model"]], message_bytes=12 * n)
+    return spec(n, Collective.ALLTOALL, name, PORTS[row["port_model"]], message_bytes=12 * n)
 
 
-def allgather_job(row: Row, n: int) -> Job:
+def allgather_job(row: Row, n: int) -> CollectiveSpec:
     name = row["algorithm"].lower() + ("-exchange" if row["case"].startswith("rotated") else "")
-    return job(n, Collective.ALLGATHER, name, PORTS[row["port_model"]], message_bytes=12 * n)
+    return spec(n, Collective.ALLGATHER, name, PORTS[row["port_model"]], message_bytes=12 * n)
 
 
-def check_loads(row: Row, wanted: Job, unit: int) -> History:
+def check_loads(row: Row, wanted: CollectiveSpec, unit: int) -> History:
     """A run, and what its algorithm claims of it, against a row with the loads of every cycle."""
     history, claims = play(wanted), claimed(wanted)
     series = history.segments_per_step
@@ -135,7 +135,7 @@ def test_broadcast_cycles(n: int) -> None:
     for row in found:
         graph, ports = row["algorithm"], PORTS[row["port_model"]]
         segments = column(row, "P(packets") if graph in ("nRSBT", "nRBRG") else row["distinct_messages"]
-        wanted = job(n, Collective.BROADCAST, graph.lower(), ports, message_bytes=840, segments=int(segments))
+        wanted = spec(n, Collective.BROADCAST, graph.lower(), ports, message_bytes=840, segments=int(segments))
         history, claims = play(wanted), claimed(wanted)
         assert history.steps == claims["steps"] == int(row["cycles_measured"]), row
         assert history.hops == claims["segments"] == int(row["message_hops_measured"])
@@ -160,7 +160,7 @@ def test_broadcast_time(n: int) -> None:
         if graph == "nRSBT" and row["ports"] == "one":
             segments = 1
         values = {"message_bytes": size * ELEMENT, "packet_limit": packet * ELEMENT, "segments": segments}
-        history = play(job(n, Collective.BROADCAST, graph.lower(), ports, **values))
+        history = play(spec(n, Collective.BROADCAST, graph.lower(), ports, **values))
         startups = sum(-(-load // (packet * ELEMENT)) for load in history.bytes_per_step)
         transfer = Fraction(sum(history.bytes_per_step), ELEMENT)
         formula = Fraction(column(row, "transfer_paper_formula"))
@@ -178,7 +178,7 @@ def test_broadcast_time(n: int) -> None:
 def test_broadcast_without_a_clock(row: Row) -> None:
     """First come, first served, by the port of arrival alone; legal in the exchange model, which the nodes watch."""
     n, packets = int(row["n"]), int(row["P"])
-    wanted = job(n, Collective.BROADCAST, "nesbt-fifo", PortModel.EXCHANGE, message_bytes=840, segments=packets)
+    wanted = spec(n, Collective.BROADCAST, "nesbt-fifo", PortModel.EXCHANGE, message_bytes=840, segments=packets)
     assert play(wanted).steps == claimed(wanted)["steps"] == int(row["cycles_measured_fifo_order"])
     assert row["fifo_valid_in_exchange_model"] == row["also_valid_in_exchange_model"] == "1"
     assert int(row["cycles_measured_label_order"]) == served_by_label(n, packets)
@@ -186,7 +186,7 @@ def test_broadcast_without_a_clock(row: Row) -> None:
 
 def served_by_label(n: int, packets: int) -> int:
     """Cycles in which nodes without a clock are done that send, of what they hold, the smallest label first."""
-    wanted = job(n, Collective.BROADCAST, "nesbt", PortModel.EXCHANGE, message_bytes=840, segments=packets)
+    wanted = spec(n, Collective.BROADCAST, "nesbt", PortModel.EXCHANGE, message_bytes=840, segments=packets)
     algorithm = make_algorithm(cube(wanted.topology), wanted)
     assert isinstance(algorithm, CubeDissemination)
     trees = algorithm.trees
@@ -218,7 +218,7 @@ def test_best_broadcast_in_a_square(row: Row) -> None:
     """The best schedule of all over one port in Q_2 is one cycle faster than nESBT, which is one above the bound."""
     packets = int(row["P"])
     assert best_in_a_square(packets) == int(column(row, "exhaustive_optimum_cycles"))
-    wanted = job(2, Collective.BROADCAST, "nesbt", PortModel.EXCHANGE, message_bytes=60, segments=packets)
+    wanted = spec(2, Collective.BROADCAST, "nesbt", PortModel.EXCHANGE, message_bytes=60, segments=packets)
     assert play(wanted).steps == int(row["nESBT P+n"])
     assert int(row["lower_bound P+n-1"]) == packets + 1
 
@@ -268,7 +268,7 @@ def test_startups_for_every_packet_size(n: int) -> None:
             name += "-rbf"  # the loads of concurrent postorder in turn
         limit = size / Fraction(row["M/B"])
         assert limit.denominator == 1
-        wanted = job(n, Collective(problem), name, ports, message_bytes=size, packet_limit=int(limit))
+        wanted = spec(n, Collective(problem), name, ports, message_bytes=size, packet_limit=int(limit))
         if (problem, name, row["ports"]) not in played:
             played[problem, name, row["ports"]] = play(wanted).bytes_per_step
         loads = played[problem, name, row["ports"]]
@@ -284,7 +284,7 @@ def test_largest_packets(row: Row) -> None:
     n = int(row["n"])
     columns = list(row.values())
     for name, exact, printed in (("sbt", *columns[1:3]), ("nrsbt", *columns[3:5])):
-        wanted = job(n, Collective.SCATTER, name, PortModel.ALL_PORT, message_bytes=n)
+        wanted = spec(n, Collective.SCATTER, name, PortModel.ALL_PORT, message_bytes=n)
         largest = max(np.array(claimed(wanted)["heaviest_link_segments_per_step"]))
         assert Fraction(int(largest), 1 if name == "sbt" else n) == Fraction(exact) <= Fraction(printed)
 
@@ -343,13 +343,13 @@ def test_optimum_complexity(collective: str, name: str, ports: PortModel, n: int
     """With packets of B_opt a run costs T_min = transfer t_c + start-ups tau, and with smaller ones more."""
     best, transfer, startups = TABLES[collective, name, ports](n, Fraction(2**n))
     size = 2 * n
-    claims = claimed(job(n, Collective(collective), name, ports, message_bytes=size))
+    claims = claimed(spec(n, Collective(collective), name, ports, message_bytes=size))
     assert claims["transfer_bytes"] == transfer * size
     assert claims["startups"] == startups
     limit = Fraction(best * size)
     assert limit.denominator == 1
     of_size = [
-        claimed(job(n, Collective(collective), name, ports, message_bytes=size, packet_limit=int(packet)))["startups"]
+        claimed(spec(n, Collective(collective), name, ports, message_bytes=size, packet_limit=int(packet)))["startups"]
         for packet in (limit, limit - 1)
     ]
     assert of_size[0] == startups
@@ -364,7 +364,7 @@ def test_optimum_complexity(collective: str, name: str, ports: PortModel, n: int
 def test_scatter_in_gray_code_port_order(n: int) -> None:
     """Descending relative destinations, ports by the transitions of the Gray code; from a source other than 0."""
     source = 2**n - 2
-    history = play(job(n, Collective.SCATTER, "sbt-gray", PortModel.EXCHANGE, message_bytes=4, source=source))
+    history = play(spec(n, Collective.SCATTER, "sbt-gray", PortModel.EXCHANGE, message_bytes=4, source=source))
     sent, arrived = {}, {}
     for row in history.rows:
         if row["sender"] == source:
@@ -389,10 +389,10 @@ def test_reverse_operations(n: int) -> None:
         graph, ports, distinct = row["algorithm"], PORTS[row["port_model"]], int(row["distinct_messages"])
         if row["problem"] == "gather":
             name, segments = GATHERS.get(graph, graph.split()[0].lower()), 1
-            wanted = job(n, Collective.GATHER, name, ports, message_bytes=12 * n)
+            wanted = spec(n, Collective.GATHER, name, ports, message_bytes=12 * n)
         else:
             segments = distinct // n if graph == "nRSBT" else distinct
-            wanted = job(n, Collective.REDUCE, graph.lower(), ports, message_bytes=840, segments=segments)
+            wanted = spec(n, Collective.REDUCE, graph.lower(), ports, message_bytes=840, segments=segments)
         history, claims = play(wanted), claimed(wanted)
         assert history.steps == claims["steps"] == int(row["cycles_measured"]), row
         assert history.hops == claims["segments"] == int(row["hops_measured"])
@@ -405,7 +405,7 @@ def test_reversed_allgather_is_a_reduce_scatter(n: int) -> None:
     assert len(found) == 7
     for row in found:
         ports = PORTS[row["port_model"]]
-        wanted = job(n, Collective.ALLGATHER, row["algorithm"].lower(), ports, message_bytes=n)
+        wanted = spec(n, Collective.ALLGATHER, row["algorithm"].lower(), ports, message_bytes=n)
         algorithm = make_algorithm(cube(wanted.topology), wanted)
         assert isinstance(algorithm, CubeDissemination)
         crossings = sorted(
@@ -447,7 +447,7 @@ def test_predicted_broadcasts_of_the_ipsc() -> None:
             ("nESBT_cycles_send_or_receive", "nesbt", PortModel.SEND_OR_RECEIVE),
         ):
             values = {"message_bytes": 1024 * packets, "segments": packets, "packet_limit": 1024}
-            cycles[key] = claimed(job(n, Collective.BROADCAST, name, ports, **values))["startups"]
+            cycles[key] = claimed(spec(n, Collective.BROADCAST, name, ports, **values))["startups"]
             assert cycles[key] == int(row[key])
         speedup = cycles["SBT_cycles"] / cycles["nESBT_cycles_exchange"]  # type: ignore[operator]  # both are numbers
         assert speedup == pytest.approx(float(row["speedup_exchange"]), abs=1e-4)
@@ -460,7 +460,7 @@ def test_predicted_packet_sizes_of_the_ipsc() -> None:
     for row in found:
         n, packet = int(row["n"]), int(row["external_packet_bytes"])
         total, packets = int(column(row, "total_bytes")), int(row["packets"])
-        wanted = job(n, Collective.BROADCAST, "sbt", PortModel.EXCHANGE, message_bytes=total, segments=packets)
+        wanted = spec(n, Collective.BROADCAST, "sbt", PortModel.EXCHANGE, message_bytes=total, segments=packets)
         assert packets == ceil(total / packet)
         assert claimed(wanted)["steps"] == n * packets
         last = total - (packets - 1) * packet
@@ -476,7 +476,7 @@ def test_predicted_scatters_and_allgathers_of_the_ipsc() -> None:
         n, size = int(row["n"]), int(row["M_bytes"])
 
         def time(collective: Collective, name: str, ports: PortModel, n: int = n, size: int = size) -> float:
-            series = play(job(n, collective, name, ports, message_bytes=size)).bytes_per_step
+            series = play(spec(n, collective, name, ports, message_bytes=size)).bytes_per_step
             return sum(milliseconds(load) for load in series)
 
         values = [float(value) for value in list(row.values())[2:]]

@@ -16,7 +16,7 @@ from emunode.algorithms.hypercube.schedule import CubeRouting
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import ScenarioError
 from emunode.model import Collective, PortModel
-from tests.hypercube_support import cube, job
+from tests.hypercube_support import cube, spec
 from tests.support import failures, run_scenario
 
 NAMES = [(collective, entry.name) for collective, entries in HYPERCUBE.items() for entry in entries]
@@ -109,7 +109,7 @@ def test_loads_in_closed_form_are_those_of_the_routes(n: int, collective: Collec
         if not issubclass(entry, CubeRouting) or entry.name.endswith("-fifo"):
             continue
         for ports in entry.port_models:
-            algorithm = make_algorithm(cube(f"hypercube:{n}"), job(n, collective, entry.name, ports))
+            algorithm = make_algorithm(cube(f"hypercube:{n}"), spec(n, collective, entry.name, ports))
             assert isinstance(algorithm, CubeRouting)
             assert list(algorithm.loads) == algorithm.found_loads()
             assert algorithm.hops == sum(1 for _ in algorithm.crossings()) * algorithm.copies // algorithm.count
@@ -163,7 +163,7 @@ def test_segments_auto_take_the_best_packet(name: str, ports: PortModel, n: int)
     least = (sqrt(a * part * per_byte) + sqrt(b * startup)) ** 2
     assert form.seconds(part / best, part, startup, per_byte) == pytest.approx(least)
 
-    wanted = job(n, Collective.BROADCAST, name, ports, message_bytes=size)
+    wanted = spec(n, Collective.BROADCAST, name, ports, message_bytes=size)
     segments = entry.auto_segments(cube(f"hypercube:{n}"), wanted, startup, per_byte)
     assert abs(segments / share - part / best) <= 1
 
@@ -201,7 +201,7 @@ def test_segments_auto_where_something_costs_nothing(startup: str, per_byte: str
 @pytest.mark.parametrize(("collective", "name", "ports"), PAIRS, ids=identify)
 def test_segments_auto_work_everywhere(collective: Collective, name: str, ports: PortModel) -> None:
     """Nothing is gained by cutting where all that waits goes at once."""
-    wanted = job(3, collective, name, ports, message_bytes=2)
+    wanted = spec(3, collective, name, ports, message_bytes=2)
     entry = next(entry for entry in HYPERCUBE[collective] if entry.name == name)
     segments = entry.auto_segments(cube("hypercube:3"), wanted, 1e-3, 1e-6)
     assert segments >= 1

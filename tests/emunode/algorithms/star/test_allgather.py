@@ -10,11 +10,11 @@ import pytest
 from emunode.algorithms.registry import make_algorithm
 from emunode.algorithms.star.bounds import total_distance, unit_bounds
 from emunode.algorithms.star.edge_disjoint_allgather import AcknowledgedTraversal, ClockedTraversal
-from emunode.algorithms.tree_collective import Dissemination
-from emunode.engine.memory import MemoryNetwork
+from emunode.algorithms.tree_collective import TreeCollective
+from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.faults.injector import Crash
-from emunode.model import EVERYBODY, Collective, Job, Outcome, PortModel
+from emunode.model import ALL_RANKS, Collective, CollectiveSpec, HopOutcome, PortModel
 from emunode.net.wire import ROW
 from emunode.topologies.star import StarGraph
 from tests.support import failures, run_journal, run_scenario
@@ -76,8 +76,8 @@ def test_lower_bounds_are_golden(problem: str) -> None:
     for row in rows:
         star = StarGraph(int(row["n"]))
         model = quantities.get(row["quantity"], PortModel.ALL_PORT)
-        job = Job(star.name, collective, "any", 0, port_model=model)
-        steps, segments = unit_bounds(star, job, int(row["M"]))
+        spec = CollectiveSpec(star.name, collective, "any", 0, port_model=model)
+        steps, segments = unit_bounds(star, spec, int(row["M"]))
         bound = segments if row["quantity"] == "transmissions" else steps
         assert bound.predicted == int(row["value"])
         assert bound.relation == ">="
@@ -232,15 +232,15 @@ def test_s6_in_memory() -> None:
 def test_no_type_is_used_twice_in_a_step(name: str, messages: int, redundancy: int, n: int) -> None:
     """Theorem 2 of TR 93-346: then the schedules of all sources keep out of each other's way."""
     star = StarGraph(n)
-    job = Job(star.name, Collective.ALLGATHER, name, 0, messages=messages, redundancy=redundancy)
-    algorithm = make_algorithm(star, job)
-    assert isinstance(algorithm, Dissemination)
+    spec = CollectiveSpec(star.name, Collective.ALLGATHER, name, 0, messages=messages, redundancy=redundancy)
+    algorithm = make_algorithm(star, spec)
+    assert isinstance(algorithm, TreeCollective)
     busy: set[tuple[int, int]] = set()
     for tree in range(algorithm.trees.count):
-        numbers = [number for number, _ in algorithm.numbered(tree)]
+        numbers = [number for number, _ in algorithm.copies_on_tree(tree)]
         reached = [(0, 0)] if numbers else []
         for rank, arrival in reached:
-            for port, delay in algorithm.onward(rank, tree):
+            for port, delay in algorithm.child_delays(rank, tree):
                 assert delay >= 1
                 uses = {(arrival + delay + number * algorithm.period, port) for number in numbers}
                 assert busy.isdisjoint(uses)
@@ -268,7 +268,7 @@ def test_traversals_are_golden(n: int, tmp_path: Path) -> None:
         tmp_path / "run", topology=f"star:{n}", collective="allgather", algorithm="edt-dfs-ack", redundancy=n - 1
     )
     assert not failures(result)
-    messages = journal.filter(pl.col("target") == EVERYBODY)
+    messages = journal.filter(pl.col("target") == ALL_RANKS)
     assert result.summary["steps"] == int(row["steps_measured"]) == 2 * (factorial(n) - 1)
     assert len(messages) == int(row["tx_measured"])
     assert messages["step"].max() == int(row["note"].rpartition(" ")[2])
@@ -276,7 +276,7 @@ def test_traversals_are_golden(n: int, tmp_path: Path) -> None:
 
 def test_acknowledgements_are_in_the_journal_and_no_deliveries(tmp_path: Path) -> None:
     result, journal = run_journal(tmp_path / "run", topology="star:3", collective="allgather", algorithm="edt-dfs-ack")
-    answers = journal.filter(pl.col("target") != EVERYBODY)
+    answers = journal.filter(pl.col("target") != ALL_RANKS)
     assert len(answers) == 30
     assert set(answers["bytes"]) == {1}
     assert set(answers["outcome"]) == {"relay"}
@@ -297,9 +297,9 @@ def test_nodes_are_served_in_preorder() -> None:
     """The step of the clock is the index in preorder."""
     for n in (3, 4):
         star = StarGraph(n)
-        job = Job(star.name, Collective.ALLGATHER, "edt-dfs", 0, redundancy=n - 1)
-        algorithm = make_algorithm(star, job)
-        assert isinstance(algorithm, Dissemination)
+        spec = CollectiveSpec(star.name, Collective.ALLGATHER, "edt-dfs", 0, redundancy=n - 1)
+        algorithm = make_algorithm(star, spec)
+        assert isinstance(algorithm, TreeCollective)
         for row in golden(f"edt_children_order_n{n}"):
             step = algorithm.offset(star.rank(row["node"]), int(row["tree"]) - 2)
             assert step == int(row["preorder_index(=step of clocked DFS)"])
@@ -337,16 +337,16 @@ class Acknowledged(AcknowledgedTraversal):
         return range(1)
 
 
-def healthy_reached(make: type[Dissemination], n: int, fault: int) -> int:
+def healthy_reached(make: type[TreeCollective], n: int, fault: int) -> int:
     """Healthy ranks that hear rank 0 on some of its n-1 trees while `fault` is dead from the start."""
-    job = Job(f"star:{n}", Collective.ALLGATHER, make.name, 0, redundancy=n - 1, message_bytes=2)
-    network = MemoryNetwork(make(StarGraph(n), job))
+    spec = CollectiveSpec(f"star:{n}", Collective.ALLGATHER, make.name, 0, redundancy=n - 1, message_bytes=2)
+    network = MemoryEngine(make(StarGraph(n), spec))
     heard: set[int] = set()
     step = 0
     while network.busy:
         step += 1
         rows = network.step(step, [Crash(1, fault)] if step == 1 else ())
-        heard |= {row[2] for row in ROW.iter_unpack(rows) if row[-1] == Outcome.FIRST}
+        heard |= {row[2] for row in ROW.iter_unpack(rows) if row[-1] == HopOutcome.FIRST}
     return len(heard)
 
 

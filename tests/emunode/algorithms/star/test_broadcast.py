@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from emunode.algorithms.registry import find_algorithm, make_algorithm
 from emunode.algorithms.star.bounds import MULTIPLE
 from emunode.algorithms.star.multiple_trees import CongestionTwoBroadcast, GreedyBroadcast
-from emunode.engine.memory import MemoryNetwork
+from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.faults.injector import Crash
-from emunode.model import Collective, Job, Outcome, PortModel
+from emunode.model import Collective, CollectiveSpec, HopOutcome, PortModel
 from emunode.net.wire import ROW
 from emunode.topologies.star import StarGraph
 from tests.support import failures, run_journal, run_scenario
@@ -63,8 +63,8 @@ def test_algorithm_1_needs_two_segments_a_packet() -> None:
 def test_best_number_of_segments(row: dict[str, str]) -> None:
     n, m, startup, per_byte = int(row["n"]), int(row["m"]), float(row["Ts"]), float(row["Tc"])
     star = StarGraph(n)
-    job = Job(star.name, Collective.BROADCAST, "congestion2-trees", 0, message_bytes=m)
-    p = CongestionTwoBroadcast.auto_segments(star, job, startup, per_byte)
+    spec = CollectiveSpec(star.name, Collective.BROADCAST, "congestion2-trees", 0, message_bytes=m)
+    p = CongestionTwoBroadcast.auto_segments(star, spec, startup, per_byte)
     assert p == int(row["p_best_integer"])
     h = int(row["h"])
     time = (h + p - 1) * (startup + 2 * m * per_byte / (p * (n - 1)))
@@ -79,20 +79,20 @@ def test_best_number_of_segments(row: dict[str, str]) -> None:
 
 def test_segments_auto_without_costs() -> None:
     star = StarGraph(4)
-    job = Job(star.name, Collective.BROADCAST, "congestion2-trees", 0, message_bytes=100)
-    assert CongestionTwoBroadcast.auto_segments(star, job, 1.0, 0.0) == 1, "bytes cost nothing"
-    assert CongestionTwoBroadcast.auto_segments(star, job, 0.0, 1.0) == 33, "start-ups cost nothing"
-    assert CongestionTwoBroadcast.auto_segments(star, job._replace(message_bytes=2), 0.0, 1.0) == 1
-    assert GreedyBroadcast.auto_segments(star, job, 0.0, 1.0) == 100
-    assert GreedyBroadcast.auto_segments(star, job, 3.0, 1.0) == 10, "sqrt(3 * 100 / 3)"
+    spec = CollectiveSpec(star.name, Collective.BROADCAST, "congestion2-trees", 0, message_bytes=100)
+    assert CongestionTwoBroadcast.auto_segments(star, spec, 1.0, 0.0) == 1, "bytes cost nothing"
+    assert CongestionTwoBroadcast.auto_segments(star, spec, 0.0, 1.0) == 33, "start-ups cost nothing"
+    assert CongestionTwoBroadcast.auto_segments(star, spec._replace(message_bytes=2), 0.0, 1.0) == 1
+    assert GreedyBroadcast.auto_segments(star, spec, 0.0, 1.0) == 100
+    assert GreedyBroadcast.auto_segments(star, spec, 3.0, 1.0) == 10, "sqrt(3 * 100 / 3)"
 
 
 @pytest.mark.parametrize("algorithm", ["greedy-tree", "congestion2-trees"])
 def test_segments_auto_beats_its_neighbours(algorithm: str) -> None:
     best = predicted_seconds(algorithm, "auto")
     star = StarGraph(4)
-    job = Job(star.name, Collective.BROADCAST, algorithm, 0, message_bytes=6000)
-    segments = find_algorithm(star, job).auto_segments(star, job, 500e-6, 1e-6)
+    spec = CollectiveSpec(star.name, Collective.BROADCAST, algorithm, 0, message_bytes=6000)
+    segments = find_algorithm(star, spec).auto_segments(star, spec, 500e-6, 1e-6)
     assert segments > 2
     assert best == predicted_seconds(algorithm, segments)
     assert best < min(predicted_seconds(algorithm, other) for other in (1, segments - 1, segments + 1))
@@ -212,14 +212,14 @@ def test_sockets_make_the_same_history(algorithm: str, collective: str) -> None:
 
 def healthy_reached(n: int, redundancy: int, crashed: tuple[int, ...]) -> int:
     """Healthy ranks that a broadcast by edt from rank 0 reaches, in memory, all of `crashed` dead from the start."""
-    job = Job(f"star:{n}", Collective.BROADCAST, "edt", 0, redundancy=redundancy, message_bytes=8)
-    network = MemoryNetwork(make_algorithm(StarGraph(n), job))
+    spec = CollectiveSpec(f"star:{n}", Collective.BROADCAST, "edt", 0, redundancy=redundancy, message_bytes=8)
+    network = MemoryEngine(make_algorithm(StarGraph(n), spec))
     step, reached = 0, set()
     while network.busy:
         step += 1
         rows = network.step(step, [Crash(1, rank) for rank in crashed] if step == 1 else ())
         for row in ROW.iter_unpack(rows):
-            if row[-1] == Outcome.FIRST:
+            if row[-1] == HopOutcome.FIRST:
                 reached.add(row[2])
     assert not reached & set(crashed)
     return len(reached)
@@ -342,8 +342,10 @@ def test_bad_input(values: dict[str, object], field: str, message: str) -> None:
 
 
 def test_every_claim_of_algorithm_1_names_its_source() -> None:
-    job = Job("star:5", Collective.BROADCAST, "congestion2-trees", 0, port_model=PortModel.ONE_PORT, segments=2)
-    algorithm = make_algorithm(StarGraph(5), job)
+    spec = CollectiveSpec(
+        "star:5", Collective.BROADCAST, "congestion2-trees", 0, port_model=PortModel.ONE_PORT, segments=2
+    )
+    algorithm = make_algorithm(StarGraph(5), spec)
     claims = [*algorithm.claims(), *algorithm.cost_claims(1e-3, 1e-6)]
     assert all(MULTIPLE in claim.source for claim in claims)
     assert {"steps", "segments", "max_link_segments", "transfer_bytes", "virtual_seconds"} <= {c.name for c in claims}

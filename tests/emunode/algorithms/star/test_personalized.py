@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from emunode.algorithms.registry import make_algorithm
-from emunode.algorithms.routed_collective import Routing
+from emunode.algorithms.routed_collective import RoutedCollective
 from emunode.algorithms.star.bounds import total_distance
 from emunode.algorithms.star.scatter import TreeScatter
 from emunode.errors import ScenarioError
-from emunode.model import Collective, Job, Port, PortModel, Rank
+from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank
 from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph
 from emunode.trees.star.balanced import ScatterTrees
@@ -56,11 +56,11 @@ def run_star(n: int, collective: str, algorithm: str, **values: object) -> dict[
     return result.summary
 
 
-def timetable(n: int, collective: str, algorithm: str, **values: object) -> Routing:
+def timetable(n: int, collective: str, algorithm: str, **values: object) -> RoutedCollective:
     """An algorithm without a network."""
     star = StarGraph(n)
-    found = make_algorithm(star, Job(star.name, Collective(collective), algorithm, 0, **values))  # type: ignore[arg-type]
-    assert isinstance(found, Routing)
+    found = make_algorithm(star, CollectiveSpec(star.name, Collective(collective), algorithm, 0, **values))  # type: ignore[arg-type]
+    assert isinstance(found, RoutedCollective)
     return found
 
 
@@ -86,7 +86,7 @@ def test_personalized_algorithms_are_golden(row: dict[str, str]) -> None:
         check_schedule(algorithm)
 
 
-def check_schedule(algorithm: Routing) -> None:
+def check_schedule(algorithm: RoutedCollective) -> None:
     """Every route leads to its target in increasing steps, and in no step two messages of a source use one link type.
 
     By theorem 2 of TR 93-346 that keeps the messages of all sources apart.
@@ -94,9 +94,9 @@ def check_schedule(algorithm: Routing) -> None:
     topology = algorithm.topology
     busy: set[tuple[int, Port]] = set()
     for target in range(1, topology.order):
-        for way, number, _ in algorithm.copies_of(target):
+        for route_index, number, _ in algorithm.copies_of(target):
             here, last = 0, 0
-            for port, step in algorithm.route(target, way, number):
+            for port, step in algorithm.route(target, route_index, number):
                 assert step > last
                 assert (step, port) not in busy
                 busy.add((step, port))
@@ -193,8 +193,8 @@ def test_mbst_is_an_optimal_scattering_tree_too(n: int) -> None:
         if row["n"] == str(n) and row["problem"] == "SNS" and row["method"] == "MBST used for scattering"
     }
     for model, row in rows.items():
-        job = Job(f"star:{n}", Collective.SCATTER, "mbst", 0, port_model=PortModel(MODELS[model]))
-        algorithm = MbstScatter(StarGraph(n), job)
+        spec = CollectiveSpec(f"star:{n}", Collective.SCATTER, "mbst", 0, port_model=PortModel(MODELS[model]))
+        algorithm = MbstScatter(StarGraph(n), spec)
         assert algorithm.last_step == walked(algorithm)[0] == int(row["steps_measured"])
         assert algorithm.hops == walked(algorithm)[1] == int(row["tx_measured"])
 
@@ -213,12 +213,12 @@ def test_closed_forms_of_the_exchange(name: str) -> None:
     assert walked(algorithm) == (algorithm.last_step, algorithm.hops)
 
 
-def walked(algorithm: Routing) -> tuple[int, int]:
+def walked(algorithm: RoutedCollective) -> tuple[int, int]:
     """(last step, hops) of all routes."""
     routes = [
-        algorithm.route(target, way, number)
+        algorithm.route(target, route_index, number)
         for target in range(1, algorithm.topology.order)
-        for way, number, _ in algorithm.copies_of(target)
+        for route_index, number, _ in algorithm.copies_of(target)
     ]
     return max(route[-1][1] for route in routes), sum(map(len, routes))
 
@@ -259,10 +259,10 @@ def test_edt_with_any_redundancy(collective: str, redundancy: int, messages: int
     for target in range(1, 24):
         copies = list(algorithm.copies_of(target))
         assert len(set(copies)) == messages * redundancy
-        by_segment = Counter((segment, way) for way, _, segment in copies)
+        by_segment = Counter((segment, route_index) for route_index, _, segment in copies)
         assert set(by_segment.values()) == {1}
-        assert all(algorithm.number(target, way, segment) == number for way, number, segment in copies)
-        loads.update(way for way, _, _ in copies)
+        assert all(algorithm.number(target, route_index, segment) == number for route_index, number, segment in copies)
+        loads.update(route_index for route_index, _, _ in copies)
     if collective != "alltoall":
         assert max(loads.values()) - min(loads.values()) <= 1
     summary = run_star(4, collective, "edt", redundancy=redundancy, messages=messages)
@@ -408,13 +408,13 @@ def test_bad_input(values: dict[str, object], field: str, message: str) -> None:
     assert caught.value.field == field
 
 
-class Straight(Routing):
+class Straight(RoutedCollective):
     """A scatter over shortest paths, one message after the other, that of the first rank last."""
 
     name, citation, collective = "straight", "this test", Collective.SCATTER
-    striped = False
+    splits_across_trees = False
 
-    def route(self, target: Rank, way: int, number: int) -> list[tuple[Port, int]]:
+    def route(self, target: Rank, route_index: int, number: int) -> list[tuple[Port, int]]:
         diameter = self.topology.diameter
         begin, here = diameter * ((target - 2) % (self.topology.order - 1)), 0
         hops: list[tuple[Port, int]] = []
@@ -431,7 +431,7 @@ class Straight(Routing):
 
 def test_the_timetable_of_any_routes_is_looked_up_for_every_target() -> None:
     star = StarGraph(4)
-    algorithm = Straight(star, Job(star.name, Collective.SCATTER, "straight", 0))
+    algorithm = Straight(star, CollectiveSpec(star.name, Collective.SCATTER, "straight", 0))
     assert star.distance(0, 1) == 1
     assert algorithm.last_step == star.diameter * (star.order - 2) + 1
     assert algorithm.hops == sum(star.distance(0, target) for target in range(1, star.order))
@@ -439,5 +439,8 @@ def test_the_timetable_of_any_routes_is_looked_up_for_every_target() -> None:
 
 def test_routes_promise_nothing_when_their_source_crashes() -> None:
     algorithm = timetable(4, "scatter", "edt")
-    assert [claim.name for claim in algorithm.claims_under({1: 2}) if claim.relation == "<="] == ["steps", "segments"]
-    assert algorithm.claims_under({0: 2}) == []
+    assert [claim.name for claim in algorithm.claims_with_crashes({1: 2}) if claim.relation == "<="] == [
+        "steps",
+        "segments",
+    ]
+    assert algorithm.claims_with_crashes({0: 2}) == []
