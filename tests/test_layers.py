@@ -64,6 +64,7 @@ SHELLS: Final = (
     "emunode.__main__",
     "emunode.host",
     "emunode.logging",
+    "emunode.net.blocked_writes",
     "emunode.net.framed_streams",
     "emunode.runtime",
     "emunode.timed.engine",

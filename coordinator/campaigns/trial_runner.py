@@ -1,7 +1,7 @@
 """Trials: one scenario with one set of faults after the other, on networks that stay up, without run directories.
 
-A `TrialRunner` runs them in this process, a `WorkerPool` has several processes do it, each with a laboratory of its own. Both give
-the same findings for the same trials, and both leave nothing behind.
+A `TrialRunner` runs them in this process, a `WorkerPool` has several processes do it, each with a laboratory of its
+own. Both give the same findings for the same trials, and both leave nothing behind.
 """
 
 import contextlib

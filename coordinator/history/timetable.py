@@ -1,8 +1,8 @@
 """When everything happens under the timed clock, if nothing is late: the prediction, and what each node waits for.
 
-The in-memory engine says what crosses which link in which step; `emunode.timed.cost_model` says how long that takes. A node needs to
-know in which steps packets come to it (`receipts`), as a program of the papers' machines says what it receives. The times
-are those that hosts must arrive at on their own, node by node.
+The in-memory engine says what crosses which link in which step; `emunode.timed.cost_model` says how long that takes. A
+node needs to know in which steps packets come to it (`receipts`), as a program of the papers' machines says what it
+receives. The times are those that hosts must arrive at on their own, node by node.
 """
 
 from array import array

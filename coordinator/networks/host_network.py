@@ -15,7 +15,6 @@ from pathlib import Path
 
 import trio
 
-from coordinator.networks import validation as hearing
 from coordinator.networks.base import Progress, StepResult
 from coordinator.networks.launchers.base import Launch
 from coordinator.networks.process_faults import ProcessFaultPlan
@@ -28,9 +27,9 @@ from emunode.host.placement import Placement
 from emunode.host.process import ANY_HOST
 from emunode.logging import log
 from emunode.model import Step
-from emunode.net import wire
+from emunode.net import validation, wire
 from emunode.net.framed_streams import HELLO_SECONDS, FramedStreams, listening_socket
-from emunode.net.protocol import HostConfig, job_to_record
+from emunode.net.protocol import HostConfig, spec_to_record
 
 STALL_SECONDS = 30.0
 """How long a phase may go without any news from any host."""
@@ -218,7 +217,7 @@ class HostNetwork:
         doomed, hanging = self._fates.killed(faults, alive), self._fates.stopped(step, faults, alive)
         settling = [self._hosts[index] for index in (*doomed, *hanging) if not self._hosts[index].paused_until]
         if settling:
-            self._order("settle", step, faults, settling)
+            self._order("drain", step, faults, settling)
             await self._until(lambda: all(state.reported == step for state in settling), "failing hosts to settle")
         self._killed.update(doomed)
         for index in doomed:
@@ -242,7 +241,7 @@ class HostNetwork:
             await self._launch.restart(index)
         await self._until(lambda: not self._restarting, "hosts to come back", self._launch.join_seconds)
         await self._assign(returning, STALL_SECONDS)
-        self._order("awake", step - 1, self._history, [self._hosts[index] for index in returning])
+        self._order("catch_up", step - 1, self._history, [self._hosts[index] for index in returning])
         await self._until(lambda: not self._unreported, "hosts that came back to go on")
 
     async def _resume_hosts(self, step: Step) -> None:
@@ -252,9 +251,9 @@ class HostNetwork:
                 continue
             state.paused_until = 0
             await self._launch.resume(index, state.pid)
-            self._send(state, "part", [link for link in sorted(self._deferred) if index in self._ends(link)])
+            self._send(state, "close_links", [link for link in sorted(self._deferred) if index in self._ends(link)])
             missed = [fault for fault in self._history if fault.step > state.paused_since]
-            self._order("awake", step - 1, missed, [state])
+            self._order("catch_up", step - 1, missed, [state])
             await self._until(lambda: not self._unreported, "a host that hung to go on")
 
     def _ends(self, link: Link) -> set[int]:
@@ -313,8 +312,8 @@ class HostNetwork:
         closed, broken = self._connections.closed, bool(self._deferred)
         for state in self._hosts.values():
             if broken:
-                self._send(state, "part", sorted(self._deferred))
-            self._send(state, "reset", *job_to_record(plan.spec))
+                self._send(state, "close_links", sorted(self._deferred))
+            self._send(state, "reset", *spec_to_record(plan.spec))
             state.reported = state.due = 0
             state.sent = state.received = {}
         if broken:
@@ -337,7 +336,7 @@ class HostNetwork:
         self._history: list[Fault] = []
 
     async def close(self) -> None:
-        frame = wire.encode_control("bye")
+        frame = wire.encode_control("shutdown")
         self._killed.update(self._hosts)
         for index, state in self._hosts.items():
             if state.alive and state.paused_until:
@@ -452,32 +451,32 @@ class HostNetwork:
         match name:
             case "listening":
                 port, nonce, wanted = fields
-                state.wanted = hearing.wholes(wanted, most=hosts - 1)
+                state.wanted = validation.integers(wanted, most=hosts - 1)
                 address = self._launch.addresses(index)[0] or state.address
-                state.listener = (address, hearing.whole(port, 1, 65535), hearing.nonce(nonce))
+                state.listener = (address, validation.integer(port, 1, 65535), validation.nonce(nonce))
             case "links":
-                state.links = tuple(hearing.wholes(fields, 4))  # type: ignore[assignment]
+                state.links = tuple(validation.integers(fields, 4))  # type: ignore[assignment]
             case "rows":
                 (rows,) = fields
-                self._rows.append(hearing.rows(rows))
-            case "ballots":
+                self._rows.append(validation.rows(rows))
+            case "altered_copies":
                 (altered_copies,) = fields
-                self._ballots += hearing.altered_copies(altered_copies)  # type: ignore[arg-type]
+                self._ballots += validation.altered_copies(altered_copies)  # type: ignore[arg-type]
             case "report":
                 step, sent, received, due, rows = fields
-                state.reported, state.due = hearing.whole(step), hearing.whole(due)
-                state.sent = hearing.counts(sent, hosts)
+                state.reported, state.due = validation.integer(step), validation.integer(due)
+                state.sent = validation.counts(sent, hosts)
                 self._unreported -= 1
                 self._in_flight += sum(state.sent.values())
-                self._account(state, hearing.counts(received, hosts))
+                self._account(state, validation.counts(received, hosts))
                 if rows:
-                    self._rows.append(hearing.rows(rows))
+                    self._rows.append(validation.rows(rows))
             case "received":
                 step, received = fields
                 if step == state.reported:
-                    self._account(state, hearing.counts(received, hosts))
+                    self._account(state, validation.counts(received, hosts))
             case "failed":
-                kind, text = map(hearing.text, fields)
+                kind, text = map(validation.text, fields)
                 error = RuleError(text) if kind == RuleError.__name__ else RunError(f"host {index}: {text}")
                 self._error = self._error or error
             case _:
@@ -493,7 +492,7 @@ class HostNetwork:
         nonce, hello = wire.read_host_hello(frame, self._token, self._challenges[fd])
         match hello:
             case "hello", version, int(index), int(pid), str(name), *given if version == __version__:
-                address = hearing.address(*given[:1]) if given else _peer_address(fd)
+                address = validation.address(*given[:1]) if given else _peer_address(fd)
             case _, version, *_ if version != __version__:
                 raise FrameError(f"a host of version {version}, and this is {__version__}")
             case _:

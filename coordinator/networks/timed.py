@@ -140,9 +140,9 @@ class TimedHostNetwork(HostNetwork):
                 self._ready.add(index)
             case "times", bytes(times):
                 self.times.append(times)
-            case ("going",):
+            case ("heartbeat",):
                 pass
-            case ("ran",):
+            case ("finished",):
                 self._ended.add(index)
             case _:
                 raise FrameError(f"a message that is none: {name!r}")

@@ -1,10 +1,11 @@
 """What a reproduction is: scenarios of a paper, run, and tables and figures that set print beside measurement.
 
-A reproduction yields tables and figures; where it needs a run it asks a `RunCache`, which runs every scenario once and keeps it
-until the end. A row of a table says what the paper prints, what its closed form (with errata put right) predicts, what a run
-measured, the paper's lower bound and the ratio to it, and a verdict: `violated` if measurement and prediction differ, if the
-bound is undercut, or if the run broke any of its own claims. Only a row with a measurement can hold; one that only evaluates
-a closed form, or has no measurement at all, says so in the same column and is counted separately.
+A reproduction yields tables and figures; where it needs a run it asks a `RunCache`, which runs every scenario once and
+keeps it until the end. A row of a table says what the paper prints, what its closed form (with errata put right)
+predicts, what a run measured, the paper's lower bound and the ratio to it, and a verdict: `violated` if measurement and
+prediction differ, if the bound is undercut, or if the run broke any of its own claims. Only a row with a measurement
+can hold; one that only evaluates a closed form, or has no measurement at all, says so in the same column and is counted
+separately.
 """
 
 from collections import Counter

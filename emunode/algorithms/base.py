@@ -1,10 +1,10 @@
 """What an algorithm is: a local rule for every rank, the claims of its paper, and what both need to know.
 
-An `Algorithm` is built once a process from a topology and a `CollectiveSpec`; it holds what all ranks may share because every rank
-would compute the same (tables that depend on the network alone). A `Rule` is built once a rank and sees a `LocalView`.
-It is called with what arrived in a step and answers with what shall leave in later steps. It has no clock, no socket,
-and no way to another rank's state: everything it knows is its own address, the arithmetic of the topology, and what it
-was sent.
+An `Algorithm` is built once a process from a topology and a `CollectiveSpec`; it holds what all ranks may share because
+every rank would compute the same (tables that depend on the network alone). A `Rule` is built once a rank and sees a
+`LocalView`. It is called with what arrived in a step and answers with what shall leave in later steps. It has no clock,
+no socket, and no way to another rank's state: everything it knows is its own address, the arithmetic of the topology,
+and what it was sent.
 """
 
 from abc import ABC, abstractmethod

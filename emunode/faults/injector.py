@@ -6,17 +6,19 @@ delay the same packets; what is physical (closing connections, stopping or killi
 never changes an answer. Chance is a pure function of (seed, step, rank, port, fault): one packet at most leaves a port in
 a step, so that names the packet. Rates 0 and 1 mean never and always.
 
-A new kind of fault is a record in this file: a `NodeFault` or a `LinkFault`, a line in `KINDS`, and for a link what it does
-to a `LinkTransit`. Headers are not altered, only payloads: who a piece is from and on which tree it travels is the emulator's.
+A new kind of fault is a record in this file: a `NodeFault` or a `LinkFault`, a line in `KINDS`, and for a link what it
+does to a `LinkTransit`. Headers are not altered, only payloads: who a piece is from and on which tree it travels is the
+emulator's.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, fields
 from hashlib import blake2b, shake_128
 from itertools import groupby
 from operator import itemgetter
 from typing import ClassVar
 
+from emunode.errors import FrameError
 from emunode.model import Packet, Port, PortPacket, Rank, Segment, Step
 from emunode.topologies.base import Topology
 
@@ -277,10 +279,19 @@ def to_record(fault: Fault) -> tuple[object, ...]:
     return (kind_of(fault), *astuple(fault))
 
 
-def from_record(record: Sequence[object]) -> Fault:
-    """Inverse of `to_record`."""
-    kind, *values = record
-    return KINDS[str(kind)](*values)  # type: ignore[arg-type]  # values that to_record took from the same fields
+def from_record(record: object, topology: Topology) -> Fault:
+    """Inverse of `to_record`; FrameError unless it is a fault of a rank or link of `topology`."""
+    if not isinstance(record, list | tuple) or not record or record[0] not in KINDS:
+        raise FrameError(f"malformed fault {record!r:.200}")
+    kind = KINDS[record[0]]
+    values = dict(zip(field_names(kind), record[1:], strict=False))
+    most = {"rank": topology.order - 1, "sender": topology.order - 1, "port": topology.degree - 1, "rate": 1}
+    for name, value in values.items():
+        if type(value) is not (float if name == "rate" else int) or not 0 <= value <= most.get(name, FOREVER):
+            raise FrameError(f"malformed fault {record!r:.200}: {name} is {value!r:.80}")
+    if len(record) != 1 + len(field_names(kind)):
+        raise FrameError(f"malformed fault {record!r:.200}: {len(field_names(kind))} fields belong to {record[0]}")
+    return kind(**values)
 
 
 def in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
@@ -348,9 +359,9 @@ Crossing = tuple[Port, Packet, bool]
 class Faults:
     """The faults in force, told step by step: call `apply` with those that are due at the beginning of each step.
 
-    `origin_is_author` says whether what a rank sends under its own name is only its own (in a reduce it is a fold of others, and a
-    byzantine rank alters it too); `knows` whether ranks know what is broken beside them, and send nothing there.
-    Packets that a delay holds back are kept here, by sender.
+    `origin_is_author` says whether what a rank sends under its own name is only its own (in a reduce it is a fold of
+    others, and a byzantine rank alters it too); `knows` whether ranks know what is broken beside them, and send nothing
+    there. Packets that a delay holds back are kept here, by sender.
     """
 
     def __init__(self, topology: Topology, seed: int, *, origin_is_author: bool = True, knows: bool = False) -> None:

@@ -59,7 +59,7 @@ async def _coordinate(control: trio.SocketStream) -> None:
             _, sent, received, _, _ = await _hear(control, "report")
             while sent != received:
                 _, received = await _hear(control, "received")
-        await control.send_all(wire.encode_control("bye"))
+        await control.send_all(wire.encode_control("shutdown"))
         await control.receive_some()
 
 

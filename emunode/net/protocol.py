@@ -1,13 +1,24 @@
-"""What a host is told before it starts: its place in a run, the job, and where to listen and dial."""
+"""The control connection between coordinator and host: message names, and the configuration a host is given.
+
+From the coordinator (orders): `assign` (a HostConfig), `connect` and `dial` (open links), `close_links`, `step`, `drain`
+and `catch_up` (steps), `reset` (another run on the same links), `timetable`, `prepare` and `begin` (the timed clock) and
+`shutdown`. From a host: `listening`, `links`, `report`, `received`, `rows`, `altered_copies`, `times`, `prepared`,
+`heartbeat`, `finished` and `failed`.
+"""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
 
+from emunode.errors import FrameError
 from emunode.model import Collective, CollectiveSpec, Duplex, FaultKnowledge, PortModel
+from emunode.net.validation import INT64, integer, integers, items, number, text
+
+Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class HostConfig(NamedTuple):
-    """What the coordinator tells a host that proved itself."""
+    """What the coordinator gives a host that proved itself: its place in the run and the collective to run."""
 
     run: int
     """64-bit number of the run, repeated in every hello."""
@@ -17,37 +28,59 @@ class HostConfig(NamedTuple):
     listen_address: str
     """Empty: the address from which this host reached the coordinator."""
     dial_address: str
-    """Source address of dialled links, bound with ports of the host's own choice; empty: leave it to the kernel."""
+    """Source address of dialled links, bound to ports of the host's own choice; empty: the kernel chooses."""
     backlog: int
     setup_seconds: float
 
     def to_record(self) -> tuple[object, ...]:
         """Plain values for the wire."""
-        return (*self[:3], job_to_record(self.spec), *self[4:])
+        return (*self[:3], spec_to_record(self.spec), *self[4:])
 
     @classmethod
     def from_record(cls, record: Sequence[object]) -> "HostConfig":
-        """Inverse of `to_record`."""
-        run, host, hosts, fields, *rest = record
-        return cls(run, host, hosts, spec_from_record(fields), *rest)  # type: ignore[arg-type]
+        """Inverse of `to_record`; FrameError for anything malformed."""
+        run, host, hosts, spec, listen, dial, backlog, seconds = items(record, 8)
+        hosts = integer(hosts, 1)
+        return cls(
+            run=integer(run, 0, 2**64 - 1),
+            host=integer(host, 0, hosts - 1),
+            hosts=hosts,
+            spec=spec_from_record(spec),
+            listen_address=text(listen),
+            dial_address=text(dial),
+            backlog=integer(backlog),
+            setup_seconds=number(seconds),
+        )
 
 
-def job_to_record(spec: CollectiveSpec) -> tuple[object, ...]:
-    """A job as plain values for the wire."""
-    return tuple(map(_plain, spec))
+def spec_to_record(spec: CollectiveSpec) -> tuple[object, ...]:
+    """A collective's parameters as plain values for the wire."""
+    return tuple(str(value) if isinstance(value, str) else value for value in spec)
 
 
-def spec_from_record(fields: Sequence[object]) -> CollectiveSpec:
-    """Inverse of `job_to_record`."""
-    spec = CollectiveSpec(*fields)  # type: ignore[arg-type]
-    return spec._replace(
-        collective=Collective(spec.collective),
-        port_model=PortModel(spec.port_model),
-        duplex=Duplex(spec.duplex),
-        knowledge=FaultKnowledge(spec.knowledge),
-        broken=tuple((rank, port) for rank, port in spec.broken),
+def spec_from_record(record: object) -> CollectiveSpec:
+    """Inverse of `spec_to_record`; FrameError for anything malformed."""
+    values = CollectiveSpec(*items(record, len(CollectiveSpec._fields)))  # type: ignore[arg-type]
+    return CollectiveSpec(
+        topology=text(values.topology),
+        collective=_choice(Collective, values.collective),
+        algorithm=text(values.algorithm),
+        source=integer(values.source),
+        port_model=_choice(PortModel, values.port_model),
+        duplex=_choice(Duplex, values.duplex),
+        message_bytes=integer(values.message_bytes),
+        messages=integer(values.messages, 1),
+        segments=integer(values.segments, 1),
+        redundancy=integer(values.redundancy, 1),
+        seed=integer(values.seed, -INT64, INT64 - 1),
+        packet_limit=integer(values.packet_limit),
+        knowledge=_choice(FaultKnowledge, values.knowledge),
+        broken=tuple((rank, port) for rank, port in (integers(end, 2) for end in items(values.broken))),
     )
 
 
-def _plain(value: object) -> object:
-    return str(value) if isinstance(value, str) else value
+def _choice(kind: type[Choice], value: object) -> Choice:
+    try:
+        return kind(text(value))
+    except ValueError:
+        raise FrameError(f"expected one of {', '.join(kind)}, got {value!r:.80}") from None

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from emunode import runtime as libc
 from emunode.algorithms.base import Algorithm
 from emunode.engine.node import Node
-from emunode.errors import EmulatorError, FrameError, RuleError
+from emunode.errors import EmulatorError, RuleError
 from emunode.model import Hop, Rank, Step
 from emunode.net import wire
 from emunode.net.framed_streams import FramedStreams
@@ -42,6 +42,31 @@ Start = tuple[int, bytes, int, Step, int, Step, TimedNode]
 time, or -1 and 0; the node."""
 Receipt = tuple[int, Step]
 """What is received at some time: (link end, step)."""
+
+
+class Receipts(NamedTuple):
+    """For ranks from `first` on, the steps in which packets come in under the timed clock."""
+
+    first: Rank
+    steps: Sequence[bytes]
+
+
+class Prepare(NamedTuple):
+    """The linear cost model of the timed clock, and the last step."""
+
+    startup_seconds: float
+    seconds_per_byte: float
+    packet_limit: int
+    last: Step
+
+
+class Begin(NamedTuple):
+    """Start the timed clock at this reading of CLOCK_MONOTONIC."""
+
+    nanoseconds: int
+
+
+TimedOrder = Receipts | Prepare | Begin
 
 
 class Timer:
@@ -82,10 +107,9 @@ class Owner(NamedTuple):
 
 
 class TimedRun:
-    """The ranks of one host under the timed clock; `Host` hands it its links and its orders.
+    """The ranks of one host under the timed clock: it is given the host's links and the coordinator's timed orders.
 
-    Orders: "timetable" (first rank, steps of receipts by rank), "prepare" (startup, per_byte, packet_limit, last step),
-    "begin" (nanoseconds on CLOCK_MONOTONIC). It tells "prepared", now and then "rows", "times" and "going", and "ran".
+    It tells the coordinator `prepared`, from time to time `rows`, `times` and `heartbeat`, and at the end `finished`.
     """
 
     def __init__(self, algorithm: Algorithm, streams: FramedStreams, ends: LinkEnds, owner: Owner) -> None:
@@ -117,30 +141,32 @@ class TimedRun:
 
     # --- orders ----------------------------------------------------------------------------------------------------
 
-    def obey(self, name: str, fields: Sequence[object]) -> None:
-        """Carry an order out; raises EmulatorError when that cannot be."""
-        match name, *fields:
-            case "timetable", int(first), tables:
-                for rank, table in enumerate(tables, first):  # type: ignore[arg-type,var-annotated]
+    def carry_out(self, order: TimedOrder) -> None:
+        """Carry out an order of the coordinator."""
+        match order:
+            case Receipts(first, tables):
+                for rank, table in enumerate(tables, first):
                     self._receipts[rank] = array("I", table)
-            case "prepare", startup, per_byte, packet_limit, last:
-                costs = LinearCostModel(startup, per_byte, packet_limit)  # type: ignore[arg-type]
-                for rank in self._ranks:
-                    ports = PortOccupancy(self._port_model, self._degree)
-                    node = TimedNode(self._make_node(rank), ports, costs, self._receipts.pop(rank, ()), last)  # type: ignore[arg-type]
-                    self._nodes.append(node)
-                self._running = set(range(len(self._nodes)))
-                gc.collect()
-                gc.disable()
-                self._streams.set_frame_handler(self._on_frame)
-                for index, node in enumerate(self._nodes):
-                    self._plan(index, node.advance())
-                self._tell("prepared")
-            case "begin", int(begin):
-                self._begin = begin
+            case Prepare():
+                self._prepare(order)
+            case Begin(nanoseconds):
+                self._begin = nanoseconds
                 self.turn()
-            case _:
-                raise FrameError(f"an order that is none: {name!r}")
+
+    def _prepare(self, order: Prepare) -> None:
+        """Make the nodes and let each decide what it sends before anything arrives."""
+        costs = LinearCostModel(order.startup_seconds, order.seconds_per_byte, order.packet_limit)
+        for rank in self._ranks:
+            ports = PortOccupancy(self._port_model, self._degree)
+            node = TimedNode(self._make_node(rank), ports, costs, self._receipts.pop(rank, ()), order.last)
+            self._nodes.append(node)
+        self._running = set(range(len(self._nodes)))
+        gc.collect()
+        gc.disable()  # a collection in mid-run would be lateness
+        self._streams.set_frame_handler(self._on_frame)
+        for index, node in enumerate(self._nodes):
+            self._plan(index, node.advance())
+        self._tell("prepared")
 
     # --- packets ---------------------------------------------------------------------------------------------------
 
@@ -247,7 +273,7 @@ class TimedRun:
             self.finished = True
             gc.enable()
             self.flush()
-            self._tell("ran")
+            self._tell("finished")
 
     # --- records ---------------------------------------------------------------------------------------------------
 
@@ -259,7 +285,7 @@ class TimedRun:
         quiet = next_moment - (time.monotonic_ns() - self._begin) > QUIET_NANOSECONDS
         if quiet or len(self._judged) > MOST_RECORDS:
             self.flush()
-        self._tell("going")
+        self._tell("heartbeat")
 
     def flush(self) -> None:
         """Send the records so far."""

@@ -107,7 +107,7 @@ def disorder(seed: int, _say: Callable[[str], None]) -> None:
     from coordinator.networks.launchers import local
 
     draw = random.Random(seed)
-    carry = control.FramedStreams.carry
+    carry = control.FramedStreams.poll_until_idle
 
     def dawdle(self: Any) -> None:
         if draw.random() < 0.05:
@@ -115,7 +115,7 @@ def disorder(seed: int, _say: Callable[[str], None]) -> None:
             time.sleep(draw.random() * 0.005)
         carry(self)
 
-    control.FramedStreams.carry = dawdle  # type: ignore[method-assign]
+    control.FramedStreams.poll_until_idle = dawdle  # type: ignore[method-assign]
     popen = local.subprocess.Popen
 
     def disordered(command: list[str], *rest: Any, **options: Any) -> Any:

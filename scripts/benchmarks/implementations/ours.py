@@ -11,8 +11,8 @@ import trio
 import trio.testing
 
 from benchmarks.worker import answer
+from emunode.host.parking import at_every_wake, parked_message
 from emunode.host.process import LINGER_SECONDS, collect_seldom, keep_memory
-from emunode.host.session import at_every_wake, parked_message
 from emunode.net import wire
 from emunode.net.framed_streams import FramedStreams
 

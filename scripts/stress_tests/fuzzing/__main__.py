@@ -14,7 +14,7 @@ INSTRUMENTED = [
     "emunode.faults.injector",
     "emunode.topologies",
     "coordinator.networks.host_network",
-    "coordinator.networks.validation",
+    "emunode.net.validation",
     "coordinator.scenario.fault_syntax",
     "coordinator.scenario.fault_sets",
     "coordinator.scenario.model",

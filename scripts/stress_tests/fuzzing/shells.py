@@ -14,10 +14,9 @@ from coordinator.scenario import model as scenario
 from emunode import __version__
 from emunode.errors import EmulatorError, FrameError
 from emunode.faults.injector import Crash, to_record
-from emunode.host import session as host
+from emunode.host import link_table, session
 from emunode.model import Collective, CollectiveSpec
-from emunode.net import framed_streams as links
-from emunode.net import wire
+from emunode.net import framed_streams, wire
 from emunode.net.protocol import HostConfig
 from stress_tests.fuzzing.source import NONCE, RUN, SECRET, Source, Target
 
@@ -70,7 +69,7 @@ class NoSocket:
         return "127.0.0.1", 4000
 
 
-class Quiet(links.FramedStreams):
+class Quiet(framed_streams.FramedStreams):
     """Streams whose descriptors are numbers of nothing."""
 
     def _end(self, fd: int, why: str) -> None:
@@ -89,7 +88,7 @@ class QuietHosts(Quiet):
 
     def add(self, fd: int, *, authenticated: bool) -> None:
         if not authenticated:
-            self._strangers[fd] = 0.0
+            self._unauthenticated[fd] = 0.0
 
     def listen(self, listener: object, on_accept: object) -> None:
         """Listen to nobody."""
@@ -110,77 +109,73 @@ def order(source: Source, nonces: int) -> bytes:
         case 0:
             message = ["step", step, [crash] if source.flag() else []]
         case 1:
-            message = ["settle", step, [crash]]
+            message = ["drain", step, [crash]]
         case 2:
             message = ["connect", source.number(0, 2), 4, 4, [["127.0.0.1", 4000, NONCE]] * nonces]
         case 3:
             message = ["assign", *HostConfig(RUN, 0, 2, JOB, "127.0.0.1", "", 9, 9.0).to_record()]
         case _:
-            message = ["bye"]
+            message = ["shutdown"]
     return wire.encode_control(*source.spoiled(message))
 
 
 def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
-    """A host in the middle of things: orders, packets and hellos, spoiled or not, in any order."""
-    host.socket.socket = NoSocket  # type: ignore[misc,assignment]
-    host.listening_socket = lambda *_, **__: NoSocket()
-    host.trio.lowlevel.notify_closing = lambda _: None
-    host.trio.lowlevel.reschedule = lambda _: None
-    host.log = lambda *_, **__: None  # type: ignore[assignment]
-    host.os.close = lambda _: None  # type: ignore[assignment]
-
-    class Fuzzed(host.Host):
-        def __init__(self) -> None:
-            super().__init__(CONTROL, SECRET, NoNursery())  # type: ignore[arg-type]
-
-    host.FramedStreams = QuietHosts  # type: ignore[misc]
+    """A configured host that is given orders, packets and hellos, malformed or not, in any order."""
+    link_table.socket.socket = NoSocket  # type: ignore[misc,assignment]
+    session.listening_socket = lambda *_, **__: NoSocket()
+    session.trio.lowlevel.notify_closing = lambda _: None
+    session.trio.lowlevel.reschedule = lambda _: None
+    session.log = lambda *_, **__: None  # type: ignore[assignment]
+    session.os.close = lambda _: None  # type: ignore[assignment]
+    session.FramedStreams = QuietHosts  # type: ignore[misc]
     good = wire.encode_control("assign", *HostConfig(RUN, 0, 2, JOB, "127.0.0.1", "", 9, 9.0).to_record())
 
     def fuzz_host(data: bytes) -> None:
         source = Source(data)
         NoSocket.numbers = count(FIRST)
-        one = Fuzzed()
-        one._nonce = NONCE
+        one = session.Session(CONTROL, SECRET, NoNursery())  # type: ignore[arg-type]
         try:
-            one._on_frame(CONTROL, good)
-            one._tasks = dict.fromkeys(one._ranks)  # type: ignore[arg-type]
-            one._listen()
+            one._on_other_frame(CONTROL, good)
+            _, links, engine = one._require_ranks()
+            links._nonce = NONCE
+            engine._tasks = dict.fromkeys(links.ranks)  # type: ignore[arg-type]
             if source.flag():
-                connect = wire.encode_control("connect", 0, 99, 99, [["127.0.0.1", 4000, NONCE]] * len(one._to_dial))
-                one._on_frame(CONTROL, connect)
+                listeners = [["127.0.0.1", 4000, NONCE]] * len(links._to_dial)
+                engine.on_frame(CONTROL, wire.encode_control("connect", 0, 99, 99, listeners))
             for _ in range(source.number(1, 6)):
                 act(source, one)
         finally:
             one._streams.close_poller()
 
-    def act(source: Source, one: Fuzzed) -> None:
+    def act(source: Source, one: session.Session) -> None:
+        _, links, engine = one._require_ranks()
         kind = source.number(0, 5)
         fd = CONTROL
         try:
             if kind == 0:
-                one._on_frame(CONTROL, wire.frame(source.some_bytes(200)))
+                engine.on_frame(CONTROL, wire.frame(source.some_bytes(200)))
             elif kind <= 2:
-                one._on_frame(CONTROL, order(source, len(one._to_dial)))
-                for rank in sorted(one._inbox) if one._working else ():
+                engine.on_frame(CONTROL, order(source, len(links._to_dial)))
+                for rank in sorted(engine._inbox) if engine.working else ():
                     with contextlib.suppress(EmulatorError):  # as the task of a rank does
-                        one._run_node(rank)
-                one._working = 0
+                        engine.run_node(rank)
+                engine.working = 0
             elif kind == 3:
-                fd = next((fd for fd in one._fd_of if fd >= 0), -1)
+                fd = next((fd for fd in links.descriptors if fd >= 0), -1)
                 if fd >= 0:
                     segments = tuple((source.number(0, 6), -1, 0, n, b"x") for n in range(source.pick(1, 2)))
                     frame = wire.encode_packet(source.number(0, 3), segments)
-                    one._on_frame(fd, frame if source.flag() else frame[: source.number(4, 44)])
+                    engine.on_frame(fd, frame if source.flag() else frame[: source.number(4, 44)])
             else:
                 fd = next(NoSocket.numbers)
-                one._know(fd)
+                links.register(fd)
                 fields = [source.pick(RUN, 8), *(source.number(0, 7) for _ in range(4))]
                 if kind == 4:
                     fields[1:] = [source.number(0, top) for top in (2**64 - 1, 2**16 - 1, 2**64 - 1, 2**16 - 1)]
                 run, *rest = fields
-                one._on_frame(fd, wire.link_hello(SECRET, run, NONCE, *rest))
+                engine.on_frame(fd, wire.link_hello(SECRET, run, NONCE, *rest))
         except FrameError:
-            if fd < len(one._slot_of):
+            if fd < len(links.slots):
                 one._on_end(fd, "refused")
 
     return fuzz_host

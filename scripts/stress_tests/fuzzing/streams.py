@@ -3,8 +3,8 @@
 import select
 from collections.abc import Callable
 
+from emunode.net import blocked_writes, wire
 from emunode.net import framed_streams as links
-from emunode.net import wire
 from stress_tests.fuzzing.decoders import PACKETS
 from stress_tests.fuzzing.source import Target
 
@@ -83,13 +83,13 @@ def make_fuzz_streams() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scen
     One that has a frame that is too long ends there; what is written comes out whole, however little the socket takes.
     """
     system = Descriptors()
-    links.os = system  # type: ignore[assignment]
+    links.os = blocked_writes.os = system  # type: ignore[assignment]
     links.BUFFER_BYTES = SMALL_BUFFER
     frames: dict[int, list[bytes]] = {}
     ends: dict[int, str] = {}
     streams = links.FramedStreams(lambda fd, frame: frames[fd].append(frame), lambda fd, why: ends.update({fd: why}))
     streams._epoll.close()
-    streams._epoll = system  # type: ignore[assignment]
+    streams._epoll = streams._blocked._epoll = system  # type: ignore[assignment]
 
     def fuzz_streams(data: bytes) -> None:
         if len(data) < 3:
@@ -105,8 +105,8 @@ def make_fuzz_streams() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scen
         fed = feed(data, cuts, hang_up=bool(flags & 2))
         for fd in ENDS:
             expected, rest = plain_frames(data[: fed[fd]])
-            found, kept = frames[fd], bytes(streams._partial.get(fd, b""))
-            if ends.get(fd, "").startswith("a frame of"):
+            found, kept = frames[fd], bytes(streams._partial._partial.get(fd, b""))
+            if ends.get(fd, "").startswith("frame of"):
                 assert found == expected[: len(found)]
                 assert not kept
                 at = sum(map(len, found))

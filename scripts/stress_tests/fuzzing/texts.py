@@ -91,7 +91,7 @@ def fuzz_faults(data: bytes) -> None:
     assert faults == parse_faults(tuple(reversed(specs)), topology)
     frame = wire.encode_control("step", 1, [to_record(fault) for fault in faults])
     _, _, records = wire.decode_control(frame)
-    assert tuple(from_record(record) for record in records) == faults  # type: ignore[attr-defined]
+    assert tuple(from_record(record, topology) for record in records) == faults  # type: ignore[attr-defined]
     state = Faults(topology, 1)
     for step in range(1, 8):
         state.apply(fault for fault in faults if fault.step == step)

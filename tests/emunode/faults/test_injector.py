@@ -70,7 +70,7 @@ def arrivals(faults: Faults, steps: Iterable[int], rank: int = 5, port: int = 1)
 def test_every_kind_has_an_example_and_comes_back_from_the_wire() -> None:
     assert {type(fault) for fault in EXAMPLES} == set(KINDS.values())
     for fault in EXAMPLES:
-        assert from_record(list(to_record(fault))) == fault
+        assert from_record(list(to_record(fault)), CUBE) == fault
         assert KINDS[kind_of(fault)] is type(fault)
 
 

@@ -301,7 +301,7 @@ def test_a_stranger_may_say_little_and_a_friend_much(owner: Owner) -> None:
     far.sendall(LENGTH.pack(HELLO_LIMIT + 1) + b"begin")
     its_far.sendall(LENGTH.pack(HELLO_LIMIT + 1) + b"begin")
     owner.settle()
-    assert owner.ends == [(stranger, f"a frame of {HELLO_LIMIT + 1} bytes; at most {HELLO_LIMIT} are allowed here")]
+    assert owner.ends == [(stranger, f"frame of {HELLO_LIMIT + 1} bytes; at most {HELLO_LIMIT} are allowed here")]
     assert not owner.streams.unauthenticated
 
 
@@ -310,7 +310,7 @@ def test_nobody_may_say_that_much(owner: Owner, length: int) -> None:
     fd, far = owner.pair()
     far.sendall(LENGTH.pack(length))
     owner.settle()
-    assert owner.ends == [(fd, f"a frame of {length} bytes; at most {FRAME_LIMIT} are allowed here")]
+    assert owner.ends == [(fd, f"frame of {length} bytes; at most {FRAME_LIMIT} are allowed here")]
 
 
 def test_strangers_are_shed_when_their_time_is_up(owner: Owner) -> None:

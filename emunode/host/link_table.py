@@ -1,0 +1,234 @@
+"""The link ends of the ranks of one host: dialling, admitting and closing them, and the descriptor of each.
+
+A link end has a number, its *slot*: index of the rank within the host x degree + port. Two arrays of C integers translate
+between slots and descriptors; nothing else is kept for a link that is up and idle.
+"""
+
+import os
+import socket
+from array import array
+from collections.abc import Callable, Iterable
+from itertools import cycle, islice
+
+import trio
+
+from emunode.errors import FrameError, RunError
+from emunode.host.orders import Connect, Dial, LinkEnd, Listener
+from emunode.host.placement import Placement
+from emunode.model import Port, Rank
+from emunode.net import wire
+from emunode.net.framed_streams import RESET, FramedStreams
+from emunode.net.protocol import HostConfig
+from emunode.topologies.base import Topology
+
+FIRST_PORT, LAST_PORT = 1024, 65535
+"""Source ports of dialled links, where the host binds them itself."""
+
+
+class LinkTable:
+    """All link ends of one host, which accepts links at `listener`. The lower rank of a link dials.
+
+    `tell` sends a message to the coordinator.
+    """
+
+    def __init__(
+        self,
+        config: HostConfig,
+        topology: Topology,
+        streams: FramedStreams,
+        secret: bytes,
+        tell: Callable[..., None],
+        listener: socket.socket,
+    ) -> None:
+        self._config = config
+        self._topology = topology
+        self._streams = streams
+        self._secret = secret
+        self._tell = tell
+        self._nonce = os.urandom(wire.NONCE_BYTES)
+        placement = Placement(topology.order, config.hosts)
+        self.ranks = placement.ranks(config.host)
+        self.degree = topology.degree
+        self.reverse = [topology.reverse_port(port) for port in range(topology.degree)]
+        """The port at the other end, by port."""
+        self.peers = array("q", (peer for rank in self.ranks for peer in topology.neighbours(rank)))
+        """The rank at the other end, by slot."""
+        self.peer_hosts = array("i", map(placement.host, self.peers))
+        """The host of that rank, by slot."""
+        self.descriptors = array("i", [-1]) * len(self.peers)
+        """The descriptor of each link end, by slot; -1 where the link is down."""
+        self.slots = array("i")
+        """The slot of each descriptor; -1 for one that is no link."""
+        self.queue: list[tuple[int, bytes]] = []
+        """(descriptor, frame) of packets that were decided and not written yet."""
+        self.up = trio.Event()
+        """Set once all links came up for the first time."""
+        self._to_dial: dict[int, list[int]] = {}
+        for slot, peer in enumerate(self.peers):
+            if peer > self.ranks[slot // self.degree]:
+                self._to_dial.setdefault(self.peer_hosts[slot], []).append(slot)
+        self._listeners: dict[int, Listener] = {}
+        self._source_ports = cycle(range(FIRST_PORT, LAST_PORT + 1))
+        self._wave = -1
+        self._dialled = self._accepted = self._reported = 0
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
+        self._listener = listener
+        streams.listen(listener, self.register)
+
+    def close(self) -> None:
+        """Close every link and the listener."""
+        for fd in self.descriptors:
+            if fd >= 0:
+                os.close(fd)
+        self._listener.close()
+
+    def announce(self) -> None:
+        """Tell the coordinator where this host listens, and which hosts it will dial."""
+        self._tell("listening", self._listener.getsockname()[1], self._nonce, sorted(self._to_dial))
+
+    # --- names -----------------------------------------------------------------------------------------------------
+
+    def slot(self, rank: Rank, port: Port) -> int:
+        """The number of a link end of this host."""
+        return (rank - self.ranks[0]) * self.degree + port
+
+    def end(self, slot: int) -> LinkEnd:
+        """The rank and port of a slot."""
+        index, port = divmod(slot, self.degree)
+        return self.ranks[index], port
+
+    def name(self, slot: int) -> str:
+        """A link end for people."""
+        rank, port = self.end(slot)
+        return f"{self._topology.label(rank)} port {port} to {self._topology.label(self.peers[slot])}"
+
+    def register(self, fd: int, slot: int = -1) -> None:
+        """Note which link end a descriptor belongs to; none, for a stream that has not said hello."""
+        if fd >= len(self.slots):
+            self.slots.extend([-1] * (fd + 1))
+        self.slots[fd] = slot
+
+    # --- opening ---------------------------------------------------------------------------------------------------
+
+    @property
+    def missing(self) -> list[int]:
+        """Slots whose links are not up."""
+        return [slot for slot, fd in enumerate(self.descriptors) if fd < 0]
+
+    def connect(self, order: Connect) -> None:
+        """Dial one wave of links."""
+        if order.wave == 0:
+            if len(order.listeners) != len(self._to_dial):
+                raise FrameError(f"{len(order.listeners)} listeners for {len(self._to_dial)} hosts to dial")
+            self._listeners = dict(zip(sorted(self._to_dial), order.listeners, strict=True))
+        for host, slots in self._to_dial.items():
+            most = order.own if host == self._config.host else order.quota
+            self._to_dial[host] = slots[most:]
+            for slot in slots[:most]:
+                self._dial(slot)
+        self._report(order.wave)
+
+    def dial_again(self, order: Dial) -> None:
+        """Dial links of ranks of this host that were closed."""
+        self._listeners.update(order.listeners)
+        for rank, port in order.links:
+            if rank not in self.ranks:
+                raise FrameError(f"an order to dial from rank {rank}, which this host does not run")
+            self._dial(self.slot(rank, port))
+        self._report(order.wave)
+
+    def forget_waves(self) -> None:
+        """Dial no further waves: a host that was started again is given the links it is to open one by one."""
+        self.up.set()
+        self._to_dial.clear()
+
+    def _dial(self, slot: int) -> None:
+        peer_host = self.peer_hosts[slot]
+        if peer_host not in self._listeners:
+            raise FrameError(f"an order to dial host {peer_host}, whose address is unknown")
+        address, port, nonce = self._listeners[peer_host]
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as stream:
+            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._config.dial_address:
+                self._bind(stream)
+            try:
+                stream.connect_ex((address, port))
+            except OSError as error:  # a name that does not resolve; what fails later ends the stream
+                raise RunError(f"cannot dial {address}:{port}: {error}") from None
+            fd = stream.detach()
+        rank, own_port = self.end(slot)
+        hello = wire.link_hello(
+            self._secret, self._config.run, nonce, rank, own_port, self.peers[slot], self.reverse[own_port]
+        )
+        self.register(fd, slot)
+        self.descriptors[slot] = fd
+        self._streams.add(fd, authenticated=True)
+        self._streams.send(fd, hello)
+        self._dialled += 1
+
+    def _bind(self, stream: socket.socket) -> None:
+        # Left to the kernel, the search for a free port makes links come up at a third of the rate.
+        for port in islice(self._source_ports, LAST_PORT + 1 - FIRST_PORT):
+            try:
+                stream.bind((self._config.dial_address, port))
+            except OSError:
+                continue
+            return
+        raise RunError(f"no free local port at {self._config.dial_address}")
+
+    def admit(self, fd: int, frame: bytes) -> None:
+        """Accept the hello of a link's dialler; FrameError unless it is proven, right, and the first for this link."""
+        sender, port, receiver, its_port = wire.read_link_hello(frame, self._secret, self._config.run, self._nonce)
+        if receiver not in self.ranks or its_port >= self.degree:
+            raise FrameError(f"hello for rank {receiver} port {its_port}, which this host does not run")
+        slot = self.slot(receiver, its_port)
+        if self.peers[slot] != sender or self.reverse[its_port] != port:
+            raise FrameError(f"hello of rank {sender} port {port}, which is not the peer of {self.name(slot)}")
+        if self.descriptors[slot] >= 0:
+            raise FrameError(f"second hello for {self.name(slot)}")
+        self._streams.mark_authenticated(fd)
+        self.slots[fd] = slot
+        self.descriptors[slot] = fd
+        self._accepted += 1
+
+    def report_progress(self) -> None:
+        """Tell the coordinator how many links are up, if that changed since the last wave's report."""
+        if self._wave >= 0 and self._accepted != self._reported:
+            self._report(self._wave)
+
+    def _report(self, wave: int) -> None:
+        left = sum(map(len, self._to_dial.values()))
+        self._wave, self._reported = wave, self._accepted
+        if self._dialled + self._accepted == len(self.descriptors):
+            self.up.set()
+        self._tell("links", wave, self._dialled, self._accepted, left)
+
+    # --- closing and writing ---------------------------------------------------------------------------------------
+
+    def close_links(self, links: Iterable[LinkEnd]) -> None:
+        """Close links, each named by either end, as far as their ends are on this host."""
+        for rank, port in links:
+            for end, its_port in ((rank, port), (self._topology.neighbour(rank, port), self.reverse[port])):
+                if end in self.ranks:
+                    self._close(self.slot(end, its_port))
+
+    def _close(self, slot: int) -> None:
+        fd = self.descriptors[slot]
+        if fd >= 0:
+            self.forget(fd)
+            self._streams.close(fd, reset=True)
+
+    def forget(self, fd: int) -> int:
+        """Note that a stream is gone; the slot that it had, or -1."""
+        slot = self.slots[fd] if fd < len(self.slots) else -1
+        if slot >= 0:
+            self.slots[fd] = -1
+            self.descriptors[slot] = -1
+            # What was not written yet goes nowhere: the descriptor's number may have a new owner soon.
+            self.queue = [pair for pair in self.queue if pair[0] != fd]
+        return slot
+
+    def flush(self) -> None:
+        """Write all packets that were decided so far."""
+        frames, self.queue = self.queue, []
+        self._streams.send_all(frames)

@@ -1,0 +1,176 @@
+"""Orders of the coordinator as typed records, decoded and checked where they enter a host.
+
+What passes here has the right shape and names ranks and ports that exist; FrameError for everything else. So nothing
+behind it needs to guard against malformed orders, and an exception there is a mistake of ours.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from emunode.errors import FrameError
+from emunode.faults.injector import FOREVER, Fault, from_record
+from emunode.model import CollectiveSpec, Port, Rank, Step
+from emunode.net import wire
+from emunode.net.protocol import HostConfig, spec_from_record
+from emunode.net.validation import INT64, integer, integers, items, nonce, number, octets, text
+from emunode.timed.engine import Begin, Prepare, Receipts, TimedOrder
+from emunode.topologies.base import Topology
+
+StepKind = Literal["step", "drain", "catch_up"]
+LinkEnd = tuple[Rank, Port]
+Listener = tuple[str, int, bytes]
+"""Where a host listens: address, port, and the nonce that a hello to it is bound to."""
+
+
+class Connect(NamedTuple):
+    """Dial at most `own` links within this host and `quota` to each other host.
+
+    The first wave brings the listeners of the hosts that this one said it will dial, in ascending order.
+    """
+
+    wave: int
+    own: int
+    quota: int
+    listeners: Sequence[Listener]
+
+
+class Dial(NamedTuple):
+    """Dial links that were closed; `listeners` says where the hosts at their other ends listen now."""
+
+    wave: int
+    links: Sequence[LinkEnd]
+    listeners: Mapping[int, Listener]
+
+
+class CloseLinks(NamedTuple):
+    """Close links, each named by one of its ends."""
+
+    links: Sequence[LinkEnd]
+
+
+class Reset(NamedTuple):
+    """Forget everything but the links; the next step is step 1 of this collective."""
+
+    spec: CollectiveSpec
+
+
+class OpenStep(NamedTuple):
+    """Begin a step, with the faults that take effect in it.
+
+    `drain`: only read what arrived before, since the process is about to be killed or stopped. `catch_up`: the process was
+    stopped or is new; take note of all faults up to this step.
+    """
+
+    kind: StepKind
+    step: Step
+    faults: Sequence[Fault]
+
+
+class RunOver(NamedTuple):
+    """The run is over, though the coordinator goes on; `reason` says why it did not end normally, or is empty."""
+
+    reason: str
+
+
+class Refused(NamedTuple):
+    """The coordinator cannot use this host."""
+
+    reason: str
+
+
+class Shutdown(NamedTuple):
+    """The run is over, and so is this host."""
+
+
+Order = HostConfig | Connect | Dial | CloseLinks | Reset | OpenStep | TimedOrder | RunOver | Refused | Shutdown
+
+
+def read_order(frame: bytes, topology: Topology | None) -> Order:
+    """Decode an order; `topology` is that of the run, None before the host is configured."""
+    name, *fields = wire.decode_control(frame)
+    if name == "assign":
+        return HostConfig.from_record(fields)
+    if name == "shutdown":
+        return Shutdown()
+    if name in ("over", "refused"):
+        (reason,) = items(fields, 1)
+        return RunOver(text(reason)) if name == "over" else Refused(text(reason))
+    if not isinstance(name, str) or name not in DECODERS:
+        raise FrameError(f"unknown order {name!r:.80}")
+    if topology is None:
+        raise FrameError(f"order {name!r} before the host was configured")
+    return DECODERS[name](fields, topology)
+
+
+def _connect(fields: Sequence[object], _topology: Topology) -> Connect:
+    wave, own, quota, listeners = items(fields, 4)
+    return Connect(integer(wave), integer(own), integer(quota), [_listener(one) for one in items(listeners)])
+
+
+def _dial(fields: Sequence[object], topology: Topology) -> Dial:
+    wave, links, listeners = items(fields, 3)
+    if not isinstance(listeners, dict):
+        raise FrameError(f"expected listeners by host, got {listeners!r:.200}")
+    found = {integer(host): _listener(one) for host, one in listeners.items()}
+    return Dial(integer(wave), _link_ends(links, topology), found)
+
+
+def _close_links(fields: Sequence[object], topology: Topology) -> CloseLinks:
+    (links,) = items(fields, 1)
+    return CloseLinks(_link_ends(links, topology))
+
+
+def _reset(fields: Sequence[object], _topology: Topology) -> Reset:
+    return Reset(spec_from_record(fields))
+
+
+def _step(kind: StepKind) -> Callable[[Sequence[object], Topology], OpenStep]:
+    def decode(fields: Sequence[object], topology: Topology) -> OpenStep:
+        step, faults = items(fields, 2)
+        least = 0 if kind == "catch_up" else 1  # a process that recovers in step 1 catches up with step 0
+        return OpenStep(kind, integer(step, least, FOREVER), [from_record(one, topology) for one in items(faults)])
+
+    return decode
+
+
+def _timetable(fields: Sequence[object], topology: Topology) -> Receipts:
+    first, tables = items(fields, 2)
+    steps = [octets(table, 4) for table in items(tables)]
+    return Receipts(integer(first, 0, max(0, topology.order - len(steps))), steps)
+
+
+def _prepare(fields: Sequence[object], _topology: Topology) -> Prepare:
+    startup, per_byte, packet_limit, last = items(fields, 4)
+    return Prepare(number(startup), number(per_byte), integer(packet_limit), integer(last))
+
+
+def _begin(fields: Sequence[object], _topology: Topology) -> Begin:
+    (nanoseconds,) = integers(fields, 1, 0, INT64 - 1)
+    return Begin(nanoseconds)
+
+
+DECODERS: Mapping[str, Callable[[Sequence[object], Topology], Order]] = {
+    "connect": _connect,
+    "dial": _dial,
+    "close_links": _close_links,
+    "reset": _reset,
+    "step": _step("step"),
+    "drain": _step("drain"),
+    "catch_up": _step("catch_up"),
+    "timetable": _timetable,
+    "prepare": _prepare,
+    "begin": _begin,
+}
+
+
+def _listener(value: object) -> Listener:
+    address, port, its_nonce = items(value, 3)
+    return text(address), integer(port, 0, 65535), nonce(its_nonce)
+
+
+def _link_ends(values: object, topology: Topology) -> list[LinkEnd]:
+    most = topology.order - 1, topology.degree - 1
+    return [
+        (integer(rank, 0, most[0]), integer(port, 0, most[1]))
+        for rank, port in (items(end, 2) for end in items(values))
+    ]

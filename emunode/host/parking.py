@@ -1,0 +1,29 @@
+"""Parking a trio task until it is rescheduled, at the least cost trio allows.
+
+A rank is one trio task that runs once per step. `trio.lowlevel.wait_task_rescheduled` builds a new coroutine, message and
+abort function at every wait; here one task yields the same message again and again.
+"""
+
+from collections.abc import Callable, Generator
+from types import coroutine
+from typing import Any
+
+import trio
+
+
+def parked_message() -> Any:
+    """The message a task yields to trio to be parked until it is rescheduled; made once and shared by all ranks."""
+    first = trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)  # noqa: ASYNC105
+    message = first.send(None)
+    first.close()
+    return message
+
+
+@coroutine
+def at_every_wake(message: Any, call: Callable[[], None]) -> Generator[Any, Any, None]:
+    """Park the current task and call `call` each time it is rescheduled; ends only by cancellation."""
+    # Hot path, once per active rank and step; in plain form a loop of `await wait_task_rescheduled(abort)` and `call()`.
+    while True:
+        outcome = yield message
+        outcome.unwrap()  # raises trio.Cancelled when the task was cancelled
+        call()

@@ -1,0 +1,294 @@
+"""The steps of one host: wake the ranks that have something to do, move their packets, count, report.
+
+A step: put new faults into force, let every rank with work read, decide and send, then report how many packets went to
+which host. The coordinator opens the next step when the counts of all hosts agree. A packet carries its step, since it
+may arrive before the order for that step does; arrivals are filed under it. A packet of step t is read in step t + 1, so
+two files, indexed by `step & 1`, are enough: when step t is open, packets of t and t + 1 can arrive, and what arrived in
+t - 1 was emptied into inboxes when t was opened. When the count of arrivals grows after the report, it is reported again.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
+from itertools import islice
+
+import trio
+
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.registry import make_algorithm
+from emunode.engine.node import Node
+from emunode.engine.rank_set import AlteredCopy, RankSet
+from emunode.errors import EmulatorError, FrameError, RunError
+from emunode.faults.injector import Connections
+from emunode.host.link_table import LinkTable
+from emunode.host.orders import OpenStep
+from emunode.host.parking import at_every_wake, parked_message
+from emunode.model import CollectiveSpec, HopOutcome, Packet, PortPacket, Rank, Step
+from emunode.net import wire
+
+FRAMES = 64
+"""Packets collected before they are written: system calls in a row find their code and data in the processor's cache."""
+FLUSH_BYTES = 4 * 2**20
+"""Journal rows that a host collects before it sends them ahead of its report."""
+
+Arrivals = tuple[list[int], list[Packet]]
+"""What arrived in one step, in order of arrival: the slots, and the packet at each."""
+
+
+class StepEngine:
+    """Runs the ranks of one host step by step; every rank is a trio task, parked between steps.
+
+    `tell` sends a message to the coordinator, `fail` reports an error to it, `on_other_frame` takes frames of streams that
+    are no links.
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        links: LinkTable,
+        tell: Callable[..., None],
+        fail: Callable[[Exception], None],
+        on_other_frame: Callable[[int, bytes], None],
+    ) -> None:
+        self.algorithm = algorithm
+        self._topology = algorithm.topology
+        self._order = algorithm.topology.order
+        self._links = links
+        self._tell = tell
+        self._fail = fail
+        self._on_other_frame = on_other_frame
+        self._slots = links.slots
+        self._tasks: dict[Rank, trio.lowlevel.Task] = {}
+        self._parked = parked_message()
+        self._arrivals: tuple[Arrivals, Arrivals] = (([], []), ([], []))
+        self._sent = [0] * (max(links.peer_hosts, default=0) + 1)
+        """Packets of this step by the host they went to."""
+        self._received: Counter[int] = Counter()
+        self._counted = 0
+        """Arrivals of this step that are in `_received`."""
+        self._rows = bytearray()
+        self._altered: list[AlteredCopy] = []
+        self._unexplained: list[tuple[int, str]] = []
+        """Links that ended since the last step began: slot, reason."""
+        self._inbox: dict[Rank, list[PortPacket]] = {}
+        self._step: Step = 0
+        self._reported = False
+        self.working = 0
+        """Ranks that are still to run in this step."""
+        self._start_over()
+
+    def _start_over(self) -> None:
+        """Nothing has happened yet to any rank or link."""
+        self._rank_set = RankSet(self.algorithm, self._links.ranks)
+        self._faults = self._rank_set.faults
+        self._connections = Connections(self._topology, self._faults)
+        self._faulty = False
+        self._due: dict[Step, list[Rank]] = {}
+        for rank in self.algorithm.sources:
+            if rank in self._links.ranks:
+                self._note_due(rank, self._rank_set.node(rank).due)
+
+    def reset(self, spec: CollectiveSpec) -> None:
+        """Forget everything but the links; the next step is step 1 of `spec`."""
+        before = self.algorithm.spec
+        if spec == before._replace(seed=spec.seed, knowledge=spec.knowledge):
+            self.algorithm.renew(spec)
+        else:
+            self.algorithm = make_algorithm(self._topology, spec)
+        self._step = 0
+        self._reported = False
+        for slots, packets in self._arrivals:
+            slots.clear()
+            packets.clear()
+        self._rows.clear()
+        self._altered.clear()
+        self._unexplained.clear()
+        self._start_over()
+
+    def node(self, rank: Rank) -> Node:
+        """The node of a rank of this host."""
+        return self._rank_set.node(rank)
+
+    # --- tasks -----------------------------------------------------------------------------------------------------
+
+    async def run_rank(self, rank: Rank, on_all_parked: Callable[[], None]) -> None:
+        """The task of one rank; calls `on_all_parked` when it is the last to be about to park."""
+        self._tasks[rank] = trio.lowlevel.current_task()
+        if len(self._tasks) == len(self._links.ranks):
+            on_all_parked()
+        await at_every_wake(self._parked, partial(self._take_turn, rank))
+
+    def _take_turn(self, rank: Rank) -> None:
+        """One step of one rank; the last one of the step reports."""
+        try:
+            self.run_node(rank)
+        except EmulatorError as error:
+            self._fail(error)
+        self.working -= 1
+        if not self.working:
+            self._report()
+
+    # --- arrivals --------------------------------------------------------------------------------------------------
+
+    def on_frame(self, fd: int, frame: bytes) -> None:
+        """File a packet of a link under its step; FrameError for one of another step than this or the next."""
+        slot = self._slots[fd]
+        if slot < 0:
+            self._on_other_frame(fd, frame)
+            return
+        step, packet = wire.decode_packet(frame, self._order)
+        if not 0 <= step - self._step <= 1:
+            raise FrameError(f"packet of step {step} in step {self._step}")
+        slots, packets = self._arrivals[step & 1]
+        slots.append(slot)
+        packets.append(packet)
+
+    def link_ended(self, slot: int, why: str) -> None:
+        """Note that a link ended by itself; whether a fault explains it is asked when the next step begins."""
+        self._unexplained.append((slot, why))
+
+    def _take_inboxes(self, arrivals: Arrivals) -> dict[Rank, list[PortPacket]]:
+        """Empty what arrived in a step into an inbox for each rank."""
+        first, degree = self._links.ranks[0], self._links.degree
+        inboxes: dict[Rank, list[PortPacket]] = {}
+        for slot, packet in zip(*arrivals, strict=True):
+            index, port = divmod(slot, degree)
+            inbox = inboxes.get(index + first)
+            if inbox is None:  # not setdefault: most ranks get one packet, and would make a list to throw away
+                inboxes[index + first] = [(port, packet)]
+            else:
+                inbox.append((port, packet))
+        for column in arrivals:
+            column.clear()
+        return inboxes
+
+    # --- a step ----------------------------------------------------------------------------------------------------
+
+    def open_step(self, order: OpenStep) -> None:
+        """Begin a step: wake the ranks with work, or report at once if there are none or nothing is to be sent."""
+        self._step = step = order.step
+        self._reported = False
+        self._counted = 0
+        if order.kind == "catch_up":
+            self._links.forget_waves()
+        self._sent = [0] * len(self._sent)
+        self._received.clear()
+        self._inbox = self._take_inboxes(self._arrivals[(step - 1) & 1])
+        waking = self._inbox.keys() | self._due.pop(step, ())
+        self._faulty |= bool(order.faults)
+        if self._faulty:
+            waking = self._apply_faults(order, waking)
+        self._check_ended_links()
+        self.working = len(waking)
+        if order.kind != "step" or not waking:
+            self._report()
+        for rank in sorted(waking):
+            trio.lowlevel.reschedule(self._tasks[rank])
+
+    def _apply_faults(self, order: OpenStep, waking: AbstractSet[Rank]) -> set[Rank]:
+        """Let faults take effect on ranks and links; the ranks that wake in this step."""
+        step = order.step
+        waking, deactivated = self._rank_set.apply_faults(step, order.faults, waking)
+        if order.kind != "step":  # sends scheduled for steps that this process does not run are discarded
+            missed = max(self._due, default=0) if order.kind == "drain" else step
+            self._due = {when: ranks for when, ranks in self._due.items() if when > missed}
+        for rank, reads in deactivated:
+            if reads:
+                self._run_step(rank)
+            self._note_due(rank, self._rank_set.deactivate(rank))
+        closing, _ = self._connections.update(step, order.faults)
+        self._links.close_links(sorted(closing))
+        return waking
+
+    def _check_ended_links(self) -> None:
+        """A link that ended although no fault explains it means that this run cannot be trusted: RunError."""
+        for slot, why in self._unexplained:
+            if self._connections.link(*self._links.end(slot)) not in self._connections.concerned:
+                raise RunError(f"link {self._links.name(slot)} ended: {why}")
+        self._unexplained.clear()
+
+    def _note_due(self, rank: Rank, due: Step | None) -> None:
+        if due is not None:
+            self._due.setdefault(due, []).append(rank)
+
+    def run_node(self, rank: Rank) -> None:
+        """One step of one rank: read, decide, send."""
+        outbox = self._run_step(rank)
+        if self._faults.needs_filter:
+            self._send_through_faults(rank, outbox)
+        elif outbox:
+            self._send(rank, outbox)
+        if len(self._rows) > FLUSH_BYTES:
+            self._tell("rows", bytes(self._rows))
+            self._rows.clear()
+
+    def _run_step(self, rank: Rank) -> list[PortPacket]:
+        """Let a rank read what came in and decide what leaves; its journal rows are kept."""
+        step, links = self._step, self._links
+        node = self._rank_set.node(rank)
+        outbox, hops = node.step(step, self._inbox.pop(rank, []))
+        if hops:
+            wire.encode_rows(self._rows, step - 1, rank, links.peers, links.slot(rank, 0), links.reverse, hops)
+            if self._faults.payload_altered:
+                self._altered += self._rank_set.altered_copies(step - 1, rank, hops)
+        self._note_due(rank, node.due)
+        return outbox
+
+    def _send_through_faults(self, rank: Rank, outbox: Sequence[PortPacket]) -> None:
+        """Send what the faults in force let through, and what they held back until now."""
+        crossings = self._faults.crossings(self._step, rank, outbox)
+        for port, packet, arrives in crossings:
+            if not arrives:
+                peer = self._links.peers[self._links.slot(rank, port)]
+                wire.encode_losses(self._rows, self._step, rank, port, peer, packet, HopOutcome.LOST)
+        self._send(rank, [(port, packet) for port, packet, arrives in crossings if arrives])
+        self._note_due(rank, self._faults.next_crossing(rank))
+
+    def _send(self, rank: Rank, outbox: Sequence[PortPacket]) -> None:
+        """Queue packets of a rank on its links; those whose link is down are lost."""
+        # Hot path, once per rank and step: attributes are bound to locals, and a packet that leaves by several ports is
+        # encoded once.
+        links, step = self._links, self._step
+        base = links.slot(rank, 0)
+        descriptors, hosts, sent, queue = links.descriptors, links.peer_hosts, self._sent, links.queue
+        previous: Packet | None = None
+        frame = b""
+        for port, packet in outbox:
+            slot = base + port
+            fd = descriptors[slot]
+            if fd < 0:
+                wire.encode_losses(self._rows, step, rank, port, links.peers[slot], packet, HopOutcome.LOST)
+                continue
+            if packet != previous:
+                previous, frame = packet, wire.encode_packet(step, packet)
+            sent[hosts[slot]] += 1
+            queue.append((fd, frame))
+        if len(queue) > FRAMES:
+            links.flush()
+
+    # --- reports ---------------------------------------------------------------------------------------------------
+
+    def _report(self) -> None:
+        """Tell the coordinator that every rank has done its part of this step, and what is known of it so far."""
+        self._links.flush()
+        if self._altered:
+            self._tell("altered_copies", self._altered)
+            self._altered.clear()
+        self._reported = True
+        due = min(self._due) if self._due else 0
+        sent = {host: packets for host, packets in enumerate(self._sent) if packets}
+        self._tell("report", self._step, sent, self._count_received(), due, bytes(self._rows))
+        self._rows.clear()
+
+    def report_late_arrivals(self) -> None:
+        """Tell the coordinator of arrivals since the report of this step, if there are any."""
+        if self._reported and len(self._arrivals[self._step & 1][0]) != self._counted:
+            self._tell("received", self._step, self._count_received())
+
+    def _count_received(self) -> Mapping[int, int]:
+        """Packets that arrived in this step so far, by the host that sent them."""
+        slots, _ = self._arrivals[self._step & 1]
+        self._received.update(map(self._links.peer_hosts.__getitem__, islice(slots, self._counted, None)))
+        self._counted = len(slots)
+        return self._received

@@ -1,0 +1,70 @@
+"""Writing to non-blocking streams: what a socket does not take at once is kept until the poller says that it takes more."""
+
+import os
+import select
+from collections.abc import Iterable
+
+from emunode.errors import FrameError
+from emunode.net.wire import FRAME_LIMIT, LENGTH
+
+READ = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+WRITE = READ | select.EPOLLOUT
+
+
+class BlockedWrites:
+    """The unwritten ends of frames, by descriptor; their streams are registered with `epoll` for writing too."""
+
+    def __init__(self, epoll: select.epoll) -> None:
+        self._epoll = epoll
+        self._blocked: dict[int, bytearray] = {}
+
+    def __contains__(self, fd: int) -> bool:
+        return fd in self._blocked
+
+    def __len__(self) -> int:
+        return len(self._blocked)
+
+    def forget(self, fd: int) -> None:
+        """Drop what was not written to a stream."""
+        self._blocked.pop(fd, None)
+
+    def send_all(self, frames: Iterable[tuple[int, bytes]]) -> None:
+        """Write each frame to its stream, or as much as the socket takes; the rest follows when it can.
+
+        A stream that is gone takes it silently: the poller reports its end, never this call. Raises FrameError for a frame
+        that no peer would accept.
+        """
+        blocked, write = self._blocked, os.write
+        for fd, frame in frames:
+            if blocked and fd in blocked:
+                blocked[fd] += frame
+                continue
+            try:
+                done = write(fd, frame)
+            except BlockingIOError:
+                done = 0
+            except OSError:
+                continue
+            if done != len(frame):
+                self._block(fd, frame, done)
+
+    def _block(self, fd: int, frame: bytes, done: int) -> None:
+        """Keep the part of a frame that the socket did not take."""
+        if len(frame) > FRAME_LIMIT + LENGTH.size:
+            raise FrameError(
+                f"frame of {len(frame)} bytes cannot be sent: at most {FRAME_LIMIT} cross a stream at once"
+            )
+        self._blocked[fd] = bytearray(memoryview(frame)[done:])
+        self._epoll.modify(fd, WRITE)
+
+    def flush(self, fd: int) -> None:
+        """Write on to a stream that takes more; OSError if it failed."""
+        rest = self._blocked[fd]
+        try:
+            done = os.write(fd, rest)
+        except BlockingIOError:
+            return
+        del rest[:done]
+        if not rest:
+            del self._blocked[fd]
+            self._epoll.modify(fd, READ)

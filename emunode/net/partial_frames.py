@@ -1,0 +1,58 @@
+"""Frames that have arrived in part: nothing is kept of a stream whose last read ended with a whole frame."""
+
+from collections.abc import Callable, Iterator
+
+from emunode.errors import FrameError
+from emunode.net.wire import LENGTH
+
+
+class PartialFrames:
+    """The beginnings of frames, by descriptor."""
+
+    def __init__(self) -> None:
+        self._partial: dict[int, bytearray] = {}
+
+    def __contains__(self, fd: int) -> bool:
+        return fd in self._partial
+
+    def __len__(self) -> int:
+        return len(self._partial)
+
+    def forget(self, fd: int) -> None:
+        """Drop what was kept of a stream."""
+        self._partial.pop(fd, None)
+
+    def split(self, fd: int, data: bytes | memoryview, limit: Callable[[int], int]) -> Iterator[bytes]:
+        """Yield every frame that `data` completes, its length included, and keep the rest.
+
+        Raises FrameError as soon as an incomplete frame says that it is longer than `limit(fd)`, which is asked when it is
+        needed: a hello lifts the limit for what follows it. The rest is kept only when the iterator is exhausted.
+        """
+        whole: bytes | bytearray | memoryview = data
+        if fd in self._partial:
+            whole = self._partial.pop(fd)
+            whole += data
+            if _missing(whole, limit(fd)) > 0:  # nothing to cut yet: a long frame is not copied at every read
+                self._partial[fd] = whole
+                return
+        start = 0
+        while len(whole) - start >= LENGTH.size:
+            stop = start + LENGTH.size + LENGTH.unpack_from(whole, start)[0]
+            if stop > len(whole):
+                break
+            yield bytes(whole[start:stop])
+            start = stop
+        if start < len(whole):
+            rest = bytearray(whole[start:])
+            _missing(rest, limit(fd))
+            self._partial[fd] = rest
+
+
+def _missing(rest: bytearray, limit: int) -> int:
+    """Bytes that the first frame still lacks, at least; FrameError if it would be longer than `limit`."""
+    if len(rest) < LENGTH.size:
+        return LENGTH.size - len(rest)
+    length: int = LENGTH.unpack_from(rest)[0]
+    if length > limit:
+        raise FrameError(f"frame of {length} bytes; at most {limit} are allowed here")
+    return LENGTH.size + length - len(rest)

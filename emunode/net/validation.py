@@ -1,0 +1,89 @@
+"""Checks of values that came off the wire, made once where a message enters.
+
+A peer that proved it knows the token can still be broken. Every function takes a value and returns it, or raises
+FrameError, which names the value.
+"""
+
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address
+
+from emunode.errors import FrameError
+from emunode.net.wire import NONCE_BYTES, ROW
+
+INT32, INT64 = 2**31, 2**63
+
+
+def integer(value: object, least: int = 0, most: int = INT32 - 1) -> int:
+    """An integer in a range."""
+    if type(value) is not int or not least <= value <= most:
+        raise FrameError(f"expected an integer in {least}..{most}, got {value!r}")
+    return value
+
+
+def integers(values: object, count: int | None = None, least: int = 0, most: int = INT32 - 1) -> Sequence[int]:
+    """A list of integers, of the given length if there is one."""
+    return tuple(integer(value, least, most) for value in items(values, count))
+
+
+def items(values: object, count: int | None = None) -> Sequence[object]:
+    """A list, of the given length if there is one."""
+    if not isinstance(values, list | tuple) or (count is not None and len(values) != count):
+        raise FrameError(f"expected a list{'' if count is None else f' of {count} values'}, got {values!r:.200}")
+    return values
+
+
+def number(value: object) -> float:
+    """A finite number that is not negative."""
+    if type(value) not in (int, float) or not 0 <= value < float("inf"):  # type: ignore[operator]
+        raise FrameError(f"expected a number that is not negative, got {value!r}")
+    return value  # type: ignore[return-value]
+
+
+def text(value: object) -> str:
+    """A string."""
+    if not isinstance(value, str):
+        raise FrameError(f"expected a string, got {value!r:.200}")
+    return value
+
+
+def address(value: object) -> str:
+    """An IPv4 address."""
+    try:
+        return str(IPv4Address(text(value)))
+    except ValueError:
+        raise FrameError(f"expected an IPv4 address, got {value!r:.80}") from None
+
+
+def octets(value: object, multiple: int = 1) -> bytes:
+    """Bytes, a multiple of so many."""
+    if not isinstance(value, bytes) or len(value) % multiple:
+        raise FrameError(f"expected bytes, a multiple of {multiple}, got {value!r:.80}")
+    return value
+
+
+def nonce(value: object) -> bytes:
+    """A nonce of the handshake."""
+    if not isinstance(value, bytes) or len(value) != NONCE_BYTES:
+        raise FrameError(f"expected a nonce of {NONCE_BYTES} bytes, got {value!r:.80}")
+    return value
+
+
+def rows(value: object) -> bytes:
+    """Packed journal rows."""
+    return octets(value, ROW.size)
+
+
+def counts(value: object, hosts: int) -> Mapping[int, int]:
+    """Numbers of packets by host index."""
+    if not isinstance(value, dict):
+        raise FrameError(f"expected counts by host, got {value!r:.200}")
+    for host, packets in value.items():
+        # `__class__` and no call for each pair: this runs for every host in every step
+        if host.__class__ is not int or packets.__class__ is not int or packets < 0 or not 0 <= host < hosts:
+            raise FrameError(f"malformed count: {packets!r} packets of host {host!r}")
+    return value
+
+
+def altered_copies(value: object) -> list[tuple[int, ...]]:
+    """Altered copies, seven integers each."""
+    return [tuple(integers(copy, 7, -INT64, INT64 - 1)) for copy in items(value)]
