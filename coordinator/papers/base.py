@@ -21,7 +21,7 @@ from coordinator.execution.run import run
 from coordinator.history.run_directory import temporary_prefix
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import Plan, make_plan, require_possible
-from coordinator.reports.tables import show
+from coordinator.reports.numbers import show
 from coordinator.results.claims import Verdict, judge, ratio_to
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Claim, Value
@@ -94,7 +94,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing: an SVG element in the colour variables of `coordinator.reports.plots`."""
+    """A drawing: an SVG element in the colour variables of `coordinator.reports.theme`."""
 
     title: str
     svg: str

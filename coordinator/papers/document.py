@@ -27,17 +27,15 @@ from coordinator.papers.base import (
     counts_of,
     verdict_of,
 )
-from coordinator.reports import network_svg as netmap
-from coordinator.reports import paper_figures as drawings
-from coordinator.reports import plots
-from coordinator.reports import run_report as html
-from coordinator.reports.tables import show, to_csv
+from coordinator.reports import network_svg, paper_figures, run_report, theme
+from coordinator.reports.numbers import show
+from coordinator.reports.tables import to_csv
 from coordinator.results.claims import Verdict
 from emunode.errors import ScenarioError
 
 TEMPLATE = Path(__file__).parent / "templates" / "document.html.jinja"
 PAGE = "reproduction.html"
-MARKS = {**html.MARKS, EVALUATED: "=", NOT_MEASURED: "-", NO_CLAIM: "·"}
+MARKS = {**run_report.MARKS, EVALUATED: "=", NOT_MEASURED: "-", NO_CLAIM: "·"}
 FILTERS: Mapping[str, Collection[str]] = {
     "errata": (),
     "not-measured": (EVALUATED, NOT_MEASURED),
@@ -164,17 +162,21 @@ def render(done: Sequence[Reproduced]) -> str:
     """The page: a list of all tables and figures, each of which opens where it stands."""
     parts = [_part(reproduced) for reproduced in done]
     counts = counts_of(table for reproduced in done for table in reproduced.tables)
-    return html.template(TEMPLATE).render(
+    return run_report.template(TEMPLATE).render(
         parts=parts,
         verdict=str(verdict_of(reproduced.verdict for reproduced in done)),
         counted=counts_in_words(counts),
         filters=_filters(done),
         marks=MARKS,
         css=Markup(
-            plots.CSS + netmap.CSS + (html.FOLDER / "page.css").read_text() + drawings.CSS + _beside("document.css")
+            theme.CHART_CSS
+            + network_svg.CSS
+            + (run_report.FOLDER / "page.css").read_text()
+            + paper_figures.CSS
+            + _beside("document.css")
         ),
         js=Markup(_beside("document.js")),
-        colours=Markup(plots.colour_variables()),
+        colours=Markup(theme.colour_variables()),
     )
 
 

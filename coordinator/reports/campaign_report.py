@@ -6,9 +6,11 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from coordinator.reports import plots
+from coordinator.reports import theme
+from coordinator.reports.charts import Estimates, ratio_curves
+from coordinator.reports.numbers import show
 from coordinator.reports.run_report import MARKS, template, typeset
-from coordinator.reports.tables import Row, show
+from coordinator.reports.tables import Row
 
 FOLDER = Path(__file__).parent / "templates"
 MEASURES = {
@@ -28,22 +30,20 @@ Family = Sequence[tuple[str, float]]
 def figures(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, str]:
     """Curves of each measure over each family of points, as files: name -> SVG."""
     drawn = _curves(rows, families)
-    return {name: plots.standalone(plots.curves(*arguments)) for name, arguments in drawn.items()}
+    return {name: theme.standalone(ratio_curves(*arguments)) for name, arguments in drawn.items()}
 
 
 def charts_of(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, str]:
     """The same for the page, which shows them on small screens too."""
     return {
-        name: plots.responsive(lambda narrow, given=arguments: plots.curves(*given, narrow=narrow))  # type: ignore[misc]
+        name: theme.responsive(lambda narrow, given=arguments: ratio_curves(*given, narrow=narrow))  # type: ignore[misc]
         for name, arguments in _curves(rows, families).items()
     }
 
 
-def _curves(
-    rows: Sequence[Row], families: Mapping[str, Family]
-) -> dict[str, tuple[str, str, Mapping[str, plots.Curve]]]:
+def _curves(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, tuple[str, str, Mapping[str, Estimates]]]:
     """Name -> title, name of the horizontal axis, lines."""
-    found: dict[str, tuple[str, str, Mapping[str, plots.Curve]]] = {}
+    found: dict[str, tuple[str, str, Mapping[str, Estimates]]] = {}
     for family, points in families.items():
         for column, (title, prefix, theory) in MEASURES.items():
             lines = _lines(rows, dict(points), column, prefix, theory)
@@ -54,7 +54,7 @@ def _curves(
 
 def _lines(
     rows: Sequence[Row], points: Mapping[str, float], column: str, prefix: str, theory: str
-) -> dict[str, plots.Curve]:
+) -> dict[str, Estimates]:
     label = next(iter(rows[0]), "") if rows else ""
     names = dict.fromkeys(str(row[label]) for row in rows)
     lines = {}
@@ -67,7 +67,7 @@ def _lines(
             for row in here
         ]
         if measured:
-            lines[name] = plots.Curve(measured, expected)  # type: ignore[arg-type]
+            lines[name] = Estimates(measured, expected)  # type: ignore[arg-type]
     return lines
 
 
@@ -90,8 +90,8 @@ def page(title: str, facts: Mapping[str, object], rows: Sequence[Row], charts: M
         charts=[(Markup(chart), notes[name]) for name, chart in charts.items()],
         columns=list(zip([*names, "verdict"], [*numeric, False], strict=True)) if rows else [],
         rows=[[*cells, _verdict(row)] for cells, row in zip(shown, rows, strict=True)],
-        css=Markup(plots.CSS + plots.RESPONSIVE_CSS + (FOLDER / "page.css").read_text()),
-        colours=Markup(plots.colour_variables()),
+        css=Markup(theme.CHART_CSS + theme.RESPONSIVE_CSS + (FOLDER / "page.css").read_text()),
+        colours=Markup(theme.colour_variables()),
     )
 
 
@@ -126,10 +126,8 @@ def _cell(row: Row, column: str, name: str, numeric: bool) -> dict[str, str]:
 
 
 def _short(value: object) -> str:
-    """A value with at most four digits after the point."""
-    if isinstance(value, float) and not value.is_integer():
-        return f"{value:,.4f}" if abs(value) < 1 else f"{value:,.4g}"
-    return show(value)
+    """A value with at most four digits after the decimal point."""
+    return show(value, 4, decimals=4)
 
 
 def _verdict(row: Row) -> dict[str, str]:

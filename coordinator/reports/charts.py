@@ -1,34 +1,255 @@
-"""Curves over a number: one line a series, points marked, on linear or logarithmic axes; SVG like that of `plots`.
+"""Every kind of chart, as SVG text drawn from sequences of numbers.
 
-What a paper printed and what was measured are told apart by marks and dashes, not by colour alone.
+A chart takes no other input than numbers and names, and escapes the names itself. Long runs are cut into at most
+`MOST_BARS` bars; each bar is the largest value of its steps, so that peaks stay visible.
+
+Wide charts have a narrow form for small screens, whose letters are as large as the text around them. A page holds both
+(`theme.responsive`) and shows one.
 """
 
-from collections.abc import Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from math import ceil, floor, log10
 from typing import NamedTuple
 
-from coordinator.reports.plots import number
+from coordinator.reports.numbers import abbreviate, show
+from coordinator.reports.theme import viridis
 
-COLOURS = ("blue", "orange", "green", "purple", "red", "sky", "grey")
+MOST_BARS = 160
+NARROW_BARS = 60
+NARROW = 360
+"""Width of charts for small screens: about the width of a phone in pixels, so that a unit is about a pixel."""
+TITLED_BARS = 64
+"""Bars have tooltips up to this number of bars; beyond it they are one path."""
+RATIOS = (0, 0.25, 0.5, 0.75, 1)
+SERIES_COLOURS = ("blue", "orange", "green", "purple", "red", "sky", "grey")
+BAR_COLOURS = ("blue", "orange", "green", "sky", "red", "grey")
 DASHES = ("", "6 3", "2 3", "9 3 2 3")
-WIDTH, HEIGHT = 760, 380
-LEFT, TOP, BOTTOM = 64, 40, 328
 
 Points = Sequence[tuple[float, float]]
 
 
+@dataclass(frozen=True)
+class Bins:
+    """Steps 1 to `steps`, grouped into bars of `width` steps."""
+
+    steps: int
+    most: int = MOST_BARS
+
+    @property
+    def width(self) -> int:
+        """Steps in one bar."""
+        return max(1, -(-self.steps // self.most))
+
+    @property
+    def count(self) -> int:
+        """Number of bars."""
+        return -(-self.steps // self.width)
+
+    def of(self, values: Sequence[float]) -> list[float]:
+        """The largest value of each bar."""
+        return [max(values[at : at + self.width], default=0) for at in range(0, self.steps, self.width)]
+
+    def span(self, bar: int) -> str:
+        """The steps of a bar in words."""
+        first, last = bar * self.width + 1, min(self.steps, (bar + 1) * self.width)
+        return f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The plotting area in pixels, and the largest value on its vertical axis."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    most: float
+
+    def y(self, value: float) -> float:
+        """Pixel of a value."""
+        return self.bottom - (self.bottom - self.top) * value / (self.most or 1)
+
+
+# --- charts over steps, and bars -------------------------------------------------------------------------------------
+
+
+def step_bars(title: str, values: Sequence[float], colour: str, faults: Sequence[int] = ()) -> str:
+    """One value per step as bars, with dashed lines at faults."""
+    bins = Bins(len(values))
+    bars = bins.of(values)
+    frame = Frame(8, 33, 312, 108, max(bars, default=0))
+    step = (frame.right - frame.left) / max(1, bins.count)
+    wide = step * (0.8 if step > 4 else 1.0)
+    body = [_baseline(frame), _title(title, 14)]
+    body.append(f'<text class="end" x="312" y="27">at most {show(frame.most, 4)}</text>')  # below a title of any length
+    if bins.count <= TITLED_BARS:
+        for bar, value in enumerate(bars):
+            x, y = frame.left + bar * step + (step - wide) / 2, frame.y(value)
+            body.append(
+                f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{frame.bottom - y:.1f}" fill="var(--{colour})">'
+                f"<title>{bins.span(bar)}: {show(value, 4)}</title></rect>"
+            )
+    else:
+        bars_path = "".join(
+            f"M{frame.left + bar * step:.1f} {frame.bottom:.0f}V{frame.y(value):.1f}h{wide:.1f}V{frame.bottom:.0f}z"
+            for bar, value in enumerate(bars)
+            if value
+        )
+        body.append(f'<path d="{bars_path}" fill="var(--{colour})"/>')
+    body += [_fault_lines(faults, len(values), frame), _step_axis(len(values), frame)]
+    return _svg(320, 126, title, [*body, _cursor(len(values), frame)])
+
+
+def step_lines(
+    title: str,
+    lines: Mapping[str, tuple[str, Sequence[float]]],
+    faults: Sequence[int] = (),
+    most: float = 1.0,
+    *,
+    narrow: bool = False,
+) -> str:
+    """Shares of `most` after every step as named staircases: name -> (colour, values)."""
+    steps = max((len(values) for _, values in lines.values()), default=0)
+    top = 24 + 16 * len(lines)
+    frame = Frame(40, top, NARROW - 8, top + 150, most) if narrow else Frame(42, 14, 880, 190, most)
+    body = [*_ratio_grid(frame), _fault_lines(faults, steps, frame)]
+    width = (frame.right - frame.left) / max(1, steps)
+    ends = [frame.y(values[-1]) + 4 if values else frame.bottom for _, values in lines.values()]
+    heights = [16.0 + 16 * order for order in range(len(lines))] if narrow else _spread(ends, 14)
+    for order, ((name, (colour, values)), y) in enumerate(zip(lines.items(), heights, strict=True)):
+        d = f"M{frame.left} {frame.bottom:.1f}" + "".join(_stairs(values, width, frame))
+        body.append(_line(d, colour, DASHES[min(order, 1)]))
+        last = values[-1] / most if values else 0.0
+        percent = f"{last:.1%}" if last < 1 else "100%"
+        x = frame.left if narrow else frame.right + 8
+        body.append(f'<text x="{x}" y="{y:.1f}" style="fill:var(--{colour})">{escape(name)} {percent}</text>')
+    body.append(_step_axis(steps, frame))
+    return _svg(NARROW if narrow else 1040, frame.bottom + 22, title, [*body, _cursor(steps, frame)])
+
+
+def _stairs(values: Sequence[float], width: float, frame: Frame) -> list[str]:
+    """The corners of a staircase, at most a few hundred."""
+    parts, last, every = [], None, max(1, len(values) // 600)
+    for step, value in enumerate(values):
+        if value != last and (step % every == 0 or step == len(values) - 1):
+            parts.append(f"H{frame.left + step * width:.1f}V{frame.y(value):.1f}")
+            last = value
+    return [*parts, f"H{frame.right}"]
+
+
+def histogram(title: str, bars: Sequence[tuple[str, int]], colour: str, xlabel: str) -> str:
+    """Named bars with their counts above them, on a linear axis."""
+    frame = Frame(8, 40, 392, 150, max((count for _, count in bars), default=0))
+    step = (frame.right - frame.left) / max(1, len(bars))
+    wide = min(64.0, step * 0.72)
+    longest = max((len(name) for name, _ in bars), default=1)
+    every = max(1, -(-len(bars) * (6 * longest + 10) // 384))
+    body = [_baseline(frame), _title(title, 14)]
+    for at, (name, count) in enumerate(bars):
+        x, y = frame.left + at * step + (step - wide) / 2, frame.y(count)
+        if count:
+            y = min(y, frame.bottom - 1.5)
+        body.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{frame.bottom - y:.1f}" fill="var(--{colour})">'
+            f"<title>{escape(name)}: {count:,}</title></rect>"
+        )
+        middle = x + wide / 2
+        if count and step > 26:
+            body.append(_middle(middle, round(y - 4, 1), f"{count:,}"))
+        if at % every == 0:
+            body.append(_middle(middle, frame.bottom + 14, name))
+    body.append(_middle(200, frame.bottom + 30, xlabel))
+    return _svg(400, 186, title, body)
+
+
+def heat_map(
+    title: str, rows: Sequence[str], counts: Sequence[Sequence[float]], steps: int, *, narrow: bool = False
+) -> str:
+    """One row per port and one column per step (or a few of them), brighter where more is carried."""
+    bins = Bins(steps, NARROW_BARS if narrow else MOST_BARS)
+    total = NARROW if narrow else 1040
+    table = [bins.of(row) for row in counts]
+    height = max(6.0, min(22.0, 260 / max(1, len(rows))))
+    frame = Frame(48, 26, total - 4, 26 + height * len(rows), 1)
+    width = (frame.right - frame.left) / max(1, bins.count)
+    most = max((value for row in table for value in row), default=0)
+    body = [
+        _title(title, 14),
+        f'<text class="end" x="{frame.right}" y="14">at most {show(most, 4)}</text>',
+    ]
+    for at, (name, row) in enumerate(zip(rows, table, strict=True)):
+        y = frame.top + at * height
+        if height >= 12 or at % 2 == 0:
+            body.append(f'<text class="end" x="42" y="{y + height / 2 + 4:.1f}">{escape(name)}</text>')
+        for bar, value in enumerate(row):
+            if value:
+                body.append(
+                    f'<rect x="{frame.left + bar * width:.1f}" y="{y:.1f}" width="{max(0.6, width - (width > 4)):.1f}" '
+                    f'height="{height - 1:.1f}" fill="{viridis(value / most)}">'
+                    f"<title>{escape(name)}, {bins.span(bar)}: {show(value, 4)}</title></rect>"
+                )
+    body.append(_step_axis(steps, frame))
+    return _svg(total, frame.bottom + 20, title, [*body, _cursor(steps, frame)])
+
+
+def grouped_bars(title: str, groups: Mapping[str, Sequence[float | None]], names: Sequence[str]) -> str:
+    """Per group, one bar per name, scaled to the largest value of the group, with the value beside it."""
+    row, gap, top = 15, 14, 30 + 16 * len(names)
+    height = top + sum(row * len(names) + gap for _ in groups) + 6
+    longest = max((len(name) for name in groups), default=8)
+    left = 20 + 6.3 * longest
+    body = [_title(title, 16)]
+    for at, name in enumerate(names):
+        colour = BAR_COLOURS[at % len(BAR_COLOURS)]
+        body.append(f'<rect x="8" y="{24 + 16 * at}" width="10" height="10" fill="var(--{colour})"/>')
+        body.append(f'<text x="24" y="{33 + 16 * at}">{escape(name)}</text>')
+    y = float(top)
+    for group, values in groups.items():
+        most = max((value for value in values if value is not None), default=0) or 1
+        body.append(
+            f'<text class="end" x="{left - 8:.0f}" y="{y + row * len(names) / 2 + 4:.1f}">{escape(group)}</text>'
+        )
+        for at, value in enumerate(values):
+            length = (640 - left) * (value or 0) / most
+            text = "-" if value is None else show(value, 4)
+            body.append(
+                f'<rect x="{left:.0f}" y="{y:.1f}" width="{max(0.8, length):.1f}" height="{row - 3}" '
+                f'fill="var(--{BAR_COLOURS[at % len(BAR_COLOURS)]})"/>'
+                f'<text x="{left + length + 6:.1f}" y="{y + row - 5:.1f}">{text}</text>'
+            )
+            y += row
+        y += gap
+    return _svg(760, height, title, body)
+
+
+# --- curves ----------------------------------------------------------------------------------------------------------
+
+WIDTH, HEIGHT = 760, 380
+LEFT, TOP, BOTTOM = 64, 40, 328
+
+
 class Held(NamedTuple):
-    """A prediction, and the measurement it is held against."""
+    """A prediction, drawn as a line, and the measurements it is held against, drawn as marks."""
 
     predicted: Points
     measured: Points
 
 
 @dataclass(frozen=True)
+class Estimates:
+    """Measured ratios with their intervals, and what theory expects."""
+
+    points: Sequence[tuple[float, float, float, float]]
+    """(x, y, low, high), ascending in x."""
+    theory: Points = ()
+
+
+@dataclass(frozen=True)
 class Axis:
-    """Values mapped to pixels."""
+    """A linear or logarithmic mapping from values to pixels."""
 
     title: str
     low: float
@@ -39,10 +260,10 @@ class Axis:
     """Pixel of `high`."""
     log: bool = False
     only: Sequence[float] = field(default=())
-    """Values to name, in place of round ones."""
+    """Tick values; round values are used if there are none."""
 
     def at(self, value: float) -> float:
-        """Pixel of a value; of what cannot be on a logarithmic axis, the start."""
+        """Pixel of a value; a logarithmic axis shows values that are not positive at its start."""
         if self.log:
             if value <= 0:
                 return self.start
@@ -52,7 +273,7 @@ class Axis:
         return self.start + (self.end - self.start) * share
 
     def ticks(self) -> list[float]:
-        """Round values to name, a handful."""
+        """About five tick values."""
         if self.only:
             return list(self.only)
         if self.log:
@@ -78,10 +299,10 @@ def curves(
     only_x: Sequence[float] = (),
     dots: Sequence[str] = (),
 ) -> str:
-    """Named series of (x, y) as lines with their points; those named in `dots` as points alone (measurements).
+    """Named series as lines with marked points; those named in `dots` have marks only.
 
-    Of a prediction held against a measurement, the line is the one and the points are the other. A logarithmic axis shows
-    positive values only. `only_x` names the values that the x axis tells.
+    Series differ in marks and dashes as well as in colour. A logarithmic axis leaves out values that are not positive.
+    `only_x` lists the values to print along the x axis.
     """
     held = {name: line if isinstance(line, Held) else Held(line, line) for name, line in lines.items()}
     drawn = {name: _drawable(line.predicted, log_x=log_x, log_y=log_y) for name, line in held.items()}
@@ -90,27 +311,69 @@ def curves(
     right = WIDTH - 46 - max((6.1 * len(name) for name in lines), default=0)
     x = _axis(xlabel, [a for a, _ in every], LEFT, right, log=log_x, zero=False, only=only_x)
     y = _axis(ylabel, [b for _, b in every], BOTTOM, TOP, log=log_y, zero=True)
-    body = [f'<text class="title" x="8" y="16">{escape(title)}</text>', *_grid(x, y, right)]
+    body = [_title(title, 16), *_grid(x, y, right)]
     for at, (name, line) in enumerate(drawn.items()):
-        colour = COLOURS[at % len(COLOURS)]
+        colour = SERIES_COLOURS[at % len(SERIES_COLOURS)]
         legend_y = TOP + 18 * at
         if name not in dots and line:
-            path = "L".join(f"{x.at(a):.1f} {y.at(b):.1f}" for a, b in line)
             dash = DASHES[at % len(DASHES)]
-            style = f' stroke-dasharray="{dash}"' if dash else ""
-            body.append(f'<path class="line" stroke="var(--{colour})"{style} d="M{path}"/>')
-            body.append(f'<path class="line" stroke="var(--{colour})"{style} d="M{right + 8:.0f} {legend_y}h22"/>')
-        marks = [(x.at(a), y.at(b), f"{name}: {number(a)}, {number(b)}") for a, b in points[name]]
+            path = "L".join(f"{x.at(a):.1f} {y.at(b):.1f}" for a, b in line)
+            body += [_line(d, colour, dash) for d in (f"M{path}", f"M{right + 8:.0f} {legend_y}h22")]
+        marks = [(x.at(a), y.at(b), f"{name}: {show(a, 4)}, {show(b, 4)}") for a, b in points[name]]
         if marks:
             marks.append((right + 19, legend_y, name))
         body += [_mark(at, px, py, colour, tip) for px, py, tip in marks]
         body.append(f'<text x="{right + 36:.0f}" y="{legend_y + 4}">{escape(name)}</text>')
-    head = f'<svg class="chart roomy" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(title)}">'
-    return f"{head}{''.join(body)}</svg>"
+    return _svg(WIDTH, HEIGHT, title, body, css="chart roomy")
+
+
+def ratio_curves(title: str, xlabel: str, lines: Mapping[str, Estimates], *, narrow: bool = False) -> str:
+    """Ratios from 0 to 1 as named lines, with bars for intervals and crosses for theory.
+
+    The names stand at the ends of the lines, or below the chart in the narrow form.
+    """
+    drawn = {name: line for name, line in lines.items() if line.points}
+    words = textwrap.wrap(title, 48 if narrow else 105) or [""]
+    top = 18 + 16 * len(words)
+    frame = Frame(46, top, NARROW - 8, top + 200, 1.0) if narrow else Frame(46, top, 560, top + 234, 1.0)
+    ticks = sorted({x for line in drawn.values() for x, *_ in line.points}) or [0.0, 1.0]
+    x = Axis(xlabel, ticks[0], ticks[-1], frame.left + 10, frame.right - 10)
+    body = [_title(line, 16 * (at + 1)) for at, line in enumerate(words)]
+    body += _ratio_grid(frame)
+    every = -(-len(ticks) // (8 if narrow else 14))
+    body += [_middle(x.at(tick), frame.bottom + 16, show(tick, 4)) for tick in (ticks[::every] if drawn else ())]
+    axis = textwrap.wrap(xlabel, 54 if narrow else 84) or [""]
+    body += [_middle((frame.left + frame.right) / 2, frame.bottom + 34 + 14 * at, line) for at, line in enumerate(axis)]
+    below = frame.bottom + 34 + 14 * len(axis)
+    heights = [below + 8 + 16.0 * at for at in range(len(drawn))]
+    if not narrow:
+        heights = _spread([frame.y(line.points[-1][1]) + 4 for line in drawn.values()], 14)
+    for at, ((name, line), height) in enumerate(zip(drawn.items(), heights, strict=True)):
+        body += _estimates(name, line, at, x, frame)
+        colour, left = SERIES_COLOURS[at % len(SERIES_COLOURS)], frame.left if narrow else frame.right + 14
+        body.append(_mark(at, left, height - 4, colour, name))
+        body.append(f'<text x="{left + 10}" y="{height:.1f}" style="fill:var(--{colour})">{escape(name)}</text>')
+    height = max([below, *(height + 8 for height in heights)])
+    return _svg(NARROW if narrow else 760, height, title, body)
+
+
+def _estimates(name: str, line: Estimates, at: int, x: Axis, frame: Frame) -> Iterable[str]:
+    """One series of ratios: its line, interval bars and marks, then the crosses of its theory."""
+    colour = SERIES_COLOURS[at % len(SERIES_COLOURS)]
+    yield _line("M" + "L".join(f"{x.at(a):.1f} {frame.y(b):.1f}" for a, b, _, _ in line.points), colour)
+    for a, b, low, high in line.points:
+        bar = f"M{x.at(a):.1f} {frame.y(high):.1f}V{frame.y(low):.1f}"
+        yield f'<path stroke="var(--{colour})" fill="none" d="{bar}"/>'
+        tip = f"{name}, {show(a, 4)}: {b:.2%}, {low:.2%} to {high:.2%}"
+        yield _mark(at, x.at(a), frame.y(b), colour, tip)
+    for a, b in line.theory:
+        yield (
+            f'<path stroke="var(--ink)" d="M{x.at(a) - 4:.1f} {frame.y(b) - 4:.1f}l8 8m0 -8l-8 8"><title>theory, '
+            f"{escape(name)}, {show(a, 4)}: {b:.2%}</title></path>"
+        )
 
 
 def _drawable(line: Points, *, log_x: bool, log_y: bool) -> list[tuple[float, float]]:
-    """The points that an axis can show."""
     return [(a, b) for a, b in line if (not log_x or a > 0) and (not log_y or b > 0)]
 
 
@@ -131,27 +394,19 @@ def _grid(x: Axis, y: Axis, right: float) -> list[str]:
     for value in y.ticks():
         at = y.at(value)
         body.append(f'<path class="axis" d="M{LEFT} {at:.1f}H{right:.0f}"/>')
-        body.append(f'<text class="end" x="{LEFT - 6}" y="{at + 4:.1f}">{_short(value)}</text>')
+        body.append(f'<text class="end" x="{LEFT - 6}" y="{at + 4:.1f}">{abbreviate(value)}</text>')
     for value in x.ticks():
         at = x.at(value)
         body.append(f'<path class="axis" d="M{at:.1f} {BOTTOM}v5"/>')
-        body.append(f'<text class="middle" x="{at:.1f}" y="{BOTTOM + 18}">{_short(value)}</text>')
+        body.append(_middle(at, BOTTOM + 18, abbreviate(value)))
     body.append(f'<path class="axis" d="M{LEFT} {BOTTOM}H{right:.0f}"/>')
-    body.append(f'<text class="middle" x="{(LEFT + right) / 2:.0f}" y="{BOTTOM + 38}">{escape(x.title)}</text>')
+    body.append(_middle((LEFT + right) / 2, BOTTOM + 38, x.title))
     body.append(f'<text x="8" y="{TOP - 8}">{escape(y.title)}</text>')
     return body
 
 
-def _short(value: float) -> str:
-    """A number for people, millions as M and thousands of millions as G."""
-    for size, unit in ((1e9, "G"), (1e6, "M")):
-        if abs(value) >= size:
-            return f"{number(round(value / size, 3))}{unit}"
-    return number(round(value, 10))
-
-
 def _mark(at: int, x: float, y: float, colour: str, tip: str) -> str:
-    """A circle, a square, a triangle, a diamond: by the number of the series."""
+    """The mark of series number `at`: a circle, a square, a triangle or a diamond."""
     style = f'fill="var(--{colour})"><title>{escape(tip)}</title>'
     match at % 4:
         case 0:
@@ -164,6 +419,90 @@ def _mark(at: int, x: float, y: float, colour: str, tip: str) -> str:
 
 
 def _round_step(size: float) -> float:
-    """1, 2 or 5 times a power of ten, the smallest that is not below `size`."""
+    """The smallest of 1, 2, 5 and 10 times a power of ten that is at least `size`."""
     power = 10.0 ** floor(log10(size)) if size > 0 else 1.0
     return next(power * mark for mark in (1, 2, 5, 10) if power * mark >= size * (1 - 1e-9))
+
+
+# --- parts of charts -------------------------------------------------------------------------------------------------
+
+
+def _spread(heights: Sequence[float], apart: float) -> list[float]:
+    """The heights in the given order, moved down where they would be closer than `apart`."""
+    found = list(heights)
+    last = float("-inf")
+    for at in sorted(range(len(found)), key=lambda at: found[at]):
+        last = found[at] = max(found[at], last + apart)
+    return found
+
+
+def _svg(width: float, height: float, title: str, body: Iterable[str], css: str = "chart") -> str:
+    return (
+        f'<svg class="{css}" viewBox="0 0 {width:.0f} {height:.0f}" role="img" aria-label="{escape(title)}">'
+        f"{''.join(body)}</svg>"
+    )
+
+
+def _cursor(steps: int, frame: Frame) -> str:
+    """The bar that the script of the page moves to the chosen step."""
+    if not steps:
+        return ""
+    return (
+        f'<rect class="cursor" data-left="{frame.left}" data-right="{frame.right}" data-steps="{steps}" x="0" '
+        f'y="{frame.top}" width="0" height="{frame.bottom - frame.top:.1f}"/>'
+    )
+
+
+def _title(text: str, y: float) -> str:
+    return f'<text class="title" x="8" y="{y}">{escape(text)}</text>'
+
+
+def _middle(x: float, y: float, text: str) -> str:
+    return f'<text class="middle" x="{x:.1f}" y="{y}">{escape(text)}</text>'
+
+
+def _line(path: str, colour: str, dash: str = "") -> str:
+    style = f' stroke-dasharray="{dash}"' if dash else ""
+    return f'<path class="line" stroke="var(--{colour})"{style} d="{path}"/>'
+
+
+def _ratio_grid(frame: Frame) -> Iterable[str]:
+    """A horizontal line with its percentage at every quarter."""
+    for ratio in RATIOS:
+        y = frame.y(ratio * frame.most)
+        yield f'<path class="axis" d="M{frame.left} {y:.1f}H{frame.right}"/>'
+        yield f'<text class="end" x="{frame.left - 6}" y="{y + 4:.1f}">{ratio:.0%}</text>'
+
+
+def _baseline(frame: Frame) -> str:
+    return f'<path class="axis" d="M{frame.left} {frame.bottom}H{frame.right}"/>'
+
+
+def _step_axis(steps: int, frame: Frame) -> str:
+    """Step numbers below their bars: all of them, or the first, the middle and the last where space is short."""
+    if not steps:
+        return f'<text x="{frame.left}" y="{frame.bottom + 14}">no steps</text>'
+    width = (frame.right - frame.left) / steps
+    wanted = range(1, steps + 1) if width >= 24 else sorted({1, (steps + 1) // 2, steps})
+    return "".join(
+        f'<text class="{"middle" if step > 1 or width > 12 else ""}" '
+        f'x="{min(frame.left + (step - 0.5) * width, frame.right - 4 * len(str(step))):.1f}" '
+        f'y="{frame.bottom + 14:.1f}">{step:,}</text>'
+        for step in wanted
+    )
+
+
+def _fault_lines(faults: Sequence[int], steps: int, frame: Frame) -> str:
+    """A flagged, dashed line at the beginning of each step in which a fault begins."""
+    if not steps:
+        return ""
+    width = (frame.right - frame.left) / steps
+    parts = []
+    for step in sorted(set(faults)):
+        x = frame.left + (min(step, steps + 1) - 1) * width
+        parts.append(
+            f"<g><title>fault at the beginning of step {step:,}</title>"
+            f'<path class="fault" d="M{x:.1f} {frame.top}V{frame.bottom:.1f}"/>'
+            f'<path class="flag" d="M{x - 4:.1f} {frame.top - 7}h8l-4 7z"/></g>'
+        )
+    return "".join(parts[:200])

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from coordinator.reports.charts import grouped_bars
 from coordinator.reports.data import RunData, find_run, read_run
-from coordinator.reports.plots import grouped_bars, standalone
+from coordinator.reports.theme import standalone
 from emunode.errors import ScenarioError
 
 NOT_METRICS = {"claims", "faults", "source"}

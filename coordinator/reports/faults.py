@@ -8,7 +8,7 @@ import polars as pl
 
 from coordinator.planning.plan import Plan
 from coordinator.reports.data import RunData
-from coordinator.reports.tables import show
+from coordinator.reports.numbers import show
 from coordinator.reports.votes import State, Votes
 from emunode.model import ALL_RANKS, Collective
 

@@ -35,7 +35,7 @@ from coordinator.reports.nodes import (  # fmt: skip
     key,
     node_keys,
 )
-from coordinator.reports.plots import viridis
+from coordinator.reports.theme import viridis
 from coordinator.reports.votes import State, Votes
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology

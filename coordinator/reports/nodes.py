@@ -10,7 +10,7 @@ import polars as pl
 
 from coordinator.reports.data import RunData
 from coordinator.reports.layout import Layout, Ranks
-from coordinator.reports.plots import viridis
+from coordinator.reports.theme import viridis
 from coordinator.reports.votes import WORDS, State, Votes
 
 GIVING = ("gather", "reduce")

@@ -11,7 +11,7 @@ import numpy as np
 
 from coordinator.reports.layout import Layout, layout_of, shapes_of
 from coordinator.reports.link_paths import link_paths
-from coordinator.reports.plots import viridis
+from coordinator.reports.theme import viridis
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees

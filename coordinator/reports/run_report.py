@@ -20,13 +20,12 @@ import polars as pl
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from coordinator.reports import network_svg as netmap
-from coordinator.reports import plots
+from coordinator.reports import charts, network_svg, theme
 from coordinator.reports.data import RunData, read_run
 from coordinator.reports.faults import CutOff, cut_off, fault_table
 from coordinator.reports.network_svg import network_map, packets_of
 from coordinator.reports.nodes import broken_nodes, giving
-from coordinator.reports.tables import show
+from coordinator.reports.numbers import show, show_seconds
 from coordinator.reports.votes import State, Votes, votes_of
 from coordinator.results.metrics import LISTED_LINKS
 
@@ -84,10 +83,10 @@ def render(data: RunData, *, thorough: bool = True) -> str:
         histogram=_safe(_histogram(data)),
         heat=_safe(_heat(data, hops)),
         busiest=_busiest(data),
-        css=_safe(plots.CSS + plots.RESPONSIVE_CSS + netmap.CSS + (FOLDER / "page.css").read_text()),
-        colours=_safe(plots.colour_variables()),
+        css=_safe(theme.CHART_CSS + theme.RESPONSIVE_CSS + network_svg.CSS + (FOLDER / "page.css").read_text()),
+        colours=_safe(theme.colour_variables()),
         js=_safe((FOLDER / "page.js").read_text()),
-        scale=", ".join(plots.viridis(share / 8) for share in range(9)),
+        scale=", ".join(theme.viridis(share / 8) for share in range(9)),
         scale_names=(picture and picture.scale) or _scale_names(data),
     )
 
@@ -132,7 +131,7 @@ def _hops(data: RunData, thorough: bool) -> pl.DataFrame | None:
         return None
 
 
-def _count_frames(picture: netmap.NetworkMap) -> int:
+def _count_frames(picture: network_svg.NetworkMap) -> int:
     names = picture.script["names"]
     return len(names) if isinstance(names, list) else 0
 
@@ -183,17 +182,10 @@ def _tiles(data: RunData) -> list[tuple[str, str]]:
     if isinstance(intact, int) and isinstance(expected, int):
         tiles.append((f"all {intact:,}" if intact == expected else f"{intact:,} of {expected:,}", "delivered intact"))
     if isinstance(virtual := data.get("virtual_seconds"), float):
-        tiles.append((_seconds(virtual), "virtual time"))
+        tiles.append((show_seconds(virtual), "virtual time"))
     if isinstance(wall := data.get("wall_seconds"), float):
-        tiles.append((_seconds(wall), "wall time"))
+        tiles.append((show_seconds(wall), "wall time"))
     return tiles
-
-
-def _seconds(value: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3)):
-        if value >= size:
-            return f"{value / size:.4g} {unit}"
-    return f"{value * 1e6:.4g} µs"
 
 
 def _claims(data: RunData) -> list[dict[str, str]]:
@@ -264,7 +256,7 @@ def _delivery(data: RunData, hops: pl.DataFrame | None, faults: Sequence[int], v
             lines["nodes, last piece"] = ("orange", shares)
     if not lines:
         return None
-    return plots.responsive(lambda narrow: plots.step_lines("delivered after each step", lines, faults, narrow=narrow))
+    return theme.responsive(lambda narrow: charts.step_lines("delivered after each step", lines, faults, narrow=narrow))
 
 
 def _vote_lines(votes: Votes, steps: int) -> dict[str, tuple[str, Sequence[float]]]:
@@ -319,7 +311,7 @@ def _multiples(data: RunData, faults: Sequence[int], votes: Votes | None) -> lis
         return []
     titles = {"receiving": "nodes that get a first copy"} if votes else {}
     return [
-        plots.step_bars(titles.get(column, title), data.steps[column].to_list(), colour, faults)
+        charts.step_bars(titles.get(column, title), data.steps[column].to_list(), colour, faults)
         for column, title, colour in MULTIPLES
     ]
 
@@ -339,7 +331,7 @@ def _histogram(data: RunData) -> str | None:
         high = min(most, low + width - 1)
         name = f"{low:,}" if low == high else f"{low:,}-{high:,}"
         bars.append((name, sum(counts.get(load, 0) for load in range(low, high + 1))))
-    return plots.histogram("Directed links by load", bars, "blue", "segments carried in the whole run")
+    return charts.histogram("Directed links by load", bars, "blue", "segments carried in the whole run")
 
 
 def _idle_left_out(data: RunData) -> str | None:
@@ -378,6 +370,6 @@ def _heat(data: RunData, hops: pl.DataFrame | None) -> str | None:
     for step, port, packets in hops.group_by("step", "port").agg(pl.len()).iter_rows():
         table[port][step - 1] = packets
     names = [f"port {port}" for port in range(data.topology.degree)]
-    return plots.responsive(
-        lambda narrow: plots.heat_map("Packets by port and step", names, table, steps, narrow=narrow)
+    return theme.responsive(
+        lambda narrow: charts.heat_map("Packets by port and step", names, table, steps, narrow=narrow)
     )

@@ -1,14 +1,15 @@
 """The figures of a document as one drawing: what the ways carry beside the floor, and how set-up and broadcast scale."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from benchmarks.record import Row
 from benchmarks.results import rows_of
-from coordinator.reports.charts import curves
+from coordinator.reports.charts import curves, grouped_bars
 from coordinator.reports.compare import write_figure
-from coordinator.reports.plots import grouped_bars, stacked, standalone
+from coordinator.reports.theme import standalone
 
 FAMILIES = {"star": "star graph", "hypercube": "hypercube", "ej": "Eisenstein-Jacobi"}
 READY, COMMAND = "ready", "the whole command"
@@ -19,7 +20,19 @@ def draw(document: Mapping[str, Any], path: Path) -> None:
     figures = [*_shares(document), *_scaling(document)]
     if not figures:
         raise ValueError("there is nothing to draw: measure core or sizes")
-    write_figure(standalone(stacked(figures)), path)
+    write_figure(standalone(_stacked(figures)), path)
+
+
+def _stacked(figures: Sequence[str]) -> str:
+    """Figures one above the other in one SVG element."""
+    boxes = [re.search(r'viewBox="0 0 (\d+) (\d+)"', figure) for figure in figures]
+    sizes = [(int(box[1]), int(box[2])) for box in boxes if box]
+    body, y = [], 0
+    for figure, (width, height) in zip(figures, sizes, strict=True):
+        body.append(figure.replace("<svg", f'<svg y="{y}" width="{width}" height="{height}"', 1))
+        y += height + 12
+    width = max(width for width, _ in sizes)
+    return f'<svg class="chart" viewBox="0 0 {width} {y}" role="img" aria-label="figures">{"".join(body)}</svg>'
 
 
 def _shares(document: Mapping[str, Any]) -> list[str]:

@@ -21,13 +21,15 @@ from coordinator.execution.run import run
 from coordinator.planning.plan import make_plan
 from coordinator.reports import network_svg as netmap
 from coordinator.reports.campaign_report import page as campaign_page
+from coordinator.reports.charts import Bins, grouped_bars
 from coordinator.reports.compare import as_rows, compare, read_runs, write_figure
 from coordinator.reports.data import RunData, find_run, read_run
 from coordinator.reports.faults import cut_off, fault_table
 from coordinator.reports.layout import cells_of, layout_of, shapes_of
-from coordinator.reports.plots import DARK, LIGHT, Bins, grouped_bars, standalone, viridis
+from coordinator.reports.numbers import show
 from coordinator.reports.run_report import render, write_report
-from coordinator.reports.tables import show, to_csv, to_markdown
+from coordinator.reports.tables import to_csv, to_markdown
+from coordinator.reports.theme import DARK, LIGHT, standalone, viridis
 from coordinator.reports.votes import State, votes_of
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError

@@ -1,0 +1,50 @@
+"""Numbers and values as people read them: one formatter for pages, tables and the terminal."""
+
+MOST_ITEMS = 12
+
+
+def show(value: object, digits: int = 6, *, decimals: int | None = None) -> str:
+    """A value as text: thousands separated, `digits` significant digits, long sequences cut.
+
+    With `decimals`, fractions below one have exactly that many decimals, so that ratios line up in a column.
+    """
+    match value:
+        case None:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case int():
+            return f"{value:,}"
+        case float():
+            return _show_float(value, digits, decimals)
+        case tuple() | list():
+            shown = ", ".join(show(item, digits, decimals=decimals) for item in value[:MOST_ITEMS])
+            return f"{shown}, .. ({len(value)})" if len(value) > MOST_ITEMS else shown
+    return str(value)
+
+
+def _show_float(value: float, digits: int, decimals: int | None) -> str:
+    if value.is_integer() and abs(value) < 1e15:
+        return f"{value:,.0f}"
+    return f"{value:.{decimals}f}" if decimals is not None and abs(value) < 1 else f"{value:,.{digits}g}"
+
+
+def abbreviate(value: float) -> str:
+    """A number in the space of an axis tick: 5M for millions, 5G for thousands of millions."""
+    for size, unit in ((1e9, "G"), (1e6, "M")):
+        if abs(value) >= size:
+            return f"{show(round(value / size, 3), 4)}{unit}"
+    return show(round(value, 10), 4)
+
+
+def show_seconds(value: float) -> str:
+    """A duration in s, ms or µs."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3)):
+        if value >= size:
+            return f"{value / size:.4g} {unit}"
+    return f"{value * 1e6:.4g} µs"
+
+
+def plural(count: int, noun: str, ending: str = "s", singular: str = "") -> str:
+    """A count and its noun: `1 node`, `2 nodes`; `ending` and `singular` are what follows the stem (`ies`, `y`)."""
+    return f"{count:,} {noun}{singular if count == 1 else ending}"

@@ -1,0 +1,81 @@
+"""Colours and styles that all figures share.
+
+Colours are CSS variables, to which a page gives values for light, dark and print. They come from the palette of Okabe and
+Ito and from viridis, both readable with any colour vision; shape or text repeats whatever a colour says.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+
+VIRIDIS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")
+LIGHT: Mapping[str, str] = {
+    "paper": "#ffffff", "ink": "#1d2733", "muted": "#5c6875", "grid": "#dfe4ea", "panel": "#f6f8fa",
+    "blue": "#0072b2", "sky": "#56b4e9", "orange": "#c98500", "green": "#009e73", "red": "#d55e00", "grey": "#8a949e",
+    "purple": "#b5679b",
+}  # fmt: skip
+DARK: Mapping[str, str] = {
+    "paper": "#12171d", "ink": "#e3e8ee", "muted": "#98a4b0", "grid": "#2b343e", "panel": "#1a2128",
+    "blue": "#4da3dc", "sky": "#7cc6f0", "orange": "#e69f00", "green": "#2fbf95", "red": "#f07f33", "grey": "#77828d",
+    "purple": "#cc79a7",
+}  # fmt: skip
+
+CHART_CSS = """
+.chart text, .map text { font-family: system-ui, "Segoe UI", "Helvetica Neue", Arial, sans-serif; }
+.chart text { font-size: 11px; fill: var(--muted); }
+.chart .axis { stroke: var(--grid); fill: none; }
+.chart .title { font-size: 12.5px; fill: var(--ink); font-weight: 600; }
+.chart .fault { stroke: var(--red); stroke-dasharray: 3 2; fill: none; }
+.chart .flag { fill: var(--red); stroke: none; }
+.chart .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
+.chart .cursor { fill: var(--ink); opacity: .1; }
+.chart .end { text-anchor: end; }
+.chart .middle { text-anchor: middle; }
+"""
+RESPONSIVE_CSS = """
+.chart.narrow { display: none; }
+@media screen and (max-width: 640px) {
+  .chart.full { display: none; }
+  .chart.narrow { display: block; }
+}
+"""
+"""For pages that hold charts in both forms of `responsive`."""
+
+
+def colour_variables() -> str:
+    """CSS that defines every colour variable for light and for dark screens; print uses the light values."""
+
+    def block(colours: Mapping[str, str]) -> str:
+        return "".join(f"--{name}:{value};" for name, value in colours.items())
+
+    light, dark = block(LIGHT), block(DARK)
+    return (
+        f":root{{color-scheme:light dark;{light}}}\n@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n"
+    )
+
+
+def viridis(share: float) -> str:
+    """The colour for a share from 0 (dark) to 1 (bright)."""
+    # The darkest 15 percent of the scale cannot be told from a dark page.
+    at = (0.15 + 0.83 * min(1.0, max(0.0, share))) * (len(VIRIDIS) - 1)
+    low = min(int(at), len(VIRIDIS) - 2)
+    one, other = (tuple(int(VIRIDIS[i][k : k + 2], 16) for k in (1, 3, 5)) for i in (low, low + 1))
+    return "#" + "".join(f"{round(a + (b - a) * (at - low)):02x}" for a, b in zip(one, other, strict=True))
+
+
+def responsive(draw: Callable[[bool], str]) -> str:
+    """A chart in its wide and its narrow form, of which the page shows one; `draw` takes whether to draw it narrow."""
+    return draw(False).replace('class="chart"', 'class="chart full"', 1) + draw(True).replace(
+        'class="chart"', 'class="chart narrow"', 1
+    )
+
+
+def standalone(figure: str) -> str:
+    """A chart as an SVG document, in the light colours on a white background."""
+    css = re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], CHART_CSS)
+    figure = re.sub(r"var\(--(\w+)\)", lambda found: LIGHT[found[1]], figure)
+    head, _, rest = figure.partition(">")
+    _, _, width, height = re.search(r'viewBox="([^"]*)"', head)[1].split()  # type: ignore[index]
+    return (
+        f'{head} xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"><style>{css}</style>'
+        f'<rect width="{width}" height="{height}" fill="{LIGHT["paper"]}"/>{rest}\n'
+    )
