@@ -27,7 +27,7 @@ from coordinator.papers.base import (
     counts_of,
     verdict_of,
 )
-from coordinator.reports import network_svg, paper_figures, run_report, theme
+from coordinator.reports import pages, paper_figures, theme
 from coordinator.reports.numbers import show
 from coordinator.reports.tables import to_csv
 from coordinator.results.claims import Verdict
@@ -35,7 +35,7 @@ from emunode.errors import ScenarioError
 
 TEMPLATE = Path(__file__).parent / "templates" / "document.html.jinja"
 PAGE = "reproduction.html"
-MARKS = {**run_report.MARKS, EVALUATED: "=", NOT_MEASURED: "-", NO_CLAIM: "·"}
+MARKS = {**pages.MARKS, EVALUATED: "=", NOT_MEASURED: "-", NO_CLAIM: "·"}
 FILTERS: Mapping[str, Collection[str]] = {
     "errata": (),
     "not-measured": (EVALUATED, NOT_MEASURED),
@@ -162,19 +162,13 @@ def render(done: Sequence[Reproduced]) -> str:
     """The page: a list of all tables and figures, each of which opens where it stands."""
     parts = [_part(reproduced) for reproduced in done]
     counts = counts_of(table for reproduced in done for table in reproduced.tables)
-    return run_report.template(TEMPLATE).render(
+    return pages.template(TEMPLATE).render(
         parts=parts,
         verdict=str(verdict_of(reproduced.verdict for reproduced in done)),
         counted=counts_in_words(counts),
         filters=_filters(done),
         marks=MARKS,
-        css=Markup(
-            theme.CHART_CSS
-            + network_svg.CSS
-            + (run_report.FOLDER / "page.css").read_text()
-            + paper_figures.CSS
-            + _beside("document.css")
-        ),
+        css=pages.style(paper_figures.CSS, _beside("document.css")),
         js=Markup(_beside("document.js")),
         colours=Markup(theme.colour_variables()),
     )

@@ -2,17 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from pathlib import Path
 
 from markupsafe import Markup
 
 from coordinator.reports import theme
 from coordinator.reports.charts import Estimates, ratio_curves
 from coordinator.reports.numbers import show
-from coordinator.reports.run_report import MARKS, template, typeset
+from coordinator.reports.pages import FOLDER, MARKS, template, typeset
 from coordinator.reports.tables import Row
 
-FOLDER = Path(__file__).parent / "templates"
 MEASURES = {
     "delivery_ratio": ("Delivery ratio", "ratio", "theory"),
     "guaranteed": ("Guaranteed delivery", "guaranteed", "guaranteed_theory"),

@@ -1,18 +1,20 @@
-"""Where the nodes of a network are drawn: one closed layout a family, the same for every run, by arithmetic on ranks.
+"""Where the nodes of a network are drawn: one layout per family, computed from ranks, the same for every run.
 
 * EJ_alpha: canonical pairs on the hexagonal lattice, which fill a hexagon. A link that leaves the hexagon on one side and
-  comes back on the other is drawn as two stubs. In n dimensions hexagons of hexagons, dimension n outermost.
-* S_n: n substars S_{n-1}, one for each last symbol, on a circle (from n = 7 on one of them in the middle), down to S_3,
+  returns on the other is drawn as two stubs. In n dimensions: hexagons of hexagons, dimension n outermost.
+* S_n: n substars S_{n-1}, one for each last symbol, on a circle (from n = 7 on, one of them in the middle), down to S_3,
   which is a ring of six. The discs of one level never overlap, so positions are distinct.
-* Q_n: a grid whose rows and columns follow the Gray code, so that each line changes one bit; bits that are no neighbours on
-  the grid are joined by arcs. Small gaps set blocks of four apart.
+* Q_n: a grid whose rows and columns follow the Gray code, so that each line changes one bit. Links between nodes that are
+  not neighbours on the grid are arcs. Small gaps separate blocks of four.
+* Any other family: a circle, in the order of ranks.
 
-Coordinates are scaled to `WIDTH` across, y downwards. Everything is arrays over all ranks: 40,320 nodes take milliseconds.
+Coordinates are scaled to `WIDTH` across, y downwards. Positions are arrays over all ranks: 40,320 nodes take milliseconds.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from math import cos, factorial, pi, sin, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +34,7 @@ Ranks = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Layout:
-    """Positions of all ranks in a picture of WIDTH x `height`."""
+    """Positions of all ranks in a picture of WIDTH x `height` units."""
 
     x: Floats
     y: Floats
@@ -44,52 +46,53 @@ class Layout:
 
     @property
     def radius(self) -> float:
-        """Of a node: a third of the way to the closest one, and not too large."""
+        """Radius of a node: a third of the distance to the closest one, at most 26 units."""
         return min(26.0, 0.33 * self.spacing)
 
 
 @dataclass(frozen=True)
 class Shapes:
-    """How links are drawn: `bow` as a share of the length, and for a link that wraps around its direction, else 0."""
+    """How links are drawn: their bow as a share of their length, and the direction of links that wrap around, else 0."""
 
     bow: Floats
     wrap_x: Floats
     wrap_y: Floats
 
 
+@dataclass(frozen=True)
+class FamilyLayout:
+    """How the networks of one family are drawn."""
+
+    place: Callable[[Any], Layout]
+    shapes: Callable[[Any, Ranks, Ranks, Ranks], Shapes] = lambda _, senders, *__: _straight(senders)
+    """Shapes of the links with these senders, ports and receivers."""
+    blocks: Callable[[Any], Sequence[int]] = lambda _: [1]
+    """Sizes, ascending, of blocks of consecutive ranks that are drawn close together."""
+
+
 def layout_of(topology: Topology) -> Layout:
-    """The layout of a network; TypeError for a family that has none."""
-    match topology:
-        case StarGraph():
-            return _scaled(*_star(topology), _star_spacing(topology.n))
-        case Hypercube():
-            return _scaled(*_grid(topology), 1.0)
-        case EisensteinJacobi():
-            return _scaled(*_hexagons(topology), 1.0)
-    raise TypeError(f"no layout for {type(topology).__name__}")
+    """Positions of all nodes; on a circle if the family has no layout of its own."""
+    return _family(topology).place(topology)
+
+
+def has_layout(topology: Topology) -> bool:
+    """Whether the family has a layout of its own."""
+    return _family(topology) is not CIRCLE
 
 
 def shapes_of(topology: Topology, senders: Ranks, ports: Ranks, receivers: Ranks) -> Shapes:
-    """How to draw these directed links."""
-    zero = np.zeros(len(senders))
-    match topology:
-        case StarGraph():  # from S_5 on straight lines between substars would run over other nodes
-            return Shapes(np.where(ports >= 3, np.where(senders < receivers, 0.1, -0.1), 0.0), zero, zero)
-        case Hypercube():
-            return Shapes(_arcs(topology, senders, receivers), zero, zero)
-        case EisensteinJacobi():
-            beside = np.where(senders < receivers, 0.12, -0.12)  # of hexagons that lie between
-            return Shapes(np.where(ports >= 6, beside, 0.0), *_wraps(topology, senders, ports, receivers))
-    return Shapes(zero, zero, zero)
+    """How these directed links are drawn."""
+    return _family(topology).shapes(topology, senders, ports, receivers)
 
 
 def cells_of(topology: Topology, layout: Layout, most: int) -> Ranks:
-    """A cell for every rank, at most about `most` of them, each of ranks that are drawn close together.
+    """A cell for each rank: about `most` cells, each of ranks that are drawn close together.
 
-    Blocks of consecutive ranks are substars, subcubes and inner hexagons; only a one-dimensional hexagon is cut by position.
+    Substars, subcubes and inner hexagons are blocks of consecutive ranks. Where no block is large enough, such as in a
+    one-dimensional hexagon, cells are squares of the picture.
     """
     ranks = np.arange(topology.order, dtype=np.int64)
-    for size in _block_sizes(topology):
+    for size in _family(topology).blocks(topology):
         if topology.order <= size * most:
             return ranks // size
     side = max(1, int(sqrt(most)))
@@ -98,19 +101,17 @@ def cells_of(topology: Topology, layout: Layout, most: int) -> Ranks:
     return np.asarray(rows * side + columns, dtype=np.int64)
 
 
-def _block_sizes(topology: Topology) -> Sequence[int]:
-    match topology:
-        case StarGraph(n=n):
-            return [1, *(factorial(m) for m in range(3, n))]
-        case Hypercube(n=n):
-            return [1 << m for m in range(n)]
-        case EisensteinJacobi(dimensions=dimensions, modulus=modulus):
-            return [modulus**m for m in range(dimensions)]
-    return [1]
+def _family(topology: Topology) -> FamilyLayout:
+    return next((layout for family, layout in LAYOUTS.items() if isinstance(topology, family)), CIRCLE)
+
+
+def _straight(senders: Ranks) -> Shapes:
+    zero = np.zeros(len(senders))
+    return Shapes(zero, zero, zero)
 
 
 def _scaled(x: Floats, y: Floats, spacing: float) -> Layout:
-    """Fit into WIDTH with a margin of at least a node."""
+    """The positions, scaled to WIDTH with a margin of at least one node."""
     width = max(float(np.ptp(x)), float(np.ptp(y)), spacing)
     border = max(MARGIN * width, 0.75 * spacing)
     scale = WIDTH / (float(np.ptp(x)) + 2 * border) if np.ptp(x) else WIDTH / (width + 2 * border)
@@ -118,17 +119,42 @@ def _scaled(x: Floats, y: Floats, spacing: float) -> Layout:
     return Layout(scale * (x - x.min() + border), scale * (y - y.min() + border), height, scale * spacing, scale)
 
 
-# Permutation star graphs.
+# --- families without a layout ---------------------------------------------------------------------------------------
+
+
+def _circle(topology: Topology) -> Layout:
+    angle = 2 * pi * np.arange(topology.order) / topology.order
+    return _scaled(np.sin(angle), -np.cos(angle), 2 * sin(pi / max(2, topology.order)))
+
+
+CIRCLE = FamilyLayout(_circle)
+
+
+# --- permutation star graphs -----------------------------------------------------------------------------------------
+
+
+def _star_layout(topology: StarGraph) -> Layout:
+    return _scaled(*_star(topology), _star_spacing(topology.n))
+
+
+def _star_shapes(_: StarGraph, senders: Ranks, ports: Ranks, receivers: Ranks) -> Shapes:
+    # From S_5 on, straight links between substars would run over other nodes.
+    bow = np.where(ports >= 3, np.where(senders < receivers, 0.1, -0.1), 0.0)
+    return replace(_straight(senders), bow=bow)
+
+
+def _star_blocks(topology: StarGraph) -> list[int]:
+    return [1, *(factorial(m) for m in range(3, topology.n))]
 
 
 def _ring(count: int) -> tuple[float, float]:
-    """Radius of `count` equal discs on the rim of a unit disc, touching each other, and of the circle of their centres."""
+    """Radius of `count` equal, touching discs inside the rim of a unit disc, and radius of the circle of their centres."""
     radius = sin(pi / count) / (1 + sin(pi / count))
     return radius, 1 - radius
 
 
 def _level(m: int) -> tuple[float, list[tuple[float, float]]]:
-    """Of the m substars in a unit disc: their radius, and their centres."""
+    """Radius and centres of the m substars in a unit disc."""
     on_rim = m - 1 if m >= 7 else m
     radius, distance = _ring(on_rim)
     turn = -pi / 2 + (pi / 4 if m == 4 else 0)
@@ -139,11 +165,9 @@ def _level(m: int) -> tuple[float, list[tuple[float, float]]]:
 
 
 HEXAGON = 0.72
-"""Radius of a ring of six within its disc; the rest keeps rings of neighbouring discs apart."""
-
-
+"""Radius of a ring of six within its disc; the rest separates the rings of neighbouring discs."""
 TWIST = 0.27
-"""Angle of the rings, chosen so that links between them pass beside other nodes."""
+"""Angle of the rings, chosen so that links between rings pass beside other nodes."""
 
 
 def _star(topology: StarGraph) -> tuple[Floats, Floats]:
@@ -170,11 +194,23 @@ def _star_spacing(n: int) -> float:
     return size
 
 
-# Hypercubes.
+# --- hypercubes ------------------------------------------------------------------------------------------------------
+
+
+def _hypercube_layout(topology: Hypercube) -> Layout:
+    return _scaled(*_grid(topology), 1.0)
+
+
+def _hypercube_shapes(topology: Hypercube, senders: Ranks, _: Ranks, receivers: Ranks) -> Shapes:
+    return replace(_straight(senders), bow=_arcs(topology, senders, receivers))
+
+
+def _hypercube_blocks(topology: Hypercube) -> list[int]:
+    return [1 << m for m in range(topology.n)]
 
 
 def _places(bits: int) -> Floats:
-    """Place of each word of `bits` bits in the Gray code, with gaps between blocks of four and wider ones of sixteen."""
+    """Position of each word in the Gray code of `bits` bits, with gaps after every 4 words and wider ones after every 16."""
     words = np.arange(1 << bits, dtype=np.int64)
     code = words ^ (words >> 1)
     place = np.empty(1 << bits, dtype=np.float64)
@@ -183,7 +219,7 @@ def _places(bits: int) -> Floats:
 
 
 def _halves(topology: Hypercube) -> tuple[int, int]:
-    """Bits of a row's number and of a column's."""
+    """Number of bits in a row number and in a column number."""
     return topology.n // 2, topology.n - topology.n // 2
 
 
@@ -194,9 +230,9 @@ def _grid(topology: Hypercube) -> tuple[Floats, Floats]:
 
 
 def _arcs(topology: Hypercube, senders: Ranks, receivers: Ranks) -> Floats:
-    """Neighbours on the grid are joined by a line, others by an arc: the longer, the higher, below the next row.
+    """Bows of links: 0 for neighbours on the grid, else higher for longer links, but below the next row.
 
-    Both directions of a link lie on one side; arcs of even and of odd bits on different ones.
+    Both directions of a link lie on the same side. Even and odd bits lie on different sides.
     """
     rows, columns = _halves(topology)
     low = (1 << columns) - 1
@@ -210,7 +246,21 @@ def _arcs(topology: Hypercube, senders: Ranks, receivers: Ranks) -> Floats:
     return np.where(length < 2.5, 0.0, side * lift / length)
 
 
-# Eisenstein-Jacobi networks.
+# --- Eisenstein-Jacobi networks --------------------------------------------------------------------------------------
+
+
+def _hexagon_layout(topology: EisensteinJacobi) -> Layout:
+    return _scaled(*_hexagons(topology), 1.0)
+
+
+def _hexagon_shapes(topology: EisensteinJacobi, senders: Ranks, ports: Ranks, receivers: Ranks) -> Shapes:
+    # Links of higher dimensions bow around the hexagons between their ends.
+    bow = np.where(ports >= 6, np.where(senders < receivers, 0.12, -0.12), 0.0)
+    return Shapes(bow, *_wraps(topology, senders, ports, receivers))
+
+
+def _hexagon_blocks(topology: EisensteinJacobi) -> list[int]:
+    return [topology.modulus**m for m in range(topology.dimensions)]
 
 
 def _pairs(topology: EisensteinJacobi) -> NDArray[np.int64]:
@@ -219,7 +269,7 @@ def _pairs(topology: EisensteinJacobi) -> NDArray[np.int64]:
 
 
 def _sizes(topology: EisensteinJacobi, pairs: NDArray[np.int64]) -> list[float]:
-    """Lattice unit of every dimension: hexagons of the one below fit beside each other."""
+    """Lattice unit of each dimension, such that the hexagons of the dimension below fit side by side."""
     x, y = pairs[:, 0] + pairs[:, 1] / 2, pairs[:, 1] * sqrt(3) / 2
     reach = 2 * float(np.sqrt(x**2 + y**2).max()) + 1.4
     return [reach**dimension for dimension in range(topology.dimensions)]
@@ -237,7 +287,7 @@ def _hexagons(topology: EisensteinJacobi) -> tuple[Floats, Floats]:
 
 
 def _wraps(topology: EisensteinJacobi, senders: Ranks, ports: Ranks, receivers: Ranks) -> tuple[Floats, Floats]:
-    """Unit vector of each link that leaves its hexagon on one side and comes back on the other; 0 for the others."""
+    """Unit vectors of links that leave their hexagon on one side and return on the other; 0 for other links."""
     pairs, units = _pairs(topology), np.array(UNITS, dtype=np.int64)
     place = np.array([topology.modulus**d for d in range(topology.dimensions)], dtype=np.int64)[ports // 6]
     step = pairs[receivers // place % topology.modulus] - pairs[senders // place % topology.modulus]
@@ -245,3 +295,13 @@ def _wraps(topology: EisensteinJacobi, senders: Ranks, ports: Ranks, receivers: 
     wraps = (step != unit).any(axis=1)
     x, y = unit[:, 0] + unit[:, 1] / 2, -unit[:, 1] * sqrt(3) / 2
     return np.where(wraps, x, 0.0), np.where(wraps, y, 0.0)
+
+
+# --- registry --------------------------------------------------------------------------------------------------------
+
+LAYOUTS: dict[type[Topology], FamilyLayout] = {
+    StarGraph: FamilyLayout(_star_layout, _star_shapes, _star_blocks),
+    Hypercube: FamilyLayout(_hypercube_layout, _hypercube_shapes, _hypercube_blocks),
+    EisensteinJacobi: FamilyLayout(_hexagon_layout, _hexagon_shapes, _hexagon_blocks),
+}
+"""One line per family that has a layout of its own; other families are drawn on a circle."""

@@ -96,6 +96,12 @@ class NetworkMap:
     scale: tuple[str, str] | None = None
     """Names of its ends; None: the first and the last step."""
 
+    @property
+    def frames(self) -> int:
+        """Positions of the slider."""
+        names = self.script["names"]
+        return len(names) if isinstance(names, list) else 0
+
 
 def network_map(data: RunData, hops: pl.DataFrame | None, votes: Votes | None) -> NetworkMap | None:
     """The picture of a run; None where not even the network or its nodes are known.

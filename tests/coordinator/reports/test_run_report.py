@@ -24,9 +24,9 @@ from coordinator.reports.campaign_report import page as campaign_page
 from coordinator.reports.charts import Bins, grouped_bars
 from coordinator.reports.compare import as_rows, compare, read_runs, write_figure
 from coordinator.reports.data import RunData, find_run, read_run
-from coordinator.reports.faults import cut_off, fault_table
 from coordinator.reports.layout import cells_of, layout_of, shapes_of
 from coordinator.reports.numbers import show
+from coordinator.reports.panels.faults import cut_off, fault_table
 from coordinator.reports.run_report import render, write_report
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.reports.theme import DARK, LIGHT, standalone, viridis
@@ -395,7 +395,7 @@ def test_the_terminal_names_who_was_cut_off(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_run_says_when_idle_links_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("coordinator.results.metrics", "coordinator.cli.render", "coordinator.reports.run_report"):
+    for module in ("coordinator.results.metrics", "coordinator.cli.render", "coordinator.reports.panels.links"):
         monkeypatch.setattr(f"{module}.LISTED_LINKS", 71)
     out = io.StringIO()
     monkeypatch.setattr("coordinator.cli.render.console", lambda: Console(file=out, width=150))

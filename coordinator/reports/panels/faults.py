@@ -5,16 +5,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from markupsafe import Markup
 
 from coordinator.planning.plan import Plan
 from coordinator.reports.data import RunData
 from coordinator.reports.numbers import show
+from coordinator.reports.pages import fragment
+from coordinator.reports.panels.base import Report
 from coordinator.reports.votes import State, Votes
 from emunode.model import ALL_RANKS, Collective
 
 LISTED_FAULTS = 200
 LISTED_NODES = 100
 ENDED_BY = {"crash": "recover", "down": "up"}
+
+
+def faults_panel(report: Report) -> Markup | None:
+    """The faults of the scenario in words."""
+    faults = fault_table(report.data)
+    return fragment("faults", faults=faults) if faults else None
+
+
+def cut_off_panel(report: Report) -> Markup | None:
+    """The healthy nodes that did not receive everything, grouped by the fault that cut them off."""
+    lost = cut_off(report.data, report.votes)
+    if not lost.total:
+        return None
+    return fragment(
+        "cut_off",
+        count=f"{lost.total:,}",
+        groups=[(because, ", ".join(labels)) for because, labels in lost.by_fault()],
+        altered=report.votes is not None,
+        more=lost.total - len(lost.nodes),
+    )
 
 
 def fault_table(data: RunData) -> list[dict[str, str]]:

@@ -1,0 +1,61 @@
+"""What the panels of a report draw from."""
+
+from collections.abc import Callable
+from functools import cached_property
+
+import polars as pl
+from markupsafe import Markup
+
+from coordinator.reports.data import RunData
+from coordinator.reports.network_svg import NetworkMap, network_map, packets_of
+from coordinator.reports.votes import votes_of
+
+ROWS_AT_ONCE = 2_000_000
+"""Longer journals are read by `coordinator report` only, not at the end of a run."""
+
+
+class Report:
+    """A run, and what several panels need of it."""
+
+    def __init__(self, data: RunData, *, thorough: bool = True) -> None:
+        self.data = data
+        self.hops = _packets(data, thorough)
+        self.votes = None if self.hops is None else votes_of(data)
+
+    @cached_property
+    def picture(self) -> NetworkMap | None:
+        """The drawing of the network, which the script of the page needs too."""
+        return network_map(self.data, self.hops, self.votes)
+
+    @property
+    def fault_steps(self) -> list[int]:
+        """The steps in which faults begin."""
+        return [fault["step"] for fault in self.data.faults if isinstance(fault.get("step"), int)]
+
+    @property
+    def directed_links(self) -> int:
+        """Directed links of the network; 0 if it is unknown."""
+        return self.data.order * (self.data.topology.degree if self.data.topology else 0)
+
+
+Panel = Callable[[Report], Markup | None]
+"""Draws one section of the page, or returns None if there is nothing to show."""
+
+
+def _packets(data: RunData, thorough: bool) -> pl.DataFrame | None:
+    """One row per packet (`packets_of`); None if the journal is missing, damaged, or too long for a quick report."""
+    if data.journal is None:
+        return None
+    try:
+        rows = data.get("journal_rows") or data.journal.select(pl.len()).collect().item()
+        if not thorough and rows > ROWS_AT_ONCE:
+            data.notes.append(
+                f"the journal has {rows:,} rows, so this report omits figures counted from it; "
+                "`coordinator report` adds them"
+            )
+            return None
+        return packets_of(data, data.journal)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        data.notes.append(f"journal.parquet cannot be read: {str(error).splitlines()[0][:200]}")
+        data.journal = None
+        return None

@@ -1,0 +1,86 @@
+"""The load of links."""
+
+import polars as pl
+from markupsafe import Markup
+
+from coordinator.reports.charts import heat_map, histogram
+from coordinator.reports.numbers import show
+from coordinator.reports.pages import fragment, markup
+from coordinator.reports.panels.base import Report
+from coordinator.reports.theme import responsive
+from coordinator.results.metrics import LISTED_LINKS
+
+BUSIEST = 10
+BUSIEST_COLUMNS = ("port", "packets", "segments", "bytes", "busiest_step_segments")
+MOST_PORTS = 30
+MOST_BINS = 20
+
+
+def links_panel(report: Report) -> Markup | None:
+    """Packets by port and step, links by load, and the busiest links."""
+    heat, loads, busiest = _heat(report), _histogram(report), _busiest(report)
+    if not (heat or loads or busiest):
+        return None
+    return fragment(
+        "links",
+        heat=markup(heat),
+        histogram=markup(loads),
+        busiest=busiest,
+        idle_left_out=_idle_left_out(report.directed_links),
+    )
+
+
+def _histogram(report: Report) -> str | None:
+    """The number of directed links by the segments they carried."""
+    links = report.data.links
+    if links is None:
+        return None
+    counts = dict(links["segments"].value_counts().iter_rows())
+    idle = report.directed_links - len(links)
+    if idle > 0:
+        counts[0] = counts.get(0, 0) + idle
+    most = max(counts, default=0)
+    width = max(1, -(-most // MOST_BINS))
+    bars = [("0", counts.get(0, 0))]
+    for low in range(1, most + 1, width):
+        high = min(most, low + width - 1)
+        name = f"{low:,}" if low == high else f"{low:,}-{high:,}"
+        bars.append((name, sum(counts.get(load, 0) for load in range(low, high + 1))))
+    return histogram("Directed links by load", bars, "blue", "segments carried in the whole run")
+
+
+def _idle_left_out(links: int) -> str | None:
+    """Why links.parquet lists no idle links, if it does not."""
+    if links <= LISTED_LINKS:
+        return None
+    return f"links.parquet lists no idle links: the network has {links:,} directed links, more than {LISTED_LINKS:,}."
+
+
+def _busiest(report: Report) -> list[tuple[str, ...]]:
+    """The links that carried most; with labels if the network is known, else with ranks."""
+    data = report.data
+    if data.links is None or not len(data.links):
+        return []
+    topology = data.topology
+    used = data.links.filter(pl.col("packets") > 0)
+    top = used.sort("segments", "sender", "port", descending=[True, False, False]).head(BUSIEST)
+    rows = []
+    for row in top.iter_rows(named=True):
+        sender, receiver = row["sender"], row["receiver"]
+        if topology:
+            sender, receiver = topology.label(sender), topology.label(receiver)
+        rows.append((f"{sender} → {receiver}", *(show(row[key]) for key in BUSIEST_COLUMNS)))
+    return rows
+
+
+def _heat(report: Report) -> str | None:
+    """Packets by port and step, which shows when each kind of link is used."""
+    hops, topology = report.hops, report.data.topology
+    if hops is None or topology is None or not len(hops) or topology.degree > MOST_PORTS:
+        return None
+    steps = int(hops["step"].max())  # type: ignore[arg-type]
+    table = [[0] * steps for _ in range(topology.degree)]
+    for step, port, packets in hops.group_by("step", "port").agg(pl.len()).iter_rows():
+        table[port][step - 1] = packets
+    names = [f"port {port}" for port in range(topology.degree)]
+    return responsive(lambda narrow: heat_map("Packets by port and step", names, table, steps, narrow=narrow))

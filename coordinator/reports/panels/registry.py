@@ -1,0 +1,19 @@
+"""The panels of a report in page order. To add one, write a function `Report -> Markup | None` and list it here."""
+
+from coordinator.reports.panels.base import Panel
+from coordinator.reports.panels.faults import cut_off_panel, faults_panel
+from coordinator.reports.panels.links import links_panel
+from coordinator.reports.panels.network import network_panel
+from coordinator.reports.panels.steps import steps_panel
+from coordinator.reports.panels.summary import claims_panel, details_panel, tiles_panel
+
+PANELS: list[Panel] = [
+    tiles_panel,
+    network_panel,
+    claims_panel,
+    faults_panel,
+    cut_off_panel,
+    steps_panel,
+    links_panel,
+    details_panel,
+]

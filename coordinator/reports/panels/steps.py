@@ -1,0 +1,108 @@
+"""Delivery and activity after each step."""
+
+from collections.abc import Sequence
+
+import polars as pl
+from markupsafe import Markup
+
+from coordinator.reports.charts import step_bars, step_lines
+from coordinator.reports.nodes import broken_nodes, giving
+from coordinator.reports.pages import fragment, markup
+from coordinator.reports.panels.base import Report
+from coordinator.reports.theme import responsive
+from coordinator.reports.votes import State, Votes
+
+Lines = dict[str, tuple[str, Sequence[float]]]
+"""Name -> colour, shares after each step."""
+MULTIPLES = (
+    ("sending", "nodes that send", "blue"),
+    ("receiving", "nodes that receive own data", "green"),
+    ("active", "nodes that send or receive", "orange"),
+    ("free", "idle nodes", "grey"),
+    ("packets", "packets", "sky"),
+    ("max_link_segments", "segments on the busiest link", "purple"),
+)
+
+
+def steps_panel(report: Report) -> Markup | None:
+    """Shares delivered after each step, and small charts of what happened in it."""
+    lines = _delivered(report)
+    delivery = lines and responsive(
+        lambda narrow: step_lines("delivered after each step", lines, report.fault_steps, narrow=narrow)
+    )
+    multiples = _multiples(report)
+    if not delivery and not multiples:
+        return None
+    return fragment("steps", delivery=markup(delivery or None), multiples=[Markup(chart) for chart in multiples])
+
+
+def _delivered(report: Report) -> Lines:
+    """Shares of the segments that arrived and of the nodes that are done, or how votes ended."""
+    data, hops = report.data, report.hops
+    steps = len(data.steps) if data.steps is not None else 0
+    if hops is not None and len(hops):
+        steps = max(steps, int(hops["step"].max()))  # type: ignore[arg-type]
+    if report.votes is not None:
+        return _vote_lines(report.votes, steps)
+    lines: Lines = {}
+    if hops is not None and len(hops):
+        healthy = hops.filter(~pl.col("receiver").is_in(list(broken_nodes(data))))
+        firsts = _by_step(healthy, "first", steps)
+        total = sum(firsts)
+        ratio = data.get("delivery_ratio")
+        whole = total / ratio if isinstance(ratio, float) and 0 < ratio < 1 else total
+        if whole:
+            lines["segments"] = ("blue", _cumulative(firsts, whole))
+    if data.nodes is not None and steps and not giving(data):
+        due = data.nodes.filter(pl.col("expected") > 0)
+        shares = _cumulative(_count_steps(due["last_step"].drop_nulls(), steps), max(1, len(due)))
+        if "segments" in lines and lines["segments"][1] == shares:
+            return {"everything": lines["segments"]}
+        lines["nodes, last segment"] = ("orange", shares)
+    return lines
+
+
+def _vote_lines(votes: Votes, steps: int) -> Lines:
+    """Complete and intact messages, and nodes that did not elect the right value, as shares of what is due."""
+    intact = votes.messages.filter(pl.col("intact"))["settled"]
+    lines: Lines = {"intact messages": ("green", _cumulative(_count_steps(intact, steps), max(1, votes.expected)))}
+    for state, name, colour in ((State.WRONG, "nodes, wrong value", "red"), (State.SPLIT, "nodes, no majority", "sky")):
+        settled = pl.Series(votes.settled[votes.due & (votes.state == state)])
+        if len(settled):
+            lines[name] = (colour, _cumulative(_count_steps(settled, steps), max(1, int(votes.due.sum()))))
+    return lines
+
+
+def _count_steps(values: pl.Series, steps: int) -> list[int]:
+    """The number of occurrences of each step from 1 to `steps`."""
+    counts = [0] * steps
+    for step, count in values.value_counts().iter_rows():
+        if 1 <= step <= steps:
+            counts[step - 1] += count
+    return counts
+
+
+def _by_step(hops: pl.DataFrame, column: str, steps: int) -> list[int]:
+    counts = [0] * steps
+    for step, count in hops.group_by("step").agg(pl.col(column).sum()).iter_rows():
+        counts[step - 1] = count
+    return counts
+
+
+def _cumulative(values: Sequence[int], whole: float) -> list[float]:
+    total, shares = 0, []
+    for value in values:
+        total += value
+        shares.append(min(1.0, total / whole))
+    return shares
+
+
+def _multiples(report: Report) -> list[str]:
+    table = report.data.steps
+    if table is None:
+        return []
+    titles = {"receiving": "nodes that receive a first copy"} if report.votes else {}
+    return [
+        step_bars(titles.get(column, title), table[column].to_list(), colour, report.fault_steps)
+        for column, title, colour in MULTIPLES
+    ]

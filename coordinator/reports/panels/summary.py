@@ -1,0 +1,70 @@
+"""Numbers first, then claims, and the complete scenario and metrics at the end."""
+
+from markupsafe import Markup
+
+from coordinator.reports.data import RunData
+from coordinator.reports.numbers import show, show_seconds
+from coordinator.reports.pages import MARKS, fragment
+from coordinator.reports.panels.base import Report
+
+SHOWN_ELSEWHERE = {"claims", "verdict", "undecided_because", "faults", "cut_off", "cut_off_count"}
+
+
+def tiles_panel(report: Report) -> Markup | None:
+    """The most important numbers."""
+    tiles = _tiles(report.data)
+    return fragment("tiles", tiles=tiles) if tiles else None
+
+
+def _tiles(data: RunData) -> list[tuple[str, str]]:
+    tiles = []
+    if data.topology:
+        tiles.append((f"{data.topology.order:,}", "nodes"))
+    for key, title in (("steps", "steps"), ("packets", "packets")):
+        if data.get(key) is not None:
+            tiles.append((show(data.get(key)), title))
+    intact, expected = data.get("intact_deliveries"), data.get("expected_deliveries")
+    if isinstance(intact, int) and isinstance(expected, int):
+        tiles.append((f"all {intact:,}" if intact == expected else f"{intact:,} of {expected:,}", "delivered intact"))
+    if isinstance(virtual := data.get("virtual_seconds"), float):
+        tiles.append((show_seconds(virtual), "virtual time"))
+    if isinstance(wall := data.get("wall_seconds"), float):
+        tiles.append((show_seconds(wall), "wall time"))
+    return tiles
+
+
+def claims_panel(report: Report) -> Markup:
+    """Each claim beside its measurement; derived claims are marked as on the terminal."""
+    claims = _claims(report.data)
+    return fragment("claims", claims=claims, derived=any(claim["derived"] for claim in claims))
+
+
+def _claims(data: RunData) -> list[dict[str, object]]:
+    rows = []
+    claims = data.get("claims")
+    for claim in claims if isinstance(claims, list) else ():
+        if not isinstance(claim, dict):
+            continue
+        relation = {"==": "", "<=": "≤ ", ">=": "≥ "}.get(str(claim.get("relation")), f"{claim.get('relation')} ")
+        verdict = str(claim.get("verdict"))
+        rows.append({
+            "name": str(claim.get("name")).replace("_", " "),
+            "predicted": f"{relation}{show(claim.get('predicted'))}",
+            "measured": show(claim.get("measured")),
+            "ratio": "" if claim.get("ratio") is None else show(claim["ratio"]),
+            "derived": claim.get("derived") is True,
+            "verdict": verdict,
+            "mark": MARKS.get(verdict, "?"),
+            "source": str(claim.get("source") or ""),
+        })  # fmt: skip
+    return rows
+
+
+def details_panel(report: Report) -> Markup:
+    """The whole scenario and all metrics."""
+    data = report.data
+    scenario = [(key.replace("_", " "), show(value)) for key, value in data.scenario.items() if value != []]
+    metrics = [
+        (key.replace("_", " "), show(value)) for key, value in data.measured.items() if key not in SHOWN_ELSEWHERE
+    ]
+    return fragment("details", name=data.name, scenario=scenario, metrics=metrics)
