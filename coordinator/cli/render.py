@@ -102,6 +102,8 @@ def show_result(plan: Plan, result: RunResult) -> None:
     because = f" ({escape(str(summary['undecided_because']))})" if summary["undecided_because"] else ""
     out.print(f"verdict: {verdict_text(result.verdict)}{because}   journal {summary['journal_hash']}")
     out.print(f"run directory: {escape(str(result.path))}", soft_wrap=True)
+    if result.report_error:
+        out.print(f"[yellow]report.html was not drawn[/]: {escape(result.report_error)}", soft_wrap=True)
 
 
 def _cut_off(summary: Mapping[str, Any]) -> Iterator[str]:

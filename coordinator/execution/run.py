@@ -4,7 +4,7 @@ import contextlib
 import signal
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, Self, TextIO
 
@@ -63,6 +63,8 @@ class RunResult:
     judgements: list[Judgement]
     verdict: Verdict
     outcome: ExecutionResult
+    report_error: str | None = None
+    """Why report.html could not be drawn."""
 
     @property
     def exit_status(self) -> int:
@@ -91,7 +93,7 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
         journal.close()
         result = _conclude(plan, directory, journal, outcome)
         if draw:
-            _draw(directory)
+            result = replace(result, report_error=_draw(directory))
         with InterruptGuard():  # a run that is whole stays whole
             directory.finish()
         problem = (outcome.undecided or "") if outcome.failure or outcome.interrupted else ""
@@ -281,15 +283,18 @@ def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: Ex
     return RunResult(directory.final, summary, ruling.judgements, ruling.verdict, outcome)
 
 
-def _draw(directory: RunDirectory) -> None:
-    """Write report.html; a failure is logged, and loses the picture and not the run."""
+def _draw(directory: RunDirectory) -> str | None:
+    """Write report.html; return and log the error if that fails, so that the run is kept without its report."""
     try:
         from coordinator.reports.run_report import write_report  # noqa: PLC0415  # spares every other command its imports
 
         write_report(directory.path, name=directory.final.name, thorough=False)
-    except Exception as error:
+    except Exception as error:  # whatever is wrong with a report, the run itself is whole
+        described = f"{type(error).__name__}: {error}"
         with (directory.path / "log.jsonl").open("a", encoding="utf-8") as file, logging_to(file):
-            log("report not drawn", error=f"{type(error).__name__}: {error}")
+            log("report not drawn", error=described)
+        return described
+    return None
 
 
 def _summary(plan: Plan, conclusion: Conclusion, journal: Journal, outcome: ExecutionResult) -> dict[str, object]:

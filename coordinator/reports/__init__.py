@@ -1,1 +1,1 @@
-"""Pages, charts, tables and exports made from run directories."""
+"""Pages, charts, tables and exports, made from run directories."""

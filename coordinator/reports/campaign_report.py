@@ -1,4 +1,4 @@
-"""A campaign to look at: curves of delivery over the number of faults, and a page with all of its figures."""
+"""The page of a campaign: delivery over the number of faults as curves, and a table of all results."""
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
@@ -15,24 +15,24 @@ MEASURES = {
     "delivery_ratio": ("Delivery ratio", "ratio", "theory"),
     "guaranteed": ("Guaranteed delivery", "guaranteed", "guaranteed_theory"),
 }
-"""Column -> its name for people, the prefix of its interval, and the column of what theory says of it."""
+"""Column -> its title, the prefix of its interval, and the column with the theoretical value."""
 NOTES = {
-    "delivery_ratio": "Mean share of the messages due to healthy nodes that arrived; crosses: expected from the trees.",
-    "guaranteed": "Share of the trials in which every healthy node got everything; crosses: expected from the trees.",
+    "delivery_ratio": "Mean share of the messages due to healthy nodes that arrived; crosses: expected.",
+    "guaranteed": "Share of the trials in which every healthy node received everything; crosses: expected.",
 }
 
 Family = Sequence[tuple[str, float]]
-"""The points of one curve: name of the point, number of faults."""
+"""The points of one curve: their names and numbers of faults."""
 
 
 def figures(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, str]:
-    """Curves of each measure over each family of points, as files: name -> SVG."""
+    """Curves of each measure over each family of points: name -> SVG document."""
     drawn = _curves(rows, families)
     return {name: theme.standalone(ratio_curves(*arguments)) for name, arguments in drawn.items()}
 
 
 def charts_of(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, str]:
-    """The same for the page, which shows them on small screens too."""
+    """The same curves for the page, in a wide and a narrow form."""
     return {
         name: theme.responsive(lambda narrow, given=arguments: ratio_curves(*given, narrow=narrow))  # type: ignore[misc]
         for name, arguments in _curves(rows, families).items()
@@ -40,7 +40,7 @@ def charts_of(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, 
 
 
 def _curves(rows: Sequence[Row], families: Mapping[str, Family]) -> dict[str, tuple[str, str, Mapping[str, Estimates]]]:
-    """Name -> title, name of the horizontal axis, lines."""
+    """Name -> title, label of the x axis, lines."""
     found: dict[str, tuple[str, str, Mapping[str, Estimates]]] = {}
     for family, points in families.items():
         for column, (title, prefix, theory) in MEASURES.items():
@@ -75,7 +75,7 @@ def _float(value: object) -> float:
 
 
 def page(title: str, facts: Mapping[str, object], rows: Sequence[Row], charts: Mapping[str, str]) -> str:
-    """The campaign as one page that needs nothing but itself; `charts` are those of `charts_of`."""
+    """The campaign as one self-contained page; `charts` are those of `charts_of`."""
     notes = {name: next(NOTES[key] for key in MEASURES if name.startswith(MEASURES[key][0])) for name in charts}
     columns = _columns(rows)
     numeric = [all(isinstance(row[column], int | float | None) for row in rows) for column in columns]
@@ -94,13 +94,13 @@ def page(title: str, facts: Mapping[str, object], rows: Sequence[Row], charts: M
 
 
 LONG = {column for measure, (_, _, theory) in MEASURES.items() for column in (measure, theory)}
-"""Columns with a line of their own on small screens."""
+"""Columns that take a full line on small screens."""
 COUNTED = ("undecided", "violated", "finding")
-"""Columns that are told together, as the verdict."""
+"""Columns that the verdict summarises."""
 
 
 def _columns(rows: Sequence[Row]) -> list[str]:
-    """The columns of the page: each measure beside what theory says of it, without the ends of its interval."""
+    """The columns of the page: each measure beside its theoretical value, without the ends of its interval."""
     if not rows:
         return []
     first = [column for column in takewhile(lambda column: column not in MEASURES, rows[0]) if column not in COUNTED]
@@ -129,7 +129,7 @@ def _short(value: object) -> str:
 
 
 def _verdict(row: Row) -> dict[str, str]:
-    """What came of the trials of a row, with its mark."""
+    """The verdict of a row with its mark."""
     counts = {key: int(_float(row.get(key) or 0)) for key in ("violated", "undecided")}
     words = [f"{count:,} {key}" for key, count in counts.items() if count]
     verdict = next((key for key, count in counts.items() if count), "holds")

@@ -1,4 +1,4 @@
-"""Runs side by side: what was different about them, and what came out."""
+"""Runs side by side: how their scenarios differ, and their results."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,18 +15,18 @@ PLOTTED = (
 )  # fmt: skip
 FORMATS = (".svg", ".png")
 FONTS = ("/usr/share/fonts", "/usr/local/share/fonts", "/System/Library/Fonts", "/Library/Fonts", "C:/Windows/Fonts")
-"""Where systems keep them; the renderer has none of its own."""
+"""Folders of system fonts; the renderer brings no fonts."""
 FAMILIES = {
     "DejaVuSans.ttf": "DejaVu Sans", "LiberationSans-Regular.ttf": "Liberation Sans", "NotoSans-Regular.ttf": "Noto Sans",
     "Arial.ttf": "Arial", "arial.ttf": "Arial", "Helvetica.ttc": "Helvetica",
 }  # fmt: skip
-"""File of a font -> its family: the renderer must be told which one stands for `sans-serif`, or it leaves words out."""
+"""Font file -> family. The renderer omits all text unless it is given a family for `sans-serif`."""
 
 
 def read_runs(paths: Sequence[Path]) -> dict[str, RunData]:
-    """Two or more runs by the names they were given; ScenarioError (field `run`) for what is no run."""
+    """Two or more runs by the given names. Raises ScenarioError (field `run`) if a path is not a run."""
     if len(paths) < 2:
-        raise ScenarioError("run", " ".join(map(str, paths)), "give two or more runs to compare")
+        raise ScenarioError("run", " ".join(map(str, paths)), "expected two or more runs to compare")
     runs: dict[str, RunData] = {}
     for path in paths:
         name, copy = str(path), 2
@@ -37,7 +37,7 @@ def read_runs(paths: Sequence[Path]) -> dict[str, RunData]:
 
 
 def compare(runs: Mapping[str, RunData]) -> dict[str, Any]:
-    """`differs` and `metrics`: name -> one value a run; `claims`: the same with verdicts; `missing`: run -> notes."""
+    """`differs` and `metrics`: name -> one value per run; `claims`: name -> one verdict per run; `missing`: run -> notes."""
     data = list(runs.values())
     scenarios = [run.scenario for run in data]
     summaries = [
@@ -58,7 +58,7 @@ def compare(runs: Mapping[str, RunData]) -> dict[str, Any]:
 
 
 def _model_seconds(run: RunData) -> dict[str, Any]:
-    """What a run took by the model of communication: achieved under the timed clock, else predicted by virtual time."""
+    """The time by the cost model: achieved under the timed clock, otherwise virtual."""
     seconds = run.summary.get("achieved_seconds", run.summary.get("virtual_seconds"))
     return {} if seconds is None else {"model_seconds": seconds}
 
@@ -72,7 +72,7 @@ def _differs(records: Sequence[Mapping[str, Any]], key: str) -> bool:
 
 
 def _claims(runs: Sequence[RunData]) -> dict[str, list[str | None]]:
-    """Verdict of every claim in each run; claims are told apart by metric, relation and source."""
+    """The verdict of each claim in each run. A claim is identified by metric, relation and source."""
     found: list[dict[str, str]] = []
     for run in runs:
         claims = run.summary.get("claims")
@@ -87,7 +87,7 @@ def _claims(runs: Sequence[RunData]) -> dict[str, list[str | None]]:
 
 
 def as_rows(comparison: Mapping[str, Any]) -> list[dict[str, object]]:
-    """One row a difference, metric and claim, one column a run; with two runs the second as a multiple of the first."""
+    """One row per difference, metric and claim, one column per run; for two runs also the ratio of second to first."""
     rows: list[dict[str, object]] = []
     names: list[str] = comparison["runs"]
     for part, what in (("differs", "scenario"), ("metrics", "metric"), ("claims", "claim")):
@@ -105,7 +105,7 @@ def _ratio(one: object, other: object) -> float | None:
 
 
 def compare_figure(runs: Mapping[str, RunData]) -> str:
-    """The main metrics as bars, as an SVG document."""
+    """The main metrics as bars in an SVG document."""
     groups: dict[str, list[float | None]] = {}
     for key in PLOTTED:
         values = [run.summary.get(key) for run in runs.values()]
@@ -115,17 +115,17 @@ def compare_figure(runs: Mapping[str, RunData]) -> str:
 
 
 def write_figure(svg: str, path: Path) -> None:
-    """Write a figure as .svg, or as .png by resvg (a renderer without a browser; extra `report`).
+    """Write a figure as .svg, or as .png with resvg (a renderer without a browser; extra `report`).
 
-    Raises ScenarioError (field `plot`) for another ending, where PNG cannot be drawn, and where the file cannot be written.
+    Raises ScenarioError (field `plot`) for other file types, if PNG is not available, and if the file cannot be written.
     """
     if path.suffix not in FORMATS:
-        raise ScenarioError("plot", str(path), f"the name of a figure ends in {' or '.join(FORMATS)}")
+        raise ScenarioError("plot", str(path), f"expected a file name that ends in {' or '.join(FORMATS)}")
     content = svg.encode() if path.suffix == ".svg" else _png(svg, path)
     try:
         path.write_bytes(content)
     except OSError as error:
-        raise ScenarioError("plot", str(path), f"it cannot be written: {error.strerror}") from None
+        raise ScenarioError("plot", str(path), f"cannot be written: {error.strerror}") from None
 
 
 def _png(svg: str, path: Path) -> bytes:
@@ -139,10 +139,8 @@ def _png(svg: str, path: Path) -> bytes:
     family = next((name for file, name in FAMILIES.items() if file in files), None)
     if family is None:
         raise ScenarioError(
-            "plot", str(path), f"words would be missing, for none of these fonts is here: {_names()}; use .svg"
+            "plot",
+            str(path),
+            f"PNG needs one of these fonts: {', '.join(dict.fromkeys(FAMILIES.values()))}; or use .svg",
         )
     return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=2, sans_serif_family=family))
-
-
-def _names() -> str:
-    return ", ".join(dict.fromkeys(FAMILIES.values()))

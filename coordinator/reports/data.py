@@ -1,7 +1,7 @@
-"""What a run directory holds, as far as it can be read: reports are drawn of broken and half-written runs too.
+"""The content of a run directory, as far as it can be read: reports also cover damaged and interrupted runs.
 
-Nothing here raises for a file that is missing or damaged; it is named in `notes`, and what it would have said is absent.
-Only a directory that holds no part of a run is refused.
+A missing or damaged file never raises an error: it is listed in `notes`, and its data is absent. Only a directory that holds
+no part of a run is refused.
 """
 
 import json
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import polars as pl
 
 from coordinator.planning.plan import Plan, make_plan
+from coordinator.reports.numbers import plural
 from coordinator.results.metrics import measure
 from coordinator.scenario.model import make_scenario
 from emunode.errors import EmulatorError, ScenarioError
@@ -24,9 +25,9 @@ from emunode.topologies.registry import parse_topology
 Value = TypeVar("Value")
 
 LATEST = "latest"
-MAKES_A_RUN = ("summary.json", "scenario.toml", "journal.parquet")
+RUN_FILES = ("summary.json", "scenario.toml", "journal.parquet")
 LARGEST_ORDER = 10_000_000
-"""Networks above this are described and not drawn."""
+"""Larger networks are described but not drawn."""
 
 COLUMNS: Mapping[str, Sequence[str]] = {
     "nodes": ("rank", "label", "received", "expected", "first_step", "last_step", "state"),
@@ -38,12 +39,12 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "journal": ("step", "sender", "port", "receiver", "origin", "target", "tree", "segment", "bytes", "outcome"),
     "elections": ("receiver", "origin", "segment", "elected"),
 }  # fmt: skip
-"""Columns of the tables (section 7 of the design)."""
+"""Columns of the tables of a run directory; files that lack one are rejected."""
 
 
 @dataclass
 class RunData:
-    """One run, every part of it optional."""
+    """One run; every part of it is optional."""
 
     path: Path
     name: str
@@ -56,9 +57,9 @@ class RunData:
     steps: pl.DataFrame | None = None
     journal: pl.LazyFrame | None = None
     elections: pl.DataFrame | None = None
-    """Votes with altered copies; only runs with redundancy have any."""
+    """Results of votes that altered copies took part in; only runs with redundancy have them."""
     notes: list[str] = field(default_factory=list)
-    """What is missing or unreadable, one sentence each; empty for a whole run."""
+    """One sentence per missing or unreadable part; empty for a complete run."""
 
     def get(self, key: str) -> Any:
         """A value of the summary, or else of the scenario, or None."""
@@ -66,12 +67,12 @@ class RunData:
 
     @property
     def measured(self) -> dict[str, Any]:
-        """The summary without what it repeats of the scenario (`segments` is a measurement in it, and a wish there)."""
+        """The summary without the keys of the scenario; `segments` has a different meaning in each and is kept."""
         return {key: value for key, value in self.summary.items() if key not in self.scenario or key == "segments"}
 
     @cached_property
     def plan(self) -> Plan | None:
-        """The plan that the scenario means; None if it cannot be made of what is there."""
+        """The plan of the scenario; None if the scenario is missing or invalid."""
         try:
             return make_plan(make_scenario(self.scenario)) if self.scenario else None
         except (EmulatorError, ValueError, TypeError):
@@ -79,27 +80,25 @@ class RunData:
 
     @property
     def order(self) -> int:
-        """Number of nodes; 0 if that is not known."""
+        """Number of nodes; 0 if unknown."""
         return self.topology.order if self.topology else 0
 
 
 def find_run(run: Path) -> Path:
-    """The directory that `run` means: itself, the newest run in it, or the newest of `runs/<run>`.
+    """The run directory that `run` refers to: itself, the newest run in it, or the newest run of `runs/<run>`.
 
     Raises ScenarioError (field `run`) if there is no run.
     """
     for candidate in (run, run / LATEST, Path("runs") / run, Path("runs") / run / LATEST):
-        if any((candidate / name).is_file() for name in MAKES_A_RUN):
+        if any((candidate / name).is_file() for name in RUN_FILES):
             return candidate.resolve()
     if not run.exists() and not (Path("runs") / run).exists():
-        raise ScenarioError(
-            "run", str(run), "there is no such run; give a run directory, or the name of a folder in runs/"
-        )
-    raise ScenarioError("run", str(run), f"it is no run directory: it holds none of {', '.join(MAKES_A_RUN)}")
+        raise ScenarioError("run", str(run), "no such run: expected a run directory or the name of a folder in runs/")
+    raise ScenarioError("run", str(run), f"not a run directory: it contains none of {', '.join(RUN_FILES)}")
 
 
 def read_run(path: Path, name: str | None = None) -> RunData:
-    """Read what is there. Tables that are missing are measured anew from the journal, if that and the scenario are whole."""
+    """Read a run directory. Missing tables are measured again if the journal and the scenario are intact."""
     data = RunData(path, name or path.name)
     summary = _read(data, "summary.json", lambda file: json.loads(file.read_text()))
     scenario = _read(data, "scenario.toml", lambda file: tomllib.loads(file.read_text()))
@@ -115,8 +114,8 @@ def read_run(path: Path, name: str | None = None) -> RunData:
     if (path / "elections.parquet").is_file():
         data.elections = _read(data, "elections.parquet", lambda file: _columns(pl.read_parquet(file), "elections"))
     if data.nodes is None or data.links is None or data.steps is None:
-        _measure_anew(data)
-    _distrust(data)
+        _measure_again(data)
+    _drop_unfitting(data)
     return data
 
 
@@ -138,16 +137,16 @@ def _first_line(error: Exception) -> str:
 
 def _expect(data: RunData, name: str, value: Any, kind: type) -> Any:
     if value is not None and not isinstance(value, kind):
-        data.notes.append(f"{name} holds a {type(value).__name__}, not a {kind.__name__}")
+        data.notes.append(f"{name} contains a {type(value).__name__}, expected a {kind.__name__}")
         return None
     return value
 
 
 def _columns(frame: pl.DataFrame, table: str) -> pl.DataFrame:
-    """The frame, if it has the columns of its table; ValueError names those that are missing."""
+    """The frame; ValueError if it lacks columns of its table."""
     missing = [column for column in COLUMNS[table] if column not in frame.columns]
     if missing:
-        raise ValueError(f"it has no column {', '.join(missing)}")
+        raise ValueError(f"no column {', '.join(missing)}")
     return frame
 
 
@@ -156,16 +155,18 @@ def _topology(data: RunData) -> Topology | None:
     try:
         topology = parse_topology(str(name)) if name else None
     except EmulatorError as error:
-        data.notes.append(f"the network is unknown: {error}")
+        data.notes.append(f"unknown network: {error}")
         return None
     return topology if topology and topology.order <= LARGEST_ORDER else None
 
 
 def _journal(data: RunData) -> pl.LazyFrame | None:
-    """The journal, or the parts of it that a killed run left."""
+    """The journal, or the parts that an interrupted run left of it."""
     parts = sorted(data.path.glob("journal-*.parquet"))
     if parts and not (data.path / "journal.parquet").is_file():
-        data.notes.append(f"journal.parquet is missing; this report uses {len(parts)} part(s) of it that were written")
+        data.notes.append(
+            f"journal.parquet is missing; this report uses the {plural(len(parts), 'part')} that the run had written"
+        )
         files = parts
     else:
         files = [data.path / "journal.parquet"]
@@ -185,8 +186,8 @@ def _journal(data: RunData) -> pl.LazyFrame | None:
     return frame
 
 
-def _measure_anew(data: RunData) -> None:
-    """Fill in missing tables by measuring the journal."""
+def _measure_again(data: RunData) -> None:
+    """Replace missing tables by measuring the journal."""
     if data.journal is None or not data.scenario:
         return
     try:
@@ -198,11 +199,11 @@ def _measure_anew(data: RunData) -> None:
     data.links = measured.links if data.links is None else data.links
     data.steps = measured.steps if data.steps is None else data.steps
     data.summary = {**measured.metrics, **data.summary}
-    data.notes.append("what is missing of nodes, links and steps was measured anew from the journal")
+    data.notes.append("missing tables (nodes, links, steps) were measured again from the journal")
 
 
-def _distrust(data: RunData) -> None:
-    """Drop tables that speak of another network than the summary."""
+def _drop_unfitting(data: RunData) -> None:
+    """Drop tables that do not fit the network of the summary."""
     topology = data.topology
     if topology is None:
         return
@@ -210,7 +211,7 @@ def _distrust(data: RunData) -> None:
         data.notes.append(f"nodes.parquet does not list the {topology.order:,} nodes of {topology.name}")
         data.nodes = None
     if data.links is not None and not _fits(data.links.lazy(), topology):
-        data.notes.append(f"links.parquet names links that {topology.name} has not")
+        data.notes.append(f"links.parquet contains links that do not exist in {topology.name}")
         data.links = None
     if data.journal is not None:
         try:
@@ -220,12 +221,12 @@ def _distrust(data: RunData) -> None:
             data.journal = None
             return
         if not fits:
-            data.notes.append(f"journal.parquet names links that {topology.name} has not")
+            data.notes.append(f"journal.parquet contains links that do not exist in {topology.name}")
             data.journal = None
 
 
 def _fits(frame: pl.LazyFrame, topology: Topology) -> bool:
-    """Whether ranks and ports are those of the network (where they lead is not asked)."""
+    """Whether all ranks and ports exist in the network; receivers are not checked against ports."""
     ranges = frame.select(
         low=pl.min_horizontal(pl.col("sender").min(), pl.col("receiver").min(), pl.col("port").min()).fill_null(0),
         rank=pl.max_horizontal(pl.col("sender").max(), pl.col("receiver").max()).fill_null(0),

@@ -1,17 +1,18 @@
-"""Networks, trees and schedules for other programs: GraphML for graph tools, GOAL for LogGOPSim.
+"""Exports of networks, trees and schedules: GraphML for graph tools, GOAL for LogGOPSim.
 
-**GraphML.** A directed graph: every link is two arcs. Nodes are called by their label and carry their rank; arcs carry
-their port, and in `trees` the spanning trees (numbers separated by spaces) of the algorithm that use them from parent to
-child. From a run it is the trees on which they really carried something (of rank 0 alone where every rank is a source), and
-a run adds what it measured: `first_step`, `last_step` and `state` of nodes, `packets`, `segments` and `bytes` of arcs.
+**GraphML.** A directed graph in which every link is two arcs. Nodes are identified by label and have their rank as an
+attribute. Arcs have their port and, in `trees`, the numbers of the spanning trees that use them from parent to child,
+separated by spaces. An export of a plan lists the trees of the algorithm. An export of a run lists the trees on which the
+arc carried packets (only those of rank 0 if every rank is a source) and adds measurements: `first_step`, `last_step` and
+`state` of nodes, `packets`, `segments` and `bytes` of arcs.
 
-**GOAL**, the schedules that LogGOPSim simulates (T. Hoefler, T. Schneider and A. Lumsdaine, "LogGOPSim", HPDC 2010). One
-operation for every packet that arrived, at its sender and at its receiver, with the step as its tag. At each rank the
-operations of a step require all those of the last step before in which the rank did something: that is the executed
-order, whatever the simulator's network is like. A packet that was lost cannot be matched by a receive; it is left out and
-counted in a comment.
+**GOAL** is the format of schedules that LogGOPSim simulates (T. Hoefler, T. Schneider and A. Lumsdaine, "LogGOPSim", HPDC
+2010). Every packet that arrived is one operation at its sender and one at its receiver, with the step as the tag. At each
+rank, the operations of a step require all operations of the previous step in which the rank was active. This keeps the
+executed order under any network model of the simulator. Lost packets have no matching receive; they are omitted and counted
+in a comment.
 
-Both are written line by line, so that the largest runs can be exported.
+Both formats are written line by line, so that the largest runs can be exported.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +34,7 @@ from emunode.trees.base import Trees
 Arc = tuple[Rank, Port]
 ROOTLESS = (Collective.ALLGATHER, Collective.ALLTOALL)
 ROOM_BYTES = 2**25
-"""Size of a message that no algorithm finds too small for its pieces."""
+"""Message size that every algorithm can split into its segments."""
 
 KEYS: Mapping[str, tuple[str, str]] = {
     "rank": ("node", "int"), "first_step": ("node", "int"), "last_step": ("node", "int"), "state": ("node", "string"),
@@ -42,17 +43,17 @@ KEYS: Mapping[str, tuple[str, str]] = {
     "topology": ("graph", "string"), "collective": ("graph", "string"), "algorithm": ("graph", "string"),
     "root": ("graph", "string"),
 }  # fmt: skip
-"""Attributes: what has them, and their type."""
+"""GraphML attributes: the element that has them, and their type."""
 
 
 def graphml_of_plan(topology: str, collective: str, algorithm: str | None, source: str | None) -> Iterator[str]:
-    """A network, and if an algorithm is named its trees. ScenarioError for what does not exist."""
+    """A network and, if an algorithm is given, its trees. Raises ScenarioError for unknown names."""
     network = parse_topology(topology)
     network.require_order(LARGEST_ORDER)
     if algorithm is None:
         return graphml(network, {}, {})
     if collective not in list(Collective):
-        raise ScenarioError("collective", collective, f"it is one of: {', '.join(Collective)}")
+        raise ScenarioError("collective", collective, f"expected one of: {', '.join(Collective)}")
     about = {"collective": collective, "algorithm": algorithm, "root": source or network.label(0)}
     return graphml(network, planned_trees(network, Collective(collective), algorithm, source), about)
 
@@ -60,16 +61,16 @@ def graphml_of_plan(topology: str, collective: str, algorithm: str | None, sourc
 def planned_trees(
     topology: Topology, collective: Collective, algorithm: str, source: str | None
 ) -> dict[Arc, list[int]]:
-    """The arcs of an algorithm's spanning trees rooted at `source`, and the trees that use them.
+    """The arcs of an algorithm's spanning trees rooted at `source`, each with the trees that use it.
 
-    Raises ScenarioError for an unknown algorithm or label, and for an algorithm that has routes and no trees.
+    Raises ScenarioError for an unknown algorithm or label, and for an algorithm with routes instead of trees.
     """
     root = topology.rank(source) if source is not None else 0
     spec = CollectiveSpec(topology.name, collective, algorithm, root, message_bytes=ROOM_BYTES)
     entry = find_algorithm(topology, spec)
-    trees = getattr(_willing(entry, topology, spec), "trees", None)
+    trees = getattr(_supported(entry, topology, spec), "trees", None)
     if not isinstance(trees, Trees):
-        raise ScenarioError("algorithm", algorithm, "it has no spanning trees of its own; export a run of it instead")
+        raise ScenarioError("algorithm", algorithm, "this algorithm has no spanning trees; export a run of it instead")
     arcs: dict[Arc, list[int]] = {}
     for tree in range(trees.count):
         for rank in topology.ranks():
@@ -78,15 +79,15 @@ def planned_trees(
     return arcs
 
 
-def _willing(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec) -> Algorithm:
-    """The algorithm under the first port model and kind of link that it has."""
-    probe = entry.port_models[0]
+def _supported(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec) -> Algorithm:
+    """The algorithm with the first port model and duplex mode that it supports."""
+    port_model = entry.port_models[0]
     duplex = spec.duplex if spec.duplex in entry.duplexes else Duplex.HALF
-    return entry(topology, spec._replace(port_model=probe, duplex=duplex))
+    return entry(topology, spec._replace(port_model=port_model, duplex=duplex))
 
 
 def executed_trees(data: RunData) -> dict[Arc, list[int]]:
-    """The trees on which each arc carried something, by the journal."""
+    """The trees on which each arc carried packets, according to the journal."""
     if data.journal is None:
         return {}
     journal = data.journal
@@ -99,7 +100,7 @@ def executed_trees(data: RunData) -> dict[Arc, list[int]]:
 
 
 def graphml_of_run(data: RunData) -> Iterator[str]:
-    """The network of a run with what it measured. ScenarioError (field `run`) if the network is unknown."""
+    """The network of a run with its measurements. Raises ScenarioError (field `run`) if the network is unknown."""
     topology = _topology(data)
     nodes: dict[Rank, dict[str, Any]] = {}
     links: dict[Arc, dict[str, Any]] = {}
@@ -145,10 +146,10 @@ def _values(values: Mapping[str, Any]) -> str:
 
 
 def goal_of_run(data: RunData) -> Iterator[str]:
-    """The schedule that a run executed. ScenarioError (field `run`) if its network or its journal is not there."""
+    """The schedule that a run executed. Raises ScenarioError (field `run`) if its network or journal is not available."""
     topology = _topology(data)
     if data.journal is None:
-        raise ScenarioError("run", str(data.path), "its journal is missing or cannot be read; " + "; ".join(data.notes))
+        raise ScenarioError("run", str(data.path), "the journal is missing or unreadable; " + "; ".join(data.notes))
     packets = (
         data.journal.group_by("step", "sender", "port", "receiver")
         .agg(pl.col("bytes").cast(pl.Int64).sum(), lost=(pl.col("outcome").cast(pl.String) == "lost").all())
@@ -162,7 +163,7 @@ def _goal(data: RunData, topology: Topology, packets: pl.DataFrame) -> Iterator[
     yield f"num_ranks {topology.order}\n\n"
     yield f"// {topology.name}, {data.get('collective')} by {data.get('algorithm')}: {len(packets) - lost} packets\n"
     if lost:
-        yield f"// {lost} packets were sent and lost, and are left out\n"
+        yield f"// {lost} packets were lost and are omitted\n"
     arrived = packets.filter(~pl.col("lost"))
     sends = arrived.select(rank="sender", step="step", other="receiver", way=pl.lit("send"), size="bytes")
     receipts = arrived.select(rank="receiver", step="step", other="sender", way=pl.lit("recv"), size="bytes")
@@ -185,16 +186,16 @@ def _goal(data: RunData, topology: Topology, packets: pl.DataFrame) -> Iterator[
 
 
 def write_lines(path: Path, lines: Iterable[str], field: str) -> Path:
-    """Write a document and return its path; ScenarioError (named `field`) if the file cannot be written."""
+    """Write a document and return its path. Raises ScenarioError (for `field`) if the file cannot be written."""
     try:
         with path.open("w", encoding="utf-8") as file:
             file.writelines(lines)
         return path
     except OSError as error:
-        raise ScenarioError(field, str(path), f"it cannot be written: {error.strerror}") from None
+        raise ScenarioError(field, str(path), f"cannot be written: {error.strerror}") from None
 
 
 def _topology(data: RunData) -> Topology:
     if data.topology is None:
-        raise ScenarioError("run", str(data.path), "its network is not known; " + "; ".join(data.notes))
+        raise ScenarioError("run", str(data.path), "its network is unknown; " + "; ".join(data.notes))
     return data.topology

@@ -1,6 +1,6 @@
-"""Networks and trees as papers draw them: arcs on a network's own layout, and rooted trees from the top down.
+"""Networks and trees as papers draw them: arcs on the layout of a network, and rooted trees from the top down.
 
-A drawing is one or more panels side by side; it is an SVG element in the classes of `netmap` and the colours of `plots`.
+A drawing is an SVG element of one or more panels. It uses the CSS of `network_svg` and the colours of `theme`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,14 +10,14 @@ from html import escape
 import numpy as np
 
 from coordinator.reports.layout import Layout, layout_of, shapes_of
-from coordinator.reports.link_paths import link_paths
+from coordinator.reports.maps.link_paths import link_paths
 from coordinator.reports.theme import viridis
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees
 
 Arc = tuple[Rank, Port]
-"""A directed link: where it starts, and by which port."""
+"""A directed link: sender and port."""
 Label = Callable[[Rank], str]
 
 CSS = """
@@ -33,11 +33,11 @@ CSS = """
 .drawing .cell { stroke: var(--grid); }
 """
 COLOURS = ("blue", "orange", "green", "purple", "red", "sky")
-"""For the trees of a family."""
+"""Colours of trees that are drawn together."""
 PANEL = 480.0
 """Width of a network in a drawing."""
 BRANCH, DROP = 42.0, 58.0
-"""Between two leaves of a tree, and between two levels."""
+"""Distance between leaves of a tree, and between levels."""
 PILL = 15.0
 HEAD = 30.0
 GAP = 24.0
@@ -47,7 +47,7 @@ CELL = 30
 
 @dataclass(frozen=True)
 class Panel:
-    """One picture of a drawing."""
+    """One part of a drawing, with a title of its own."""
 
     title: str
     width: float
@@ -57,13 +57,13 @@ class Panel:
 
 @dataclass(frozen=True)
 class Branch:
-    """A node of a tree to draw: what stands in it and beside the link above it, what it tells, what is below."""
+    """A node of a tree: its label, the label of the link to its parent, its tooltip and its children."""
 
     label: str
     link: str = ""
     tip: str = ""
     shade: float | None = None
-    """0..1 colours the node, dark to bright; None leaves it white."""
+    """A share from 0 (dark) to 1 (bright) colours the node; None leaves it white."""
     below: "tuple[Branch, ...]" = ()
 
 
@@ -85,7 +85,7 @@ def drawing(title: str, panels: Sequence[Panel], columns: int = 2) -> str:
     )
 
 
-# Arcs on a network.
+# --- arcs on a network -----------------------------------------------------------------------------------------------
 
 
 def network_panel(
@@ -99,10 +99,10 @@ def network_panel(
     names: Mapping[Arc, str] | None = None,
     width: float = PANEL,
 ) -> Panel:
-    """The network with all its links dotted, and arcs over them in the colours that they are given by.
+    """The network with dotted links, and `arcs` by colour drawn over them.
 
-    `ringed` nodes, such as roots, get a ring; `shades` colours nodes by 0..1; `names` stand beside arcs, nearer to where
-    they lead.
+    `ringed` nodes, such as roots, have a ring. `shades` colours nodes by a share from 0 to 1. `names` are written beside
+    arcs, closer to the receiver.
     """
     layout = _resized(layout_of(topology), width)
     every = [(rank, port) for rank, port, _, _ in topology.links()]
@@ -129,7 +129,7 @@ def network_panel(
 
 
 def tree_arcs(trees: Trees, tree: int, root: Rank = 0, *, upward: bool = False) -> list[Arc]:
-    """The arcs of a tree, carried to a root by translation; towards the children, or upward towards the root."""
+    """The arcs of a tree translated to `root`: towards the children, or `upward` towards the root."""
     topology = trees.topology
     if upward:
         return [(topology.absolute(rank, root), trees.parent(rank, tree)) for rank in range(1, topology.order)]
@@ -157,7 +157,7 @@ def _paths(topology: Topology, layout: Layout, arcs: Sequence[Arc]) -> tuple[lis
 
 
 def _names(topology: Topology, layout: Layout, names: Mapping[Arc, str]) -> list[str]:
-    """Names of arcs: past the middle of a line, at the top of a bow."""
+    """Names of arcs, past the middle of a line or at the top of a bow."""
     if not names:
         return []
     senders, ports = (np.array(column, dtype=np.int64) for column in zip(*names, strict=True))
@@ -187,17 +187,17 @@ def _disc(x: float, y: float, radius: float, text: str, shade: float | None, tip
 
 
 def _fill(shade: float | None) -> tuple[str, str]:
-    """Colours of a node and of the words in it."""
+    """Colours of a node and of its label."""
     if shade is None:
         return "var(--paper)", "var(--ink)"
     return viridis(shade), "#fff" if shade < 0.55 else "#111"
 
 
-# Blocks of data.
+# --- blocks of data --------------------------------------------------------------------------------------------------
 
 
 def block_panel(title: str, size: int, shaded: Iterable[tuple[int, int]], label: Callable[[int, int], str]) -> Panel:
-    """A square of blocks, (column, row) from the top left, some of them shaded."""
+    """A square of blocks of data, of which those at the `shaded` (column, row) are coloured; (0, 0) is at the top left."""
     dark, parts = set(shaded), []
     for column in range(size):
         for row in range(size):
@@ -209,17 +209,17 @@ def block_panel(title: str, size: int, shaded: Iterable[tuple[int, int]], label:
     return Panel(title, size * CELL, HEAD + size * CELL, parts)
 
 
-# Trees from the top down.
+# --- trees from the top down -----------------------------------------------------------------------------------------
 
 
 def tree_panel(title: str, root: Branch, *, branch: float = BRANCH, drop: float = DROP) -> Panel:
-    """A rooted tree: leaves side by side, every node above the middle of its children."""
+    """A rooted tree with its leaves side by side and every inner node above the middle of its children."""
     edges: list[str] = []
     nodes: list[str] = []
     leaves = deepest = 0
 
     def draw(node: Branch, depth: int) -> float:
-        """Draw what is below and the node itself; where it stands."""
+        """Draw a node and its descendants; return the x coordinate of the node."""
         nonlocal leaves, deepest
         deepest = max(deepest, depth)
         own = [draw(child, depth + 1) for child in node.below]
@@ -262,9 +262,9 @@ def branch_of(
     steps: Mapping[Rank, int] | None = None,
     root: Rank = 0,
 ) -> Branch:
-    """The tree below `root`, by the ports to the children of each rank, in the order in which they are drawn.
+    """The tree below `root`; `children` gives the ports to the children of a rank, in drawing order.
 
-    A rank is shaded by the step that `steps` gives it, if any: dark is early, bright is the last.
+    If `steps` has a rank, the node is shaded by its step, from dark (first) to bright (last).
     """
     times = steps or {}
     last = max(times.values(), default=1)

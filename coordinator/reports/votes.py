@@ -1,7 +1,7 @@
-"""How votes ended in a run in which payloads were altered: which nodes hold the right value, a wrong one, or none.
+"""The results of votes in a run with altered payloads: which nodes hold the right value, a wrong value, or none.
 
-The outcome of a contested vote is in elections.parquet; every other vote follows from the journal, where all copies that
-crossed a link are listed as intact or altered. A node's vote is settled in the step of the last copy that it counts.
+elections.parquet holds the results of contested votes. All other votes follow from the journal, which lists every copy that
+crossed a link as intact or altered. A vote is settled in the step of the last copy that counts.
 """
 
 from collections.abc import Mapping
@@ -20,10 +20,10 @@ from emunode.model import ALL_RANKS, Collective
 
 
 class State(IntEnum):
-    """What a node holds once its votes are counted; of several votes, the worst counts."""
+    """The result of a vote; the state of a node with several votes is the worst of them."""
 
     WAITING = 0
-    """Something that is due to it never came."""
+    """Not every segment due has arrived."""
     RIGHT = 1
     SPLIT = 2
     """No value has a majority."""
@@ -42,42 +42,40 @@ ALL_TO_ALL = (Collective.ALLGATHER, Collective.ALLTOALL)
 
 @dataclass(frozen=True)
 class Votes:
-    """The votes of a run, by rank: of the node that received, or in a gather of the one whose message it was."""
+    """The votes of a run by rank: that of the receiver, or in a gather that of the origin of the message."""
 
     state: NDArray[np.int64]
-    """A `State` for each rank."""
+    """The `State` of each rank."""
     heard: Ranks
-    """The step of the first copy; 0 if none came."""
+    """The step of the first copy; 0 if none arrived."""
     settled: Ranks
-    """The step of the last copy that counts; 0 if none came."""
+    """The step of the last copy that counts; 0 if none arrived."""
     due: NDArray[np.bool_]
-    """Nodes that are judged."""
+    """Whether the rank is judged."""
     messages: pl.DataFrame
-    """Complete messages: whether they are intact, and the step in which that was settled."""
+    """One row per complete message: whether it is intact, and the step in which that was settled."""
     expected: int
-    """Messages that are due."""
-    pieces: pl.DataFrame
-    """How many pieces of each `rank` have each `state`, by the step in which that was `settled`; ascending."""
-    pieces_due: int
-    """Pieces that are due to a node."""
+    """The number of messages due."""
+    segments: pl.DataFrame
+    """The `count` of segments by `rank`, `state` and the step in which they were `settled`; ascending."""
+    segments_due: int
+    """Segments due to each node."""
     all_to_all: bool
 
     def count(self, state: State, step: int | None = None) -> int:
-        """Nodes in this state among those that are judged, after `step` or after the run."""
+        """The number of judged nodes in this state, after `step` or after the run."""
         wanted = self.due & (self.state == state)
         return int((wanted if step is None else wanted & (self.settled <= step)).sum())
 
     def sentence(self, step: int | None = None) -> str:
-        """How many nodes hold what, after `step` or after the run; in all-to-all collectives, how many pieces are what."""
+        """The number of nodes (in all-to-all collectives: of segments) in each state, after `step` or after the run."""
         states = (State.RIGHT, State.WRONG, State.SPLIT)
         intact = f"{self.intact(step):,} of {self.expected:,} messages intact"
         if self.all_to_all:
-            pieces = self.pieces if step is None else self.pieces.filter(pl.col("settled") <= step)
+            pieces = self.segments if step is None else self.segments.filter(pl.col("settled") <= step)
             count = dict(pieces.group_by("state").agg(pl.col("count").sum()).iter_rows())
             right, wrong, split = (count.get(state, 0) for state in states)
-            return (
-                f"{intact}; of the pieces {right:,} have the right value, {wrong:,} a wrong one, {split:,} no majority"
-            )
+            return f"{intact}; of the segments {right:,} have the right value, {wrong:,} a wrong one, {split:,} no majority"
         right, wrong, split = (self.count(state, step) for state in states)
         due = int(self.due.sum())
         words = (
@@ -87,13 +85,13 @@ class Votes:
         return words if self.expected == due else f"{intact}; {words}"
 
     def intact(self, step: int | None = None) -> int:
-        """Messages that are complete and intact, after `step` or after the run."""
+        """The number of complete and intact messages, after `step` or after the run."""
         good = self.messages.filter(pl.col("intact"))
         return len(good if step is None else good.filter(pl.col("settled") <= step))
 
 
 def votes_of(data: RunData) -> Votes | None:
-    """The votes of a run in which an altered copy arrived; None for every other run, or where its files do not tell."""
+    """The votes of a run in which an altered copy arrived; None for other runs and for incomplete ones."""
     if data.summary.get("corrupt") == 0 or data.journal is None:
         return None
     plan = data.plan
@@ -102,15 +100,15 @@ def votes_of(data: RunData) -> Votes | None:
     altered = data.journal.filter(pl.col("outcome").cast(pl.String) == "corrupt")
     if not altered.head(1).collect(engine="streaming").height:
         return None
-    pieces = _pieces(plan, data.journal, data.elections)
-    messages = _messages(plan, pieces)
-    return _by_rank(plan, pieces, messages)
+    segments = _segments(plan, data.journal, data.elections)
+    messages = _messages(plan, segments)
+    return _by_rank(plan, segments, messages)
 
 
-def _pieces(plan: Plan, journal: pl.LazyFrame, contested: pl.DataFrame | None) -> pl.DataFrame:
-    """receiver, origin, segment, state, heard and settled of every piece that reached a healthy rank it is meant for."""
+def _segments(plan: Plan, journal: pl.LazyFrame, contested: pl.DataFrame | None) -> pl.DataFrame:
+    """One row per segment that reached a healthy rank it is meant for: receiver, origin, segment, state, heard, settled."""
     found = elect(plan, journal, ()).select(*PIECE, "elected", heard="step")
-    if contested is not None:  # what altered copies said is known of these
+    if contested is not None:  # the recorded result replaces the one derived from first copies
         known = contested.select(*PIECE, said="elected")
         found = found.join(known, list(PIECE), "left").with_columns(elected=pl.coalesce("said", "elected"))
     copies = (
@@ -129,15 +127,15 @@ def _pieces(plan: Plan, journal: pl.LazyFrame, contested: pl.DataFrame | None) -
     )
 
 
-def _messages(plan: Plan, pieces: pl.DataFrame) -> pl.DataFrame:
-    """receiver, origin, intact and settled of every message that is complete; as `measure` counts them."""
+def _messages(plan: Plan, segments: pl.DataFrame) -> pl.DataFrame:
+    """One row per complete message: receiver, origin, intact, settled. `measure` counts messages in the same way."""
     algorithm, numbers = plan.algorithm, range(plan.spec.messages)
     due = pl.DataFrame(
         {"message": numbers, "due": [algorithm.pieces_due(number) for number in numbers]},
         schema={"message": pl.Int32, "due": pl.UInt32},
     )
     from_all = plan.spec.collective in (Collective.GATHER, *ALL_TO_ALL)
-    heard = pieces.filter(~pl.col("origin").is_in(list(plan.states) if from_all else []))
+    heard = segments.filter(~pl.col("origin").is_in(list(plan.states) if from_all else []))
     by = ["receiver"] if plan.spec.collective is Collective.REDUCE else ["receiver", "origin"]
     return (
         heard.group_by(*by, message=pl.col("segment") // algorithm.pieces)
@@ -153,26 +151,26 @@ def _messages(plan: Plan, pieces: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _by_rank(plan: Plan, pieces: pl.DataFrame, messages: pl.DataFrame) -> Votes:
+def _by_rank(plan: Plan, segments: pl.DataFrame, messages: pl.DataFrame) -> Votes:
     order, due = plan.topology.order, _due(plan)
     if plan.spec.collective in ALL_TO_ALL:
-        pieces = pieces.filter(~pl.col("origin").is_in(list(plan.states)))
+        segments = segments.filter(~pl.col("origin").is_in(list(plan.states)))
     who = "origin" if plan.spec.collective is Collective.GATHER else "receiver"
-    table = pieces.group_by(rank=who).agg(pl.col("state").max(), pl.col("heard").min(), pl.col("settled").max())
+    table = segments.group_by(rank=who).agg(pl.col("state").max(), pl.col("heard").min(), pl.col("settled").max())
     state, heard, settled = (_spread(table, name, order) for name in ("state", "heard", "settled"))
     others = int(due.sum()) - 1 if plan.spec.collective in ALL_TO_ALL else 1
     whole = _spread(messages.group_by(rank=who).agg(n=pl.len()), "n", order)
     state[(state == State.RIGHT) & (whole < plan.spec.messages * others)] = State.WAITING
     expected = plan.spec.messages * others * int(due.sum())
-    by_state = pieces.group_by("settled", "state", rank=who).agg(count=pl.len()).sort("settled", "state", "rank")
-    pieces_due = others * sum(plan.algorithm.pieces_due(number) for number in range(plan.spec.messages))
+    by_state = segments.group_by("settled", "state", rank=who).agg(count=pl.len()).sort("settled", "state", "rank")
+    segments_due = others * sum(plan.algorithm.pieces_due(number) for number in range(plan.spec.messages))
     return Votes(
-        state, heard, settled, due, messages, expected, by_state, pieces_due, plan.spec.collective in ALL_TO_ALL
+        state, heard, settled, due, messages, expected, by_state, segments_due, plan.spec.collective in ALL_TO_ALL
     )
 
 
 def _due(plan: Plan) -> NDArray[np.bool_]:
-    """The nodes that are judged: healthy ones, without the source; in a reduce, its target alone."""
+    """By rank, whether the node is judged: healthy nodes except the source; in a reduce only the target."""
     due = np.ones(plan.topology.order, dtype=np.bool_)
     if plan.spec.collective is Collective.REDUCE:
         due[:] = False
@@ -184,7 +182,7 @@ def _due(plan: Plan) -> NDArray[np.bool_]:
 
 
 def _spread(table: pl.DataFrame, column: str, order: int) -> Ranks:
-    """A column as an array over all ranks, 0 where the table has none."""
+    """A column as an array over all ranks; 0 where the table has no row."""
     values = np.zeros(order, dtype=np.int64)
     values[table["rank"].to_numpy()] = table[column].to_numpy()
     return values

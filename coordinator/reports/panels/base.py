@@ -7,7 +7,8 @@ import polars as pl
 from markupsafe import Markup
 
 from coordinator.reports.data import RunData
-from coordinator.reports.network_svg import NetworkMap, network_map, packets_of
+from coordinator.reports.maps.base import NetworkMap
+from coordinator.reports.network_svg import network_map, packets_of
 from coordinator.reports.votes import votes_of
 
 ROWS_AT_ONCE = 2_000_000

@@ -1,4 +1,4 @@
-"""What a report says of faults: the table of those that were given, and the nodes that they cut off."""
+"""The faults of a run, and the nodes that they cut off."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -41,7 +41,7 @@ def cut_off_panel(report: Report) -> Markup | None:
 
 
 def fault_table(data: RunData) -> list[dict[str, str]]:
-    """One row for each fault, in words."""
+    """One row per fault, in words."""
     return [
         {
             "kind": str(fault.get("kind", "?")),
@@ -66,12 +66,12 @@ def _words(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> lis
         words.append("until the end" if last is None else f"to the end of step {show(last)}")
     if "seen" in fault:
         seen = fault["seen"]
-        words.append("no effect was seen" if seen is None else f"first effect in step {show(seen)}")
+        words.append("no effect observed" if seen is None else f"first effect in step {show(seen)}")
     return words
 
 
 def _last(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> object:
-    """The last step in which a fault was in force; what mends it ends it."""
+    """The last step in which a fault was active: its own end, or the step before a recovery of the same node or link."""
     place = ("rank",) if fault.get("kind") == "crash" else ("sender", "port")
     ends = [
         other["step"] - 1
@@ -87,14 +87,14 @@ def _last(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> obje
 
 
 class CutOff(NamedTuple):
-    """Healthy nodes that miss something that was due to them (in a gather, of which something is missing)."""
+    """Healthy nodes that did not receive everything due (in a gather: whose messages did not all arrive)."""
 
     total: int
     nodes: Sequence[tuple[str, str | None]]
-    """Label and the fault that did it, where that is known; the first few."""
+    """Label and cause (None if unknown) of the first nodes."""
 
     def by_fault(self) -> list[tuple[str | None, list[str]]]:
-        """The listed nodes by what cut them off."""
+        """The listed nodes by cause."""
         groups: dict[str | None, list[str]] = {}
         for label, because in self.nodes:
             groups.setdefault(because, []).append(label)
@@ -102,7 +102,7 @@ class CutOff(NamedTuple):
 
 
 def cut_off(data: RunData, votes: Votes | None) -> CutOff:
-    """The nodes that a run's summary names; for older runs, which name none, those that its tables show."""
+    """The nodes that the summary lists. Summaries of older runs list none; for them the tables are evaluated."""
     named, count = data.summary.get("cut_off"), data.summary.get("cut_off_count")
     if isinstance(named, list):
         nodes = [
@@ -118,7 +118,7 @@ def cut_off(data: RunData, votes: Votes | None) -> CutOff:
 
 
 def _unserved(data: RunData, votes: Votes | None) -> list[int]:
-    """Ranks of nodes that were not served, by the tables and the journal of a run."""
+    """Ranks of nodes that were not served, according to the tables and the journal."""
     plan, everything = data.plan, data.get("intact_deliveries") == data.get("expected_deliveries")
     if plan is None or data.topology is None or everything or plan.spec.collective is Collective.REDUCE:
         return []
@@ -133,7 +133,7 @@ def _unserved(data: RunData, votes: Votes | None) -> list[int]:
 
 
 def _received(data: RunData, plan: Plan) -> dict[int, int]:
-    """Pieces from healthy nodes that reached each rank, or in a gather those of its own that arrived; empty if unknown."""
+    """By rank, segments received from healthy nodes (in a gather: own segments that arrived); empty if unknown."""
     if data.journal is None:
         return {}
     rows = data.journal.filter(

@@ -6,7 +6,7 @@ import polars as pl
 from markupsafe import Markup
 
 from coordinator.reports.charts import step_bars, step_lines
-from coordinator.reports.nodes import broken_nodes, giving
+from coordinator.reports.maps.marks import broken_nodes, giving
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
 from coordinator.reports.theme import responsive

@@ -336,7 +336,7 @@ SHADES = """
 def test_large_maps_of_exchanges_shade_nodes_by_their_progress(
     name: str, page: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coordinator.reports.network_svg.NODES_WITH_LINKS", 10)
+    monkeypatch.setattr("coordinator.reports.maps.link_map.NODES_WITH_LINKS", 10)
     path, journal = reported(tmp_path, **EXCHANGES[name])
     nodes = pl.read_parquet(path.with_name("nodes.parquet"))
     faulty = nodes.filter(pl.col("state") != "alive")["rank"].to_list()

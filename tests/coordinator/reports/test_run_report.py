@@ -9,24 +9,28 @@ from collections import Counter
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from typing import cast
 
 import networkx as nx
 import numpy as np
 import polars as pl
 import pytest
+from markupsafe import Markup
 from rich.console import Console
 
 from coordinator.cli.app import main
 from coordinator.execution.run import run
 from coordinator.planning.plan import make_plan
-from coordinator.reports import network_svg as netmap
 from coordinator.reports.campaign_report import page as campaign_page
 from coordinator.reports.charts import Bins, grouped_bars
 from coordinator.reports.compare import as_rows, compare, read_runs, write_figure
 from coordinator.reports.data import RunData, find_run, read_run
-from coordinator.reports.layout import cells_of, layout_of, shapes_of
+from coordinator.reports.layout import LAYOUTS, cells_of, layout_of, shapes_of
+from coordinator.reports.maps import cell_map, frames, link_map
 from coordinator.reports.numbers import show
+from coordinator.reports.panels.base import Report
 from coordinator.reports.panels.faults import cut_off, fault_table
+from coordinator.reports.panels.registry import PANELS
 from coordinator.reports.run_report import render, write_report
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.reports.theme import DARK, LIGHT, standalone, viridis
@@ -196,9 +200,9 @@ def test_a_large_network_is_drawn_in_few_elements(tmp_path: Path) -> None:
 
 
 def test_beyond_nodes_are_put_together_in_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(netmap, "NODES_WITH_LINKS", 100)
-    monkeypatch.setattr(netmap, "NODES_ONE_BY_ONE", 100)
-    monkeypatch.setattr(netmap, "CELLS", 30)
+    monkeypatch.setattr(link_map, "NODES_WITH_LINKS", 100)
+    monkeypatch.setattr(cell_map, "NODES_ONE_BY_ONE", 100)
+    monkeypatch.setattr(cell_map, "CELLS", 30)
     path = make_run(tmp_path / "run", topology="star:5", collective="broadcast", algorithm="bfs-tree")
     text = (path / "report.html").read_text()
     assert "A square stands for up to 6 nodes" in text
@@ -206,7 +210,7 @@ def test_beyond_nodes_are_put_together_in_cells(tmp_path: Path, monkeypatch: pyt
 
 
 def test_many_steps_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(netmap, "LINK_ENTRIES", 100)
+    monkeypatch.setattr(frames, "LINK_ENTRIES", 100)
     path = make_run(tmp_path / "run", **RUNS["allgather"])
     script = json.loads(page_of(path).data)
     assert sum(map(len, script["links"])) <= 100
@@ -280,27 +284,62 @@ def test_of_a_run_that_was_killed_there_are_parts_of_the_journal(runs: dict[str,
     rows.write_parquet(tmp_path / "journal-00000.parquet")
     write_report(tmp_path)
     page = page_of(tmp_path)
-    assert "this report uses 1 part(s) of it" in page.text
-    assert "measured anew" in page.text
+    assert "this report uses the 1 part that" in page.text
+    assert "measured again" in page.text
     assert "9 of 23" in page.text
 
 
 def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="no such run"):
         find_run(tmp_path / "nothing")
-    with pytest.raises(ScenarioError, match="no run directory"):
+    with pytest.raises(ScenarioError, match="not a run directory"):
         find_run(tmp_path)
 
 
-def test_a_report_that_cannot_be_drawn_does_not_lose_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_report_that_cannot_be_drawn_is_reported_and_does_not_lose_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def fail(*_: object, **__: object) -> None:
         raise ZeroDivisionError("no paper left")
 
     monkeypatch.setattr("coordinator.reports.run_report.write_report", fail)
-    path = make_run(tmp_path / "run", **STAR4)
-    assert not (path / "report.html").exists()
-    assert (path / "summary.json").exists()
-    assert "ZeroDivisionError: no paper left" in (path / "log.jsonl").read_text()
+    flags = [part for key, value in STAR4.items() for part in (f"--{key}", str(value))]
+    assert main(["run", *flags, "--driver", "memory", "--out", str(tmp_path / "run")]) == 0
+    assert not (tmp_path / "run" / "report.html").exists()
+    assert (tmp_path / "run" / "summary.json").exists()
+    assert "report.html was not drawn: ZeroDivisionError: no paper left" in capsys.readouterr().out
+    assert "ZeroDivisionError: no paper left" in (tmp_path / "run" / "log.jsonl").read_text()
+
+
+def test_a_family_without_a_layout_is_drawn_on_a_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(cast("dict[type, object]", LAYOUTS), StarGraph)
+    for nodes_with_links in (1000, 10):
+        monkeypatch.setattr(link_map, "NODES_WITH_LINKS", nodes_with_links)
+        path = make_run(tmp_path / str(nodes_with_links), **STAR4)
+        assert "The family star has no layout: its nodes are on a circle." in page_of(path).text
+    layout = layout_of(StarGraph(4))
+    radius = np.hypot(layout.x - 500, layout.y - layout.height / 2)
+    assert radius == pytest.approx(radius[0])
+    assert len(np.unique(cells_of(StarGraph(4), layout, 4))) == 4
+
+
+def test_a_new_panel_needs_one_line(runs: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def order_panel(report: Report) -> Markup:
+        return Markup("<p>{} nodes</p>").format(report.data.order)
+
+    monkeypatch.setattr("coordinator.reports.run_report.PANELS", [*PANELS, order_panel])
+    assert "<p>24 nodes</p>" in render(read_run(runs["star4"]))
+
+
+def test_derived_claims_are_marked(tmp_path: Path) -> None:
+    path = make_run(tmp_path / "run", topology="hypercube:4", collective="alltoall", algorithm="sbnt")
+    claims = json.loads((path / "summary.json").read_text())["claims"]
+    derived = [claim["name"].replace("_", " ") for claim in claims if claim["derived"]]
+    assert 0 < len(derived) < len(claims)
+    text = (path / "report.html").read_text()
+    assert re.findall(r"<td>([^<]*) \*</td>", text) == derived
+    assert "* Derived from the schedule" in text
+    assert "* Derived" not in (make_run(tmp_path / "plain", **STAR4) / "report.html").read_text()
 
 
 # What faults did.
@@ -321,13 +360,13 @@ def test_faults_are_told_in_words() -> None:
     table = fault_table(RunData(Path(), "run", faults=records))
     assert [row["words"] for row in table] == [
         "to the end of step 4; first effect in step 3",
-        "no effect was seen",
-        "until the end; no effect was seen",
+        "no effect observed",
+        "until the end; no effect observed",
         "with probability 0.25; to the end of step 9; first effect in step 1",
-        "by 1 step; until the end; no effect was seen",
+        "by 1 step; until the end; no effect observed",
         "to the end of step 6; first effect in step 4",
         "first effect in step 7",
-        "packet number 3; until the end; no effect was seen",
+        "packet number 3; until the end; no effect observed",
         "",
     ]
     assert {row["step"] for row in table} == {"1", "2", "3", "5", "6", "7"}
@@ -510,11 +549,11 @@ def test_a_campaign_page_tells_verdicts_and_findings() -> None:
 
 def test_large_maps_say_what_is_left_out(tmp_path: Path, runs: dict[str, Path]) -> None:
     large = page_of(make_run(tmp_path / "large", topology="star:7", collective="broadcast", algorithm="bfs-tree"))
-    assert "Links and labels are left out: the network has more than 1,050 nodes." in large.text
+    assert "Links and labels are omitted: the network has more than 1,050 nodes." in large.text
     middle = page_of(make_run(tmp_path / "middle", topology="star:6", collective="broadcast", algorithm="bfs-tree"))
-    assert "Idle links and arrowheads are left out." in middle.text
-    assert "Labels are left out" in middle.text
-    assert "left out" not in page_of(runs["star4"]).text
+    assert "Idle links and arrowheads are omitted." in middle.text
+    assert "Labels are omitted" in middle.text
+    assert "omitted" not in page_of(runs["star4"]).text
 
 
 # Layouts.

@@ -1,0 +1,107 @@
+"""Marks and colours of nodes, and their legend."""
+
+from collections.abc import Mapping
+from html import escape
+from typing import NamedTuple
+
+from coordinator.reports.data import RunData
+from coordinator.reports.votes import WORDS, State, Votes
+
+GIVING = ("gather", "reduce")
+ALL_TO_ALL = ("allgather", "alltoall")
+STATE_COLOURS: Mapping[State, str] = {State.RIGHT: "#009e73", State.SPLIT: "#56b4e9", State.WRONG: "#d55e00"}
+BYZANTINE = "var(--purple)"
+CROSSED = ("crash", "hang")
+
+
+def giving(data: RunData) -> bool:
+    """Whether nodes are judged by what they send, not by what they receive."""
+    return data.get("collective") in GIVING
+
+
+class NodeMark(NamedTuple):
+    """The kind of fault of a node, and the step in which it begins."""
+
+    kind: str
+    step: int
+
+
+def broken_nodes(data: RunData) -> dict[int, NodeMark]:
+    """By rank, the first fault of each faulty node."""
+    found: dict[int, NodeMark] = {}
+    for fault in data.faults:
+        rank, step, kind = fault.get("rank"), fault.get("step"), fault.get("kind")
+        if (
+            kind in (*CROSSED, "byzantine")
+            and isinstance(rank, int)
+            and isinstance(step, int)
+            and 0 <= rank < data.order
+        ):
+            found.setdefault(rank, NodeMark(str(kind), step))
+    return found
+
+
+def cross(x: float, y: float, arm: float, step: int) -> str:
+    """The mark of a node that crashed or hung; the script shows it from `step` on."""
+    a = arm * 0.8
+    return (
+        f'<path class="cross" data-step="{step}" stroke-width="{max(1.2, 0.2 * arm):.1f}" '
+        f'd="M{x - a:.1f} {y - a:.1f}l{2 * a:.1f} {2 * a:.1f}m0 {-2 * a:.1f}l{-2 * a:.1f} {2 * a:.1f}"/>'
+    )
+
+
+def diamond(x: float, y: float, arm: float) -> str:
+    """The mark of a byzantine node."""
+    return (
+        f'<path class="diamond" stroke-width="{max(1.2, 0.1 * arm):.1f}" d="M{x:.1f} {y - arm:.1f}l{arm:.1f} {arm:.1f}'
+        f'l{-arm:.1f} {arm:.1f}l{-arm:.1f} {-arm:.1f}z"/>'
+    )
+
+
+# --- the legend ------------------------------------------------------------------------------------------------------
+
+SHAPES: Mapping[str, str] = {
+    "root": '<circle r="6" fill="var(--ink)"/><circle r="9" fill="none" stroke="var(--ink)" stroke-width="1.5"/>',
+    "hollow": '<circle r="7.5" fill="none" stroke="var(--ink)" stroke-width="1"/>',
+    "cross": '<path d="M-7-7L7 7M7-7L-7 7" stroke="var(--red)" stroke-width="2.4" fill="none"/>',
+    "byzantine": f'<circle r="5" fill="{BYZANTINE}"/><path d="M0-10L10 0L0 10L-10 0z" fill="none" stroke="{BYZANTINE}" '
+    'stroke-width="1.5"/>',
+    "link": '<path d="M-10 0H10" stroke="var(--blue)" stroke-width="3" fill="none"/>',
+    "lost": '<path d="M-10 0H10" stroke="var(--red)" stroke-width="2" stroke-dasharray="5 3" fill="none"/>',
+    "pie": '<circle r="7.5" fill="none" stroke="var(--ink)"/><path d="M0 0V-7.5A7.5 7.5 0 1 1-7.5 0z" fill="#21918c"/>',
+    **{state.name: f'<circle r="7.5" fill="{colour}" stroke="var(--ink)"/>' for state, colour in STATE_COLOURS.items()},
+}
+"""Symbols of the legend, centred on the origin."""
+
+
+def key(shape: str, words: str) -> str:
+    """An entry of the legend as HTML."""
+    return (
+        f'<span class="key"><svg viewBox="-10 -10 20 20" aria-hidden="true">{SHAPES[shape]}</svg>{escape(words)}</span>'
+    )
+
+
+def node_keys(
+    data: RunData, broken: Mapping[int, NodeMark], votes: Votes | None, *, pies: bool, root: bool
+) -> list[str]:
+    """The entries of the legend for marks and colours of nodes."""
+    keys = [key("root", "target" if giving(data) else "source")] if root else []
+    if votes is not None:
+        keys += [key(state.name, WORDS[state]) for state in STATE_COLOURS]
+        if pies:
+            keys.append(key("pie", "the share of what a node is due"))
+        else:
+            keys.append(key("hollow", "nothing or not everything arrived; grey: more copies are to come"))
+    elif pies:
+        keys.append(key("pie", "the share that a node has of what it is due, in the colours of the steps"))
+    else:
+        done = "the node sent its last segment" if giving(data) else "the last segment due arrived"
+        keys.append(key("hollow", f"not yet, or never; otherwise the colour of the step in which {done}"))
+    kinds = {mark.kind for mark in broken.values()}
+    if kinds & set(CROSSED):
+        keys.append(
+            key("cross", " or ".join(word for kind, word in (("crash", "crashed"), ("hang", "hung")) if kind in kinds))
+        )
+    if "byzantine" in kinds:
+        keys.append(key("byzantine", "byzantine"))
+    return keys
