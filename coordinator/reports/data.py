@@ -16,7 +16,7 @@ import polars as pl
 
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports.numbers import plural
-from coordinator.results.metrics import measure
+from coordinator.results.metrics import Measurement, measure
 from coordinator.scenario.model import make_scenario
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.topologies.base import Topology
@@ -76,6 +76,17 @@ class RunData:
         try:
             return make_plan(make_scenario(self.scenario)) if self.scenario else None
         except (EmulatorError, ValueError, TypeError):
+            return None
+
+    @cached_property
+    def measurement(self) -> Measurement | None:
+        """The journal measured again; None if the journal or the scenario is missing or damaged."""
+        if self.journal is None or self.plan is None:
+            return None
+        try:
+            return measure(self.plan, self.journal)
+        except (EmulatorError, pl.exceptions.PolarsError) as error:
+            self.notes.append(f"the journal cannot be measured: {_first_line(error)}")
             return None
 
     @property
@@ -188,12 +199,8 @@ def _journal(data: RunData) -> pl.LazyFrame | None:
 
 def _measure_again(data: RunData) -> None:
     """Replace missing tables by measuring the journal."""
-    if data.journal is None or not data.scenario:
-        return
-    try:
-        measured = measure(make_plan(make_scenario(data.scenario)), data.journal)
-    except (EmulatorError, pl.exceptions.PolarsError) as error:
-        data.notes.append(f"the journal cannot be measured: {_first_line(error)}")
+    measured = data.measurement
+    if measured is None:
         return
     data.nodes = measured.nodes if data.nodes is None else data.nodes
     data.links = measured.links if data.links is None else data.links

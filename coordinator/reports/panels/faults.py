@@ -1,22 +1,20 @@
 """The faults of a run, and the nodes that they cut off."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import polars as pl
 from markupsafe import Markup
 
-from coordinator.planning.plan import Plan
 from coordinator.reports.data import RunData
 from coordinator.reports.numbers import show
 from coordinator.reports.pages import fragment
 from coordinator.reports.panels.base import Report
 from coordinator.reports.votes import State, Votes
-from emunode.model import ALL_RANKS, Collective
+from coordinator.results import cut_off as results
+from coordinator.results.cut_off import LISTED_NODES, CutOff
 
 LISTED_FAULTS = 200
-LISTED_NODES = 100
 ENDED_BY = {"crash": "recover", "down": "up"}
 
 
@@ -29,14 +27,14 @@ def faults_panel(report: Report) -> Markup | None:
 def cut_off_panel(report: Report) -> Markup | None:
     """The healthy nodes that did not receive everything, grouped by the fault that cut them off."""
     lost = cut_off(report.data, report.votes)
-    if not lost.total:
+    if not lost.count:
         return None
     return fragment(
         "cut_off",
-        count=f"{lost.total:,}",
-        groups=[(because, ", ".join(labels)) for because, labels in lost.by_fault()],
+        count=f"{lost.count:,}",
+        groups=_by_cause(lost.nodes),
         altered=report.votes is not None,
-        more=lost.total - len(lost.nodes),
+        more=lost.count - len(lost.nodes),
     )
 
 
@@ -86,23 +84,8 @@ def _last(fault: Mapping[str, Any], faults: Sequence[Mapping[str, Any]]) -> obje
     return min([*ends, *([last] if isinstance(last, int) else [])], default=last)
 
 
-class CutOff(NamedTuple):
-    """Healthy nodes that did not receive everything due (in a gather: whose messages did not all arrive)."""
-
-    total: int
-    nodes: Sequence[tuple[str, str | None]]
-    """Label and cause (None if unknown) of the first nodes."""
-
-    def by_fault(self) -> list[tuple[str | None, list[str]]]:
-        """The listed nodes by cause."""
-        groups: dict[str | None, list[str]] = {}
-        for label, because in self.nodes:
-            groups.setdefault(because, []).append(label)
-        return list(groups.items())
-
-
 def cut_off(data: RunData, votes: Votes | None) -> CutOff:
-    """The nodes that the summary lists. Summaries of older runs list none; for them the tables are evaluated."""
+    """The healthy nodes that did not receive everything, from the summary; for older runs, from their journal."""
     named, count = data.summary.get("cut_off"), data.summary.get("cut_off_count")
     if isinstance(named, list):
         nodes = [
@@ -110,37 +93,18 @@ def cut_off(data: RunData, votes: Votes | None) -> CutOff:
             for node in named
             if isinstance(node, dict)
         ]
-        return CutOff(count if isinstance(count, int) else len(nodes), nodes)
-    ranks = _unserved(data, votes)
-    topology = data.topology
-    assert topology is not None or not ranks
-    return CutOff(len(ranks), [(topology.label(rank), None) for rank in ranks[:LISTED_NODES]] if topology else [])
-
-
-def _unserved(data: RunData, votes: Votes | None) -> list[int]:
-    """Ranks of nodes that were not served, according to the tables and the journal."""
-    plan, everything = data.plan, data.get("intact_deliveries") == data.get("expected_deliveries")
-    if plan is None or data.topology is None or everything or plan.spec.collective is Collective.REDUCE:
-        return []
+        return CutOff(nodes, count if isinstance(count, int) else len(nodes))
+    if data.get("intact_deliveries") == data.get("expected_deliveries") or data.plan is None:
+        return CutOff((), 0)
     if votes is not None:
-        return np.flatnonzero(votes.due & (votes.state != State.RIGHT)).tolist()
-    got = _received(data, plan)
-    due = sum(plan.algorithm.pieces_due(number) for number in range(plan.spec.messages))
-    healthy = [rank for rank in data.topology.ranks() if rank not in plan.states]
-    if plan.spec.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
-        return [rank for rank in healthy if got.get(rank, due) < due * (len(healthy) - 1)]
-    return [rank for rank in healthy if rank != plan.spec.source and got.get(rank, due) < due]
+        ranks = np.flatnonzero(votes.due & (votes.state != State.RIGHT)).tolist()
+        return CutOff([(data.plan.topology.label(rank), None) for rank in ranks[:LISTED_NODES]], len(ranks))
+    return CutOff((), 0) if data.measurement is None else results.cut_off(data.plan, data.measurement)
 
 
-def _received(data: RunData, plan: Plan) -> dict[int, int]:
-    """By rank, segments received from healthy nodes (in a gather: own segments that arrived); empty if unknown."""
-    if data.journal is None:
-        return {}
-    rows = data.journal.filter(
-        (pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver")),
-        pl.col("outcome").cast(pl.String) == "first",
-        (pl.col("origin") == plan.spec.source) | ~pl.col("origin").is_in(list(plan.states)),
-    )
-    by = "origin" if plan.spec.collective is Collective.GATHER else "receiver"
-    arrived = rows.group_by(rank=by).agg(pl.len()).collect(engine="streaming")
-    return {**dict.fromkeys(plan.topology.ranks(), 0), **dict(arrived.iter_rows())}
+def _by_cause(nodes: Sequence[tuple[str, str | None]]) -> list[tuple[str | None, str]]:
+    """The causes, each with the labels of its nodes."""
+    groups: dict[str | None, list[str]] = {}
+    for label, because in nodes:
+        groups.setdefault(because, []).append(label)
+    return [(because, ", ".join(labels)) for because, labels in groups.items()]
