@@ -26,7 +26,7 @@ from coordinator.reports.compare import as_rows, compare, read_runs, write_figur
 from coordinator.reports.data import RunData, find_run, read_run
 from coordinator.reports.layout import LAYOUTS, cells_of, layout_of, shapes_of
 from coordinator.reports.maps import cell_map, frames, link_map
-from coordinator.reports.numbers import show
+from coordinator.reports.numbers import abbreviate, plural, show, show_seconds
 from coordinator.reports.panels.base import Report
 from coordinator.reports.panels.faults import cut_off, fault_table
 from coordinator.reports.panels.registry import PANELS
@@ -47,12 +47,9 @@ STAR4: dict[str, object] = {
     "algorithm": "greedy-tree",
     "source": "1234",
 }
-CRASHED: dict[str, object] = {
-    "topology": "star:5",
-    "collective": "broadcast",
-    "algorithm": "greedy-tree",
-    "fault": ["crash:21345@2"],
-}
+RUN_STAR4 = ["run", "--driver", "memory", *(part for key, value in STAR4.items() for part in (f"--{key}", str(value)))]
+CRASHED: dict[str, object] = {**STAR4, "topology": "star:5", "source": "12345", "fault": ["crash:21345@2"]}
+TABLES = ("journal", "nodes", "links", "steps")
 RUNS: dict[str, dict[str, object]] = {
     "star4": STAR4,
     "crashed": CRASHED,
@@ -121,7 +118,7 @@ def page_of(run_path: Path) -> Page:
     return page
 
 
-# The page.
+# --- the page --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -217,17 +214,9 @@ def test_many_steps_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert sum(map(sum, script["loads"])) == len(pl.read_parquet(path / "journal.parquet"))
 
 
-# Broken and half-written runs.
+# --- broken and half-written runs ------------------------------------------------------------------------------------
 
-FILES = (
-    "summary.json",
-    "scenario.toml",
-    "journal.parquet",
-    "nodes.parquet",
-    "links.parquet",
-    "steps.parquet",
-    "faults.json",
-)
+FILES = ("summary.json", "scenario.toml", "faults.json", *(f"{table}.parquet" for table in TABLES))
 
 
 @pytest.mark.parametrize("how", ["missing", "empty", "cut", "nonsense"])
@@ -302,8 +291,7 @@ def test_a_report_that_cannot_be_drawn_is_reported_and_does_not_lose_the_run(
         raise ZeroDivisionError("no paper left")
 
     monkeypatch.setattr("coordinator.reports.run_report.write_report", fail)
-    flags = [part for key, value in STAR4.items() for part in (f"--{key}", str(value))]
-    assert main(["run", *flags, "--driver", "memory", "--out", str(tmp_path / "run")]) == 0
+    assert main([*RUN_STAR4, "--out", str(tmp_path / "run")]) == 0
     assert not (tmp_path / "run" / "report.html").exists()
     assert (tmp_path / "run" / "summary.json").exists()
     assert "report.html was not drawn: ZeroDivisionError: no paper left" in capsys.readouterr().out
@@ -341,7 +329,7 @@ def test_derived_claims_are_marked(tmp_path: Path) -> None:
     assert "* Derived" not in (make_run(tmp_path / "plain", **STAR4) / "report.html").read_text()
 
 
-# What faults did.
+# --- what faults did -------------------------------------------------------------------------------------------------
 
 
 def test_faults_are_told_in_words() -> None:
@@ -410,23 +398,12 @@ def test_cut_off_nodes_are_named_with_the_fault_and_older_runs_name_the_same(nam
 
 
 def test_the_terminal_names_who_was_cut_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = [
-        "run",
-        "--topology",
-        "star:4",
-        "--collective",
-        "broadcast",
-        "--algorithm",
-        "greedy-tree",
-        "--driver",
-        "memory",
-    ]
-    main([*arguments, "--fault", "crash:2134@1", "--out", str(tmp_path / "one")])
+    main([*RUN_STAR4, "--fault", "crash:2134@1", "--out", str(tmp_path / "one")])
     said = capsys.readouterr().out
     nodes = pl.read_parquet(tmp_path / "one" / "nodes.parquet")
     lost = nodes.filter(pl.col("received") < pl.col("expected"))["label"].to_list()
     assert f"cut off by crash:2134@1, {len(lost)} nodes: {', '.join(lost[:12])}" in said
-    main([*arguments, "--out", str(tmp_path / "two")])
+    main([*RUN_STAR4, "--out", str(tmp_path / "two")])
     said = capsys.readouterr().out
     assert "cut off" not in said
     assert "links.parquet" not in said
@@ -437,24 +414,13 @@ def test_a_run_says_when_idle_links_are_not_listed(tmp_path: Path, monkeypatch: 
         monkeypatch.setattr(f"{module}.LISTED_LINKS", 71)
     out = io.StringIO()
     monkeypatch.setattr("coordinator.cli.render.console", lambda: Console(file=out, width=150))
-    arguments = [
-        "run",
-        "--topology",
-        "star:4",
-        "--collective",
-        "broadcast",
-        "--algorithm",
-        "greedy-tree",
-        "--driver",
-        "memory",
-    ]
-    assert main([*arguments, "--out", str(tmp_path / "run")]) == 0
+    assert main([*RUN_STAR4, "--out", str(tmp_path / "run")]) == 0
     assert len(pl.read_parquet(tmp_path / "run" / "links.parquet")) == 23
     assert "links.parquet leaves out idle links, as the network has more than 71 directed links" in out.getvalue()
     assert "links.parquet lists no idle links: the network has 72 directed links" in page_of(tmp_path / "run").text
 
 
-# Altered payloads.
+# --- altered payloads ------------------------------------------------------------------------------------------------
 
 ALTERED: dict[str, dict[str, object]] = {
     "outvoted": {"algorithm": "edt", "redundancy": 3, "fault": ["byzantine:2134"]},
@@ -613,7 +579,7 @@ def test_substars_are_blocks_of_neighbours() -> None:
         assert reach[own].max() < np.delete(reach, np.r_[own]).min()
 
 
-# Colours, bars and tables.
+# --- colours, bars and tables ----------------------------------------------------------------------------------------
 
 
 def contrast(one: str, other: str) -> float:
@@ -654,18 +620,16 @@ def test_tables() -> None:
     assert to_csv(rows) == 'name,value\na|b,1 2\n"x, ""y""",\n'
     assert to_markdown(rows) == '| name | value |\n| --- | --- |\n| a\\|b | 1, 2 |\n| x, "y" | - |\n'
     assert to_csv([]) == to_markdown([]) == ""
-    assert [show(value) for value in (None, 12345, 0.1234567, 2.0, True, "x")] == [
-        "-",
-        "12,345",
-        "0.123457",
-        "2",
-        "yes",
-        "x",
-    ]
+    values = (None, 12345, 0.1234567, 12345.6, 2.0, True, "x")
+    assert [show(value) for value in values] == ["-", "12,345", "0.123457", "12,345.6", "2", "yes", "x"]
+    assert [show(value, 4, decimals=4) for value in (1.0, 0.5, 0.00012, 1.23456)] == ["1", "0.5000", "0.0001", "1.235"]
+    assert [abbreviate(value) for value in (2e9, 1.5e6, 1200.0, 0.1)] == ["2G", "1.5M", "1,200", "0.1"]
+    assert [show_seconds(value) for value in (1.5, 0.002, 3e-6)] == ["1.5 s", "2 ms", "3 µs"]
+    assert [plural(1, "symmetr", "ies", "y"), plural(2, "node")] == ["1 symmetry", "2 nodes"]
     assert show(list(range(40))).endswith(", 11, .. (40)")
 
 
-# Comparing.
+# --- comparing -------------------------------------------------------------------------------------------------------
 
 
 def test_comparison_says_what_differs(runs: dict[str, Path]) -> None:
@@ -677,13 +641,8 @@ def test_comparison_says_what_differs(runs: dict[str, Path]) -> None:
     assert comparison["metrics"]["segments"][0] == 23
     assert not comparison["same_history"]
     assert compare(read_runs([runs["ej"], runs["ej"]]))["same_history"]
-    assert {
-        "about": "metric",
-        "name": "steps",
-        str(runs["star4"]): 4,
-        str(runs["crashed"]): 6,
-        "ratio": 1.5,
-    } in as_rows(comparison)
+    steps = {"about": "metric", "name": "steps", str(runs["star4"]): 4, str(runs["crashed"]): 6, "ratio": 1.5}
+    assert steps in as_rows(comparison)
 
 
 def test_compare_command(runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -701,22 +660,19 @@ def test_compare_command(runs: dict[str, Path], tmp_path: Path, capsys: pytest.C
     assert "| scenario | topology | star:4 | hypercube:5 |" in capsys.readouterr().out
 
 
+def run_with(command: str, arguments: str, run_path: Path) -> int:
+    """The exit status of a command whose arguments name a run as RUN."""
+    return main([command, *(str(run_path) if argument == "RUN" else argument for argument in arguments.split())])
+
+
 @pytest.mark.parametrize(
-    "arguments",
-    [
-        ["."],
-        ["RUN"],
-        ["RUN", "."],
-        ["RUN", "nothing"],
-        ["RUN", "RUN", "--csv", "--json"],
-        ["RUN", "RUN", "--plot", "x.gif"],
-    ],
+    "arguments", [".", "RUN", "RUN .", "RUN nothing", "RUN RUN --csv --json", "RUN RUN --plot x.gif"]
 )
-def test_compare_refuses(
-    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+def test_compare_rejects_bad_arguments(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["compare", *(str(runs["star4"]) if argument == "RUN" else argument for argument in arguments)]) == 2
+    assert run_with("compare", arguments, runs["star4"]) == 2
 
 
 def test_png(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -755,7 +711,7 @@ def test_report_command(
     assert main(["report", "mine", "--out", str(tmp_path / "not" / "there.html")]) == 2
 
 
-# Exports.
+# --- exports ---------------------------------------------------------------------------------------------------------
 
 
 def test_graphml_of_a_run(runs: dict[str, Path], tmp_path: Path) -> None:
@@ -855,21 +811,21 @@ def check_order(steps: dict[str, int], requires: dict[str, set[str]]) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        [],
-        ["RUN"],
-        ["--graphml", "x"],
-        ["RUN", "--topology", "star:4", "--graphml", "x"],
-        ["--topology", "star:4", "--goal", "x"],
-        ["--topology", "star:99", "--graphml", "x"],
-        ["--topology", "star:4", "--algorithm", "nope", "--graphml", "x"],
-        ["--topology", "star:4", "--algorithm", "edt", "--collective", "nope", "--graphml", "x"],
-        ["--topology", "star:4", "--algorithm", "edt", "--source", "9999", "--graphml", "x"],
-        ["--topology", "star:4", "--algorithm", "balanced-tree", "--collective", "scatter", "--graphml", "x"],
-        ["RUN", "--goal", "/proc/nowhere/x"],
+        "",
+        "RUN",
+        "--graphml x",
+        "RUN --topology star:4 --graphml x",
+        "--topology star:4 --goal x",
+        "--topology star:99 --graphml x",
+        "--topology star:4 --algorithm nope --graphml x",
+        "--topology star:4 --algorithm edt --collective nope --graphml x",
+        "--topology star:4 --algorithm edt --source 9999 --graphml x",
+        "--topology star:4 --algorithm balanced-tree --collective scatter --graphml x",
+        "RUN --goal /proc/nowhere/x",
     ],
 )
-def test_export_refuses(
-    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+def test_export_rejects_bad_arguments(
+    runs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["export", *(str(runs["star4"]) if argument == "RUN" else argument for argument in arguments)]) == 2
+    assert run_with("export", arguments, runs["star4"]) == 2
