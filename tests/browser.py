@@ -1,10 +1,10 @@
-"""A headless Chromium, driven over its debugging pipe: open a page, press keys, ask what is drawn.
+"""A headless Chromium, controlled through its debugging pipe: open a page, press keys, evaluate JavaScript.
 
-The DevTools protocol on two pipes (`--remote-debugging-pipe`: file descriptors 3 and 4, JSON ended by a zero byte) needs no
-port, no websocket and no driver program. Every answer is waited for until a deadline; leaving the context ends the browser
-and removes its profile.
+The DevTools protocol on two pipes (`--remote-debugging-pipe`: file descriptors 3 and 4, JSON terminated by a zero byte)
+needs no port, no websocket and no driver program. Every call has a deadline. Leaving the context closes the browser and
+removes its profile.
 
-    python -m tests.browser report.html ..      # how large each page is, and how long it takes to load and paint
+    python -m tests.browser report.html ..      # print the size of each page and the time it takes to load and paint
 """
 
 import fcntl
@@ -24,7 +24,7 @@ from typing import Any, Self
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 SECONDS = 60.0
-"""For any answer; a loaded machine starts a browser slowly."""
+"""Deadline of any call; a busy machine starts a browser slowly."""
 FLAGS = (
     "--headless",
     "--remote-debugging-pipe",
@@ -38,21 +38,21 @@ FLAGS = (
 )
 
 
-ON_THREE_AND_FOUR = """
+EXECUTE_WITH_PIPES = """
 import os, sys
 for end, wanted in zip(map(int, sys.argv[1:3]), (3, 4)):
     os.dup2(end, wanted)
 os.execv(sys.argv[3], sys.argv[3:])
 """
-"""Becomes the program of its arguments with the two pipes where Chromium looks for them."""
+"""Moves the two pipes to the descriptors that Chromium expects, then executes it."""
 
 
 class BrowserError(Exception):
-    """The browser did not answer, or complained."""
+    """The browser did not answer, or reported an error."""
 
 
 def find_chromium() -> str | None:
-    """The browser: `$CHROMIUM`, or the first that is installed."""
+    """Path of the browser: `$CHROMIUM`, or the first that is installed."""
     wanted = os.environ.get("CHROMIUM")
     return shutil.which(wanted) if wanted else next(filter(None, map(shutil.which, PROGRAMS)), None)
 
@@ -67,7 +67,7 @@ class Browser:
         self._number = 0
         self._session: str | None = None
         self.events: list[dict[str, Any]] = []
-        """What the page told without being asked, oldest first."""
+        """Events received from the browser, oldest first."""
 
     def __enter__(self) -> Self:
         self._profile = TemporaryDirectory(prefix="testbench-browser-")
@@ -75,7 +75,7 @@ class Browser:
         sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
         command = [self._program, *FLAGS, *sandbox, self._size, f"--user-data-dir={self._profile.name}", "about:blank"]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", ON_THREE_AND_FOUR, str(ours[0]), str(theirs[1]), *command],
+            [sys.executable, "-c", EXECUTE_WITH_PIPES, str(ours[0]), str(theirs[1]), *command],
             pass_fds=(ours[0], theirs[1]),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -104,7 +104,7 @@ class Browser:
         self._end()
 
     def _end(self) -> None:
-        """Close the pipes, which ends the browser; kill the session it leads if that does not."""
+        """Close the pipes, which ends the browser; kill its session if it does not end."""
         os.close(self._write)
         os.close(self._read)
         with suppress(subprocess.TimeoutExpired):
@@ -116,7 +116,7 @@ class Browser:
             self._profile.cleanup()
 
     def call(self, method: str, **parameters: object) -> dict[str, Any]:
-        """Call a method of the protocol and wait for its result; BrowserError if there is none."""
+        """The result of a method of the protocol; BrowserError if it fails."""
         self._number += 1
         message: dict[str, object] = {"id": self._number, "method": method, "params": parameters}
         if self._session:
@@ -132,7 +132,7 @@ class Browser:
             self.events.append(answer)
 
     def wait_for(self, event: str) -> dict[str, Any]:
-        """The next event of this name, among those that came already first."""
+        """The next event of this name, starting with events already received."""
         deadline = time.monotonic() + SECONDS
         while True:
             for at, seen in enumerate(self.events):
@@ -159,19 +159,19 @@ class Browser:
         self.wait_for("Page.loadEventFired")
 
     def evaluate(self, expression: str) -> Any:
-        """The value of a JavaScript expression, a promise's when it is there; BrowserError if it throws."""
+        """The value of a JavaScript expression, after promises have resolved; BrowserError if it throws."""
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise BrowserError(str(answer["exceptionDetails"]["exception"].get("description")))
         return answer["result"].get("value")
 
     def press(self, key: str, code: int) -> None:
-        """Press and release a key, as a person would."""
+        """Press and release a key."""
         for kind in ("keyDown", "keyUp"):
             self.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 
     def click(self, selector: str) -> None:
-        """Click into the middle of an element, as a person would."""
+        """Click the middle of an element."""
         self.evaluate(f"document.querySelector({selector!r}).scrollIntoView({{block: 'center'}})")
         box = self.evaluate(
             f"(({{x, y, width, height}}) => [x + width / 2, y + height / 2])"
@@ -181,18 +181,18 @@ class Browser:
             self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
 
     def resize(self, width: int, height: int = 900) -> None:
-        """Give the page this many pixels; a narrow one is a phone's."""
+        """Set the size of the page in pixels; narrow pages emulate a phone."""
         self.call(
             "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600
         )
 
     def prefer(self, media: str = "", **features: str) -> None:
-        """Show the page as in print, or to a person who prefers dark."""
+        """Emulate a medium such as print, or media features such as prefers_color_scheme."""
         wanted = [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]
         self.call("Emulation.setEmulatedMedia", media=media, features=wanted)
 
     def complaints(self) -> list[str]:
-        """Errors and warnings of the page, and what it asked the network for."""
+        """Errors and warnings of the page, and its network requests."""
         found = []
         for event in self.events:
             match event.get("method"), event.get("params"):
@@ -208,7 +208,7 @@ class Browser:
 
 
 def _pipe() -> tuple[int, int]:
-    """A pipe whose ends are none of the descriptors that they are to become."""
+    """A pipe with descriptors of at least 16, which do not clash with the 3 and 4 they are moved to."""
     low = os.pipe()
     high = tuple(fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 16) for end in low)
     for end in low:
@@ -222,14 +222,14 @@ new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => {
   done([navigation.loadEventEnd, performance.now(), document.querySelectorAll("*").length]);
 })))
 """
-"""Milliseconds from the request until the page was loaded, and until the second frame after it; elements."""
+"""Milliseconds from the request until the page was loaded and until the second frame after that; number of elements."""
 
 
 def main(pages: list[str]) -> int:
-    """Open every page once and say how long that took."""
+    """Open every page once and print its size and times."""
     program = find_chromium()
     if program is None:
-        print("no Chromium here (Debian, Ubuntu: apt install chromium; or set CHROMIUM)", file=sys.stderr)
+        print("Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)", file=sys.stderr)
         return 4
     with Browser(program) as browser:
         for page in map(Path, pages):

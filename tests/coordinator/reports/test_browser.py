@@ -1,4 +1,4 @@
-"""Reports in a browser: the slider is moved, and what is drawn then is what the journal says of that step."""
+"""Reports in a browser: at every position of the slider, the page shows what the journal records for that step."""
 
 import json
 import re
@@ -21,7 +21,7 @@ CHROMIUM = find_chromium()
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(
-        CHROMIUM is None, reason="no Chromium here (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
+        CHROMIUM is None, reason="Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
     ),
 ]
 
@@ -46,7 +46,7 @@ DRAWN_LINKS = """
   return links;
 })()
 """
-"""(nearest node of its beginning, of its end) of every link that is drawn in the colours of traffic."""
+"""(node nearest to the start, node nearest to the end) of every link that is drawn as carrying traffic."""
 
 FILLED = """
 [...document.querySelectorAll("#nodes circle")].flatMap((c, rank) => c.getAttribute("fill") === "var(--paper)" ? [] : [rank])
@@ -62,7 +62,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Browser]:
-    """The browser without what earlier pages told, and in light colours; a page that complains fails its test."""
+    """The browser without events of earlier pages, in light colours; errors on the page fail the test."""
     browser.events.clear()
     browser.prefer(prefers_color_scheme="light")
     browser.resize(1400)
@@ -71,7 +71,7 @@ def page(browser: Browser) -> Iterator[Browser]:
 
 
 def reported(folder: Path, **scenario: object) -> tuple[Path, pl.DataFrame]:
-    """A run's report and journal."""
+    """The report and the journal of a run."""
     result, journal = run_journal(folder / "run", **scenario)
     write_report(result.path)
     return result.path / "report.html", journal
@@ -86,7 +86,7 @@ def receivers_until(journal: pl.DataFrame, step: int) -> set[int]:
 
 
 def move_to(page: Browser, step: int) -> None:
-    """By the keyboard: to the beginning, and on, one step a press."""
+    """Move the slider with the keyboard: to the beginning, then one step per key press."""
     page.evaluate("document.getElementById('slider').focus()")
     page.press("Home", ARROWS["Home"])
     for _ in range(step - 1):
@@ -102,7 +102,7 @@ BROADCASTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", BROADCASTS)
-def test_the_slider_shows_what_the_journal_says_of_a_step(name: str, page: Browser, tmp_path: Path) -> None:
+def test_slider_shows_links_and_receivers_of_a_step(name: str, page: Browser, tmp_path: Path) -> None:
     path, journal = reported(tmp_path, **BROADCASTS[name])
     source = parse_topology(BROADCASTS[name]["topology"]).rank(BROADCASTS[name].get("source", "0,0"))
     page.open(path)
@@ -113,13 +113,13 @@ def test_the_slider_shows_what_the_journal_says_of_a_step(name: str, page: Brows
         move_to(page, step)
         assert sorted(map(tuple, page.evaluate(DRAWN_LINKS))) == sorted(links_of(journal, step))
         assert set(page.evaluate(FILLED)) == receivers_until(journal, step) | {source}
-        said = page.evaluate("document.getElementById('now').textContent")
-        assert said.startswith(f"step {step} of ")
+        text = page.evaluate("document.getElementById('now').textContent")
+        assert text.startswith(f"step {step} of ")
     page.click("#whole")
     assert page.evaluate(DRAWN_LINKS) == whole
 
 
-def test_a_step_can_be_linked_to_and_played_from(page: Browser, tmp_path: Path) -> None:
+def test_step_in_the_address_is_shown_and_played_from(page: Browser, tmp_path: Path) -> None:
     path, journal = reported(tmp_path, **BROADCASTS["star"])
     page.open(path, "#step=3")
     assert page.evaluate("document.getElementById('slider').value") == "3"
@@ -135,7 +135,7 @@ def test_a_step_can_be_linked_to_and_played_from(page: Browser, tmp_path: Path) 
     assert {tuple(link) for link in page.evaluate(DRAWN_LINKS)} == links_of(journal, 4)
 
 
-def test_a_crash_is_crossed_out_from_its_step_on(page: Browser, tmp_path: Path) -> None:
+def test_crash_is_marked_from_its_step_on(page: Browser, tmp_path: Path) -> None:
     path, _ = reported(tmp_path, **BROADCASTS["star"], fault=["crash:4231@2"])
     page.open(path)
     shown = "[...document.querySelectorAll('.cross')].map((c) => getComputedStyle(c).display !== 'none')"
@@ -145,8 +145,8 @@ def test_a_crash_is_crossed_out_from_its_step_on(page: Browser, tmp_path: Path) 
     assert page.evaluate(shown) == [True]
 
 
-def test_dark_light_and_print(page: Browser, tmp_path: Path) -> None:
-    """Text is told from its ground in each: their lightness differs by at least a half."""
+def test_contrast_in_dark_light_and_print(page: Browser, tmp_path: Path) -> None:
+    """The lightness of text and background differs by at least a half."""
     path, _ = reported(tmp_path, **BROADCASTS["star"])
     page.open(path)
     lightness = """(() => {
@@ -164,8 +164,8 @@ def test_dark_light_and_print(page: Browser, tmp_path: Path) -> None:
     assert ground - ink > 0.5
 
 
-def test_a_report_of_thousands_of_nodes_stays_small_and_works(page: Browser, tmp_path: Path) -> None:
-    """Under 10 MB and a few thousand elements; how fast it opens, `python -m tests.browser` tells."""
+def test_report_of_thousands_of_nodes_is_small_and_works(page: Browser, tmp_path: Path) -> None:
+    """Under 10 MB and a few thousand elements; `python -m tests.browser` measures how fast it opens."""
     path, journal = reported(tmp_path, topology="star:7", collective="broadcast", algorithm="greedy-tree")
     assert len(journal) == 5_039
     assert path.stat().st_size < 10_000_000
@@ -184,7 +184,7 @@ def test_a_report_of_thousands_of_nodes_stays_small_and_works(page: Browser, tmp
     assert all((float(opacity) < 0.5) == (frame > 3) for frame, opacity in cells)
 
 
-# Altered payloads.
+# --- altered payloads ------------------------------------------------------------------------------------------------
 
 COLOURED = """
 [...document.querySelectorAll("#nodes circle")].map((c) => getComputedStyle(c).fill)
@@ -204,12 +204,12 @@ ELECTIONS: dict[str, dict[str, Any]] = {
     },
     "split": {"topology": "star:4", "redundancy": 2, "fault": ["byzantine:2134"]},
     "right": {"topology": "star:4", "redundancy": 3, "fault": ["byzantine:2134"]},
-    "two lies": {"topology": "star:4", "redundancy": 3, "fault": ["corrupt:1234>2134:1", "corrupt:1234>3214:1"]},
+    "two altered copies": {"topology": "star:4", "redundancy": 3, "fault": ["corrupt:1234>2134:1", "corrupt:1234>3214:1"]},
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ELECTIONS)
-def test_nodes_have_the_colour_of_the_value_that_they_elected(name: str, page: Browser, tmp_path: Path) -> None:
+def test_nodes_have_the_colour_of_the_elected_value(name: str, page: Browser, tmp_path: Path) -> None:
     path, journal = reported(tmp_path, collective="broadcast", algorithm="edt", **ELECTIONS[name])
     nodes = pl.read_parquet(path.with_name("nodes.parquet"))
     contested = pl.read_parquet(path.with_name("elections.parquet"))
@@ -217,7 +217,9 @@ def test_nodes_have_the_colour_of_the_value_that_they_elected(name: str, page: B
     words = {"right": "right value", "wrong": "wrong value elected", "none": "no majority"}
     wanted = dict.fromkeys(due, words["right"])
     wanted |= {rank: words[elected] for rank, elected in contested.select("receiver", "elected").iter_rows()}
-    assert len(set(wanted.values())) == len(name.split(" and ")), "some pictures have two of the colours"
+    assert len(set(wanted.values())) == len(name.split(" and ")), (
+        "the run has as many kinds of results as its name lists"
+    )
     page.open(path)
     colours = page.evaluate(KEY_COLOURS)
     meaning = {colours[word]: word for word in words.values()}
@@ -231,15 +233,15 @@ def test_nodes_have_the_colour_of_the_value_that_they_elected(name: str, page: B
     move_to(page, int(journal["step"].max()))  # type: ignore[arg-type]
     assert page.evaluate(COLOURED) == drawn
     count = Counter(wanted.values())
-    said = page.evaluate("document.getElementById('now').textContent")
+    text = page.evaluate("document.getElementById('now').textContent")
     right, wrong, none = (count[word] for word in words.values())
-    assert f"of {len(due)} nodes {right} ha" in said
-    assert said.endswith(f" the right value, {wrong} a wrong one, {none} no majority")
+    assert f"of {len(due)} nodes {right} ha" in text
+    assert text.endswith(f" the right value, {wrong} a wrong one, {none} no majority")
     summary = json.loads(path.with_name("summary.json").read_text())
     assert right == summary["intact_deliveries"]
 
 
-def test_a_vote_has_its_colour_from_the_step_of_its_last_copy_on(page: Browser, tmp_path: Path) -> None:
+def test_vote_is_coloured_from_the_step_of_its_last_copy_on(page: Browser, tmp_path: Path) -> None:
     path, journal = reported(tmp_path, collective="broadcast", algorithm="edt", **ELECTIONS["wrong"])
     due = pl.read_parquet(path.with_name("nodes.parquet")).filter(pl.col("expected") > 0)["rank"].to_list()
     copies = journal.filter(pl.col("outcome") != "lost").group_by("receiver", "tree").agg(pl.col("step").min())
@@ -252,7 +254,7 @@ def test_a_vote_has_its_colour_from_the_step_of_its_last_copy_on(page: Browser, 
         assert {rank for rank in due if drawn[rank] == wrong} == {rank for rank in due if settled[rank] <= step}
 
 
-# All-to-all collectives.
+# --- all-to-all collectives ------------------------------------------------------------------------------------------
 
 PIES = """
 (() => {
@@ -281,7 +283,7 @@ PIES = """
   return shares;
 })()
 """
-"""The coloured share of each node's area."""
+"""The coloured share of the area of each node."""
 EXCHANGES: dict[str, dict[str, Any]] = {
     "allgather": {
         "topology": "star:4", "collective": "allgather", "algorithm": "hamiltonian-cycle", "port_model": "one-port",
@@ -295,7 +297,7 @@ EXCHANGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", EXCHANGES)
-def test_all_to_all_pictures_show_the_progress_of_each_node(name: str, page: Browser, tmp_path: Path) -> None:
+def test_pies_show_the_progress_of_each_node(name: str, page: Browser, tmp_path: Path) -> None:
     path, journal = reported(tmp_path, **EXCHANGES[name])
     nodes = pl.read_parquet(path.with_name("nodes.parquet"))
     faulty = nodes.filter(pl.col("state") != "alive")["rank"].to_list()
@@ -329,11 +331,11 @@ SHADES = """
   });
 })()
 """
-"""The level of each node's square."""
+"""The level of the square of each node."""
 
 
 @pytest.mark.parametrize("name", ["allgather", "crash"])
-def test_large_maps_of_exchanges_shade_nodes_by_their_progress(
+def test_large_maps_of_all_to_all_collectives_shade_nodes_by_progress(
     name: str, page: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("coordinator.reports.maps.link_map.NODES_WITH_LINKS", 10)
@@ -349,12 +351,12 @@ def test_large_maps_of_exchanges_shade_nodes_by_their_progress(
         move_to(page, step)
         assert page.evaluate(SHADES) == [9 * got.get(rank, 0) // due for rank in nodes["rank"]]
         done = sum(got.get(rank, 0) == due for rank in nodes["rank"])
-        said = page.evaluate("document.getElementById('now').textContent")
-        assert said == f"step {step} of {last}: {done} of {24 - len(faulty)} nodes done"
+        text = page.evaluate("document.getElementById('now').textContent")
+        assert text == f"step {step} of {last}: {done} of {24 - len(faulty)} nodes done"
     assert page.evaluate(SHADES) == whole
 
 
-def test_pies_of_altered_runs_show_what_was_elected(page: Browser, tmp_path: Path) -> None:
+def test_pies_of_altered_runs_show_elected_values(page: Browser, tmp_path: Path) -> None:
     path, _ = reported(
         tmp_path, topology="star:4", collective="allgather", algorithm="edt-dfs", redundancy=3,
         fault=["byzantine:2134", "byzantine:3214"],
@@ -381,10 +383,10 @@ def test_pies_of_altered_runs_show_what_was_elected(page: Browser, tmp_path: Pat
         assert np.allclose(page.evaluate(chosen), wanted, atol=0.02)
 
 
-# What marks hide, and what they mean.
+# --- marks -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_cross_does_not_hide_the_label(page: Browser, tmp_path: Path) -> None:
+def test_cross_does_not_hide_the_label(page: Browser, tmp_path: Path) -> None:
     path, _ = reported(tmp_path, **BROADCASTS["star"], fault=["crash:4231@2", "hang:2134@1"])
     page.open(path)
     above = """[...document.querySelectorAll(".cross")].map((cross) =>
@@ -394,7 +396,7 @@ def test_a_cross_does_not_hide_the_label(page: Browser, tmp_path: Path) -> None:
     outside = """[...document.querySelectorAll(".cross")].map((cross) => {
       const [at, node] = [cross.getBBox(), document.querySelector("#nodes circle")];
       return at.width / 2 > 1.2 * node.getAttribute("r"); })"""
-    assert page.evaluate(outside) == [True, True], "its arms are seen beside the node"
+    assert page.evaluate(outside) == [True, True], "its arms reach beyond the node"
     assert "crashed or hung" in page.evaluate(KEY_COLOURS)
 
 
@@ -415,14 +417,14 @@ def test_the_source_is_filled_and_in_the_legend(name: str, word: str, page: Brow
             assert [rank for rank, fill in enumerate(drawn) if fill == colour] == [source]
 
 
-# Small screens.
+# --- small screens ---------------------------------------------------------------------------------------------------
 
 LETTERS = """
 [...document.querySelectorAll("svg.chart text, svg.map text")].filter((text) => text.getBoundingClientRect().width)
   .map((text) => [parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().d, text.getBoundingClientRect().height,
                   text.textContent])
 """
-"""Of every visible text in a figure: pixels of its font and of its box, and what it says."""
+"""(pixels of its font, pixels of its box, text) of every visible text in a figure."""
 CLIPPED = """
 [...document.querySelectorAll("svg.chart")].filter((chart) => chart.getBoundingClientRect().width).flatMap((chart) => {
   const box = chart.getBoundingClientRect();
@@ -444,7 +446,7 @@ PAGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_letters_in_figures_can_be_read_on_a_phone(name: str, page: Browser, tmp_path: Path) -> None:
+def test_letters_in_figures_are_legible_on_a_phone(name: str, page: Browser, tmp_path: Path) -> None:
     path, _ = reported(tmp_path, **PAGES[name])
     for width in (390, 1400):
         page.resize(width)
@@ -456,7 +458,7 @@ def test_letters_in_figures_can_be_read_on_a_phone(name: str, page: Browser, tmp
         assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-# Campaigns.
+# --- campaigns -------------------------------------------------------------------------------------------------------
 
 OUTSIDE = """
 [...document.querySelectorAll("th, td")].filter((cell) => cell.getBoundingClientRect().width).filter((cell) => {
@@ -476,7 +478,7 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("width", [1400, 1100, 800, 390])
-def test_every_figure_of_a_campaign_is_on_its_page(width: int, campaign: Path, page: Browser) -> None:
+def test_campaign_page_fits_the_screen(width: int, campaign: Path, page: Browser) -> None:
     page.resize(width)
     page.open(campaign / "campaign.html")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -488,11 +490,11 @@ def test_every_figure_of_a_campaign_is_on_its_page(width: int, campaign: Path, p
     assert {"theory", "promised", "delivery ratio", "guaranteed", "verdict"} <= set(names)
     if width == 390:
         assert [text for font, box, text in page.evaluate(LETTERS) if font < 9 or box < 9] == []
-        said = page.evaluate("getComputedStyle(document.querySelector('td'), '::before').content")
-        assert said == '"topology"', "without a header row, each cell says what it is"
+        text = page.evaluate("getComputedStyle(document.querySelector('td'), '::before').content")
+        assert text == '"topology"', "without a header row, each cell shows its column name"
 
 
-def test_a_campaign_shows_what_its_table_says(campaign: Path, page: Browser) -> None:
+def test_campaign_page_shows_the_values_of_its_table(campaign: Path, page: Browser) -> None:
     table = pl.read_csv(campaign / "table.csv")
     page.open(campaign / "campaign.html")
     names = page.evaluate("[...document.querySelectorAll('th')].map((cell) => cell.textContent.replaceAll(' ', '_'))")

@@ -1,4 +1,4 @@
-"""Curves and drawings: SVG that says what it was given."""
+"""Curves and drawings contain the values they are given."""
 
 from xml.etree import ElementTree as ET
 
@@ -20,14 +20,14 @@ def of_class(svg: str, name: str) -> list[ET.Element]:
 # --- curves ----------------------------------------------------------------------------------------------------------
 
 
-def test_every_point_is_marked_and_told_and_lines_are_drawn_but_for_dots() -> None:
+def test_points_are_marked_and_lines_are_drawn_except_for_dots() -> None:
     svg = curves("a < b", {"line": [(1, 10), (2, 20)], "dots": [(1, 11), (2, 19)]}, "n & m", "ms", dots=("dots",))
     texts = [element.text for element in ET.fromstring(svg).iter() if element.tag in ("text", "title")]
     assert {"a < b", "n & m", "ms", "line: 1, 10", "line: 2, 20", "dots: 1, 11", "dots: 2, 19"} <= set(texts)
     assert len(of_class(svg, "line")) == 2  # the line, and its sample in the legend
 
 
-def test_a_logarithmic_axis_leaves_out_what_it_cannot_show() -> None:
+def test_logarithmic_axis_omits_values_that_are_not_positive() -> None:
     svg = curves("t", {"a": [(0, 5), (1, 0), (10, 7)]}, "x", "y", log_x=True, log_y=True)
     assert "a: 10, 7" in svg
     assert "a: 0, 5" not in svg
@@ -47,7 +47,7 @@ def test_a_logarithmic_axis_leaves_out_what_it_cannot_show() -> None:
         (Axis("", 3, 5, 0, 100, only=(3, 4, 5)), [3, 4, 5]),
     ],
 )
-def test_ticks_are_round_and_within(axis: Axis, ticks: list[float]) -> None:
+def test_ticks_are_round_and_within_the_axis(axis: Axis, ticks: list[float]) -> None:
     assert axis.ticks() == pytest.approx(ticks)
     assert all(0 <= axis.at(tick) <= 100 for tick in ticks)
 
@@ -66,7 +66,7 @@ def test_a_network_with_a_tree_on_it() -> None:
     assert len(of_class(svg, "ring")) == 1
 
 
-def test_arcs_upward_are_the_same_links_the_other_way_and_follow_the_root() -> None:
+def test_upward_arcs_are_the_reversed_links_and_follow_the_root() -> None:
     trees, root = GreedyTree(STAR), STAR.rank("4123")
     down, up = tree_arcs(trees, 0, root), tree_arcs(trees, 0, root, upward=True)
     assert {(STAR.neighbour(rank, port), port) for rank, port in down} == set(up)
@@ -81,7 +81,7 @@ def test_every_network_can_be_drawn(name: str) -> None:
     assert len(of_class(svg, "panel")) == 3
 
 
-def test_a_tree_from_the_top_down() -> None:
+def test_tree_from_the_top_down() -> None:
     trees = GreedyTree(STAR)
     branch = branch_of(STAR, lambda rank: trees.children(rank, 0), link=lambda port: str(port + 2), steps={1: 1, 2: 4})
     svg = drawing("tree", [tree_panel("L", branch)])

@@ -1,4 +1,4 @@
-"""Reports: self-contained, complete, small, drawn of broken runs too; layouts; comparisons; exports."""
+"""Reports (self-contained, complete, small, also for damaged runs), layouts, comparisons and exports."""
 
 import io
 import json
@@ -65,7 +65,7 @@ RUNS: dict[str, dict[str, object]] = {
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A finished run directory for each of RUNS; nobody changes them."""
+    """A finished run directory per entry of RUNS; tests do not modify them."""
     folder = tmp_path_factory.mktemp("runs")
     return {name: make_run(folder / name, **values) for name, values in RUNS.items()}
 
@@ -75,7 +75,7 @@ def make_run(out: Path, **values: object) -> Path:
 
 
 class Page(HTMLParser):
-    """What is in a page: its elements, what they refer to, and its text."""
+    """The elements, references and text of a page."""
 
     VOID = frozenset({"meta", "link", "input", "br"})
 
@@ -104,7 +104,7 @@ class Page(HTMLParser):
         self.tags[tag] += 1
 
     def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag, f"</{tag}> closes something else"
+        assert self.open.pop() == tag, f"</{tag}> closes another element"
 
     def handle_data(self, data: str) -> None:
         self.text += data
@@ -122,7 +122,7 @@ def page_of(run_path: Path) -> Page:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_every_run_has_a_page_of_its_own_that_fetches_nothing(runs: dict[str, Path], name: str) -> None:
+def test_every_report_is_self_contained(runs: dict[str, Path], name: str) -> None:
     text = (runs[name] / "report.html").read_text()
     page = page_of(runs[name])
     assert page.refers == ["data:,"]
@@ -134,7 +134,7 @@ def test_every_run_has_a_page_of_its_own_that_fetches_nothing(runs: dict[str, Pa
     assert (runs[name] / "log.jsonl").read_text() == ""
 
 
-def test_it_says_what_was_run_what_was_claimed_and_what_came_of_it(runs: dict[str, Path]) -> None:
+def test_report_shows_scenario_claims_and_results(runs: dict[str, Path]) -> None:
     page = page_of(runs["star4"])
     summary = json.loads((runs["star4"] / "summary.json").read_text())
     assert "broadcast from 1234 by greedy-tree, all-port, 1 message of 64 bytes, in memory" in page.text
@@ -149,7 +149,7 @@ def test_it_says_what_was_run_what_was_claimed_and_what_came_of_it(runs: dict[st
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_the_slider_shows_what_the_journal_says(runs: dict[str, Path], name: str) -> None:
+def test_script_data_matches_the_journal(runs: dict[str, Path], name: str) -> None:
     script = json.loads(page_of(runs[name]).data)
     journal = pl.read_parquet(runs[name] / "journal.parquet")
     for at, step in enumerate(script["last"]):
@@ -163,7 +163,7 @@ def test_the_slider_shows_what_the_journal_says(runs: dict[str, Path], name: str
     assert len(script["paths"]) == journal.select("sender", "port").n_unique()
 
 
-def test_faults_stand_on_the_timeline_and_in_the_picture(runs: dict[str, Path]) -> None:
+def test_faults_are_marked_in_charts_and_on_the_map(runs: dict[str, Path]) -> None:
     text = (runs["crashed"] / "report.html").read_text()
     page = page_of(runs["crashed"])
     assert "faults" in page.ids
@@ -187,7 +187,7 @@ def test_text_from_files_is_escaped(tmp_path: Path) -> None:
     assert page_of(path).tags["script"] == before
 
 
-def test_a_large_network_is_drawn_in_few_elements(tmp_path: Path) -> None:
+def test_large_network_has_few_elements(tmp_path: Path) -> None:
     path = make_run(tmp_path / "run", topology="star:7", collective="broadcast", algorithm="bfs-tree")
     page = page_of(path)
     assert sum(page.tags.values()) < 1000
@@ -195,7 +195,7 @@ def test_a_large_network_is_drawn_in_few_elements(tmp_path: Path) -> None:
     assert json.loads(page.data)["texts"][-1] == "15 packets; 5,039 of 5,039 nodes done"
 
 
-def test_beyond_nodes_are_put_together_in_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_very_large_network_is_drawn_in_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(link_map, "NODES_WITH_LINKS", 100)
     monkeypatch.setattr(cell_map, "NODES_ONE_BY_ONE", 100)
     monkeypatch.setattr(cell_map, "CELLS", 30)
@@ -205,7 +205,7 @@ def test_beyond_nodes_are_put_together_in_cells(tmp_path: Path, monkeypatch: pyt
     assert sum(cells.count("M") for cells in re.findall(r'class="cells"[^>]* d="([^"]*)"', text)) == 20
 
 
-def test_many_steps_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_steps_share_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frames, "LINK_ENTRIES", 100)
     path = make_run(tmp_path / "run", **RUNS["allgather"])
     script = json.loads(page_of(path).data)
@@ -221,7 +221,9 @@ FILES = ("summary.json", "scenario.toml", "faults.json", *(f"{table}.parquet" fo
 
 @pytest.mark.parametrize("how", ["missing", "empty", "cut", "nonsense"])
 @pytest.mark.parametrize("name", FILES)
-def test_a_broken_file_is_named_and_the_rest_shown(runs: dict[str, Path], tmp_path: Path, name: str, how: str) -> None:
+def test_damaged_file_is_listed_and_the_rest_is_shown(
+    runs: dict[str, Path], tmp_path: Path, name: str, how: str
+) -> None:
     path = tmp_path / "run"
     shutil.copytree(runs["crashed"], path)
     content = (path / name).read_bytes()
@@ -243,7 +245,7 @@ def test_a_broken_file_is_named_and_the_rest_shown(runs: dict[str, Path], tmp_pa
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_of_another_kind_do_no_harm(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
+def test_files_with_unexpected_content_do_not_fail(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
     path = tmp_path / "run"
     shutil.copytree(runs["crashed"], path)
     if name.endswith(".parquet"):
@@ -254,7 +256,7 @@ def test_files_of_another_kind_do_no_harm(runs: dict[str, Path], tmp_path: Path,
     page_of(path)
 
 
-def test_values_of_another_kind_do_no_harm(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_unexpected_values_do_not_fail(runs: dict[str, Path], tmp_path: Path) -> None:
     path = tmp_path / "run"
     shutil.copytree(runs["crashed"], path)
     summary = json.loads((path / "summary.json").read_text())
@@ -264,7 +266,7 @@ def test_values_of_another_kind_do_no_harm(runs: dict[str, Path], tmp_path: Path
             Page(render(read_run(path)))
 
 
-def test_of_a_run_that_was_killed_there_are_parts_of_the_journal(runs: dict[str, Path], tmp_path: Path) -> None:
+def test_killed_run_is_reported_from_parts_of_its_journal(runs: dict[str, Path], tmp_path: Path) -> None:
     for file in ("scenario.toml", "journal.parquet"):
         shutil.copy(runs["star4"] / file, tmp_path / file)
     rows = pl.read_parquet(tmp_path / "journal.parquet").filter(pl.col("step") <= 2)
@@ -277,14 +279,14 @@ def test_of_a_run_that_was_killed_there_are_parts_of_the_journal(runs: dict[str,
     assert "9 of 23" in page.text
 
 
-def test_what_is_no_run_is_refused(tmp_path: Path) -> None:
+def test_folders_without_a_run_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="no such run"):
         find_run(tmp_path / "nothing")
     with pytest.raises(ScenarioError, match="not a run directory"):
         find_run(tmp_path)
 
 
-def test_a_report_that_cannot_be_drawn_is_reported_and_does_not_lose_the_run(
+def test_run_survives_a_failing_report_and_reports_the_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*_: object, **__: object) -> None:
@@ -298,7 +300,7 @@ def test_a_report_that_cannot_be_drawn_is_reported_and_does_not_lose_the_run(
     assert "ZeroDivisionError: no paper left" in (tmp_path / "run" / "log.jsonl").read_text()
 
 
-def test_a_family_without_a_layout_is_drawn_on_a_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_family_without_a_layout_is_drawn_on_a_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(cast("dict[type, object]", LAYOUTS), StarGraph)
     for nodes_with_links in (1000, 10):
         monkeypatch.setattr(link_map, "NODES_WITH_LINKS", nodes_with_links)
@@ -332,7 +334,7 @@ def test_derived_claims_are_marked(tmp_path: Path) -> None:
 # --- what faults did -------------------------------------------------------------------------------------------------
 
 
-def test_faults_are_told_in_words() -> None:
+def test_faults_are_described_in_words() -> None:
     records: list[dict[str, object]] = [
         {"kind": "crash", "step": 2, "rank": 1, "label": "2134", "last": None, "seen": 3},
         {"kind": "recover", "step": 5, "rank": 1, "label": "2134", "last": None, "seen": None},
@@ -342,7 +344,7 @@ def test_faults_are_told_in_words() -> None:
         {"kind": "down", "step": 3, "sender": 0, "port": 2, "label": "1>3", "last": 8, "seen": 4},
         {"kind": "up", "step": 7, "sender": 0, "port": 2, "label": "1>3", "last": None, "seen": 7},
         {"kind": "drop", "step": 1, "sender": 0, "port": 0, "label": "1>4", "packet": 3, "last": None, "seen": None},
-        {"kind": "crash", "step": 1, "rank": 9, "label": "4321"},  # as older runs have it
+        {"kind": "crash", "step": 1, "rank": 9, "label": "4321"},  # format of older runs
     ]
     table = fault_table(RunData(Path(), "run", faults=records))
     assert [row["words"] for row in table] == [
@@ -376,7 +378,7 @@ LOSSY: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("name", LOSSY)
-def test_cut_off_nodes_are_named_with_the_fault_and_older_runs_name_the_same(name: str, tmp_path: Path) -> None:
+def test_cut_off_nodes_are_listed_with_their_cause_also_for_older_runs(name: str, tmp_path: Path) -> None:
     path = make_run(tmp_path / "run", **LOSSY[name])
     summary = json.loads((path / "summary.json").read_text())
     labels = [node["label"] for node in summary["cut_off"]]
@@ -397,19 +399,19 @@ def test_cut_off_nodes_are_named_with_the_fault_and_older_runs_name_the_same(nam
     assert found.count == len(labels)
 
 
-def test_the_terminal_names_who_was_cut_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_terminal_lists_cut_off_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main([*RUN_STAR4, "--fault", "crash:2134@1", "--out", str(tmp_path / "one")])
-    said = capsys.readouterr().out
+    text = capsys.readouterr().out
     nodes = pl.read_parquet(tmp_path / "one" / "nodes.parquet")
     lost = nodes.filter(pl.col("received") < pl.col("expected"))["label"].to_list()
-    assert f"cut off by crash:2134@1, {len(lost)} nodes: {', '.join(lost[:12])}" in said
+    assert f"cut off by crash:2134@1, {len(lost)} nodes: {', '.join(lost[:12])}" in text
     main([*RUN_STAR4, "--out", str(tmp_path / "two")])
-    said = capsys.readouterr().out
-    assert "cut off" not in said
-    assert "links.parquet" not in said
+    text = capsys.readouterr().out
+    assert "cut off" not in text
+    assert "links.parquet" not in text
 
 
-def test_a_run_says_when_idle_links_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_omitted_idle_links_are_mentioned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("coordinator.results.metrics", "coordinator.cli.render", "coordinator.reports.panels.links"):
         monkeypatch.setattr(f"{module}.LISTED_LINKS", 71)
     out = io.StringIO()
@@ -426,7 +428,7 @@ ALTERED: dict[str, dict[str, object]] = {
     "outvoted": {"algorithm": "edt", "redundancy": 3, "fault": ["byzantine:2134"]},
     "outvoting": {"algorithm": "edt", "redundancy": 3, "fault": ["byzantine:2134", "byzantine:3214"]},
     "split": {"algorithm": "edt", "redundancy": 2, "fault": ["byzantine:2134"]},
-    "two lies": {"algorithm": "edt", "redundancy": 3, "fault": ["corrupt:1234>2134:1", "corrupt:1234>3214:1"]},
+    "two altered copies": {"algorithm": "edt", "redundancy": 3, "fault": ["corrupt:1234>2134:1", "corrupt:1234>3214:1"]},
     "one copy": {"algorithm": "greedy-tree", "fault": ["byzantine:2134"]},
     "messages": {"algorithm": "greedy-tree", "messages": 3, "fault": ["corrupt:1234>2134:1@1-2"]},
     "segments": {"algorithm": "greedy-tree", "segments": 4, "fault": ["corrupt:1234>2134:1@1-2", "crash:4231@3"]},
@@ -440,7 +442,7 @@ ALTERED: dict[str, dict[str, object]] = {
 
 
 @pytest.mark.parametrize("name", ALTERED)
-def test_votes_are_counted_as_the_run_counted_them(name: str, tmp_path: Path) -> None:
+def test_votes_match_the_metrics_of_the_run(name: str, tmp_path: Path) -> None:
     path = make_run(tmp_path / "run", **{"topology": "star:4", "collective": "broadcast", **ALTERED[name]})
     summary = json.loads((path / "summary.json").read_text())
     data = read_run(path)
@@ -460,12 +462,12 @@ def test_votes_are_counted_as_the_run_counted_them(name: str, tmp_path: Path) ->
         assert set(wrong[who]) == set(np.flatnonzero(votes.state == State.WRONG).tolist())
 
 
-def test_a_run_without_altered_copies_has_no_votes(runs: dict[str, Path]) -> None:
+def test_run_without_altered_copies_has_no_votes(runs: dict[str, Path]) -> None:
     assert all(votes_of(read_run(path)) is None for path in runs.values())
 
 
-@pytest.mark.parametrize("name", ["outvoting", "split", "two lies", "one copy"])
-def test_a_report_counts_intact_messages(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["outvoting", "split", "two altered copies", "one copy"])
+def test_report_counts_intact_messages(name: str, tmp_path: Path) -> None:
     path = make_run(tmp_path / "run", **{"topology": "star:4", "collective": "broadcast", **ALTERED[name]})
     summary = json.loads((path / "summary.json").read_text())
     intact, expected = summary["intact_deliveries"], summary["expected_deliveries"]
@@ -479,17 +481,17 @@ def test_a_report_counts_intact_messages(name: str, tmp_path: Path) -> None:
         assert found
         due, right, wrong, split = map(int, found.groups())
         assert (due, right, wrong + split) == (expected, intact, expected - intact)
-        assert bool(split) == (name in ("split", "two lies"))
+        assert bool(split) == (name in ("split", "two altered copies"))
     assert not any("done" in text for text in script["texts"])
     assert f"intact messages {intact / expected:.1%}" in page.text
     assert "nothing was delivered at all" not in page.text
-    assert ("byzantine" in page.text) == (name != "two lies")
+    assert ("byzantine" in page.text) == (name != "two altered copies")
 
 
-# Campaigns.
+# --- campaigns -------------------------------------------------------------------------------------------------------
 
 
-def test_a_campaign_page_tells_verdicts_and_findings() -> None:
+def test_campaign_page_shows_verdicts_and_findings() -> None:
     figures = {"delivery_ratio": 0.123456789, "ratio_low": 0.1, "ratio_high": 0.2, "theory": None}
     figures |= {"guaranteed": 1.0, "guaranteed_low": 1.0, "guaranteed_high": 1.0, "promised": 1}
     rows: list[dict[str, object]] = [
@@ -509,10 +511,10 @@ def test_a_campaign_page_tells_verdicts_and_findings() -> None:
     assert page.tags["td"] == 4 * len(names)
 
 
-# Large maps.
+# --- large maps ------------------------------------------------------------------------------------------------------
 
 
-def test_large_maps_say_what_is_left_out(tmp_path: Path, runs: dict[str, Path]) -> None:
+def test_large_maps_list_what_is_omitted(tmp_path: Path, runs: dict[str, Path]) -> None:
     large = page_of(make_run(tmp_path / "large", topology="star:7", collective="broadcast", algorithm="bfs-tree"))
     assert "Links and labels are omitted: the network has more than 1,050 nodes." in large.text
     middle = page_of(make_run(tmp_path / "middle", topology="star:6", collective="broadcast", algorithm="bfs-tree"))
@@ -521,7 +523,7 @@ def test_large_maps_say_what_is_left_out(tmp_path: Path, runs: dict[str, Path]) 
     assert "omitted" not in page_of(runs["star4"]).text
 
 
-# Layouts.
+# --- layouts ---------------------------------------------------------------------------------------------------------
 
 NETWORKS = [
     "star:3", "star:4", "star:5", "star:6", "hypercube:2", "hypercube:3", "hypercube:5", "hypercube:8", "ej:1+2", "ej:0+3",
@@ -530,7 +532,7 @@ NETWORKS = [
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_nodes_stand_apart(name: str) -> None:
+def test_nodes_do_not_overlap(name: str) -> None:
     layout = layout_of(parse_topology(name))
     assert np.isfinite(layout.x).all()
     assert np.isfinite(layout.y).all()
@@ -556,7 +558,7 @@ def test_large_layouts_have_distinct_positions_and_few_cells(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_hexagon_links_are_as_long_as_they_look(name: str) -> None:
+def test_straight_hexagon_links_have_unit_length(name: str) -> None:
     topology = parse_topology(name)
     links = np.array([(rank, port, other) for rank, port, other, _ in topology.links()])
     shapes = shapes_of(topology, links[:, 0], links[:, 1], links[:, 2])
@@ -569,7 +571,7 @@ def test_hexagon_links_are_as_long_as_they_look(name: str) -> None:
         assert length == pytest.approx(layout.scale)
 
 
-def test_substars_are_blocks_of_neighbours() -> None:
+def test_substars_are_drawn_as_blocks() -> None:
     topology = parse_topology("star:5")
     layout = layout_of(topology)
     for block in range(5):
@@ -593,7 +595,7 @@ def contrast(one: str, other: str) -> float:
 
 
 @pytest.mark.parametrize("colours", [LIGHT, DARK])
-def test_text_and_marks_stand_out_from_the_page(colours: dict[str, str]) -> None:
+def test_text_and_marks_contrast_with_the_page(colours: dict[str, str]) -> None:
     assert contrast(colours["ink"], colours["paper"]) > 7
     assert contrast(colours["muted"], colours["panel"]) > 4.5
     for name in ("blue", "green", "red"):
@@ -632,7 +634,7 @@ def test_tables() -> None:
 # --- comparing -------------------------------------------------------------------------------------------------------
 
 
-def test_comparison_says_what_differs(runs: dict[str, Path]) -> None:
+def test_comparison_shows_differences(runs: dict[str, Path]) -> None:
     comparison = compare(read_runs([runs["star4"], runs["crashed"]]))
     assert comparison["differs"]["topology"] == ["star:4", "star:5"]
     assert comparison["differs"]["fault"] == [[], ["crash:21345@2"]]
@@ -683,7 +685,7 @@ def test_png(runs: dict[str, Path], tmp_path: Path) -> None:
     assert (tmp_path / "both.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_words_are_in_a_png(tmp_path: Path) -> None:
+def test_png_contains_text(tmp_path: Path) -> None:
     pytest.importorskip("resvg_py", reason="the extra `report` is not installed")
     figure = standalone(grouped_bars("Compared", {"steps": [4]}, ["one"]))
     try:
@@ -754,7 +756,7 @@ def test_graphml_of_a_network(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_goal_is_the_journal(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
+def test_goal_matches_the_journal(runs: dict[str, Path], tmp_path: Path, name: str) -> None:
     file = tmp_path / "run.goal"
     assert main(["export", str(runs[name]), "--goal", str(file)]) == 0
     order, sends, receipts = parse_goal(file.read_text())
@@ -771,7 +773,7 @@ OPERATION = re.compile(r"l(\d+): (send|recv) (\d+)b (to|from) (\d+) tag (\d+)")
 
 
 def parse_goal(text: str) -> tuple[int, Counter[tuple[int, ...]], Counter[tuple[int, ...]]]:
-    """Ranks, sends and receipts as (sender, receiver, step, bytes); asserts that it is well-formed and in order."""
+    """Order, sends and receipts, as (sender, receiver, step, bytes), of a schedule that is checked to be well-formed."""
     lines = [line for line in text.splitlines() if line and not line.startswith("//")]
     order = int(lines[0].removeprefix("num_ranks "))
     sends: Counter[tuple[int, ...]] = Counter()
@@ -802,7 +804,7 @@ def parse_goal(text: str) -> tuple[int, Counter[tuple[int, ...]], Counter[tuple[
 
 
 def check_order(steps: dict[str, int], requires: dict[str, set[str]]) -> None:
-    """What is done in a step waits for everything of the step before, and for nothing else."""
+    """Operations of a step require exactly the operations of the previous active step."""
     for name, step in steps.items():
         before = max((other for other in steps.values() if other < step), default=0)
         assert requires.get(name, set()) == {other for other, when in steps.items() if when == before}
