@@ -22,13 +22,12 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from math import gcd
-from typing import ClassVar, Self
+from typing import Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import Topology
+from emunode.topologies.base import CACHE_ENTRIES, Topology
 
-CACHE_ENTRIES = 1 << 16
 LARGEST_DIMENSIONS = 22
 """7^22 is the last power of the smallest N below 2^63."""
 
@@ -69,13 +68,20 @@ def sector_of(x: int, y: int) -> Position:
 class EisensteinJacobi(Topology):
     """EJ_{a+b rho}^(n): N^n ranks, degree 6n, diameter n floor((a+2b)/3); not bipartite (0, 1, rho is a triangle).
 
-    Ranks, indices and ports given to methods are taken to be valid.
+    The methods do not validate ranks, indices and ports.
     """
 
     family = "ej"
-    form: ClassVar[str] = "ej:A+B or ej:A+B^DIMENSIONS"
-    condition: ClassVar[str] = "0 <= A <= B, N = A^2+AB+B^2 >= 7, N^DIMENSIONS < 2^63"
-    example: ClassVar[str] = "ej:3+4^3"
+    form = "ej:A+B or ej:A+B^DIMENSIONS"
+    condition = "0 <= A <= B, N = A^2+AB+B^2 >= 7, N^DIMENSIONS < 2^63"
+    example = "ej:3+4^3"
+    describe = "Eisenstein-Jacobi network of alpha = A+B rho in one or more dimensions of degree 6; a link adds a unit"
+    # every residue of a and b that the constructions treat differently: a = 0, a = b, a = 2 = b, b = a + 1, gcd(a, b) > 1
+    small_examples = (
+        *(f"ej:{a}+{b}" for b in range(1, 7) for a in range(b + 1) if a * a + a * b + b * b >= 7),
+        *("ej:1+2^2", "ej:0+3^2", "ej:2+2^2", "ej:1+3^2"),
+    )
+    large_examples = ("ej:3+4^4", "ej:2+4^6", "ej:1000+1001")
 
     def __init__(self, a: int, b: int, dimensions: int = 1) -> None:
         """Raises ScenarioError (field `topology`) unless 0 <= a <= b, N >= 7, dimensions >= 1 and N^n < 2^63."""
@@ -115,7 +121,6 @@ class EisensteinJacobi(Topology):
 
     @classmethod
     def parse(cls, parameters: str) -> Self:
-        """The network named `ej:<parameters>`; raises ScenarioError (field `topology`)."""
         match = _PARAMETERS.fullmatch(parameters)
         if match is None:
             raise ScenarioError("topology", f"ej:{parameters}", f"write {cls.form} with {cls.condition}")

@@ -14,6 +14,8 @@ class BreadthFirstTree(Trees):
     off the subtree behind it.
     """
 
+    shortest = True
+
     def __init__(self, topology: Topology) -> None:
         super().__init__(topology)
 
@@ -24,12 +26,6 @@ class BreadthFirstTree(Trees):
             if topology.weight(topology.neighbour(rank, port)) == closer:
                 return port
         raise ValueError("the root has no parent")
-
-    def level(self, rank: Rank, tree: int) -> int:
-        return self.topology.weight(rank)
-
-    def height(self, tree: int) -> int:
-        return self.topology.diameter
 
 
 class GrownTree(Trees):

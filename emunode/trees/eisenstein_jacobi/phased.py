@@ -66,6 +66,8 @@ class PhasedTree(Trees):
     restarts every message that is held, in all dimensions in which it can still move.
     """
 
+    shortest = True
+
     def __init__(self, topology: Topology, plan: PhasePlan) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no Eisenstein-Jacobi network."""
         super().__init__(topology)
@@ -138,12 +140,6 @@ class PhasedTree(Trees):
         digits = self.network.digits(rank)
         indices = (digits[-base],) if self.plan.by_dimension else digits
         return stage, sum(self.line(index).moves[phase] for index in indices)
-
-    def level(self, rank: Rank, tree: int) -> int:
-        return self.network.weight(rank)
-
-    def height(self, tree: int) -> int:
-        return self.network.diameter
 
     # --- counts ----------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,8 @@ class SectorTree(Trees):
     predecessors.
     """
 
+    shortest = True
+
     def __init__(self, topology: Topology) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no Eisenstein-Jacobi network."""
         super().__init__(topology)
@@ -70,12 +72,6 @@ class SectorTree(Trees):
         """Whether canonical x + y rho plus a unit is canonical as it stands."""
         pair = (x + UNITS[unit][0], y + UNITS[unit][1])
         return self.network.coordinates(self.network.index(*pair)) == pair
-
-    def level(self, rank: Rank, tree: int) -> int:
-        return self.network.weight(rank)
-
-    def height(self, tree: int) -> int:
-        return self.network.diameter
 
 
 Event = tuple[Step, Rank, Port, Rank]

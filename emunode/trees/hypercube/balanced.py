@@ -27,6 +27,7 @@ class BalancedTrees(CubeTrees):
     """
 
     greedy = True
+    shortest = True
 
     def __init__(self, topology: Topology, count: int = 1) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
@@ -49,12 +50,6 @@ class BalancedTrees(CubeTrees):
             return tuple(range(n))
         base = self.base(rank, tree)
         return tuple(port for port in zeros_above(rank, base, n) if self.base(rank ^ 1 << port, tree) == base)
-
-    def level(self, rank: Rank, tree: int) -> int:
-        return rank.bit_count()
-
-    def height(self, tree: int) -> int:
-        return self.cube.n
 
     def label(self, rank: Rank, tree: int) -> int:
         """j + i for the i-th dimension from base j upwards: in every cycle all subtrees use the same dimension."""

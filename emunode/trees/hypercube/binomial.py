@@ -74,6 +74,7 @@ class BinomialTree(CubeTrees):
     """
 
     greedy = True
+    shortest = True
 
     def __init__(self, topology: Topology) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
@@ -86,12 +87,6 @@ class BinomialTree(CubeTrees):
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
         """Every dimension above the highest 1-bit, ascending: the largest subtree is served first."""
         return tuple(range(rank.bit_length(), self.cube.n))
-
-    def level(self, rank: Rank, tree: int) -> int:
-        return rank.bit_count()
-
-    def height(self, tree: int) -> int:
-        return self.cube.n
 
     def label(self, rank: Rank, tree: int) -> int:
         """The dimension of the arc."""

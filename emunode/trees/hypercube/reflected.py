@@ -17,6 +17,8 @@ class TurnedBinomialTrees(CubeTrees):
     reflection in the order j, j-1, .., j+1. Shortest-path trees of height n. A node knows its own relative address.
     """
 
+    shortest = True
+
     def __init__(self, topology: Topology, turns: Sequence[Turn]) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
         super().__init__(topology, len(turns), "rotated and reflected spanning binomial trees")
@@ -30,12 +32,6 @@ class TurnedBinomialTrees(CubeTrees):
             return first_one(rank, turn, n)
         # the last dimension of j, j-1, .., j+1 that the address has: the first going up from j+1
         return next(bit for bit in ((turn + 1 + place) % n for place in range(n)) if rank >> bit & 1)
-
-    def level(self, rank: Rank, tree: int) -> int:
-        return rank.bit_count()
-
-    def height(self, tree: int) -> int:
-        return self.cube.n
 
     def label(self, rank: Rank, tree: int) -> int:
         """Place of the parent's dimension in the order of the tree; the paper schedules these over all ports only."""

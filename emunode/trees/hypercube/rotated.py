@@ -14,6 +14,7 @@ class RotatedBinomialTrees(CubeTrees):
     """
 
     greedy = True
+    shortest = True
 
     def __init__(self, topology: Topology) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
@@ -26,12 +27,6 @@ class RotatedBinomialTrees(CubeTrees):
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
         """In the cyclic order of the tree: the largest subtree is served first."""
         return zeros_above(rank, tree, self.cube.n)
-
-    def level(self, rank: Rank, tree: int) -> int:
-        return rank.bit_count()
-
-    def height(self, tree: int) -> int:
-        return self.cube.n
 
     def place(self, rank: Rank, tree: int) -> int:
         """Place of the parent's dimension in the order of the tree, from 0; -1 at the root."""

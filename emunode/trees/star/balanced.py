@@ -27,6 +27,8 @@ class ScatterTrees(Trees):
     only.
     """
 
+    shortest = True
+
     def __init__(self, topology: Topology, count: int = 1) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no star graph."""
         super().__init__(topology, count)
@@ -93,12 +95,6 @@ class ScatterTrees(Trees):
             if hooks[tree % len(hooks)] == port:
                 types.append(port + 2)
         return tuple(sorted(t - 2 for t in types))
-
-    def level(self, rank: Rank, tree: int) -> int:
-        return self.star.weight(rank)
-
-    def height(self, tree: int) -> int:
-        return self.star.diameter
 
 
 class BalancedTree(ScatterTrees):

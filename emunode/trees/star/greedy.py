@@ -19,6 +19,8 @@ class GreedyTree(Trees):
     behind it.
     """
 
+    shortest = True
+
     def __init__(self, topology: Topology) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no star graph."""
         super().__init__(topology)
@@ -43,12 +45,6 @@ class GreedyTree(Trees):
                 ports.append(position - 2)
             right_so_far = right_so_far and symbol == position
         return tuple(ports)
-
-    def level(self, rank: Rank, tree: int) -> int:
-        return self.star.weight(rank)
-
-    def height(self, tree: int) -> int:
-        return self.star.diameter
 
 
 class CongestionTwoTrees(Trees):

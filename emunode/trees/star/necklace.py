@@ -29,6 +29,8 @@ class NecklaceTree(Trees):
     Not local: every node computes the same table of n! entries.
     """
 
+    shortest = True
+
     def __init__(self, topology: Topology) -> None:
         """Raises ScenarioError (field `topology`) if `topology` is no star graph."""
         super().__init__(topology)
@@ -52,12 +54,6 @@ class NecklaceTree(Trees):
         if not rank:
             raise ValueError("the root has no parent")
         return self._port(self._place[rank])
-
-    def level(self, rank: Rank, tree: int) -> int:
-        return self.star.weight(rank)
-
-    def height(self, tree: int) -> int:
-        return self.star.diameter
 
     def _port(self, m: int) -> Port:
         return (m - 1) % self.star.degree
