@@ -75,7 +75,7 @@ class Hypercube(Topology):
         return rank ^ root
 
     def absolute(self, relative: Rank, root: Rank) -> Rank:
-        """Exclusive or with the root: its own inverse."""
+        """Exclusive or with the root, which is its own inverse."""
         return relative ^ root
 
     def weight(self, relative: Rank) -> int:

@@ -122,8 +122,8 @@ class IndependentTrees(EisensteinJacobiTrees):
             return self._arc(below, tree)
         if not any(below):
             return tree
-        # Both components are nonzero. Tree t > 0 moves in G, along tree t of G, to the root's neighbour on port t, and crosses
-        # H there. Tree 0 crosses H at once, except at the other neighbours of the root of G, whose crossings are taken.
+        # Both components are nonzero. Tree t > 0 moves along tree t of G to the root's neighbour on port t, and crosses H
+        # there. Tree 0 crosses H at once, except at the other neighbours of the root of G, whose crossings are taken.
         child = self._root_child(below)
         stays = child not in (None, 0) if tree == 0 else child != tree
         return self._arc(below, tree) if stays else top + self._one(y)[self._root_child((y,)) or 0]

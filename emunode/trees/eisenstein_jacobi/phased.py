@@ -154,7 +154,7 @@ class PhasedTree(EisensteinJacobiTrees):
             for line in lines:
                 if line.phase == phase:
                     arriving.setdefault(line.unit, Counter())[line.moves[phase]] += 1
-            # 2. All dimensions: the step of a move is its place in its own dimension, after the moves of the others.
+            # 2. All dimensions: the step of a target is the number of moves of the stage in all of them.
             for base in range(self.network.dimensions):
                 others = self._others(lines, base, phase)
                 for unit, steps in arriving.items():
