@@ -29,8 +29,9 @@ from coordinator.papers.fragopoulou_akl.report_1993 import others, total_distanc
 from coordinator.reports.paper_figures import COLOURS, branch_of, drawing, network_panel, tree_arcs, tree_panel
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import levels, shared_rank
+from emunode.trees.base import levels
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
+from emunode.trees.statistics import shared_rank
 
 BEST_DEPTH = {3: 5, 4: 6, 5: 8, 6: 9}
 """Smallest depth of any n - 1 arc-disjoint spanning trees of S_n, by exhaustive search."""

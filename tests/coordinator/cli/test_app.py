@@ -173,10 +173,10 @@ BAD_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
         ("run", "--collective", "broadcast"),
         "scenario: these are required: topology (star:N, hypercube:N, ej:A+B or ej:A+B^DIMENSIONS); algorithm (",
     ),
-    "unknown topology": (("run", *star(topology="ring:5")), "topology: 'ring:5' will not do; known are"),
+    "unknown topology": (("run", *star(topology="ring:5")), "invalid topology 'ring:5': known are"),
     "unknown algorithm": (("run", *star(algorithm="gredy-tree")), "did you mean 'greedy-tree'?"),
-    "unknown collective": (("run", *star(collective="gossip")), "collective: 'gossip' will not do"),
-    "no label": (("run", *STAR, "--source", "1235"), "source: '1235' will not do"),
+    "unknown collective": (("run", *star(collective="gossip")), "invalid collective 'gossip'"),
+    "no label": (("run", *STAR, "--source", "1235"), "invalid source '1235'"),
     "algorithm of another network": (("run", *star(algorithm="sbt")), "it is defined for broadcast on hypercube"),
     "no such port model": (
         ("run", *STAR, "--port-model", "exchange"),

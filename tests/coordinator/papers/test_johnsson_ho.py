@@ -31,8 +31,8 @@ from coordinator.papers.johnsson_ho.common import (
 from coordinator.results.claims import Verdict
 from emunode.algorithms.hypercube import scatter_rest as hypercube_scatter_rest
 from emunode.errors import ScenarioError
+from emunode.testing import check_trees
 from emunode.topologies.hypercube import Hypercube
-from emunode.trees.base import verify
 from emunode.trees.hypercube.reflected import TurnedBinomialTrees
 from emunode.trees.hypercube.rotated import RotatedBinomialTrees
 from tests.hypercube_support import golden
@@ -300,7 +300,7 @@ def test_all_rotations_and_reflections_are_spanning_trees() -> None:
     for n in (2, 3, 4, 5):
         turns = [(turn, reflected) for turn in range(n) for reflected in (False, True)]
         trees = TurnedBinomialTrees(Hypercube(n), turns)
-        verify(trees)
+        check_trees(trees)
         rotated = RotatedBinomialTrees(Hypercube(n))
         for rank in range(1, 2**n):
             assert all(trees.route(rank, 2 * tree) == rotated.route(rank, tree) for tree in range(n))
