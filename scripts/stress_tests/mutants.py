@@ -187,7 +187,7 @@ def torture(budget: Budget) -> list[Row]:
     fates = each(partial(try_one, budget.scratch, controls), range(len(controls)), 2)
     row.wrong = [f"{which}: its tests do not pass" for fate, which in fates if fate != "survived"]
     row.note = (
-        f"{row.tried - len(survivors)} killed, {len(survivors)} survived (docs/robustness.md explains those it knows); "
+        f"{row.tried - len(survivors)} killed, {len(survivors)} survived (docs/maintainers/robustness.md explains those it knows); "
         f"{len(controls)} modules unchanged"
     )
     return [row]

@@ -10,7 +10,7 @@ import sys
 from stress_tests.common import ROOT, Budget, Row
 
 LOCK = ROOT / "requirements.lock"
-LICENCES = ROOT / "docs" / "licences.md"
+LICENCES = ROOT / "docs" / "maintainers" / "licences.md"
 FREE = re.compile(r"MIT|BSD|Apache|PSF|Python Software Foundation|ISC|MPL|Mozilla|Unlicense|0BSD", re.IGNORECASE)
 """Licences under which this project may be passed on together with what it needs."""
 WORDS = {
@@ -56,7 +56,7 @@ def _by_its_words(name: str) -> str:
 
 
 def table(packages: dict[str, tuple[str, int]]) -> str:
-    """docs/licences.md."""
+    """docs/maintainers/licences.md."""
     rows = [f"| {name} | {version} | {licence(name)} |" for name, (version, _) in sorted(packages.items())]
     head = [
         "# Licences of what is locked",
