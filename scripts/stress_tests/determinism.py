@@ -206,7 +206,7 @@ def try_all(budget: Budget, chosen: list[list[str]], number: int) -> tuple[int, 
     return len(hashes), wrong, disturbed
 
 
-def torture(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> list[Row]:
     """Scenarios by drivers by two."""
     preload()
     row = Row("determinism", "one hash, whatever the driver, order and delay")

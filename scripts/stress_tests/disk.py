@@ -163,7 +163,7 @@ def readable_summary(folder: Path) -> str:
     return str(readable(folder)["journal_hash"])
 
 
-def torture(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> list[Row]:
     """Every trouble on both kinds of drivers."""
     preload()
     row = Row("disk", "full, read-only, vanished; clocks that are set")
@@ -203,7 +203,7 @@ def full(where: Path, flags: tuple[str, ...]) -> list[str]:
 def read_only(where: Path, flags: tuple[str, ...]) -> list[str]:
     """A place that cannot be written: /proc takes nobody's folders, not even root's."""
     del where
-    return _run_at(Path("/proc"), Path(os.environ.get("TMPDIR", "/tmp")) / f"torture-ro-{os.getpid()}", flags, (2, 4))
+    return _run_at(Path("/proc"), Path(os.environ.get("TMPDIR", "/tmp")) / f"stress-ro-{os.getpid()}", flags, (2, 4))
 
 
 def _run_at(where: Path, side: Path, flags: tuple[str, ...], statuses: tuple[int, ...]) -> list[str]:

@@ -61,19 +61,19 @@ def table(packages: dict[str, tuple[str, int]]) -> str:
     head = [
         "# Licences of what is locked",
         "",
-        "Written by `scripts/stress supply`.",
+        "Written by `scripts/stress supply_chain`.",
         "",
         "| package | version | licence |",
     ]
     return "\n".join([*head, "|---|---|---|", *rows, ""])
 
 
-def torture(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> list[Row]:
     """Hashes, licences, advisories."""
     packages = locked()
-    hashes = Row("supply", "a hash for everything in the lock", len(packages))
+    hashes = Row("supply_chain", "a hash for everything in the lock", len(packages))
     hashes.wrong = [name for name, (_, count) in packages.items() if not count]
-    free = Row("supply", "licences", len(packages))
+    free = Row("supply_chain", "licences", len(packages))
     free.wrong = [
         f"{name}: {said}" for name in packages if not FREE.search(said := licence(name)) and "not installed" not in said
     ]
@@ -85,7 +85,7 @@ def torture(budget: Budget) -> list[Row]:
 
 def advisories() -> Row:
     """pip-audit over the lock, where it is installed and reaches its database: what of the lock is for this platform."""
-    row = Row("supply", "known advisories")
+    row = Row("supply_chain", "known advisories")
     if importlib.util.find_spec("pip_audit") is None:
         row.note = "left out: pip-audit is not installed"
         return row
