@@ -129,7 +129,7 @@ def disorder(seed: int, _say: Callable[[str], None]) -> None:
 def host(seed: int, arguments: list[str]) -> int:
     """Be `emunode` with disorder in its shells."""
     from emunode.__main__ import main
-    from emunode.host import session as shell
+    from emunode.host import step_engine as shell
     from emunode.net import framed_streams as links
 
     draw = random.Random(seed)

@@ -136,7 +136,7 @@ def attempt(where: Path, name: str, flags: tuple[str, ...], patch: Patch, status
         if "Traceback" in said:
             wrong.append(f"a traceback: {said[-300:]!r}")
         silenced = len(said) < 2  # where files of one byte are all there can be, standard error is one of them
-        if status == 4 and not silenced and "refuses" not in said and "cannot be" not in said:
+        if status == 4 and not silenced and not any(reason in said for reason in REASONS):
             wrong.append(f"it does not say why: {said!r}")
         wrong += experiment.leftovers()
         wrong += [f"half-written: {path.name}" for path in where.rglob(".partial-*")]
