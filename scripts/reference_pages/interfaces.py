@@ -21,16 +21,8 @@ def interfaces_page() -> str:
         "Base classes for extensions. Members marked *abstract* must be defined; [extend](../extend/index.md) has examples."
     ]
     for interface in INTERFACES:
-        parts += [
-            "",
-            f"## {interface.__name__}",
-            "",
-            f"`{interface.__module__}`",
-            "",
-            inspect.getdoc(interface) or "",
-            "",
-        ]
-        parts += [_entry(name, member) for name, member in _members(interface)]
+        parts += [f"## {interface.__name__}", f"`{interface.__module__}`", inspect.getdoc(interface) or ""]
+        parts.append("\n".join(_entry(name, member) for name, member in _members(interface)))
     return page("Interfaces", *parts)
 
 

@@ -36,13 +36,13 @@ def metrics_page() -> str:
         "`summary.json` has these keys besides the keys of the [scenario](scenario.md). Metrics without a type here are "
         "measured only if the algorithm makes a claim about them. The last column names the algorithms that do."
     )
-    return page("Metrics of summary.json", introduction, "", table(("key", "type", "meaning", "claimed by"), rows))
+    return page("Metrics of summary.json", introduction, table(("key", "type", "meaning", "claimed by"), rows))
 
 
 def glossary_terms() -> dict[str, str]:
     """Meaning by term, for every row of the glossary; a row with several terms counts for each of them."""
     rows = re.findall(r"^\| (.+?) \| (.+) \|$", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
-    return {term.strip(): meaning for terms, meaning in rows for term in re.sub(r"\(.*?\)", "", terms).split(",")}
+    return {term.strip(): meaning for terms, meaning in rows for term in re.sub(r"\(.*?\)", terms).split(",")}
 
 
 def summary_types() -> dict[str, str]:

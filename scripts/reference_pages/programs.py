@@ -26,7 +26,7 @@ def commands_page() -> str:
         "The flags that describe a scenario are the keys of a scenario file, with hyphens in place of underscores: "
         "[scenario.md](scenario.md) has their types and defaults."
     )
-    return page("Commands", introduction, "", commands, "## emunode", "", f"```text\n{hosts.rstrip()}\n```")
+    return page("Commands", introduction, commands, "## emunode", f"```text\n{hosts.rstrip()}\n```")
 
 
 def scenario_page() -> str:
@@ -41,7 +41,7 @@ def scenario_page() -> str:
         "A scenario file is TOML with these keys; `coordinator run FILE --seed 7` overrides a key by its flag. Every run "
         "directory contains the complete scenario as `scenario.toml`."
     )
-    return page("Scenario", introduction, "", table(("key", "allowed", "default", "meaning"), rows))
+    return page("Scenario", introduction, table(("key", "allowed", "default", "meaning"), rows))
 
 
 def _allowed(described: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:

@@ -12,7 +12,6 @@ def topologies_page() -> str:
     return page(
         "Topologies",
         "The networks as `coordinator list topologies` prints them; [networks.md](../explanation/networks.md) defines them.",
-        "",
         table([name.replace("_", " ") for name in columns], ([row[name] for name in columns] for row in rows)),
     )
 
@@ -20,10 +19,10 @@ def topologies_page() -> str:
 def algorithms_page() -> str:
     """The algorithms, one table per network family."""
     rows = command_json("list", "algorithms")
-    parts = [f"{len(rows)} combinations of network, collective and algorithm.", ""]
+    parts = [f"{len(rows)} combinations of network, collective and algorithm."]
     for family, members in groupby(rows, key=lambda row: row["topology"]):
         cells = [(row["collective"], f"`{row['algorithm']}`", row["port_models"], row["citation"]) for row in members]
-        parts += [f"## {family}", "", table(("collective", "algorithm", "port models", "source"), cells), ""]
+        parts += [f"## {family}", table(("collective", "algorithm", "port models", "source"), cells)]
     return page("Algorithms", *parts)
 
 
@@ -31,4 +30,4 @@ def faults_page() -> str:
     """The kinds of faults and their syntax."""
     rows = [(row["kind"], f"`{row['written']}`", row["meaning"]) for row in command_json("list", "faults")]
     text = "[How-to: faults](../how-to/faults.md) explains the exact effects."
-    return page("Kinds of faults", text, "", table(("kind", "syntax", "meaning"), rows))
+    return page("Kinds of faults", text, table(("kind", "syntax", "meaning"), rows))

@@ -19,6 +19,8 @@ from typing import Any
 from stress_tests.common import Budget, Experiment, Row, in_fork, preload, readable
 
 DEADLINE_SECONDS = 60.0
+REASONS = ("operating system error", "cannot be")
+"""One of these must be in the message of a command that fails with status 4."""
 SCENARIO = ("run", "--topology", "star:4", "--collective", "allgather", "--algorithm", "rotated-trees")
 Say = Callable[[str], None]
 Patch = Callable[[Say], None]
