@@ -42,7 +42,7 @@ def metrics_page() -> str:
 def glossary_terms() -> dict[str, str]:
     """Meaning by term, for every row of the glossary; a row with several terms counts for each of them."""
     rows = re.findall(r"^\| (.+?) \| (.+) \|$", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
-    return {term.strip(): meaning for terms, meaning in rows for term in re.sub(r"\(.*?\)", terms).split(",")}
+    return {term.strip(): meaning for terms, meaning in rows for term in re.sub(r"\(.*?\)", "", terms).split(",")}
 
 
 def summary_types() -> dict[str, str]:
