@@ -251,7 +251,7 @@ def test_a_broken_rule_is_found(module: str, source: str, complaint: str) -> Non
 @pytest.mark.parametrize(
     ("module", "source"),
     [
-        ("emunode", '__version__ = "0.1.0"'),
+        ("emunode", '__version__ = "0.2.0"'),
         ("emunode.topologies.star", "import emunode.topologies.base\nfrom emunode.model import Rank"),
         ("emunode.engine.memory", "from emunode.topologies.base import Topology\nfrom emunode.net import wire"),
         ("emunode.net.framed_streams", "import os, select, socket, time, trio"),

@@ -48,7 +48,7 @@ class Claim:
     derived: bool = False
     """Whether the prediction is worked out from the trees or the timetable that the run itself executes.
 
-    Such a claim holds the engines against the schedule; it cannot find an error in the schedule. docs/claims.md lists them.
+    Such a claim holds the engines against the schedule; it cannot find an error in the schedule. docs/explanation/claims.md lists them.
     """
 
 

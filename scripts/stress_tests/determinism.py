@@ -129,7 +129,7 @@ def disorder(seed: int, _say: Callable[[str], None]) -> None:
 def host(seed: int, arguments: list[str]) -> int:
     """Be `emunode` with disorder in its shells."""
     from emunode.__main__ import main
-    from emunode.host import session as shell
+    from emunode.host import step_engine as shell
     from emunode.net import framed_streams as links
 
     draw = random.Random(seed)
@@ -206,7 +206,7 @@ def try_all(budget: Budget, chosen: list[list[str]], number: int) -> tuple[int, 
     return len(hashes), wrong, disturbed
 
 
-def torture(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> list[Row]:
     """Scenarios by drivers by two."""
     preload()
     row = Row("determinism", "one hash, whatever the driver, order and delay")
