@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from coordinator.papers.base import RunCache, Table, Trial, compared, unmeasured
 from coordinator.papers.fragopoulou_akl.theorems import rotate
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import Table, compared, unmeasured
 from emunode.model import Rank
 from emunode.topologies.star import StarGraph
 
@@ -70,20 +71,20 @@ NOTES_ALTERING = (
 )
 
 
-def fault_tables(lab: RunCache) -> Iterator[Table]:
+def fault_tables(cache: RunCache) -> Iterator[Table]:
     """Blocking and altering faults, in the sizes that there are sets for."""
     for title, cases, notes in (
         ("Every set of faulty nodes and edges, broadcast", BLOCKING, NOTES_BLOCKING),
         ("Election: every set of nodes and edges that alter messages, broadcast", ALTERING, NOTES_ALTERING),
     ):
-        if rows := [_row(lab, case) for case in cases if case.n in lab.sizes]:  # the largest size has none
+        if rows := [_row(cache, case) for case in cases if case.n in cache.sizes]:  # the largest size has none
             yield Table(title, rows, notes)
 
 
-def _row(lab: RunCache, case: Case) -> dict[str, object]:
+def _row(cache: RunCache, case: Case) -> dict[str, object]:
     star = StarGraph(case.n)
     chosen = orbits(star, fault_sets(star, case)) if case.x == star.degree else dict.fromkeys(fault_sets(star, case), 1)
-    trials = [run_case(lab, star, case, faults) for faults in chosen]
+    trials = [run_case(cache, star, case, faults) for faults in chosen]
     sets = sum(chosen.values())
     served = _total(chosen.values(), (trial.number("delivery_ratio") == 1 for trial in trials))
     row: dict[str, object] = {"n": case.n, "x": case.x, "faulty": case.faulty, "sets": sets, "runs": len(trials)}
@@ -123,9 +124,9 @@ def orbits(star: StarGraph, sets: Iterable[frozenset[Site]]) -> dict[frozenset[S
     return found
 
 
-def run_case(lab: RunCache, star: StarGraph, case: Case, faults: frozenset[Site]) -> Trial:
+def run_case(cache: RunCache, star: StarGraph, case: Case, faults: frozenset[Site]) -> Trial:
     """One broadcast with these faults."""
-    return lab.run(
+    return cache.run(
         topology=star.name,
         collective="broadcast",
         algorithm="edt",

@@ -10,8 +10,9 @@ from math import factorial
 
 import polars as pl
 
-from coordinator.papers.base import RunCache, Table, Trial, compared
 from coordinator.papers.fragopoulou_akl.theorems import distances, rotate
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import Table, compared
 from emunode.algorithms.base import Value
 from emunode.model import Port, Rank
 from emunode.topologies.star import StarGraph
@@ -32,9 +33,9 @@ NOTES = (
 )
 
 
-def lemmas(lab: RunCache) -> Table:
+def lemmas(cache: RunCache) -> Table:
     """One table over all sizes."""
-    rows = [{"n": n, **row} for n in lab.sizes for row in _rows(lab, n)]
+    rows = [{"n": n, **row} for n in cache.sizes for row in _rows(cache, n)]
     return Table("The lemmas on SPT, SPG and EDT", rows, NOTES)
 
 
@@ -44,9 +45,9 @@ def surpluses(n: int) -> tuple[int, int, int]:
     return factorial(n) - 1 - both, (both + apart) // 2, (both - apart) // 2
 
 
-def _rows(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def _rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     star = StarGraph(n)
-    trial = lab.run(topology=star.name, collective="broadcast", algorithm="edt", messages=1, redundancy=n - 1)
+    trial = cache.run(topology=star.name, collective="broadcast", algorithm="edt", messages=1, redundancy=n - 1)
     trees = [_parents(trial, tree) for tree in range(n - 1)]
     paths = [{rank: _path(parents, rank) for rank in parents} for parents in trees]
     distance = distances(star)

@@ -13,17 +13,7 @@ from math import ceil, factorial
 
 import polars as pl
 
-from coordinator.papers.base import (
-    ERRATUM,
-    VERDICT,
-    Reproduction,
-    RunCache,
-    Section,
-    Table,
-    Trial,
-    compared,
-    unmeasured,
-)
+from coordinator.papers.base import Reproduction, Section
 from coordinator.papers.fragopoulou_akl.figures import figure_checks, figures
 from coordinator.papers.fragopoulou_akl.star_against_hypercube import (
     IN_PARTS,
@@ -33,6 +23,8 @@ from coordinator.papers.fragopoulou_akl.star_against_hypercube import (
     networks,
 )
 from coordinator.papers.fragopoulou_akl.theorems import theorems
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, unmeasured
 from emunode.topologies.star import StarGraph
 from emunode.trees.star.rotation import Rotation, necklace_count
 
@@ -238,28 +230,32 @@ EXCHANGE = Problem(
 )
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Tables 1 to 3 and theorems over the sizes, tables 4 to 6 over pairs of networks, then the figures."""
     for problem in (BROADCASTING, SCATTERING, EXCHANGE):
-        rows = [row for n in lab.sizes for method in problem.methods for row in _method_rows(lab, problem, method, n)]
+        rows = [
+            row for n in cache.sizes for method in problem.methods for row in _method_rows(cache, problem, method, n)
+        ]
         yield Table(problem.title, rows, problem.notes)
-    yield Table("Section 5: messages over the root's links", [row for n in lab.sizes for row in _balance(lab, n)])
-    yield from theorems(lab)
-    rule_9 = [row for n in lab.sizes for row in _rule_9(lab, n)]
+    yield Table("Section 5: messages over the root's links", [row for n in cache.sizes for row in _balance(cache, n)])
+    yield from theorems(cache)
+    rule_9 = [row for n in cache.sizes for row in _rule_9(cache, n)]
     yield Table("Section 7: the time of rule 9, as printed and as it is", rule_9, NOTES_RULE_9)
-    pairs = [n for n in lab.sizes if n <= LARGEST_PAIR]
+    pairs = [n for n in cache.sizes if n <= LARGEST_PAIR]
     if pairs:
-        yield Table("Table 4, star network S_n", [row for n in pairs for row in _network_rows(lab, n, 0)])
-        yield Table("Table 5, hypercube network C_k", [row for n in pairs for row in _network_rows(lab, n, 1)], NOTES_5)
-        yield Table("Table 6, comparison", list(_orders(lab, pairs)), NOTES_6)
-    yield from figures(lab)
-    yield Table("Figures 1 to 6: what is in them", list(figure_checks(lab)), NOTES_FIGURES)
+        yield Table("Table 4, star network S_n", [row for n in pairs for row in _network_rows(cache, n, 0)])
+        yield Table(
+            "Table 5, hypercube network C_k", [row for n in pairs for row in _network_rows(cache, n, 1)], NOTES_5
+        )
+        yield Table("Table 6, comparison", list(_orders(cache, pairs)), NOTES_6)
+    yield from figures(cache)
+    yield Table("Figures 1 to 6: what is in them", list(figure_checks(cache)), NOTES_FIGURES)
 
 
-def _method_rows(lab: RunCache, problem: Problem, method: Method, n: int) -> Iterator[dict[str, object]]:
+def _method_rows(cache: RunCache, problem: Problem, method: Method, n: int) -> Iterator[dict[str, object]]:
     many = n - 1 if method.many else 1
     hops = many * problem.transmissions(n)
-    trial = _run(lab, problem, method, n, many) if hops <= MOST_HOPS[method.model] else None
+    trial = _run(cache, problem, method, n, many) if hops <= MOST_HOPS[method.model] else None
     about = {"n": n, "model": method.model, "messages": "M = n-1" if method.many else "1", "method": method.name}
     cells = (
         ("time", "steps", method.printed, method.steps(n, many), problem.least_steps(n, many, method.model)),
@@ -273,8 +269,8 @@ def _method_rows(lab: RunCache, problem: Problem, method: Method, n: int) -> Ite
             yield row | compared(predicted, trial.number(metric), trial, paper=printed, bound=bound)
 
 
-def _run(lab: RunCache, problem: Problem, method: Method, n: int, many: int) -> Trial:
-    return lab.run(
+def _run(cache: RunCache, problem: Problem, method: Method, n: int, many: int) -> Trial:
+    return cache.run(
         topology=f"star:{n}",
         collective=method.collective or problem.collective,
         algorithm=method.algorithm,
@@ -284,7 +280,7 @@ def _run(lab: RunCache, problem: Problem, method: Method, n: int, many: int) -> 
     )
 
 
-def _balance(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def _balance(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     """The largest share of a root link in a scatter is the largest root subtree of its tree, and the time."""
     least = ceil(Fraction(others(n), n - 1))
     for section, algorithm, many, largest, printed in (
@@ -292,7 +288,7 @@ def _balance(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
         ("5.2, definition 13", "near-balanced-tree", 1, necklace_count(n), "(n-1)! to 2(n-1)!"),
         ("5.2, definition 15", "replicated-balanced-tree", n - 1, others(n), "M(n!-1)/(n-1), M = n-1"),
     ):
-        trial = lab.run(
+        trial = cache.run(
             topology=f"star:{n}",
             collective="scatter",
             algorithm=algorithm,
@@ -306,7 +302,7 @@ def _balance(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
         )
 
 
-def _rule_9(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def _rule_9(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     """h d, which the paper prints, and the sum of distances over the h necklaces."""
     rule = next(
         method for method in EXCHANGE.methods if method.algorithm == "near-balanced-tree" and method.model == "MLA"
@@ -315,7 +311,7 @@ def _rule_9(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     necklaces = necklace_count(n)
     about = {"n": n, "necklaces h": necklaces, "average distance d": round(float(average), 4)}
     steps, bound = rule.steps(n, 1), EXCHANGE.least_steps(n, 1, "MLA")
-    trial = _run(lab, EXCHANGE, rule, n, 1)
+    trial = _run(cache, EXCHANGE, rule, n, 1)
     yield about | compared(
         steps, trial.number("steps"), trial, paper=f"h d = {float(necklaces * average):.6g} {ERRATUM}", bound=bound
     )
@@ -366,18 +362,18 @@ NOTES_6 = (
 )
 
 
-def _network_rows(lab: RunCache, n: int, which: int) -> Iterator[dict[str, object]]:
+def _network_rows(cache: RunCache, n: int, which: int) -> Iterator[dict[str, object]]:
     network = networks(n)[which]
     name = f"C_{network.degree}" if which else f"S_{n}"
     for problem in PROBLEMS:
         printed = dict(zip(QUANTITIES, PRINTED[network.family, problem.name], strict=True))
         for quantity in (*QUANTITIES, IN_PARTS):
-            row = bound_row(lab, network, problem, quantity)
+            row = bound_row(cache, network, problem, quantity)
             paper = printed.get(quantity, "-")
             yield {"network": name, "problem": problem.name, "quantity": quantity} | row | {"paper": paper}
 
 
-def _orders(lab: RunCache, sizes: list[int]) -> Iterator[dict[str, object]]:
+def _orders(cache: RunCache, sizes: list[int]) -> Iterator[dict[str, object]]:
     for problem in PROBLEMS:
         for quantity, (star, cube) in zip(QUANTITIES, ORDERS[problem.name], strict=True):
             row: dict[str, object] = {
@@ -388,7 +384,7 @@ def _orders(lab: RunCache, sizes: list[int]) -> Iterator[dict[str, object]]:
             }
             verdicts = []
             for n in sizes:
-                halves = [bound_row(lab, network, problem, quantity) for network in networks(n)]
+                halves = [bound_row(cache, network, problem, quantity) for network in networks(n)]
                 one, other = (half["measured"] for half in halves)
                 row |= {f"S_{n}": one, f"C_{networks(n)[1].degree}": other}
                 verdicts += [half[VERDICT] for half in halves]

@@ -11,7 +11,9 @@ from math import factorial
 
 import polars as pl
 
-from coordinator.papers.base import ERRATUM, RunCache, Section, Table, Trial, compared
+from coordinator.papers.base import Section
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import ERRATUM, Table, compared
 from emunode.algorithms.base import Value
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
@@ -25,7 +27,7 @@ EXCEPTIONS_8_3 = {3: 2}
 Row = dict[str, object]
 
 
-def theorems(lab: RunCache) -> Iterator[Section]:
+def theorems(cache: RunCache) -> Iterator[Section]:
     """A table for the rotation, and one for each of the three trees."""
     for title, rows, notes in (
         ("Theorems 3 and 5 to 7: cycle rotation and necklaces", _rotation, NOTES_ROTATION),
@@ -33,7 +35,7 @@ def theorems(lab: RunCache) -> Iterator[Section]:
         ("Theorem 9: the tree balanced to within a constant factor", _near_balanced, NOTES_9),
         ("Theorem 10: the perfectly balanced tree with repeated nodes", _replicated, NOTES_10),
     ):
-        yield Table(title, [{"n": n, **row} for n in lab.sizes for row in rows(lab, n)], notes)
+        yield Table(title, [{"n": n, **row} for n in cache.sizes for row in rows(cache, n)], notes)
 
 
 NOTES_ROTATION = (
@@ -134,9 +136,9 @@ def distances(topology: Topology) -> list[int]:
 # Trees.
 
 
-def _mbst(lab: RunCache, n: int) -> Iterator[Row]:
+def _mbst(cache: RunCache, n: int) -> Iterator[Row]:
     star = StarGraph(n)
-    trial = lab.run(
+    trial = cache.run(
         topology=star.name,
         collective="allgather",
         algorithm="mbst",
@@ -163,8 +165,8 @@ def _mbst(lab: RunCache, n: int) -> Iterator[Row]:
     )
 
 
-def _scatter(lab: RunCache, n: int, algorithm: str, messages: int) -> Trial:
-    return lab.run(
+def _scatter(cache: RunCache, n: int, algorithm: str, messages: int) -> Trial:
+    return cache.run(
         topology=f"star:{n}",
         collective="scatter",
         algorithm=algorithm,
@@ -211,8 +213,8 @@ def _common(theorem: int, trial: Trial, star: StarGraph, messages: int) -> Itera
     yield "shortest", _row(f"{theorem}.{part}", quantity, expected, shortest, trial, paper="all: M(n!-1)")
 
 
-def _near_balanced(lab: RunCache, n: int) -> Iterator[Row]:
-    star, trial = StarGraph(n), _scatter(lab, n, "near-balanced-tree", 1)
+def _near_balanced(cache: RunCache, n: int) -> Iterator[Row]:
+    star, trial = StarGraph(n), _scatter(cache, n, "near-balanced-tree", 1)
     common = dict(_common(9, trial, star, 1))
     subtrees = _subtrees(trial)
     displaced = sum(subtrees[rank] == {displacement(star.permutation(rank))} for rank in range(1, star.order))
@@ -226,9 +228,9 @@ def _near_balanced(lab: RunCache, n: int) -> Iterator[Row]:
     yield _row("9.5", "smallest subtree", full, min(sizes), trial, paper="at least (n-1)!", relation=">=")
 
 
-def _replicated(lab: RunCache, n: int) -> Iterator[Row]:
+def _replicated(cache: RunCache, n: int) -> Iterator[Row]:
     star, messages = StarGraph(n), n - 1
-    trial = _scatter(lab, n, "replicated-balanced-tree", messages)
+    trial = _scatter(cache, n, "replicated-balanced-tree", messages)
     common = dict(_common(10, trial, star, messages))
     subtrees = _subtrees(trial)
     others = range(1, star.order)

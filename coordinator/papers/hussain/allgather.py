@@ -7,8 +7,10 @@ dimension), of its correction, and of the two-phase algorithm that takes a third
 
 from collections.abc import Iterator
 
-from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table, Trial, row_verdict
+from coordinator.papers.base import Reproduction, Section
 from coordinator.papers.hussain.broadcast import PAPER, name_of
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, row_verdict
 from emunode.algorithms.eisenstein_jacobi.literal import RestartAllgather, RestartOwnAllgather
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 
@@ -29,12 +31,12 @@ def reached_as_printed(network: EisensteinJacobi) -> int:
     return int(3 * (((network.modulus + 2) // 3) ** network.dimensions - 1))
 
 
-def _rows(lab: RunCache) -> Iterator[dict[str, object]]:
-    for n in lab.sizes:
+def _rows(cache: RunCache) -> Iterator[dict[str, object]]:
+    for n in cache.sizes:
         for a, b in NETWORKS[n]:
             network = EisensteinJacobi(a, b, n)
             for reading, (algorithm, phases) in READINGS.items():
-                trial = lab.run(topology=network.name, collective="allgather", algorithm=algorithm, duplex="half")
+                trial = cache.run(topology=network.name, collective="allgather", algorithm=algorithm, duplex="half")
                 yield _row(network, reading, phases, trial)
 
 
@@ -54,7 +56,7 @@ def _row(network: EisensteinJacobi, reading: str, phases: int, trial: Trial) -> 
         "steps, paper 3nM": None if "two" in reading else 3 * network.diameter,
         "steps": steps,
         "most messages in a packet": int(trial.number("max_link_segments_per_step")),
-        VERDICT: str(row_verdict([not rest, received == predicted, fits], [trial], refuted=wrong)),
+        VERDICT: row_verdict(not rest, received == predicted, fits, trials=[trial], refuted=wrong),
     }
 
 
@@ -86,12 +88,14 @@ RESTARTS = {"of the packet": RestartAllgather, "of the node": RestartOwnAllgathe
 """Which message ALL-TO-ALL(n, 1, phase+1) sends, on which line 6 is silent."""
 
 
-def _restarts(lab: RunCache) -> Iterator[dict[str, object]]:
-    for n in lab.sizes:
+def _restarts(cache: RunCache) -> Iterator[dict[str, object]]:
+    for n in cache.sizes:
         for a, b in RESTARTED[n]:
             network = EisensteinJacobi(a, b, n)
             for message, algorithm in RESTARTS.items():
-                trial = lab.run(topology=network.name, collective="allgather", algorithm=algorithm.name, duplex="half")
+                trial = cache.run(
+                    topology=network.name, collective="allgather", algorithm=algorithm.name, duplex="half"
+                )
                 yield _restart_row(network, message, trial)
 
 
@@ -113,7 +117,7 @@ def _restart_row(network: EisensteinJacobi, message: str, trial: Trial) -> dict[
         "messages a node, paper": f"{others:,}{f' {ERRATUM}' if reached != others else ''}",
         "messages a node": received,
         "steps": int(trial.number("steps")),
-        VERDICT: str(row_verdict([segments == predicted, received == reached, not rest, legal], [trial], refuted=True)),
+        VERDICT: row_verdict(segments == predicted, received == reached, not rest, legal, trials=[trial], refuted=True),
     }
 
 
@@ -129,10 +133,10 @@ NOTES_RESTARTS = (
 )
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """What the algorithms do, and what they would do to the letter."""
-    yield Table("Section 4.2: all-to-all broadcasting, printed, corrected and in two phases", list(_rows(lab)), NOTES)
-    if restarts := list(_restarts(lab)):
+    yield Table("Section 4.2: all-to-all broadcasting, printed, corrected and in two phases", list(_rows(cache)), NOTES)
+    if restarts := list(_restarts(cache)):
         yield Table("Algorithm 4 with its restart to the letter", restarts, NOTES_RESTARTS)
 
 

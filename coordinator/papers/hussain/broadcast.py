@@ -8,18 +8,9 @@ confirm. The figures were pictures without numbers; they are drawn from the coun
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from coordinator.papers.base import (
-    ERRATUM,
-    VERDICT,
-    Figure,
-    Reproduction,
-    RunCache,
-    Section,
-    Table,
-    Trial,
-    row_verdict,
-    verdict_of,
-)
+from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, row_verdict, verdict_of
 from coordinator.reports.charts import Held, curves
 from coordinator.results.claims import Verdict
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
@@ -96,9 +87,9 @@ class Counted:
         """The same of the run."""
         return self.trial.table("steps").select(STEP_COLUMNS).rows() if self.trial else None
 
-    def verdict(self, *conditions: bool) -> str:
+    def verdict(self, *conditions: bool) -> Verdict:
         """Holds if everything does, and the run held its own claims; what was only counted can fail as well."""
-        return str(row_verdict(conditions, [self.trial] if self.trial else []))
+        return row_verdict(*conditions, trials=[self.trial] if self.trial else [])
 
 
 def name_of(network: EisensteinJacobi) -> str:
@@ -106,10 +97,12 @@ def name_of(network: EisensteinJacobi) -> str:
     return network.title.split()[-1]
 
 
-def counted(lab: RunCache, algorithm: str, a: int, b: int, n: int, *, run: bool) -> Counted:
+def counted(cache: RunCache, algorithm: str, a: int, b: int, n: int, *, run: bool) -> Counted:
     """Count, and run if asked to."""
     network = EisensteinJacobi(a, b, n)
-    trial = lab.run(topology=network.name, collective="broadcast", algorithm=algorithm, duplex="half") if run else None
+    trial = (
+        cache.run(topology=network.name, collective="broadcast", algorithm=algorithm, duplex="half") if run else None
+    )
     return Counted(network, ALGORITHMS[algorithm](network), trial)
 
 
@@ -190,10 +183,10 @@ def _over_steps(rows: Sequence[Sequence[float]], column: int) -> list[tuple[floa
 # --- table 3 and figure 22 -----------------------------------------------------------------------------------------------
 
 
-def _totals(lab: RunCache) -> Iterator[dict[str, object]]:
+def _totals(cache: RunCache) -> Iterator[dict[str, object]]:
     for n, printed in enumerate(TABLE_3, 1):
-        run = n in lab.sizes
-        found = [counted(lab, name, A, B, n, run=run) for name in ALGORITHMS]
+        run = n in cache.sizes
+        found = [counted(cache, name, A, B, n, run=run) for name in ALGORITHMS]
         predicted = _total_row([pair.counts.total_senders for pair in found])
         seen = [sum(row[1] for row in pair.measured or []) for pair in found]
         measured = _total_row(seen) if run else None
@@ -204,9 +197,7 @@ def _totals(lab: RunCache) -> Iterator[dict[str, object]]:
             "predicted": _totals_text(predicted),
             "measured": _totals_text(measured) if measured else None,
             "saving": round(float(ej_counts.saving(found[0].network)), 5),
-            VERDICT: str(
-                verdict_of(Verdict(pair.verdict(predicted == printed, measured in (None, predicted))) for pair in found)
-            ),
+            VERDICT: verdict_of(pair.verdict(predicted == printed, measured in (None, predicted)) for pair in found),
         }
 
 
@@ -241,10 +232,10 @@ def _figure_22() -> Figure:
 # --- figures 19 to 21: networks of twelve steps --------------------------------------------------------------------------
 
 
-def _twelve(lab: RunCache) -> dict[str, list[Counted]]:
+def _twelve(cache: RunCache) -> dict[str, list[Counted]]:
     """Every network by each algorithm; the larger ones are counted only."""
     return {
-        name: [counted(lab, name, a, b, n, run=n in lab.sizes and a > A) for a, b, n in TWELVE_STEPS]
+        name: [counted(cache, name, a, b, n, run=n in cache.sizes and a > A) for a, b, n in TWELVE_STEPS]
         for name in ALGORITHMS
     }
 
@@ -295,11 +286,11 @@ def _averages(networks: Mapping[str, Sequence[Counted]]) -> Iterator[Figure]:
 # --- what the text claims ------------------------------------------------------------------------------------------------
 
 
-def _averages_of_receipt(lab: RunCache) -> Iterator[dict[str, object]]:
+def _averages_of_receipt(cache: RunCache) -> Iterator[dict[str, object]]:
     """Steps and the average step of receipt in every network that is run."""
-    cases = [(A, B, n) for n in lab.sizes] + [(2, 3, n) for n in lab.sizes if n < 3]
+    cases = [(A, B, n) for n in cache.sizes] + [(2, 3, n) for n in cache.sizes if n < 3]
     for a, b, n in cases:
-        pair = [counted(lab, name, a, b, n, run=True) for name in ALGORITHMS]
+        pair = [counted(cache, name, a, b, n, run=True) for name in ALGORITHMS]
         network = pair[0].network
         steps = [int(found.trial.number("steps")) for found in pair if found.trial]
         seen = [round(float(found.trial.number("average_receive_step")), 6) for found in pair if found.trial]
@@ -313,21 +304,19 @@ def _averages_of_receipt(lab: RunCache) -> Iterator[dict[str, object]]:
             "ratio": round(max(steps) / network.diameter, 4),
             "average step, predicted": " / ".join(f"{value:.6f}" for value in predicted),
             "measured": " / ".join(f"{value:.6f}" for value in seen),
-            VERDICT: str(
-                verdict_of(
-                    Verdict(found.verdict(seen == predicted, better, steps == [network.diameter] * 2)) for found in pair
-                )
+            VERDICT: verdict_of(
+                found.verdict(seen == predicted, better, steps == [network.diameter] * 2) for found in pair
             ),
         }
 
 
-def _recurrences(lab: RunCache) -> Iterator[dict[str, object]]:
+def _recurrences(cache: RunCache) -> Iterator[dict[str, object]]:
     """Eqs. (20) to (23) beside the generating function and the run; EJ_{2+3rho}^(2) is the paper's example."""
     printed = {(2, 3, 2): ((1, 12, 48, 72), (12, 60, 144, 144))}
-    for a, b, n in ((2, 3, 2), *((A, B, n) for n in lab.sizes)):
-        if n not in lab.sizes:
+    for a, b, n in ((2, 3, 2), *((A, B, n) for n in cache.sizes)):
+        if n not in cache.sizes:
             continue
-        found = counted(lab, PROPOSED, a, b, n, run=True)
+        found = counted(cache, PROPOSED, a, b, n, run=True)
         terms = ej_counts.recurrence(found.network)
         example = printed.get((a, b, n))
         for at, what in ((1, "senders"), (2, "receivers")):
@@ -351,12 +340,12 @@ MISPRINTED: Mapping[int, Sequence[tuple[int, int]]] = {
 """alpha of the networks in which Algorithm 1 is run as printed, by dimensions."""
 
 
-def _misprint(lab: RunCache) -> Iterator[dict[str, object]]:
+def _misprint(cache: RunCache) -> Iterator[dict[str, object]]:
     """Algorithm 1 with line 6 as printed: whom it reaches, and how often nodes receive what they have."""
-    for n in lab.sizes:
+    for n in cache.sizes:
         for a, b in MISPRINTED[n]:
             network = EisensteinJacobi(a, b, n)
-            trial = lab.run(
+            trial = cache.run(
                 topology=network.name, collective="broadcast", algorithm=PrintedBroadcast.name, duplex="half"
             )
             reached = (network.modulus - a * a // 4) ** n
@@ -371,7 +360,7 @@ def _misprint(lab: RunCache) -> Iterator[dict[str, object]]:
                 "received again, predicted": missing,
                 "received again": again,
                 "steps": int(trial.number("steps")),
-                VERDICT: str(row_verdict([found == reached, again == missing, legal], [trial], refuted=missing > 0)),
+                VERDICT: row_verdict(found == reached, again == missing, legal, trials=[trial], refuted=missing > 0),
             }
 
 
@@ -430,23 +419,23 @@ NOTES_RECEIPT = (
 )
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Tables 1 to 3, the equations and examples beside them, and figures 15 to 22."""
-    for n in lab.sizes:
-        yield from _one_network(lab, n)
-    yield Table("Table 3: total senders in EJ_{3+4rho}^(n)", list(_totals(lab)), NOTES_TOTALS)
-    yield Table("Eqs. (20) to (23): the proposed algorithm", list(_recurrences(lab)))
-    yield Table("Steps, and the average step of receipt", list(_averages_of_receipt(lab)), NOTES_RECEIPT)
-    yield Table("Algorithm 1 with the misprint of line 6", list(_misprint(lab)), NOTES_MISPRINT)
-    networks = _twelve(lab)
+    for n in cache.sizes:
+        yield from _one_network(cache, n)
+    yield Table("Table 3: total senders in EJ_{3+4rho}^(n)", list(_totals(cache)), NOTES_TOTALS)
+    yield Table("Eqs. (20) to (23): the proposed algorithm", list(_recurrences(cache)))
+    yield Table("Steps, and the average step of receipt", list(_averages_of_receipt(cache)), NOTES_RECEIPT)
+    yield Table("Algorithm 1 with the misprint of line 6", list(_misprint(cache)), NOTES_MISPRINT)
+    networks = _twelve(cache)
     yield Table("Networks of twelve steps", list(_twelve_rows(networks)), NOTES_TWELVE)
     yield from _averages(networks)
     yield _figure_22()
 
 
-def _one_network(lab: RunCache, n: int) -> Iterator[Section]:
+def _one_network(cache: RunCache, n: int) -> Iterator[Section]:
     """Tables 1 and 2 and figures 15 to 18 in n dimensions; the paper's are those in three."""
-    pair = [counted(lab, name, A, B, n, run=True) for name in ALGORITHMS]
+    pair = [counted(cache, name, A, B, n, run=True) for name in ALGORITHMS]
     title, printed = name_of(pair[0].network), n == 3
     for number, found, paper in zip((1, 2), pair, (TABLE_1, TABLE_2), strict=True):
         name = NAMES[PREVIOUS if number == 1 else PROPOSED]

@@ -10,8 +10,10 @@ from itertools import combinations
 
 import networkx as nx
 
-from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table, compared, row_verdict
+from coordinator.papers.base import Reproduction, Section
 from coordinator.papers.hussain.broadcast import PAPER, name_of
+from coordinator.papers.run_cache import RunCache
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, row_verdict
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 
 LARGEST = 6
@@ -45,13 +47,13 @@ def _line(s: int, middle: Fraction, most: Fraction) -> Fraction:
     return Fraction(2) if s == most else 18 * (most - s)
 
 
-def _distances(lab: RunCache) -> Iterator[dict[str, object]]:
+def _distances(cache: RunCache) -> Iterator[dict[str, object]]:
     for b in range(1, LARGEST + 1):
         for a in range(b + 1):
             network = EisensteinJacobi(a, b, 1) if a * a + a * b + b * b >= 7 else None
             if network is None:
                 continue
-            trial = lab.run(topology=network.name, collective="broadcast", algorithm="flood")
+            trial = cache.run(topology=network.name, collective="broadcast", algorithm="flood")
             found = (1, *trial.series("receivers_per_step"))
             printed, floored = formula_10(a, b), formula_10(a, b, floored=True)
             yield {
@@ -89,9 +91,9 @@ def kuratowski(graph: nx.Graph, within: nx.Graph) -> str | None:
     return "K3,3" if nx.is_isomorphic(small, nx.complete_bipartite_graph(3, 3)) else None
 
 
-def _planarity(lab: RunCache) -> Iterator[dict[str, object]]:
+def _planarity(cache: RunCache) -> Iterator[dict[str, object]]:
     for a, b, n in PLANAR:
-        if n not in lab.sizes:
+        if n not in cache.sizes:
             continue
         network = EisensteinJacobi(a, b, n)
         graph = graph_of(network)
@@ -107,9 +109,7 @@ def _planarity(lab: RunCache) -> Iterator[dict[str, object]]:
             "paper": f"planar {ERRATUM}",
             "predicted": "not planar",
             "measured": "planar" if planar else f"contains {obstacle} over {proof.number_of_nodes()} nodes",
-            VERDICT: str(
-                row_verdict([not planar, obstacle is not None, links == 3 * n * nodes, links > 3 * nodes - 6])
-            ),
+            VERDICT: row_verdict(not planar, obstacle is not None, links == 3 * n * nodes, links > 3 * nodes - 6),
         }
 
 
@@ -144,11 +144,11 @@ NOTES_10 = (
 )
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Two tables."""
-    if 1 in lab.sizes:
-        yield Table("Eq. (10): nodes at each distance", list(_distances(lab)), NOTES_10)
-    yield Table("Planarity", list(_planarity(lab)), _notes_planar())
+    if 1 in cache.sizes:
+        yield Table("Eq. (10): nodes at each distance", list(_distances(cache)), NOTES_10)
+    yield Table("Planarity", list(_planarity(cache)), _notes_planar())
 
 
 REPRODUCTION = Reproduction(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, comb
 
-from coordinator.papers.base import VERDICT, Reproduction, RunCache, Section, Table, Trial
+from coordinator.papers.base import Reproduction, Section
 from coordinator.papers.johnsson_ho.common import (
     ALL,
     COLLECTIVE_BOUNDS,
@@ -24,8 +24,9 @@ from coordinator.papers.johnsson_ho.common import (
     optimum_rows,
     rotated_root,
     trial_of,
-    verdict,
 )
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import VERDICT, Table, row_verdict
 from emunode.model import Port
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees.base import Trees
@@ -185,11 +186,11 @@ TABLE_10 = (
 )
 
 
-def _fewest(lab: RunCache) -> Iterator[dict[str, object]]:
+def _fewest(cache: RunCache) -> Iterator[dict[str, object]]:
     for entry in TABLE_10:
-        for n in lab.sizes:
+        for n in cache.sizes:
             least = shortest_labelling(entry.trees(Hypercube(n))) if n <= entry.searched else None
-            trials = [_run(lab, entry, n)] if entry.algorithm else []
+            trials = [_run(cache, entry, n)] if entry.algorithm else []
             steps = int(trials[0].number("startups")) if trials else None
             if least is None and steps is None:
                 continue
@@ -202,12 +203,12 @@ def _fewest(lab: RunCache) -> Iterator[dict[str, object]]:
                 "paper": f"{'>= ' if bound else ''}{entry.printed(n)}",
                 "fewest of all": least,
                 "measured": steps,
-                VERDICT: verdict(*agrees, trials=trials),
+                VERDICT: row_verdict(*agrees, trials=trials),
             }
 
 
-def _run(lab: RunCache, entry: Fewest, n: int) -> Trial:
-    return trial_of(lab, "allgather", Entry(entry.graph, entry.algorithm or "", ONE, lambda _: Cost(0, 0)), Case(n))
+def _run(cache: RunCache, entry: Fewest, n: int) -> Trial:
+    return trial_of(cache, "allgather", Entry(entry.graph, entry.algorithm or "", ONE, lambda _: Cost(0, 0)), Case(n))
 
 
 NOTES_10 = (
@@ -224,19 +225,19 @@ NOTES_10 = (
 )
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Tables 10 to 14."""
     bound = COLLECTIVE_BOUNDS["allgather"]
-    yield Table("Table 10: the fewest start-ups over one port", list(_fewest(lab)), NOTES_10)
+    yield Table("Table 10: the fewest start-ups over one port", list(_fewest(cache)), NOTES_10)
     approximate = (
         "SBnT is marked approximate in the paper; predicted are the labelled arcs of its trees, cycle by cycle."
     )
-    rows = list(cost_rows(lab, "allgather", TABLE_11, PACKETS, bound))
+    rows = list(cost_rows(cache, "allgather", TABLE_11, PACKETS, bound))
     yield Table("Table 11: all-to-all broadcasting over one port", rows, (RATIO_NOTE, approximate))
-    yield Table("Table 12: the optimum over one port", list(optimum_rows(lab, "allgather", TABLE_12)))
-    rows = list(cost_rows(lab, "allgather", TABLE_13, PACKETS, bound))
+    yield Table("Table 12: the optimum over one port", list(optimum_rows(cache, "allgather", TABLE_12)))
+    rows = list(cost_rows(cache, "allgather", TABLE_13, PACKETS, bound))
     yield Table("Table 13: all-to-all broadcasting over n ports", rows, (RATIO_NOTE,))
-    yield Table("Table 14: the optimum over n ports", list(optimum_rows(lab, "allgather", TABLE_14)), (ROOTS_NOTE,))
+    yield Table("Table 14: the optimum over n ports", list(optimum_rows(cache, "allgather", TABLE_14)), (ROOTS_NOTE,))
 
 
 REPRODUCTION = Reproduction(

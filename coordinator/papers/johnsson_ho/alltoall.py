@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import ceil, comb, pi, sqrt
 
-from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table
+from coordinator.papers.base import Reproduction, Section
 from coordinator.papers.johnsson_ho.common import (
     ALL,
     COLLECTIVE_BOUNDS,
@@ -20,8 +20,9 @@ from coordinator.papers.johnsson_ho.common import (
     measured,
     optimum_rows,
     trial_of,
-    verdict,
 )
+from coordinator.papers.run_cache import RunCache
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, row_verdict
 
 PACKETS = (Fraction(1, 2), Fraction(1), Fraction(4), None)
 """B/M of the rows of tables 15 and 17."""
@@ -185,22 +186,22 @@ def binomial_transfer(n: int) -> int:
 EVALUATED_SIZES = (8, 16, 32, 64, 128, 256, 512)
 
 
-def _constants(lab: RunCache) -> Iterator[dict[str, object]]:
+def _constants(cache: RunCache) -> Iterator[dict[str, object]]:
     """Transfer over sqrt(n) N: run where that is quick, evaluated for large cubes, where it tends to 1/sqrt(2π)."""
-    for n in [*lab.sizes, *EVALUATED_SIZES]:
+    for n in [*cache.sizes, *EVALUATED_SIZES]:
         exact, table_17 = binomial_transfer(n), _binomial(Case(n)).transfer
         scale = sqrt(n) * 2.0**n
         asymptotic = sqrt(n / (2 * pi)) + 0.25
-        trial = trial_of(lab, "alltoall", Entry("SBT", "sbt", ALL, _binomial), Case(n)) if n in lab.sizes else None
+        trial = trial_of(cache, "alltoall", Entry("SBT", "sbt", ALL, _binomial), Case(n)) if n in cache.sizes else None
         found = measured(trial, Case(n)).transfer if trial else None
         yield {
             "n": n,
             "paper": f"O(√n) N M t_c {ERRATUM}",
-            "predicted": exact if n in lab.sizes else None,
+            "predicted": exact if n in cache.sizes else None,
             "measured": None if found is None else int(found),
             "over √n N": round(exact / scale, 6),
             "(√(n/2π) + 1/4) / √n": round(asymptotic / sqrt(n), 6),
-            VERDICT: verdict(
+            VERDICT: row_verdict(
                 exact == table_17,
                 found is None or found == exact,
                 # Stirling's formula is off by a term of order 1/sqrt(n) in this unit
@@ -218,16 +219,16 @@ NOTES_CONSTANT = (
 )
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Tables 15 to 18."""
     bound = COLLECTIVE_BOUNDS["alltoall"]
-    rows = list(cost_rows(lab, "alltoall", TABLE_15, PACKETS, bound))
+    rows = list(cost_rows(cache, "alltoall", TABLE_15, PACKETS, bound))
     yield Table("Table 15: all-to-all personalised communication over one port", rows, NOTES_15)
-    yield Table("Table 16: the optimum over one port", list(optimum_rows(lab, "alltoall", TABLE_16)), NOTES_16)
-    rows = list(cost_rows(lab, "alltoall", TABLE_17, PACKETS, bound))
+    yield Table("Table 16: the optimum over one port", list(optimum_rows(cache, "alltoall", TABLE_16)), NOTES_16)
+    rows = list(cost_rows(cache, "alltoall", TABLE_17, PACKETS, bound))
     yield Table("Table 17: all-to-all personalised communication over n ports", rows, NOTES_17)
-    yield Table("Table 18: the optimum over n ports", list(optimum_rows(lab, "alltoall", TABLE_18)), NOTES_18)
-    yield Table("Table 18: the constant of the transfer by SBT", list(_constants(lab)), NOTES_CONSTANT)
+    yield Table("Table 18: the optimum over n ports", list(optimum_rows(cache, "alltoall", TABLE_18)), NOTES_18)
+    yield Table("Table 18: the constant of the transfer by SBT", list(_constants(cache)), NOTES_CONSTANT)
 
 
 REPRODUCTION = Reproduction(

@@ -12,8 +12,10 @@ from math import ceil, isclose, sqrt
 
 import polars as pl
 
-from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table, Trial
-from coordinator.papers.johnsson_ho.common import ALL, ONE, PAPER, PORTS, SIZES, Cost, printed_text, text, verdict
+from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.johnsson_ho.common import ALL, ONE, PAPER, PORTS, SIZES, Cost, printed_text, text
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, row_verdict
 
 PACKET_BYTES = 60
 PACKETS = 60
@@ -55,11 +57,11 @@ class Pipeline:
         s = self.parts(n)
         return Cost(self.a(n) * ceil(packets / s) + self.b(n), Fraction(self.a(n), s) + Fraction(self.b(n), packets))
 
-    def run(self, lab: RunCache, n: int, packets: int) -> Trial:
+    def run(self, cache: RunCache, n: int, packets: int) -> Trial:
         """A broadcast of so many packets of PACKET_BYTES each, spread over the trees."""
         each = ceil(packets / self.parts(n))
         counted_together = self.algorithm == "nesbt"
-        return lab.run(
+        return cache.run(
             topology=f"hypercube:{n}",
             collective="broadcast",
             algorithm=self.algorithm,
@@ -136,13 +138,13 @@ def cycles(line: Pipeline, trial: Trial) -> int:
     return int(trial.number("startups" if line.merged else "steps"))
 
 
-def _delays(lab: RunCache) -> Iterator[dict[str, object]]:
+def _delays(cache: RunCache) -> Iterator[dict[str, object]]:
     """Table 2, from the first crossing to the last one of one packet, the slowest tree."""
     for line in (*TABLE_4, GRAY_ALL, *TABLE_5):
-        for n in lab.sizes:
+        for n in cache.sizes:
             if line.delay is None or n < line.least_n:
                 continue
-            trial = line.run(lab, n, n)
+            trial = line.run(cache, n, n)
             found, printed = slowest_packet(trial, n), line.delay(n)
             yield {
                 "graph": line.graph,
@@ -150,7 +152,7 @@ def _delays(lab: RunCache) -> Iterator[dict[str, object]]:
                 "n": n,
                 "paper": printed,
                 "measured": found,
-                VERDICT: verdict(found == printed, trials=[trial]),
+                VERDICT: row_verdict(found == printed, trials=[trial]),
             }
 
 
@@ -161,13 +163,13 @@ def slowest_packet(trial: Trial, n: int) -> int:
     return int(spans.max())  # type: ignore[arg-type]
 
 
-def _rates(lab: RunCache) -> Iterator[dict[str, object]]:
+def _rates(cache: RunCache) -> Iterator[dict[str, object]]:
     """Table 3, from two runs of which one has PACKETS more distinct packets."""
     for line in (*TABLE_4, GRAY_ALL, *TABLE_5):
-        for n in lab.sizes:
+        for n in cache.sizes:
             if line.rate is None or n < line.least_n:
                 continue
-            few, many = line.run(lab, n, PACKETS), line.run(lab, n, 2 * PACKETS)
+            few, many = line.run(cache, n, PACKETS), line.run(cache, n, 2 * PACKETS)
             found, printed = Fraction(cycles(line, many) - cycles(line, few), PACKETS), line.rate(n)
             yield {
                 "graph": line.graph,
@@ -175,7 +177,7 @@ def _rates(lab: RunCache) -> Iterator[dict[str, object]]:
                 "n": n,
                 "paper": text(printed),
                 "measured": text(found),
-                VERDICT: verdict(found == printed, trials=[few, many]),
+                VERDICT: row_verdict(found == printed, trials=[few, many]),
             }
 
 
@@ -184,14 +186,14 @@ def _bound(line: Pipeline, n: int) -> Cost:
     return Cost(n, Fraction(1, n if line.ports == ALL else 1))
 
 
-def _times(lab: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, object]]:
+def _times(cache: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, object]]:
     """T of table 4 or 5, with many packets and with one on each tree."""
     for line in lines:
-        for n in lab.sizes:
+        for n in cache.sizes:
             if n < line.least_n:
                 continue
             for packets in (PACKETS, line.parts(n)):
-                trial = line.run(lab, n, packets)
+                trial = line.run(cache, n, packets)
                 size = packets * PACKET_BYTES
                 found = Cost(int(trial.number("startups")), Fraction(int(trial.number("transfer_bytes")), size))
                 closed = Cost(int(claimed(trial, "startups")), Fraction(int(claimed(trial, "transfer_bytes")), size))
@@ -205,7 +207,7 @@ def _times(lab: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, obj
                     "measured": str(found),
                     "lower bound": str(least),
                     "ratio": round(found.in_startups(packets) / least.in_startups(packets), 4),
-                    VERDICT: verdict(
+                    VERDICT: row_verdict(
                         found.equals(closed),
                         closed.equals(printed),
                         found.startups >= least.startups,
@@ -215,19 +217,19 @@ def _times(lab: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, obj
                 }
 
 
-def best_run(lab: RunCache, line: Pipeline, n: int, size: int, startup: float) -> tuple[int, Trial]:
+def best_run(cache: RunCache, line: Pipeline, n: int, size: int, startup: float) -> tuple[int, Trial]:
     """The run with the best whole number of packets on each tree, and that number.
 
     It is one of the two next to M / (s B_opt), or 1.
     """
     best, _ = line.optimum(n, size, startup / PER_BYTE)
     wanted = size / line.parts(n) / best
-    tried = [(count, _long_run(lab, line, n, size, count, startup)) for count in {max(1, int(wanted)), ceil(wanted)}]
+    tried = [(count, _long_run(cache, line, n, size, count, startup)) for count in {max(1, int(wanted)), ceil(wanted)}]
     return min(tried, key=lambda pair: pair[1].number("virtual_seconds"))
 
 
-def _long_run(lab: RunCache, line: Pipeline, n: int, size: int, count: int, startup: float) -> Trial:
-    return lab.run(
+def _long_run(cache: RunCache, line: Pipeline, n: int, size: int, count: int, startup: float) -> Trial:
+    return cache.run(
         topology=f"hypercube:{n}",
         collective="broadcast",
         algorithm=line.algorithm,
@@ -239,16 +241,16 @@ def _long_run(lab: RunCache, line: Pipeline, n: int, size: int, count: int, star
     )
 
 
-def _optima(lab: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, object]]:
+def _optima(cache: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, object]]:
     """B_opt and T_min of table 4 or 5 beside the best whole number of packets, of which one more or less is slower."""
     for line in lines:
-        for n in lab.sizes:
+        for n in cache.sizes:
             if n < line.least_n or line.merged:
                 continue
             packet, printed = line.optimum(n, LONG_BYTES, STARTUP / PER_BYTE)
-            count, trial = best_run(lab, line, n, LONG_BYTES, STARTUP)
+            count, trial = best_run(cache, line, n, LONG_BYTES, STARTUP)
             beside = [
-                _long_run(lab, line, n, LONG_BYTES, other, STARTUP) for other in (count - 1, count + 1) if other > 0
+                _long_run(cache, line, n, LONG_BYTES, other, STARTUP) for other in (count - 1, count + 1) if other > 0
             ]
             found, closed, least = (
                 trial.number("virtual_seconds"),
@@ -264,7 +266,7 @@ def _optima(lab: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, ob
                 "predicted": round(1e3 * closed, 3),
                 "measured": round(1e3 * found, 3),
                 "ratio": round(found / least, 4),
-                VERDICT: verdict(
+                VERDICT: row_verdict(
                     found <= closed * (1 + 1e-9),
                     found >= least * (1 - 1e-9),
                     all(other.number("virtual_seconds") >= found for other in beside),
@@ -292,13 +294,13 @@ class Regime:
     erratum: bool = False
     """What is further from the print is explained in a note of the table."""
 
-    def run(self, lab: RunCache, line: Pipeline, n: int) -> Trial:
+    def run(self, cache: RunCache, line: Pipeline, n: int) -> Trial:
         """A broadcast in this regime."""
         if self.startup is None:
             # parts of nRSBT are merged on the way, so that a single packet shows in a run of one for each tree
             single = n if line.merged else line.parts(n)
-            return line.run(lab, n, self.amount if self.amount > 1 else single)
-        return best_run(lab, line, n, self.amount, self.startup)[1]
+            return line.run(cache, n, self.amount if self.amount > 1 else single)
+        return best_run(cache, line, n, self.amount, self.startup)[1]
 
     def time(self, line: Pipeline, trial: Trial, n: int) -> float:
         """What is compared: cycles, or virtual time. One packet of a graph of several trees takes one of them."""
@@ -348,15 +350,15 @@ LIMITS: Mapping[tuple[str, str], tuple[Limit, ...]] = {
 """Table 6 as printed, a column a regime: the time of a graph over that of nESBT."""
 
 
-def _relative(lab: RunCache) -> Iterator[dict[str, object]]:
+def _relative(cache: RunCache) -> Iterator[dict[str, object]]:
     lines = {(line.ports, line.graph): line for line in (*TABLE_4, *TABLE_5)}
     for (ports, graph), printed in LIMITS.items():
         pair = (lines[ports, graph], lines[ports, "nESBT"])
-        for n in lab.sizes:
+        for n in cache.sizes:
             if n < pair[0].least_n:
                 continue
             for regime, limit in zip(REGIMES, printed, strict=True):
-                trials = [regime.run(lab, line, n) for line in pair]
+                trials = [regime.run(cache, line, n) for line in pair]
                 found = regime.time(pair[0], trials[0], n) / regime.time(pair[1], trials[1], n)
                 closed = regime.predicted(pair[0], n) / regime.predicted(pair[1], n)
                 near = isclose(found, float(limit(n)), rel_tol=regime.near * n)
@@ -368,7 +370,7 @@ def _relative(lab: RunCache) -> Iterator[dict[str, object]]:
                     "paper": printed_text(text(limit(n)), agrees=near, erratum=True),
                     "predicted": round(closed, 4),
                     "measured": round(found, 4),
-                    VERDICT: verdict(
+                    VERDICT: row_verdict(
                         isclose(found, closed, rel_tol=regime.rounding),
                         near or regime.erratum,
                         trials=trials,
@@ -420,14 +422,14 @@ NOTES_6 = (
 )
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Tables 2 to 6."""
-    yield Table("Table 2: propagation delays", list(_delays(lab)), NOTES_2)
-    yield Table("Table 3: cycles per distinct packet", list(_rates(lab)), NOTES_3)
+    yield Table("Table 2: propagation delays", list(_delays(cache)), NOTES_2)
+    yield Table("Table 3: cycles per distinct packet", list(_rates(cache)), NOTES_3)
     for number, lines, ports in ((4, TABLE_4, "one port"), (5, TABLE_5, "n ports")):
-        yield Table(f"Table {number}: T of broadcasting over {ports}", list(_times(lab, lines)), NOTES_45)
-        yield Table(f"Table {number}: B_opt and T_min over {ports}", list(_optima(lab, lines)), NOTES_OPTIMUM)
-    yield Table("Table 6: relative to nESBT", list(_relative(lab)), NOTES_6)
+        yield Table(f"Table {number}: T of broadcasting over {ports}", list(_times(cache, lines)), NOTES_45)
+        yield Table(f"Table {number}: B_opt and T_min over {ports}", list(_optima(cache, lines)), NOTES_OPTIMUM)
+    yield Table("Table 6: relative to nESBT", list(_relative(cache)), NOTES_6)
 
 
 REPRODUCTION = Reproduction(

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isclose, pi, sqrt
 
-from coordinator.papers.base import ERRATUM, VERDICT, RunCache, Trial, row_verdict
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import ERRATUM, VERDICT, row_verdict
 
 PAPER = "Johnsson-Ho 1986 (YALEU/DCS/TR-500)"
 SIZES = range(2, 7)
@@ -93,9 +94,9 @@ def text(value: Number) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def trial_of(lab: RunCache, collective: str, entry: Entry, case: Case) -> Trial:
+def trial_of(cache: RunCache, collective: str, entry: Entry, case: Case) -> Trial:
     """The run of an entry; packets have no limit in it."""
-    return lab.run(
+    return cache.run(
         topology=f"hypercube:{case.n}",
         collective=collective,
         algorithm=entry.algorithm,
@@ -131,18 +132,13 @@ def largest_packet(trial: Trial) -> Fraction:
     return Fraction(max(trial.series("heaviest_link_bytes_per_step")), int(trial.number("message_bytes")))
 
 
-def verdict(*conditions: bool, trials: Sequence[Trial] = ()) -> str:
-    """Holds if everything does, and the runs held their own claims."""
-    return str(row_verdict(conditions, trials))
-
-
 def printed_text(printed: object, *, agrees: bool, erratum: bool = False, approximate: bool = False) -> str:
     """What the paper prints, marked where it is wrong and the table says why."""
     return f"{'≈ ' if approximate else ''}{printed}{f' {ERRATUM}' if erratum and not agrees else ''}"
 
 
 def cost_rows(
-    lab: RunCache,
+    cache: RunCache,
     collective: str,
     entries: Sequence[Entry],
     packets: Sequence[Fraction | None],
@@ -153,12 +149,12 @@ def cost_rows(
     The ratio to the lower bound is that of the times where one start-up costs as much as one message.
     """
     for entry in entries:
-        for n in lab.sizes:
+        for n in cache.sizes:
             if n not in entry.sizes:
                 continue
             for packet in packets:
                 case = Case(n, packet)
-                trial = trial_of(lab, collective, entry, case)
+                trial = trial_of(cache, collective, entry, case)
                 found, closed, printed = measured(trial, case), predicted(trial, case), entry.printed(case)
                 agrees, least = closed.equals(printed), bound(n, entry.ports)
                 yield {
@@ -170,7 +166,7 @@ def cost_rows(
                     "measured": str(found),
                     "lower bound": str(least),
                     "ratio": round(found.in_startups() / least.in_startups(), 4),
-                    VERDICT: verdict(
+                    VERDICT: row_verdict(
                         found.equals(closed),
                         agrees or entry.erratum or entry.approximate,
                         found.startups >= least.startups,
@@ -204,16 +200,16 @@ class Optimum:
     """B/M of the run, where packets of any size would not be the optimum."""
 
 
-def optimum_rows(lab: RunCache, collective: str, entries: Sequence[Optimum]) -> Iterator[dict[str, object]]:
+def optimum_rows(cache: RunCache, collective: str, entries: Sequence[Optimum]) -> Iterator[dict[str, object]]:
     """The columns of a table of optima. B_opt is the largest packet of a run that may send any: a smaller limit costs more.
 
     An asymptotic B_opt must not be below the exact one, a T_min that is printed as a bound not below the measured one.
     """
     for entry in entries:
-        for n in lab.sizes:
+        for n in cache.sizes:
             case = Case(n, entry.limited(n))
             runs = Entry(entry.graph, entry.algorithm, entry.ports, lambda _: Cost(0, 0))
-            trial = trial_of(lab, collective, runs, case)
+            trial = trial_of(cache, collective, runs, case)
             best, found, closed = largest_packet(trial), measured(trial, case), predicted(trial, case)
             packet, least = entry.packet(n), entry.least(n)
             smaller = measured(trial, Case(n, best - Fraction(1, MESSAGE_BYTES)))
@@ -227,7 +223,7 @@ def optimum_rows(lab: RunCache, collective: str, entries: Sequence[Optimum]) -> 
                 "paper": _printed_optimum(entry, least, agrees=agrees),
                 "predicted": str(closed),
                 "measured": str(found),
-                VERDICT: verdict(
+                VERDICT: row_verdict(
                     found.equals(closed),
                     (packet_agrees and agrees) or entry.erratum,
                     smaller.startups > found.startups,

@@ -15,8 +15,10 @@ from math import ceil, inf, isclose
 
 import polars as pl
 
-from coordinator.papers.base import VERDICT, Figure, Reproduction, RunCache, Section, Table, Trial
-from coordinator.papers.johnsson_ho.common import ONE, PAPER, text, verdict
+from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.johnsson_ho.common import ONE, PAPER, text
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import VERDICT, Table, row_verdict
 from coordinator.reports.charts import Held, Points, curves
 
 SIZES = range(2, 7)
@@ -38,9 +40,9 @@ def time_of(trial: Trial) -> float:
 
 
 def _run(
-    lab: RunCache, n: int, collective: str, algorithm: str, size: int, segments: int = 1, ports: str = ONE
+    cache: RunCache, n: int, collective: str, algorithm: str, size: int, segments: int = 1, ports: str = ONE
 ) -> Trial:
-    return lab.run(
+    return cache.run(
         topology=f"hypercube:{n}",
         collective=collective,
         algorithm=algorithm,
@@ -56,7 +58,7 @@ def _judged(predicted: float, trial: Trial, *more: bool) -> dict[str, object]:
     return {
         "predicted": round(predicted, 2),
         "measured": round(found, 2),
-        VERDICT: verdict(isclose(found, predicted), *more, trials=[trial]),
+        VERDICT: row_verdict(isclose(found, predicted), *more, trials=[trial]),
     }
 
 
@@ -67,12 +69,12 @@ PACKETS_15 = [64 << k for k in range(9)]
 Rows = list[dict[str, object]]
 
 
-def _figure_15(lab: RunCache) -> Rows:
+def _figure_15(cache: RunCache) -> Rows:
     rows: Rows = []
-    for n in lab.sizes:
+    for n in cache.sizes:
         for packet in PACKETS_15:
             count = TOTAL_BYTES // packet
-            trial = _run(lab, n, "broadcast", "sbt", TOTAL_BYTES, count)
+            trial = _run(cache, n, "broadcast", "sbt", TOTAL_BYTES, count)
             predicted = n * count * milliseconds(packet)
             faster = not rows or rows[-1]["n"] != n or time_of(trial) < float(str(rows[-1]["measured"]))
             rows.append({"n": n, "external packet": packet, "packets": count} | _judged(predicted, trial, faster))
@@ -124,17 +126,17 @@ PACKETS_16 = 60
 """Packets of 1 KiB: assumed, every n divides it."""
 
 
-def _figure_16(lab: RunCache) -> Rows:
+def _figure_16(cache: RunCache) -> Rows:
     return [
         {"n": n, "graph": graph, "cycles": cycles}
         | _judged(cycles * milliseconds(KIB), trial, trial.number("steps") == cycles)
-        for n in lab.sizes
+        for n in cache.sizes
         for graph, algorithm, ports, cycles in (
             ("SBT", "sbt", ONE, n * PACKETS_16),
             ("nESBT", "nesbt", ONE, PACKETS_16 + n),
             ("nESBT, one way at a time", "nesbt", "send-or-receive", 2 * PACKETS_16 + n - 1),
         )
-        for trial in [_run(lab, n, "broadcast", algorithm, PACKETS_16 * KIB, PACKETS_16, ports)]
+        for trial in [_run(cache, n, "broadcast", algorithm, PACKETS_16 * KIB, PACKETS_16, ports)]
     ]
 
 
@@ -148,12 +150,12 @@ def _printed_speedup(n: int, packets: int) -> tuple[str | None, float, float]:
     return (f"about {n}", 0.9 * n, n) if packets >= 10 * n else (None, 0, inf)
 
 
-def _figure_17(lab: RunCache, packets: Sequence[int]) -> Rows:
+def _figure_17(cache: RunCache, packets: Sequence[int]) -> Rows:
     rows: Rows = []
-    for n in lab.sizes:
+    for n in cache.sizes:
         for count in packets:
             binomial, disjoint = (
-                _run(lab, n, "broadcast", algorithm, count * KIB, count) for algorithm in ("sbt", "nesbt")
+                _run(cache, n, "broadcast", algorithm, count * KIB, count) for algorithm in ("sbt", "nesbt")
             )
             predicted, found = n * count / (count + n), time_of(binomial) / time_of(disjoint)
             paper, least, most = _printed_speedup(n, count)
@@ -165,7 +167,9 @@ def _figure_17(lab: RunCache, packets: Sequence[int]) -> Rows:
                     "predicted": round(predicted, 4),
                     "measured": round(found, 4),
                     "measured / n": round(found / n, 4),
-                    VERDICT: verdict(isclose(found, predicted), least <= found <= most, trials=[binomial, disjoint]),
+                    VERDICT: row_verdict(
+                        isclose(found, predicted), least <= found <= most, trials=[binomial, disjoint]
+                    ),
                 }
             )
     return rows
@@ -177,7 +181,7 @@ BLOCKS = (256, 512, KIB, 2 * KIB)
 """Bytes for each node, or of each node: assumed."""
 
 
-def _figure_18(lab: RunCache) -> Rows:
+def _figure_18(cache: RunCache) -> Rows:
     return [
         {
             "n": n,
@@ -188,10 +192,10 @@ def _figure_18(lab: RunCache) -> Rows:
             "measured every": gap,
         }
         | _judged((2**n - 1) * milliseconds(size), trial, gap == every)
-        for n in lab.sizes
+        for n in cache.sizes
         for size in BLOCKS
         for graph, algorithm, every in (("SBT", "sbt-postorder", 2), ("SBnT", "sbnt-postorder", n))
-        for trial in [_run(lab, n, "scatter", algorithm, size)]
+        for trial in [_run(cache, n, "scatter", algorithm, size)]
         for gap in [_gap(trial)]
     ]
 
@@ -203,9 +207,9 @@ def _gap(trial: Trial) -> int:
     return int(root.filter(pl.col("port") == most).sort("step")["step"].diff().drop_nulls().median())  # type: ignore[arg-type]
 
 
-def _figure_19(lab: RunCache) -> Rows:
+def _figure_19(cache: RunCache) -> Rows:
     rows: Rows = []
-    for n in lab.sizes:
+    for n in cache.sizes:
         for size in BLOCKS:
             others = 2**n - 1
             for name, algorithm, ports, factor, predicted in (
@@ -214,7 +218,7 @@ def _figure_19(lab: RunCache) -> Rows:
                 ("ring, one way", "brg-ring", "one-port", 1, others * milliseconds(size)),
                 ("ring, both ways", "brg-ring", "all-port", 2, 2 * ceil(others / 2) * milliseconds(size)),
             ):
-                trial = _run(lab, n, "allgather", algorithm, size, ports=ports)
+                trial = _run(cache, n, "allgather", algorithm, size, ports=ports)
                 wanted = _labelled(trial) if predicted is None else predicted
                 found = factor * time_of(trial)
                 rows.append(
@@ -225,7 +229,7 @@ def _figure_19(lab: RunCache) -> Rows:
                         "predicted": round(wanted, 2),
                         "measured": round(found, 2),
                         "bytes": int(trial.number("transfer_bytes")),
-                        VERDICT: verdict(isclose(found, wanted), trials=[trial]),
+                        VERDICT: row_verdict(isclose(found, wanted), trials=[trial]),
                     }
                 )
     return rows
@@ -245,12 +249,12 @@ MARKS = "Marks: measured, at the prices of the iPSC."
 ASSUMED = "The length of the messages is not in the text, and neither are the values of the figure."
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """A table and a drawing for each of the figures 15 to 19."""
-    yield from _packet_sizes(_figure_15(lab))
-    yield from _two_graphs(lab)
-    yield from _scatter(_figure_18(lab), lab.sizes[-1])
-    yield from _allgather(_figure_19(lab), lab.sizes[-1])
+    yield from _packet_sizes(_figure_15(cache))
+    yield from _two_graphs(cache)
+    yield from _scatter(_figure_18(cache), cache.sizes[-1])
+    yield from _allgather(_figure_19(cache), cache.sizes[-1])
 
 
 def _packet_sizes(rows: Rows) -> Iterator[Section]:
@@ -281,8 +285,8 @@ def _packet_sizes(rows: Rows) -> Iterator[Section]:
     ).of(rows)
 
 
-def _two_graphs(lab: RunCache) -> Iterator[Section]:
-    rows = _figure_16(lab)
+def _two_graphs(cache: RunCache) -> Iterator[Section]:
+    rows = _figure_16(cache)
     yield Table(
         "Figure 16: SBT and nESBT, packets of 1 KiB, milliseconds",
         rows,
@@ -304,7 +308,7 @@ def _two_graphs(lab: RunCache) -> Iterator[Section]:
         f"Lines: predicted, nP and P + n cycles. {MARKS}",
     ).of(rows)
     packets = (1, PACKETS_16, 4 * PACKETS_16)
-    rows = _figure_17(lab, packets)
+    rows = _figure_17(cache, packets)
     yield Table(
         "Figure 17: speed-up of nESBT over SBT",
         rows,
@@ -323,7 +327,7 @@ def _two_graphs(lab: RunCache) -> Iterator[Section]:
         "P = {}",
         ("dimensions of the cube", "time of SBT / time of nESBT"),
         "Lines: predicted, nP/(P + n). Marks: measured.",
-    ).of(rows, n=[(float(n), float(n)) for n in lab.sizes])
+    ).of(rows, n=[(float(n), float(n)) for n in cache.sizes])
 
 
 def _scatter(rows: Rows, n: int) -> Iterator[Section]:

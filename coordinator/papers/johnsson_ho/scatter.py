@@ -8,7 +8,7 @@ from functools import cache
 from itertools import combinations, pairwise, product
 from math import ceil, comb, log2
 
-from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table, compared, row_verdict
+from coordinator.papers.base import Reproduction, Section
 from coordinator.papers.johnsson_ho.common import (
     ALL,
     COLLECTIVE_BOUNDS,
@@ -26,6 +26,8 @@ from coordinator.papers.johnsson_ho.common import (
     optimum_rows,
     rotated_root,
 )
+from coordinator.papers.run_cache import RunCache
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, row_verdict
 from coordinator.results.claims import Verdict
 from emunode.algorithms.hypercube.scatter_rest import ReflectionsScatter, RestScatter, RotationsScatter
 from emunode.model import Port, Rank
@@ -219,22 +221,22 @@ RESTS = (
 )
 
 
-def _rests(lab: RunCache) -> Iterator[dict[str, object]]:
+def _rests(cache: RunCache) -> Iterator[dict[str, object]]:
     """The largest load of a link when k elements of every block are left over, of each kind and every k that it has."""
-    for n in lab.sizes:
+    for n in cache.sizes:
         for k in range(1, n):
-            yield from (_rest_row(lab, rest, n, k) for rest in RESTS if rest.algorithm.admits(n, k))
+            yield from (_rest_row(cache, rest, n, k) for rest in RESTS if rest.algorithm.admits(n, k))
 
 
-def _rest_row(lab: RunCache, rest: Rest, n: int, k: int) -> dict[str, object]:
-    trial = lab.run(topology=f"hypercube:{n}", collective="scatter", algorithm=rest.algorithm.name, message_bytes=k)
+def _rest_row(cache: RunCache, rest: Rest, n: int, k: int) -> dict[str, object]:
+    trial = cache.run(topology=f"hypercube:{n}", collective="scatter", algorithm=rest.algorithm.name, message_bytes=k)
     predicted, best = rest.algorithm.edge_load_of(n, k), best_choice(n, rest.choices(n, k))
     printed, least = rest.printed(n, k), ceil(Fraction(k * (2**n - 1), n))
     found = int(trial.table("links")["bytes"].max())  # type: ignore[arg-type]
     paper = None if printed is None else f"{printed}{'' if printed == predicted else f' {ERRATUM}'}"
     row = compared(predicted, found, trial, paper=paper, bound=least)
     agrees = row[VERDICT] == Verdict.HOLDS and best == predicted and (rest.name == "rotations" or printed == predicted)
-    row[VERDICT] = str(row_verdict([agrees], [trial]))
+    row[VERDICT] = row_verdict(agrees, trials=[trial])
     return {"n": n, "M mod n": k, "trees": rest.name, "best of all choices": best} | row
 
 
@@ -265,14 +267,14 @@ NOTES_REST = (
 )
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Tables 7, 8 and 9."""
     bound = COLLECTIVE_BOUNDS["scatter"]
-    rows = list(cost_rows(lab, "scatter", TABLE_7, PACKETS, bound))
+    rows = list(cost_rows(cache, "scatter", TABLE_7, PACKETS, bound))
     yield Table("Table 7: one-to-all personalised communication", rows, NOTES_7)
-    yield Table("Table 8: the optimum over one port", list(optimum_rows(lab, "scatter", TABLE_8)), NOTES_8)
-    yield Table("Table 9: the optimum over n ports", list(optimum_rows(lab, "scatter", TABLE_9)), (ROOTS_NOTE,))
-    yield Table("Section 5.1.4: elements left over when n does not divide M", list(_rests(lab)), NOTES_REST)
+    yield Table("Table 8: the optimum over one port", list(optimum_rows(cache, "scatter", TABLE_8)), NOTES_8)
+    yield Table("Table 9: the optimum over n ports", list(optimum_rows(cache, "scatter", TABLE_9)), (ROOTS_NOTE,))
+    yield Table("Section 5.1.4: elements left over when n does not divide M", list(_rests(cache)), NOTES_REST)
 
 
 REPRODUCTION = Reproduction(

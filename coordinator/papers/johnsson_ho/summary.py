@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import pi, sqrt
 
-from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table
+from coordinator.papers.base import Reproduction, Section
 from coordinator.papers.johnsson_ho.broadcast import LONG_BYTES, PER_BYTE, STARTUP, TABLE_4, TABLE_5, Pipeline, best_run
 from coordinator.papers.johnsson_ho.common import (
     ALL,
@@ -25,9 +25,10 @@ from coordinator.papers.johnsson_ho.common import (
     rotated_root,
     text,
     trial_of,
-    verdict,
 )
 from coordinator.papers.johnsson_ho.common import Entry as Line
+from coordinator.papers.run_cache import RunCache
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, row_verdict
 
 
 @dataclass(frozen=True)
@@ -78,14 +79,14 @@ TABLE_19 = (
 )
 
 
-def _winners(lab: RunCache) -> Iterator[dict[str, object]]:
+def _winners(cache: RunCache) -> Iterator[dict[str, object]]:
     """A winner meets the lower bound exactly; the line with the wrong name does not, and its correction does."""
     for winner in TABLE_19:
         line = winner.line
-        for n in lab.sizes:
+        for n in cache.sizes:
             case = Case(n)
             trial = trial_of(
-                lab, winner.collective, Line(line.graph, line.algorithm, line.ports, lambda _: Cost(0, 0)), case
+                cache, winner.collective, Line(line.graph, line.algorithm, line.ports, lambda _: Cost(0, 0)), case
             )
             best, found, closed = largest_packet(trial), measured(trial, case), predicted(trial, case)
             packet, printed, least = line.packet(n), line.least(n), COLLECTIVE_BOUNDS[winner.collective](n, line.ports)
@@ -105,7 +106,7 @@ def _winners(lab: RunCache) -> Iterator[dict[str, object]]:
                 "paper": printed_text(printed, agrees=agrees, erratum=line.erratum),
                 "predicted": str(closed),
                 "measured": str(found),
-                VERDICT: verdict(
+                VERDICT: row_verdict(
                     found.equals(closed),
                     (packet_agrees and agrees and meets) != line.erratum,
                     trials=[trial],
@@ -113,22 +114,22 @@ def _winners(lab: RunCache) -> Iterator[dict[str, object]]:
             }
 
 
-def _broadcasts(lab: RunCache) -> Iterator[dict[str, object]]:
+def _broadcasts(cache: RunCache) -> Iterator[dict[str, object]]:
     """One element, at most one an edge-disjoint tree, or many: T in elements and start-ups, or at the best packet size."""
     lines = {(line.ports, line.graph): line for line in (*TABLE_4, *TABLE_5)}
-    for n in lab.sizes:
+    for n in cache.sizes:
         for assumption, line, elements in (
             ("one-port, M = 1", lines[ONE, "SBT"], 1),
             ("n-port, M <= n", lines[ALL, "nRSBT"], n),
         ):
-            yield _small(lab, line, n, assumption, elements)
+            yield _small(cache, line, n, assumption, elements)
         for assumption, line in (("one-port, M > 1", lines[ONE, "nESBT"]), ("n-port, M > n", lines[ALL, "nESBT"])):
-            yield _large(lab, line, n, assumption)
+            yield _large(cache, line, n, assumption)
 
 
-def _small(lab: RunCache, line: Pipeline, n: int, assumption: str, elements: int) -> dict[str, object]:
+def _small(cache: RunCache, line: Pipeline, n: int, assumption: str, elements: int) -> dict[str, object]:
     """n (t_c + tau), of which an element is one byte here."""
-    trial = lab.run(
+    trial = cache.run(
         topology=f"hypercube:{n}",
         collective="broadcast",
         algorithm=line.algorithm,
@@ -140,18 +141,18 @@ def _small(lab: RunCache, line: Pipeline, n: int, assumption: str, elements: int
     )
     printed, found = n * (PER_BYTE + STARTUP), trial.number("virtual_seconds")
     return _broadcast_row(assumption, line, n, 1, 1, printed, found) | {
-        VERDICT: verdict(abs(found - printed) < 1e-12, trials=[trial])
+        VERDICT: row_verdict(abs(found - printed) < 1e-12, trials=[trial])
     }
 
 
-def _large(lab: RunCache, line: Pipeline, n: int, assumption: str) -> dict[str, object]:
+def _large(cache: RunCache, line: Pipeline, n: int, assumption: str) -> dict[str, object]:
     """T_min, which no whole number of packets undercuts; the best one is within a percent."""
     packet, least = line.optimum(n, LONG_BYTES, STARTUP / PER_BYTE)
-    count, trial = best_run(lab, line, n, LONG_BYTES, STARTUP)
+    count, trial = best_run(cache, line, n, LONG_BYTES, STARTUP)
     found, printed = trial.number("virtual_seconds"), least * PER_BYTE
     return _broadcast_row(
         assumption, line, n, round(packet, 1), -(-LONG_BYTES // (line.parts(n) * count)), printed, found
-    ) | {VERDICT: verdict(printed * (1 - 1e-9) <= found <= printed * 1.01, trials=[trial])}
+    ) | {VERDICT: row_verdict(printed * (1 - 1e-9) <= found <= printed * 1.01, trials=[trial])}
 
 
 def _broadcast_row(
@@ -169,11 +170,11 @@ def _broadcast_row(
     }
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Table 19 in two parts."""
     yield Table(
         "Table 19: one-to-all broadcasting",
-        list(_broadcasts(lab)),
+        list(_broadcasts(cache)),
         (
             (
                 f"An element is a byte; τ = 1 ms, t_c = 1 us; times in milliseconds. M > 1 and M > n: {LONG_BYTES:,} "
@@ -184,7 +185,7 @@ def build(lab: RunCache) -> Iterator[Section]:
     )
     yield Table(
         "Table 19: the other problems",
-        list(_winners(lab)),
+        list(_winners(cache)),
         (
             "Every line meets the lower bound of its problem, in start-ups and in transfer.",
             (

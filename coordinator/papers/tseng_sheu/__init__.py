@@ -1,1 +1,5 @@
-"""Tseng and Sheu on the star graph (1997)."""
+"""Tseng and Sheu on the star graph."""
+
+from coordinator.papers.tseng_sheu import tables
+
+REPRODUCTIONS = (tables.REPRODUCTION,)

@@ -13,7 +13,9 @@ from math import ceil, factorial, gcd, log2, sqrt
 
 import polars as pl
 
-from coordinator.papers.base import ERRATUM, Figure, Reproduction, RunCache, Section, Table, Trial, compared, unmeasured
+from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import ERRATUM, Table, compared, unmeasured
 from coordinator.papers.tseng_sheu.figures import figure_1, figure_2, figure_3, figure_4, figure_checks
 from coordinator.reports.charts import curves
 from emunode.algorithms.star.multiple_trees import best_segments
@@ -30,24 +32,24 @@ CURVE_BYTES = (60, 600, 6_000, 20_000, 60_000)
 CURVE_SEGMENTS = (1, 2, 4, 8, 16, 32, 64)
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Tables 1 and 2 for every size, then what they rest on, then the figures."""
-    for n in lab.sizes:
+    for n in cache.sizes:
         title = f"Table 1, one-to-all broadcast, n = {n}, m = {BROADCAST_BYTES:,} bytes"
-        yield Table(title, list(_table_1(lab, n)), NOTES_1 if n == lab.sizes[-1] else ())
-    drawn = max(n for n in lab.sizes if n <= LARGEST_DRAWN or len(lab.sizes) == 1)
-    yield _over_message_size(lab, drawn)
-    yield _over_segments(lab, drawn)
-    yield Table("Section 4.1: the best number of segments", [_best(lab, n) for n in lab.sizes])
-    for n in lab.sizes:
+        yield Table(title, list(_table_1(cache, n)), NOTES_1 if n == cache.sizes[-1] else ())
+    drawn = max(n for n in cache.sizes if n <= LARGEST_DRAWN or len(cache.sizes) == 1)
+    yield _over_message_size(cache, drawn)
+    yield _over_segments(cache, drawn)
+    yield Table("Section 4.1: the best number of segments", [_best(cache, n) for n in cache.sizes])
+    for n in cache.sizes:
         title = f"Table 2, all-to-all broadcast, n = {n}, m = {ALLGATHER_BYTES} bytes"
-        yield Table(title, list(_table_2(lab, n)), NOTES_2 if n == lab.sizes[-1] else ())
-    with_3 = list(dict.fromkeys((3, *lab.sizes)))
-    greedy = [row for n in with_3 for row in _greedy(lab, n)]
+        yield Table(title, list(_table_2(cache, n)), NOTES_2 if n == cache.sizes[-1] else ())
+    with_3 = list(dict.fromkeys((3, *cache.sizes)))
+    greedy = [row for n in with_3 for row in _greedy(cache, n)]
     yield Table("Lemmas 3 and 4: the greedy tree L, and its n - 1 shifts together", greedy, NOTES_3)
-    heights = [row for n in with_3 for row in _heights(lab, n)]
+    heights = [row for n in with_3 for row in _heights(cache, n)]
     yield Table("Lemmas 5 and 6: heights and congestion", heights, NOTES_5)
-    yield Table("Lemma 7: segments on each directed link in each step", [_levels(lab, n) for n in lab.sizes])
+    yield Table("Lemma 7: segments on each directed link in each step", [_levels(cache, n) for n in cache.sizes])
     yield figure_1()
     yield figure_2()
     yield figure_3()
@@ -116,7 +118,7 @@ def phases(n: int) -> int:
     return sum(ceil(log2(i)) for i in range(2, n + 1))
 
 
-def _table_1(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def _table_1(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     star, m = StarGraph(n), BROADCAST_BYTES
     all_port = Cost(star.diameter, m / star.degree)
     one_port = Cost(max(star.diameter, ceil(log2(factorial(n)))), m)
@@ -136,10 +138,10 @@ def _table_1(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
 
     deep = _pipeline(2 * n - 3, m)
     yield from row("all-port", "Sheu [16], pipelined", "O(n) | O(m) | O(n Ts + sqrt(n m Ts Tc) + m Tc)", deep)
-    trial = broadcast(lab, n, "greedy-tree", m)
+    trial = broadcast(cache, n, "greedy-tree", m)
     cost = _pipelined(star.diameter, trial)
     yield from row("all-port", "Day [7], pipelined", "O(n) | O(m) | O(n Ts + sqrt(n m Ts Tc) + m Tc)", cost, trial)
-    trial = broadcast(lab, n, "congestion2-trees", m)
+    trial = broadcast(cache, n, "congestion2-trees", m)
     cost = algorithm_1(n, m, pieces(trial))
     yield from row("all-port", "algorithm 1", "O(n) | O(m/n) | O(n Ts + sqrt(m Ts Tc) + m/n Tc)", cost, trial)
     half = n * (n - 1) // 2
@@ -149,11 +151,11 @@ def _table_1(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     yield from row("one-port", "Akl [2], Mendia [12]", whole, Cost(logs, logs * m))
     orders = "O(n log n) | O(m log n) | O(log n (n Ts + sqrt(n m Ts Tc) + m Tc))"
     yield from row("one-port", "Sheu [17], pipelined", orders, _stepped_pipeline(n, m))
-    trial = broadcast(lab, n, "substar-segments", m, "one-port", segments=1)
+    trial = broadcast(cache, n, "substar-segments", m, "one-port", segments=1)
     orders = "O(n^2) | O(n log n + m) | O(n^2 Ts + (n log n + m) Tc)"
     how = "<=" if m % (factorial(n) // 2) else "=="
     yield from row("one-port", "Qiu [14]", orders, recursion(n, m), trial, how)
-    trial = broadcast(lab, n, "congestion2-trees", m, "one-port")
+    trial = broadcast(cache, n, "congestion2-trees", m, "one-port")
     slots = algorithm_1(n, m, pieces(trial))
     cost = Cost((n - 1) * slots.startups, (n - 1) * slots.transferred)
     orders = "O(n^2) | O(m) | O(n^2 Ts + n sqrt(m Ts Tc) + m Tc)"
@@ -175,10 +177,10 @@ NOTES_1 = (
 
 
 def broadcast(
-    lab: RunCache, n: int, algorithm: str, size: int, model: str = "all-port", segments: int | str = "auto"
+    cache: RunCache, n: int, algorithm: str, size: int, model: str = "all-port", segments: int | str = "auto"
 ) -> Trial:
     """A one-to-all broadcast of `size` bytes."""
-    return lab.run(
+    return cache.run(
         topology=f"star:{n}",
         collective="broadcast",
         algorithm=algorithm,
@@ -237,10 +239,10 @@ def _stepped_pipeline(n: int, m: int) -> Cost:
     return cost(best_segments(lambda p: cost(p).seconds, sqrt((first - every) * m * PER_BYTE / (every * STARTUP)), m))
 
 
-def _best(lab: RunCache, n: int) -> dict[str, object]:
+def _best(cache: RunCache, n: int) -> dict[str, object]:
     """T at the paper's real optimum is the least of all T(p); the whole number beside it comes close."""
     m, h = BROADCAST_BYTES, height(n)
-    trial = broadcast(lab, n, "congestion2-trees", m)
+    trial = broadcast(cache, n, "congestion2-trees", m)
     real = sqrt(2 * m * (h - 1) * PER_BYTE / ((n - 1) * STARTUP))
     least = (sqrt((h - 1) * STARTUP) + sqrt(2 * m * PER_BYTE / (n - 1))) ** 2
     cost = algorithm_1(n, m, pieces(trial))
@@ -261,15 +263,15 @@ def _best(lab: RunCache, n: int) -> dict[str, object]:
     )
 
 
-def _over_message_size(lab: RunCache, n: int) -> Figure:
+def _over_message_size(cache: RunCache, n: int) -> Figure:
     def line(time: Callable[[int], float]) -> list[tuple[float, float]]:
         return [(m, 1e3 * time(m)) for m in CURVE_BYTES]
 
     def measured(algorithm: str) -> Callable[[int], float]:
-        return lambda m: broadcast(lab, n, algorithm, m).number("virtual_seconds")
+        return lambda m: broadcast(cache, n, algorithm, m).number("virtual_seconds")
 
     def at_most(m: int) -> float:
-        return algorithm_1(n, m, pieces(broadcast(lab, n, "congestion2-trees", m))).seconds
+        return algorithm_1(n, m, pieces(broadcast(cache, n, "congestion2-trees", m))).seconds
 
     star = StarGraph(n)
     svg = curves(
@@ -294,14 +296,14 @@ def _over_message_size(lab: RunCache, n: int) -> Figure:
     )
 
 
-def _over_segments(lab: RunCache, n: int) -> Figure:
+def _over_segments(cache: RunCache, n: int) -> Figure:
     m = BROADCAST_BYTES
     svg = curves(
         f"Algorithm 1 on S_{n}, m = {m:,} bytes, by the number of segments",
         {
             "T(p), predicted": [(p, 1e3 * algorithm_1(n, m, p).seconds) for p in CURVE_SEGMENTS],
             "measured": [
-                (p, 1e3 * broadcast(lab, n, "congestion2-trees", m, segments=p).number("virtual_seconds"))
+                (p, 1e3 * broadcast(cache, n, "congestion2-trees", m, segments=p).number("virtual_seconds"))
                 for p in CURVE_SEGMENTS
             ],
         },
@@ -322,7 +324,7 @@ def _over_segments(lab: RunCache, n: int) -> Figure:
 # Table 2.
 
 
-def _table_2(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def _table_2(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     star, m = StarGraph(n), ALLGATHER_BYTES
     others, d = star.order - 1, star.diameter
     share = others * m / star.degree
@@ -331,7 +333,7 @@ def _table_2(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     unit = ceil(others / star.degree)
 
     def row(name: str, algorithm: str, model: str, orders: str, cost: Cost) -> Iterator[dict[str, object]]:
-        trial = lab.run(
+        trial = cache.run(
             topology=star.name, collective="allgather", algorithm=algorithm, port_model=model, message_bytes=m
         )
         bound = all_port if model == "all-port" else one_port
@@ -369,10 +371,10 @@ NOTES_2 = (
 # Lemmas 3 to 7.
 
 
-def _greedy(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def _greedy(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     """L from a broadcast, its shifts from the reduces to rho^i(r), whose packets follow the arcs towards the root."""
     star = StarGraph(n)
-    trial = broadcast(lab, n, "greedy-tree", 60, segments=1)
+    trial = broadcast(cache, n, "greedy-tree", 60, segments=1)
     about: dict[str, object] = {"n": n}
     nodes = star.distance_distribution()[1:]
     yield (
@@ -388,7 +390,7 @@ def _greedy(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
         | compared(star.order - 1, closer, trial, paper="lemma 3: all n! - 1")
     )
     shifts = [star.identity[-i:] + star.identity[:-i] for i in range(1, n)]
-    trials = [_to_root(lab, n, star.label(star.rank_of(shift))) for shift in shifts]
+    trials = [_to_root(cache, n, star.label(star.rank_of(shift))) for shift in shifts]
     links = (
         pl.concat([trial.table("links") for trial in trials]).group_by("sender", "port").agg(pl.col("segments").sum())
     )
@@ -405,9 +407,9 @@ def _greedy(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     )
 
 
-def _to_root(lab: RunCache, n: int, root: str) -> Trial:
+def _to_root(cache: RunCache, n: int, root: str) -> Trial:
     """Everybody's data folded along L(root)."""
-    return lab.run(
+    return cache.run(
         topology=f"star:{n}", collective="reduce", algorithm="greedy-tree", source=root, message_bytes=60, segments=1
     )
 
@@ -417,13 +419,13 @@ NOTES_3 = (
 )
 
 
-def _heights(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def _heights(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     """Heights as the last step in which a tree delivers, congestion as the segments that a link carries, one a tree.
 
     The path p_i is as long as the level of its end rho^i(r) in tree i: the step in which that tree reaches it.
     """
     star = StarGraph(n)
-    trial = broadcast(lab, n, "congestion2-trees", 60, segments=1)
+    trial = broadcast(cache, n, "congestion2-trees", 60, segments=1)
     for i in range(1, n):
         goal = star.rank_of(star.identity[-i:] + star.identity[:-i])
         arrival = trial.journal().filter(pl.col("tree") == i - 1, pl.col("receiver") == goal).collect()["step"]
@@ -448,8 +450,8 @@ NOTES_5 = (
 )
 
 
-def _levels(lab: RunCache, n: int) -> dict[str, object]:
-    trial = lab.run(
+def _levels(cache: RunCache, n: int) -> dict[str, object]:
+    trial = cache.run(
         topology=f"star:{n}",
         collective="allgather",
         algorithm="rotated-trees",
