@@ -190,10 +190,9 @@ def printed_numbers(name: str) -> tuple[tuple[int, ...], ...]:
 
 
 @cache
-def _notes(paper: str) -> Mapping[str, Mapping[str, Sequence[str]]]:
-    return tomllib.loads((DATA / f"{paper}.toml").read_text(encoding="utf-8"))
-
-
-def notes(paper: str, reproduction: str, table: str) -> Sequence[str]:
-    """The notes below a table, from `data/PAPER.toml`; errata begin with their mark."""
-    return _notes(paper)[reproduction][table]
+def notes(paper: str, reproduction: str) -> Mapping[str, Sequence[str]]:
+    """The notes below the tables of a reproduction, by table, from `data/PAPER.toml`; errata begin with their mark."""
+    notes_of: Mapping[str, Mapping[str, Sequence[str]]] = tomllib.loads(
+        (DATA / f"{paper}.toml").read_text(encoding="utf-8")
+    )
+    return notes_of[reproduction]

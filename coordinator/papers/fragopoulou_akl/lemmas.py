@@ -12,31 +12,22 @@ import polars as pl
 
 from coordinator.papers.fragopoulou_akl.theorems import distances, rotate
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import Table, compared
+from coordinator.papers.tables import Table, compared, notes
 from emunode.algorithms.base import Value
 from emunode.model import Port, Rank
 from emunode.topologies.star import StarGraph
 from emunode.trees.star.edge_disjoint import ShortestPathGraph
 
+NOTES = notes("fragopoulou_akl", "lemmas")
+
 Parents = Mapping[Rank, tuple[Rank, Port]]
 """Of every node of a tree its parent, and the parent's port."""
-NOTES = (
-    "Counted in the hops of a broadcast of one message over all n - 1 trees; distances by breadth-first search.",
-    (
-        "SPG: where position l of a node of I is right, its path in subtree l is two links longer than its distance; no "
-        "path that ends with link l is shorter."
-    ),
-    (
-        "EDT: how many paths are 0, 2, 4 links longer than the distance is derived, by enumeration of the trees (n = 3..9): "
-        "c_2 + c_4 = (n-2)(n-1)! and c_2 - c_4 = 2(n-2)! - 2 in each tree."
-    ),
-)
 
 
 def lemmas(cache: RunCache) -> Table:
     """One table over all sizes."""
     rows = [{"n": n, **row} for n in cache.sizes for row in _rows(cache, n)]
-    return Table("The lemmas on SPT, SPG and EDT", rows, NOTES)
+    return Table("The lemmas on SPT, SPG and EDT", rows, NOTES["lemmas"])
 
 
 def surpluses(n: int) -> tuple[int, int, int]:

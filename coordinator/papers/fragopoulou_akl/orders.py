@@ -13,10 +13,12 @@ from coordinator.papers.fragopoulou_akl.lemmas import surpluses
 from coordinator.papers.fragopoulou_akl.report_1993 import total_distance
 from coordinator.papers.fragopoulou_akl.star_against_hypercube import networks
 from coordinator.papers.run_cache import RunCache
-from coordinator.papers.tables import VERDICT, Table, compared, unmeasured, verdict_of
+from coordinator.papers.tables import VERDICT, Table, compared, notes, unmeasured, verdict_of
 from coordinator.results.claims import Verdict
 from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph
+
+NOTES = notes("fragopoulou_akl", "orders")
 
 MESSAGE_BYTES = 64
 LARGEST_PAIR = 5
@@ -99,27 +101,14 @@ PROBLEMS = (
         ("the same", "S_n by log n"),
     ),
 )
-NOTES_MEASURED = (
-    (
-        "Orders for M = 1, derived: the text has lost them. Time: start-ups with packets of one message, which is not cut. "
-        "On S_n time and transmissions, on C_k transmissions are held against closed forms, and time on C_k against its "
-        "lower bound, since the paper has no algorithm for C_k."
-    ),
-)
-NOTES_EVALUATED = (
-    (
-        "Lower bounds for x = n - 1, with a hypercube of n! nodes. Predicted: the largest over the smallest of S/C divided "
-        "by what the text says, for n = 6..48; 1 would be a constant, and a missing log n is 2.2."
-    ),
-)
 
 
 def order_tables(cache: RunCache) -> Iterator[Section]:
     """Both networks measured, where a size is small enough, and the bounds evaluated."""
     sizes = [n for n in cache.sizes if n <= LARGEST_PAIR]
     if sizes:
-        yield Table("Comparison of orders, measured", list(_measured(cache, sizes)), NOTES_MEASURED)
-    yield Table("Comparison of orders, lower bounds evaluated", list(_evaluated()), NOTES_EVALUATED)
+        yield Table("Comparison of orders, measured", _measured(cache, sizes), NOTES["measured"])
+    yield Table("Comparison of orders, lower bounds evaluated", _evaluated(), NOTES["evaluated"])
 
 
 def _measured(cache: RunCache, sizes: list[int]) -> Iterator[dict[str, object]]:

@@ -16,12 +16,14 @@ from coordinator.papers.fragopoulou_akl.lemmas import lemmas
 from coordinator.papers.fragopoulou_akl.orders import order_tables, sum_of_depths
 from coordinator.papers.fragopoulou_akl.report_1993 import others, total_distance
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, unmeasured
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, unmeasured
 from coordinator.reports.paper_figures import COLOURS, branch_of, drawing, network_panel, tree_arcs, tree_panel
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import levels, shared_rank
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
+
+NOTES = notes("fragopoulou_akl", "paper_1996")
 
 BEST_DEPTH = {3: 5, 4: 6, 5: 8, 6: 9}
 """Smallest depth of any n - 1 arc-disjoint spanning trees of S_n, by exhaustive search."""
@@ -40,47 +42,26 @@ def depth(n: int) -> int:
 def build(cache: RunCache) -> Iterator[Section]:
     """The trees, the four problems, faults, and the hypercube beside it."""
     sizes = cache.sizes
-    yield Table("Depth of the trees", [_depth(cache, n) for n in _deeper(sizes)], NOTES_DEPTH)
+    yield Table("Depth of the trees", [_depth(cache, n) for n in _deeper(sizes)], NOTES["depth"])
     yield Table("The trees are disjoint", [row for n in sizes for row in _disjoint(cache, n)])
     yield lemmas(cache)
-    yield Table("Single node broadcast", [row for n in sizes for row in _broadcasts(cache, n)], NOTES)
-    yield Table("Multinode broadcast", [row for n in sizes for row in _multinode(cache, n)], NOTES_MULTINODE)
-    yield Table("Single node scattering", [row for n in sizes for row in _scatterings(cache, n)], NOTES)
-    yield Table("Total exchange", [row for n in sizes for row in _exchanges(cache, n)], NOTES)
+    yield Table("Single node broadcast", [row for n in sizes for row in _broadcasts(cache, n)], NOTES["bounds"])
+    yield Table("Multinode broadcast", [row for n in sizes for row in _multinode(cache, n)], NOTES["multinode"])
+    yield Table("Single node scattering", [row for n in sizes for row in _scatterings(cache, n)], NOTES["bounds"])
+    yield Table("Total exchange", [row for n in sizes for row in _exchanges(cache, n)], NOTES["bounds"])
     yield from fault_tables(cache)
-    for title, rows, notes in (
-        ("One faulty node, multinode broadcast", (row for n in sizes for row in _one_fault(cache, n)), NOTES_ONE_FAULT),
-        ("Lower bounds on the hypercube C_k beside S_n", _hypercubes(cache), NOTES_HYPERCUBE),
+    for title, rows, notes_below in (
+        (
+            "One faulty node, multinode broadcast",
+            (row for n in sizes for row in _one_fault(cache, n)),
+            NOTES["one_fault"],
+        ),
+        ("Lower bounds on the hypercube C_k beside S_n", _hypercubes(cache), NOTES["hypercube"]),
     ):
         if found := list(rows):  # the largest sizes have none
-            yield Table(title, found, notes)
+            yield Table(title, found, notes_below)
     yield from order_tables(cache)
     yield _drawn()
-
-
-NOTES = (
-    (
-        "Lower bounds carry the factor x: every node gets x copies. The only text at hand has lost its formulas, so those "
-        "under paper are derived as the paper derives them."
-    ),
-)
-NOTES_DEPTH = (
-    "The constant that the paper prints after floor(3(n-1)/2) is lost; D_n + 2 for odd and D_n + 3 for even n is measured.",
-    "Lower bound: an exhaustive search over all families of n - 1 arc-disjoint trees, n = 3..6; D_n + 2 can be had there.",
-)
-NOTES_MULTINODE = (
-    f"{ERRATUM} An acknowledgement takes a step too, so that this traversal takes 2(n! - 1) steps, as measured, not n! - 1.",
-    "A traversal by the clock meets the bound.",
-)
-NOTES_ONE_FAULT = (
-    (
-        f"{ERRATUM} A faulty node never acknowledges, and the traversal stops there in every tree: the degree x of fault "
-        "tolerance that the paper claims does not hold for n = 4, 5. A traversal by the clock keeps it."
-    ),
-)
-NOTES_HYPERCUBE = (
-    "Broadcasts on C_k run over x of the k edge-disjoint trees of Johnsson and Ho (nESBT); the rest is evaluated.",
-)
 
 
 def _deeper(sizes: Sequence[int]) -> list[int]:

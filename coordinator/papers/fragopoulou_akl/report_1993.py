@@ -6,7 +6,7 @@ t_n = n! (n + 2/n + H_n - 4) is the sum of all distances from a node. M messages
 method makes whole shares.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, factorial
@@ -24,9 +24,11 @@ from coordinator.papers.fragopoulou_akl.star_against_hypercube import (
 )
 from coordinator.papers.fragopoulou_akl.theorems import theorems
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, unmeasured
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, unmeasured
 from emunode.topologies.star import StarGraph
 from emunode.trees.star.rotation import Rotation, necklace_count
+
+NOTES = notes("fragopoulou_akl", "report_1993")
 
 MESSAGE_BYTES = 60
 MOST_HOPS = {"SLA": 600_000, "MLA": 2_500_000}
@@ -81,7 +83,7 @@ class Problem:
     printed: str
     """The printed number of transmissions for M = 1."""
     methods: tuple[Method, ...]
-    notes: tuple[str, ...]
+    notes: Sequence[str]
 
     def least_steps(self, n: int, many: int, model: str) -> int:
         """The lower bound of section 2."""
@@ -136,18 +138,7 @@ BROADCASTING = Problem(
             lambda n, many: many * _spread(n, 1),
         ),
     ),
-    (
-        (
-            f"{ERRATUM} The method M times takes M ceil((n!-1)/(n-1)) steps, 6, 24, 120 for n = 3, 4, 5, one more than "
-            "printed, as MBST does below. All first phases, then second phases by a symbol that changes with the "
-            "message, meet the bound."
-        ),
-        f"{ERRATUM} Section 3.1.2 prints n!(n-1) transmissions: n!(n!-1), as in the table and as measured.",
-        (
-            f"{ERRATUM} Theorem 8.3 prints m(x) - m(x') >= n-1: it fails for one node (n = 4..7; two for n = 3). What is "
-            "needed is an earlier step, which holds: else a run would break causality."
-        ),
-    ),
+    NOTES["multinode_broadcasting"],
 )
 
 SCATTERING = Problem(
@@ -179,15 +170,7 @@ SCATTERING = Problem(
         ),
         Method("MLA", True, "perfectly balanced, repeated nodes", "replicated-balanced-tree", MANY_SPREAD, _spread),
     ),
-    (
-        "The almost balanced tree takes a step for each necklace, the size of its largest root subtree.",
-        f"{ERRATUM} The text of definition 15 prints ceil(M(n-1)/(n-1)) for M(n!-1)/(n-1), as in the table and as measured.",
-        (
-            f"{ERRATUM} Definitions 13 to 16 print the second cycle from the left: it is that from the right, since with "
-            "two cycles the left one gives symbol 1, which is no link (3, 32, 260, 2064 nodes for n = 4..7)."
-        ),
-        f"{ERRATUM} Their children functions, read literally, claim children that are none: 12, 175, 1950 for n = 5..7.",
-    ),
+    NOTES["single_node_scattering"],
 )
 
 EXCHANGE = Problem(
@@ -217,16 +200,7 @@ EXCHANGE = Problem(
         ),
         Method("MLA", False, "open problem: list schedule", "list-schedule", "open: ceil(t_n/(n-1))", _spread_exchange),
     ),
-    (
-        (
-            f"{ERRATUM} Section 7 prints necklaces times average distance, 4.5, 23.25, 121.55, 703.15 for n = 3..6, for the "
-            "time of rule 9: it is the sum of their distances, 6, 26, 127, 708, as measured."
-        ),
-        (
-            "The paper leaves open whether one message can be exchanged in ceil(t_n/(n-1)) steps. A list schedule does it "
-            "for n = 3..9; there is no proof for all n."
-        ),
-    ),
+    NOTES["total_exchange"],
 )
 
 
@@ -240,16 +214,18 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield Table("Section 5: messages over the root's links", [row for n in cache.sizes for row in _balance(cache, n)])
     yield from theorems(cache)
     rule_9 = [row for n in cache.sizes for row in _rule_9(cache, n)]
-    yield Table("Section 7: the time of rule 9, as printed and as it is", rule_9, NOTES_RULE_9)
+    yield Table("Section 7: the time of rule 9, as printed and as it is", rule_9, NOTES["rule_9"])
     pairs = [n for n in cache.sizes if n <= LARGEST_PAIR]
     if pairs:
         yield Table("Table 4, star network S_n", [row for n in pairs for row in _network_rows(cache, n, 0)])
         yield Table(
-            "Table 5, hypercube network C_k", [row for n in pairs for row in _network_rows(cache, n, 1)], NOTES_5
+            "Table 5, hypercube network C_k",
+            [row for n in pairs for row in _network_rows(cache, n, 1)],
+            NOTES["table_5"],
         )
-        yield Table("Table 6, comparison", list(_orders(cache, pairs)), NOTES_6)
+        yield Table("Table 6, comparison", _orders(cache, pairs), NOTES["table_6"])
     yield from figures(cache)
-    yield Table("Figures 1 to 6: what is in them", list(figure_checks(cache)), NOTES_FIGURES)
+    yield Table("Figures 1 to 6: what is in them", figure_checks(cache), NOTES["figures"])
 
 
 def _method_rows(cache: RunCache, problem: Problem, method: Method, n: int) -> Iterator[dict[str, object]]:
@@ -317,16 +293,6 @@ def _rule_9(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     )
 
 
-NOTES_RULE_9 = (
-    f"{ERRATUM} d averages over nodes, the time is a sum over necklaces, whose sizes differ: h d is close from below only.",
-)
-
-
-NOTES_FIGURES = (
-    "Figure 1: substars S_{n-1} have the same symbol at position n; they are joined by the links of type n.",
-)
-
-
 # Tables 4 to 6.
 
 PRINTED = {
@@ -344,22 +310,6 @@ ORDERS = {
     "total exchange": (("(n!)^2 n", "(n!)^2 n log n"), ("n! n", f"n! n {ERRATUM}"), ("n!", "n!")),
 }
 """Table 6: the same on S_n and on C_n."""
-
-NOTES_5 = (
-    (
-        "k is chosen for 2^k nearest to n!. Time is in the unit of the report, one whole message over one link. In parts: "
-        "every message is cut into as many equal parts as a node has links, and the bound does not round up."
-    ),
-    (
-        "Total exchange by SBnT takes a necklace of nodes after the other: the sum of their distances, 2^(k-1) + k - 1 for "
-        "prime k. The algorithm that meets 2^(k-1) with whole messages is that of [11], and not run here."
-    ),
-    f"{ERRATUM} The text before table 4 has it from [10]: table 5 presumably, which is that of the hypercube.",
-)
-NOTES_6 = (
-    f"{ERRATUM} Table 6 prints n! n for total exchange on C_n under SLA; k 2^(k-1) of table 5 gives n! n log n.",
-    "Beside S_3, S_4, S_5 with 6, 24, 120 nodes stand C_3, C_5, C_7 with 8, 32, 128.",
-)
 
 
 def _network_rows(cache: RunCache, n: int, which: int) -> Iterator[dict[str, object]]:

@@ -14,11 +14,13 @@ from math import ceil, factorial, log2
 
 from coordinator.papers.base import Reproduction, Section
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, verdict_of
+from coordinator.papers.tables import VERDICT, Table, compared, notes, verdict_of
 from coordinator.results.claims import Verdict
 from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
+
+NOTES = notes("fragopoulou_akl", "star_against_hypercube")
 
 QUANTITIES = ("transmissions", "one-port time", "all-port time")
 IN_PARTS = "all-port time in parts"
@@ -108,21 +110,9 @@ def build(cache: RunCache) -> Iterator[Section]:
     """One table a size: both networks side by side."""
     for n in cache.sizes:
         star, cube = networks(n)
-        yield Table(f"{star.title} beside {cube.title}", list(rows(cache, n)), NOTES if n == cache.sizes[-1] else ())
-
-
-NOTES = (
-    "Time is in the papers' unit, one whole message over one link: start-ups with packets of one message.",
-    (
-        "In parts: every message is cut into as many equal parts as a node has links (on S_n by scattering n - 1 shorter "
-        "messages to each node). Then the bounds hold without rounding up."
-    ),
-    (
-        "Total exchange of whole messages on C_k: SBnT takes a necklace of nodes after the other, which takes the sum of "
-        "their distances, 2^(k-1) + k - 1 for prime k. The algorithm that meets 2^(k-1) is that of [11], and not run here."
-    ),
-    f"{ERRATUM} Table 6 prints n! n for total exchange on C_n over one port; k 2^(k-1) of table 5 gives n! n log n.",
-)
+        yield Table(
+            f"{star.title} beside {cube.title}", rows(cache, n), NOTES["bounds"] if n == cache.sizes[-1] else ()
+        )
 
 
 def rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:

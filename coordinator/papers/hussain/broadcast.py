@@ -10,13 +10,15 @@ from dataclasses import dataclass
 
 from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import ERRATUM, VERDICT, Table, row_verdict, verdict_of
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, notes, row_verdict, verdict_of
 from coordinator.reports.charts import Held, curves
 from coordinator.results.claims import Verdict
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
 from emunode.algorithms.eisenstein_jacobi.counts import Counts
 from emunode.algorithms.eisenstein_jacobi.literal import PrintedBroadcast
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+
+NOTES = notes("hussain", "broadcast")
 
 PAPER = "Hussain, An Improved One-to-All Broadcasting in Higher Dimensional Eisenstein-Jacobi Networks"
 SIZES = range(1, 4)
@@ -364,71 +366,16 @@ def _misprint(cache: RunCache) -> Iterator[dict[str, object]]:
             }
 
 
-NOTES_MISPRINT = (
-    (
-        f"{ERRATUM} Line 6 of Algorithm 1 prints SECTOR(-rho2, -1, ..) for the packet that leaves via -rho; line 10 of "
-        "Algorithm 3 has SECTOR(-rho, -1, ..), with which everybody receives once. As printed the axis of sector 4 turns "
-        "into sector 5: (N - floor(M^2/4))^n nodes are reached, and as many packets come twice as there are nodes missing. "
-        "It is harmless for M = 1 only."
-    ),
-    "The run is a negative control (`improved-printed`): it must violate its claims, and only as predicted.",
-)
-
-
-NOTES_STEPS = (
-    "Free / sending / receiving / active nodes in each step; the totals are those of senders and receivers.",
-)
-NOTES_FORMULAS = (
-    "Rounds count from 1: the paper lets r run from 0 to n - 1, for which (12) gives 6d/N in the first round.",
-    (
-        f"{ERRATUM} (13) says that the receivers of the step before are the senders. In the first step of a round all "
-        "N^(r-1) nodes "
-        "that have the message send: 1, 37, 1,369, as table 1 has it and as measured, where (13) gives 0."
-    ),
-)
-NOTES_TOTALS = (
-    (
-        "Previous / proposed / difference / ratio. Up to the size of 50,653 nodes the runs are "
-        "node by node; "
-        "beyond, the counts are evaluated."
-    ),
-    (
-        f"{ERRATUM} `2.7% for all dimensions` of the text is right for N = 37 from two dimensions on (column `saving`). "
-        "It is 0 in one "
-        "dimension, and tends to 1/N in general: 14.3 percent for N = 7, 0.8 percent for N = 127."
-    ),
-)
-NOTES_TWELVE = (
-    (
-        "The networks of figures 19 to 21. 1+2rho and 2+3rho have 13.8 billion and 47 million nodes: counted, not run. "
-        "In networks "
-        "that are run, all four counts of every step must be those predicted."
-    ),
-)
-NOTES_RECEIPT = (
-    (
-        "Previous / proposed. In n > 1 dimensions the proposed algorithm must reach nodes earlier on average, in one "
-        "dimension both "
-        "are the same. M = (a+2b)/3 of the text is the diameter only when rounded down; for b = a + 1 it is a."
-    ),
-    (
-        "The text to figure 16 says that most nodes receive in the middle steps: in EJ_{3+4rho}^(3) 36.9 percent do in "
-        "steps 4 to 6, "
-        "61.4 percent in steps 7 to 9; of the previous algorithm 2.6 and 97.3 percent."
-    ),
-)
-
-
 def build(cache: RunCache) -> Iterator[Section]:
     """Tables 1 to 3, the equations and examples beside them, and figures 15 to 22."""
     for n in cache.sizes:
         yield from _one_network(cache, n)
-    yield Table("Table 3: total senders in EJ_{3+4rho}^(n)", list(_totals(cache)), NOTES_TOTALS)
-    yield Table("Eqs. (20) to (23): the proposed algorithm", list(_recurrences(cache)))
-    yield Table("Steps, and the average step of receipt", list(_averages_of_receipt(cache)), NOTES_RECEIPT)
-    yield Table("Algorithm 1 with the misprint of line 6", list(_misprint(cache)), NOTES_MISPRINT)
+    yield Table("Table 3: total senders in EJ_{3+4rho}^(n)", _totals(cache), NOTES["totals"])
+    yield Table("Eqs. (20) to (23): the proposed algorithm", _recurrences(cache))
+    yield Table("Steps, and the average step of receipt", _averages_of_receipt(cache), NOTES["receipt"])
+    yield Table("Algorithm 1 with the misprint of line 6", _misprint(cache), NOTES["misprint"])
     networks = _twelve(cache)
-    yield Table("Networks of twelve steps", list(_twelve_rows(networks)), NOTES_TWELVE)
+    yield Table("Networks of twelve steps", _twelve_rows(networks), NOTES["twelve"])
     yield from _averages(networks)
     yield _figure_22()
 
@@ -440,8 +387,8 @@ def _one_network(cache: RunCache, n: int) -> Iterator[Section]:
     for number, found, paper in zip((1, 2), pair, (TABLE_1, TABLE_2), strict=True):
         name = NAMES[PREVIOUS if number == 1 else PROPOSED]
         heading = f"Table {number}: the {name} algorithm in {title}" if printed else f"The {name} algorithm in {title}"
-        yield Table(heading, list(_steps(found, paper if printed else ())), NOTES_STEPS)
-    yield Table(f"Eqs. (12) and (13) in {title}", list(_formulas(pair[0])), NOTES_FORMULAS)
+        yield Table(heading, _steps(found, paper if printed else ()), NOTES["steps"])
+    yield Table(f"Eqs. (12) and (13) in {title}", _formulas(pair[0]), NOTES["formulas"])
     if printed:
         for number, column in ((15, 1), (16, 2), (17, 0), (18, 3)):
             yield _by_step(f"Figure {number}", column, pair)

@@ -67,7 +67,7 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield from _broadcasts(cache, check)
     yield from _phases(cache, check)
     yield Table("Figures 1 to 11: what can be counted in them", rows)
-    yield Table("Figures 12 to 14: not reproducible", list(_left_out()))
+    yield Table("Figures 12 to 14: not reproducible", _left_out())
 
 
 def _networks(check: Check) -> Iterator[Figure]:

@@ -13,8 +13,10 @@ import networkx as nx
 from coordinator.papers.base import Reproduction, Section
 from coordinator.papers.hussain.broadcast import PAPER, name_of
 from coordinator.papers.run_cache import RunCache
-from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, row_verdict
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, row_verdict
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+
+NOTES = notes("hussain", "network")
 
 LARGEST = 6
 """b of the networks of eq. (10): every 0 <= a <= b with at least 7 nodes."""
@@ -126,29 +128,18 @@ def genus_of_torus(network: EisensteinJacobi) -> int:
 
 def _notes_planar() -> Sequence[str]:
     network = EisensteinJacobi(3, 4, 1)
+    genus = genus_of_torus(network)
     return (
-        (
-            f"{ERRATUM} The paper calls these networks planar. From 7 nodes on they have 3 n N^n links, and a planar graph "
-            "at most three for each node less 6. `measured` is a subgraph found by a planarity test and checked."
-        ),
-        f"In one dimension they lie on a torus: {name_of(network)} has genus {genus_of_torus(network)} with its triangles.",
+        *NOTES["planarity"],
+        f"In one dimension the networks lie on a torus: {name_of(network)} with its triangles has genus {genus}.",
     )
-
-
-NOTES_10 = (
-    "Measured: nodes that receive a flooded message in each step, in every network of at least 7 nodes with b <= 6.",
-    (
-        "T = (a+b)/2 and M = (a+2b)/3 are fractions. Rounded down, they make eq. (10) wrong in the networks of which the "
-        "column says what it then gives. The line of s = T comes before that of s = M where a = b."
-    ),
-)
 
 
 def build(cache: RunCache) -> Iterator[Section]:
     """Two tables."""
     if 1 in cache.sizes:
-        yield Table("Eq. (10): nodes at each distance", list(_distances(cache)), NOTES_10)
-    yield Table("Planarity", list(_planarity(cache)), _notes_planar())
+        yield Table("Eq. (10): nodes at each distance", _distances(cache), NOTES["distances"])
+    yield Table("Planarity", _planarity(cache), _notes_planar())
 
 
 REPRODUCTION = Reproduction(

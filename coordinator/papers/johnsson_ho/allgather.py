@@ -26,7 +26,7 @@ from coordinator.papers.johnsson_ho.common import (
     trial_of,
 )
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import VERDICT, Table, row_verdict
+from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
 from emunode.model import Port
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees.base import Trees
@@ -35,6 +35,8 @@ from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
 from emunode.trees.hypercube.gray import GrayPaths
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
 from emunode.trees.hypercube.two_rooted import TwoRootedTree
+
+NOTES = notes("johnsson_ho", "allgather")
 
 PACKETS = (Fraction(1, 2), Fraction(1), Fraction(4), None)
 """B/M of the rows of tables 11 and 13."""
@@ -211,33 +213,16 @@ def _run(cache: RunCache, entry: Fewest, n: int) -> Trial:
     return trial_of(cache, "allgather", Entry(entry.graph, entry.algorithm or "", ONE, lambda _: Cost(0, 0)), Case(n))
 
 
-NOTES_10 = (
-    (
-        "`fewest of all` is found by trying every sequence of dimensions, one a cycle for all nodes, for sizes "
-        "where that is "
-        "quick; `measured` are the start-ups of a run with packets of any size."
-    ),
-    "SBnT is the graph with several paths to cyclic nodes; with one path to every node 2n - 2 start-ups do.",
-    (
-        "TCBT is not measured: the paper gives a bound and no schedule over one port. The search is by the embedding of "
-        "the two-rooted tree used here, where that takes seconds (n <= 4)."
-    ),
-)
-
-
 def build(cache: RunCache) -> Iterator[Section]:
     """Tables 10 to 14."""
     bound = COLLECTIVE_BOUNDS["allgather"]
-    yield Table("Table 10: the fewest start-ups over one port", list(_fewest(cache)), NOTES_10)
-    approximate = (
-        "SBnT is marked approximate in the paper; predicted are the labelled arcs of its trees, cycle by cycle."
-    )
-    rows = list(cost_rows(cache, "allgather", TABLE_11, PACKETS, bound))
-    yield Table("Table 11: all-to-all broadcasting over one port", rows, (RATIO_NOTE, approximate))
-    yield Table("Table 12: the optimum over one port", list(optimum_rows(cache, "allgather", TABLE_12)))
-    rows = list(cost_rows(cache, "allgather", TABLE_13, PACKETS, bound))
-    yield Table("Table 13: all-to-all broadcasting over n ports", rows, (RATIO_NOTE,))
-    yield Table("Table 14: the optimum over n ports", list(optimum_rows(cache, "allgather", TABLE_14)), (ROOTS_NOTE,))
+    yield Table("Table 10: the fewest start-ups over one port", _fewest(cache), NOTES["table_10"])
+    rows = cost_rows(cache, "allgather", TABLE_11, PACKETS, bound)
+    yield Table("Table 11: all-to-all broadcasting over one port", rows, (*RATIO_NOTE, *NOTES["table_11"]))
+    yield Table("Table 12: the optimum over one port", optimum_rows(cache, "allgather", TABLE_12))
+    rows = cost_rows(cache, "allgather", TABLE_13, PACKETS, bound)
+    yield Table("Table 13: all-to-all broadcasting over n ports", rows, RATIO_NOTE)
+    yield Table("Table 14: the optimum over n ports", optimum_rows(cache, "allgather", TABLE_14), ROOTS_NOTE)
 
 
 REPRODUCTION = Reproduction(

@@ -22,7 +22,9 @@ from coordinator.papers.johnsson_ho.common import (
     trial_of,
 )
 from coordinator.papers.run_cache import RunCache
-from coordinator.papers.tables import ERRATUM, VERDICT, Table, row_verdict
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, notes, row_verdict
+
+NOTES = notes("johnsson_ho", "alltoall")
 
 PACKETS = (Fraction(1, 2), Fraction(1), Fraction(4), None)
 """B/M of the rows of tables 15 and 17."""
@@ -66,19 +68,6 @@ TABLE_15 = (
     Entry("nESBT", "nesbt", ONE, _edge_disjoint, erratum=True),
     Entry("SBnT", "sbntc", ONE, _balanced, approximate=True),
 )
-NOTES_15 = (
-    RATIO_NOTE,
-    (
-        f"{ERRATUM} nESBT: the transfer is printed as N/(2n) + N - 2; it is nN/2 + N - 2, as table 16 has it, as "
-        "the sum over the "
-        "cycles that the same line prints, and as measured."
-    ),
-    (
-        "SBnT is marked approximate in the paper; predicted are the loads of its labelled arcs. Section 7.1 prints "
-        "NM/2 for its "
-        "transfer over one port; nNM/2 of the table is what is measured."
-    ),
-)
 
 TABLE_16 = (
     Optimum("BRG", "brg", ONE, lambda n: 2**n - 1, lambda n: Cost(2**n - 1, (2**n - 1) * _half(n))),
@@ -93,12 +82,6 @@ TABLE_16 = (
         erratum=True,
     ),
     Optimum("SBnT", "sbntc", ONE, _half, lambda n: Cost(2 * n - 1, n * _half(n))),
-)
-NOTES_16 = (
-    (
-        f"{ERRATUM} nESBT: B_opt is printed as (M/n)(N(n-1)/2 - 1); it is (M/n)(N(n+1)/2 - 1), as section 7.1 has it "
-        "and as measured."
-    ),
 )
 
 
@@ -140,10 +123,6 @@ TABLE_17 = (
     Entry("nESBT", "nesbt", ALL, _edge_disjoint_levels),
     Entry("SBnT", "sbntc", ALL, lambda case: Cost(case.sum_of(_below(case.n)), _half(case.n))),
 )
-NOTES_17 = (
-    RATIO_NOTE,
-    "nRSBT is the rotated exchange of section 7.1: part j runs the exchange algorithm in dimension order j, j + 1, ..",
-)
 
 TABLE_18 = (
     Optimum(
@@ -163,12 +142,6 @@ TABLE_18 = (
         lambda n: Cost(n + 1, _half(n) + Fraction(2**n - 2, n)),
     ),
     Optimum("SBnT", "sbntc", ALL, lambda n: Fraction(2**n - 1, n), lambda n: Cost(n, _half(n))),
-)
-NOTES_18 = (
-    (
-        f"{ERRATUM} SBT: the transfer is printed as O(sqrt(n)) N, without a constant. The sum of table 17 is "
-        "(sqrt(n/(2π)) + 1/4 + o(1)) N; the next table has it."
-    ),
 )
 
 
@@ -211,24 +184,18 @@ def _constants(cache: RunCache) -> Iterator[dict[str, object]]:
         }
 
 
-NOTES_CONSTANT = (
-    (
-        f"{ERRATUM} The missing constant is 1/sqrt(2π) = 0.3989; small cubes are above it, as N/4 counts for them. So the "
-        "factor of section 7.2 over the lower bound NM/2 is 0.80 √n for large n, and not √n."
-    ),
-)
-
-
 def build(cache: RunCache) -> Iterator[Section]:
     """Tables 15 to 18."""
     bound = COLLECTIVE_BOUNDS["alltoall"]
-    rows = list(cost_rows(cache, "alltoall", TABLE_15, PACKETS, bound))
-    yield Table("Table 15: all-to-all personalised communication over one port", rows, NOTES_15)
-    yield Table("Table 16: the optimum over one port", list(optimum_rows(cache, "alltoall", TABLE_16)), NOTES_16)
-    rows = list(cost_rows(cache, "alltoall", TABLE_17, PACKETS, bound))
-    yield Table("Table 17: all-to-all personalised communication over n ports", rows, NOTES_17)
-    yield Table("Table 18: the optimum over n ports", list(optimum_rows(cache, "alltoall", TABLE_18)), NOTES_18)
-    yield Table("Table 18: the constant of the transfer by SBT", list(_constants(cache)), NOTES_CONSTANT)
+    rows = cost_rows(cache, "alltoall", TABLE_15, PACKETS, bound)
+    yield Table(
+        "Table 15: all-to-all personalised communication over one port", rows, (*RATIO_NOTE, *NOTES["table_15"])
+    )
+    yield Table("Table 16: the optimum over one port", optimum_rows(cache, "alltoall", TABLE_16), NOTES["table_16"])
+    rows = cost_rows(cache, "alltoall", TABLE_17, PACKETS, bound)
+    yield Table("Table 17: all-to-all personalised communication over n ports", rows, (*RATIO_NOTE, *NOTES["table_17"]))
+    yield Table("Table 18: the optimum over n ports", optimum_rows(cache, "alltoall", TABLE_18), NOTES["table_18"])
+    yield Table("Table 18: the constant of the transfer by SBT", _constants(cache), NOTES["constant"])
 
 
 REPRODUCTION = Reproduction(

@@ -15,7 +15,9 @@ import polars as pl
 from coordinator.papers.base import Reproduction, Section
 from coordinator.papers.johnsson_ho.common import ALL, ONE, PAPER, PORTS, SIZES, Cost, printed_text, text
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import ERRATUM, VERDICT, Table, row_verdict
+from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
+
+NOTES = notes("johnsson_ho", "broadcast")
 
 PACKET_BYTES = 60
 PACKETS = 60
@@ -378,58 +380,14 @@ def _relative(cache: RunCache) -> Iterator[dict[str, object]]:
                 }
 
 
-NOTES_2 = (
-    (
-        "The packet of the slowest tree, from the step of its first crossing to that of its last. Over one port "
-        "nRSBT starts "
-        "part j in cycle j; every part takes n cycles."
-    ),
-    "TCBT over one port is shown from n = 3 on: in Q_2, where 2P cycles do, some cycles of its schedule stay empty.",
-)
-NOTES_3 = (f"The difference of two runs, of {PACKETS} and of {2 * PACKETS} distinct packets.",)
-NOTES_45 = (
-    f"B = {PACKET_BYTES} bytes. With one packet on each tree, M/B is the number of trees that carry a part of the message.",
-    (
-        "The lower bounds of section 4 are n start-ups, and M elements over one port or M/n over n; the ratio to them takes "
-        "one start-up to cost as much as a packet (τ = B t_c)."
-    ),
-)
-NOTES_OPTIMUM = (
-    (
-        f"M = {LONG_BYTES:,} bytes, τ = 1 ms, t_c = 1 us a byte; times in milliseconds. T_min is what no number of packets "
-        "undercuts; measured is the best whole number of packets, and one packet more or less is not faster (run as well)."
-    ),
-    "nRSBT over one port sends everything that waits at once: B_opt = M, T_min = nMt_c + (2n-1)τ, as in the rows above.",
-)
-NOTES_6 = (
-    (
-        f"The paper's entries are limits. Run are one packet; {10 * PACKETS:,} packets; a message of {PACKET_BYTES} "
-        "bytes with τ = "
-        f"1 s; and one of {LONG_BYTES:,} bytes with τ = 1 us; t_c = 1 us a byte. Predicted is the ratio by tables 4 and "
-        "5; packets "
-        "of whole bytes may be 0.2 percent off it in the last regime."
-    ),
-    (
-        f"{ERRATUM} Where τ n >> M t_c the best is one packet, as B cannot be larger than M, and the ratio that of "
-        "one packet: "
-        "the printed 1 and 2 come from T_min with B_opt > M, and are its limit for large n."
-    ),
-    (
-        f"{ERRATUM} nRSBT over one port is printed together with SBT. Its own T_min of table 4 has 2n - 1 start-ups, so "
-        "where start-ups dominate the ratio is (2n-1)/(n+1), up to 2, unless all goes down one of its trees, which is "
-        "SBT. One packet is measured on one tree, as in table 2; cut over all trees it would take 2n - 1 cycles."
-    ),
-)
-
-
 def build(cache: RunCache) -> Iterator[Section]:
     """Tables 2 to 6."""
-    yield Table("Table 2: propagation delays", list(_delays(cache)), NOTES_2)
-    yield Table("Table 3: cycles per distinct packet", list(_rates(cache)), NOTES_3)
+    yield Table("Table 2: propagation delays", _delays(cache), NOTES["table_2"])
+    yield Table("Table 3: cycles per distinct packet", _rates(cache), NOTES["table_3"])
     for number, lines, ports in ((4, TABLE_4, "one port"), (5, TABLE_5, "n ports")):
-        yield Table(f"Table {number}: T of broadcasting over {ports}", list(_times(cache, lines)), NOTES_45)
-        yield Table(f"Table {number}: B_opt and T_min over {ports}", list(_optima(cache, lines)), NOTES_OPTIMUM)
-    yield Table("Table 6: relative to nESBT", list(_relative(cache)), NOTES_6)
+        yield Table(f"Table {number}: T of broadcasting over {ports}", _times(cache, lines), NOTES["times"])
+        yield Table(f"Table {number}: B_opt and T_min over {ports}", _optima(cache, lines), NOTES["optimum"])
+    yield Table("Table 6: relative to nESBT", _relative(cache), NOTES["table_6"])
 
 
 REPRODUCTION = Reproduction(

@@ -13,7 +13,7 @@ from fractions import Fraction
 from math import ceil, isclose, pi, sqrt
 
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import ERRATUM, VERDICT, row_verdict
+from coordinator.papers.tables import ERRATUM, VERDICT, notes, row_verdict
 
 PAPER = "Johnsson-Ho 1986 (YALEU/DCS/TR-500)"
 SIZES = range(2, 7)
@@ -249,15 +249,7 @@ COLLECTIVE_BOUNDS: Mapping[str, Callable[[int, str], Cost]] = {
 }
 """Lower bounds of section 5 and of theorems 6.1, 7.1 and 7.2: by collective, then n and ports."""
 
-RATIO_NOTE = (
-    "M = 60 bytes; B/M is the largest packet in messages, `any` lets everything that waits for a link go at once. The ratio "
-    "of measurement to lower bound takes one start-up to cost as much as one message (τ = M t_c)."
-)
-
-ROOTS_NOTE = (
-    "B_opt with a root is the asymptotic form of a binomial coefficient: C(n-1, (n-1)/2) M for SBT, C(n, n/2) M/n for the "
-    "others, which are measured; the print is never below them."
-)
+RATIO_NOTE, ROOTS_NOTE = notes("johnsson_ho", "common")["ratio"], notes("johnsson_ho", "common")["roots"]
 
 
 def rotated_root(n: int) -> float:

@@ -14,7 +14,7 @@ import polars as pl
 from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE, PAPER
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import Table, compared
+from coordinator.papers.tables import Table, compared, notes
 from coordinator.reports.paper_figures import (
     COLOURS,
     Arc,
@@ -36,6 +36,8 @@ from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
 from emunode.trees.hypercube.two_rooted import TwoRootedTree
+
+NOTES = notes("johnsson_ho", "figures")
 
 Q3, Q4, Q5, Q6 = (Hypercube(n) for n in (3, 4, 5, 6))
 NODE_9 = 0b001011
@@ -231,7 +233,7 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield from _several_trees(cache, check)
     yield from _nodes_and_balance(cache, check)
     yield from _schedules(cache, check)
-    yield Table("Figures 1 to 14: what can be counted in them", check.rows, NOTES)
+    yield Table("Figures 1 to 14: what can be counted in them", check.rows, NOTES["figures"])
 
 
 def _single_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
@@ -348,12 +350,6 @@ def _level_sizes(root: Branch) -> Iterator[int]:
     while level:
         yield len(level)
         level = [below for node in level for below in node.below]
-
-
-NOTES = (
-    "Figures 15 to 19 are measurements whose values are not in the text: see `johnsson-ho-ipsc`.",
-    "Left open by caption and text, and chosen here: the tree of figure 1, the embedding of figure 4, the node of figure 9.",
-)
 
 
 REPRODUCTION = Reproduction(

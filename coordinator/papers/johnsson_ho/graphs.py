@@ -15,7 +15,7 @@ import polars as pl
 from coordinator.papers.base import Reproduction, Section
 from coordinator.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE, PAPER, text
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import VERDICT, Table, row_verdict
+from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees import statistics as measure
 from emunode.trees.base import Trees
@@ -23,6 +23,8 @@ from emunode.trees.hypercube.balanced import BalancedTrees
 from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
+
+NOTES = notes("johnsson_ho", "graphs")
 
 SIZES = range(2, 6)
 Printed = Callable[[int, int, int], Fraction | int]
@@ -269,30 +271,12 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield Table(
         "Table 1: Ew_d, weighted edges by dimension",
         list(_totals(cache)),
-        ("Measured on every link: what it carries in an all-to-all broadcast, in messages, dimension 0 first.",),
+        NOTES["edges"],
     )
     yield Table(
         "Table 1: weighted edges, subtrees and descendants by level and dimension",
         list(_rows(cache)),
-        (
-            (
-                "Shown is the largest entry of all dimensions for l = 0, 1, ..; every entry by l and d is compared, "
-                "and that all "
-                "links of a dimension carry the same."
-            ),
-            (
-                "`in the trees` walks the trees; `on the links` is what links carried, cycle by cycle, in messages: "
-                "ew in an "
-                "all-to-all broadcast, sw and rw in all-to-all personalised communication by concurrent postorder "
-                "and by reverse "
-                "breadth first. The Gray code path moves everything in every cycle, and has no such order."
-            ),
-            (
-                "l runs from 0 to height - 1: lemmas 3.14 and 3.24 print [0, N-1] and {2, n} for [0, N-2] and 2 <= "
-                "l <= n. SBnT "
-                "is the graph with several paths to cyclic nodes."
-            ),
-        ),
+        NOTES["levels"],
         measurement="on the links",
     )
 

@@ -18,8 +18,10 @@ import polars as pl
 from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.johnsson_ho.common import ONE, PAPER, text
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import VERDICT, Table, row_verdict
+from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
 from coordinator.reports.charts import Held, Points, curves
+
+NOTES = notes("johnsson_ho", "ipsc")
 
 SIZES = range(2, 7)
 KIB = 1024
@@ -246,7 +248,6 @@ def _labelled(trial: Trial) -> float:
 # --- tables and figures --------------------------------------------------------------------------------------------------
 
 MARKS = "Marks: measured, at the prices of the iPSC."
-ASSUMED = "The length of the messages is not in the text, and neither are the values of the figure."
 
 
 def build(cache: RunCache) -> Iterator[Section]:
@@ -263,13 +264,11 @@ def _packet_sizes(rows: Rows) -> Iterator[Section]:
         "Figure 15: SBT broadcast by external packet size, milliseconds",
         rows,
         (
-            f"{TOTAL_BYTES // KIB} KiB are broadcast: assumed. {ASSUMED}",
+            *NOTES["figure_15"],
             (
-                "The text: below 1 KiB time increases almost linearly with the number of packets. From packets of 1 KiB "
-                "to 64 bytes "
-                f"there are 16 times as many, and time grows by {slopes}: start-ups are all that counts. Above 1 KiB "
-                "little is won, "
-                "as the operating system cuts packets."
+                "The text states that below 1 KiB time increases almost linearly with the number of packets. From packets of "
+                f"1 KiB to 64 bytes there are 16 times as many, and time grows by {slopes}: only start-ups count. Above 1 KiB "
+                "there is little gain, as the operating system cuts packets."
             ),
         ),
     )
@@ -290,14 +289,7 @@ def _two_graphs(cache: RunCache) -> Iterator[Section]:
     yield Table(
         "Figure 16: SBT and nESBT, packets of 1 KiB, milliseconds",
         rows,
-        (
-            f"{PACKETS_16} packets: assumed. {ASSUMED}",
-            (
-                "`one way at a time`: a node that could only send or receive in a cycle (theorem 4.3). Its speed-up "
-                "stays below n/2, so "
-                "the machine of figure 17 moved packets both ways at once."
-            ),
-        ),
+        NOTES["figure_16"],
     )
     yield Drawing(
         "Figure 16: SBT and nESBT, packets of 1 KiB",
@@ -312,13 +304,7 @@ def _two_graphs(cache: RunCache) -> Iterator[Section]:
     yield Table(
         "Figure 17: speed-up of nESBT over SBT",
         rows,
-        (
-            (
-                "The text: approximately n, for messages of a length that is not in it. Predicted is nP/(P + n) for P "
-                "packets. From P = 10 n on the speed-up must be within 10 percent of n. A single packet is slower by "
-                "nESBT: n/(n+1), as table 6 has it."
-            ),
-        ),
+        NOTES["figure_17"],
     )
     yield Drawing(
         "Figure 17: speed-up of nESBT over SBT",
@@ -334,18 +320,7 @@ def _scatter(rows: Rows, n: int) -> Iterator[Section]:
     yield Table(
         "Figure 18: personalised communication by SBT and SBnT, milliseconds",
         rows,
-        (
-            f"Postorder, ports in Gray code order, one packet for each node. {ASSUMED}",
-            (
-                "The text: expected is the same time for both; SBnT was faster, as a subtree gets a packet only "
-                "every n cycles "
-                "and the machine overlaps communication on different ports by about 20 percent, while SBT comes "
-                "back to a port "
-                "after two cycles. Both are measured, on the port that is used most; an overlap within a node is "
-                "not in the model, and no "
-                "advantage either."
-            ),
-        ),
+        NOTES["figure_18"],
     )
     yield Drawing(
         f"Figure 18: personalised communication in Q_{n}",
@@ -362,15 +337,7 @@ def _allgather(rows: Rows, n: int) -> Iterator[Section]:
     yield Table(
         "Figure 19: all-to-all broadcasting, milliseconds",
         rows,
-        (
-            f"`ring, both ways` counts both ports of a node one after the other, as the iPSC overlaps little. {ASSUMED}",
-            (
-                "The text: to first order all are alike. They transfer the same (N-1) M bytes, up to one block; the "
-                "exchange has the "
-                "fewest start-ups by a program, which small blocks show, and from 1 KiB on internal packets make the "
-                "difference small."
-            ),
-        ),
+        NOTES["figure_19"],
     )
     yield Drawing(
         f"Figure 19: all-to-all broadcasting in Q_{n}",

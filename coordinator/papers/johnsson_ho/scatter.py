@@ -27,12 +27,14 @@ from coordinator.papers.johnsson_ho.common import (
     rotated_root,
 )
 from coordinator.papers.run_cache import RunCache
-from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, row_verdict
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, row_verdict
 from coordinator.results.claims import Verdict
 from emunode.algorithms.hypercube.scatter_rest import ReflectionsScatter, RestScatter, RotationsScatter
 from emunode.model import Port, Rank
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees.hypercube.reflected import Turn, TurnedBinomialTrees
+
+NOTES = notes("johnsson_ho", "scatter")
 
 PACKETS = (Fraction(1, 2), Fraction(1), Fraction(4), None)
 """B/M of the rows of table 7."""
@@ -109,19 +111,6 @@ TABLE_7 = (
     Entry("SBnT, n-port", "sbntc", ALL, _by_level),
 )
 
-NOTES_7 = (
-    RATIO_NOTE,
-    "SBnT is the graph with several paths to cyclic nodes, as everywhere in the paper from section 4 on.",
-    (
-        f"{ERRATUM} TCBT, one-port, is marked approximate and counts too few: the root sends N/2 and N/2 - 1 "
-        "messages, then come "
-        "both halves of every half, so the sum is ceil(NM/2B) + ceil((N/2-1)M/B) + 2 sum over i = 1..n-2 of "
-        "ceil((2^i-1)M/B). "
-        "Measured: n = 3, B = M takes 9 start-ups, the print says 8."
-    ),
-    "SBnT, one-port, is marked approximate: its start-ups hold for small packets, its transfer is an upper bound.",
-)
-
 
 TABLE_8 = (
     Optimum("BRG", "brg", ONE, lambda _: 1, lambda n: Cost(2 * 2**n - 3, 2 * 2**n - 3)),
@@ -155,15 +144,6 @@ TABLE_8 = (
     ),
 )
 
-NOTES_8 = (
-    (
-        f"{ERRATUM} SBnT: table 8 prints 2n - 2 start-ups and section 5.1.5 2n - 1. 2n - 2 is right for one path to "
-        "every node "
-        "(SBnT), whose largest subtree holds more than (N-1)/n nodes, as node 1..1 is in one of them; 2n - 1 for "
-        "several paths to "
-        "cyclic nodes (SBnTc), where every subtree carries (N-1)/n messages exactly. Measured: both rows."
-    ),
-)
 
 TABLE_9 = (
     Optimum(
@@ -253,28 +233,14 @@ def best_choice(n: int, choices: Iterable[Sequence[Turn]]) -> int:
     return min(max(sum((edge_loads(n, turn) for turn in turns), Counter()).values()) for turns in choices)
 
 
-NOTES_REST = (
-    "k = M mod n elements of every block are scattered, each down a tree of its own; loads of the heaviest link.",
-    "`best of all choices` tries every choice of k rotations, or of k/2 rotations and k/2 reflections.",
-    (
-        f"{ERRATUM} Rotations alone: the exponents are printed as k/2 - 1 and k/2; (N-1) 2^(n/k-1) / (2^(n/k) - 1) is "
-        "measured where k divides n: 10 and not 15 elements for n = 4, k = 2."
-    ),
-    (
-        "The text has formulas for even k only, and for those that divide n (rotations) or 2n (reflections). The lower "
-        "bound is k (N-1)/n, rounded up."
-    ),
-)
-
-
 def build(cache: RunCache) -> Iterator[Section]:
     """Tables 7, 8 and 9."""
     bound = COLLECTIVE_BOUNDS["scatter"]
-    rows = list(cost_rows(cache, "scatter", TABLE_7, PACKETS, bound))
-    yield Table("Table 7: one-to-all personalised communication", rows, NOTES_7)
-    yield Table("Table 8: the optimum over one port", list(optimum_rows(cache, "scatter", TABLE_8)), NOTES_8)
-    yield Table("Table 9: the optimum over n ports", list(optimum_rows(cache, "scatter", TABLE_9)), (ROOTS_NOTE,))
-    yield Table("Section 5.1.4: elements left over when n does not divide M", list(_rests(cache)), NOTES_REST)
+    rows = cost_rows(cache, "scatter", TABLE_7, PACKETS, bound)
+    yield Table("Table 7: one-to-all personalised communication", rows, (*RATIO_NOTE, *NOTES["table_7"]))
+    yield Table("Table 8: the optimum over one port", optimum_rows(cache, "scatter", TABLE_8), NOTES["table_8"])
+    yield Table("Table 9: the optimum over n ports", optimum_rows(cache, "scatter", TABLE_9), ROOTS_NOTE)
+    yield Table("Section 5.1.4: elements left over when n does not divide M", _rests(cache), NOTES["rest"])
 
 
 REPRODUCTION = Reproduction(

@@ -28,7 +28,9 @@ from coordinator.papers.johnsson_ho.common import (
 )
 from coordinator.papers.johnsson_ho.common import Entry as Line
 from coordinator.papers.run_cache import RunCache
-from coordinator.papers.tables import ERRATUM, VERDICT, Table, row_verdict
+from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
+
+NOTES = notes("johnsson_ho", "summary")
 
 
 @dataclass(frozen=True)
@@ -175,31 +177,12 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield Table(
         "Table 19: one-to-all broadcasting",
         list(_broadcasts(cache)),
-        (
-            (
-                f"An element is a byte; τ = 1 ms, t_c = 1 us; times in milliseconds. M > 1 and M > n: {LONG_BYTES:,} "
-                "bytes in the "
-                "best whole number of packets."
-            ),
-        ),
+        NOTES["broadcast"],
     )
     yield Table(
         "Table 19: the other problems",
         list(_winners(cache)),
-        (
-            "Every line meets the lower bound of its problem, in start-ups and in transfer.",
-            (
-                f"{ERRATUM} The last line of the table names nESBT; it is nRSBT, by the rotated exchange of section "
-                "7.1, as table 18 "
-                "has it. Measured: nRSBT meets B_opt and both bounds; nESBT takes n + 1 start-ups and moves (N-2)/n "
-                "messages more."
-            ),
-            (
-                f"{ERRATUM} B_opt of SBnT and nRSBT is printed as sqrt(2NM/(π n^1.5)), which does not grow with M as a "
-                "packet does and is below what is measured (shown for M = 60). sqrt(2/π) NM/n^1.5 is meant, the "
-                "asymptotic form of the C(n, n/2) M/n that is measured."
-            ),
-        ),
+        NOTES["winners"],
     )
 
 

@@ -12,7 +12,9 @@ from coordinator.papers.base import Reproduction, Section
 from coordinator.papers.johnsson_ho.common import PAPER
 from coordinator.papers.johnsson_ho.ipsc import KIB, PACKETS_16, SIZES, Drawing, milliseconds
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import VERDICT, Table, row_verdict
+from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
+
+NOTES = notes("johnsson_ho", "timed_speedup")
 
 TOLERANCE = 0.1
 """Share by which a measured speed-up may differ from the predicted one."""
@@ -66,10 +68,7 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield Table(
         "Figures 16 and 17: SBT and nESBT by the clock, milliseconds",
         found,
-        (
-            f"{PACKETS_16} packets of 1 KiB: assumed. Nodes run free, every packet takes its time on its link.",
-            f"The measured speed-up must be within {TOLERANCE:.0%} of nP/(P + n).",
-        ),
+        NOTES["timed"],
     )
     yield Drawing(
         "Figure 17: speed-up of nESBT over SBT by the clock",

@@ -15,11 +15,13 @@ import polars as pl
 
 from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import ERRATUM, Table, compared, unmeasured
+from coordinator.papers.tables import ERRATUM, Table, compared, notes, unmeasured
 from coordinator.papers.tseng_sheu.figures import figure_1, figure_2, figure_3, figure_4, figure_checks
 from coordinator.reports.charts import curves
 from emunode.algorithms.star.multiple_trees import best_segments
 from emunode.topologies.star import StarGraph
+
+NOTES = notes("tseng_sheu", "tables")
 
 STARTUP = 1e-3
 PER_BYTE = 1e-6
@@ -36,25 +38,25 @@ def build(cache: RunCache) -> Iterator[Section]:
     """Tables 1 and 2 for every size, then what they rest on, then the figures."""
     for n in cache.sizes:
         title = f"Table 1, one-to-all broadcast, n = {n}, m = {BROADCAST_BYTES:,} bytes"
-        yield Table(title, list(_table_1(cache, n)), NOTES_1 if n == cache.sizes[-1] else ())
+        yield Table(title, _table_1(cache, n), NOTES["table_1"] if n == cache.sizes[-1] else ())
     drawn = max(n for n in cache.sizes if n <= LARGEST_DRAWN or len(cache.sizes) == 1)
     yield _over_message_size(cache, drawn)
     yield _over_segments(cache, drawn)
     yield Table("Section 4.1: the best number of segments", [_best(cache, n) for n in cache.sizes])
     for n in cache.sizes:
         title = f"Table 2, all-to-all broadcast, n = {n}, m = {ALLGATHER_BYTES} bytes"
-        yield Table(title, list(_table_2(cache, n)), NOTES_2 if n == cache.sizes[-1] else ())
+        yield Table(title, _table_2(cache, n), NOTES["table_2"] if n == cache.sizes[-1] else ())
     with_3 = list(dict.fromkeys((3, *cache.sizes)))
     greedy = [row for n in with_3 for row in _greedy(cache, n)]
-    yield Table("Lemmas 3 and 4: the greedy tree L, and its n - 1 shifts together", greedy, NOTES_3)
+    yield Table("Lemmas 3 and 4: the greedy tree L, and its n - 1 shifts together", greedy, NOTES["greedy"])
     heights = [row for n in with_3 for row in _heights(cache, n)]
-    yield Table("Lemmas 5 and 6: heights and congestion", heights, NOTES_5)
+    yield Table("Lemmas 5 and 6: heights and congestion", heights, NOTES["heights"])
     yield Table("Lemma 7: segments on each directed link in each step", [_levels(cache, n) for n in cache.sizes])
     yield figure_1()
     yield figure_2()
     yield figure_3()
     yield figure_4()
-    yield Table("Figures 1 to 4: what the trees and cycles in them have", list(figure_checks()))
+    yield Table("Figures 1 to 4: what the trees and cycles in them have", figure_checks())
 
 
 @dataclass(frozen=True)
@@ -160,20 +162,6 @@ def _table_1(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     cost = Cost((n - 1) * slots.startups, (n - 1) * slots.transferred)
     orders = "O(n^2) | O(m) | O(n^2 Ts + n sqrt(m Ts Tc) + m Tc)"
     yield from row("one-port", "section 4.2", orders, cost, trial, startups="<=")
-
-
-NOTES_1 = (
-    "Ts = 1 ms, Tc = 1 us. Predicted are upper bounds (sections 4, 6): every slot with two of the longest segments.",
-    "The number of segments is the better whole number beside the optimum of (5).",
-    "Rows without a measurement evaluate the closed forms of section 6.1.",
-    (
-        "Qiu [14] is given by its order and a sketch. What runs follows the sketch, with paths and exchanges of our choice: "
-        "n^2 - n - 1 start-ups, n!/2 segments and 2m (n!-1)/n! bytes. The term n log n is for messages that cannot be cut "
-        "so often, which are refused here."
-    ),
-    f"{ERRATUM} Section 4.1 prints D_n + n - 1 <= n <= 2 D_n: h is meant, and holds for n = 3..7.",
-    f"{ERRATUM} Algorithm 1, step 2, prints the trees L: Lhat are meant, since L is rooted elsewhere and leads there.",
-)
 
 
 def broadcast(
@@ -355,19 +343,6 @@ def _table_2(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     yield from row("section 5.2", "rotated-trees", "one-port", orders, Cost((n - 1) * d, others * m))
 
 
-NOTES_2 = (
-    "Ts = 1 ms, Tc = 1 us. Lower bounds: lemma 2.",
-    f"{ERRATUM} HAM [8]: (n-1)! start-ups count the height of its paths; the (n-2)! steps of phase 2 are more, as measured.",
-    (
-        f"{ERRATUM} NL [8]: as the report schedules it, with a message in a packet, it takes ceil((n!-1)/(n-1)) start-ups, "
-        "as measured. With a whole level in a packet it takes the D_n that are printed; then every level rounds up to the "
-        "sum of ceil(|D_t|/(n-1)) m bytes, as measured, and not (n!-1) m/(n-1)."
-    ),
-    f"{ERRATUM} Section 6.2 prints (n-1)! Ts for the optimal transmission cost: (n!-1) m/(n-1) Tc is meant, as in table 2.",
-    f"{ERRATUM} Section 5.1 prints the bandwidth m (n!-1)/(m-1): n - 1 is meant, for (8); 6.2 prints T_m for Tc.",
-)
-
-
 # Lemmas 3 to 7.
 
 
@@ -414,11 +389,6 @@ def _to_root(cache: RunCache, n: int, root: str) -> Trial:
     )
 
 
-NOTES_3 = (
-    "Lemma 3: one broadcast down L. Lemma 4: one reduce to each shifted root, and the use of every directed link added up.",
-)
-
-
 def _heights(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     """Heights as the last step in which a tree delivers, congestion as the segments that a link carries, one a tree.
 
@@ -442,12 +412,6 @@ def _heights(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     yield {"n": n, "quantity": "congestion of directed links"} | compared(
         2, trial.number("max_link_segments"), trial, paper="at most 2", relation="<="
     )
-
-
-NOTES_5 = (
-    f"{ERRATUM} Lemma 5, height D_n + n + gcd(n, i) - 2, fails once in n = 3..7: 4 and not 5 for n = 3, i = 2, as measured.",
-    "Definition 2 prints p_r for the path p_i.",
-)
 
 
 def _levels(cache: RunCache, n: int) -> dict[str, object]:
