@@ -5,7 +5,7 @@ where s trees carry an equal part of the message each. From that follow B_opt = 
 (sqrt(a M t_c / s) + sqrt(b tau))^2, or one packet and a (M t_c / s + tau) where b is 0.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isclose, sqrt
@@ -13,9 +13,11 @@ from math import ceil, isclose, sqrt
 import polars as pl
 
 from coordinator.papers.base import Reproduction, Section
-from coordinator.papers.johnsson_ho.common import ALL, ONE, PAPER, PORTS, SIZES, Cost, printed_text, text
+from coordinator.papers.communication_cost import Cost
+from coordinator.papers.formulas import Number
+from coordinator.papers.johnsson_ho.common import ALL, ONE, PAPER, PORTS, SIZES, cost_text, formula, text
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
+from coordinator.papers.tables import VERDICT, Table, marked, notes, printed, row_verdict
 
 NOTES = notes("johnsson_ho", "broadcast")
 
@@ -32,16 +34,17 @@ LONG_BYTES = 15_360
 class Pipeline:
     """One line of tables 2 to 5, as printed."""
 
+    table: str
     graph: str
     algorithm: str
     ports: str
-    a: Callable[[int], int]
-    b: Callable[[int], int]
+    a: Callable[[int], Number]
+    b: Callable[[int], Number]
     splits_across_trees: bool = False
     """s = n, else 1."""
-    delay: Callable[[int], int] | None = None
+    delay: Callable[[int], Number] | None = None
     """Table 2: cycles until a packet is everywhere."""
-    rate: Callable[[int], Fraction | int] | None = None
+    rate: Callable[[int], Number] | None = None
     """Table 3: cycles per distinct packet."""
     merged: bool = False
     """nRSBT over one port: parts that share a link go together, whatever they are cut into."""
@@ -57,7 +60,7 @@ class Pipeline:
             startups = 2 * sum(ceil(Fraction(packets * i, n)) for i in range(1, n)) + packets
             return Cost(startups, n)
         s = self.parts(n)
-        return Cost(self.a(n) * ceil(packets / s) + self.b(n), Fraction(self.a(n), s) + Fraction(self.b(n), packets))
+        return Cost(self.a(n) * ceil(packets / s) + self.b(n), Fraction(self.a(n)) / s + Fraction(self.b(n)) / packets)
 
     def run(self, cache: RunCache, n: int, packets: int) -> Trial:
         """A broadcast of so many packets of PACKET_BYTES each, spread over the trees."""
@@ -77,54 +80,34 @@ class Pipeline:
         """B_opt, and T_min / t_c, for a message of `size` elements and tau / t_c."""
         if self.merged:
             return size, n * size + (2 * n - 1) * ratio
-        part, a, b = size / self.parts(n), self.a(n), self.b(n)
+        part, a, b = size / self.parts(n), float(self.a(n)), float(self.b(n))
         if b <= 0:
             return part, a * (part + ratio)
         return sqrt(a * part * ratio / b), (sqrt(a * part) + sqrt(b * ratio)) ** 2
 
 
-def _order(n: int) -> int:
-    return 1 << n
+PIPELINES = [
+    Pipeline(
+        row["table"],
+        row["graph"],
+        row["algorithm"],
+        row["ports"],
+        formula(row["a"]),
+        formula(row["b"]),
+        splits_across_trees=row["trees"] == "n",
+        delay=formula(row["delay"]) if row["delay"] else None,
+        rate=formula(row["rate"]) if row["rate"] else None,
+        merged=(row["graph"], row["ports"]) == ("nRSBT", ONE),
+        least_n=int(row["least n"]),
+    )
+    for row in printed("johnsson_ho_pipelines")
+]
+LINES = {(line.ports, line.graph): line for line in PIPELINES if line.table in ("4", "5")}
 
 
-TABLE_4 = (
-    Pipeline("BRG", "brg", ONE, lambda _: 2, lambda n: _order(n) - 3, delay=lambda n: _order(n) - 1, rate=lambda _: 2),
-    Pipeline("SBT", "sbt", ONE, lambda n: n, lambda _: 0, delay=lambda n: n, rate=lambda n: n),
-    Pipeline("nRSBT", "nrsbt", ONE, lambda n: n, lambda n: n - 1, delay=lambda n: n, rate=lambda n: n, merged=True),
-    Pipeline(
-        "TCBT",
-        "tcbt",
-        ONE,
-        lambda _: 3,
-        lambda n: 2 * n - 5,
-        delay=lambda n: 2 * n - 2,
-        rate=lambda _: 3,
-        least_n=3,
-    ),
-    Pipeline("nESBT", "nesbt", ONE, lambda _: 1, lambda n: n, delay=lambda n: n + 1, rate=lambda _: 1),
-)
-TABLE_5 = (
-    Pipeline("nRBRG", "nrbrg", ALL, lambda n: _order(n) - 1, lambda _: 0, splits_across_trees=True),
-    Pipeline("SBT", "sbt", ALL, lambda _: 1, lambda n: n - 1, delay=lambda n: n, rate=lambda _: 1),
-    Pipeline(
-        "nRSBT", "nrsbt", ALL, lambda n: n, lambda _: 0, splits_across_trees=True, delay=lambda n: n, rate=lambda _: 1
-    ),
-    Pipeline("TCBT", "tcbt", ALL, lambda _: 1, lambda n: n - 1, delay=lambda n: n, rate=lambda _: 1),
-    Pipeline(
-        "nESBT",
-        "nesbt",
-        ALL,
-        lambda _: 1,
-        lambda n: n,
-        splits_across_trees=True,
-        delay=lambda n: n + 1,
-        rate=lambda n: Fraction(1, n),
-    ),
-)
-GRAY_ALL = Pipeline(
-    "BRG", "brg", ALL, lambda _: 1, lambda n: _order(n) - 2, delay=lambda n: _order(n) - 1, rate=lambda _: 1
-)
-"""In tables 2 and 3 only."""
+def of_table(number: int) -> list[Pipeline]:
+    """The lines of table 4 or 5."""
+    return [line for line in PIPELINES if line.table == str(number)]
 
 
 def claimed(trial: Trial, name: str) -> float:
@@ -142,19 +125,19 @@ def cycles(line: Pipeline, trial: Trial) -> int:
 
 def _delays(cache: RunCache) -> Iterator[dict[str, object]]:
     """Table 2, from the first crossing to the last one of one packet, the slowest tree."""
-    for line in (*TABLE_4, GRAY_ALL, *TABLE_5):
+    for line in PIPELINES:
         for n in cache.sizes:
             if line.delay is None or n < line.least_n:
                 continue
             trial = line.run(cache, n, n)
-            found, printed = slowest_packet(trial, n), line.delay(n)
+            found, delay = slowest_packet(trial, n), line.delay(n)
             yield {
                 "graph": line.graph,
                 "ports": PORTS[line.ports],
                 "n": n,
-                "paper": printed,
+                "paper": delay,
                 "measured": found,
-                VERDICT: row_verdict(found == printed, trials=[trial]),
+                VERDICT: row_verdict(found == delay, trials=[trial]),
             }
 
 
@@ -167,19 +150,19 @@ def slowest_packet(trial: Trial, n: int) -> int:
 
 def _rates(cache: RunCache) -> Iterator[dict[str, object]]:
     """Table 3, from two runs of which one has PACKETS more distinct packets."""
-    for line in (*TABLE_4, GRAY_ALL, *TABLE_5):
+    for line in PIPELINES:
         for n in cache.sizes:
             if line.rate is None or n < line.least_n:
                 continue
             few, many = line.run(cache, n, PACKETS), line.run(cache, n, 2 * PACKETS)
-            found, printed = Fraction(cycles(line, many) - cycles(line, few), PACKETS), line.rate(n)
+            found, rate = Fraction(cycles(line, many) - cycles(line, few), PACKETS), line.rate(n)
             yield {
                 "graph": line.graph,
                 "ports": PORTS[line.ports],
                 "n": n,
-                "paper": text(printed),
+                "paper": text(rate),
                 "measured": text(found),
-                VERDICT: row_verdict(found == printed, trials=[few, many]),
+                VERDICT: row_verdict(found == rate, trials=[few, many]),
             }
 
 
@@ -188,7 +171,7 @@ def _bound(line: Pipeline, n: int) -> Cost:
     return Cost(n, Fraction(1, n if line.ports == ALL else 1))
 
 
-def _times(cache: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, object]]:
+def _times(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object]]:
     """T of table 4 or 5, with many packets and with one on each tree."""
     for line in lines:
         for n in cache.sizes:
@@ -199,19 +182,19 @@ def _times(cache: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, o
                 size = packets * PACKET_BYTES
                 found = Cost(int(trial.number("startups")), Fraction(int(trial.number("transfer_bytes")), size))
                 closed = Cost(int(claimed(trial, "startups")), Fraction(int(claimed(trial, "transfer_bytes")), size))
-                printed, least = line.cost(n, packets), _bound(line, n)
+                paper, least = line.cost(n, packets), _bound(line, n)
                 yield {
                     "graph": line.graph,
                     "n": n,
                     "M/B": packets,
-                    "paper": str(printed),
-                    "predicted": str(closed),
-                    "measured": str(found),
-                    "lower bound": str(least),
-                    "ratio": round(found.in_startups(packets) / least.in_startups(packets), 4),
+                    "paper": cost_text(paper),
+                    "predicted": cost_text(closed),
+                    "measured": cost_text(found),
+                    "lower bound": cost_text(least),
+                    "ratio": round(found.time(1, packets) / least.time(1, packets), 4),
                     VERDICT: row_verdict(
                         found.equals(closed),
-                        closed.equals(printed),
+                        closed.equals(paper),
                         found.startups >= least.startups,
                         found.transfer >= least.transfer,
                         trials=[trial],
@@ -243,13 +226,13 @@ def _long_run(cache: RunCache, line: Pipeline, n: int, size: int, count: int, st
     )
 
 
-def _optima(cache: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, object]]:
+def _optima(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object]]:
     """B_opt and T_min of table 4 or 5 beside the best whole number of packets, of which one more or less is slower."""
     for line in lines:
         for n in cache.sizes:
             if n < line.least_n or line.merged:
                 continue
-            packet, printed = line.optimum(n, LONG_BYTES, STARTUP / PER_BYTE)
+            packet, optimum = line.optimum(n, LONG_BYTES, STARTUP / PER_BYTE)
             count, trial = best_run(cache, line, n, LONG_BYTES, STARTUP)
             beside = [
                 _long_run(cache, line, n, LONG_BYTES, other, STARTUP) for other in (count - 1, count + 1) if other > 0
@@ -257,7 +240,7 @@ def _optima(cache: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, 
             found, closed, least = (
                 trial.number("virtual_seconds"),
                 claimed(trial, "virtual_seconds"),
-                printed * PER_BYTE,
+                optimum * PER_BYTE,
             )
             yield {
                 "graph": line.graph,
@@ -320,7 +303,7 @@ class Regime:
         ratio = self.startup / PER_BYTE
         packet, least = line.optimum(n, self.amount, ratio)
         part = self.amount / line.parts(n)
-        return least if packet <= part else (line.a(n) + line.b(n)) * (ratio + part)
+        return least if packet <= part else float(line.a(n) + line.b(n)) * (ratio + part)
 
 
 REGIMES = (
@@ -329,37 +312,20 @@ REGIMES = (
     Regime("B_opt, tau n >> M t_c", 1.0, PACKET_BYTES, 1e-9, 1e-3, erratum=True),
     Regime("B_opt, tau n << M t_c", 1e-6, LONG_BYTES, 0.002, 0.02),
 )
-Limit = Callable[[int], Fraction]
-FACTOR: tuple[Limit, ...] = (
-    lambda n: Fraction(n, n + 1),
-    Fraction,
-    lambda _: Fraction(1),
-    Fraction,
-)
-LIMITS: Mapping[tuple[str, str], tuple[Limit, ...]] = {
-    (ONE, "SBT"): FACTOR,
-    (ONE, "nRSBT"): FACTOR,
-    (ONE, "TCBT"): (
-        lambda n: Fraction(2 * n - 2, n + 1),
-        lambda _: Fraction(3),
-        lambda _: Fraction(2),
-        lambda _: Fraction(3),
-    ),
-    (ALL, "SBT"): FACTOR,
-    (ALL, "nRSBT"): FACTOR,
-    (ALL, "TCBT"): FACTOR,
+LIMITS = {
+    (row["ports"], row["graph"]): tuple(formula(row[regime.name]) for regime in REGIMES)
+    for row in printed("johnsson_ho_table_6")
 }
-"""Table 6 as printed, a column a regime: the time of a graph over that of nESBT."""
+"""Table 6 as printed, one column per regime: the time of a graph relative to nESBT."""
 
 
 def _relative(cache: RunCache) -> Iterator[dict[str, object]]:
-    lines = {(line.ports, line.graph): line for line in (*TABLE_4, *TABLE_5)}
-    for (ports, graph), printed in LIMITS.items():
-        pair = (lines[ports, graph], lines[ports, "nESBT"])
+    for (ports, graph), limits in LIMITS.items():
+        pair = (LINES[ports, graph], LINES[ports, "nESBT"])
         for n in cache.sizes:
             if n < pair[0].least_n:
                 continue
-            for regime, limit in zip(REGIMES, printed, strict=True):
+            for regime, limit in zip(REGIMES, limits, strict=True):
                 trials = [regime.run(cache, line, n) for line in pair]
                 found = regime.time(pair[0], trials[0], n) / regime.time(pair[1], trials[1], n)
                 closed = regime.predicted(pair[0], n) / regime.predicted(pair[1], n)
@@ -369,7 +335,7 @@ def _relative(cache: RunCache) -> Iterator[dict[str, object]]:
                     "graph": graph,
                     "n": n,
                     "regime": regime.name,
-                    "paper": printed_text(text(limit(n)), agrees=near, erratum=True),
+                    "paper": marked(text(limit(n)), erratum=not near),
                     "predicted": round(closed, 4),
                     "measured": round(found, 4),
                     VERDICT: row_verdict(
@@ -384,7 +350,8 @@ def build(cache: RunCache) -> Iterator[Section]:
     """Tables 2 to 6."""
     yield Table("Table 2: propagation delays", _delays(cache), NOTES["table_2"])
     yield Table("Table 3: cycles per distinct packet", _rates(cache), NOTES["table_3"])
-    for number, lines, ports in ((4, TABLE_4, "one port"), (5, TABLE_5, "n ports")):
+    for number, ports in ((4, "one port"), (5, "n ports")):
+        lines = of_table(number)
         yield Table(f"Table {number}: T of broadcasting over {ports}", _times(cache, lines), NOTES["times"])
         yield Table(f"Table {number}: B_opt and T_min over {ports}", _optima(cache, lines), NOTES["optimum"])
     yield Table("Table 6: relative to nESBT", _relative(cache), NOTES["table_6"])

@@ -266,9 +266,9 @@ def _packet_sizes(rows: Rows) -> Iterator[Section]:
         (
             *NOTES["figure_15"],
             (
-                "The text states that below 1 KiB time increases almost linearly with the number of packets. From packets of "
-                f"1 KiB to 64 bytes there are 16 times as many, and time grows by {slopes}: only start-ups count. Above 1 KiB "
-                "there is little gain, as the operating system cuts packets."
+                "The text states that below 1 KiB time increases almost linearly with the number of packets. From packets "
+                f"of 1 KiB to 64 bytes there are 16 times as many, and time grows by {slopes}: only start-ups count. Above "
+                "1 KiB there is little gain, as the operating system cuts packets."
             ),
         ),
     )

@@ -6,25 +6,23 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, pairwise, product
-from math import ceil, comb, log2
+from math import ceil
 
 from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.communication_cost import Cost
 from coordinator.papers.johnsson_ho.common import (
-    ALL,
     COLLECTIVE_BOUNDS,
     ONE,
     PAPER,
     RATIO_NOTE,
     ROOTS_NOTE,
     SIZES,
-    Case,
-    Cost,
-    Entry,
-    Optimum,
-    binomial_root,
+    CubeCase,
+    PrintedTime,
     cost_rows,
     optimum_rows,
-    rotated_root,
+    printed_optima,
+    printed_times,
 )
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, row_verdict
@@ -40,124 +38,17 @@ PACKETS = (Fraction(1, 2), Fraction(1), Fraction(4), None)
 """B/M of the rows of table 7."""
 
 
-def _gray(case: Case) -> Cost:
+def _gray(case: CubeCase) -> Cost:
     packet = case.packet or Fraction(case.order)
     packets = 2 * case.packets(case.order - 1) - int(1 / packet)
     return Cost(max(packets, 2 * case.order - 3), 2 * case.order - 3)
 
 
-def _rotated(case: Case) -> Cost:
-    n, order = case.n, case.order
-    rising = [Fraction(order - 2**i, n) for i in range(1, n)]
-    return Cost(case.sum_of(rising + [Fraction(2**i - 1, n) for i in range(1, n + 1)]), order - 1)
+def _gray_segments(case: CubeCase) -> int:
+    return int(1 / case.packet) if case.packet and case.packet < 1 else 1
 
 
-def _balanced(case: Case) -> Cost:
-    n, order = case.n, case.order
-    startups = n * case.packets(Fraction(order, n)) + case.packets(Fraction(2 * order * log2(n) / n))
-    return Cost(startups, order * (1 + 2 * log2(n) / n))
-
-
-def _by_level(case: Case) -> Cost:
-    n = case.n
-    return Cost(case.sum_of([Fraction(comb(n, i), n) for i in range(n)]), Fraction(case.order - 1, n))
-
-
-def _tworooted(case: Case) -> Cost:
-    n, order = case.n, case.order
-    return Cost(2 * case.sum_of([2**i - 1 for i in range(1, n)]), 2 * order - 2 * n - 1)
-
-
-def _tworooted_levels(case: Case) -> Cost:
-    n, order = case.n, case.order
-    halves = [Fraction(order, 2**i) for i in range(2, n + 1)]
-    return Cost(case.packets(Fraction(order, 4)) + case.sum_of(halves), Fraction(3 * order, 4) - 1)
-
-
-TABLE_7 = (
-    Entry(
-        "BRG, one-port",
-        "brg",
-        ONE,
-        _gray,
-        cut=lambda case: int(1 / case.packet) if case.packet and case.packet < 1 else 1,
-    ),
-    Entry(
-        "SBT, one-port",
-        "sbt",
-        ONE,
-        lambda case: Cost(case.sum_of([2**i for i in range(case.n)]), case.order - 1),
-    ),
-    Entry("nRSBT, one-port", "nrsbt", ONE, _rotated),
-    Entry("TCBT, one-port", "tcbt", ONE, _tworooted, approximate=True, erratum=True),
-    Entry("SBnT, one-port", "sbntc", ONE, _balanced, approximate=True),
-    Entry(
-        "nRBRG, n-port",
-        "nrbrg",
-        ALL,
-        lambda case: Cost(
-            case.sum_of([Fraction(i, case.n) for i in range(1, case.order)]),
-            Fraction(case.order * (case.order - 1), 2 * case.n),
-        ),
-    ),
-    Entry(
-        "SBT, n-port",
-        "sbt",
-        ALL,
-        lambda case: Cost(case.sum_of([comb(case.n - 1, i) for i in range(case.n)]), Fraction(case.order, 2)),
-    ),
-    Entry("nRSBT, n-port", "nrsbt", ALL, _by_level),
-    Entry("TCBT, n-port", "tcbt", ALL, _tworooted_levels, approximate=True),
-    Entry("SBnT, n-port", "sbntc", ALL, _by_level),
-)
-
-
-TABLE_8 = (
-    Optimum("BRG", "brg", ONE, lambda _: 1, lambda n: Cost(2 * 2**n - 3, 2 * 2**n - 3)),
-    Optimum("SBT", "sbt", ONE, lambda n: 2 ** (n - 1), lambda n: Cost(n, 2**n - 1)),
-    Optimum(
-        "TCBT",
-        "tcbt",
-        ONE,
-        lambda n: 2 ** (n - 1),
-        lambda n: Cost(2 * n - 2, 2 * 2**n - 2 * n - 1),
-        at_most=True,
-    ),
-    Optimum("nRSBT", "nrsbt", ONE, lambda n: Fraction(2**n - 1, n), lambda n: Cost(2 * n - 1, 2**n - 1)),
-    Optimum(
-        "SBnT",
-        "sbnt",
-        ONE,
-        lambda n: Fraction(2**n - 1, n),
-        lambda n: Cost(2 * n - 2, 2**n * (1 + 2 * log2(n) / n)),
-        at_most=True,
-        erratum=True,
-    ),
-    Optimum(
-        "SBnTc",
-        "sbntc",
-        ONE,
-        lambda n: Fraction(2**n - 1, n),
-        lambda n: Cost(2 * n - 2, 2**n * (1 + 2 * log2(n) / n)),
-        at_most=True,
-        erratum=True,
-    ),
-)
-
-
-TABLE_9 = (
-    Optimum(
-        "nRBRG",
-        "nrbrg",
-        ALL,
-        lambda n: Fraction(2**n - 1, n),
-        lambda n: Cost(2**n - 1, Fraction(2**n * (2**n - 1), 2 * n)),
-    ),
-    Optimum("SBT", "sbt", ALL, binomial_root, lambda n: Cost(n, 2 ** (n - 1)), roots=True),
-    Optimum("TCBT", "tcbt", ALL, lambda n: Fraction(2**n, 4), lambda n: Cost(n, Fraction(3 * 2**n, 4) - 1)),
-    Optimum("nRSBT", "nrsbt", ALL, rotated_root, lambda n: Cost(n, Fraction(2**n - 1, n)), roots=True),
-    Optimum("SBnT", "sbntc", ALL, rotated_root, lambda n: Cost(n, Fraction(2**n - 1, n)), roots=True),
-)
+TABLE_7 = (PrintedTime("BRG, one-port", "brg", ONE, _gray, cut=_gray_segments), *printed_times(7))
 
 
 # --- section 5.1.4: what is left over when n does not divide M ----------------------------------------------------------
@@ -238,8 +129,8 @@ def build(cache: RunCache) -> Iterator[Section]:
     bound = COLLECTIVE_BOUNDS["scatter"]
     rows = cost_rows(cache, "scatter", TABLE_7, PACKETS, bound)
     yield Table("Table 7: one-to-all personalised communication", rows, (*RATIO_NOTE, *NOTES["table_7"]))
-    yield Table("Table 8: the optimum over one port", optimum_rows(cache, "scatter", TABLE_8), NOTES["table_8"])
-    yield Table("Table 9: the optimum over n ports", optimum_rows(cache, "scatter", TABLE_9), ROOTS_NOTE)
+    yield Table("Table 8: the optimum over one port", optimum_rows(cache, printed_optima(8)), NOTES["table_8"])
+    yield Table("Table 9: the optimum over n ports", optimum_rows(cache, printed_optima(9)), ROOTS_NOTE)
     yield Table("Section 5.1.4: elements left over when n does not divide M", _rests(cache), NOTES["rest"])
 
 

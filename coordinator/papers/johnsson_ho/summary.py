@@ -1,113 +1,57 @@
 """Which algorithm meets the lower bound of which problem: Johnsson and Ho 1986, table 19."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from fractions import Fraction
-from math import pi, sqrt
 
 from coordinator.papers.base import Reproduction, Section
-from coordinator.papers.johnsson_ho.broadcast import LONG_BYTES, PER_BYTE, STARTUP, TABLE_4, TABLE_5, Pipeline, best_run
+from coordinator.papers.johnsson_ho.broadcast import LINES, LONG_BYTES, PER_BYTE, STARTUP, Pipeline, best_run
 from coordinator.papers.johnsson_ho.common import (
     ALL,
     COLLECTIVE_BOUNDS,
-    MESSAGE_BYTES,
     ONE,
     PAPER,
     PORTS,
     SIZES,
-    Case,
-    Cost,
-    Optimum,
+    CubeCase,
+    cost_text,
     largest_packet,
     measured,
     predicted,
-    printed_text,
+    printed_optima,
     rotated_root,
     text,
     trial_of,
 )
-from coordinator.papers.johnsson_ho.common import Entry as Line
 from coordinator.papers.run_cache import RunCache
-from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
+from coordinator.papers.tables import VERDICT, Table, marked, notes, row_verdict
 
 NOTES = notes("johnsson_ho", "summary")
 
 
-@dataclass(frozen=True)
-class Winner:
-    """One line of table 19 about personalised communication or all-to-all broadcasting."""
-
-    collective: str
-    line: Optimum
-
-
-def _personalised(graph: str, algorithm: str) -> Optimum:
-    return Optimum(
-        graph, algorithm, ALL, printed_root, lambda n: Cost(n, Fraction(2**n - 1, n)), roots=True, misprint=True
-    )
-
-
-def printed_root(n: int) -> float:
-    """sqrt(2 N M / (pi n^1.5)) in messages, as table 19 prints B_opt."""
-    return sqrt(2 * 2**n / (pi * n**1.5) / MESSAGE_BYTES)
-
-
-SBT_HALVING = Optimum("SBT", "sbt", ONE, lambda n: Fraction(2**n, 2), lambda n: Cost(n, 2**n - 1))
-TABLE_19 = (
-    Winner("scatter", SBT_HALVING),
-    Winner("scatter", _personalised("SBnT", "sbntc")),
-    Winner("scatter", _personalised("nRSBT", "nrsbt")),
-    Winner("allgather", SBT_HALVING),
-    Winner("allgather", _personalised("SBnT", "sbntc")),
-    Winner("allgather", _personalised("nRSBT", "nrsbt")),
-    Winner(
-        "alltoall",
-        Optimum("SBT", "sbt", ONE, lambda n: Fraction(2**n, 2), lambda n: Cost(n, Fraction(n * 2**n, 2))),
-    ),
-    Winner(
-        "alltoall",
-        Optimum("SBnT", "sbntc", ALL, lambda n: Fraction(2**n - 1, n), lambda n: Cost(n, Fraction(2**n, 2))),
-    ),
-    Winner(
-        "alltoall",
-        Optimum(
-            "nESBT", "nesbt", ALL, lambda n: Fraction(2**n, 2 * n), lambda n: Cost(n, Fraction(2**n, 2)), erratum=True
-        ),
-    ),
-    Winner(
-        "alltoall",
-        Optimum("nRSBT", "nrsbt", ALL, lambda n: Fraction(2**n, 2 * n), lambda n: Cost(n, Fraction(2**n, 2))),
-    ),
-)
+TABLE_19 = printed_optima(19)
 
 
 def _winners(cache: RunCache) -> Iterator[dict[str, object]]:
     """A winner meets the lower bound exactly; the line with the wrong name does not, and its correction does."""
-    for winner in TABLE_19:
-        line = winner.line
+    for line in TABLE_19:
         for n in cache.sizes:
-            case = Case(n)
-            trial = trial_of(
-                cache, winner.collective, Line(line.graph, line.algorithm, line.ports, lambda _: Cost(0, 0)), case
-            )
+            case = CubeCase(n)
+            trial = trial_of(cache, line.collective, line.algorithm, line.ports, n)
             best, found, closed = largest_packet(trial), measured(trial, case), predicted(trial, case)
-            packet, printed, least = line.packet(n), line.least(n), COLLECTIVE_BOUNDS[winner.collective](n, line.ports)
+            packet, printed, least = line.packet(n), line.least(n), COLLECTIVE_BOUNDS[line.collective](n, line.ports)
             # a root is the asymptotic form of what is measured, and never below it; this one is misprinted
             right = rotated_root(n) if line.misprint else packet
             packet_agrees = best <= right if line.roots else best == right
             agrees, meets = found.equals(printed), found.equals(least)
             yield {
-                "problem": winner.collective,
+                "problem": line.collective,
                 "graph": f"{line.graph}, {PORTS[line.ports]}",
                 "n": n,
-                "B_opt / M, paper": printed_text(
-                    text(packet), agrees=packet_agrees and not line.misprint, erratum=line.erratum or line.misprint
-                ),
+                "B_opt / M, paper": marked(text(packet), erratum=line.misprint or (line.erratum and not packet_agrees)),
                 "meant": text(right),
                 "measured B": text(best),
-                "paper": printed_text(printed, agrees=agrees, erratum=line.erratum),
-                "predicted": str(closed),
-                "measured": str(found),
+                "paper": marked(cost_text(printed), erratum=line.erratum and not agrees),
+                "predicted": cost_text(closed),
+                "measured": cost_text(found),
                 VERDICT: row_verdict(
                     found.equals(closed),
                     (packet_agrees and agrees and meets) != line.erratum,
@@ -118,14 +62,13 @@ def _winners(cache: RunCache) -> Iterator[dict[str, object]]:
 
 def _broadcasts(cache: RunCache) -> Iterator[dict[str, object]]:
     """One element, at most one an edge-disjoint tree, or many: T in elements and start-ups, or at the best packet size."""
-    lines = {(line.ports, line.graph): line for line in (*TABLE_4, *TABLE_5)}
     for n in cache.sizes:
         for assumption, line, elements in (
-            ("one-port, M = 1", lines[ONE, "SBT"], 1),
-            ("n-port, M <= n", lines[ALL, "nRSBT"], n),
+            ("one-port, M = 1", LINES[ONE, "SBT"], 1),
+            ("n-port, M <= n", LINES[ALL, "nRSBT"], n),
         ):
             yield _small(cache, line, n, assumption, elements)
-        for assumption, line in (("one-port, M > 1", lines[ONE, "nESBT"]), ("n-port, M > n", lines[ALL, "nESBT"])):
+        for assumption, line in (("one-port, M > 1", LINES[ONE, "nESBT"]), ("n-port, M > n", LINES[ALL, "nESBT"])):
             yield _large(cache, line, n, assumption)
 
 

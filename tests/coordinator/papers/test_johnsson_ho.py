@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.communication_cost import Cost
 from coordinator.papers.johnsson_ho import allgather as johnsson_ho_allgather
 from coordinator.papers.johnsson_ho import alltoall as johnsson_ho_alltoall
 from coordinator.papers.johnsson_ho import broadcast as johnsson_ho_broadcast
@@ -22,11 +23,12 @@ from coordinator.papers.johnsson_ho.common import (
     COLLECTIVE_BOUNDS,
     ONE,
     PORTS,
-    Case,
-    Cost,
-    Entry,
+    CubeCase,
+    PrintedTime,
     cost_rows,
     optimum_rows,
+    printed_optima,
+    printed_times,
 )
 from coordinator.papers.run_cache import RunCache, open_run_cache
 from coordinator.papers.tables import ERRATUM, Table
@@ -85,14 +87,14 @@ def test_every_row_holds_in_small_cubes(about: Reproduction, n: int, run_cache: 
 TABLES_OF_T = {
     ("scatter", "one"): johnsson_ho_scatter.TABLE_7,
     ("scatter", "n"): johnsson_ho_scatter.TABLE_7,
-    ("allgather", "one"): johnsson_ho_allgather.TABLE_11,
-    ("allgather", "n"): johnsson_ho_allgather.TABLE_13,
-    ("alltoall", "one"): johnsson_ho_alltoall.TABLE_15,
-    ("alltoall", "n"): johnsson_ho_alltoall.TABLE_17,
+    ("allgather", "one"): printed_times(11),
+    ("allgather", "n"): printed_times(13),
+    ("alltoall", "one"): printed_times(15),
+    ("alltoall", "n"): printed_times(17),
 }
 
 
-def entry_of(row: dict[str, str]) -> Entry | None:
+def entry_of(row: dict[str, str]) -> PrintedTime | None:
     ports = ONE if row["ports"] == "one" else ALL
     return next(
         (
@@ -114,7 +116,7 @@ def test_printed_times_are_those_of_the_expected_numbers() -> None:
         packet = 1 / Fraction(row["M/B"])
         if entry.algorithm == "brg" and row["problem"] == "scatter" and packet.numerator != 1:
             continue
-        cost = entry.printed(Case(int(row["n"]), packet))
+        cost = entry.printed(CubeCase(int(row["n"]), packet))
         assert cost.startups == int(row["startups_paper_table"]), row
         if entry.algorithm == "nesbt" and row["problem"] == "alltoall" and entry.ports == ONE:
             assert cost.transfer != Fraction(row["transfer_paper_table(M)"]), "the erratum of table 15"
@@ -125,13 +127,10 @@ def test_printed_times_are_those_of_the_expected_numbers() -> None:
 
 
 def test_printed_broadcasts_are_those_of_the_expected_numbers() -> None:
-    lines = {
-        (line.graph, line.ports): line for line in (*johnsson_ho_broadcast.TABLE_4, *johnsson_ho_broadcast.TABLE_5)
-    }
     found = 0
     for row in golden("broadcast_time"):
         ports = {"one": ONE, "n": ALL}.get(row["ports"], "")
-        line = lines.get((row["algorithm"], ports))
+        line = johnsson_ho_broadcast.LINES.get((ports, row["algorithm"]))
         size, packet = int(row["M_elements"]), int(row["B_elements"])
         if line is None or size % packet or row["divisible_case"] != "1":
             continue
@@ -200,9 +199,9 @@ def test_an_undercut_lower_bound_is_violated(run_cache: RunCache) -> None:
 
 
 def test_a_packet_size_that_is_not_the_best_is_violated(run_cache: RunCache) -> None:
-    right = johnsson_ho_scatter.TABLE_8[1]
+    right = printed_optima(8)[1]
     for packet in (3, 5):
-        (row,) = optimum_rows(replace(run_cache, sizes=[3]), "scatter", [replace(right, packet=always(packet))])
+        (row,) = optimum_rows(replace(run_cache, sizes=[3]), [replace(right, packet=always(packet))])
         assert row["verdict"] == "violated"
 
 
@@ -210,7 +209,7 @@ def test_the_erratum_of_table_19_needs_its_wrong_line_to_fail(
     run_cache: RunCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table = johnsson_ho_summary.TABLE_19
-    corrected = replace(table[-1], line=replace(table[-1].line, erratum=True))
+    corrected = replace(table[-1], erratum=True)
     monkeypatch.setattr(johnsson_ho_summary, "TABLE_19", (corrected,))
     sections = carry_out(run_cache, johnsson_ho_summary.REPRODUCTION, 3)
     assert isinstance(sections[1], Table)
@@ -357,7 +356,8 @@ def test_table_6_has_the_rows_of_nrsbt_over_one_port(run_cache: RunCache) -> Non
 def test_a_ratio_far_from_the_limit_of_table_6_is_violated(
     run_cache: RunCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    limits = {**johnsson_ho_broadcast.LIMITS, (ONE, "nRSBT"): (*johnsson_ho_broadcast.FACTOR[:3], always(2))}
+    printed = johnsson_ho_broadcast.LIMITS
+    limits = {**printed, (ONE, "nRSBT"): (*printed[ONE, "nRSBT"][:3], always(2))}
     monkeypatch.setattr(johnsson_ho_broadcast, "LIMITS", limits)
     rows = [
         row
@@ -368,8 +368,9 @@ def test_a_ratio_far_from_the_limit_of_table_6_is_violated(
 
 
 def test_the_constant_of_table_18(run_cache: RunCache) -> None:
+    sbt = next(entry for entry in printed_times(17) if entry.graph == "SBT")
     for n in range(1, 40):
-        assert johnsson_ho_alltoall.binomial_transfer(n) == johnsson_ho_alltoall._binomial(Case(n)).transfer
+        assert johnsson_ho_alltoall.binomial_transfer(n) == sbt.printed(CubeCase(n)).transfer
     rows = list(johnsson_ho_alltoall._constants(replace(run_cache, sizes=[2, 3])))
     shares = [float(str(row["over √n N"])) for row in rows]
     assert shares == sorted(shares, reverse=True)

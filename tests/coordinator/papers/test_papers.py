@@ -169,7 +169,7 @@ def test_run_directories_are_gone_afterwards_and_time_is_kept() -> None:
     with open_run_cache() as run_cache:
         path = run_cache.run(**BROADCAST).path
     assert not path.exists()
-    with open_run_cache(lambda *_: None, lambda: True) as run_cache, pytest.raises(RunError, match="time is over"):
+    with open_run_cache(lambda *_: None, lambda: True) as run_cache, pytest.raises(RunError, match="time limit reached"):
         run_cache.run(**BROADCAST)
 
 
@@ -177,7 +177,7 @@ def test_sizes_are_all_or_the_one_that_is_asked_for() -> None:
     sized = Reproduction("a", "A", "P", "D", lambda _: iter(()), range(3, 6))
     assert list(sized.over(None)) == [3, 4, 5]
     assert list(sized.over(4)) == [4]
-    with pytest.raises(ScenarioError, match=r"a goes over 3\.\.5"):
+    with pytest.raises(ScenarioError, match=r"a covers n = 3\.\.5"):
         sized.over(6)
     with pytest.raises(ScenarioError, match="leave --n out"):
         replace(sized, sizes=range(0)).over(3)
