@@ -162,14 +162,13 @@ def compared_metric(
     metric: str,
     *,
     paper: object = None,
-    relation: str = "==",
     bound: float | None = None,
     **about: object,
 ) -> dict[str, object]:
     """A row about one metric of a run; the row is only evaluated if there is no run."""
     if trial is None:
         return unmeasured(predicted, paper=paper, bound=bound, **about)
-    return compared(predicted, trial.number(metric), trial, paper=paper, relation=relation, bound=bound, **about)
+    return compared(predicted, trial.number(metric), trial, paper=paper, relation="==", bound=bound, **about)
 
 
 def marked(text: object, *, erratum: bool) -> str:

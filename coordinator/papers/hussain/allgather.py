@@ -8,7 +8,7 @@ dimension), of its correction, and of the two-phase algorithm that takes a third
 from collections.abc import Iterator
 
 from coordinator.papers.base import Reproduction, Section
-from coordinator.papers.hussain.broadcast import PAPER, name_of
+from coordinator.papers.hussain.node_counts import PAPER, name_of
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, notes, row_verdict
 from emunode.algorithms.eisenstein_jacobi.literal import RestartAllgather, RestartOwnAllgather

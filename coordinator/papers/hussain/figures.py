@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import polars as pl
 
 from coordinator.papers.base import Figure, Reproduction, Section
-from coordinator.papers.hussain.broadcast import PAPER
+from coordinator.papers.hussain.node_counts import PAPER
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import NOT_MEASURED, VERDICT, Table, compared
 from coordinator.reports.paper_figures import Arc, drawing, network_panel

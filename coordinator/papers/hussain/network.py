@@ -11,7 +11,7 @@ from itertools import combinations
 import networkx as nx
 
 from coordinator.papers.base import Reproduction, Section
-from coordinator.papers.hussain.broadcast import PAPER, name_of
+from coordinator.papers.hussain.node_counts import PAPER, name_of
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, row_verdict
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi

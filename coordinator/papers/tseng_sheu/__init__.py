@@ -1,5 +1,5 @@
 """Tseng and Sheu on the star graph."""
 
-from coordinator.papers.tseng_sheu import tables
+from coordinator.papers.tseng_sheu import paper_1997
 
-REPRODUCTIONS = (tables.REPRODUCTION,)
+REPRODUCTIONS = (paper_1997.REPRODUCTION,)

@@ -13,6 +13,7 @@ from coordinator.papers.hussain import allgather as hussain_allgather
 from coordinator.papers.hussain import broadcast as hussain
 from coordinator.papers.hussain import figures as hussain_figures
 from coordinator.papers.hussain import network as hussain_network
+from coordinator.papers.hussain import node_counts
 from coordinator.papers.run_cache import RunCache, open_run_cache
 from coordinator.papers.tables import ERRATUM, Table
 from coordinator.results.claims import Verdict
@@ -62,15 +63,15 @@ def test_no_row_is_violated_in_small_networks(about: Reproduction, n: int, run_c
 )
 def test_tables_1_and_2_are_printed_so(name: str, printed: tuple[tuple[int, ...], ...]) -> None:
     rows = [row for row in golden(name, "paper") if row["free"]]
-    assert [tuple(int(row[column]) for column in hussain.STEP_COLUMNS) for row in rows] == list(printed)
+    assert [tuple(int(row[column]) for column in node_counts.STEP_COLUMNS) for row in rows] == list(printed)
 
 
-@pytest.mark.parametrize("algorithm", hussain.ALGORITHMS)
+@pytest.mark.parametrize("algorithm", node_counts.ALGORITHMS)
 def test_tables_1_and_2_are_predicted_so(algorithm: str) -> None:
     """The runs of 50,653 nodes are left to `coordinator reproduce hussain-broadcast`."""
     network = EisensteinJacobi(3, 4, 3)
-    counted = hussain.Counted(network, hussain.ALGORITHMS[algorithm](network), None)
-    assert counted.predicted == list(hussain.TABLE_1 if algorithm == hussain.PREVIOUS else hussain.TABLE_2)
+    counted = node_counts.Counted(network, node_counts.ALGORITHMS[algorithm](network), None)
+    assert counted.predicted == list(hussain.TABLE_1 if algorithm == node_counts.PREVIOUS else hussain.TABLE_2)
 
 
 def test_table_3_is_printed_so() -> None:
@@ -83,10 +84,10 @@ def test_table_3_is_printed_so() -> None:
 def test_figures_19_to_21_are_counted_so(run_cache: RunCache) -> None:
     rows = [row for row in golden("fig19_21_twelve_step_networks", "computed") if row["alpha"].endswith("rho")]
     assert len(rows) == 2 * 12 * len(hussain.TWELVE_STEPS)
-    names = {"previous": hussain.PREVIOUS, "improved": hussain.PROPOSED}
+    names = {"previous": node_counts.PREVIOUS, "improved": node_counts.PROPOSED}
     for row in rows:
         a, b = (int(part) for part in row["alpha"].removesuffix("rho").split("+"))
-        found = hussain.counted(run_cache, names[row["algorithm"]], a, b, int(row["n"]), run=False)
+        found = node_counts.counted(run_cache, names[row["algorithm"]], a, b, int(row["n"]), run=False)
         expected = tuple(int(row[key]) for key in ("free", "senders_fig19", "receivers_fig20", "active_fig21"))
         assert found.predicted[int(row["step"]) - 1] == expected
 
@@ -101,7 +102,7 @@ def test_a_wrong_print_is_violated(run_cache: RunCache, monkeypatch: pytest.Monk
 
 
 def test_a_printed_step_that_was_not_measured_is_violated(run_cache: RunCache) -> None:
-    found = hussain.counted(run_cache, hussain.PROPOSED, 3, 4, 1, run=True)
+    found = node_counts.counted(run_cache, node_counts.PROPOSED, 3, 4, 1, run=True)
     right = found.predicted
     assert {row["verdict"] for row in hussain._steps(found, right)} == {"holds"}
     wrong = [*right[:2], (right[2][0], right[2][1] + 1, *right[2][2:])]
@@ -110,7 +111,7 @@ def test_a_printed_step_that_was_not_measured_is_violated(run_cache: RunCache) -
 
 def test_figures_of_three_dimensions_hold_both_algorithms(run_cache: RunCache) -> None:
     """Drawn here of one dimension: lines of what is predicted, a mark a step of what was measured."""
-    pair = [hussain.counted(run_cache, name, 3, 4, 1, run=True) for name in hussain.ALGORITHMS]
+    pair = [node_counts.counted(run_cache, name, 3, 4, 1, run=True) for name in node_counts.ALGORITHMS]
     figure = hussain._by_step("Figure 15", 1, pair)
     assert isinstance(figure, Figure)
     assert figure.svg.count("<title>previous: ") == figure.svg.count("<title>proposed: ") == 3
@@ -180,7 +181,7 @@ def test_the_misprint_of_line_6_misses_what_is_expected(run_cache: RunCache) -> 
         expected = [row for row in csv.DictReader(file) if "line 6 as printed" in row["variant"] and row["n"] != "3"]
     assert len(found) == len(expected) == 6
     for row in expected:
-        network = hussain.name_of(EisensteinJacobi(int(row["a"]), int(row["b"]), int(row["n"])))
+        network = node_counts.name_of(EisensteinJacobi(int(row["a"]), int(row["b"]), int(row["n"])))
         assert found[network] == (int(row["nodes"]) - int(row["missing"]), int(row["duplicates"]))
 
 

@@ -169,7 +169,10 @@ def test_run_directories_are_gone_afterwards_and_time_is_kept() -> None:
     with open_run_cache() as run_cache:
         path = run_cache.run(**BROADCAST).path
     assert not path.exists()
-    with open_run_cache(lambda *_: None, lambda: True) as run_cache, pytest.raises(RunError, match="time limit reached"):
+    with (
+        open_run_cache(lambda *_: None, lambda: True) as run_cache,
+        pytest.raises(RunError, match="time limit reached"),
+    ):
         run_cache.run(**BROADCAST)
 
 

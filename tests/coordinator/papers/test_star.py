@@ -20,7 +20,7 @@ from coordinator.papers.fragopoulou_akl import report_1993 as fragopoulou_akl_19
 from coordinator.papers.fragopoulou_akl import theorems as fragopoulou_akl_theorems
 from coordinator.papers.run_cache import RunCache, open_run_cache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, verdict_of
-from coordinator.papers.tseng_sheu import tables as tseng_sheu
+from coordinator.papers.tseng_sheu import closed_forms, paper_1997
 from coordinator.papers.tseng_sheu.figures import cycles_of_shift
 from coordinator.results.claims import Verdict
 from emunode.topologies.star import StarGraph
@@ -75,7 +75,7 @@ def cells(table: Table, **wanted: object) -> list[object]:
 
 @pytest.fixture(scope="module")
 def tseng(run_cache: RunCache) -> list[Section]:
-    return sections(run_cache, tseng_sheu.REPRODUCTION, 4)
+    return sections(run_cache, paper_1997.REPRODUCTION, 4)
 
 
 def test_every_row_of_tseng_and_sheu_holds(tseng: list[Section]) -> None:
@@ -112,9 +112,9 @@ def test_table_2_has_the_necklaces_by_messages_and_by_levels(tseng: list[Section
 
 @pytest.mark.parametrize("n", range(3, 9))
 def test_the_closed_form_of_the_recursion_over_substars(n: int) -> None:
-    cost = tseng_sheu.recursion(n, factorial(n))
+    cost = closed_forms.recursion(n, factorial(n))
     assert cost.startups == n * n - n - 1
-    assert cost.transferred == 2 * (factorial(n) - 1)
+    assert cost.transfer == 2 * (factorial(n) - 1)
 
 
 @pytest.mark.parametrize("n", [3, 4])
@@ -164,9 +164,9 @@ def test_heights_of_lhat_are_those_counted_and_lemma_5_is_marked_where_it_fails(
 )
 def test_the_closed_form_of_algorithm_1(row: dict[str, str]) -> None:
     n, m, p = int(row["n"]), int(row["m"]), int(row["p_best_integer"])
-    assert tseng_sheu.height(n) == int(row["h"])
-    cost = tseng_sheu.algorithm_1(n, m, p)
-    seconds = cost.startups * float(row["Ts"]) + cost.transferred * float(row["Tc"])
+    assert closed_forms.height(n) == int(row["h"])
+    cost = closed_forms.algorithm_1(n, m, p)
+    seconds = cost.startups * float(row["Ts"]) + cost.transfer * float(row["Tc"])
     rounding = 2 * cost.startups * float(row["Tc"])  # a segment is whole bytes here
     assert float(row["T_at_integer_p"]) - 1e-3 <= seconds <= float(row["T_at_integer_p"]) + rounding
 
