@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import cos, gcd, pi, sin
 
-from coordinator.papers.base import Figure, compared
+from coordinator.papers.base import Figure
+from coordinator.papers.tables import compared
 from coordinator.reports.paper_figures import COLOURS, HEAD, Panel, drawing, network_panel, tree_arcs
 from emunode.algorithms.base import Value
 from emunode.model import Rank

@@ -10,8 +10,8 @@ import trio
 from coordinator.history.journal import table
 from coordinator.history.timetable import TIME_RECORD, Timetable
 from coordinator.networks.timed import predict
-from coordinator.papers.base import Trial, compared
-from coordinator.papers.johnsson_ho.common import verdict
+from coordinator.papers.run_cache import Trial
+from coordinator.papers.tables import compared, row_verdict
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude, rule_counted
@@ -74,11 +74,11 @@ def test_numbers_of_an_undecided_run_are_not_judged(tmp_path: Path) -> None:
     trial = Trial(plan_of(TREE), result.summary, result.path, result.verdict)
     assert compared(99, 1, trial)["verdict"] == "undecided"
     assert compared(1, 1, trial, bound=99)["verdict"] == "undecided"
-    assert verdict(False, trials=[trial]) == "undecided"
+    assert row_verdict(False, trials=[trial]) == "undecided"
     good = run_scenario(tmp_path / "good", **TREE)
     decided = Trial(plan_of(TREE), good.summary, good.path, good.verdict)
-    assert verdict(False, trials=[decided]) == "violated"
-    assert verdict(False, trials=[decided, trial]) == "undecided"
+    assert row_verdict(False, trials=[decided]) == "violated"
+    assert row_verdict(False, trials=[decided, trial]) == "undecided"
 
 
 # --- lateness --------------------------------------------------------------------------------------------------------
