@@ -24,7 +24,7 @@ from coordinator.planning.plan import Plan, make_plan, require_possible
 from coordinator.reports.tables import show
 from coordinator.results.claims import Verdict, judge, ratio_to
 from coordinator.scenario.model import make_scenario
-from emunode.algorithms.base import Claim, Value
+from emunode.algorithms.claims import Claim, Value
 from emunode.errors import RunError, ScenarioError
 
 Row = Mapping[str, object]
@@ -268,7 +268,7 @@ def compared(
     `relation` is read "measured relation predicted". The ratio is that of the measurement to the lower bound. A run among
     `trials` that broke one of its own claims, or could not be decided, decides the row.
     """
-    claims = [Claim("measured", predicted, relation, "the paper")]
+    claims = [Claim("measured", predicted, relation, "the paper")]  # type: ignore[arg-type]  # checked by Claim
     if bound is not None:
         claims.append(Claim("measured", bound, ">=", "the lower bound"))
     own = [judgement.verdict is Verdict.HOLDS for judgement in judge(claims, {"measured": measured}, None)]

@@ -10,7 +10,7 @@ lists of (port, step): the link to take and the step in which the message crosse
 So an algorithm is data: `route`, and how many there are of them. The rule of a rank is local: it works out where on the
 route it stands from its own relative address and that of the target.
 
-Pieces. Piece number s of what one rank sends to another travels as copies x s .. x s + x - 1 (redundancy x); copy c takes
+Segments. Segment s of what one rank sends to another travels as copies x s .. x s + x - 1 (redundancy x); copy c takes
 route c mod count as its number c div count.
 """
 
@@ -18,7 +18,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 
-from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Hop, Journey, Journeys, Losses, Outages, along_journeys
 from emunode.model import Collective, CollectiveSpec, Port, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import Topology
@@ -33,7 +34,7 @@ class RoutedCollective(Algorithm):
 
     link_capacity: int | None = 1
     splits_across_trees = True
-    """Whether a message is cut into different parts for the routes (`count` x segments pieces), or goes whole over one."""
+    """Whether a message is cut into `count` x `segments` parts, different ones for each route, or goes whole over one."""
     count: int = 1
     """Routes of each target."""
 
@@ -55,8 +56,8 @@ class RoutedCollective(Algorithm):
 
     @property
     def copies(self) -> int:
-        """Copies of pieces that one rank sends to another, over all routes."""
-        return self.spec.messages * self.pieces * self.spec.redundancy
+        """Copies of segments that one rank sends to another, over all routes."""
+        return self.spec.messages * self.segments_per_message * self.spec.redundancy
 
     def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
         """(way, number, segment) of every copy for one target; the same for all unless a subclass says otherwise."""
@@ -127,7 +128,7 @@ class RoutedCollective(Algorithm):
         ]
 
     def losses(self, outages: Outages) -> Losses | None:
-        """Whoever is at the end of a route on which every copy of a piece is blocked misses the message."""
+        """Whoever is at the end of a route on which every copy of a segment is blocked misses the message."""
         sources = [self.spec.source] if self.collective is Collective.GATHER else self.sources
         return along_journeys(
             self._journeys,
@@ -136,7 +137,7 @@ class RoutedCollective(Algorithm):
             relative=self.topology.relative,
             absolute=self.topology.absolute,
             messages=self.spec.messages,
-            pieces=self.pieces,
+            segments_per_message=self.segments_per_message,
         )
 
     @cached_property
@@ -176,7 +177,7 @@ class DeliverRule(Rule):
             return
         for step, port, relative, route_index, segment in algorithm.departures:
             target = algorithm.topology.absolute(relative, me)
-            yield step, port, (me, target, route_index, segment, algorithm.payloads.piece(me, target, segment))
+            yield step, port, (me, target, route_index, segment, algorithm.payloads.segment(me, target, segment))
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         algorithm, view = self._algorithm, self._view
@@ -215,7 +216,7 @@ class GatherRule(Rule):
             for route_index, number, segment in algorithm.copies_of(self._relative)
         )
         for step, port, route_index, segment in departures:
-            yield step, port, (me, root, route_index, segment, algorithm.payloads.piece(me, root, segment))
+            yield step, port, (me, root, route_index, segment, algorithm.payloads.segment(me, root, segment))
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         algorithm = self._algorithm

@@ -12,7 +12,7 @@ import polars as pl
 
 from coordinator.papers.base import RunCache, Table, Trial, compared
 from coordinator.papers.fragopoulou_akl.theorems import distances, rotate
-from emunode.algorithms.base import Value
+from emunode.algorithms.claims import Value
 from emunode.model import Port, Rank
 from emunode.topologies.star import StarGraph
 from emunode.trees.star.edge_disjoint import ShortestPathGraph

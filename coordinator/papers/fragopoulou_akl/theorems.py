@@ -12,7 +12,7 @@ from math import factorial
 import polars as pl
 
 from coordinator.papers.base import ERRATUM, RunCache, Section, Table, Trial, compared
-from emunode.algorithms.base import Value
+from emunode.algorithms.claims import Value
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph

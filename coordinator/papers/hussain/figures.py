@@ -21,7 +21,7 @@ from coordinator.papers.base import (
 )
 from coordinator.papers.hussain.broadcast import PAPER
 from coordinator.reports.paper_figures import Arc, drawing, network_panel
-from emunode.algorithms.base import Value
+from emunode.algorithms.claims import Value
 from emunode.model import Rank
 from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi
 

@@ -6,7 +6,7 @@ from math import cos, gcd, pi, sin
 
 from coordinator.papers.base import Figure, compared
 from coordinator.reports.paper_figures import COLOURS, HEAD, Panel, drawing, network_panel, tree_arcs
-from emunode.algorithms.base import Value
+from emunode.algorithms.claims import Value
 from emunode.model import Rank
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import Trees, arc_congestion, levels, verify

@@ -18,7 +18,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
-from emunode.algorithms.base import Claim, LocalView, Rule
+from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.losses import Losses, Outages, Place
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import (
@@ -54,7 +55,7 @@ Station = tuple[int, tuple[tuple[int, Port], ...]]
 
 
 class PhasedAllgather(TreeCollective):
-    """Everybody's messages down one phased tree, all pieces at once, combined in one packet where they meet."""
+    """Everybody's messages down one phased tree, all segments at once, combined in one packet where they meet."""
 
     collective = Collective.ALLGATHER
     link_capacity = None
@@ -90,7 +91,7 @@ class PhasedAllgather(TreeCollective):
 
     @cached_property
     def period(self) -> Step:
-        """Pieces are not pipelined: they share packets."""
+        """Segments are not pipelined: they share packets."""
         return 0
 
     @cached_property
@@ -209,7 +210,7 @@ class PhasedAllgather(TreeCollective):
     line_load_formula: ClassVar[str] = "N^(n-1) (N-1)/6 messages over the links of dimension 1"
 
     @property
-    def _relation(self) -> str:
+    def _relation(self) -> Relation:
         return "==" if self.tree.network.b == self.tree.network.a + 1 else "<="
 
 
@@ -233,7 +234,7 @@ class PhaseRule(Rule):
         algorithm, me = self._algorithm, self._view.rank
         _, children = algorithm.station(0)
         for index in range(algorithm.copies):
-            segment = (me, ALL_RANKS, 0, index, algorithm.payloads.piece(me, ALL_RANKS, index))
+            segment = (me, ALL_RANKS, 0, index, algorithm.payloads.segment(me, ALL_RANKS, index))
             for stage, port in children:
                 self._waiting[stage].append((port, segment))
         for port, segment in self._release():

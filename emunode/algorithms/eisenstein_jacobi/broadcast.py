@@ -8,8 +8,8 @@ in one direction only and half-duplex links do as well as full-duplex ones.
 from collections.abc import Sequence
 from functools import cached_property
 
-from emunode.algorithms.base import Claim
 from emunode.algorithms.breadth_first import TreeBroadcast, exact_for_successors
+from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Port, PortModel, Rank, Step
@@ -36,7 +36,7 @@ class ImprovedBroadcast(TreeBroadcast):
     All-port (one-port: children one after the other, not in the paper), half or full duplex. A node knows its own
     relative label only. It sends all it ever sends in the step after it received, so that each receives in the step
     that is its distance: nD steps, D = floor((a+2b)/3), N^n - 1 packets; (N - 6D) N^(n-1) senders where b = a + 1. P
-    pieces take nD + P - 1 steps. One faulty node or link cuts off the subtree behind it.
+    segments take nD + P - 1 steps. One faulty node or link cuts off the subtree behind it.
 
     Source: Hussain, "An Improved One-to-All Broadcasting in Higher Dimensional Eisenstein-Jacobi Networks",
     Algorithms 1 and 2, eqs. (20) to (23), tables 2 and 3. Errata: Algorithm 1 line 6 prints major -rho2 for the
@@ -50,7 +50,7 @@ class ImprovedBroadcast(TreeBroadcast):
     def make_trees(self, topology: Topology) -> Trees:
         return SectorTree(topology)
 
-    def one_port_height(self) -> tuple[int, str, str]:
+    def one_port_height(self) -> tuple[int, Relation, str]:
         """Of the sector tree: 2D + 4 steps a dimension."""
         network = SectorTree(self.topology).network
         return 2 * network.diameter + 4 * network.dimensions, exact_for_successors(network), "n(2D+4)"
@@ -70,7 +70,7 @@ class IterativeBroadcast(TreeCollective):
     All-port, half or full duplex. n rounds of D steps, D = floor((a+2b)/3); in round r everybody who has the message
     sends it to all of dimension n - r + 1. nD steps and N^n - 1 packets, as `improved`, but a node sends again in
     every later round, and most receive in the last one. A node knows its own relative label and what step it is. P
-    pieces, one a step behind the other, take nD + P - 1 steps. One faulty node or link cuts off the subtree behind
+    segments, one a step behind the other, take nD + P - 1 steps. One faulty node or link cuts off the subtree behind
     it.
 
     Source: Hussain and Shamaei, "Higher dimensional Eisenstein-Jacobi networks", 2016, as given in Hussain, section

@@ -8,7 +8,7 @@ links. A link may belong to two trees in opposite directions: links are full-dup
 from collections.abc import Mapping
 from functools import cached_property
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Duplex, Rank, Step
@@ -30,7 +30,7 @@ def one_dimension_height(a: int, b: int) -> int:
 
 
 def height_claim(network: EisensteinJacobi, after: int) -> Claim:
-    """The steps of a pipeline of which the last piece starts `after` the first one.
+    """The steps of a pipeline of which the last segment starts `after` the first one.
 
     n times the height of one dimension, exact in one dimension and where b = a + 1 > 2; no more than that for others.
     """
@@ -51,7 +51,7 @@ def independence_claims(copies: int) -> list[Claim]:
 
 
 class IndependentDissemination(TreeCollective):
-    """Pieces follow each other down every tree, one a step."""
+    """Segments follow each other down every tree, one a step."""
 
     name = "independent-trees"
     citation = CITATION
@@ -87,8 +87,8 @@ class IndependentBroadcast(IndependentDissemination):
 
     All-port, full duplex. With redundancy 1 a message is cut into 6n parts, one a tree; with redundancy x > 1 it goes
     whole over x trees, and any x - 1 faulty nodes or links leave every healthy node served. h + P - 1 steps for P
-    pieces a tree, with h the height of the trees used (a + b - 1 in one dimension for 1 <= a < b; at most n times
-    that), and N^n - 1 packets a piece and tree. A node knows its own relative label only. Works for every 0 <= a <= b
+    segments a tree, with h the height of the trees used (a + b - 1 in one dimension for 1 <= a < b; at most n times
+    that), and N^n - 1 packets a segment and tree. A node knows its own relative label only. Works for every 0 <= a <= b
     with N >= 7.
 
     Extension; there is no paper on it.
@@ -108,8 +108,8 @@ class IndependentBroadcast(IndependentDissemination):
 class IndependentReduce(IndependentDissemination):
     """Reduce over the 6n independent spanning trees of an Eisenstein-Jacobi network: the broadcast run backwards.
 
-    All-port, full duplex. A message is cut into 6n parts; part t is folded up tree t. h + P - 1 steps for P pieces a
-    tree, N^n - 1 packets a piece. A node knows its own relative label only. Survives no fault: a node's contribution
+    All-port, full duplex. A message is cut into 6n parts; part t is folded up tree t. h + P - 1 steps for P segments a
+    tree, N^n - 1 packets a segment. A node knows its own relative label only. Survives no fault: a node's contribution
     travels in one tree.
 
     Extension; there is no paper on it.
@@ -119,10 +119,10 @@ class IndependentReduce(IndependentDissemination):
 
 
 class IndependentRouting(RoutedCollective):
-    """Every tree is a pipeline: its root link carries one piece a step, farthest target first; others pass on at once.
+    """Every tree is a pipeline: its root link carries one segment a step, farthest target first; others pass on at once.
 
     Copy c of what is for relative target r takes tree ((r-1) copies + c) mod 6n, which gives each tree the same load
-    within one. Two pieces of one tree that leave the root in different steps never meet, and trees share no arc.
+    within one. Two segments of one tree that leave the root in different steps never meet, and trees share no arc.
     """
 
     name = "independent-trees"
@@ -175,7 +175,7 @@ class IndependentRouting(RoutedCollective):
 
     @cached_property
     def last_step(self) -> Step:
-        """Where all trees carry the same, the last piece to leave the root goes to its neighbour: N^n - 1 steps a piece."""
+        """N^n - 1 steps per segment where all trees carry the same; the last one is for a neighbour of the root."""
         if self.copies % self.count == 0:
             return (self.topology.order - 1) * self.copies // self.count
         return max(
@@ -221,7 +221,7 @@ class IndependentRouting(RoutedCollective):
 class IndependentScatter(IndependentRouting):
     """Scatter over the 6n independent spanning trees of an Eisenstein-Jacobi network.
 
-    All-port, full duplex. With redundancy 1 each message is cut into 6n parts, one a tree: N^n - 1 steps a piece of a
+    All-port, full duplex. With redundancy 1 each message is cut into 6n parts, one a tree: N^n - 1 steps a segment of a
     tree, which no algorithm beats, since the root sends on all ports in every step. With redundancy x > 1 messages go
     whole over x trees, in about (N^n - 1) x / 6n steps each, and any x - 1 faulty nodes or links leave every healthy
     node served. A node knows its own relative label and the target's.

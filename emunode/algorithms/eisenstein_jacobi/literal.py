@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Port, PortPacket, Rank, ScheduledSend, Segment, Step
 from emunode.topologies.base import Topology
@@ -128,7 +129,7 @@ class LiteralRule(Rule):
         if me not in algorithm.sources:
             return
         for message in range(algorithm.spec.messages):
-            payload = algorithm.payloads.piece(me, ALL_RANKS, message)
+            payload = algorithm.payloads.segment(me, ALL_RANKS, message)
             for port, number in algorithm.started(1):
                 yield 1, port, (me, ALL_RANKS, number, message, payload)
 
@@ -235,4 +236,4 @@ class RestartOwnAllgather(RestartAllgather):
 
     def restarted(self, segment: Segment, me: Rank) -> Sequence[Segment]:
         again = range(self.spec.messages) if segment[3] == 0 else ()
-        return [(me, ALL_RANKS, 0, message, self.payloads.piece(me, ALL_RANKS, message)) for message in again]
+        return [(me, ALL_RANKS, 0, message, self.payloads.segment(me, ALL_RANKS, message)) for message in again]

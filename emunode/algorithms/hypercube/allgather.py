@@ -11,7 +11,7 @@ from functools import cached_property
 from math import comb
 from typing import ClassVar
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import (
     Loads,
     allgather_binomial,
@@ -79,7 +79,7 @@ class CubeAllgather(CubeDissemination):
             *claims,
             Claim("steps", len(loads), "==", cited, derived=self.walked),
             Claim("max_link_segments", heaviest, "==", f"{self.citation}: arcs of a dimension", derived=True),
-            *load_claims(self.spec, self.pieces, loads, cited, derived=self.walked),
+            *load_claims(self.spec, self.segments_per_message, loads, cited, derived=self.walked),
         ]
 
     @classmethod

@@ -12,7 +12,7 @@ turn:
 from fractions import Fraction
 from functools import cached_property
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import (
     Loads,
     alltoall_binomial,

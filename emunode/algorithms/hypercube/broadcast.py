@@ -9,7 +9,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
-from emunode.algorithms.base import Claim, LocalView, Rule
+from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import Form, bound_claims, broadcast_rotated, load_claims, packet_claims
 from emunode.algorithms.hypercube.schedule import ONE_WAY, CubeDissemination, EdgeDisjointRedundancy
 from emunode.algorithms.tree_collective import FoldRule, ForwardRule
@@ -72,7 +73,7 @@ class CubeBroadcast(CubeDissemination):
         """Claims on steps, start-ups and bytes."""
         form = self._form
         steps = form.cycles(-(-self.copies // form.share))
-        return [Claim("steps", steps, "==", cited), *packet_claims(self.spec, self.pieces, steps, cited)]
+        return [Claim("steps", steps, "==", cited), *packet_claims(self.spec, self.segments_per_message, steps, cited)]
 
     @property
     def fewest_packets(self) -> float:
@@ -197,7 +198,7 @@ class TwoRootedBroadcast(CubeBroadcast):
             return super().cost_of_packets(cited)
         used = f"{cited}; in Q_2 two of three steps carry a packet"
         steps = Claim("steps", self._form.cycles(self.copies), "==", cited)
-        return [steps, *packet_claims(self.spec, self.pieces, 2 * self.copies, used)]
+        return [steps, *packet_claims(self.spec, self.segments_per_message, 2 * self.copies, used)]
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         """In Q_2 the time of the 2P steps that carry a packet, which no number of packets undercuts."""
@@ -256,7 +257,10 @@ class RotatedBinomialBroadcast(CubeBroadcast):
         loads = broadcast_rotated(self.topology.degree)
         if self.collective is Collective.REDUCE:
             loads.reverse()
-        return [Claim("steps", len(loads), "==", cited), *load_claims(self.spec, self.pieces, loads, cited)]
+        return [
+            Claim("steps", len(loads), "==", cited),
+            *load_claims(self.spec, self.segments_per_message, loads, cited),
+        ]
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         claims = super().cost_claims(startup, per_byte)
@@ -357,8 +361,8 @@ class SplitForwardRule(ForwardRule):
         sends = []
         for tree in range(algorithm.trees.count):
             for number, segment in algorithm.copies_on_tree(tree):
-                piece = algorithm.payloads.piece(me, ALL_RANKS, segment)
-                sends += self._child_delays(0, number, (me, ALL_RANKS, tree, segment, piece))
+                payload = algorithm.payloads.segment(me, ALL_RANKS, segment)
+                sends += self._child_delays(0, number, (me, ALL_RANKS, tree, segment, payload))
         yield from sorted(sends, key=lambda send: send[0])
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:

@@ -8,7 +8,8 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, gcd
 
-from emunode.algorithms.base import Claim, LocalView, Rule
+from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.broadcast import EdgeDisjointBroadcast
 from emunode.algorithms.hypercube.costs import Loads
 from emunode.algorithms.hypercube.scatter import CubeScatter
@@ -57,7 +58,7 @@ class QueuedForwardRule(Rule):
         count = algorithm.trees.count
         for copy in range(algorithm.copies):
             tree, segment = copy % count, copy // algorithm.spec.redundancy
-            yield copy + 1, tree, (me, ALL_RANKS, tree, segment, algorithm.payloads.piece(me, ALL_RANKS, segment))
+            yield copy + 1, tree, (me, ALL_RANKS, tree, segment, algorithm.payloads.segment(me, ALL_RANKS, segment))
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         trees, sends = self._algorithm.trees, []
@@ -73,7 +74,7 @@ class QueuedForwardRule(Rule):
 class QueuedScatter(CubeScatter):
     """Scatter over all ports in packets of B, the farthest first, every port a queue.
 
-    A packet holds one piece of a part of a block.
+    A packet holds one segment of a part of a block.
     """
 
     link_capacity = 1
@@ -139,7 +140,7 @@ class QueueRule(Rule):
         )
         for step, port, _, (goal, route_index, segment) in sends:
             target = algorithm.topology.absolute(goal, me)
-            yield step, port, (me, target, route_index, segment, algorithm.payloads.piece(me, target, segment))
+            yield step, port, (me, target, route_index, segment, algorithm.payloads.segment(me, target, segment))
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         algorithm, sends = self._algorithm, []
@@ -226,4 +227,4 @@ class BalancedPathsQueuedScatter(QueuedScatter):
     def validate(self) -> None:
         super().validate()
         if self.spec.packet_limit >= self.spec.message_bytes:
-            self.link_capacity = self.pieces
+            self.link_capacity = self.segments_per_message

@@ -7,7 +7,8 @@ so unlike the trees of the other algorithms nothing is moved to the source.
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import bound_claims, load_claims
 from emunode.algorithms.losses import Circuit, Losses, Outages, along_trees
 from emunode.model import (
@@ -72,10 +73,10 @@ class RingAllgather(Algorithm):
         steps = max(self.reach)
         return [
             Claim("steps", steps, "==", cited),
-            Claim("segments", order * (order - 1) * self.pieces * spec.messages, "==", cited),
+            Claim("segments", order * (order - 1) * self.segments_per_message * spec.messages, "==", cited),
             Claim("intact_deliveries", order * (order - 1) * spec.messages, "==", cited),
             *bound_claims(spec, self.topology.degree),
-            *load_claims(spec, self.pieces, [Fraction(1)] * steps, cited),
+            *load_claims(spec, self.segments_per_message, [Fraction(1)] * steps, cited),
         ]
 
     def losses(self, outages: Outages) -> Losses | None:
@@ -88,8 +89,8 @@ class RingAllgather(Algorithm):
             way_of=self._way,
             reach=self.reach,
             step=lambda _, hop: hop,
-            copies=self.pieces * self.spec.messages,
-            pieces=self.pieces,
+            copies=self.segments_per_message * self.spec.messages,
+            segments_per_message=self.segments_per_message,
         )
         return along_trees(circuit, outages, self.sources, self.spec.messages)
 
@@ -117,9 +118,9 @@ class RingRule(Rule):
     def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._rank
         for route_index, hops in enumerate(algorithm.reach):
-            for index in range(algorithm.pieces * algorithm.spec.messages if hops else 0):
-                piece = algorithm.payloads.piece(me, ALL_RANKS, index)
-                yield 1, self._ports[route_index], (me, ALL_RANKS, route_index, index, piece)
+            for index in range(algorithm.segments_per_message * algorithm.spec.messages if hops else 0):
+                payload = algorithm.payloads.segment(me, ALL_RANKS, index)
+                yield 1, self._ports[route_index], (me, ALL_RANKS, route_index, index, payload)
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         reach = self._algorithm.reach

@@ -11,7 +11,7 @@ Schedules for packets of one block, or of 2^b blocks, are algorithms of their ow
 from functools import cached_property
 from math import log2
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import (
     Loads,
     binomial_levels,
@@ -204,6 +204,6 @@ class BalancedPathsScatter(CubeScatter):
 def most_bytes(algorithm: CubeScatter) -> Claim:
     """The paper's bound on a scatter down SBnT over one port, N(1 + 2 log2(n)/n) M, in whole parts of a block."""
     spec, n = algorithm.spec, algorithm.topology.degree
-    size = algorithm.pieces * -(-spec.message_bytes // algorithm.pieces) * spec.messages
+    size = algorithm.segments_per_message * algorithm.largest_segment_bytes * spec.messages
     most = int((1 << n) * (1 + 2 * log2(n) / n) * size)
     return Claim("transfer_bytes", most, "<=", f"{algorithm.citation}: table 8")

@@ -1,7 +1,7 @@
 """Scatter on the hypercube over one port in packets of one block, after Johnsson and Ho (1986), section 5.1.
 
 The root sends one packet in every cycle in a published order, and inner nodes pass each on in the next cycle in which
-they may. A block of k pieces (or k messages) goes in k rounds, but along the BRG, where pieces follow each other. One
+they may. A block of k segments (or k messages) goes in k rounds, but along the BRG, where segments follow each other. One
 packet on a link in a cycle, and that is watched. All are legal with one send or one receive.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import Loads
 from emunode.algorithms.hypercube.scatter import CubeScatter
 from emunode.algorithms.hypercube.schedule import ONE_WAY
@@ -23,7 +23,7 @@ from emunode.trees.hypercube.gray import GrayPaths
 
 
 class OrderedScatter(CubeScatter):
-    """One piece on the heaviest link in every cycle."""
+    """One segment on the heaviest link in every cycle."""
 
     link_capacity = 1
     port_models = ONE_WAY

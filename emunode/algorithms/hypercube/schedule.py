@@ -2,7 +2,7 @@
 
 Over one port the arc into a node is used in the cycle that is its label, over all ports in the cycle of its level,
 unless an algorithm says otherwise. Cycles of the paper count from 0, steps from 1. Where the paper moves everything
-that waits for a link in one cycle, the schedule is *merged*: all pieces of a part travel together.
+that waits for a link in one cycle, the schedule is *merged*: all segments of a part travel together.
 
 Every one of these algorithms states what it costs (`hypercube_costs`); the walks here find the same numbers from the
 timetable, and serve where the paper has no formula.
@@ -14,7 +14,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
-from emunode.algorithms.base import Algorithm, Claim
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import Loads, bound_claims, load_claims
 from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.algorithms.tree_collective import TreeCollective
@@ -158,7 +159,7 @@ class CubeRouting(RoutedCollective):
         claims.append(Claim("segments", hops, "==", f"{self.citation}: sum of the levels"))
         if self.spec.redundancy > 1:
             return claims
-        heaviest = int(self.edge_load * self.pieces * self.spec.messages)
+        heaviest = int(self.edge_load * self.segments_per_message * self.spec.messages)
         claims.append(Claim("max_link_segments", heaviest, "==", f"{self.citation}: edge load", derived=True))
         return claims + self.cost_of_loads()
 
@@ -168,7 +169,7 @@ class CubeRouting(RoutedCollective):
         loads = self.loads
         return [
             Claim("steps", len(loads), "==", cited, derived=self.walked),
-            *load_claims(self.spec, self.pieces, loads, cited, derived=self.walked),
+            *load_claims(self.spec, self.segments_per_message, loads, cited, derived=self.walked),
         ]
 
     @classmethod
@@ -194,7 +195,7 @@ class EdgeDisjointRedundancy(Algorithm):
 
     def structure_claims(self) -> list[Claim]:
         claims = [Claim("longest_detour", 2, "<=", f"{self.citation}: level |c| or |c| + 2")]
-        if self.spec.messages * self.pieces * self.spec.redundancy > 1:
+        if self.spec.messages * self.segments_per_message * self.spec.redundancy > 1:
             paths = f"{self.citation}: the n paths to a node share no inner node (not in the paper)"
             claims += [
                 Claim("trees_per_arc", 1, "==", f"{self.citation}: arc-disjoint trees"),

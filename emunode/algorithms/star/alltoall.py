@@ -11,7 +11,7 @@ from functools import cached_property
 from heapq import heappop, heappush
 from typing import ClassVar
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.algorithms.star.bounds import REPORT, total_distance, unit_bounds
 from emunode.algorithms.star.scatter import require_multiple
@@ -140,7 +140,7 @@ class ReplicatedExchange(TreeExchange):
     All-port.
 
     A necklace of p nodes gets Mp/(n-1) groups; a group sends a message to each of the n-1 places of its nodes,
-    rotations of each other. M t_n/(n-1) steps and M n! t_n transmissions, both optimal. Pieces count as messages. A
+    rotations of each other. M t_n/(n-1) steps and M n! t_n transmissions, both optimal. Segments count as messages. A
     node finds paths by its own relative label; the order of necklaces is a table of n! entries that all sources
     share. No fault is survived. TR 93-346, section 7, rule 10, table 3.
     """

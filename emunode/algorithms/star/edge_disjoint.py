@@ -12,7 +12,7 @@ floor(3n/2) + 1 as measured for n = 3..10, d their sum of depths (see `sum_of_de
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.algorithms.star.bounds import DISJOINT, sum_of_depths, total_distance, unit_bounds
 from emunode.algorithms.tree_collective import TreeCollective
@@ -296,7 +296,7 @@ class DisjointTreesExchange(RoutedCollective):
 DEPTHS = "d = t_n + 3(n-2)(n-1)! - 2(n-2)! + 2"
 
 
-def edt_structure(relation: str, *, disjoint: bool) -> list[Claim]:
+def edt_structure(relation: Relation, *, disjoint: bool) -> list[Claim]:
     """What the paths of messages over EDT have in common; nothing is `disjoint` where only one tree is used."""
     detour = Claim("longest_detour", 4, relation, f"{DISJOINT}, properties of EDT: distance + 0, 2 or 4")
     if not disjoint:

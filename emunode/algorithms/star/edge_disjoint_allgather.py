@@ -9,7 +9,8 @@ can traverse all their trees at once.
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from emunode.algorithms.base import Claim, Content, LocalView, Rule
+from emunode.algorithms.base import Content, LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Losses, Outages
 from emunode.algorithms.star.bounds import DISJOINT, unit_bounds
 from emunode.algorithms.star.edge_disjoint import edt_structure
@@ -123,9 +124,9 @@ class AcknowledgedTraversal(ClockedTraversal):
 
     @cached_property
     def content(self) -> Content:
-        piece = self.payloads.piece
+        payload = self.payloads.segment
         return lambda origin, target, segment: (
-            piece(origin, target, segment) if target == ALL_RANKS else ACKNOWLEDGEMENT
+            payload(origin, target, segment) if target == ALL_RANKS else ACKNOWLEDGEMENT
         )
 
     @cached_property
@@ -183,7 +184,7 @@ class Acknowledge(Rule):
         copy = number * algorithm.trees.count + tree
         if copy < algorithm.copies:
             index = copy // algorithm.spec.redundancy
-            message = (me, ALL_RANKS, tree, index, algorithm.payloads.piece(me, ALL_RANKS, index))
+            message = (me, ALL_RANKS, tree, index, algorithm.payloads.segment(me, ALL_RANKS, index))
             self._held[me, tree, index] = message
             (only_child,) = algorithm.trees.children(0, tree)
             yield step, only_child, message

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from math import factorial
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.algorithms.star.bounds import REPORT, total_distance, unit_bounds
 from emunode.errors import ScenarioError
@@ -189,7 +189,7 @@ class ReplicatedScatter(TreeScatter):
 
     A node finds its places from its own relative label: one whose necklace has p nodes is a leaf at (n-1)/p places,
     each of which brings Mp/(n-1) of its messages. M(n!-1)/(n-1) steps over all ports, M(n!-1) over one, M t_n
-    transmissions: all optimal. Pieces count as messages: n-1 segments make one message do. In the journal tree j is
+    transmissions: all optimal. Segments count as messages: n-1 segments make one message do. In the journal tree j is
     the j-th place of the target. TR 93-346, definitions 15 and 16, theorem 10, table 2. Errata: the text prints
     M(n-1)/(n-1) for the steps; for the definitions see the tree.
     """

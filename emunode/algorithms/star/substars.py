@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import factorial
 
-from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.star.bounds import MULTIPLE, least_time, time_bounds
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
@@ -23,17 +24,17 @@ Departure = tuple[Step, Port]
 class SubstarSegments(Algorithm):
     """Part by part into the n substars, recursively, then together again by exchanges over every link. One-port.
 
-    All relative to the source. The message has n!/2 pieces, one for each substar S_2; S_i stands for a substar with the
-    symbols at positions i+1..n fixed, and its block are the pieces of all S_2 in it.
+    All relative to the source. The message has n!/2 segments, one for each substar S_2; S_i stands for a substar with the
+    symbols at positions i+1..n fixed, and its block are the segments of all S_2 in it.
 
     Distribution, level i = n..3, i-1 steps: the root x of each S_i sends the block of the substar with symbol x_j at
     position i over link j, j = 2..i-1; the receiver passes it on over link i. Last, x sends the block for x_1 over link i.
-    Base, one step: the root of each S_2 sends its piece to the other node.
+    Base, one step: the root of each S_2 sends its segment to the other node.
     Combination, level i = 3..n, i-1 steps: all nodes exchange the blocks of their S_{i-1} over link i, then what that
     brought over links 2..i-1; the neighbours' first symbols are those of all the other substars.
 
     n^2 - n - 1 start-ups and 2m (n!-1)/n! bytes: T = O(n^2 Ts + m Tc). The term n log n Tc of table 1 is that of
-    messages too short to be cut into so many pieces, which are refused here. A node knows its own relative label only.
+    messages too short to be cut into so many segments, which are refused here. A node knows its own relative label only.
     M messages go together. No fault is survived.
     """
 
@@ -46,22 +47,22 @@ class SubstarSegments(Algorithm):
     def validate(self) -> None:
         super().validate()
         self.star = require(self.topology, StarGraph, self.name)
-        self.pieces = self.star.order // 2
+        self.segments_per_message = self.star.order // 2
         if self.spec.segments != 1:
             raise ScenarioError(
-                "segments", self.spec.segments, f"{self.name} cuts each message into n!/2 pieces itself"
+                "segments", self.spec.segments, f"{self.name} cuts each message into n!/2 segments itself"
             )
-        if self.pieces > self.spec.message_bytes:
+        if self.segments_per_message > self.spec.message_bytes:
             raise ScenarioError(
                 "message_bytes",
                 self.spec.message_bytes,
-                f"{self.name} cuts each message into n!/2 = {self.pieces} pieces of a byte or more",
+                f"{self.name} cuts each message into n!/2 = {self.segments_per_message} segments of a byte or more",
             )
         self.base = (self.star.n * (self.star.n - 1)) // 2
         self.home = lru_cache(CACHE_ENTRIES)(self._home)
 
     def _home(self, piece: int) -> bytes:
-        """A node of the S_2 of a piece: ranks 2p and 2p + 1 differ in positions 1 and 2 only."""
+        """A node of the S_2 of a segment: ranks 2p and 2p + 1 differ in positions 1 and 2 only."""
         return self.star.permutation(2 * piece)
 
     def distribution(self, level: int) -> Step:
@@ -73,7 +74,7 @@ class SubstarSegments(Algorithm):
         return self.base + ((level - 1) * (level - 2)) // 2
 
     def hand_down(self, symbols: bytes, piece: int, level: int) -> Departure:
-        """Where the root of an S_level sends a piece of its block, and in which step."""
+        """Where the root of an S_level sends a segment of its block, and in which step."""
         home = self.home(piece)
         for i in range(level, 2, -1):
             wanted = home[i - 1]
@@ -83,7 +84,7 @@ class SubstarSegments(Algorithm):
         return self.base, 0
 
     def exchanges(self, symbols: bytes, piece: int) -> Iterator[Departure]:
-        """When a node sends a piece over link i as one of the block of its own S_{i-1}."""
+        """When a node sends a segment over link i as one of the block of its own S_{i-1}."""
         home = self.home(piece)
         for i in range(self.star.n, 2, -1):
             if symbols[i - 1] != home[i - 1]:
@@ -91,7 +92,7 @@ class SubstarSegments(Algorithm):
             yield self.combination(i), i - 2
 
     def child_delays(self, symbols: bytes, piece: int, step: Step, port: Port) -> Iterator[Departure]:
-        """What follows from the arrival of a piece in `step` by `port`, wherever it came from before."""
+        """What follows from the arrival of a segment in `step` by `port`, wherever it came from before."""
         if step == self.base:
             return
         if step < self.base:
@@ -109,13 +110,12 @@ class SubstarSegments(Algorithm):
         source = f"{self.citation}: recursion over substars"
         received = order * (order - 2) // 2 + order // 2
         passed = sum((2 * i - 3) * (order // factorial(i)) * (factorial(i - 1) // 2) for i in range(3, n + 1))
-        piece = -(-spec.message_bytes // self.pieces)
-        relation = "<=" if spec.message_bytes % self.pieces else "=="
+        transferred = spec.messages * self.largest_segment_bytes * (order - 1)
         claims = [
             Claim("steps", n * n - n - 1, "==", source),
             Claim("segments", spec.messages * (received + passed), "==", source),
             Claim("intact_deliveries", spec.messages * (order - 1), "==", source),
-            Claim("transfer_bytes", spec.messages * piece * (order - 1), relation, f"{source}: 2m (n!-1)/n!"),
+            Claim("transfer_bytes", transferred, self.byte_relation, f"{source}: 2m (n!-1)/n!"),
             *time_bounds(star, spec),
         ]
         if not spec.packet_limit:
@@ -129,7 +129,7 @@ class SubstarSegments(Algorithm):
 
 
 class SubstarRule(Rule):
-    """Every piece goes where its place in the recursion sends it; the node's own exchanges follow its first arrival."""
+    """Every segment goes where its place in the recursion sends it; the node's own exchanges follow its first arrival."""
 
     __slots__ = ("_algorithm", "_known", "_rank", "_symbols")
 
@@ -144,10 +144,10 @@ class SubstarRule(Rule):
         if me != algorithm.spec.source:
             return ()
         sends: list[ScheduledSend] = []
-        for index in range(algorithm.spec.messages * algorithm.pieces):
-            piece = index % algorithm.pieces
+        for index in range(algorithm.spec.messages * algorithm.segments_per_message):
+            piece = index % algorithm.segments_per_message
             self._known.add(index)
-            segment = (me, ALL_RANKS, 0, index, algorithm.payloads.piece(me, ALL_RANKS, index))
+            segment = (me, ALL_RANKS, 0, index, algorithm.payloads.segment(me, ALL_RANKS, index))
             departures = (
                 algorithm.hand_down(self._symbols, piece, algorithm.star.n),
                 *algorithm.exchanges(self._symbols, piece),
@@ -161,7 +161,7 @@ class SubstarRule(Rule):
         for port, segments in packets:
             for segment in segments:
                 index = segment[3]
-                piece = index % algorithm.pieces
+                piece = index % algorithm.segments_per_message
                 departures = list(algorithm.child_delays(symbols, piece, step, port))
                 if index not in self._known:
                     self._known.add(index)

@@ -27,7 +27,7 @@ from coordinator.planning import plan
 from coordinator.results.claims import claims_of
 from coordinator.scenario.model import Scenario
 from emunode import __version__
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.flooding import Flood
 from emunode.algorithms.registry import ANY, BY_FAMILY
 from emunode.errors import RunError

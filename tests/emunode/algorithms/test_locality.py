@@ -11,7 +11,8 @@ from types import FunctionType, ModuleType
 
 import pytest
 
-from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.registry import ANY, BY_FAMILY
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.node import Node
@@ -161,7 +162,7 @@ class Cheat(Algorithm):
 
     def told(self, rank: Rank) -> Segment:
         """What `rank` has to say."""
-        return rank, ALL_RANKS, 0, 0, self.payloads.piece(rank, ALL_RANKS, 0)
+        return rank, ALL_RANKS, 0, 0, self.payloads.segment(rank, ALL_RANKS, 0)
 
 
 class Silent(Rule):

@@ -98,7 +98,7 @@ def test_copies_take_different_trees_and_load_them_alike() -> None:
         ways = Counter[int]()
         for target in range(1, made.topology.order):
             copies = made.copies_of(target)
-            for segment in range(made.pieces):
+            for segment in range(made.segments_per_message):
                 mine = [(route_index, number) for route_index, number, carried in copies if carried == segment]
                 assert len({route_index for route_index, _ in mine}) == redundancy
                 assert all(made.number(target, route_index, segment) == number for route_index, number in mine)
