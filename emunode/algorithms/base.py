@@ -77,6 +77,8 @@ class Algorithm(ABC):
     """Most segments in one packet, by the paper; None where it sets no bound."""
     ack_bytes: ClassVar[int] = 0
     """Size of what receivers answer, over one hop, under the name of what they answer with themselves as target; or 0."""
+    disjoint_paths: ClassVar[bool] = False
+    """Whether the copies of a message take paths that share no inner node, so that each fault stops one copy at most."""
     copies_keep_trees: ClassVar[bool] = True
     """Whether a copy stays on its tree, and no link carries a copy twice in a step; not so in some negative controls."""
     citation: ClassVar[str]
@@ -148,7 +150,7 @@ class Algorithm(ABC):
     @property
     def tolerated_faults(self) -> int:
         """Number of faulty nodes or links that leave every healthy rank served, by theory."""
-        return 0
+        return self.spec.redundancy - 1 if self.disjoint_paths else 0
 
     @property
     def sources(self) -> range:

@@ -15,15 +15,18 @@ route c mod count as its number c div count.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from itertools import accumulate
+from typing import ClassVar
 
 from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Hop, Journey, Journeys, Losses, Outages, along_journeys
-from emunode.model import Collective, CollectiveSpec, Port, PortPacket, Rank, ScheduledSend, Step
+from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import Topology
-from emunode.trees.base import CACHE_ENTRIES
+from emunode.trees.base import CACHE_ENTRIES, Trees, levels
 
 Route = Sequence[tuple[Port, Step]]
 """The links from rank 0 to a target, in order, each with the step in which it is crossed; steps increase."""
@@ -160,6 +163,76 @@ class RoutedCollective(Algorithm):
             return hops
         end, reverse = self.last_step + 1, self.topology.reverse_port
         return [Hop(end - hop.step, hop.receiver, reverse(hop.port), hop.sender) for hop in reversed(hops)]
+
+
+class TreeRoutedCollective(RoutedCollective):
+    """Routes through spanning trees: route i of a target is its path in tree i."""
+
+    trees: Trees
+    trees_class: ClassVar[Callable[..., Trees]]
+    """Makes the spanning trees of a topology, rooted at 0; an algorithm may override `make_trees` instead."""
+
+    def make_trees(self, topology: Topology) -> Trees:
+        """The spanning trees, rooted at 0; here those of `trees_class`."""
+        return self.trees_class(topology)
+
+    def validate(self) -> None:
+        self.trees = self.make_trees(self.topology)
+        self.count = self.trees.count
+        super().validate()
+
+
+class PipelinedScatter(TreeRoutedCollective):
+    """Scatter through trees that share no arc: the root link of each carries one segment per step, farthest target first.
+
+    Copy c for relative target r takes tree ((r-1) copies + c) mod count, so the loads of any two trees differ by at most
+    one copy. Nodes pass on at once: two segments of a tree that leave the root in different steps never meet. Only the
+    source needs the table of depths.
+    """
+
+    collective = Collective.SCATTER
+    duplexes = (Duplex.FULL,)
+    disjoint_paths = True
+
+    @property
+    def max_redundancy(self) -> int:
+        return self.count
+
+    def first_tree(self, target: Rank) -> int:
+        """The tree of copy 0; the following copies take the following trees."""
+        return (target - 1) * self.copies % self.count
+
+    def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
+        first = self.first_tree(target)
+        for copy in range(self.copies):
+            yield (first + copy) % self.count, copy // self.count, copy // self.spec.redundancy
+
+    def number(self, target: Rank, route_index: int, segment: int) -> int:
+        first = segment * self.spec.redundancy
+        return (first + (route_index - first - self.first_tree(target)) % self.count) // self.count
+
+    def depths(self, tree: int) -> Mapping[Rank, int] | Sequence[int]:
+        """The level of every rank in one tree."""
+        return levels(self.trees, tree)
+
+    @cached_property
+    def _starts(self) -> list[dict[Rank, Step]]:
+        """By tree and target: the step in which the first copy leaves the root; the others follow it."""
+        loads: list[Counter[Rank]] = [Counter() for _ in range(self.count)]
+        for target in range(1, self.topology.order):
+            for tree, _, _ in self.copies_of(target):
+                loads[tree][target] += 1
+        starts: list[dict[Rank, Step]] = []
+        for tree, load in enumerate(loads):
+            depth = self.depths(tree)
+            farthest_first = sorted(load, key=lambda target: (-depth[target], target))
+            begins = accumulate((load[target] for target in farthest_first), initial=1)
+            starts.append(dict(zip(farthest_first, begins, strict=False)))
+        return starts
+
+    def route(self, target: Rank, route_index: int, number: int) -> Route:
+        start = self._starts[route_index][target] + number
+        return [(port, start + hop) for hop, port in enumerate(self.trees.route(target, route_index))]
 
 
 class DeliverRule(Rule):

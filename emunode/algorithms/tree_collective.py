@@ -9,16 +9,16 @@ of a tree on its way `period` steps after number q - 1. That is a schedule of on
   collisions under translation: links used in one step of different types, or capacity for those that coincide);
 * a **reduce** runs it backwards: what would arrive in step s leaves in step T + 1 - s, folded with what came in before.
 
-So an algorithm is data: `make_trees`, `delays`, `period`. Rules are local: a node needs its own relative address.
+So an algorithm is data: `trees_class`, `delays`, `period`. Rules are local: a node needs its own relative address.
 
 Segments. A message is cut into `segments`. With redundancy x, segment number s of the whole run travels as copies
 x s .. x s + x - 1, and copy c is number c div count on tree c mod count, so that the copies of one segment take different
 trees and every tree carries the same load within one.
 """
 
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from typing import ClassVar
 
 from emunode.algorithms.base import Algorithm, Content, LocalView, Rule
 from emunode.algorithms.claims import Claim
@@ -42,6 +42,9 @@ from emunode.trees.base import CACHE_ENTRIES, Trees
 class TreeCollective(Algorithm):
     """Spanning trees at root 0 with a timetable, run forwards from one source or all, or backwards into one."""
 
+    trees: Trees
+    trees_class: ClassVar[Callable[..., Trees]]
+    """Makes the spanning trees of a topology; an algorithm whose trees depend on more than that overrides `make_trees`."""
     link_capacity: int | None = 1
     splits_across_trees = True
     """Whether a message is cut into `count` x `segments` parts, other parts for each tree, or goes whole over one tree."""
@@ -61,9 +64,9 @@ class TreeCollective(Algorithm):
 
     # --- what an algorithm states ----------------------------------------------------------------------------------
 
-    @abstractmethod
     def make_trees(self, topology: Topology) -> Trees:
-        """The spanning trees, rooted at 0."""
+        """The spanning trees, rooted at 0; here those of `trees_class`."""
+        return self.trees_class(topology)
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
         """Steps from the arrival of a segment at `relative` to its departure on each of `ports`, its children in order.

@@ -13,8 +13,6 @@ from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Port, PortModel, Rank, Step
-from emunode.topologies.base import Topology
-from emunode.trees.base import Trees
 from emunode.trees.eisenstein_jacobi.sectors import SectorTree
 
 
@@ -46,9 +44,7 @@ class ImprovedBroadcast(TreeBroadcast):
 
     name = "improved"
     citation = "Hussain, Algorithms 1 and 2 (corrected)"
-
-    def make_trees(self, topology: Topology) -> Trees:
-        return SectorTree(topology)
+    trees_class = SectorTree
 
     def one_port_height(self) -> tuple[int, Relation, str]:
         """Of the sector tree: 2D + 4 steps a dimension."""
@@ -81,19 +77,17 @@ class IterativeBroadcast(TreeCollective):
     name = "iterative"
     collective = Collective.BROADCAST
     citation = "Hussain-Shamaei 2016"
-
-    def make_trees(self, topology: Topology) -> Trees:
-        self.tree = SectorTree(topology)
-        return self.tree
+    trees: SectorTree
+    trees_class = SectorTree
 
     def round_begin(self, base: int) -> Step:
         """The step before the round of dimension base + 1."""
-        network = self.tree.network
+        network = self.trees.network
         return (network.dimensions - 1 - base) * (network.diameter // network.dimensions)
 
     def receipt(self, relative: Rank) -> Step:
         """The weight in the lowest nonzero dimension, counted from the beginning of its round; 0 at the source."""
-        network = self.tree.network
+        network = self.trees.network
         for base, index in enumerate(network.digits(relative)):
             if index:
                 return self.round_begin(base) + network.weight(index)
@@ -114,5 +108,5 @@ class IterativeBroadcast(TreeCollective):
         claims.append(Claim("steps", steps, "==", f"{self.citation}; Hussain, section 4.1: nD"))
         if self.numbers == 1:
             erratum = "eqs. (12) and (13) and table 1; erratum: N^(r-1) send in step 1 of round r"
-            claims += claims_of_counts(ej_counts.iterative(self.tree.network), self.citation, erratum)
+            claims += claims_of_counts(ej_counts.iterative(self.trees.network), self.citation, erratum)
         return claims

@@ -34,7 +34,7 @@ from emunode.algorithms.hypercube.schedule import (
 from emunode.model import Collective, CollectiveSpec, Duplex, PortModel, Rank, Step
 from emunode.topologies.base import Topology
 from emunode.trees.hypercube.balanced import BalancedTrees
-from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
+from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
 from emunode.trees.hypercube.two_rooted import TwoRootedTree
@@ -98,9 +98,7 @@ class GrayAllgather(CubeAllgather):
     name = "brg"
     citation = "Johnsson-Ho 1986, BRG"
     port_models = EXCHANGES
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return GrayPaths(topology)
+    trees_class = GrayPaths
 
     @cached_property
     def loads(self) -> Loads:
@@ -116,9 +114,8 @@ class RotatedGrayAllgather(CubeAllgather):
     name = "nrbrg"
     citation = "Johnsson-Ho 1986, nRBRG"
     port_models = (ALL,)
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return GrayPaths(topology, topology.degree)
+    trees_class = GrayPaths
+    tree_per_dimension = True
 
     @cached_property
     def loads(self) -> Loads:
@@ -136,9 +133,7 @@ class BinomialAllgather(CubeAllgather):
 
     name = "sbt"
     citation = "Johnsson-Ho 1986, SBT"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BinomialTree(topology)
+    trees_class = BinomialTree
 
     @cached_property
     def loads(self) -> Loads:
@@ -158,9 +153,7 @@ class TwoRootedAllgather(CubeAllgather):
     citation = "Johnsson-Ho 1986, TCBT"
     tables = ("", "section 6, by walking the tree")
     port_models = (ALL,)
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return TwoRootedTree(topology)
+    trees_class = TwoRootedTree
 
 
 class RotatedBinomialAllgather(CubeAllgather):
@@ -172,9 +165,7 @@ class RotatedBinomialAllgather(CubeAllgather):
 
     name = "nrsbt"
     citation = "Johnsson-Ho 1986, nRSBT"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return RotatedBinomialTrees(topology)
+    trees_class = RotatedBinomialTrees
 
     @cached_property
     def loads(self) -> Loads:
@@ -196,9 +187,7 @@ class RotatedExchangeAllgather(CubeAllgather):
     tables = ("", "section 7.1")
     port_models = (ALL,)
     trees: RotatedBinomialTrees
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return RotatedBinomialTrees(topology)
+    trees_class = RotatedBinomialTrees
 
     def offset(self, relative: Rank, tree: int) -> Step:
         return self.trees.place(relative, tree) + 1
@@ -218,9 +207,7 @@ class EdgeDisjointAllgather(EdgeDisjointRedundancy, CubeAllgather):
 
     name = "nesbt"
     citation = "Johnsson-Ho 1986, nESBT"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return EdgeDisjointBinomialTrees(topology)
+    trees_class = EdgeDisjointBinomialTrees
 
     def claims(self) -> list[Claim]:
         return [*super().claims(), *disjoint_steps(self.spec, self.topology.degree, self.copies, self.citation)]
@@ -244,9 +231,7 @@ class BalancedAllgather(CubeAllgather):
     name = "sbnt"
     citation = "Johnsson-Ho 1986, SBnT with one path to a node"
     tables = ("section 6, by walking the tree",) * 2
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BalancedTrees(topology)
+    trees_class = BalancedTrees
 
     def claims(self) -> list[Claim]:
         n = self.topology.degree
@@ -264,9 +249,8 @@ class BalancedPathsAllgather(CubeAllgather):
 
     name = "sbntc"
     citation = "Johnsson-Ho 1986, SBnT with several paths to cyclic nodes"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BalancedTrees(topology, topology.degree)
+    trees_class = BalancedTrees
+    tree_per_dimension = True
 
     @cached_property
     def loads(self) -> Loads:

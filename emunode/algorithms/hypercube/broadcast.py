@@ -26,7 +26,7 @@ from emunode.model import (
     Step,
 )
 from emunode.topologies.base import Topology
-from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
+from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
 from emunode.trees.hypercube.two_rooted import TwoRootedTree
@@ -111,9 +111,7 @@ class GrayBroadcast(CubeBroadcast):
     name = "brg"
     citation = "Johnsson-Ho 1986, BRG"
     port_models = (*ONE_WAY, ALL)
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return GrayPaths(topology)
+    trees_class = GrayPaths
 
     @staticmethod
     def form(n: int, ports: PortModel) -> Form:
@@ -131,9 +129,8 @@ class RotatedGrayBroadcast(CubeBroadcast):
     citation = "Johnsson-Ho 1986, nRBRG"
     table = "table 5"
     splits_across_trees = True
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return GrayPaths(topology, topology.degree)
+    trees_class = GrayPaths
+    tree_per_dimension = True
 
     @staticmethod
     def form(n: int, ports: PortModel) -> Form:
@@ -157,9 +154,7 @@ class BinomialBroadcast(CubeBroadcast):
     name = "sbt"
     citation = "Johnsson-Ho 1986, SBT"
     port_models = (ALL, *ONE_WAY)
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BinomialTree(topology)
+    trees_class = BinomialTree
 
     @staticmethod
     def form(n: int, ports: PortModel) -> Form:
@@ -178,9 +173,7 @@ class TwoRootedBroadcast(CubeBroadcast):
     name = "tcbt"
     citation = "Johnsson-Ho 1986, TCBT"
     port_models = (*ONE_WAY, ALL)
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return TwoRootedTree(topology)
+    trees_class = TwoRootedTree
 
     @staticmethod
     def form(n: int, ports: PortModel) -> Form:
@@ -224,9 +217,7 @@ class RotatedBinomialBroadcast(CubeBroadcast):
     port_models = (ALL, *ONE_WAY)
     splits_across_trees = True
     trees: RotatedBinomialTrees
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return RotatedBinomialTrees(topology)
+    trees_class = RotatedBinomialTrees
 
     def validate(self) -> None:
         self.link_capacity = 1 if self.spec.port_model is ALL else None
@@ -289,9 +280,7 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
     table = "theorems 4.1 to 4.3, tables 4 and 5"
     port_models: tuple[PortModel, ...] = (ALL, *ONE_WAY)
     trees: EdgeDisjointBinomialTrees
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return EdgeDisjointBinomialTrees(topology)
+    trees_class = EdgeDisjointBinomialTrees
 
     def validate(self) -> None:
         if not self._split:

@@ -15,10 +15,9 @@ from emunode.algorithms.hypercube.costs import Loads
 from emunode.algorithms.hypercube.scatter import CubeScatter
 from emunode.algorithms.hypercube.schedule import EXCHANGES
 from emunode.model import ALL_RANKS, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
-from emunode.topologies.base import Topology
 from emunode.trees.base import CACHE_ENTRIES
 from emunode.trees.hypercube.balanced import BalancedTrees
-from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
+from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.rotated import RotatedBinomialTrees
 
 
@@ -174,8 +173,7 @@ class BinomialQueuedScatter(QueuedScatter):
     def blocks(self) -> Fraction:
         return Fraction(self.topology.order, 2)
 
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BinomialTree(topology)
+    trees_class = BinomialTree
 
 
 class RotatedBinomialQueuedScatter(QueuedScatter):
@@ -186,9 +184,7 @@ class RotatedBinomialQueuedScatter(QueuedScatter):
 
     name = "nrsbt-fifo"
     citation = "Johnsson-Ho 1986, nRSBT first come, first served"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return RotatedBinomialTrees(topology)
+    trees_class = RotatedBinomialTrees
 
 
 class BalancedQueuedScatter(QueuedScatter):
@@ -207,8 +203,7 @@ class BalancedQueuedScatter(QueuedScatter):
         n = self.topology.degree
         return Fraction(sum(2 ** gcd(turns, n) for turns in range(n)), n) - 1
 
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BalancedTrees(topology)
+    trees_class = BalancedTrees
 
 
 class BalancedPathsQueuedScatter(QueuedScatter):
@@ -220,9 +215,8 @@ class BalancedPathsQueuedScatter(QueuedScatter):
 
     name = "sbntc-fifo"
     citation = "Johnsson-Ho 1986, SBnT with several paths to cyclic nodes, first come, first served"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BalancedTrees(topology, topology.degree)
+    trees_class = BalancedTrees
+    tree_per_dimension = True
 
     def validate(self) -> None:
         super().validate()

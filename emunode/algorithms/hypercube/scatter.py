@@ -24,9 +24,8 @@ from emunode.algorithms.hypercube.costs import (
 )
 from emunode.algorithms.hypercube.schedule import ONE_WAY, CubeRouting, EdgeDisjointRedundancy, disjoint_steps
 from emunode.model import Collective, Duplex, PortModel
-from emunode.topologies.base import Topology
 from emunode.trees.hypercube.balanced import BalancedTrees
-from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
+from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
 from emunode.trees.hypercube.two_rooted import TwoRootedTree
@@ -63,9 +62,8 @@ class RotatedGrayScatter(CubeScatter):
     citation = "Johnsson-Ho 1986, nRBRG"
     port_models = (ALL,)
     discipline = "postorder"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return GrayPaths(topology, topology.degree)
+    trees_class = GrayPaths
+    tree_per_dimension = True
 
     def forward_loads(self) -> Loads:
         return scatter_by_level(range(1, self.topology.order), self.count)
@@ -81,9 +79,7 @@ class BinomialScatter(CubeScatter):
 
     name = "sbt"
     citation = "Johnsson-Ho 1986, SBT"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BinomialTree(topology)
+    trees_class = BinomialTree
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree
@@ -101,9 +97,7 @@ class TwoRootedScatter(CubeScatter):
     name = "tcbt"
     citation = "Johnsson-Ho 1986, TCBT"
     tables = ("tables 7 and 8 (erratum: exact start-ups)", "tables 7 and 9")
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return TwoRootedTree(topology)
+    trees_class = TwoRootedTree
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree
@@ -122,9 +116,7 @@ class RotatedBinomialScatter(CubeScatter):
 
     name = "nrsbt"
     citation = "Johnsson-Ho 1986, nRSBT"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return RotatedBinomialTrees(topology)
+    trees_class = RotatedBinomialTrees
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree
@@ -143,9 +135,7 @@ class EdgeDisjointScatter(EdgeDisjointRedundancy, CubeScatter):
     tables = ("", "section 5 and lemma 3.23")
     port_models = (ALL,)
     duplexes = (Duplex.FULL,)
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return EdgeDisjointBinomialTrees(topology)
+    trees_class = EdgeDisjointBinomialTrees
 
     def claims(self) -> list[Claim]:
         return [*super().claims(), *disjoint_steps(self.spec, self.topology.degree, self.copies, self.citation)]
@@ -166,9 +156,7 @@ class BalancedScatter(CubeScatter):
     name = "sbnt"
     citation = "Johnsson-Ho 1986, SBnT with one path to a node"
     tables = ("section 5.1.5, by walking the tree",) * 2
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BalancedTrees(topology)
+    trees_class = BalancedTrees
 
     def claims(self) -> list[Claim]:
         n = self.topology.degree
@@ -186,9 +174,8 @@ class BalancedPathsScatter(CubeScatter):
 
     name = "sbntc"
     citation = "Johnsson-Ho 1986, SBnT with several paths to cyclic nodes"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BalancedTrees(topology, topology.degree)
+    trees_class = BalancedTrees
+    tree_per_dimension = True
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree

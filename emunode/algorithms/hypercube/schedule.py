@@ -9,7 +9,7 @@ timetable, and serve where the paper has no formula.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
@@ -17,7 +17,7 @@ from typing import ClassVar
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import Loads, bound_claims, load_claims
-from emunode.algorithms.routed_collective import Route, RoutedCollective
+from emunode.algorithms.routed_collective import Route, TreeRoutedCollective
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank, Step
 from emunode.topologies.base import Topology
@@ -32,13 +32,28 @@ Crossing = tuple[Step, Rank, Port]
 """A step, and the directed link that something crosses in it."""
 
 
-class CubeDissemination(TreeCollective):
+class OnCubeTrees(Algorithm):
+    """Spanning trees of the hypercube."""
+
+    trees: CubeTrees
+    trees_class: ClassVar[Callable[..., CubeTrees]]
+    tree_per_dimension: ClassVar[bool] = False
+    """Whether `trees_class` makes n trees, rotations of one, where it makes one by default."""
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        """The trees, rooted at 0."""
+        return self.trees_class(topology, topology.degree) if self.tree_per_dimension else self.trees_class(topology)
+
+    def structure_claims(self) -> list[Claim]:
+        """Where the graph is greedy, all paths are shortest ones."""
+        greedy = Claim("longest_detour", 0, "==", f"{self.citation}: a greedy graph (section 3)")
+        return [*super().structure_claims(), greedy] if self.trees.greedy else super().structure_claims()
+
+
+class CubeDissemination(OnCubeTrees, TreeCollective):
     """Trees whose labels or levels are the timetable."""
 
     trees: CubeTrees
-
-    def structure_claims(self) -> list[Claim]:
-        return [*super().structure_claims(), *greedy_claims(self.trees, self.citation)]
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
         here = self.offset(relative, tree)
@@ -72,7 +87,7 @@ class CubeDissemination(TreeCollective):
                     yield step + delay, rank, port
 
 
-class CubeRouting(RoutedCollective):
+class CubeRouting(OnCubeTrees, TreeRoutedCollective):
     """Paths in trees; a merged timetable by the labels over one port and in `discipline` over all ports.
 
     Reverse breadth first (`rbf`): what goes to level L waits for height - L steps, so that everything arrives in the
@@ -87,18 +102,6 @@ class CubeRouting(RoutedCollective):
     trees: CubeTrees
     tables: ClassVar[tuple[str, str]]
     """Where the paper, or its correction, states the loads: over one port, over all."""
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        """The trees, rooted at 0."""
-        raise NotImplementedError
-
-    def structure_claims(self) -> list[Claim]:
-        return [*super().structure_claims(), *greedy_claims(self.trees, self.citation)]
-
-    def validate(self) -> None:
-        self.trees = self.make_trees(self.topology)
-        self.count = self.trees.count
-        super().validate()
 
     def route(self, target: Rank, route_index: int, number: int) -> Route:
         ports = self.trees.route(target, route_index)
@@ -185,13 +188,11 @@ class EdgeDisjointRedundancy(Algorithm):
     The paths to a node share no inner node. Whatever x - 1 other nodes or links do, every copy but x - 1 arrives.
     """
 
+    disjoint_paths = True
+
     @property
     def max_redundancy(self) -> int:
         return 1 if self.collective is Collective.REDUCE else self.topology.degree
-
-    @property
-    def tolerated_faults(self) -> int:
-        return self.spec.redundancy - 1
 
     def structure_claims(self) -> list[Claim]:
         claims = [Claim("longest_detour", 2, "<=", f"{self.citation}: level |c| or |c| + 2")]
@@ -209,11 +210,6 @@ def disjoint_steps(spec: CollectiveSpec, n: int, copies: int, citation: str) -> 
     if spec.port_model is PortModel.ALL_PORT:
         return [Claim("steps", n + 1, "==", f"{citation}: height n + 1")]
     return [Claim("steps", n + min(copies, n), "==", f"{citation}: the last label of tree j is n + j")]
-
-
-def greedy_claims(trees: CubeTrees, citation: str) -> list[Claim]:
-    """That all paths are shortest ones, where the graph is greedy."""
-    return [Claim("longest_detour", 0, "==", f"{citation}: a greedy graph (section 3)")] if trees.greedy else []
 
 
 def largest_per_step(crossings: Iterable[Crossing], parts: int, *, together: bool) -> list[Fraction]:

@@ -246,14 +246,12 @@ class NecklaceAllgather(TimeBounded, TreeCollective):
     citation = f"{REPORT}, section 3.2"
     duplexes = (Duplex.FULL,)
     splits_across_trees = False
-
-    def make_trees(self, topology: Topology) -> Trees:
-        self.tree = NecklaceTree(topology)
-        return self.tree
+    trees: NecklaceTree
+    trees_class = NecklaceTree
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
-        here = self.tree.step(relative)
-        return [self.tree.step(self.topology.neighbour(relative, port)) - here for port in ports]
+        here = self.trees.step(relative)
+        return [self.trees.step(self.topology.neighbour(relative, port)) - here for port in ports]
 
     @cached_property
     def period(self) -> Step:

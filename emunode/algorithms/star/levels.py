@@ -6,8 +6,6 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.star.bounds import MULTIPLE, REPORT, least_time, time_bounds
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Duplex, Step
-from emunode.topologies.base import Topology
-from emunode.trees.base import Trees
 from emunode.trees.star.necklace import NecklaceTree
 
 
@@ -30,9 +28,7 @@ class NecklaceLevels(TreeCollective):
     duplexes = (Duplex.FULL,)
     splits_across_trees = False
     period = 0
-
-    def make_trees(self, topology: Topology) -> Trees:
-        return NecklaceTree(topology)
+    trees_class = NecklaceTree
 
     @cached_property
     def last_offset(self) -> Step:

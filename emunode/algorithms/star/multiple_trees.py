@@ -40,9 +40,7 @@ class GreedyBroadcast(TreeBroadcast):
     name = "greedy-tree"
     citation = f"{MULTIPLE}, tree L(r)"
     shortest_paths = "lemma 3, a greedy spanning tree"
-
-    def make_trees(self, topology: Topology) -> Trees:
-        return GreedyTree(topology)
+    trees_class = GreedyTree
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
@@ -68,16 +66,6 @@ class GreedyBroadcast(TreeBroadcast):
         seconds = self.last_step * (startup + per_byte * self.largest_segment_bytes)
         source = f"{MULTIPLE}, section 6.1: T = (h + p - 1)(Ts + m/p Tc)"
         return [Claim("virtual_seconds", seconds, self.byte_relation, source), bound]
-
-
-class GreedyReduce(GreedyBroadcast):
-    """Up the greedy tree, the broadcast run backwards: the same steps, packets and time. A faulty node takes its
-    subtree with it.
-
-    Tseng and Sheu 1997, definition 1 (whose arcs point to the root).
-    """
-
-    collective = Collective.REDUCE
 
 
 class OnePortSimulation(TreeCollective):
@@ -120,9 +108,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
     collective = Collective.BROADCAST
     citation = f"{MULTIPLE}, algorithm 1"
     link_capacity = 2
-
-    def make_trees(self, topology: Topology) -> Trees:
-        return CongestionTwoTrees(topology)
+    trees_class = CongestionTwoTrees
 
     @cached_property
     def period(self) -> Step:
@@ -195,17 +181,6 @@ class CongestionTwoBroadcast(OnePortSimulation):
             Claim("segments_per_message", trees * least, ">=", source),
             Claim("segments_per_message", trees * largest, "<=", source),
         ]
-
-
-class CongestionTwoReduce(CongestionTwoBroadcast):
-    """Algorithm 1 run backwards: p segments up each of the n-1 trees Lhat, with the steps, packets and time of the
-    broadcast.
-
-    The arcs of the trees turned round share a directed link no more than before. The paper has the broadcast only.
-    """
-
-    collective = Collective.REDUCE
-    citation = f"{MULTIPLE}, algorithm 1 backwards"
 
 
 class RotatedTreesAllgather(TimeBounded, OnePortSimulation):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.execution.run import RunResult
-from emunode.algorithms.eisenstein_jacobi.independent import IndependentRouting
+from emunode.algorithms.eisenstein_jacobi.independent import IndependentScatter
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
@@ -25,10 +25,10 @@ def independent(topology: str, collective: str, **values: object) -> RunResult:
     return run_scenario(None, **{**spec, **values})
 
 
-def routing(topology: str, **values: object) -> IndependentRouting:
+def routing(topology: str, **values: object) -> IndependentScatter:
     spec = CollectiveSpec(topology, Collective.SCATTER, "independent-trees", 0)
     made = make_algorithm(parse_topology(topology), spec._replace(**values))  # type: ignore[arg-type]
-    assert isinstance(made, IndependentRouting)
+    assert isinstance(made, IndependentScatter)
     return made
 
 
