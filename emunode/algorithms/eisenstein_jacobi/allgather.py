@@ -339,7 +339,7 @@ class TwoPhase(PhasedAllgather):
         return (self.trees.network.diameter // self.trees.network.dimensions) ** 2
 
 
-class DimensionWise(PhasedAllgather):
+class DimensionWise(TwoPhase):
     """All-to-all broadcast of Eisenstein-Jacobi networks, dimension by dimension: fewer and larger packets than `two-phase`.
 
     All-port, half or full duplex. n rounds, the highest dimension first, each the one-dimensional `two-phase` with
@@ -352,12 +352,6 @@ class DimensionWise(PhasedAllgather):
     name = "dimension-wise"
     citation = "two phases a dimension (after Hussain, section 4.2)"
     trees_class = partial(PhasedTree, plan=TWO_PHASES_BY_DIMENSION)
-    passes = 2
-    line_load_formula = TWO_PHASE_LOAD
-
-    @property
-    def line_load(self) -> int:
-        return (self.trees.network.diameter // self.trees.network.dimensions) ** 2
 
 
 class ImprovedAllgather(PhasedAllgather):

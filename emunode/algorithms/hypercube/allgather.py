@@ -9,7 +9,6 @@ uses.
 from fractions import Fraction
 from functools import cached_property
 from math import comb
-from typing import ClassVar
 
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import (
@@ -20,19 +19,17 @@ from emunode.algorithms.hypercube.costs import (
     bound_claims,
     cube_levels,
     edge_disjoint_levels,
-    load_claims,
     ones,
 )
 from emunode.algorithms.hypercube.schedule import (
     EXCHANGES,
     CubeDissemination,
     EdgeDisjointRedundancy,
+    MergedSchedule,
+    balanced_steps,
     disjoint_steps,
-    largest_in_all,
-    largest_per_step,
 )
-from emunode.model import Collective, CollectiveSpec, Duplex, PortModel, Rank, Step
-from emunode.topologies.base import Topology
+from emunode.model import Collective, Duplex, PortModel, Rank, Step
 from emunode.trees.hypercube.balanced import BalancedTrees
 from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
@@ -42,51 +39,24 @@ from emunode.trees.hypercube.two_rooted import TwoRootedTree
 ALL = PortModel.ALL_PORT
 
 
-class CubeAllgather(CubeDissemination):
+class CubeAllgather(CubeDissemination, MergedSchedule):
     """Merged: all blocks that wait for a link cross it together."""
 
     collective = Collective.ALLGATHER
     link_capacity = None
-    walked = False
-    """Whether the loads were found by walking trees, for want of a formula."""
     duplexes = (Duplex.FULL,)
     port_models: tuple[PortModel, ...] = (ALL, *EXCHANGES)
-    tables: ClassVar[tuple[str, str]] = ("tables 10 to 12", "tables 13 and 14")
-    """Where the paper, or its correction, states the loads: over one port, over all."""
+    tables = ("tables 10 to 12", "tables 13 and 14")
 
     @property
     def period(self) -> Step:
         return 0
 
-    @cached_property
-    def loads(self) -> Loads:
-        """The load of every cycle; here by walking the trees."""
-        return self.found_loads()
-
-    def found_loads(self) -> list[Fraction]:
-        """The load of every cycle by walking the trees."""
-        self.walked = True
-        return largest_per_step(self.crossings(), self.trees.count, together=True)
-
     def claims(self) -> list[Claim]:
         claims = super().claims() + bound_claims(self.spec, self.topology.degree) + self.structure_claims()
         if self.spec.redundancy > 1:
             return claims
-        cited = f"{self.citation}: {self.tables[self.spec.port_model is ALL]}"
-        loads = self.loads
-        heaviest = int(largest_in_all(self.crossings(), self.trees.count, together=True) * self.copies)
-        return [
-            *claims,
-            Claim("steps", len(loads), "==", cited, derived=self.walked),
-            Claim("max_link_segments", heaviest, "==", f"{self.citation}: arcs of a dimension", derived=True),
-            *load_claims(self.spec, self.segments_per_message, loads, cited, derived=self.walked),
-        ]
-
-    @classmethod
-    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """1: the best packet is the largest load, so nothing is gained by cutting."""
-        del topology, spec, startup, per_byte
-        return 1
+        return [*claims, self.edge_load_claim("arcs of a dimension"), *self.cost_of_loads()]
 
 
 class GrayAllgather(CubeAllgather):
@@ -234,9 +204,7 @@ class BalancedAllgather(CubeAllgather):
     trees_class = BalancedTrees
 
     def claims(self) -> list[Claim]:
-        n = self.topology.degree
-        steps = n if self.spec.port_model is ALL else 2 * n - 2
-        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 6")]
+        return [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: section 6")]
 
 
 class BalancedPathsAllgather(CubeAllgather):
@@ -260,6 +228,4 @@ class BalancedPathsAllgather(CubeAllgather):
         return self.found_loads()
 
     def claims(self) -> list[Claim]:
-        n = self.topology.degree
-        steps = n if self.spec.port_model is ALL else 2 * n - 1
-        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: tables 10 to 14")]
+        return [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: tables 10 to 14")]

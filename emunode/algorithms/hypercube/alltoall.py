@@ -22,7 +22,13 @@ from emunode.algorithms.hypercube.costs import (
     cube_levels,
     edge_disjoint_levels,
 )
-from emunode.algorithms.hypercube.schedule import EXCHANGES, CubeRouting, EdgeDisjointRedundancy, disjoint_steps
+from emunode.algorithms.hypercube.schedule import (
+    EXCHANGES,
+    CubeRouting,
+    EdgeDisjointRedundancy,
+    balanced_steps,
+    disjoint_steps,
+)
 from emunode.algorithms.routed_collective import Route
 from emunode.algorithms.transforms import derived
 from emunode.model import Collective, Duplex, PortModel, Rank
@@ -217,9 +223,7 @@ class BalancedAlltoall(CubeAlltoall):
     trees_class = BalancedTrees
 
     def claims(self) -> list[Claim]:
-        n = self.topology.degree
-        steps = n if self.spec.port_model is ALL else 2 * n - 2
-        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 7.1")]
+        return [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: section 7.1")]
 
 
 class BalancedPathsAlltoall(CubeAlltoall):
@@ -239,6 +243,4 @@ class BalancedPathsAlltoall(CubeAlltoall):
         return below(cube_levels(n), n)
 
     def claims(self) -> list[Claim]:
-        n = self.topology.degree
-        steps = n if self.spec.port_model is ALL else 2 * n - 1
-        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: table 10 and section 7.1")]
+        return [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: table 10 and section 7.1")]

@@ -351,7 +351,7 @@ class SplitForwardRule(ForwardRule):
         for tree in range(algorithm.trees.count):
             for number, segment in algorithm.copies_on_tree(tree):
                 payload = algorithm.payloads.segment(me, ALL_RANKS, segment)
-                sends += self._child_delays(0, number, (me, ALL_RANKS, tree, segment, payload))
+                sends += self._to_children(0, number, (me, ALL_RANKS, tree, segment, payload))
         yield from sorted(sends, key=lambda send: send[0])
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
@@ -360,12 +360,12 @@ class SplitForwardRule(ForwardRule):
             send
             for _, segments in packets
             for segment in segments
-            for send in self._child_delays(
+            for send in self._to_children(
                 self._view.relative(segment[0]), algorithm.number(segment[2], segment[3]), segment
             )
         ]
 
-    def _child_delays(
+    def _to_children(
         self, relative: Rank, number: int, segment: tuple[Rank, Rank, int, int, bytes]
     ) -> list[ScheduledSend]:
         algorithm, tree = self._algorithm, segment[2]

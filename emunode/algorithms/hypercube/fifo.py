@@ -64,9 +64,9 @@ class QueuedForwardRule(Rule):
         for port, segments in packets:
             tree = trees.tree_of_arrival(self._relative, port)
             for segment in segments:
-                for child_delays in trees.children(self._relative, tree):
+                for child_port in trees.children(self._relative, tree):
                     self._busy_until = max(self._busy_until, step) + 1
-                    sends.append((self._busy_until, child_delays, segment))
+                    sends.append((self._busy_until, child_port, segment))
         return sends
 
 

@@ -7,14 +7,14 @@ so unlike the trees of the other algorithms nothing is moved to the source.
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import bound_claims, load_claims
+from emunode.algorithms.hypercube.schedule import Uncut
 from emunode.algorithms.losses import Circuit, Losses, Outages, along_trees
 from emunode.model import (
     ALL_RANKS,
     Collective,
-    CollectiveSpec,
     Duplex,
     Port,
     PortModel,
@@ -23,14 +23,13 @@ from emunode.model import (
     ScheduledSend,
     Step,
 )
-from emunode.topologies.base import Topology
 from emunode.trees.hypercube.gray import gray, gray_position, transition
 
 ONWARD, BACK = 0, 1
 """The two ways round, as the `tree` of a segment."""
 
 
-class RingAllgather(Algorithm):
+class RingAllgather(Uncut):
     """Around the Gray code circuit: everybody passes on to one neighbour what came from the other.
 
     N - 1 steps of one block one way round, where a node may send and receive at different ports; N/2 both ways round
@@ -61,8 +60,8 @@ class RingAllgather(Algorithm):
         """The ports of a rank that lead onward and back."""
         last = self.topology.degree - 1
         position = gray_position(rank)
-        child_delays = last if position == self.topology.order - 1 else transition(position)
-        return child_delays, transition(position - 1) if position else last
+        onward = last if position == self.topology.order - 1 else transition(position)
+        return onward, transition(position - 1) if position else last
 
     def rule(self, view: LocalView) -> Rule:
         return RingRule(self, view)
@@ -97,12 +96,6 @@ class RingAllgather(Algorithm):
     def _way(self, rank: Rank, port: Port) -> int | None:
         ports = self.ports(rank)
         return ports.index(port) if port in ports else None
-
-    @classmethod
-    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """1: a block in one packet."""
-        del topology, spec, startup, per_byte
-        return 1
 
 
 class RingRule(Rule):

@@ -22,7 +22,13 @@ from emunode.algorithms.hypercube.costs import (
     scatter_rotated,
     scatter_tworooted,
 )
-from emunode.algorithms.hypercube.schedule import ONE_WAY, CubeRouting, EdgeDisjointRedundancy, disjoint_steps
+from emunode.algorithms.hypercube.schedule import (
+    ONE_WAY,
+    CubeRouting,
+    EdgeDisjointRedundancy,
+    balanced_steps,
+    disjoint_steps,
+)
 from emunode.model import Collective, Duplex, PortModel
 from emunode.trees.hypercube.balanced import BalancedTrees
 from emunode.trees.hypercube.binomial import BinomialTree
@@ -159,9 +165,7 @@ class BalancedScatter(CubeScatter):
     trees_class = BalancedTrees
 
     def claims(self) -> list[Claim]:
-        n = self.topology.degree
-        steps = n if self.spec.port_model is ALL else 2 * n - 2
-        claims = [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: table 8")]
+        claims = [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: table 8")]
         return claims if self.spec.port_model is ALL else [*claims, most_bytes(self)]
 
 
@@ -182,9 +186,7 @@ class BalancedPathsScatter(CubeScatter):
         return scatter_by_level(cube_levels(n), n) if self.spec.port_model is ALL else super().forward_loads()
 
     def claims(self) -> list[Claim]:
-        n = self.topology.degree
-        steps = n if self.spec.port_model is ALL else 2 * n - 1
-        claims = [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 5.1.5")]
+        claims = [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: section 5.1.5")]
         return claims if self.spec.port_model is ALL else [*claims, most_bytes(self)]
 
 

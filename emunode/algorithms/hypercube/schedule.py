@@ -8,6 +8,7 @@ Every one of these algorithms states what it costs (`hypercube_costs`); the walk
 timetable, and serve where the paper has no formula.
 """
 
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
@@ -28,7 +29,7 @@ EXCHANGES = (PortModel.EXCHANGE, PortModel.ONE_PORT)
 ONE_WAY = (PortModel.EXCHANGE, PortModel.ONE_PORT, PortModel.SEND_OR_RECEIVE)
 """Port models of a schedule in which no node sends and receives in one step."""
 
-Crossing = tuple[Step, Rank, Port]
+ArcUse = tuple[Step, Rank, Port]
 """A step, and the directed link that something crosses in it."""
 
 
@@ -79,7 +80,7 @@ class CubeDissemination(OnCubeTrees, TreeCollective):
         carried = [(tree, -(-(self.copies - tree) // self.trees.count)) for tree in range(self.trees.count)]
         return max(self.tree_last_offset(tree) + (many - 1) * self.period for tree, many in carried if many > 0)
 
-    def crossings(self) -> Iterator[Crossing]:
+    def crossings(self) -> Iterator[ArcUse]:
         """Every arc of every tree and when it is crossed, by one part of a message each."""
         for tree in range(self.trees.count):
             for rank, step in self._walk(tree):
@@ -87,7 +88,64 @@ class CubeDissemination(OnCubeTrees, TreeCollective):
                     yield step + delay, rank, port
 
 
-class CubeRouting(OnCubeTrees, TreeRoutedCollective):
+class Uncut(Algorithm):
+    """Everything that waits for a link crosses it in one packet, so nothing is gained by cutting messages."""
+
+    @classmethod
+    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
+        """1: the best packet is the largest load."""
+        del topology, spec, startup, per_byte
+        return 1
+
+
+class MergedSchedule(Uncut, OnCubeTrees):
+    """A merged schedule, whose cost is the largest load of a directed link in every cycle."""
+
+    walked = False
+    """Whether the loads were found by walking trees or routes, for want of a formula."""
+    tables: ClassVar[tuple[str, str]]
+    """Where the paper, or its correction, states the loads: over one port, over all."""
+
+    @abstractmethod
+    def crossings(self) -> Iterator[ArcUse]:
+        """Every use of an arc by what one source, rank 0, sends: one part of a message each."""
+
+    @cached_property
+    def loads(self) -> Loads:
+        """The largest load of a directed link in every cycle; here by enumeration, in some classes by formula."""
+        return self.found_loads()
+
+    def found_loads(self) -> list[Fraction]:
+        """The largest load of a directed link in every cycle, by enumeration."""
+        self.walked = True
+        found = largest_per_step(self.crossings(), self.trees.count, together=self._all_sources)
+        return found[::-1] if self.collective is Collective.GATHER else found
+
+    @cached_property
+    def edge_load(self) -> Fraction:
+        """The largest load of a directed link over the whole run, by enumeration."""
+        return largest_in_all(self.crossings(), self.trees.count, together=self._all_sources)
+
+    @property
+    def _all_sources(self) -> bool:
+        return self.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
+
+    def edge_load_claim(self, where: str) -> Claim:
+        """The segments that the fullest link carries in the whole run."""
+        heaviest = int(self.edge_load * self.segments_per_message * self.spec.messages)
+        return Claim("max_link_segments", heaviest, "==", f"{self.citation}: {where}", derived=True)
+
+    def cost_of_loads(self) -> list[Claim]:
+        """Claims on steps, start-ups and bytes."""
+        cited = f"{self.citation}: {self.tables[self.spec.port_model is PortModel.ALL_PORT]}"
+        loads = self.loads
+        return [
+            Claim("steps", len(loads), "==", cited, derived=self.walked),
+            *load_claims(self.spec, self.segments_per_message, loads, cited, derived=self.walked),
+        ]
+
+
+class CubeRouting(MergedSchedule, TreeRoutedCollective):
     """Paths in trees; a merged timetable by the labels over one port and in `discipline` over all ports.
 
     Reverse breadth first (`rbf`): what goes to level L waits for height - L steps, so that everything arrives in the
@@ -96,12 +154,8 @@ class CubeRouting(OnCubeTrees, TreeRoutedCollective):
     """
 
     link_capacity: int | None = None
-    walked = False
-    """Whether the loads were found by walking routes, for want of a formula."""
     discipline = "rbf"
     trees: CubeTrees
-    tables: ClassVar[tuple[str, str]]
-    """Where the paper, or its correction, states the loads: over one port, over all."""
 
     def route(self, target: Rank, route_index: int, number: int) -> Route:
         ports = self.trees.route(target, route_index)
@@ -130,12 +184,7 @@ class CubeRouting(OnCubeTrees, TreeRoutedCollective):
             for target in range(1, self.topology.order)
         )
 
-    @cached_property
-    def loads(self) -> Loads:
-        """The largest load of a directed link in every step; here by walking all routes, in some classes by formula."""
-        return self.found_loads()
-
-    def crossings(self) -> Iterator[Crossing]:
+    def crossings(self) -> Iterator[ArcUse]:
         """Every hop of a message from rank 0 and when it is made, by one part of the message each."""
         for target in range(1, self.topology.order):
             for route_index in range(self.count):
@@ -144,17 +193,6 @@ class CubeRouting(OnCubeTrees, TreeRoutedCollective):
                     yield step, here, port
                     here = self.topology.neighbour(here, port)
 
-    def found_loads(self) -> list[Fraction]:
-        """The largest load of a directed link in every step, by walking all routes."""
-        self.walked = True
-        found = largest_per_step(self.crossings(), self.count, together=self.collective is Collective.ALLTOALL)
-        return found[::-1] if self.collective is Collective.GATHER else found
-
-    @cached_property
-    def edge_load(self) -> Fraction:
-        """The largest load of a directed link over the whole run, by walking all routes."""
-        return largest_in_all(self.crossings(), self.count, together=self.collective is Collective.ALLTOALL)
-
     def claims(self) -> list[Claim]:
         claims = super().claims() + bound_claims(self.spec, self.topology.degree) + self.structure_claims()
         sources = self.topology.order if self.collective is Collective.ALLTOALL else 1
@@ -162,24 +200,7 @@ class CubeRouting(OnCubeTrees, TreeRoutedCollective):
         claims.append(Claim("segments", hops, "==", f"{self.citation}: sum of the levels"))
         if self.spec.redundancy > 1:
             return claims
-        heaviest = int(self.edge_load * self.segments_per_message * self.spec.messages)
-        claims.append(Claim("max_link_segments", heaviest, "==", f"{self.citation}: edge load", derived=True))
-        return claims + self.cost_of_loads()
-
-    def cost_of_loads(self) -> list[Claim]:
-        """Claims on start-ups and bytes."""
-        cited = f"{self.citation}: {self.tables[self.spec.port_model is PortModel.ALL_PORT]}"
-        loads = self.loads
-        return [
-            Claim("steps", len(loads), "==", cited, derived=self.walked),
-            *load_claims(self.spec, self.segments_per_message, loads, cited, derived=self.walked),
-        ]
-
-    @classmethod
-    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """1: the best packet is the largest load, so nothing is gained by cutting."""
-        del topology, spec, startup, per_byte
-        return 1
+        return [*claims, self.edge_load_claim("edge load"), *self.cost_of_loads()]
 
 
 class EdgeDisjointRedundancy(Algorithm):
@@ -205,6 +226,13 @@ class EdgeDisjointRedundancy(Algorithm):
         return [*super().structure_claims(), *claims]
 
 
+def balanced_steps(trees: CubeTrees, spec: CollectiveSpec, source: str) -> Claim:
+    """The steps of a merged schedule over SBnT; over one port, one more where cyclic nodes have several paths."""
+    n = trees.topology.degree
+    one_port = 2 * n - 2 if trees.count == 1 else 2 * n - 1
+    return Claim("steps", n if spec.port_model is PortModel.ALL_PORT else one_port, "==", source)
+
+
 def disjoint_steps(spec: CollectiveSpec, n: int, copies: int, citation: str) -> list[Claim]:
     """The steps of a merged schedule over nESBT: its height, or over one port the last label of the trees that are used."""
     if spec.port_model is PortModel.ALL_PORT:
@@ -212,7 +240,7 @@ def disjoint_steps(spec: CollectiveSpec, n: int, copies: int, citation: str) -> 
     return [Claim("steps", n + min(copies, n), "==", f"{citation}: the last label of tree j is n + j")]
 
 
-def largest_per_step(crossings: Iterable[Crossing], parts: int, *, together: bool) -> list[Fraction]:
+def largest_per_step(crossings: Iterable[ArcUse], parts: int, *, together: bool) -> list[Fraction]:
     """The largest load of a directed link in every step from 1, in messages of so many parts.
 
     All sources `together` load every link of a dimension alike, with what one source sends over all of them.
@@ -224,7 +252,7 @@ def largest_per_step(crossings: Iterable[Crossing], parts: int, *, together: boo
     return [Fraction(load, parts) for load in largest]
 
 
-def largest_in_all(crossings: Iterable[Crossing], parts: int, *, together: bool) -> Fraction:
+def largest_in_all(crossings: Iterable[ArcUse], parts: int, *, together: bool) -> Fraction:
     """The largest load of a directed link over all steps, in messages of so many parts."""
     found = Counter((0 if together else rank, port) for _, rank, port in crossings)
     return Fraction(max(found.values()), parts)

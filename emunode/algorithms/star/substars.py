@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import factorial
 
-from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.star.bounds import MULTIPLE, least_time, time_bounds
+from emunode.algorithms.star.bounds import MULTIPLE, TimeBounded, time_bounds
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.star import StarGraph
@@ -21,7 +21,7 @@ from emunode.trees.base import CACHE_ENTRIES, require
 Departure = tuple[Step, Port]
 
 
-class SubstarSegments(Algorithm):
+class SubstarSegments(TimeBounded):
     """Part by part into the n substars, recursively, then together again by exchanges over every link. One-port.
 
     All relative to the source. The message has n!/2 segments, one for each substar S_2; S_i stands for a substar with the
@@ -91,7 +91,7 @@ class SubstarSegments(Algorithm):
                 return
             yield self.combination(i), i - 2
 
-    def child_delays(self, symbols: bytes, piece: int, step: Step, port: Port) -> Iterator[Departure]:
+    def follow_ups(self, symbols: bytes, piece: int, step: Step, port: Port) -> Iterator[Departure]:
         """What follows from the arrival of a segment in `step` by `port`, wherever it came from before."""
         if step == self.base:
             return
@@ -121,11 +121,6 @@ class SubstarSegments(Algorithm):
         if not spec.packet_limit:
             claims.append(Claim("startups", n * n - n - 1, "==", source))
         return claims
-
-    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        """T, and the larger of the two lower bounds."""
-        claims = [claim for claim in super().cost_claims(startup, per_byte) if claim.relation != ">="]
-        return [*claims, least_time(self.topology, self.spec, startup, per_byte)]
 
 
 class SubstarRule(Rule):
@@ -162,7 +157,7 @@ class SubstarRule(Rule):
             for segment in segments:
                 index = segment[3]
                 piece = index % algorithm.segments_per_message
-                departures = list(algorithm.child_delays(symbols, piece, step, port))
+                departures = list(algorithm.follow_ups(symbols, piece, step, port))
                 if index not in self._known:
                     self._known.add(index)
                     departures += algorithm.exchanges(symbols, piece)
