@@ -79,6 +79,8 @@ class Algorithm(ABC):
     """Size of what receivers answer, over one hop, under the name of what they answer with themselves as target; or 0."""
     disjoint_paths: ClassVar[bool] = False
     """Whether the copies of a message take paths that share no inner node, so that each fault stops one copy at most."""
+    negative_control: ClassVar[bool] = False
+    """Whether it reproduces a printed error, so that runs violate what the paper claims of it."""
     copies_keep_trees: ClassVar[bool] = True
     """Whether a copy stays on its tree, and no link carries a copy twice in a step; not so in some negative controls."""
     citation: ClassVar[str]

@@ -287,6 +287,7 @@ class ThreePhasePrinted(PhasedAllgather):
 
     name = "three-phase-printed"
     citation = "Hussain, Algorithms 3 and 4 (as printed)"
+    negative_control = True
     passes = 3
     trees_class = PrintedTree
 

@@ -40,6 +40,7 @@ class LiteralAlgorithm(Algorithm):
     """What the printed algorithms have in common: procedures that send packets with counters, from rank 0 of translation."""
 
     citation = "Hussain"
+    negative_control = True
     copies_keep_trees = False
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
