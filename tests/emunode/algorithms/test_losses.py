@@ -24,11 +24,10 @@ QUEUED = {"nesbt-fifo", "sbt-fifo", "nrsbt-fifo", "sbnt-fifo", "sbntc-fifo"}
 UNDETERMINED = {
     "edt-dfs-ack",
     "improved-printed",
-    "substar-segments",
     "three-phase-restart",
     "three-phase-restart-own",
 }
-"""Their losses are not worked out: what they send depends on acknowledgements, on first arrivals, or on a misprint."""
+"""Their losses are not worked out: what they send depends on acknowledgements or on a misprint."""
 
 
 def plans_of(family: str, entry: type[Algorithm]) -> list[Plan]:
