@@ -20,7 +20,8 @@ from coordinator.planning.outages import outages_of
 from coordinator.scenario.fault_sets import resolve
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
-from emunode.algorithms.base import Algorithm, Claim
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.registry import find_algorithm, make_algorithm
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.injector import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault, Recover
@@ -149,7 +150,7 @@ class Plan:
         pairs = order - 1 if len(self.algorithm.sources) == 1 else order * (order - 1)
         if spec.collective in (Collective.REDUCE, Collective.GATHER):
             pairs = order - 1
-        return pairs * spec.messages * self.algorithm.pieces
+        return pairs * spec.messages * self.algorithm.segments_per_message
 
     @cached_property
     def own_network(self) -> bool:

@@ -12,7 +12,7 @@ from math import isclose
 from coordinator.history.timetable import LatenessReport
 from coordinator.planning.plan import Plan
 from coordinator.results.metrics import Metric, startups
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.model import Collective
 
 MODEL_CONFORMANCE = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality, faults")

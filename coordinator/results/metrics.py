@@ -184,12 +184,12 @@ def _complete(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
     arrivals = arrivals.filter(~pl.col("origin").is_in(_silent(plan)))
     numbers = range(plan.spec.messages)
     due = pl.DataFrame(
-        {"message": numbers, "due": [algorithm.pieces_due(number) for number in numbers]},
+        {"message": numbers, "due": [algorithm.segments_due(number) for number in numbers]},
         schema={"message": pl.Int32, "due": pl.UInt32},
     )
     by = ["receiver"] if plan.spec.collective is Collective.REDUCE else ["receiver", "origin"]
     return (
-        arrivals.group_by(*by, message=pl.col("segment") // algorithm.pieces)
+        arrivals.group_by(*by, message=pl.col("segment") // algorithm.segments_per_message)
         .agg(got=pl.len(), intact=pl.col("intact").all())
         .join(due, "message")
         .with_columns(delivered=pl.col("got") == pl.col("due"))

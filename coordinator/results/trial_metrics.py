@@ -128,9 +128,11 @@ def _complete(plan: Plan, pieces: Counts, right: NDArray[np.bool_]) -> tuple[Cou
     rank, origin, segment, right = rank[heard], origin[heard], segment[heard], right[heard]
     if plan.spec.collective is Collective.REDUCE:  # what counts is the sum
         origin = np.zeros_like(origin)
-    keys, message_of = np.unique(_key(rank, origin, segment // plan.algorithm.pieces), return_inverse=True)
+    keys, message_of = np.unique(
+        _key(rank, origin, segment // plan.algorithm.segments_per_message), return_inverse=True
+    )
     receiver, _, message = _parts(keys)
-    wanted = np.array([plan.algorithm.pieces_due(number) for number in range(plan.spec.messages)])[message]
+    wanted = np.array([plan.algorithm.segments_due(number) for number in range(plan.spec.messages)])[message]
     full = np.bincount(message_of, minlength=len(keys)) == wanted
     whole = full & (np.bincount(message_of, weights=~right, minlength=len(keys)) == 0)
     complete, intact = (np.bincount(receiver[kept], minlength=order) for kept in (full, whole))

@@ -48,7 +48,7 @@ def scenarios(seed: int, count: int) -> list[list[str]]:
 
     from coordinator.planning.plan import make_plan
     from coordinator.scenario.model import make_scenario
-    from emunode.algorithms.registry import BY_FAMILY, algorithms
+    from emunode.algorithms.registry import algorithms
     from emunode.errors import EmulatorError
     from emunode.model import Collective
     from emunode.topologies.registry import parse_topology
@@ -67,7 +67,8 @@ def scenarios(seed: int, count: int) -> list[list[str]]:
     @given(st.data())
     def collect(data: st.DataObject) -> None:
         topology = parse_topology(data.draw(st.sampled_from(networks)))
-        collective = data.draw(st.sampled_from([one for one in Collective if one in BY_FAMILY[topology.family]]))
+        collectives = [one for one in Collective if algorithms(topology.family, one)]
+        collective = data.draw(st.sampled_from(collectives))
         entry = data.draw(st.sampled_from(list(algorithms(topology.family, collective).values())))
         values: dict[str, Any] = {
             "topology": topology.name,

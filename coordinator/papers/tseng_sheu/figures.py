@@ -7,7 +7,7 @@ from math import cos, gcd, pi, sin
 from coordinator.papers.base import Figure
 from coordinator.papers.tables import compared
 from coordinator.reports.paper_figures import COLOURS, HEAD, Panel, drawing, network_panel, tree_arcs
-from emunode.algorithms.base import Value
+from emunode.algorithms.claims import Value
 from emunode.model import Rank
 from emunode.testing import check_trees
 from emunode.topologies.star import StarGraph

@@ -27,9 +27,9 @@ from coordinator.planning import plan
 from coordinator.results.claims import claims_of
 from coordinator.scenario.model import Scenario
 from emunode import __version__
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.flooding import Flood
-from emunode.algorithms.registry import ANY, BY_FAMILY
+from emunode.algorithms.registry import registered
 from emunode.errors import RunError
 from emunode.faults.injector import KINDS
 from emunode.topologies.registry import parse_topology
@@ -391,10 +391,7 @@ def test_topologies_are_listed_with_an_example_that_works(call: Call) -> None:
 def test_every_algorithm_is_listed(call: Call) -> None:
     rows = call("list", "algorithms", "--json").data
     listed = {(row["topology"], row["collective"], row["algorithm"]) for row in rows}
-    for family, collectives in BY_FAMILY.items():
-        for entries in (*collectives.values(), *ANY.values()):
-            for entry in entries:
-                assert (family, str(entry.collective), entry.name) in listed
+    assert listed == {(family, str(entry.collective), entry.name) for family, entry in registered()}
     assert all(row["citation"] and row["port_models"] for row in rows)
     assert len(listed) == len(rows)
     assert call("list", "algorithms").status == 0

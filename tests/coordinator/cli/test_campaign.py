@@ -298,7 +298,7 @@ def test_a_violated_claim_is_made_small_and_can_be_repeated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a false claim put in: edt with two trees is said to survive everything."""
-    from emunode.algorithms.base import Claim
+    from emunode.algorithms.claims import Claim
     from emunode.algorithms.star.edge_disjoint import DisjointTreesBroadcast
 
     false = Claim("delivery_ratio", 1.0, "==", "nobody, 1999")

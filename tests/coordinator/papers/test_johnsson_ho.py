@@ -334,7 +334,7 @@ def test_a_choice_of_trees_that_is_not_the_best_is_violated(
 def test_parts_are_as_many_as_the_choice_of_trees_admits(run_cache: RunCache) -> None:
     def pieces(n: int, algorithm: str, message_bytes: int) -> int:
         values = {"topology": f"hypercube:{n}", "collective": "scatter", "algorithm": algorithm}
-        return run_cache.run(**values, message_bytes=message_bytes).plan.algorithm.pieces
+        return run_cache.run(**values, message_bytes=message_bytes).plan.algorithm.segments_per_message
 
     assert [pieces(6, "sbt-rotations", size) for size in (1, 2, 3, 60)] == [1, 2, 3, 3]
     assert [pieces(6, "sbt-reflections", size) for size in (2, 3, 4, 60)] == [2, 2, 4, 4]

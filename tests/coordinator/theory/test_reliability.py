@@ -214,7 +214,9 @@ def packets_of_copies(plan: Plan) -> dict[tuple[int, int], dict[int, list[frozen
     found: dict[tuple[int, int], dict[int, list[frozenset[PortPacket]]]] = {}
     assert isinstance(plan.algorithm, TreeCollective)
     for (_, segment, rank), packets in ways.items():
-        found.setdefault((rank, segment // plan.algorithm.pieces), {}).setdefault(segment, []).append(packets)
+        found.setdefault((rank, segment // plan.algorithm.segments_per_message), {}).setdefault(segment, []).append(
+            packets
+        )
     return found
 
 
