@@ -8,7 +8,7 @@ import trio
 from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
-from emunode.faults.injector import Fault
+from emunode.faults.kinds import Fault
 from emunode.model import Step
 
 Result = TypeVar("Result")

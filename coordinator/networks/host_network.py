@@ -22,7 +22,9 @@ from coordinator.planning.plan import Plan
 from emunode import __version__
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import EmulatorError, FrameError, RuleError, RunError
-from emunode.faults.injector import Connections, Fault, Faults, Link, to_record
+from emunode.faults.connections import Connections, LinkId
+from emunode.faults.injector import Faults
+from emunode.faults.kinds import Fault, to_record
 from emunode.host.placement import Placement
 from emunode.host.process import ANY_HOST
 from emunode.logging import log
@@ -85,7 +87,7 @@ class HostNetwork:
     """A network whose ranks live in host processes that connect to where `launch` says, which starts them or waits."""
 
     def __init__(self, plan: Plan, launch: Launch) -> None:
-        self._deferred: set[Link] = set()
+        self._deferred: set[LinkId] = set()
         """Links that are to be opened when the process of one of their ends goes on."""
         self._begin_life(plan)
         self._launch = launch
@@ -256,12 +258,12 @@ class HostNetwork:
             self._order("catch_up", step - 1, missed, [state])
             await self._until(lambda: not self._unreported, "a host that hung to go on")
 
-    def _ends(self, link: Link) -> set[int]:
+    def _ends(self, link: LinkId) -> set[int]:
         """The hosts of both ends of a link."""
         rank, port = link
         return {self._placement.host(rank), self._placement.host(self._plan.topology.neighbour(rank, port))}
 
-    async def _open_links(self, links: AbstractSet[Link]) -> None:
+    async def _open_links(self, links: AbstractSet[LinkId]) -> None:
         """Dial closed links again, all but those of processes that are stopped: these when they go on."""
         wanted = (links | self._deferred) - self._connections.closed
         self._deferred = {link for link in wanted if any(self._hosts[index].paused_until for index in self._ends(link))}
@@ -270,14 +272,14 @@ class HostNetwork:
         for start in range(0, len(wanted), chunk):
             await self._dial(sorted(wanted)[start : start + chunk])
 
-    async def _dial(self, links: Sequence[Link]) -> None:
+    async def _dial(self, links: Sequence[LinkId]) -> None:
         """One wave of links; over when each is up at both ends."""
         living = [
             (index, state) for index, state in sorted(self._hosts.items()) if state.alive and not state.paused_until
         ]
         self._wave += 1
         accepted = sum(state.links[2] for _, state in living) + len(links)
-        dialling: dict[int, list[Link]] = {}
+        dialling: dict[int, list[LinkId]] = {}
         tables: dict[int, dict[int, object]] = {}
         for link in links:
             index, peer = self._placement.host(link[0]), self._placement.host(self._plan.topology.neighbour(*link))

@@ -7,7 +7,7 @@ which lives on for the rest.
 from collections.abc import Collection, Mapping, Sequence
 
 from coordinator.planning.plan import Plan
-from emunode.faults.injector import Crash, Drop, Fault, Hang, Recover
+from emunode.faults.kinds import Crash, Drop, Fault, Hang, Recover
 from emunode.host.placement import Placement
 from emunode.model import Rank, Step
 

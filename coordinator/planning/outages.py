@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 
 from emunode.algorithms.losses import Interval, Outages
-from emunode.faults.injector import FOREVER, Crash, Down, Fault, Hang, Up
+from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, Up
 from emunode.model import Port, Rank
 
 

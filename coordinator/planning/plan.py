@@ -23,7 +23,7 @@ from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import Algorithm, Claim
 from emunode.algorithms.registry import find_algorithm, make_algorithm
 from emunode.errors import RunError, ScenarioError
-from emunode.faults.injector import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault, Recover
+from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault, Recover
 from emunode.host.placement import Placement
 from emunode.model import Collective, CollectiveSpec, Duplex, FaultKnowledge, Port, Rank, Step
 from emunode.topologies.base import Topology

@@ -11,6 +11,7 @@ INSTRUMENTED = [
     "emunode.net.framed_streams",
     "emunode.host.session",
     "emunode.net.protocol",
+    "emunode.faults.kinds",
     "emunode.faults.injector",
     "emunode.topologies",
     "coordinator.networks.host_network",

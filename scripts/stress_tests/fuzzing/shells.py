@@ -13,7 +13,7 @@ from coordinator.planning.plan import make_plan
 from coordinator.scenario import model as scenario
 from emunode import __version__
 from emunode.errors import EmulatorError, FrameError
-from emunode.faults.injector import Crash, to_record
+from emunode.faults.kinds import Crash, to_record
 from emunode.host import link_table, session
 from emunode.model import Collective, CollectiveSpec
 from emunode.net import framed_streams, wire

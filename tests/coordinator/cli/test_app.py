@@ -31,7 +31,7 @@ from emunode.algorithms.base import Claim
 from emunode.algorithms.flooding import Flood
 from emunode.algorithms.registry import ANY, BY_FAMILY
 from emunode.errors import RunError
-from emunode.faults.injector import KINDS
+from emunode.faults.kinds import KINDS
 from emunode.topologies.registry import parse_topology
 
 ROOT = Path(__file__).resolve().parents[3]

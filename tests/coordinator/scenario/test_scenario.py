@@ -20,7 +20,19 @@ from coordinator.scenario.model import (
     read_scenario,
 )
 from emunode.errors import ScenarioError
-from emunode.faults.injector import Byzantine, Corrupt, Crash, Delay, Down, Drop, Fault, Hang, Loss, Recover, Up
+from emunode.faults.kinds import (
+    Byzantine,
+    Corrupt,
+    Crash,
+    Delay,
+    Down,
+    Drop,
+    Fault,
+    Hang,
+    Loss,
+    Recover,
+    Up,
+)
 from emunode.model import Collective, Duplex, PortModel
 from emunode.topologies.registry import parse_topology
 from tests.support import run_scenario
