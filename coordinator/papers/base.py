@@ -20,7 +20,8 @@ import polars as pl
 from coordinator.execution.run import run
 from coordinator.history.run_directory import temporary_prefix
 from coordinator.networks.base import Progress
-from coordinator.planning.plan import Plan, make_plan, require_possible
+from coordinator.planning.feasibility import require_possible
+from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports.tables import show
 from coordinator.results.claims import Verdict, judge, ratio_to
 from coordinator.scenario.model import make_scenario

@@ -298,7 +298,7 @@ def test_two_runs_with_one_id() -> None:
 
 
 def test_more_containers_than_a_network_holds() -> None:
-    from coordinator.planning.plan import require_possible
+    from coordinator.planning.feasibility import require_possible
 
     plan = make_plan(make_scenario({**STAR, "topology": "star:7", "driver": "docker", "ranks_per_host": 1}))
     with pytest.raises(RunError, match="--ranks-per-host 6"):
