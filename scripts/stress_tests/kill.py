@@ -100,10 +100,12 @@ def patch(phase: str, at: int, say: Callable[[str], None]) -> None:
     from coordinator.execution import run
     from coordinator.history.journal import Journal
     from coordinator.history.run_directory import RunDirectory
-    from coordinator.networks import host_network as control
+    from coordinator.networks import control_channel
+    from coordinator.networks.host_network import HostNetwork
     from coordinator.networks.launchers.base import Launch
+    from coordinator.networks.step_barrier import StepBarrier
 
-    control.STALL_SECONDS, Launch.join_seconds = STALL_SECONDS, JOIN_SECONDS
+    control_channel.STALL_SECONDS, Launch.join_seconds = STALL_SECONDS, JOIN_SECONDS
     told: list[str] = []
 
     def tell(name: str) -> None:
@@ -134,15 +136,15 @@ def patch(phase: str, at: int, say: Callable[[str], None]) -> None:
         await open_and_step(plan, network, journal, outcome, both)
 
     run._open_and_step = listened
-    order = control.HostNetwork._order
+    order = StepBarrier.order
 
-    def ordered(self: Any, name: str, step: int, *rest: Any) -> None:
+    def ordered(self: Any, name: Any, step: int, *rest: Any) -> None:
         order(self, name, step, *rest)
         if step == at:
             tell("barrier")
 
-    control.HostNetwork._order = ordered  # type: ignore[method-assign]
-    before(control.HostNetwork, "close", "teardown")
+    StepBarrier.order = ordered  # type: ignore[method-assign]
+    before(HostNetwork, "close", "teardown")
     before(Journal, "close", "collection")
     before(run, "_draw", "report")
     before(RunDirectory, "finish", "finish")
