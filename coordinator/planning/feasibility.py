@@ -12,6 +12,7 @@ from coordinator.planning.resources import (
     memory_bytes,
     ranks_per_host,
 )
+from coordinator.scenario.drivers import DRIVERS
 from emunode.errors import RunError
 
 LOCAL_PORTS = 65536 - 1024
@@ -47,7 +48,7 @@ def describe_needs(plan: Plan) -> dict[str, object]:
 
 def needs_own_network(plan: Plan) -> bool:
     """Whether the run moves to a network namespace of its own: on request, or because it does not fit in this one."""
-    if plan.scenario.netns != "auto" or plan.scenario.driver != "local":
+    if plan.scenario.netns != "auto" or not DRIVERS[plan.scenario.driver].local_processes:
         return plan.scenario.netns == "always"
     return tracking_exceeded(plan) is not None and namespace.why_not() is None
 
@@ -74,17 +75,17 @@ def why_impossible(plan: Plan) -> str | None:
 
 def require_possible(plan: Plan) -> None:
     """Raise RunError, with the remedy, if this machine cannot run a plan."""
-    driver = plan.scenario.driver
-    if driver == "docker" and plan.hosts > MOST_CONTAINERS:
+    driver = DRIVERS[plan.scenario.driver]
+    if plan.scenario.driver == "docker" and plan.hosts > MOST_CONTAINERS:
         raise RunError(
             f"{plan.hosts} containers exceed the {MOST_CONTAINERS} that fit on one network; "
             f"use --ranks-per-host {-(-plan.topology.order // MOST_CONTAINERS)}"
         )
-    if driver != "join":
+    if driver.local_memory:
         _require_memory(plan)
     if plan.hosts:
         _require_coordinator_descriptors(plan)
-    if plan.hosts and driver not in ("docker", "join"):
+    if driver.local_processes:
         _require_local_hosts(plan)
 
 

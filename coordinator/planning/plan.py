@@ -11,6 +11,7 @@ from math import ceil
 from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine, this_machine
 from coordinator.planning.outages import outages_of
+from coordinator.scenario.drivers import DRIVERS
 from coordinator.scenario.fault_sets import resolve
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
@@ -24,8 +25,6 @@ from emunode.topologies.registry import parse_topology
 
 ROW_RANKS = 2**31 - 1
 """Ranks that a journal row can name."""
-CONTAINERS = 24
-"""The most hosts that `--ranks-per-host auto` gives the docker and join drivers."""
 
 
 @dataclass(frozen=True)
@@ -203,12 +202,11 @@ def _host_count(scenario: Scenario, topology: Topology, machine: Machine, *, est
 
     RunError if a host has no descriptors for even one rank, unless this is only an `estimate`.
     """
-    if scenario.driver == "memory":
-        return 0
     if scenario.ranks_per_host != "auto":
         return ceil(topology.order / scenario.ranks_per_host)
-    if scenario.driver in ("docker", "join"):
-        return min(topology.order, CONTAINERS)
+    most = DRIVERS[scenario.driver].most_hosts
+    if most is not None:
+        return min(topology.order, most)
     ranks_that_fit = (machine.descriptor_limit - RESERVED_DESCRIPTORS) // topology.degree
     if ranks_that_fit < 1 and not estimate:
         raise RunError(
@@ -250,7 +248,7 @@ def _require_consistent(scenario: Scenario) -> None:
             raise ScenarioError("duplex", "half", "the timed clock has full-duplex links only; use --clock steps")
     if scenario.hang_by != "pause" and driver != "docker":
         raise ScenarioError("hang_by", scenario.hang_by, f"only the docker driver supports it, not {driver}")
-    if scenario.netns == "always" and driver != "local":
+    if scenario.netns == "always" and not DRIVERS[driver].local_processes:
         raise ScenarioError("netns", "always", f"only the local driver supports it, not {driver}; leave it out")
     if driver == "memory" and scenario.ranks_per_host != "auto":
         raise ScenarioError("ranks_per_host", scenario.ranks_per_host, "the memory driver has no hosts; leave it out")

@@ -97,7 +97,7 @@ class Contained(Experiment):
 
 def patch(phase: str, at: int, say: Callable[[str], None]) -> None:
     """Tell when the phase comes, and stay in it for a moment."""
-    from coordinator.execution import run
+    from coordinator.execution import drive, run
     from coordinator.history.journal import Journal
     from coordinator.history.run_directory import RunDirectory
     from coordinator.networks import control_channel
@@ -126,7 +126,7 @@ def patch(phase: str, at: int, say: Callable[[str], None]) -> None:
     def during(phase_now: str, done: int, _: int) -> None:
         tell({"steps": "step" if done == at else ""}.get(phase_now, phase_now))
 
-    open_and_step = run._open_and_step
+    open_and_step = drive._open_and_step
 
     async def listened(plan: Any, network: Any, journal: Any, outcome: Any, progress: Any) -> None:
         def both(*news: Any) -> None:
@@ -135,7 +135,7 @@ def patch(phase: str, at: int, say: Callable[[str], None]) -> None:
 
         await open_and_step(plan, network, journal, outcome, both)
 
-    run._open_and_step = listened
+    drive._open_and_step = listened
     order = StepBarrier.order
 
     def ordered(self: Any, name: Any, step: int, *rest: Any) -> None:

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, TextIO
 
 import trio
 
@@ -344,6 +344,11 @@ class DockerLaunch(Launch):
             for index, name, status in [entry for entry in sorted(failed) if entry[0] not in self._killed][:TOLD_LOGS]:
                 words = self._client.logs(name, tail=LOG_LINES).decode(errors="replace").strip()
                 log("container failed", host=index, container=name, status=status, last_words=words)
+
+
+def launch(plan: Plan, _log: TextIO) -> DockerLaunch:
+    """The launcher of the docker driver."""
+    return DockerLaunch(plan)
 
 
 def options(run: str, index: int, coordinator: str, token: bytes, join_seconds: float) -> dict[str, Any]:

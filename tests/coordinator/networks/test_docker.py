@@ -19,8 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.execution.run import make_network, run
+from coordinator.execution.run import run
 from coordinator.networks.launchers.records import Record, new_record, orphans
+from coordinator.networks.registry import make_network
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 from emunode import __version__
