@@ -12,8 +12,8 @@ import psutil
 
 from coordinator.history.run_directory import RUNS, abandoned, stamp_of_now
 from coordinator.networks.launchers.records import orphans
+from coordinator.planning.machine import RESERVED_DESCRIPTORS, descriptor_limit, system_files, tracked_connections
 from coordinator.planning.namespace import why_not
-from coordinator.planning.plan import RESERVED_DESCRIPTORS, descriptor_limit, system_files, tracked_connections
 from emunode import runtime as libc
 from emunode.errors import RunError
 

@@ -14,7 +14,7 @@ from coordinator.results.audit import illegal_hops
 from coordinator.results.structure import structure_metrics
 from coordinator.results.voting import elect
 from emunode.engine.rank_set import AlteredCopy
-from emunode.faults.injector import FOREVER, Fault, LinkFault, NodeFault, kind_of
+from emunode.faults.kinds import FOREVER, Fault, LinkFault, NodeFault, kind_of
 from emunode.model import ALL_RANKS, Collective, Rank
 from emunode.topologies.base import Topology
 

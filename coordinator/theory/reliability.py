@@ -32,7 +32,18 @@ from numpy.typing import NDArray
 from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm, FaultSites, eligible
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.algorithms.tree_collective import ForwardRule, TreeCollective
-from emunode.faults.injector import FOREVER, KINDS, Crash, Down, Fault, Hang, LinkFault, Loss, NodeFault, RatedFault
+from emunode.faults.kinds import (
+    FOREVER,
+    KINDS,
+    Crash,
+    Down,
+    Fault,
+    Hang,
+    LinkFault,
+    Loss,
+    NodeFault,
+    RatedFault,
+)
 from emunode.model import Collective, FaultKnowledge, Rank, Step
 
 MOST_TERMS: Final = 2_000_000

@@ -104,7 +104,7 @@ def scenarios(seed: int, count: int) -> list[list[str]]:
 
 def disorder(seed: int, _say: Callable[[str], None]) -> None:
     """Let this coordinator and, through it, its hosts do things in another order and at another time."""
-    from coordinator.networks import host_network as control
+    from coordinator.networks import control_channel as control
     from coordinator.networks.launchers import local
 
     draw = random.Random(seed)

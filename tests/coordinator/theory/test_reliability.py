@@ -21,7 +21,7 @@ from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.engine.memory import MemoryEngine
-from emunode.faults.injector import Down, Fault, Loss
+from emunode.faults.kinds import Down, Fault, Loss
 from emunode.net.wire import ROW
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tree_survival.csv"

@@ -8,7 +8,7 @@ from random import Random
 import pytest
 
 from coordinator.campaigns.trial_runner import find
-from coordinator.execution.run import ExecutionResult
+from coordinator.execution.drive import ExecutionResult
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.trial_metrics import records_of, tally
 from coordinator.scenario.model import make_scenario
