@@ -12,7 +12,8 @@ import trio
 
 from coordinator.campaigns.grid import Key
 from coordinator.campaigns.store import Store
-from coordinator.campaigns.trial_runner import Sink, Trial, TrialResult, TrialRunner, WorkerPool
+from coordinator.campaigns.trial_runner import Sink, Trial, TrialResult, TrialRunner
+from coordinator.campaigns.worker_pool import WorkerPool
 from coordinator.execution.run import REFUSALS, InterruptGuard
 from coordinator.networks.base import Progress
 from coordinator.scenario.model import Scenario

@@ -8,7 +8,8 @@ import sys
 
 import trio
 
-from coordinator.campaigns.trial_runner import TrialRunner, scenarios_of, trial_of, write_answer
+from coordinator.campaigns.trial_runner import TrialRunner
+from coordinator.campaigns.worker_pool import scenarios_of, trial_of, write_answer
 from emunode.errors import EmulatorError
 from emunode.host.process import collect_seldom, die_with_parent
 from emunode.logging import logging_to

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.campaigns.grid import CHUNK, Done, Grid, Key, half_width, mean_interval, outside, sure_interval, wilson
+from coordinator.campaigns.grid import CHUNK, Done, Grid, Key
+from coordinator.campaigns.statistics import half_width, mean_interval, outside, sure_interval, wilson
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.errors import ScenarioError
 

@@ -12,7 +12,7 @@ from statistics import fmean, stdev
 import pytest
 import trio
 
-from coordinator.campaigns.grid import outside
+from coordinator.campaigns.statistics import outside
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.fault_sets import FaultSites, draw, every_set, parse_recipes

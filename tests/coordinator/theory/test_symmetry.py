@@ -6,8 +6,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.results.trial_metrics import Records, records_of, tally
+from coordinator.results.deliveries import Records
+from coordinator.results.metrics import count_trial
 from coordinator.scenario.fault_sets import FaultSites, every_set, parse_recipes
 from coordinator.scenario.model import make_scenario
 from coordinator.theory.symmetry import Neighbourhood, Orbits, Symmetry, candidates, keeps, symmetries
@@ -143,7 +145,7 @@ def test_a_fault_and_its_image_cost_the_same() -> None:
         for symmetry in symmetries(plan.algorithm):
             specs = tuple(f"crash:{plan.topology.label(int(symmetry.ranks[rank]))}@3" for rank in crashed)
             records = history(plan, specs)
-            counted = tally(make_plan(plan.scenario.model_copy(update={"fault": specs})), records)
+            counted = count_trial(make_plan(plan.scenario.model_copy(update={"fault": specs})), records)
             when = records["step"][np.argsort(records["step"])].tobytes()
             seen.add((counted.least_copies, len(counted.unserved), counted.metrics["lost"], when))
         assert len(seen) == 1
@@ -156,7 +158,7 @@ def history(plan: Plan, specs: tuple[str, ...]) -> Records:
     while network.busy:
         step += 1
         rows += network.step(step, faulty.faults_at(step))
-    return records_of([rows])
+    return sorted_records([rows])
 
 
 def test_too_many_faults_and_too_many_sets_are_refused() -> None:

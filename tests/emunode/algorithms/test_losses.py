@@ -9,8 +9,9 @@ import pytest
 
 from coordinator.campaigns.trial_runner import find
 from coordinator.execution.run import ExecutionResult
+from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.results.trial_metrics import records_of, tally
+from coordinator.results.metrics import count_trial
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
@@ -62,7 +63,7 @@ def check(plan: Plan, faults: Sequence[str]) -> None:
     while network.busy or not step:
         step += 1
         rows.append(network.step(step, broken.faults_at(step)))
-    finding = find(broken, tally(broken, records_of(rows), network.altered_copies), outcome)
+    finding = find(broken, count_trial(broken, sorted_records(rows), network.altered_copies), outcome)
     assert finding.violated == (), (plan.spec, faults)
     root = plan.spec.source in broken.states and plan.spec.collective not in (Collective.ALLGATHER, Collective.ALLTOALL)
     if root or not finding.expected or plan.spec.algorithm in UNDETERMINED:
@@ -82,7 +83,7 @@ def hash_of(algorithm: Algorithm) -> str:
     while network.busy:
         step += 1
         rows.append(network.step(step))
-    return blake2b(records_of(rows).tobytes(), digest_size=16).hexdigest()
+    return blake2b(sorted_records(rows).tobytes(), digest_size=16).hexdigest()
 
 
 def last_of(plan: Plan) -> int:
