@@ -111,21 +111,23 @@ def count_deliveries(plan: Plan, arrivals: Arrivals) -> Deliveries:
         counted &= ~np.isin(arrivals.origin, silent)
     receiver, origin, message = arrivals.receiver[counted], arrivals.origin[counted], message[counted]
     # A reduce counts partial results of all origins towards one message.
-    starts = run_starts(receiver, message, *(() if plan.spec.collective is Collective.REDUCE else (origin,)))
+    starts, pieces = runs(receiver, message, *(() if plan.spec.collective is Collective.REDUCE else (origin,)))
     receiver, origin, message = receiver[starts], origin[starts], message[starts]
     pieces_due = np.array([plan.algorithm.pieces_due(number) for number in range(plan.spec.messages)])
-    complete = np.diff(starts, append=np.count_nonzero(counted)) == pieces_due[message]
+    complete = pieces == pieces_due[message]
     intact = complete & np.logical_and.reduceat(arrivals.intact[counted], starts)
     return Deliveries(messages_due(plan), receiver, origin, complete, intact)
 
 
-def run_starts(*columns: Integers) -> NDArray[np.intp]:
-    """The index of each row that differs from the row before it in any of the columns, and of the first row."""
-    new = np.ones(len(columns[0]), dtype=np.bool_)
-    new[1:] = columns[0][1:] != columns[0][:-1]
+def runs(*columns: Integers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where each run of rows that agree in all columns starts, and its number of rows."""
+    bounds = np.ones(len(columns[0]) + 1, dtype=np.bool_)
+    bounds[1:-1] = columns[0][1:] != columns[0][:-1]
     for column in columns[1:]:
-        new[1:] |= column[1:] != column[:-1]
-    return np.flatnonzero(new)
+        bounds[1:-1] |= column[1:] != column[:-1]
+    positions = np.flatnonzero(bounds)
+    # Hot path: np.diff(starts, append=..) takes 15 us more.
+    return positions[:-1], positions[1:] - positions[:-1]
 
 
 # --- reading arrivals --------------------------------------------------------------------------------------------------
@@ -184,11 +186,11 @@ def record_arrivals(plan: Plan, records: Records) -> tuple[Arrivals, NDArray[np.
     rows = records[arrived & (receiver != records["origin"]) & healthy[receiver]]
     order = arrival_order(plan)
     rows = rows[np.lexsort([rows[name] for name in reversed(order)])]
-    starts = run_starts(*(rows[name] for name in order))
+    starts, copies = runs(*(rows[name] for name in order))
     pieces = rows[starts]
     intact = np.ones(len(pieces), dtype=np.bool_)
     arrivals = Arrivals(pieces["receiver"], pieces["origin"], pieces["segment"], intact)
-    return arrivals, np.diff(starts, append=len(rows))
+    return arrivals, copies
 
 
 def outcome_metrics(counts: Sequence[int]) -> dict[str, int]:

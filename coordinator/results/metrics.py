@@ -25,7 +25,7 @@ from coordinator.results.deliveries import (
     journal_arrivals,
     outcome_metrics,
     record_arrivals,
-    run_starts,
+    runs,
 )
 from coordinator.results.structure import structure_metrics
 from coordinator.results.tables import (
@@ -185,7 +185,7 @@ def count_trial(plan: Plan, records: Records, altered_copies: Sequence[AlteredCo
     deliveries = count_deliveries(plan, arrivals)
     traffic = Traffic(
         steps=int(records["step"].max(initial=0)),
-        packets=len(run_starts(records["step"], records["sender"], records["port"])),
+        packets=len(runs(records["step"], records["sender"], records["port"])[0]),
         segments=len(records),
         bytes=int(records["bytes"].sum(dtype=np.int64)),
         outcomes=outcomes,
