@@ -22,7 +22,7 @@ def rows(grid: Grid, findings: Findings) -> list[Row]:
     with its 95% interval (where the point went through every set it has, the figure itself); `lost` the mean number of
     healthy nodes that miss something; `predicted` the mean of what the algorithm's claims said of these very faults.
     `theory` and `guaranteed_theory` are what the trees predict for both figures, where that is exact; `promised` is 1 where
-    the algorithm tolerates so many faults. `finding` says where a figure and its exact theory exclude each other.
+    the algorithm tolerates so many faults. `result` says where a figure and its exact theory exclude each other.
     """
     table: list[Row] = []
     by_cell = groupby(sorted(findings), key=lambda key: (key.point, key.variant))
@@ -35,15 +35,15 @@ def rows(grid: Grid, findings: Findings) -> list[Row]:
 
 
 def _row(grid: Grid, point: int, variant: int, found: Sequence[TrialResult]) -> Row:
-    recipe, plan = grid.points[point], grid.variants[variant].plan
+    fault_set, plan = grid.points[point], grid.variants[variant].plan
     sets = grid.set_count(point, variant)
-    row: Row = {label_of(grid): grid.variants[variant].name, "faults": recipe.name, "sets": sets, **_counts(found)}
-    decided = [finding for finding in found if finding.undecided is None]
+    row: Row = {label_of(grid): grid.variants[variant].name, "faults": fault_set.name, "sets": sets, **_counts(found)}
+    decided = [result for result in found if result.undecided is None]
     row |= _figures(decided, exact=sets == len(decided))
     knowledge = plan.scenario.fault_knowledge
-    theory = expected_delivery_ratio(plan.algorithm, plan.faults, knowledge, recipe, grid.places[variant])
+    theory = expected_delivery_ratio(plan.algorithm, plan.faults, knowledge, fault_set, grid.places[variant])
     row["theory"] = _rounded(theory.ratio)
-    row["promised"] = 1 if promises(plan.algorithm, plan.faults, recipe) else None
+    row["promised"] = 1 if promises(plan.algorithm, plan.faults, fault_set) else None
     row["guaranteed_theory"] = _rounded(theory.guaranteed)
     row["finding"] = _finding(decided, theory, exact=sets == len(decided))
     return row
@@ -57,8 +57,8 @@ def _finding(found: Sequence[TrialResult], theory: Expected, *, exact: bool) -> 
     """What of theory the trials exclude: a figure over all sets is equal to it, one over draws compatible with it."""
     words = []
     for name, measured, expected in (
-        ("delivery ratio", [finding.intact / finding.expected for finding in found], theory.ratio),
-        ("guaranteed delivery", [float(finding.served) for finding in found], theory.guaranteed),
+        ("delivery ratio", [result.intact / result.expected for result in found], theory.ratio),
+        ("guaranteed delivery", [float(result.served) for result in found], theory.guaranteed),
     ):
         if expected is None or not measured:
             continue
@@ -80,8 +80,8 @@ def label_of(grid: Grid) -> str:
 def _counts(found: Sequence[TrialResult]) -> Row:
     return {
         "trials": len(found),
-        "undecided": sum(finding.undecided is not None for finding in found),
-        "violated": sum(bool(finding.violated) for finding in found),
+        "undecided": sum(result.undecided is not None for result in found),
+        "violated": sum(bool(result.violated) for result in found),
     }
 
 
@@ -89,17 +89,17 @@ def _figures(found: Sequence[TrialResult], *, exact: bool) -> Row:
     count = len(found)
     if not count:
         return dict.fromkeys(FIGURES)
-    ratios = [finding.intact / finding.expected for finding in found]
-    ratio, guaranteed = fmean(ratios), sum(finding.served for finding in found) / count
+    ratios = [result.intact / result.expected for result in found]
+    ratio, guaranteed = fmean(ratios), sum(result.served for result in found) / count
     intervals = [(ratio, ratio), (guaranteed, guaranteed)]
     if not exact:
         intervals = [mean_interval(ratios), wilson(guaranteed * count, count)]
-    predictions = [finding.predicted / finding.expected for finding in found if finding.predicted is not None]
+    predictions = [result.predicted / result.expected for result in found if result.predicted is not None]
     figures = (
         ratio, *intervals[0], guaranteed, *intervals[1],
-        fmean(len(finding.unserved) for finding in found),
+        fmean(len(result.unserved) for result in found),
         fmean(predictions) if len(predictions) == count else None,
-        fmean(finding.steps for finding in found), fmean(finding.segments for finding in found),
+        fmean(result.steps for result in found), fmean(result.segments for result in found),
     )  # fmt: skip
     shown = (None if value is None else round(value, 9) for value in figures)
     return dict(zip(FIGURES, shown, strict=True))
@@ -114,12 +114,12 @@ FIGURES = (
 def families(grid: Grid) -> dict[str, list[tuple[int, float]]]:
     """Points that make one curve together: name of what is counted -> (point, how many), ascending."""
     found: dict[str, list[tuple[int, float]]] = {}
-    for point, recipe in enumerate(grid.points):
-        struck = [part for part in recipe.parts if part.count or part.share] or list(recipe.parts[:1])
+    for point, fault_set in enumerate(grid.points):
+        struck = [part for part in fault_set.parts if part.count or part.share] or list(fault_set.parts[:1])
         words = " and ".join(f"{_NOUNS.get(part.kind, part.kind)}{part.argument}" for part in struck)
-        how = "" if recipe.how in ("random", "all") else f", {recipe.how}"
-        when = "" if recipe.when == "1" else f", step {recipe.when}"
-        size = sum(part.share for part in recipe.parts) if recipe.how == "bernoulli" else float(recipe.size)
+        how = "" if fault_set.how in ("random", "all") else f", {fault_set.how}"
+        when = "" if fault_set.when == "1" else f", step {fault_set.when}"
+        size = sum(part.share for part in fault_set.parts) if fault_set.how == "bernoulli" else float(fault_set.size)
         found.setdefault(f"{words}{how}{when}", []).append((point, size))
     return {name: sorted(points, key=lambda each: each[1]) for name, points in found.items()}
 
@@ -130,12 +130,12 @@ _NOUNS = {"crash": "crashed nodes", "down": "links down"}
 def trial_rows(grid: Grid, findings: Findings) -> Iterator[Row]:
     """One row for each trial, by point, variant and draw: what is kept as trials.parquet."""
     for key in sorted(findings):
-        trial, finding = findings[key]
+        trial, result = findings[key]
         yield {
             "point": grid.points[key.point].name,
             label_of(grid): grid.variants[key.variant].name,
             "draw": key.number,
             "faults": " ".join(trial.faults),
             "seed": trial.seed,
-            **{name: " ".join(value) if isinstance(value, tuple) else value for name, value in vars(finding).items()},
+            **{name: " ".join(value) if isinstance(value, tuple) else value for name, value in vars(result).items()},
         }

@@ -122,7 +122,7 @@ class TrialRunner:
                 raise RunError(str(error)) from error
             outcome.undecided = str(error)
             await self._close()
-        return find(plan, count_trial(plan, sorted_records(rows.blocks), outcome.altered_copies), outcome)
+        return judge_trial(plan, count_trial(plan, sorted_records(rows.blocks), outcome.altered_copies), outcome)
 
     def plan(self, trial: Trial) -> Plan:
         """The plan of a trial: that of its scenario, with other faults, and as the case may be another seed.
@@ -180,7 +180,7 @@ class Rows:
         """Nothing is written, so nothing is to be settled."""
 
 
-def find(plan: Plan, counted: TrialCounts, outcome: ExecutionResult) -> TrialResult:
+def judge_trial(plan: Plan, counted: TrialCounts, outcome: ExecutionResult) -> TrialResult:
     """What a trial showed, by the judge of all runs. A trial counts unless its measurement is invalid."""
     metrics = counted.metrics
     ruling = rule_counted(plan, metrics, outcome.undecided)
@@ -206,6 +206,6 @@ def find(plan: Plan, counted: TrialCounts, outcome: ExecutionResult) -> TrialRes
 EXACT = ("intact_deliveries", "==")
 
 
-def finding_of(fields: Mapping[str, object]) -> TrialResult:
+def result_of(fields: Mapping[str, object]) -> TrialResult:
     """A finding from plain values, as JSON gives them."""
     return TrialResult(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})  # type: ignore[arg-type]

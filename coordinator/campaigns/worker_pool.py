@@ -10,7 +10,7 @@ from typing import Self, TextIO
 
 import trio
 
-from coordinator.campaigns.trial_runner import Sink, Trial, TrialResult, finding_of
+from coordinator.campaigns.trial_runner import Sink, Trial, TrialResult, result_of
 from coordinator.scenario.model import Scenario, make_scenario
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
 
@@ -142,7 +142,7 @@ def read_answer(line: bytes) -> TrialResult:
     fields = json.loads(line)
     if "error" in fields:
         raise ERRORS.get(fields["error"], RunError)(*fields["fields"])
-    return finding_of(fields)
+    return result_of(fields)
 
 
 def scenarios_of(line: bytes) -> list[Scenario]:

@@ -76,16 +76,16 @@ class RandomFaults:
         }
 
 
-def random_faults(recipe: FaultSetSpec, places: FaultSites) -> RandomFaults | None:
+def random_faults(fault_set: FaultSetSpec, places: FaultSites) -> RandomFaults | None:
     """The faults that a fault set draws; None for other kinds of faults, and for a set that can never be drawn."""
-    first, dash, last = recipe.when.partition("-")
-    parts = [part for part in recipe.parts if part.count or part.share]
+    first, dash, last = fault_set.when.partition("-")
+    parts = [part for part in fault_set.parts if part.count or part.share]
     if any(part.kind not in NODE_KINDS | LINK_KINDS or (part.kind == "hang" and dash) for part in parts):
         return None
     node_parts, link_parts = ([part for part in parts if part.on_links == on_links] for on_links in (False, True))
-    nodes: Sequence[Rank] = eligible(recipe, node_parts[0], places) if node_parts else ()  # type: ignore[assignment]
-    links: Sequence[Link] = eligible(recipe, link_parts[0], places) if link_parts else ()  # type: ignore[assignment]
-    if recipe.how == "busiest":
+    nodes: Sequence[Rank] = eligible(fault_set, node_parts[0], places) if node_parts else ()  # type: ignore[assignment]
+    links: Sequence[Link] = eligible(fault_set, link_parts[0], places) if link_parts else ()  # type: ignore[assignment]
+    if fault_set.how == "busiest":
         nodes = nodes[: sum(part.count for part in node_parts)]
         links = links[: sum(part.count for part in link_parts)]
         if places.sources.intersection(nodes):
@@ -96,7 +96,7 @@ def random_faults(recipe: FaultSetSpec, places: FaultSites) -> RandomFaults | No
     if sum(part.count for part in node_parts) > len(nodes) or sum(part.count for part in link_parts) > len(links):
         return None
     window = (int(first), int(last) if dash else FOREVER)
-    return RandomFaults(nodes, links, window if parts else ALWAYS, node_parts, link_parts, recipe.how == "bernoulli")
+    return RandomFaults(nodes, links, window if parts else ALWAYS, node_parts, link_parts, fault_set.how == "bernoulli")
 
 
 @dataclass(frozen=True)

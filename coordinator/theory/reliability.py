@@ -37,7 +37,11 @@ class Expected:
 
 
 def expected_delivery_ratio(
-    algorithm: Algorithm, faults: Sequence[Fault], knowledge: FaultKnowledge, recipe: FaultSetSpec, places: FaultSites
+    algorithm: Algorithm,
+    faults: Sequence[Fault],
+    knowledge: FaultKnowledge,
+    fault_set: FaultSetSpec,
+    places: FaultSites,
 ) -> Expected:
     """Predict the figures of the draws of a fault set, in addition to given faults."""
     adapts = type(algorithm).claims_with_known_faults is not Algorithm.claims_with_known_faults
@@ -47,7 +51,7 @@ def expected_delivery_ratio(
         or (knowledge is FaultKnowledge.ALL and adapts)
     ):
         return Expected()
-    draws = random_faults(recipe, places)
+    draws = random_faults(fault_set, places)
     given = given_faults(algorithm, faults)
     if draws is None or given is None:
         return Expected()
@@ -64,12 +68,12 @@ def expected_delivery_ratio(
     return Expected(min(1.0, float(ratio)), None if guaranteed is None else min(1.0, float(guaranteed)))
 
 
-def promises(algorithm: Algorithm, faults: Sequence[Fault], recipe: FaultSetSpec) -> bool:
+def promises(algorithm: Algorithm, faults: Sequence[Fault], fault_set: FaultSetSpec) -> bool:
     """Whether the algorithm claims full delivery under every set of a fault set description, in addition to given faults.
 
     Claims go by the number of faults, as for a single run. No place is both given and drawn.
     """
-    if recipe.how == "bernoulli":
+    if fault_set.how == "bernoulli":
         return False
     alters_payload: dict[object, bool] = {}
     for fault in faults:
@@ -80,9 +84,9 @@ def promises(algorithm: Algorithm, faults: Sequence[Fault], recipe: FaultSetSpec
             place = frozenset((fault.sender, algorithm.topology.neighbour(fault.sender, fault.port)))
         alters_payload[place] = alters_payload.get(place, False) or fault.alters_payload
     altering = sum(alters_payload.values()) + sum(
-        part.count for part in recipe.parts if KINDS[part.kind].alters_payload
+        part.count for part in fault_set.parts if KINDS[part.kind].alters_payload
     )
-    broken = len(alters_payload) + recipe.size - altering
+    broken = len(alters_payload) + fault_set.size - altering
     faulty = {fault.rank for fault in faults if isinstance(fault, NodeFault)}
     if not broken and not altering:
         return True

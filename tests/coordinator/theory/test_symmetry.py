@@ -10,7 +10,7 @@ from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.deliveries import Records
 from coordinator.results.metrics import count_trial
-from coordinator.scenario.fault_sets import FaultSites, every_set, parse_recipes
+from coordinator.scenario.fault_sets import FaultSites, every_set, parse_fault_sets
 from coordinator.scenario.model import make_scenario
 from coordinator.theory.symmetry import Neighbourhood, Orbits, Symmetry, candidates, keeps, symmetries
 from emunode.algorithms.tree_collective import TreeCollective
@@ -113,18 +113,18 @@ def test_what_trees_carry_counts_as_well() -> None:
 )
 def test_orbits_are_those_of_full_enumeration(topology: str, algorithm: str, redundancy: int, text: str) -> None:
     plan = plan_of(topology, algorithm, redundancy)
-    (recipe,) = parse_recipes(text)
+    (fault_set,) = parse_fault_sets(text)
     found = symmetries(plan.algorithm)
-    orbits = list(Orbits(plan.algorithm, found).of(recipe))
+    orbits = list(Orbits(plan.algorithm, found).of(fault_set))
     seen: Counter[frozenset[str]] = Counter()
     for orbit in orbits:
         images = {moved(orbit.faults, symmetry, plan) for symmetry in found}
         assert len(images) == orbit.multiplicity
         seen.update(images)
-    every = [frozenset(faults) for faults in every_set(recipe, FaultSites(plan.algorithm))]
+    every = [frozenset(faults) for faults in every_set(fault_set, FaultSites(plan.algorithm))]
     assert set(seen) == set(every)
     assert set(seen.values()) == {1}
-    assert sum(orbit.multiplicity for orbit in orbits) == len(every) == Orbits(plan.algorithm, found).count(recipe)
+    assert sum(orbit.multiplicity for orbit in orbits) == len(every) == Orbits(plan.algorithm, found).count(fault_set)
 
 
 def moved(faults: tuple[str, ...], symmetry: Symmetry, plan: Plan) -> frozenset[str]:
@@ -165,6 +165,6 @@ def test_too_many_faults_and_too_many_sets_are_refused() -> None:
     plan = plan_of("star:4", "edt", 3)
     orbits = Orbits(plan.algorithm, symmetries(plan.algorithm))
     with pytest.raises(ScenarioError, match="wants 24 nodes, and 23 may fail"):
-        orbits.count(parse_recipes("all:nodes=24")[0])
+        orbits.count(parse_fault_sets("all:nodes=24")[0])
     with pytest.raises(ScenarioError, match="at most 20,000,000 can be gone through"):
-        orbits.count(parse_recipes("all:links=9")[0])
+        orbits.count(parse_fault_sets("all:links=9")[0])

@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from coordinator.campaigns.trial_runner import find
+from coordinator.campaigns.trial_runner import judge_trial
 from coordinator.execution.run import ExecutionResult
 from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
@@ -63,17 +63,17 @@ def check(plan: Plan, faults: Sequence[str]) -> None:
     while network.busy or not step:
         step += 1
         rows.append(network.step(step, broken.faults_at(step)))
-    finding = find(broken, count_trial(broken, sorted_records(rows), network.altered_copies), outcome)
-    assert finding.violated == (), (plan.spec, faults)
+    result = judge_trial(broken, count_trial(broken, sorted_records(rows), network.altered_copies), outcome)
+    assert result.violated == (), (plan.spec, faults)
     root = plan.spec.source in broken.states and plan.spec.collective not in (Collective.ALLGATHER, Collective.ALLTOALL)
-    if root or not finding.expected or plan.spec.algorithm in UNDETERMINED:
+    if root or not result.expected or plan.spec.algorithm in UNDETERMINED:
         return
     if not broken.effective_faults:
-        assert finding.journal_hash == hash_of(plan.algorithm)
-    elif plan.spec.algorithm in QUEUED and finding.predicted is None:
+        assert result.journal_hash == hash_of(plan.algorithm)
+    elif plan.spec.algorithm in QUEUED and result.predicted is None:
         assert any(claim.name == "intact_deliveries" and claim.relation == ">=" for claim in broken.claims())
     else:
-        assert finding.predicted == finding.intact, (plan.spec, faults)
+        assert result.predicted == result.intact, (plan.spec, faults)
 
 
 @cache
