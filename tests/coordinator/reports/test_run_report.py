@@ -393,7 +393,7 @@ def test_the_terminal_names_who_was_cut_off(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_run_says_when_idle_links_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("coordinator.results.metrics", "coordinator.cli.render", "coordinator.reports.run_report"):
+    for module in ("coordinator.results.tables", "coordinator.cli.render", "coordinator.reports.run_report"):
         monkeypatch.setattr(f"{module}.LISTED_LINKS", 71)
     out = io.StringIO()
     monkeypatch.setattr("coordinator.cli.render.console", lambda: Console(file=out, width=150))

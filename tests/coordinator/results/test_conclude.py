@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import trio
 
-from coordinator.history.journal import table
+from coordinator.history.journal import sorted_records, table
 from coordinator.history.timetable import TIME_RECORD, Timetable
 from coordinator.networks.timed import predict
 from coordinator.papers.run_cache import Trial
@@ -15,7 +15,8 @@ from coordinator.papers.tables import compared, row_verdict
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude, rule_counted
-from coordinator.results.trial_metrics import Records, records_of, tally
+from coordinator.results.deliveries import Records
+from coordinator.results.metrics import count_trial
 from coordinator.scenario.model import make_scenario
 from emunode.engine.memory import MemoryEngine
 from tests.support import run_scenario
@@ -39,7 +40,7 @@ def history_of(plan: Plan) -> tuple[Records, list[Any]]:
     while network.busy or not step:
         step += 1
         rows.append(network.step(step, plan.faults_at(step)))
-    return records_of(rows), network.altered_copies
+    return sorted_records(rows), network.altered_copies
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_a_trial_is_judged_as_a_run_is(values: dict[str, object], ended: str | N
     plan = plan_of(TREE, **values)
     records, altered = history_of(plan)
     whole = conclude(plan, History(table(records).lazy(), len(records), ended, altered)).ruling
-    counted = tally(plan, records, altered)
+    counted = count_trial(plan, records, altered)
     quick = rule_counted(plan, counted.metrics, ended)
     assert (quick.verdict, quick.invalid, quick.undecided) == (whole.verdict, whole.invalid, whole.undecided)
     judged = {(each.claim, each.verdict) for each in whole.judgements if each.claim.name in counted.metrics}
