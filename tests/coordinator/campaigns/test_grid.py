@@ -284,7 +284,7 @@ def test_the_grid_of_the_documentation_is_one() -> None:
     from coordinator.cli.campaign import make_grid
     from coordinator.scenario.model import read_scenario
 
-    file = Path(__file__).parents[3] / "docs" / "delivery-star-5.toml"
+    file = Path(__file__).parents[3] / "docs/how-to" / "delivery-star-5.toml"
     grid = make_grid(read_scenario(file), [], None, None, None)
     grid.check()
     names = [variant.name for variant in grid.variants]
