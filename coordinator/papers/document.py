@@ -13,23 +13,20 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from coordinator.papers.base import (
+from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.tables import (
     ERRATUM,
     EVALUATED,
     NO_CLAIM,
     NOT_MEASURED,
     VERDICT,
-    Figure,
-    Reproduction,
-    Row,
-    Section,
     Table,
     counts_of,
     verdict_of,
 )
 from coordinator.reports import pages, paper_figures, theme
 from coordinator.reports.numbers import show
-from coordinator.reports.tables import to_csv
+from coordinator.reports.tables import Row, to_csv
 from coordinator.results.claims import Verdict
 from emunode.errors import ScenarioError
 

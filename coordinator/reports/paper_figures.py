@@ -10,7 +10,7 @@ from html import escape
 import numpy as np
 
 from coordinator.reports.layout import Layout, layout_of, shapes_of
-from coordinator.reports.maps.link_paths import link_paths
+from coordinator.reports.link_paths import link_paths
 from coordinator.reports.theme import viridis
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology

@@ -131,14 +131,14 @@ def _messages(plan: Plan, segments: pl.DataFrame) -> pl.DataFrame:
     """One row per complete message: receiver, origin, intact, settled. `measure` counts messages in the same way."""
     algorithm, numbers = plan.algorithm, range(plan.spec.messages)
     due = pl.DataFrame(
-        {"message": numbers, "due": [algorithm.pieces_due(number) for number in numbers]},
+        {"message": numbers, "due": [algorithm.segments_due(number) for number in numbers]},
         schema={"message": pl.Int32, "due": pl.UInt32},
     )
     from_all = plan.spec.collective in (Collective.GATHER, *ALL_TO_ALL)
     heard = segments.filter(~pl.col("origin").is_in(list(plan.states) if from_all else []))
     by = ["receiver"] if plan.spec.collective is Collective.REDUCE else ["receiver", "origin"]
     return (
-        heard.group_by(*by, message=pl.col("segment") // algorithm.pieces)
+        heard.group_by(*by, message=pl.col("segment") // algorithm.segments_per_message)
         .agg(
             pl.col("origin").first() if "origin" not in by else pl.len().alias("copies"),
             got=pl.len(),
@@ -163,7 +163,7 @@ def _by_rank(plan: Plan, segments: pl.DataFrame, messages: pl.DataFrame) -> Vote
     state[(state == State.RIGHT) & (whole < plan.spec.messages * others)] = State.WAITING
     expected = plan.spec.messages * others * int(due.sum())
     by_state = segments.group_by("settled", "state", rank=who).agg(count=pl.len()).sort("settled", "state", "rank")
-    segments_due = others * sum(plan.algorithm.pieces_due(number) for number in range(plan.spec.messages))
+    segments_due = others * sum(plan.algorithm.segments_due(number) for number in range(plan.spec.messages))
     return Votes(
         state, heard, settled, due, messages, expected, by_state, segments_due, plan.spec.collective in ALL_TO_ALL
     )

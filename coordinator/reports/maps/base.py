@@ -108,7 +108,7 @@ class MapRun:
         if data.plan is None or data.get("intact_deliveries") == data.get("expected_deliveries"):
             return [most] * self.order
         spec, healthy = data.plan.spec, self.order - len(data.plan.states)
-        due = sum(data.plan.algorithm.pieces_due(number) for number in range(spec.messages))
+        due = sum(data.plan.algorithm.segments_due(number) for number in range(spec.messages))
         return [due * (healthy - 1 if self.all_to_all else 1)] * self.order
 
     def due(self, gained: Sequence[int]) -> NDArray[np.bool_]:

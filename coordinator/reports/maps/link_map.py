@@ -10,9 +10,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from coordinator.reports.layout import Layout, shapes_of
+from coordinator.reports.link_paths import link_paths
 from coordinator.reports.maps.base import MapRun, NetworkMap
 from coordinator.reports.maps.frames import Frames, link_frame_width, link_frames
-from coordinator.reports.maps.link_paths import link_paths
 from coordinator.reports.maps.marks import STATE_COLOURS, key, node_keys
 from coordinator.reports.maps.nodes import Nodes
 from coordinator.reports.numbers import plural

@@ -8,7 +8,7 @@ from coordinator.reports.numbers import show
 from coordinator.reports.pages import fragment, markup
 from coordinator.reports.panels.base import Report
 from coordinator.reports.theme import responsive
-from coordinator.results.metrics import LISTED_LINKS
+from coordinator.results.tables import LISTED_LINKS
 
 BUSIEST = 10
 BUSIEST_COLUMNS = ("port", "packets", "segments", "bytes", "busiest_step_segments")

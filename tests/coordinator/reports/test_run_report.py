@@ -38,8 +38,8 @@ from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import arc_loads
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
+from emunode.trees.statistics import arc_loads
 
 STAR4: dict[str, object] = {
     "topology": "star:4",
@@ -412,7 +412,7 @@ def test_terminal_lists_cut_off_nodes(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_omitted_idle_links_are_mentioned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("coordinator.results.metrics", "coordinator.cli.render", "coordinator.reports.panels.links"):
+    for module in ("coordinator.results.tables", "coordinator.cli.render", "coordinator.reports.panels.links"):
         monkeypatch.setattr(f"{module}.LISTED_LINKS", 71)
     out = io.StringIO()
     monkeypatch.setattr("coordinator.cli.render.console", lambda: Console(file=out, width=150))
