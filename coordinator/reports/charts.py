@@ -146,12 +146,13 @@ def histogram(title: str, bars: Sequence[tuple[str, int]], colour: str, xlabel: 
     step = (frame.right - frame.left) / max(1, len(bars))
     wide = min(64.0, step * 0.72)
     longest = max((len(name) for name, _ in bars), default=1)
+    # A letter is about 6 units wide; names that do not fit are skipped evenly.
     every = max(1, -(-len(bars) * (6 * longest + 10) // 384))
     body = [_baseline(frame), _title(title, 14)]
     for at, (name, count) in enumerate(bars):
         x, y = frame.left + at * step + (step - wide) / 2, frame.y(count)
         if count:
-            y = min(y, frame.bottom - 1.5)
+            y = min(y, frame.bottom - 1.5)  # a count of one stays visible beside thousands
         body.append(
             f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{frame.bottom - y:.1f}" fill="var(--{colour})">'
             f"<title>{escape(name)}: {count:,}</title></rect>"

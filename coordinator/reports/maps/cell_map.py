@@ -133,6 +133,7 @@ def _progress_map(run: MapRun) -> NetworkMap:
     full = run.full(have[-1].tolist())
     shares = np.minimum(1.0, have / np.maximum(1, np.asarray(full)))
     mean = np.stack([np.bincount(squares.cell, weights=row) / squares.sizes for row in shares])
+    # The small term keeps a share such as 3/9, computed as 0.33.., from falling to the level below.
     levels = np.floor(mean * (LEVELS - 1) + 1e-9).astype(np.int64)
     paths = [squares.path(np.array([at])) for at in range(len(squares.x))]
     body = [

@@ -16,7 +16,7 @@ Lines = dict[str, tuple[str, Sequence[float]]]
 """Name -> colour, shares after each step."""
 MULTIPLES = (
     ("sending", "nodes that send", "blue"),
-    ("receiving", "nodes that receive own data", "green"),
+    ("receiving", "nodes that receive segments due", "green"),
     ("active", "nodes that send or receive", "orange"),
     ("free", "idle nodes", "grey"),
     ("packets", "packets", "sky"),
