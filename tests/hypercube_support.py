@@ -1,10 +1,8 @@
 """What the tests of hypercube algorithms share: expected numbers, and runs without anything around them."""
 
-import csv
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from pathlib import Path
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
@@ -13,8 +11,9 @@ from emunode.algorithms.registry import make_algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.model import Collective, CollectiveSpec, PortModel
 from emunode.topologies.hypercube import Hypercube
+from tests.support import golden_rows
 
-GOLDEN = Path(__file__).parent / "golden" / "hypercube"
+golden = partial(golden_rows, "hypercube")
 
 PORTS = {
     "exchange": PortModel.EXCHANGE,
@@ -28,12 +27,6 @@ PORTS = {
 
 TREES = {"BRG": 1, "SBT": 1, "TCBT": 1, "SBnT": 1, "nRBRG": 0, "nRSBT": 0, "nESBT": 0, "SBnTc": 0}
 """How many trees a graph has; 0: as many as dimensions."""
-
-
-def golden(name: str) -> list[dict[str, str]]:
-    """The rows of one file of expected numbers."""
-    with (GOLDEN / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 @dataclass(frozen=True)

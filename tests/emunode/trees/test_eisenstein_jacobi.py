@@ -1,17 +1,18 @@
 """Phased and independent spanning trees of Eisenstein-Jacobi networks, against measured tables and by walking them."""
 
-import csv
 from collections import Counter
+from functools import partial
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
 from emunode.testing import check_trees
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees, levels
 from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
 from emunode.trees.eisenstein_jacobi.phased import (
@@ -25,10 +26,11 @@ from emunode.trees.eisenstein_jacobi.phased import (
     PhasePlan,
     PrintedTree,
 )
-from emunode.trees.eisenstein_jacobi.sectors import SectorTree
+from emunode.trees.eisenstein_jacobi.sectors import SectorTree, improved_broadcast
 from emunode.trees.statistics import arc_congestion, shared_rank
+from tests.support import golden_rows
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "ej"
+golden = partial(golden_rows, "ej")
 PRINTED = "paper algorithms 3-4, own message restarts once per phase (intended reading)"
 PLANS = {
     "repair P3: phase-sorted, 3 phases": THREE_PHASES,
@@ -39,12 +41,6 @@ PLANS = {
 }
 UNIT_NAMES = ("+1", "+rho", "+rho2", "-1", "-rho", "-rho2")
 ALPHAS = [(a, b) for b in range(17) for a in range(b + 1) if a * a + a * b + b * b >= 7]
-
-
-def golden(name: str) -> list[dict[str, str]]:
-    """The rows of one file of expected numbers."""
-    with (GOLDEN / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def network_of(line: dict[str, str]) -> EisensteinJacobi:
@@ -64,6 +60,14 @@ def tree_of(line: dict[str, str]) -> PhasedTree:
     return PrintedTree(network) if line["algorithm"] == PRINTED else PhasedTree(network, PLANS[line["algorithm"]])
 
 
+def step_counts(tree: Trees) -> list[tuple[int, int]]:
+    """(senders, receivers) of each step of a broadcast in which everybody passes on all at once, from step 1."""
+    found = levels(tree, 0)
+    receivers = Counter(found.values())
+    senders = Counter(level for rank, level in found.items() if tree.children(rank, 0))
+    return [(senders[step - 1], receivers[step]) for step in range(1, max(receivers) + 1)]
+
+
 def walked_load(tree: PhasedTree) -> Load:
     """Arcs by stage, step and port, by walking down the tree."""
     load: Load = Counter()
@@ -73,7 +77,73 @@ def walked_load(tree: PhasedTree) -> Load:
     return load
 
 
-# Phased trees.
+# --- the sector tree of the one-to-all broadcasts ---
+
+
+def test_two_dimensional_example_of_the_improved_broadcast() -> None:
+    """Hussain, worked example: EJ_{2+3rho}^(2)."""
+    tree = SectorTree(EisensteinJacobi(2, 3, 2))
+    assert step_counts(tree) == [(1, 12), (12, 60), (48, 144), (72, 144)]
+    rows = [row for row in golden("worked_example_EJ2+3rho_2D") if row["algorithm"] == "improved"]
+    for row in rows:
+        assert step_counts(tree)[int(row["step"]) - 1] == (int(row["sending"]), int(row["receiving"]))
+
+
+def test_table_2_of_the_improved_broadcast() -> None:
+    """Hussain, table 2: EJ_{3+4rho}^(3), 50,653 nodes."""
+    tree = SectorTree(EisensteinJacobi(3, 4, 3))
+    counts = step_counts(tree)
+    rows = [row for row in golden("table2_improved_EJ3+4rho_3D") if row["step"]]
+    assert len(counts) == 9
+    assert len(rows) == 18
+    for row in rows:
+        assert counts[int(row["step"]) - 1] == (int(row["sending"]), int(row["receiving"]))
+
+
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_table_3_of_the_improved_broadcast(dimensions: int) -> None:
+    rows = [row for row in golden("table3_total_senders_EJ3+4rho") if row["n"] == str(dimensions)]
+    total = sum(senders for senders, _ in step_counts(SectorTree(EisensteinJacobi(3, 4, dimensions))))
+    assert {int(row["improved_total_senders"]) for row in rows} == {total}
+
+
+@pytest.mark.parametrize(
+    "name", ["ej:1+2", "ej:2+3", "ej:3+4", "ej:4+5", "ej:1+2^2", "ej:2+3^2", "ej:1+2^3", "ej:1+2^4"]
+)
+def test_sector_tree_is_the_printed_algorithm(name: str) -> None:
+    network = parse_topology(name)
+    assert isinstance(network, EisensteinJacobi)
+    tree = SectorTree(network)
+    events = list(improved_broadcast(network))
+    local = {
+        (network.weight(rank) + 1, rank, port, network.neighbour(rank, port))
+        for rank in network.ranks()
+        for port in tree.children(rank, 0)
+    }
+    assert len(events) == len(local) == network.order - 1
+    assert set(events) == local
+    steps = [step for step, _, _, _ in events]
+    assert steps == sorted(steps)
+    assert steps[-1] == network.diameter
+
+
+@pytest.mark.parametrize("name", ["ej:2+3", "ej:1+2^2", "ej:3+4^2"])
+def test_children_are_served_in_the_printed_order(name: str) -> None:
+    network = parse_topology(name)
+    assert isinstance(network, EisensteinJacobi)
+    printed: dict[Rank, list[Port]] = {}
+    for _, rank, port, _ in improved_broadcast(network):
+        printed.setdefault(rank, []).append(port)
+    tree = SectorTree(network)
+    assert all(list(tree.children(rank, 0)) == printed.get(rank, []) for rank in network.ranks())
+
+
+def test_printed_counters_need_neighbouring_a_and_b() -> None:
+    with pytest.raises(ScenarioError, match=r"a \+ \(a\+1\) rho"):
+        next(improved_broadcast(EisensteinJacobi(2, 4)))
+
+
+# --- phased trees ---
 
 
 @pytest.mark.parametrize("line", SUMMARY, ids=name_of)
@@ -225,7 +295,7 @@ def test_phased_trees_are_consistent_around_any_rank(
         assert tree.parent(network.neighbour(rank, down), 0) == network.reverse_port(down)
 
 
-# Independent trees.
+# --- independent trees ---
 
 
 @pytest.mark.parametrize("line", INDEPENDENT, ids=name_of)

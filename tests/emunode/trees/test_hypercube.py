@@ -103,15 +103,6 @@ def test_rotations() -> None:
     assert bases(0b1111, 4) == (0, 1, 2, 3)
 
 
-@pytest.mark.parametrize(
-    ("n", "parents"),
-    [(2, [0, 0, 2]), (3, [5, 0, 2, 0, 4, 2, 5]), (4, [5, 10, 2, 0, 4, 2, 5, 0, 11, 8, 10, 4, 12, 12, 11])],
-)
-def test_two_rooted_tree(n: int, parents: list[Rank]) -> None:
-    trees = make("TCBT", n)
-    assert [parent(trees, rank, 0) for rank in range(1, 2**n)] == parents
-
-
 @pytest.mark.parametrize("n", range(2, 10))
 def test_two_rooted_tree_heads_two_complete_binary_trees(n: int) -> None:
     trees = make("TCBT", n)

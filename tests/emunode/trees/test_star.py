@@ -1,9 +1,8 @@
 """Trees, paths and cycles of the star graph: the papers' examples, golden tables, and what is promised of every tree."""
 
-import csv
 from collections import Counter
+from functools import partial
 from math import factorial
-from pathlib import Path
 
 import pytest
 
@@ -18,15 +17,10 @@ from emunode.trees.star.hamiltonian import RotatedPaths, ehrlich, hamiltonian_cy
 from emunode.trees.star.necklace import NecklaceTree
 from emunode.trees.star.rotation import RotatedTrees, Rotation, necklace_count
 from emunode.trees.statistics import arc_congestion, arc_loads, shared_rank
+from tests.support import golden_rows
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "star"
+golden = partial(golden_rows, "star")
 SCATTER: dict[str, type[ScatterTrees]] = {"5.1": BalancedTree, "5.2": NearBalancedTree, "Def15": ReplicatedTrees}
-
-
-def golden(name: str) -> list[dict[str, str]]:
-    """The rows of one file of expected numbers."""
-    with (GOLDEN / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def numbers(text: str) -> list[int]:
@@ -223,6 +217,16 @@ def test_root_subtree_sizes(name: str, n: int) -> None:
             trees.subtree(rank, copy) for rank in range(1, star.order) for copy in range(trees.copies(rank))
         )
     assert [sizes[port] for port in range(n - 1)] == numbers(row["sizes_for_link_types_2..n"])
+
+
+def test_route_and_path_lead_from_the_root() -> None:
+    star = StarGraph(4)
+    tree = GreedyTree(star)
+    rank = star.rank("2143")
+    assert [star.label(between) for between in tree.path(rank, 0)] == ["1234", "3214", "4213", "1243", "2143"]
+    assert tree.route(rank, 0) == (1, 2, 1, 0)
+    assert tree.route(0, 0) == ()
+    assert tree.path(0, 0) == (0,)
 
 
 @pytest.mark.parametrize("n", range(3, 8))
