@@ -1,4 +1,4 @@
-"""Topologies: the papers' examples, then closed forms against breadth-first search, networkx and golden numbers."""
+"""Topologies: the papers' examples, then closed forms against networkx and golden numbers."""
 
 import itertools
 from fractions import Fraction
@@ -198,5 +198,5 @@ def test_dimensions_are_counted_from_the_right_of_a_label() -> None:
         ("ej:1+2^3", "Eisenstein-Jacobi network EJ_{1+2rho}^(3)"),
     ],
 )
-def test_a_title_says_how_many_dimensions(name: str, title: str) -> None:
+def test_title_contains_the_number_of_dimensions(name: str, title: str) -> None:
     assert parse_topology(name).title == title

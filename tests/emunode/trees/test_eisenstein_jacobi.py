@@ -1,4 +1,4 @@
-"""Phased and independent spanning trees of Eisenstein-Jacobi networks, against measured tables and by walking them."""
+"""Spanning trees of Eisenstein-Jacobi networks: the papers' examples, measured tables, and walks over whole trees."""
 
 from collections import Counter
 from functools import partial
@@ -61,7 +61,7 @@ def tree_of(line: dict[str, str]) -> PhasedTree:
 
 
 def step_counts(tree: Trees) -> list[tuple[int, int]]:
-    """(senders, receivers) of each step of a broadcast in which everybody passes on all at once, from step 1."""
+    """(senders, receivers) of each step of a broadcast in which every node sends to all children at once, from step 1."""
     found = levels(tree, 0)
     receivers = Counter(found.values())
     senders = Counter(level for rank, level in found.items() if tree.children(rank, 0))
@@ -147,8 +147,8 @@ def test_printed_counters_need_neighbouring_a_and_b() -> None:
 
 
 @pytest.mark.parametrize("line", SUMMARY, ids=name_of)
-def test_load_is_golden_and_that_of_a_walk(line: dict[str, str]) -> None:
-    """Every row of the measured all-to-all runs, from one tree: all nodes are loaded as the tree is."""
+def test_load_is_golden_and_equals_a_walk(line: dict[str, str]) -> None:
+    """Every row of the measured all-to-all runs follows from one tree: its arcs are the load of every node."""
     tree = tree_of(line)
     network, load, ports = tree.network, tree.load, tree.segments_per_port()
     length = network.diameter // network.dimensions
@@ -261,7 +261,7 @@ def test_one_phase_is_the_sector_tree(a: int, b: int, n: int) -> None:
 
 
 @pytest.mark.parametrize(("a", "n", "reached"), [(1, 1, 6), (1, 2, 24), (2, 2, 144), (1, 3, 78), (3, 3, 6588)])
-def test_printed_tree_reaches_what_it_can(a: int, n: int, reached: int) -> None:
+def test_number_of_targets_of_the_printed_tree(a: int, n: int, reached: int) -> None:
     """3 (((N+2)/3)^n - 1) targets."""
     network = EisensteinJacobi(a, a + 1, n)
     tree = PrintedTree(network)
@@ -300,7 +300,7 @@ def test_phased_trees_are_consistent_around_any_rank(
 
 @pytest.mark.parametrize("line", INDEPENDENT, ids=name_of)
 def test_independent_trees_are_golden(line: dict[str, str]) -> None:
-    """Heights, average levels and shared links; and that parents are arc-disjoint, which makes the trees so."""
+    """Heights, average levels and shared links. The parent arcs are disjoint, so the trees are arc-disjoint."""
     trees = IndependentTrees(network_of(line))
     network = trees.network
     assert (trees.count, network.order) == (int(line["trees"]), int(line["nodes"]))
@@ -331,7 +331,7 @@ def test_independent_trees_are_independent(line: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(("a", "b"), ALPHAS)
 def test_heights_in_closed_form(a: int, b: int) -> None:
-    """Every alpha with N >= 7 and b <= 16: six trees, independent, of the height that the formula says."""
+    """Every alpha with N >= 7 and b <= 16: six arc-disjoint trees whose height is that of the formula."""
     trees = IndependentTrees(EisensteinJacobi(a, b))
     assert {max(trees.levels(tree)) for tree in range(6)} == {trees.height(0)}
     arcs = {(rank, port) for rank in range(1, trees.network.order) for port in trees.parents(rank)}
@@ -355,13 +355,13 @@ Element = tuple[str, Rank, Port]
 
 
 def elements(network: EisensteinJacobi) -> list[Element]:
-    """Every node but the root and every link, as what can fail."""
+    """All that can fail: every node except the root, and every link."""
     nodes = [("node", rank, 0) for rank in range(1, network.order)]
     return nodes + [("link", rank, port) for rank, port, _, _ in network.links()]
 
 
 def on_paths(trees: Trees, rank: Rank) -> list[set[Element]]:
-    """What each root path of `rank` needs, itself left out."""
+    """The elements of each root path of `rank`, except `rank`."""
     topology = trees.topology
     needs = []
     for tree in range(trees.count):
@@ -379,8 +379,8 @@ def on_paths(trees: Trees, rank: Rank) -> list[set[Element]]:
 @pytest.mark.parametrize(
     ("a", "b", "n", "faults"), [(1, 2, 1, 4), (2, 3, 1, 2), (2, 2, 1, 2), (0, 3, 1, 2), (1, 2, 2, 1)]
 )
-def test_no_small_set_of_faults_cuts_a_healthy_node_off(a: int, b: int, n: int, faults: int) -> None:
-    """Any nodes and links, in any mixture: some of the first faults + 1 trees still reaches every healthy node."""
+def test_no_small_set_of_faults_cuts_off_a_healthy_node(a: int, b: int, n: int, faults: int) -> None:
+    """Any set of nodes and links: one of the first faults + 1 trees still reaches each healthy node."""
     trees = IndependentTrees(EisensteinJacobi(a, b, n))
     paths = [on_paths(trees, rank)[: faults + 1] for rank in range(1, trees.network.order)]
     for broken in combinations(elements(trees.network), faults):

@@ -1,4 +1,4 @@
-"""Trees, paths and cycles of the star graph: the papers' examples, golden tables, and what is promised of every tree."""
+"""Trees, paths and cycles of the star graph: the papers' examples, golden tables, and the theorems over ranges of n."""
 
 from collections import Counter
 from functools import partial
@@ -9,7 +9,7 @@ import pytest
 from emunode.model import Port, Rank
 from emunode.testing import check_trees
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import Trees, levels
+from emunode.trees.base import Trees, levels, refuse_root
 from emunode.trees.star.balanced import BalancedTree, NearBalancedTree, ReplicatedTrees, ScatterTrees
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees, ShortestPathGraph
 from emunode.trees.star.greedy import CongestionTwoTrees, GreedyTree
@@ -248,12 +248,12 @@ def test_edge_disjoint_trees_are_rotations_of_each_other(n: int) -> None:
     for tree in range(n - 1):
         for rank in range(1, star.order):
             assert trees.parent(rank, tree) == turned.parent(rank, tree)
-            assert trees.children(rank, tree) == turned.children(rank, tree), "the order of service turns too"
+            assert trees.children(rank, tree) == turned.children(rank, tree), "in rotated order"
 
 
 @pytest.mark.parametrize("n", range(3, 7))
 def test_preorders_reach_over_different_types(n: int) -> None:
-    """What the depth-first multinode broadcast rests on."""
+    """The depth-first multinode broadcast depends on this."""
     trees = EdgeDisjointTrees(StarGraph(n))
     orders = [preorder(trees, tree) for tree in range(n - 1)]
     for reached in zip(*orders, strict=True):
@@ -297,7 +297,7 @@ def walk(star: StarGraph, route: tuple[Port, ...]) -> list[Rank]:
 
 @pytest.mark.parametrize("n", range(3, 8))
 def test_mbst_is_a_multinode_broadcast(n: int) -> None:
-    """Theorem 8: one link of each type a step, closer to the root, from a node that has heard in an earlier step."""
+    """Theorem 8: one link of each type per step, closer to the root, from a node reached in an earlier step."""
     star = StarGraph(n)
     tree = NecklaceTree(star)
     for m, rank in enumerate(tree.order[1:], 1):
@@ -320,7 +320,7 @@ def test_printed_condition_of_theorem_8_fails_once(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", range(3, 8))
-def test_hamiltonian_cycle_visits_everybody(n: int) -> None:
+def test_hamiltonian_cycle_visits_every_node(n: int) -> None:
     star = StarGraph(n)
     ports = hamiltonian_cycle(star)
     here, visited = 0, set()
@@ -332,7 +332,7 @@ def test_hamiltonian_cycle_visits_everybody(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", range(3, 8))
-def test_ehrlich_path_visits_everybody(n: int) -> None:
+def test_ehrlich_path_visits_every_node(n: int) -> None:
     star = StarGraph(n)
     visited = {0, *walk(star, tuple(t - 2 for t in ehrlich(n)))}
     assert len(visited) == star.order
@@ -379,14 +379,13 @@ class Family(Trees):
         self._ports = ports
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        if not rank:
-            raise ValueError("the root has no parent")
+        refuse_root(rank)
         return self._ports[rank, tree]
 
 
 @pytest.mark.parametrize(("n", "depth"), [(4, 6), (6, 9)])
 def test_families_of_least_depth(n: int, depth: int) -> None:
-    """Found by search: one step less deep than the reconstruction, and just as disjoint."""
+    """Found by search: one level less than the reconstruction, and equally disjoint."""
     star = StarGraph(n)
     rotation = Rotation(star)
     ports: dict[tuple[Rank, int], Port] = {}
