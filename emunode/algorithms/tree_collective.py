@@ -23,7 +23,7 @@ from typing import ClassVar
 
 from emunode.algorithms.base import Algorithm, Content, LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.losses import Arc, Losses, Outages, Place, along_trees, lost_if_split
+from emunode.algorithms.losses import Arc, Losses, Outages, Place, along_trees, losses_of_striping
 from emunode.model import (
     ALL_RANKS,
     Collective,
@@ -262,7 +262,7 @@ class TreeCollective(Algorithm):
         return self._lost(missing)
 
     def _lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
-        return lost_if_split(
+        return losses_of_striping(
             self.copies, self.trees.count, self.spec.redundancy, self.segments_per_message, dict(missing)
         )
 
