@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from coordinator.history.journal import COLUMNS, OUTCOMES, RECORD, SORT_KEY, table
+from coordinator.history.run_directory import translate_summary
 from coordinator.history.timetable import TIME_RECORD, Timetable, make_timetable
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
@@ -98,7 +99,7 @@ def verify(path: Path) -> Verification:
 
 def _verify(path: Path, found: Verification) -> None:
     scenario, older = _read_scenario(path)
-    summary = _read_json(path / "summary.json", dict)
+    summary = translate_summary(_read_json(path / "summary.json", dict))
     older |= "cut_off_count" not in summary
     plan = replace(_plan(scenario), late_faults_count=older)
     records = _read_journal(path / "journal.parquet", plan)

@@ -11,7 +11,8 @@ from math import isclose
 
 from coordinator.history.timetable import LatenessReport
 from coordinator.planning.plan import Plan
-from coordinator.results.metrics import Metric, startups
+from coordinator.results.metrics import Metric
+from coordinator.results.tables import startups
 from emunode.algorithms.claims import Claim
 from emunode.model import Collective
 

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.algorithms.claims import Claim, Value
-from emunode.errors import ScenarioError
+from emunode.errors import ContractError, ScenarioError
 from emunode.model import (
     ALL_RANKS,
     Collective,
@@ -33,7 +33,6 @@ from emunode.model import (
     Step,
 )
 from emunode.topologies.base import Topology
-from emunode.topologies.graph import ContractError
 
 STEP_LIMIT: Final = 10_000
 """Most steps of a run on a small network; an algorithm that has not ended by then does not end."""

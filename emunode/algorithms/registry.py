@@ -12,8 +12,7 @@ from emunode.algorithms.hypercube import registry as hypercube
 from emunode.algorithms.star import registry as star
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
-from emunode.topologies.base import Topology
-from emunode.topologies.registry import FAMILIES
+from emunode.topologies.base import FAMILIES, Topology
 
 Entry = type[Algorithm]
 

@@ -12,9 +12,9 @@ from emunode.algorithms.conformance import check_algorithm, execute
 from emunode.algorithms.registry import registered
 from emunode.algorithms.tree_collective import ForwardRule
 from emunode.engine.memory import MemoryEngine
+from emunode.errors import ContractError
 from emunode.model import CollectiveSpec, Duplex, HopOutcome, PortModel, PortPacket, ScheduledSend, Step
 from emunode.net.wire import ROW
-from emunode.topologies.graph import ContractError
 from emunode.topologies.registry import parse_topology
 
 EXAMPLES = {"star": ("star:3", "star:4"), "hypercube": ("hypercube:2", "hypercube:3"), "ej": ("ej:1+3", "ej:1+2")}

@@ -18,7 +18,8 @@ from emunode.engine.memory import MemoryEngine
 from emunode.engine.node import Node
 from emunode.engine.rank_set import RankSet
 from emunode.errors import RuleError, ScenarioError
-from emunode.faults.injector import Crash, Faults
+from emunode.faults.injector import Faults
+from emunode.faults.kinds import Crash
 from emunode.model import (
     ALL_RANKS,
     Collective,

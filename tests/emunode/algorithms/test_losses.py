@@ -7,10 +7,11 @@ from random import Random
 
 import pytest
 
-from coordinator.campaigns.trial_runner import find
-from coordinator.execution.run import ExecutionResult
+from coordinator.campaigns.trial_runner import judge_trial
+from coordinator.execution.drive import ExecutionResult
+from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.results.trial_metrics import records_of, tally
+from coordinator.results.metrics import count_trial
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
@@ -64,17 +65,17 @@ def check(plan: Plan, faults: Sequence[str]) -> None:
     while network.busy or not step:
         step += 1
         rows.append(network.step(step, broken.faults_at(step)))
-    finding = find(broken, tally(broken, records_of(rows), network.altered_copies), outcome)
-    assert finding.violated == () or plan.algorithm.negative_control, (plan.spec, faults)
+    result = judge_trial(broken, count_trial(broken, sorted_records(rows), network.altered_copies), outcome)
+    assert result.violated == () or plan.algorithm.negative_control, (plan.spec, faults)
     root = plan.spec.source in broken.states and plan.spec.collective not in (Collective.ALLGATHER, Collective.ALLTOALL)
-    if root or not finding.expected or plan.spec.algorithm in UNDETERMINED:
+    if root or not result.expected or plan.spec.algorithm in UNDETERMINED:
         return
     if not broken.effective_faults:
-        assert finding.journal_hash == hash_of(plan.algorithm)
-    elif plan.spec.algorithm in QUEUED and finding.predicted is None:
+        assert result.journal_hash == hash_of(plan.algorithm)
+    elif plan.spec.algorithm in QUEUED and result.predicted is None:
         assert any(claim.name == "intact_deliveries" and claim.relation == ">=" for claim in broken.claims())
     else:
-        assert finding.predicted == finding.intact, (plan.spec, faults)
+        assert result.predicted == result.intact, (plan.spec, faults)
 
 
 @cache
@@ -84,7 +85,7 @@ def hash_of(algorithm: Algorithm) -> str:
     while network.busy:
         step += 1
         rows.append(network.step(step))
-    return blake2b(records_of(rows).tobytes(), digest_size=16).hexdigest()
+    return blake2b(sorted_records(rows).tobytes(), digest_size=16).hexdigest()
 
 
 def last_of(plan: Plan) -> int:
