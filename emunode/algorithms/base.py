@@ -32,7 +32,7 @@ Content = Callable[[Rank, Rank, int], bytes | None]
 
 
 class LocalView:
-    """What a rule may use: its own rank, its address relative to a root, and which of its ports are known to work.
+    """The view of a rule: its own rank, its address relative to a root, and which of its ports are known to work.
 
     `live_ports` contains all ports unless the scenario lets ranks know the faults next to them; engines update it.
     """
@@ -77,11 +77,11 @@ class Algorithm(ABC):
     ack_bytes: ClassVar[int] = 0
     """Bytes of an acknowledgement, or 0. It carries the identity of the segment, with the receiver as its target."""
     disjoint_paths: ClassVar[bool] = False
-    """Whether the copies of a message take paths that share no inner node, so that each fault stops one copy at most."""
+    """True if the copies of a message take paths without common inner nodes, so that a fault stops one copy at most."""
     negative_control: ClassVar[bool] = False
-    """Whether it reproduces a printed error, so that runs violate what the paper claims of it."""
+    """True if the algorithm reproduces a printed error, so that runs violate the claims of the paper."""
     copies_keep_trees: ClassVar[bool] = True
-    """Whether a copy stays on its tree and crosses a link once per step at most; false in some negative controls."""
+    """True if a copy stays on its tree and crosses a link once per step at most; False in some negative controls."""
     citation: ClassVar[str]
     """The literature, with section, table or theorem."""
 
@@ -212,9 +212,9 @@ class Algorithm(ABC):
         return claims
 
     keeps_time = True
-    """Whether every packet that is sent keeps its step under outages, because nobody waits for anything."""
+    """True if every packet that is sent under outages keeps its step, because no node waits for another."""
     exact_losses = True
-    """Whether `losses` is exact for all outages, or only for those that last from the first step to the end."""
+    """True if `losses` is exact for all outages, False if only for those that last from the first step to the end."""
 
     @cached_property
     def final_step(self) -> Step | None:
@@ -287,6 +287,6 @@ class Algorithm(ABC):
         return []
 
     def _sources_live(self, crashed: Collection[Rank]) -> bool:
-        """Whether the collective has no root, or its root does not crash."""
+        """True if the collective has no root, or its root does not crash."""
         rootless = self.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
         return rootless or self.spec.source not in crashed

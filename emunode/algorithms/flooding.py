@@ -30,17 +30,17 @@ class FloodRule(Rule):
                 yield index + 1, port, segment
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
-        told: dict[int, set[Port]] = {}
+        arrived_on: dict[int, set[Port]] = {}
         sends: list[ScheduledSend] = []
         for port, segments in packets:
             for segment in segments:
-                told.setdefault(segment[3], set()).add(port)
+                arrived_on.setdefault(segment[3], set()).add(port)
         for _, segments in packets:
             for segment in segments:
                 index = segment[3]
                 if index not in self._known:
                     self._known.add(index)
-                    ports = [port for port in self._view.live_ports if port not in told[index]]
+                    ports = [port for port in self._view.live_ports if port not in arrived_on[index]]
                     sends += [(step + 1, port, segment) for port in ports]
         return sends
 
@@ -85,26 +85,26 @@ class Flood(Algorithm):
         for first in messages:
             segments = [self._flooded(outages, index) for index in range(first, first + self.segments_per_message)]
             for rank in healthy:
-                if not all(rank in heard for heard, _ in segments):
+                if not all(rank in received for received, _ in segments):
                     losses.delivered -= 1
                     losses.blame(rank, set().union(*(blocked for _, blocked in segments)))
         return losses
 
     def _flooded(self, outages: Outages, index: int) -> tuple[dict[Rank, Step], set[Place]]:
         """The step in which each rank receives the segment that the source sends in step index + 1, and what blocked it."""
-        heard, blocked = {self.spec.source: index}, set()
+        received, blocked = {self.spec.source: index}, set()
         reached = [self.spec.source]
         for rank in reached:
             for port, peer in enumerate(self.topology.neighbours(rank)):
-                if peer in heard:
+                if peer in received:
                     continue
-                place = outages.blocks(heard[rank] + 1, rank, port, peer)
+                place = outages.blocks(received[rank] + 1, rank, port, peer)
                 if place is None:
-                    heard[peer] = heard[rank] + 1
+                    received[peer] = received[rank] + 1
                     reached.append(peer)
                 else:
                     blocked.add(place)
-        return heard, blocked
+        return received, blocked
 
     def claims(self) -> list[Claim]:
         topology, segments = self.topology, self.segments_per_message * self.spec.messages

@@ -17,7 +17,7 @@ from emunode.model import Port, Rank, Step
 Interval = tuple[Step, Step]
 """First and last step, both included."""
 Place = tuple[Rank, Port | None]
-"""What is out of service: a rank, or the link direction (rank, port) on which it sends."""
+"""A place that is out of service: a rank, or the link direction (rank, port) on which it sends."""
 FOREVER: Step = 2**31 - 1
 
 
@@ -80,7 +80,7 @@ def _covers(intervals: Sequence[Interval], step: Step) -> bool:
 
 @dataclass
 class Losses:
-    """What healthy ranks miss, and the causes."""
+    """Deliveries that healthy ranks miss, and the causes."""
 
     delivered: int = 0
     """Messages that healthy ranks receive completely and intact."""

@@ -37,7 +37,7 @@ class RoutedCollective(Algorithm):
 
     link_capacity: int | None = 1
     splits_across_trees = True
-    """Whether a message is cut into `count` x `segments` parts, different ones for each route, or goes whole over one."""
+    """True if a message is cut into `count` x `segments` parts for the routes, False if it travels whole over one."""
     count: int = 1
     """Routes of each target."""
 

@@ -48,7 +48,7 @@ class TreeCollective(Algorithm):
     """Makes the spanning trees of a topology; an algorithm whose trees depend on more than that overrides `make_trees`."""
     link_capacity: int | None = 1
     splits_across_trees = True
-    """Whether a message is cut into `count` x `segments` parts, other parts for each tree, or goes whole over one tree."""
+    """True if a message is cut into `count` x `segments` parts for the trees, False if it travels whole over one."""
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         super().__init__(topology, spec)

@@ -88,7 +88,7 @@ class QueuedScatter(CubeScatter):
 
     @property
     def blocks(self) -> Fraction:
-        """What the fullest port of the root has to send by the paper, in blocks; here evenly shared by all ports."""
+        """The blocks that the fullest port of the root sends, according to the paper; here all ports send the same."""
         return Fraction(self.topology.order - 1, self.topology.degree)
 
     def claims(self) -> list[Claim]:

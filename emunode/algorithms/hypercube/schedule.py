@@ -39,14 +39,14 @@ class OnCubeTrees(Algorithm):
     trees: CubeTrees
     trees_class: ClassVar[Callable[..., CubeTrees]]
     tree_per_dimension: ClassVar[bool] = False
-    """Whether `trees_class` makes n trees, rotations of one, where it makes one by default."""
+    """True if `trees_class` is asked for n trees, rotations of one; its default is one tree."""
 
     def make_trees(self, topology: Topology) -> CubeTrees:
         """The trees, rooted at 0."""
         return self.trees_class(topology, topology.degree) if self.tree_per_dimension else self.trees_class(topology)
 
     def structure_claims(self) -> list[Claim]:
-        """Where the graph is greedy, all paths are shortest ones."""
+        """In a greedy graph all paths are shortest paths."""
         greedy = Claim("longest_detour", 0, "==", f"{self.citation}: a greedy graph (section 3)")
         return [*super().structure_claims(), greedy] if self.trees.greedy else super().structure_claims()
 
@@ -102,9 +102,9 @@ class MergedSchedule(Uncut, OnCubeTrees):
     """A merged schedule, whose cost is the largest load of a directed link in every cycle."""
 
     walked = False
-    """Whether the loads were found by walking trees or routes, for want of a formula."""
+    """True if the loads were found by walking trees or routes, because there is no formula."""
     tables: ClassVar[tuple[str, str]]
-    """Where the paper, or its correction, states the loads: over one port, over all."""
+    """The places in the paper that state the loads, over one port and over all ports."""
 
     @abstractmethod
     def crossings(self) -> Iterator[ArcUse]:

@@ -137,7 +137,7 @@ class ListSchedule(RoutedCollective):
     use rotations of one path, so they load all types alike; the nodes of the other necklaces use the least loaded type at
     every hop. Then in every step each type serves, among the jobs whose next operation it is, the one with most
     operations left. Messages may wait inside nodes. No proof, but the bound ceil(M t_n/(n-1)) is met for n = 3..9, and
-    with as many messages as `MET_WITH` says; M n! t_n transmissions. Every node replays the same
+    with the numbers of messages in `MET_WITH`; M n! t_n transmissions. Every node replays the same
     computation of M t_n operations. No fault is survived. After TR 93-346, section 9.
     """
 
@@ -193,7 +193,7 @@ class ListSchedule(RoutedCollective):
 
 
 def exchange_structure(where: str) -> list[Claim]:
-    """What total exchange by shortest paths requires; `where` is the place in the paper."""
+    """The requirements of total exchange by shortest paths; `where` is the place in the paper."""
     return [
         Claim("same_type_per_step", 1, "==", f"{REPORT}, theorem 2: links of a step are of different types"),
         Claim("longest_detour", 0, "==", f"{REPORT}, {where}: shortest paths"),

@@ -165,7 +165,7 @@ class NearBalancedScatter(TreeScatter):
     @property
     def all_port_steps(self) -> tuple[int, str]:
         necklaces = necklace_count(self.topology.degree + 1)
-        return self.copies * necklaces, "theorem 9: the largest root subtree, a node a necklace"
+        return self.copies * necklaces, "theorem 9: the largest root subtree, one node per necklace"
 
     def structure_claims(self) -> list[Claim]:
         largest = 2 * factorial(self.topology.degree) - 1
