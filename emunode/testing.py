@@ -13,6 +13,7 @@ from collections import Counter
 from itertools import product
 from typing import TYPE_CHECKING
 
+from emunode.algorithms.conformance import check_algorithm as check_algorithm  # noqa: PLC0414  # part of this module
 from emunode.errors import ContractError
 from emunode.model import Rank
 from emunode.topologies.base import Topology, breadth_first_distances

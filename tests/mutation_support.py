@@ -17,13 +17,18 @@ from emunode.algorithms.registry import registered
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.model import HopOutcome, Port, Rank
+from emunode.topologies.base import FAMILIES
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
 
 Records = np.ndarray[Any, np.dtype[Any]]
 """Journal rows, packed, in the order of the journal."""
 
-SMALL: Final = {"star": "star:4", "hypercube": "hypercube:3", "ej": "ej:1+2"}
+SMALL: Final = {
+    name: next(example for example in family.small_examples if parse_topology(example).order > 6)
+    for name, family in FAMILIES.items()
+}
+"""By family, its first small example with at least seven nodes."""
 CASES: Final = list(registered())
 """Every algorithm on every family of networks that has it."""
 

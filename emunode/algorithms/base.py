@@ -1,10 +1,9 @@
-"""What an algorithm is: a local rule for every rank, the claims of its paper, and what both need to know.
+"""The interface of an algorithm: a local rule for every rank, and the claims of its paper.
 
-An `Algorithm` is built once a process from a topology and a `CollectiveSpec`; it holds what all ranks may share because
-every rank would compute the same (tables that depend on the network alone). A `Rule` is built once a rank and sees a
-`LocalView`. It is called with what arrived in a step and answers with what shall leave in later steps. It has no clock,
-no socket, and no way to another rank's state: everything it knows is its own address, the arithmetic of the topology,
-and what it was sent.
+An `Algorithm` is built once per process from a topology and a `CollectiveSpec`. It holds tables that depend on the network
+alone; ranks may share them because every rank would compute the same. A `Rule` is built once per rank and sees a
+`LocalView`. It receives the arrivals of a step and returns the sends of later steps. A rule has no clock, no socket and no
+access to the state of other ranks: it knows its own address, the arithmetic of the topology, and what it received.
 """
 
 from abc import ABC, abstractmethod
@@ -33,9 +32,9 @@ Content = Callable[[Rank, Rank, int], bytes | None]
 
 
 class LocalView:
-    """All that a rule may ask: its own rank, the topology's arithmetic on it, and which of its ports are known live.
+    """The view of a rule: its own rank, its address relative to a root, and which of its ports are known to work.
 
-    `live_ports` are all ports unless the scenario says that ranks know what is broken beside them; engines renew it.
+    `live_ports` contains all ports unless the scenario lets ranks know the faults next to them; engines update it.
     """
 
     __slots__ = ("live_ports", "rank", "relative")
@@ -44,45 +43,45 @@ class LocalView:
         self.rank = rank
         self.live_ports: Sequence[int] = range(topology.degree)
         self.relative: Callable[[Rank], Rank] = partial(topology.relative, rank)
-        """This rank's address under the translation that carries a given root to 0."""
+        """The address of this rank under the translation that maps a given root to 0."""
 
 
 class Rule(ABC):
-    """The local part of an algorithm at one rank."""
+    """The part of an algorithm that runs at one rank."""
 
     __slots__ = ()
 
     def start(self) -> Iterable[ScheduledSend]:
-        """What this rank sends of its own accord, in order of steps; drawn lazily, so a long schedule costs nothing."""
+        """The sends that need no arrival, in order of steps. They are drawn lazily, so a long schedule costs no memory."""
         return ()
 
     @abstractmethod
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
-        """Everything that arrived in `step`, by ascending port; what shall leave in step + 1 or later."""
+        """Process all arrivals of `step`, ordered by port, and return sends for step + 1 or later."""
 
 
 class Algorithm(ABC):
-    """One collective algorithm on one network. Subclasses say in their docstring what a paper says of them.
+    """One collective algorithm on one network. The docstrings of subclasses summarize the paper.
 
-    Raises ScenarioError (exit status 2) from the constructor when the job asks for what it does not do.
+    The constructor raises ScenarioError (exit status 2) for a job that the algorithm cannot do.
     """
 
     name: ClassVar[str]
     collective: ClassVar[Collective]
     port_models: tuple[PortModel, ...] = (PortModel.ALL_PORT,)
-    """The port models it has a schedule for, the paper's own first."""
+    """The port models that it has a schedule for, that of the paper first."""
     duplexes: tuple[Duplex, ...] = (Duplex.FULL, Duplex.HALF)
-    """The kinds of links it has a schedule for; whether it keeps to half-duplex ones, the nodes watch."""
+    """The kinds of links that it has a schedule for; nodes enforce half-duplex links."""
     link_capacity: int | None = None
-    """Most segments in one packet, by the paper; None where it sets no bound."""
+    """Most segments in one packet, according to the paper; None if it sets no bound."""
     ack_bytes: ClassVar[int] = 0
-    """Size of what receivers answer, over one hop, under the name of what they answer with themselves as target; or 0."""
+    """Bytes of an acknowledgement, or 0. It carries the identity of the segment, with the receiver as its target."""
     disjoint_paths: ClassVar[bool] = False
-    """Whether the copies of a message take paths that share no inner node, so that each fault stops one copy at most."""
+    """True if the copies of a message take paths without common inner nodes, so that a fault stops one copy at most."""
     negative_control: ClassVar[bool] = False
-    """Whether it reproduces a printed error, so that runs violate what the paper claims of it."""
+    """True if the algorithm reproduces a printed error, so that runs violate the claims of the paper."""
     copies_keep_trees: ClassVar[bool] = True
-    """Whether a copy stays on its tree, and no link carries a copy twice in a step; not so in some negative controls."""
+    """True if a copy stays on its tree and crosses a link once per step at most; False in some negative controls."""
     citation: ClassVar[str]
     """The literature, with section, table or theorem."""
 
@@ -96,13 +95,13 @@ class Algorithm(ABC):
         self.payloads = Payloads(spec.seed, spec.message_bytes, self.segments_per_message)
 
     def renew(self, spec: CollectiveSpec) -> None:
-        """Be the same algorithm for another run, whose job differs in nothing but its seed and what ranks know."""
+        """Reuse this algorithm for a run whose job differs only in its seed and in what ranks know about faults."""
         self.spec = spec
         self.payloads = Payloads(spec.seed, spec.message_bytes, self.segments_per_message)
         self.__dict__.pop("content", None)
 
     def validate(self) -> None:
-        """Refuse what this algorithm cannot do; subclasses add their own conditions and set `segments`."""
+        """Refuse what this algorithm cannot do. Subclasses add conditions and set `segments_per_message`."""
         spec = self.spec
         if spec.port_model not in self.port_models:
             allowed = ", ".join(self.port_models)
@@ -117,7 +116,7 @@ class Algorithm(ABC):
             raise ScenarioError("redundancy", spec.redundancy, f"{self.name} carries each message on {allowed}")
 
     def cut(self, parts: int = 1) -> None:
-        """Cut every message into `parts` parts of `spec.segments` segments each; refuse segments of less than a byte."""
+        """Cut every message into `parts` x `spec.segments` segments; refuse segments of less than a byte."""
         spec = self.spec
         self.segments_per_message = spec.segments * parts
         if spec.message_bytes < parts:
@@ -156,14 +155,14 @@ class Algorithm(ABC):
 
     @property
     def sources(self) -> range:
-        """The ranks that start with something to send."""
+        """The ranks that have messages of their own."""
         if self.collective in (Collective.BROADCAST, Collective.SCATTER):
             return range(self.spec.source, self.spec.source + 1)
         return self.topology.ranks()
 
     @property
     def target(self) -> Rank:
-        """Target of every message that is meant for one rank or for all (broadcast, allgather, gather, reduce)."""
+        """The target of every message in a broadcast, allgather, gather or reduce: one rank, or all ranks."""
         return self.spec.source if self.collective in (Collective.GATHER, Collective.REDUCE) else ALL_RANKS
 
     @abstractmethod
@@ -171,35 +170,35 @@ class Algorithm(ABC):
         """The rule of one rank."""
 
     def segments_due(self, message: int) -> int:
-        """Different segments that a rank must have received to have `message` (of one origin; of all, in a reduce)."""
+        """Segments that make up `message` of one origin; in a reduce, contributions that the target must receive."""
         del message
         return self.segments_per_message
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """The best number of segments by the paper's formula; ScenarioError where it has none."""
+        """The best number of segments by the formula of the paper; raises ScenarioError if there is none."""
         raise ScenarioError("segments", "auto", f"{cls.name} has no formula for it; give a number")
 
     @cached_property
     def content(self) -> Content:
-        """The right payload of (origin, target, segment), for the judge at its receiver; None: only the end can tell."""
+        """The right payload of (origin, target, segment), with which a receiver compares; None if it cannot be known yet."""
         return self.payloads.segment
 
     @abstractmethod
     def claims(self) -> list[Claim]:
-        """What holds when nothing breaks."""
+        """Predictions for a run without faults."""
 
     def structure_claims(self) -> list[Claim]:
-        """What holds of the paths that messages take when nothing breaks, as a list that is cheap to make.
+        """Predictions about the paths of messages in a run without faults; cheap to compute.
 
-        `coordinator.results.structure` measures the names in it from the journal. Subclasses add it to their `claims`.
+        `coordinator.results.structure` measures these metrics from the journal. Subclasses add the list to their `claims`.
         """
         return []
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        """What holds of virtual time, in seconds for one start-up and one byte, when nothing breaks.
+        """Predictions of virtual time in seconds, for a start-up of `startup` and a byte of `per_byte` seconds.
 
-        Here: a claim about start-ups and one of the same relation about the bytes that cost time are together one about T.
+        Here a claim about start-ups and a claim of the same relation about transferred bytes are combined into one about T.
         """
         claims = []
         for relation in get_args(Relation):
@@ -213,27 +212,27 @@ class Algorithm(ABC):
         return claims
 
     keeps_time = True
-    """Whether every packet that is sent keeps the step that it has when nothing breaks, whatever is out of service."""
+    """True if every packet that is sent under outages keeps its step, because no node waits for another."""
     exact_losses = True
-    """Whether `losses` is exact for outages of any time; else only for those that last from the first step to the end."""
+    """True if `losses` is exact for all outages, False if only for those that last from the first step to the end."""
 
     @cached_property
     def final_step(self) -> Step | None:
-        """The last step in which anything is sent when nothing breaks, or a bound on it; None if theory states neither."""
+        """The last step of a run without faults, or an upper bound; None if no claim states one."""
         steps = [claim.predicted for claim in self.claims() if claim.name == "steps" and claim.relation != ">="]
         return min((int(step) for step in steps if not isinstance(step, tuple)), default=None)
 
     def losses(self, outages: Outages) -> Losses | None:
-        """What is lost to these outages by the schedule alone, or None if the schedule does not determine it."""
+        """The messages that these outages destroy, or None if the schedule alone does not determine them."""
         del outages
         return None
 
     def claims_with_crashes(self, crashed: Mapping[Rank, Step]) -> list[Claim]:
-        """What still holds when ranks crash at the start of the given steps."""
+        """Predictions for a run in which ranks crash at the beginning of the given steps."""
         return self.claims_with_outages(Outages.of_crashes(crashed))
 
     def claims_with_outages(self, outages: Outages) -> list[Claim]:
-        """What still holds when nodes and links are out of service in given steps."""
+        """Predictions for a run in which nodes and links are out of service in given steps."""
         if not self._sources_live(outages.faulty):
             return []
         claims = []
@@ -250,7 +249,7 @@ class Algorithm(ABC):
 
     @cached_property
     def _outage_bounds(self) -> list[Claim]:
-        """Outages add neither traffic nor delay where packets keep their steps."""
+        """Where packets keep their steps, outages add neither traffic nor delay."""
         if not self.keeps_time:
             return []
         return [
@@ -260,7 +259,7 @@ class Algorithm(ABC):
         ]
 
     def _count(self, outages: Outages) -> int:
-        """Nodes and links that are out of service; a node stands for its links, and a link counts once."""
+        """The number of nodes and links out of service. A node includes its links; both directions of a link count once."""
         links = set()
         for sender, port in outages.links:
             peer = self.topology.neighbour(sender, port)
@@ -269,25 +268,25 @@ class Algorithm(ABC):
         return len(outages.nodes) + len(links)
 
     def claims_with_faults(self, broken: int, altering: int, faulty: Collection[Rank]) -> list[Claim]:
-        """What still holds when `broken` nodes and links lose, delay or repeat, and `altering` ones alter what they carry.
+        """Predictions when `broken` nodes and links lose, delay or repeat packets, and `altering` ones alter payloads.
 
-        `faulty` are the ranks with faults of their own. By majority, x copies bear c of the first and b of the second kind
-        if c + 2b < x: more copies arrive right than wrong. Without altering ones, a copy is enough.
+        `faulty` contains the ranks with faults of their own. A majority of x copies tolerates c faults of the first and b of
+        the second kind if c + 2b < x, for then more copies arrive right than wrong. Without alteration one copy is enough.
         """
         bound = min(self.tolerated_faults, self.spec.redundancy - 1) if altering else self.tolerated_faults
         if broken + 2 * altering > bound or not self._sources_live(faulty):
             return []
         source = f"{self.citation}: survives {self.tolerated_faults} faults"
         if altering:
-            source += f"; by majority {self.spec.redundancy} copies bear {bound // 2} liars"
+            source += f"; by majority {self.spec.redundancy} copies tolerate {bound // 2} byzantine nodes"
         return [Claim("delivery_ratio", 1.0, "==", source)]
 
     def claims_with_known_faults(self, faulty: Collection[Rank]) -> list[Claim]:
-        """What holds when all that is broken is so from step 1 on for good and known to all; nothing, for most."""
+        """Predictions when all faults last from step 1 to the end and every rank knows them; most algorithms have none."""
         del faulty
         return []
 
     def _sources_live(self, crashed: Collection[Rank]) -> bool:
-        """Whether what the run is about survives: no root, or a root that does not crash."""
+        """True if the collective has no root, or its root does not crash."""
         rootless = self.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
         return rootless or self.spec.source not in crashed

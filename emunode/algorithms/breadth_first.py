@@ -1,4 +1,4 @@
-"""Broadcast down one shortest-path tree: what every network offers, and what several trees are held against."""
+"""Broadcast down one shortest-path tree, available on every network: the baseline for several trees."""
 
 from collections.abc import Collection
 from functools import cached_property
@@ -16,10 +16,10 @@ from emunode.trees.breadth_first import BreadthFirstTree, GrownTree
 
 
 class TreeBroadcast(TreeCollective):
-    """Segments follow each other down a shortest-path tree: one a step over all ports.
+    """Segments follow each other down a shortest-path tree, one per step over all ports.
 
-    Over one port a node serves its children one after the other, and the source starts a segment whenever it has served
-    all its children, which nobody has more of.
+    Over one port a node serves its children one after the other. The source starts the next segment when it has served all
+    its children; no node has more of them.
     """
 
     collective = Collective.BROADCAST
@@ -43,7 +43,7 @@ class TreeBroadcast(TreeCollective):
                 )
         else:
             rounds = (self.topology.order - 1).bit_length()
-            claims.append(Claim("steps", rounds, ">=", "ceil(log2 N): the informed can at most double"))
+            claims.append(Claim("steps", rounds, ">=", "ceil(log2 N): the informed ranks at most double in a step"))
             claims += self._one_port_claims()
         return [*claims, *self.structure_claims()]
 
@@ -53,18 +53,18 @@ class TreeBroadcast(TreeCollective):
         return [Claim("longest_detour", 0, "==", f"{self.citation}: {self.shortest_paths}")]
 
     shortest_paths: ClassVar[str] = "shortest paths"
-    """Where it is stated that all paths from the root are shortest ones."""
+    """The source of the claim that all paths from the root are shortest paths."""
 
     def one_port_height(self) -> tuple[int, Relation, str] | None:
         """(steps, relation, formula) of the first segment over one port, children served by ascending port.
 
-        None where there is no formula. Each was found by enumeration and holds there: S_3 to S_9, Q_2 to Q_9, and 56
-        Eisenstein-Jacobi networks of one to five dimensions, for b = a + 1 as an equation.
+        None if there is no formula. The formulas were found by enumeration and hold for S_3 to S_9, Q_2 to Q_9, and 56
+        Eisenstein-Jacobi networks of one to five dimensions; the last one is exact for b = a + 1.
         """
         match self.topology:
             case StarGraph() as star:
                 return -(-3 * (star.n - 1) ** 2 // 4), "==", "ceil(3(n-1)^2/4)"
-            case Hypercube() as cube:  # bit d of an address costs d + 1 steps, and the antipode has all bits
+            case Hypercube() as cube:  # bit d of an address takes d + 1 steps, and the antipode has all bits
                 return cube.degree * (cube.degree + 1) // 2, "==", "n(n+1)/2"
             case EisensteinJacobi() as network:
                 n, radius = network.dimensions, network.diameter // network.dimensions
@@ -73,14 +73,14 @@ class TreeBroadcast(TreeCollective):
         return None
 
     def _one_port_claims(self) -> list[Claim]:
-        """The height over one port and, for every segment after the first, a step for each child of the root."""
+        """The height over one port, and for every further segment one step per child of the root."""
         found = None if self.spec.broken else self.one_port_height()
         if found is None:
             return []
         height, relation, formula = found
         steps = height + (self.numbers - 1) * self.topology.degree
         source = f"{self.citation}: one child after the other, {formula}"
-        return [Claim("steps", steps, relation, f"{source} and a step a child for every further segment")]
+        return [Claim("steps", steps, relation, f"{source} and a step per child for every further segment")]
 
 
 def exact_for_successors(network: EisensteinJacobi) -> Relation:
@@ -89,10 +89,10 @@ def exact_for_successors(network: EisensteinJacobi) -> Relation:
 
 
 class BreadthFirstBroadcast(TreeBroadcast):
-    """Down the breadth-first tree in which every rank hangs under its lowest port that leads one closer.
+    """Broadcast down the breadth-first tree in which every rank's parent is behind its lowest port that leads closer.
 
-    Where everybody knows what is broken, the tree is grown around what is broken in step 1, and so reaches everybody who
-    can be reached.
+    If all ranks know the faults, the tree is grown around everything that is broken in step 1, and so reaches every rank
+    that is still connected to the source.
     """
 
     name = "bfs-tree"

@@ -1,4 +1,4 @@
-"""Claims: what a paper or a formula predicts of a run, and the metrics that a claim can be about."""
+"""Claims: predictions of a paper or a formula about a run, and the metrics that they can name."""
 
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -13,12 +13,12 @@ TRAFFIC: Final = (
     "heaviest_link_segments_per_step", "heaviest_link_bytes_per_step", "startups", "transfer_bytes", "virtual_seconds",
     "senders_per_step", "receivers_per_step", "average_receive_step",
 )  # fmt: skip
-"""How much was sent, over which links, and when; virtual_seconds is computed from startups and transfer_bytes."""
+"""Traffic and its time."""
 DELIVERY: Final = (
     "expected_deliveries", "deliveries", "intact_deliveries", "delivery_ratio", "duplicates", "relays", "lost", "corrupt",
     "elected_right", "elected_wrong", "elected_none",
 )  # fmt: skip
-"""What arrived, and where copies were voted on, what was elected."""
+"""Arrivals, and results of votes on copies."""
 STRUCTURE: Final = (
     "longest_detour", "trees_per_arc", "paths_per_inner_node", "same_type_per_step", "segments_per_message",
     "largest_subtree", "smallest_subtree", "outside_own_substar", "off_displacement", "off_period", "inner_home_nodes",
@@ -28,7 +28,7 @@ STRUCTURE: Final = (
 EMULATOR: Final = (
     "illegal_hops", "replay_mismatches", "intended_seconds", "early_hops", "lateness_ratio", "worst_lateness_packets",
 )  # fmt: skip
-"""Whether the emulator kept to its model, and how punctual it was under the timed clock."""
+"""Conformance of the emulator to its model, and its punctuality under the timed clock."""
 METRICS: Final = frozenset((*TRAFFIC, *DELIVERY, *STRUCTURE, *EMULATOR, "measured"))
 """Every name that a claim can have; `measured` stands for a number that a paper prints and a reproduction measures."""
 
@@ -45,7 +45,7 @@ class Claim:
     relation: Relation
     source: str
     derived: bool = False
-    """Whether the prediction is computed from the trees or the timetable that the run itself executes.
+    """True if the prediction is computed from the trees or the timetable that the run itself executes.
 
     Such a claim checks the engines against the schedule; it cannot find an error in the schedule. docs/claims.md lists them.
     """

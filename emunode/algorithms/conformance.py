@@ -46,7 +46,7 @@ VARIANTS: Final = (
 """Several messages, segments and trees, segments of unequal size, and another source."""
 
 Packets = Mapping[tuple[Rank, Port], Sequence[Segment]]
-"""What leaves in one step, by sender and port."""
+"""The packets of one step, by sender and port."""
 
 
 class Transmission(NamedTuple):
@@ -131,7 +131,7 @@ def _local_rule(algorithm: Algorithm, rank: Rank) -> Rule:
 
 
 def _started(rules: Sequence[Rule]) -> defaultdict[Step, list[Send]]:
-    """What every rank sends of its own accord, by step."""
+    """All sends that need no arrival, by step."""
     agenda: defaultdict[Step, list[Send]] = defaultdict(list)
     for rank, rule in enumerate(rules):
         last = 1
@@ -179,7 +179,7 @@ def _check_ports(algorithm: Algorithm, step: Step, packets: Packets) -> None:
 
 
 def _legal(spec: CollectiveSpec, sent: set[Port], received: set[Port]) -> bool:
-    """Whether a node may send and receive on these ports in one step."""
+    """True if a node may send and receive on these ports in one step."""
     if spec.duplex is Duplex.HALF and sent & received:
         return False
     match spec.port_model:
@@ -223,7 +223,7 @@ def measure(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[str, 
 
 
 def _traffic(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[str, Value]:
-    """What was sent, over which links and when."""
+    """Metrics of everything that was sent."""
     steps = range(1, max((hop.step for hop in history), default=0) + 1)
     per_link = Counter((hop.sender, hop.port) for hop in history)
     segments = Counter((hop.step, hop.sender, hop.port) for hop in history)
@@ -257,7 +257,7 @@ def _largest_by_step(counts: Mapping[tuple[Step, Rank, Port], int], steps: range
 
 
 def _deliveries(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[str, Value]:
-    """What arrived: first receipts, whole messages, repetitions, and segments on their way to other ranks."""
+    """Metrics of arrivals: first receipts, complete messages, repetitions, and segments for other ranks."""
     first: dict[tuple[Rank, Rank, int], Step] = {}
     duplicates = relays = 0
     for step, _, _, receiver, (origin, target, _, index, payload) in sorted(history):

@@ -1,4 +1,4 @@
-"""Flooding: whoever hears something for the first time tells every neighbour that has not just told it."""
+"""Flooding: a node forwards every new segment to all neighbours that have not just sent it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -30,17 +30,17 @@ class FloodRule(Rule):
                 yield index + 1, port, segment
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
-        told: dict[int, set[Port]] = {}
+        arrived_on: dict[int, set[Port]] = {}
         sends: list[ScheduledSend] = []
         for port, segments in packets:
             for segment in segments:
-                told.setdefault(segment[3], set()).add(port)
+                arrived_on.setdefault(segment[3], set()).add(port)
         for _, segments in packets:
             for segment in segments:
                 index = segment[3]
                 if index not in self._known:
                     self._known.add(index)
-                    ports = [port for port in self._view.live_ports if port not in told[index]]
+                    ports = [port for port in self._view.live_ports if port not in arrived_on[index]]
                     sends += [(step + 1, port, segment) for port in ports]
         return sends
 
@@ -48,9 +48,10 @@ class FloodRule(Rule):
 class Flood(Algorithm):
     """Flooding on any network.
 
-    Needs nothing but a memory of what was heard. Everybody receives in the step that is its distance; P segments are
-    pipelined, one a step. Every link carries each segment once, or twice where both ends hear it in the same step: so where
-    there are odd cycles, links must be full-duplex. It reaches every rank that the faults leave connected to the source.
+    A node needs to remember only what it has received. Every rank receives a segment in the step that is its distance; P
+    segments are pipelined, one per step. Every link carries each segment once, or twice if both ends receive it in the same
+    step; so networks with odd cycles need full-duplex links. Flooding reaches every rank that the faults leave connected to
+    the source.
     """
 
     name = "flood"
@@ -59,7 +60,7 @@ class Flood(Algorithm):
     keeps_time = False
 
     def validate(self) -> None:
-        if not self.topology.bipartite:  # neighbours at one distance tell each other in the same step
+        if not self.topology.bipartite:  # neighbours at the same distance send to each other in the same step
             self.duplexes = (Duplex.FULL,)
         super().validate()
         self.cut()
@@ -72,9 +73,9 @@ class Flood(Algorithm):
         return self.topology.degree - 1
 
     def losses(self, outages: Outages) -> Losses | None:
-        """Everybody hears a segment in the first step in which a neighbour that has just heard it gets it across.
+        """A rank receives a segment as soon as a neighbour that has just received it gets it across a link.
 
-        Not determined where ranks know which of their links carry, and that changes while the run goes on.
+        The losses are not determined if ranks know which of their links work and that changes during the run.
         """
         if self.spec.knowledge is not FaultKnowledge.NONE and not outages.permanent:
             return None
@@ -82,28 +83,28 @@ class Flood(Algorithm):
         healthy = [rank for rank in self.topology.ranks() if rank != self.spec.source and rank not in outages.faulty]
         losses = Losses(len(healthy) * self.spec.messages)
         for first in messages:
-            segments = [self._heard(outages, index) for index in range(first, first + self.segments_per_message)]
+            segments = [self._flooded(outages, index) for index in range(first, first + self.segments_per_message)]
             for rank in healthy:
-                if not all(rank in heard for heard, _ in segments):
+                if not all(rank in received for received, _ in segments):
                     losses.delivered -= 1
                     losses.blame(rank, set().union(*(blocked for _, blocked in segments)))
         return losses
 
-    def _heard(self, outages: Outages, index: int) -> tuple[dict[Rank, Step], set[Place]]:
-        """When every rank hears a segment that the source sends in step index + 1, and what was in the way."""
-        heard, blocked = {self.spec.source: index}, set()
+    def _flooded(self, outages: Outages, index: int) -> tuple[dict[Rank, Step], set[Place]]:
+        """The step in which each rank receives the segment that the source sends in step index + 1, and what blocked it."""
+        received, blocked = {self.spec.source: index}, set()
         reached = [self.spec.source]
         for rank in reached:
             for port, peer in enumerate(self.topology.neighbours(rank)):
-                if peer in heard:
+                if peer in received:
                     continue
-                place = outages.blocks(heard[rank] + 1, rank, port, peer)
+                place = outages.blocks(received[rank] + 1, rank, port, peer)
                 if place is None:
-                    heard[peer] = heard[rank] + 1
+                    received[peer] = received[rank] + 1
                     reached.append(peer)
                 else:
                     blocked.add(place)
-        return heard, blocked
+        return received, blocked
 
     def claims(self) -> list[Claim]:
         topology, segments = self.topology, self.segments_per_message * self.spec.messages
@@ -112,15 +113,20 @@ class Flood(Algorithm):
         if topology.bipartite:
             claims += [
                 Claim("steps", topology.diameter + segments - 1, "==", f"{self.citation}: distance + segment"),
-                Claim("packets", links, "==", f"{self.citation}: each link once where no cycle is odd"),
+                Claim("packets", links, "==", f"{self.citation}: each link once if there are no odd cycles"),
             ]
         else:
             claims += [
-                Claim("steps", topology.diameter + segments, "<=", f"{self.citation}: a last step between equals"),
+                Claim(
+                    "steps",
+                    topology.diameter + segments,
+                    "<=",
+                    f"{self.citation}: a last step between nodes of equal distance",
+                ),
                 Claim("packets", links, ">=", f"{self.citation}: each link once or twice"),
                 Claim("packets", 2 * links, "<=", f"{self.citation}: each link once or twice"),
             ]
         if segments == 1:
             receivers = topology.distance_distribution()[1:]
-            claims.append(Claim("receivers_per_step", receivers, "==", f"{self.citation}: everybody at its distance"))
+            claims.append(Claim("receivers_per_step", receivers, "==", f"{self.citation}: ranks by distance"))
         return claims

@@ -1,9 +1,9 @@
-"""What a fixed schedule loses to nodes and links that are out of service: worked out from trees and routes, without a run.
+"""The messages that a fixed schedule loses to outages of nodes and links, computed from trees and routes without a run.
 
-An *outage* says in which steps a node neither sends nor receives, or a directed link carries nothing. A packet that should
-cross a link in such a step is lost, and everything that would have followed it downstream is never sent. Because nothing
-is resent and nobody waits, all other packets keep their steps. So a copy arrives exactly if none of its hops is blocked,
-and the schedule alone determines which messages are lost, and to which outage.
+During an *outage* a node neither sends nor receives, or a directed link carries nothing. A packet that should cross a link
+in such a step is lost, and everything that would have followed it downstream is never sent. Nothing is sent again and no
+node waits, so all other packets keep their steps. A copy therefore arrives if and only if none of its hops is blocked, and
+the schedule alone determines which messages are lost, and to which outage.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,20 +17,20 @@ from emunode.model import Port, Rank, Step
 Interval = tuple[Step, Step]
 """First and last step, both included."""
 Place = tuple[Rank, Port | None]
-"""What is out of service: a rank, or the direction of a link by which a rank sends on a port."""
+"""A place that is out of service: a rank, or the link direction (rank, port) on which it sends."""
 FOREVER: Step = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class Outages:
-    """What is out of service, and when."""
+    """Nodes and links that are out of service, with the steps."""
 
     nodes: Mapping[Rank, Sequence[Interval]] = field(default_factory=dict)
     links: Mapping[tuple[Rank, Port], Sequence[Interval]] = field(default_factory=dict)
     faulty: frozenset[Rank] = frozenset()
-    """Ranks that have a fault of their own at any time: nothing is due to them."""
+    """Ranks that have a fault of their own at any time; no deliveries to them are expected."""
     names: Mapping[Place, Place] = field(default_factory=dict)
-    """Where places were renamed: their names before."""
+    """The original names of renamed places."""
 
     @classmethod
     def of_crashes(cls, crashed: Mapping[Rank, Step]) -> "Outages":
@@ -39,7 +39,7 @@ class Outages:
 
     @property
     def permanent(self) -> bool:
-        """Whether everything that is out of service is so in every step."""
+        """True if every outage lasts from the first step to the end."""
         every = [*self.nodes.values(), *self.links.values()]
         return all(any(first <= 1 and last >= FOREVER for first, last in intervals) for intervals in every)
 
@@ -64,7 +64,7 @@ class Outages:
         )
 
     def blocks(self, step: Step, sender: Rank, port: Port, receiver: Rank) -> Place | None:
-        """What keeps a packet from crossing in `step`, or None if nothing does."""
+        """The place that stops a packet in `step`, or None if it crosses."""
         if _covers(self.nodes.get(sender, ()), step):
             return sender, None
         if _covers(self.links.get((sender, port), ()), step):
@@ -80,15 +80,15 @@ def _covers(intervals: Sequence[Interval], step: Step) -> bool:
 
 @dataclass
 class Losses:
-    """What healthy ranks miss, and because of what."""
+    """Deliveries that healthy ranks miss, and the causes."""
 
     delivered: int = 0
-    """Messages that healthy ranks get whole and intact."""
+    """Messages that healthy ranks receive completely and intact."""
     causes: dict[Rank, set[Place]] = field(default_factory=dict)
-    """By rank that misses something due to it: what blocked the copies. In a gather, by origin of what is missing."""
+    """For each rank that misses a message: what blocked the copies. In a gather, for each origin of a missing message."""
 
     def blame(self, rank: Rank, places: Iterable[Place]) -> None:
-        """Note that a rank misses something because of these outages."""
+        """Record that a rank misses a message because of these outages."""
         self.causes.setdefault(rank, set()).update(places)
 
 
@@ -103,33 +103,33 @@ class Arc(NamedTuple):
     tree: int
     child: Rank
     blocked: Mapping[Place, int]
-    """Numbers of the copies that each outage blocks, as bits."""
+    """By outage, the copies that it blocks: bit i stands for copy number i."""
 
 
 class Spread(Protocol):
-    """How the messages of one source spread over trees. Ranks are as the source sees them: it is rank 0 itself."""
+    """The messages of one source on trees. Ranks are relative to the source, which is rank 0."""
 
     def seen_from(self, source: Rank, outages: Outages) -> Outages:
-        """Outages as a source sees them."""
+        """Outages relative to a source."""
 
     def seen_rank(self, relative: Rank, source: Rank) -> Rank:
-        """The rank that a source sees as `relative`."""
+        """The rank whose address relative to `source` is `relative`."""
 
     def touched_arcs(self, seen: Outages) -> Iterable[Arc]:
-        """The arcs of all trees that outages touch."""
+        """The arcs of all trees that outages may block."""
 
     def tree_children(self, relative: Rank, tree: int) -> Iterable[Rank]:
         """The children of a rank."""
 
     def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
-        """Messages lost to a rank that misses these copies, given as (tree, numbers as bits); and the copies to blame."""
+        """The number of messages that a rank loses with these copies, given as (tree, bits), and the copies responsible."""
 
     def spanned(self) -> Collection[Rank]:
         """The ranks that the trees reach, without the root."""
 
 
 def along_trees(spread: Spread, outages: Outages, sources: Iterable[Rank], messages: int) -> Losses:
-    """What is lost of the messages of all healthy `sources`."""
+    """The losses among the messages of all healthy `sources`."""
     losses, spanned = Losses(), spread.spanned()
     for source in sources:
         if source in outages.faulty:
@@ -155,7 +155,7 @@ def _guilty(seen: Outages, trees: Mapping[int, Mapping[Place, int]], guilty: Map
 
 
 def _missing_below(spread: Spread, arcs: Iterable[Arc]) -> dict[Rank, dict[int, dict[Place, int]]]:
-    """By rank and tree: the numbers of the copies that do not arrive, as bits, by the first outage on their way."""
+    """By rank and tree: the copies that do not arrive, as bits, by the first outage on their path."""
     missing: dict[Rank, dict[int, dict[Place, int]]] = {}
     for arc in sorted(arcs, key=lambda arc: (arc.offset, arc.tree, arc.child)):
         if not any(arc.blocked.values()):
@@ -171,10 +171,10 @@ def _missing_below(spread: Spread, arcs: Iterable[Arc]) -> dict[Rank, dict[int, 
     return missing
 
 
-def lost_if_split(
+def losses_of_striping(
     copies: int, trees: int, redundancy: int, segments_per_message: int, missing: Mapping[int, int]
 ) -> tuple[int, dict[int, int]]:
-    """`Spread.lost_messages` where copy c carries segment c div x, and is number c div `trees` on tree c mod `trees`."""
+    """`Spread.lost_messages` if copy c carries segment c div x and is number c div `trees` on tree c mod `trees`."""
     guilty: dict[int, int] = {}
     lost: set[int] = set()
     for segment in range(copies // redundancy):
@@ -190,7 +190,7 @@ def lost_if_split(
 
 
 class Hop(NamedTuple):
-    """One link that a copy crosses."""
+    """A link that a copy crosses, with the step."""
 
     step: Step
     sender: Rank
@@ -199,7 +199,7 @@ class Hop(NamedTuple):
 
 
 class Journey(NamedTuple):
-    """One copy of a segment, seen from its source (in a gather from its target), which is rank 0."""
+    """The path of one copy of a segment. Ranks are relative to its source (in a gather, its target), which is rank 0."""
 
     end: Rank
     """The rank at the other end."""
@@ -208,7 +208,7 @@ class Journey(NamedTuple):
 
 
 class Journeys:
-    """All journeys of one source, by the ranks and links they use; the same for every source under translation."""
+    """All journeys of one source, indexed by the ranks and links that they use; translations give those of other sources."""
 
     def __init__(self, journeys: Iterable[Journey]) -> None:
         self._journeys: list[Journey] = []
@@ -225,11 +225,11 @@ class Journeys:
             self._at_rank.setdefault(journey.hops[-1].receiver, []).append(number)
 
     def ends(self) -> set[Rank]:
-        """The ranks that journeys lead to."""
+        """The ranks at which journeys end."""
         return {end for end, _ in self._copies}
 
     def missing(self, outages: Outages) -> Iterator[tuple[Rank, int, set[Place]]]:
-        """(end, segment, causes) of every segment of which no copy gets through."""
+        """Yield (end, segment, causes) for every segment of which no copy arrives."""
         touched = {number for rank in outages.nodes for number in self._at_rank.get(rank, ())}
         touched.update(number for link in outages.links for number in self._at_link.get(link, ()))
         lost: dict[tuple[Rank, int], list[Place]] = {}
@@ -254,7 +254,7 @@ def along_journeys(
     messages: int,
     segments_per_message: int,
 ) -> Losses:
-    """What is lost of the messages of all healthy `sources`, or in a gather on the way to the one healthy target."""
+    """The losses among the messages of all healthy `sources`, or in a gather on the way to the one healthy target."""
     losses, ends = Losses(), journeys.ends()
     for source in sources:
         if source in outages.faulty:
@@ -275,27 +275,27 @@ def along_journeys(
 
 @dataclass(frozen=True)
 class Circuit:
-    """A `Spread` around a Hamiltonian circuit, onward (tree 0) and back (tree 1); a rank is seen as its distance onward."""
+    """A `Spread` around a Hamiltonian circuit, onward (tree 0) and back (tree 1). Relative ranks are distances onward."""
 
     order: int
     position: Callable[[Rank], int]
-    """The place of a rank on the circuit."""
+    """Returns the place of a rank on the circuit."""
     rank_at: Callable[[int], Rank]
-    way_of: Callable[[Rank, Port], int | None]
-    """0 for the port that leads a rank onward, 1 for the one that leads back, None for others."""
+    direction_of: Callable[[Rank, Port], int | None]
+    """Returns 0 for the port of a rank that leads onward, 1 for the port that leads back, None for others."""
     reach: tuple[int, int]
-    """How many hops messages go onward and back."""
+    """Hops that messages travel onward and back."""
     step: Callable[[int, int], Step]
-    """The step in which copy number .. makes hop number .., the latter counted from 1."""
+    """Returns the step of a hop, given the copy number and the hop number counted from 1."""
     copies: int
     segments_per_message: int
 
     def seen_from(self, source: Rank, outages: Outages) -> Outages:
-        """Outages by their distance from a source."""
+        """Outages at their distances from a source."""
 
         def link(sender: Rank, port: Port) -> tuple[Rank, Port] | None:
-            route_index = self.way_of(sender, port)
-            return None if route_index is None else (self._distance(sender, source), route_index)
+            direction = self.direction_of(sender, port)
+            return None if direction is None else (self._distance(sender, source), direction)
 
         return outages.renamed(lambda rank: self._distance(rank, source), link)
 
@@ -307,28 +307,28 @@ class Circuit:
         return self.rank_at((self.position(source) + relative) % self.order)
 
     def touched_arcs(self, seen: Outages) -> Iterator[Arc]:
-        """The hops that outages touch."""
-        for route_index, reach in enumerate(self.reach):
-            near = {hop for rank in seen.nodes for here in [self._hops(rank, route_index)] for hop in (here, here + 1)}
-            near |= {self._hops(rank, route_index) + 1 for rank, port in seen.links if port == route_index}
+        """The hops that outages may block."""
+        for direction, reach in enumerate(self.reach):
+            near = {hop for rank in seen.nodes for here in [self._hops(rank, direction)] for hop in (here, here + 1)}
+            near |= {self._hops(rank, direction) + 1 for rank, port in seen.links if port == direction}
             for hop in sorted(near):
                 if 1 <= hop <= reach:
-                    yield self._arc(seen, route_index, hop)
+                    yield self._arc(seen, direction, hop)
 
-    def _hops(self, relative: Rank, route_index: int) -> int:
-        return (self.order - relative) % self.order if route_index else relative
+    def _hops(self, relative: Rank, direction: int) -> int:
+        return (self.order - relative) % self.order if direction else relative
 
-    def _at(self, hops: int, route_index: int) -> Rank:
-        return -hops % self.order if route_index else hops
+    def _at(self, hops: int, direction: int) -> Rank:
+        return -hops % self.order if direction else hops
 
-    def _arc(self, seen: Outages, route_index: int, hop: int) -> Arc:
-        sender, receiver = self._at(hop - 1, route_index), self._at(hop, route_index)
+    def _arc(self, seen: Outages, direction: int, hop: int) -> Arc:
+        sender, receiver = self._at(hop - 1, direction), self._at(hop, direction)
         blocked: dict[Place, int] = {}
         for number in range(self.copies):
-            place = seen.blocks(self.step(number, hop), sender, route_index, receiver)
+            place = seen.blocks(self.step(number, hop), sender, direction, receiver)
             if place is not None:
                 blocked[place] = blocked.get(place, 0) | 1 << number
-        return Arc(hop, route_index, receiver, blocked)
+        return Arc(hop, direction, receiver, blocked)
 
     def tree_children(self, relative: Rank, tree: int) -> list[Rank]:
         """The next rank in that direction."""
@@ -336,7 +336,7 @@ class Circuit:
         return [self._at(hops, tree)] if hops <= self.reach[tree] else []
 
     def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
-        """Every rank is reached one way only, so every copy counts."""
+        """Every rank is reached in one direction only, so every copy counts."""
         numbers = reduce(or_, (bits for _, bits in missing), 0)
         lost = {number // self.segments_per_message for number in range(self.copies) if numbers >> number & 1}
         return len(lost), dict(missing)

@@ -1,4 +1,4 @@
-"""What sources send: every byte is a pure function of (seed, origin, target, message), so any receiver can be judged."""
+"""Payloads: every byte is a pure function of (seed, origin, target, message), so every receiver can be checked."""
 
 from functools import lru_cache
 from hashlib import shake_128
@@ -6,11 +6,11 @@ from hashlib import shake_128
 from emunode.model import Rank
 
 CACHE_BYTES = 32 * 2**20
-"""Bound on the payload bytes a host keeps for comparison."""
+"""Most payload bytes that a host caches for comparison."""
 
 
 class Payloads:
-    """The messages of one run, cut into `segments` numbered segments whose sizes differ by at most one byte.
+    """The messages of one run, cut into numbered segments whose sizes differ by at most one byte.
 
     `message_bytes` is the size of one message in bytes. Segment numbers run over all messages of one (origin, target):
     number = message x segments_per_message + place in the message.

@@ -1,14 +1,14 @@
-"""Collectives in which every message is for one rank: routes and a timetable.
+"""Collectives in which every message has one target: routes and a timetable.
 
-Scatter, gather and alltoall (total exchange) are one idea. At root 0 every target r != 0 has one or several *routes*,
-lists of (port, step): the link to take and the step in which the message crosses it. That is a scatter. Then
+Scatter, gather and alltoall (total exchange) follow one scheme. From root 0, every target r != 0 has one or more *routes*:
+lists of (port, step), the link to take and the step in which the message crosses it. This is a scatter. Then
 
 * a **scatter** runs it from one source;
 * an **alltoall** runs it from every rank at once, each on the translated routes;
-* a **gather** runs it backwards: what would cross a link in step s crosses it the other way in step T + 1 - s.
+* a **gather** runs it backwards: a message that would cross a link in step s crosses it the other way in step T + 1 - s.
 
-So an algorithm is data: `route`, and how many there are of them. The rule of a rank is local: it works out where on the
-route it stands from its own relative address and that of the target.
+So an algorithm is data: `route`, and `count`, the number of routes. The rule of a rank is local: it finds its place on
+the route from its own relative address and that of the target.
 
 Segments. Segment s of what one rank sends to another travels as copies x s .. x s + x - 1 (redundancy x); copy c takes
 route c mod count as its number c div count.
@@ -33,11 +33,11 @@ Route = Sequence[tuple[Port, Step]]
 
 
 class RoutedCollective(Algorithm):
-    """Routes at root 0 with a timetable, run forwards from one source or all, or backwards into one."""
+    """Routes from root 0 with a timetable, run forwards from one source or from all, or backwards to one target."""
 
     link_capacity: int | None = 1
     splits_across_trees = True
-    """Whether a message is cut into `count` x `segments` parts, different ones for each route, or goes whole over one."""
+    """True if a message is cut into `count` x `segments` parts for the routes, False if it travels whole over one."""
     count: int = 1
     """Routes of each target."""
 
@@ -51,7 +51,7 @@ class RoutedCollective(Algorithm):
 
     @abstractmethod
     def route(self, target: Rank, route_index: int, number: int) -> Route:
-        """How copy `number` on route `route_index` goes from rank 0 to the relative rank `target`."""
+        """The links and steps of copy `number` on route `route_index` from rank 0 to the relative rank `target`."""
 
     @property
     def max_redundancy(self) -> int:
@@ -63,7 +63,7 @@ class RoutedCollective(Algorithm):
         return self.spec.messages * self.segments_per_message * self.spec.redundancy
 
     def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
-        """(way, number, segment) of every copy for one target; the same for all unless a subclass says otherwise."""
+        """(route_index, number, segment) of every copy for one target; here the same for all targets."""
         del target
         for copy in range(self.copies):
             yield copy % self.count, copy // self.count, copy // self.spec.redundancy
@@ -75,7 +75,7 @@ class RoutedCollective(Algorithm):
         return (first + (route_index - first) % self.count) // self.count
 
     def _hop_schedule(self, target: Rank, route_index: int, number: int) -> dict[Rank, tuple[Port, Step]]:
-        """Where a copy leaves each rank that it passes, and when; backwards for a gather, from the target to 0."""
+        """By rank on the route: the port and the step in which a copy leaves it; in a gather, on the way back to rank 0."""
         here, stations = 0, {}
         backwards = self.collective is Collective.GATHER
         for port, step in self.route(target, route_index, number):
@@ -89,7 +89,7 @@ class RoutedCollective(Algorithm):
 
     @cached_property
     def last_step(self) -> Step:
-        """The step in which the last copy arrives, by the timetable; here by looking at all routes."""
+        """The step in which the last copy arrives; here found by enumerating all routes."""
         return max(
             self.route(target, route_index, number)[-1][1]
             for target in range(1, self.topology.order)
@@ -98,7 +98,7 @@ class RoutedCollective(Algorithm):
 
     @cached_property
     def hops(self) -> int:
-        """Transmissions of one source; here by looking at all routes."""
+        """Transmissions of one source; here found by enumerating all routes."""
         return sum(
             len(self.route(target, route_index, number))
             for target in range(1, self.topology.order)
@@ -107,7 +107,7 @@ class RoutedCollective(Algorithm):
 
     @cached_property
     def departures(self) -> list[tuple[Step, Port, Rank, int, int]]:
-        """(step, port, relative target, way, segment) of all that a source starts, in order; the same for all."""
+        """(step, port, relative target, route_index, segment) of all sends of a source, in order."""
         return sorted(
             (step, port, target, route_index, segment)
             for target in range(1, self.topology.order)
@@ -119,7 +119,7 @@ class RoutedCollective(Algorithm):
         return GatherRule(self, view) if self.collective is Collective.GATHER else DeliverRule(self, view)
 
     def claims(self) -> list[Claim]:
-        """What any timetable of routes implies; subclasses add what their paper states."""
+        """The claims that every timetable of routes implies; subclasses add those of their paper."""
         order = self.topology.order
         sources = order if self.collective is Collective.ALLTOALL else 1
         return [
@@ -131,7 +131,7 @@ class RoutedCollective(Algorithm):
         ]
 
     def losses(self, outages: Outages) -> Losses | None:
-        """Whoever is at the end of a route on which every copy of a segment is blocked misses the message."""
+        """A target misses a message if every copy of one of its segments is blocked."""
         sources = [self.spec.source] if self.collective is Collective.GATHER else self.sources
         return along_journeys(
             self._journeys,
@@ -145,7 +145,7 @@ class RoutedCollective(Algorithm):
 
     @cached_property
     def _journeys(self) -> Journeys:
-        """Every copy on its route, seen from rank 0."""
+        """The journeys of all copies, seen from rank 0."""
         return Journeys(
             Journey(target, segment, self._hops(target, route_index, number))
             for target in range(1, self.topology.order)
@@ -186,7 +186,7 @@ class PipelinedScatter(TreeRoutedCollective):
     """Scatter through trees that share no arc: the root link of each carries one segment per step, farthest target first.
 
     Copy c for relative target r takes tree ((r-1) copies + c) mod count, so the loads of any two trees differ by at most
-    one copy. Nodes pass on at once: two segments of a tree that leave the root in different steps never meet. Only the
+    one copy. Nodes forward at once: two segments of a tree that leave the root in different steps never meet. Only the
     source needs the table of depths.
     """
 
@@ -236,7 +236,7 @@ class PipelinedScatter(TreeRoutedCollective):
 
 
 class DeliverRule(Rule):
-    """Send every copy on its way, and pass on what is for others."""
+    """Start every own copy, and forward copies for other ranks."""
 
     __slots__ = ("_algorithm", "_view")
 
@@ -267,7 +267,7 @@ class DeliverRule(Rule):
 
 
 class GatherRule(Rule):
-    """Send the own copies towards the root when the timetable says so, and pass on what others send there."""
+    """Send the own copies towards the root at their scheduled steps, and forward those of other ranks."""
 
     __slots__ = ("_algorithm", "_relative", "_view")
 

@@ -1,13 +1,14 @@
-"""Collectives in which the same content goes to everybody, or comes from everybody into one: trees and a timetable.
+"""Collectives that carry the same content to all ranks, or combine content of all ranks: trees and a timetable.
 
-All of broadcast, allgather and reduce over trees is one idea. At root 0 there are some spanning trees and, for every arc
-of a tree, a *delay*: what reaches a node in step s leaves for that child in step s + delay. The source puts segment number q
-of a tree on its way `period` steps after number q - 1. That is a schedule of one source; then
+Broadcast, allgather and reduce over trees follow one scheme. There are spanning trees with root 0 and, for every arc of a
+tree, a *delay*: a segment that reaches a node in step s leaves for that child in step s + delay. The source starts segment
+q of a tree `period` steps after segment q - 1. This is the schedule of one source. Then
 
 * a **broadcast** runs it from one source;
 * an **allgather** runs it from every rank at once, each on the translated trees (the schedule must then be free of
   collisions under translation: links used in one step of different types, or capacity for those that coincide);
-* a **reduce** runs it backwards: what would arrive in step s leaves in step T + 1 - s, folded with what came in before.
+* a **reduce** runs it backwards: a segment that would arrive in step s leaves in step T + 1 - s, combined with
+  everything that came in before.
 
 So an algorithm is data: `trees_class`, `delays`, `period`. Rules are local: a node needs its own relative address.
 
@@ -22,7 +23,7 @@ from typing import ClassVar
 
 from emunode.algorithms.base import Algorithm, Content, LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.losses import Arc, Losses, Outages, Place, along_trees, lost_if_split
+from emunode.algorithms.losses import Arc, Losses, Outages, Place, along_trees, losses_of_striping
 from emunode.model import (
     ALL_RANKS,
     Collective,
@@ -40,14 +41,14 @@ from emunode.trees.base import CACHE_ENTRIES, Trees
 
 
 class TreeCollective(Algorithm):
-    """Spanning trees at root 0 with a timetable, run forwards from one source or all, or backwards into one."""
+    """Spanning trees with root 0 and a timetable, run forwards from one source or from all, or backwards to one target."""
 
     trees: Trees
     trees_class: ClassVar[Callable[..., Trees]]
     """Makes the spanning trees of a topology; an algorithm whose trees depend on more than that overrides `make_trees`."""
     link_capacity: int | None = 1
     splits_across_trees = True
-    """Whether a message is cut into `count` x `segments` parts, other parts for each tree, or goes whole over one tree."""
+    """True if a message is cut into `count` x `segments` parts for the trees, False if it travels whole over one."""
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         super().__init__(topology, spec)
@@ -62,16 +63,16 @@ class TreeCollective(Algorithm):
         super().validate()
         self.cut(self.trees.count if self.splits_across_trees and self.spec.redundancy == 1 else 1)
 
-    # --- what an algorithm states ----------------------------------------------------------------------------------
+    # --- defined by an algorithm -----------------------------------------------------------------------------------
 
     def make_trees(self, topology: Topology) -> Trees:
         """The spanning trees, rooted at 0; here those of `trees_class`."""
         return self.trees_class(topology)
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
-        """Steps from the arrival of a segment at `relative` to its departure on each of `ports`, its children in order.
+        """Steps from the arrival of a segment at `relative` to its departure on each of `ports`, which lead to its children.
 
-        Here: at once over all ports; over one port, one child after the other.
+        Here a node forwards at once over all ports, and over one port to one child after the other.
         """
         if self.spec.port_model is PortModel.ALL_PORT:
             return [1] * len(ports)
@@ -79,14 +80,14 @@ class TreeCollective(Algorithm):
 
     @cached_property
     def period(self) -> Step:
-        """Steps between two segments of one tree. Here: one; over one port, the number of the root's children."""
+        """Steps between two segments of one tree: one, or over one port the number of children of the root."""
         return 1 if self.spec.port_model is PortModel.ALL_PORT else len(self.trees.children(0, 0))
 
     @property
     def max_redundancy(self) -> int:
         return 1 if self.splits_across_trees or self.collective is Collective.REDUCE else self.trees.count
 
-    # --- what follows ----------------------------------------------------------------------------------------------
+    # --- derived from that -----------------------------------------------------------------------------------------
 
     def _child_delays(self, relative: Rank, tree: int) -> tuple[tuple[Port, Step], ...]:
         """(port, delay) of every child."""
@@ -103,7 +104,7 @@ class TreeCollective(Algorithm):
 
     @cached_property
     def last_offset(self) -> Step:
-        """The latest offset in any tree, by walking them; subclasses with a formula state it."""
+        """The largest offset in any tree, found by walking them; subclasses with a formula override it."""
         return max(step for tree in range(self.trees.count) for _, step in self._walk(tree))
 
     def _walk(self, tree: int) -> Iterator[tuple[Rank, Step]]:
@@ -117,7 +118,7 @@ class TreeCollective(Algorithm):
 
     @property
     def copies(self) -> int:
-        """Copies of segments that one source sends, over all trees."""
+        """Copies that one source sends over all trees."""
         return self.spec.messages * self.segments_per_message * self.spec.redundancy
 
     @property
@@ -137,7 +138,7 @@ class TreeCollective(Algorithm):
 
     @cached_property
     def departures(self) -> list[tuple[Step, int, int, int, Port]]:
-        """(step, tree, segment, place of the child, port) of all that a source starts, in order; the same for all."""
+        """(step, tree, segment, place of the child, port) of all sends of a source, in order; the same for all sources."""
         return sorted(
             (number * self.period + delay, tree, segment, place, port)
             for tree in range(self.trees.count)
@@ -164,7 +165,7 @@ class TreeCollective(Algorithm):
         return self._folded(self.topology.relative(origin, target), segment)
 
     def _fold(self, relative: Rank, segment: int) -> bytes:
-        """The exclusive or of a segment over the subtree of `relative`: what a complete partial result says."""
+        """The exclusive or of a segment over the subtree of `relative`: the partial result if nothing is missing."""
         total, reached = 0, [relative]
         for rank in reached:
             origin = self.topology.absolute(rank, self.spec.source)
@@ -176,7 +177,7 @@ class TreeCollective(Algorithm):
     # --- theory ----------------------------------------------------------------------------------------------------
 
     def claims(self) -> list[Claim]:
-        """What any timetable of trees implies; subclasses add what their paper states."""
+        """The claims that every timetable of trees implies; subclasses add those of their paper."""
         order, spec = self.topology.order, self.spec
         sources = order if self.collective is Collective.ALLGATHER else 1
         hops = sources * self.copies * (order - 1)
@@ -187,20 +188,20 @@ class TreeCollective(Algorithm):
             Claim("intact_deliveries", deliveries, "==", f"{self.citation}: spanning trees"),
         ]
 
-    # --- what outages cost -----------------------------------------------------------------------------------------
+    # --- losses to outages -----------------------------------------------------------------------------------------
 
     def crossing_step(self, child: Rank, tree: int, number: int) -> Step:
-        """The step in which copy `number` of `tree` comes down to `child`, in the forward direction."""
+        """The step in which copy `number` of `tree` reaches `child`, in the forward direction."""
         return self._offset(child, tree) + number * self.period
 
     def losses(self, outages: Outages) -> Losses | None:
-        """Whoever is below an arc that is blocked misses the copy; a reduce misses what it takes every arc for."""
+        """Ranks below a blocked arc miss the copy; a reduce needs every arc of a tree."""
         if self.collective is Collective.REDUCE:
             return self._losses_of_reduce(outages)
         return along_trees(self, outages, self.sources, self.spec.messages)
 
     def seen_from(self, source: Rank, outages: Outages) -> Outages:
-        """Outages under the translation that carries `source` to rank 0."""
+        """Outages under the translation that maps `source` to rank 0."""
         return outages.renamed(lambda rank: self.topology.relative(rank, source))
 
     def seen_rank(self, relative: Rank, source: Rank) -> Rank:
@@ -209,7 +210,7 @@ class TreeCollective(Algorithm):
 
     @cached_property
     def _spanned(self) -> frozenset[Rank]:
-        """Ranks that the trees reach, without the root; a tree around what is broken may not reach all."""
+        """Ranks that the trees reach, without the root; a tree that avoids broken links may not reach all ranks."""
         if self.trees.count > 1:
             return frozenset(range(1, self.topology.order))
         return frozenset(rank for rank, _ in self._walk(0)) - {0}
@@ -257,16 +258,16 @@ class TreeCollective(Algorithm):
         return frozenset(arcs)
 
     def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
-        """Messages of which a rank has not every segment, by the copies that it misses."""
+        """Messages of which a rank lacks a segment, given the copies that it misses."""
         return self._lost(missing)
 
     def _lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
-        return lost_if_split(
+        return losses_of_striping(
             self.copies, self.trees.count, self.spec.redundancy, self.segments_per_message, dict(missing)
         )
 
     def _losses_of_reduce(self, outages: Outages) -> Losses:
-        """A message is lost with any contribution to any segment of it."""
+        """A reduce loses a message if one contribution to one of its segments is lost."""
         root = self.spec.source
         seen, losses, lost = self.seen_from(root, outages), Losses(), set()
         for tree in range(self.trees.count):
@@ -283,7 +284,7 @@ class TreeCollective(Algorithm):
 
 
 class ForwardRule(Rule):
-    """Pass what arrives on a tree to the children in that tree, each after its delay; a source starts all copies."""
+    """Forward each arrival to the children in its tree, each after its delay; a source starts all copies."""
 
     __slots__ = ("_algorithm", "_view")
 
@@ -310,7 +311,7 @@ class ForwardRule(Rule):
 
 
 class FoldRule(Rule):
-    """Fold what the children send into the own contribution, and pass it to the parent when the timetable says so."""
+    """Combine what the children send with the own contribution, and send it to the parent at its scheduled step."""
 
     __slots__ = ("_algorithm", "_partial", "_relative", "_view")
 
@@ -340,7 +341,7 @@ class FoldRule(Rule):
         return ()
 
     def _fold(self, tree: int, segment: int) -> Segment:
-        """Own segment and everything folded so far."""
+        """The own contribution combined with everything received so far."""
         me, root = self._view.rank, self._algorithm.spec.source
         own = self._algorithm.payloads.segment(me, root, segment)
         total = int.from_bytes(own) ^ self._partial.pop(segment, 0)

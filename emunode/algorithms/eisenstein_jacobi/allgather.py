@@ -1,15 +1,16 @@
-"""All-to-all broadcasts of Eisenstein-Jacobi networks: the paper's three phases made complete, and what beats them.
+"""All-to-all broadcasts of Eisenstein-Jacobi networks: the paper's three phases made complete, and faster ones.
 
-Every node broadcasts at once, each down the same translated tree, and messages that want the same link in the same step
-share a packet. Over half-duplex links nobody may send and receive on one link in one step; so the moves are sorted into
-phases none of which uses a port together with its reverse.
+All nodes broadcast at once, each down the same translated tree, and messages that need the same link in the same step share
+a packet. Over half-duplex links a node must not send and receive on one link in one step, so the moves are sorted into
+phases; no phase uses a port together with its reverse.
 
 *Phases without a clock.* All nodes receive the same number of messages in a phase, and every node can count them:
 c_1, c_2, .. by the generating function of the tree. A node goes on to the next phase when it has all that is due to
-it in this one, and keeps until then what it has to send in later ones. Whoever has all of a phase receives no more of
-its traffic, so no link is used both ways even between nodes in different phases. In lock-step all nodes change phase
-in the same step, and for b = a + 1 every phase takes the D steps a dimension that a clock would give it; for other
-alphas phases may be shorter. The price: whoever misses one message waits for ever, and everybody with it.
+it in this one, and until then keeps what it has to send in later ones. A node that has received all messages of a
+phase receives no more of its traffic, so no link is used in both directions even between nodes in different phases. In
+lock-step all nodes change phase in the same step, and for b = a + 1 every phase takes the D steps a dimension that a
+clock would give it; for other alphas phases may be shorter. The price: a node that misses one message waits for ever,
+and so do all others.
 
 Source: Hussain, "An Improved One-to-All Broadcasting in Higher Dimensional Eisenstein-Jacobi Networks", section 4.2.
 """
@@ -54,13 +55,13 @@ Station = tuple[int, tuple[tuple[int, Port], ...]]
 
 
 class PhasedAllgather(TreeCollective):
-    """Everybody's messages down one phased tree, all segments at once, combined in one packet where they meet."""
+    """The messages of all nodes down one phased tree, all segments at once, combined in one packet where they meet."""
 
     collective = Collective.ALLGATHER
     link_capacity = None
     trees: PhasedTree
     passes: ClassVar[int]
-    """Times nD steps that the phases have by a clock."""
+    """Duration of all phases by a clock, in units of nD steps."""
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         super().__init__(topology, spec)
@@ -71,7 +72,7 @@ class PhasedAllgather(TreeCollective):
         return self.trees.place(relative)[0], tuple(self.trees.phase_children(relative))
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> list[Step]:
-        """What counting receipts comes to in lock-step."""
+        """The delays that result in lock-step from counting receipts."""
         now = self._receipt(relative)
         return [self._receipt(self.topology.neighbour(relative, port)) - now for port in ports]
 
@@ -92,9 +93,9 @@ class PhasedAllgather(TreeCollective):
         return PhaseRule(self, view)
 
     def losses(self, outages: Outages) -> Losses | None:
-        """A message goes on from a rank that has it, has all that is due to it in earlier stages, and gets it across.
+        """A rank forwards a message once it has received all messages of the earlier stages.
 
-        So whoever misses a message of a stage sends nothing in later ones. None for networks too large to go through.
+        So a rank that misses a message of a stage sends nothing in later stages. Returns None for large networks.
         """
         if self.topology.order**2 > MOST_PAIRS:
             return None
@@ -115,7 +116,7 @@ class PhasedAllgather(TreeCollective):
     def _missed(
         self, goal: Rank, why: Mapping[Rank, Mapping[Rank, Place]], stuck: Mapping[Rank, Place], outages: Outages
     ) -> dict[Rank, Place]:
-        """The origins whose message does not get to `goal` as they see it, and what is the first cause of that."""
+        """The origins whose message does not reach the rank at relative address `goal`, with the first cause."""
         up = self.trees.parent(goal, 0)
         parent, port, step = self.topology.neighbour(goal, up), self.topology.reverse_port(up), self._receipt(goal)
         senders, receivers = self._ends(parent), self._ends(goal)
@@ -146,13 +147,13 @@ class PhasedAllgather(TreeCollective):
         return goals
 
     def _absolute_ranks(self, relative: Rank) -> Sequence[Rank]:
-        """By origin, the rank that it sees as `relative`."""
+        """By origin, the rank whose address relative to it is `relative`."""
         return [self.topology.absolute(relative, origin) for origin in self.topology.ranks()]
 
     @property
     def completeness(self) -> str:
-        """What is said of who receives what."""
-        return f"{self.citation}: everybody receives the messages of all others"
+        """The source of the claim about deliveries."""
+        return f"{self.citation}: every node receives the messages of all others"
 
     def claims(self) -> list[Claim]:
         network, load, copies = self.trees.network, self.trees.load, self.copies
@@ -179,7 +180,7 @@ class PhasedAllgather(TreeCollective):
         return [Claim("longest_detour", 0, "==", f"{self.citation}: shortest paths")]
 
     def _reach_claims(self) -> list[Claim]:
-        """A segment a receiver."""
+        """One segment per receiver."""
         order = self.trees.network.order
         hops = order * self.copies * (order - 1)
         return [Claim("segments", hops, "==", f"{self.citation}: every node receives N^n - 1 messages, each once")]
@@ -205,9 +206,9 @@ class PhasedAllgather(TreeCollective):
 
 
 class PhaseRule(Rule):
-    """Pass messages on in the current stage, keep those for later ones, and go on when all that is due has come.
+    """Forward messages in the current stage, keep those for later stages, and advance when all expected ones have arrived.
 
-    What comes twice counts once. A message of a later stage, from a neighbour that is ahead, is counted for that stage.
+    A repeated message counts once. A message of a later stage, from a neighbour that is ahead, counts for that stage.
     """
 
     __slots__ = ("_algorithm", "_due", "_have", "_stage", "_view", "_waiting")
@@ -250,7 +251,7 @@ class PhaseRule(Rule):
         return [(step + 1, port, segment) for port, segment in sends]
 
     def _release(self) -> list[tuple[Port, Segment]]:
-        """What waits for the current stage."""
+        """The sends that wait for the current stage."""
         sends, self._waiting[self._stage] = self._waiting[self._stage], []
         return sends
 
@@ -262,7 +263,7 @@ class ThreePhase(PhasedAllgather):
     port together with its reverse. A new phase restarts every message that is held, in all dimensions in which it has
     not moved; that makes every pair exactly once. 3nD steps where b = a + 1, D = floor((a+2b)/3), N^n (N^n - 1)
     messages moved, N^(n-1) (N-1)/6 of them over the busiest links. A node knows its own relative labels and
-    how many messages are due in a phase. Survives no fault: whoever misses a message stays in its phase.
+    how many messages are due in a phase. It survives no fault: a node that misses a message stays in its phase.
 
     Source: Hussain, section 4.2, Algorithms 3 and 4. Errata: as printed they restart a phase with every packet that
     has step > nM, which multiplies the traffic by (2M)^n a phase; and only the own message is restarted, which is
@@ -292,7 +293,7 @@ class ThreePhasePrinted(PhasedAllgather):
     trees_class = PrintedTree
 
     def _reach_claims(self) -> list[Claim]:
-        """Those who receive, in closed form for b = a + 1."""
+        """The number of receipts, in closed form for b = a + 1."""
         network, n = self.trees.network, self.trees.network.dimensions
         if network.b != network.a + 1:
             return []

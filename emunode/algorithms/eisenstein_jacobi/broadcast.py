@@ -2,7 +2,7 @@
 
 Both run down the sector tree, for every 0 <= a <= b and any number of dimensions, from any source; they differ in
 when a node starts the lower dimensions. A node serves its whole sector and all lower dimensions, so each link is used
-in one direction only and half-duplex links do as well as full-duplex ones.
+in one direction only, and half-duplex links suffice.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from emunode.trees.eisenstein_jacobi.sectors import SectorTree
 
 
 def claims_of_counts(counts: ej_counts.Counts, citation: str, table: str) -> list[Claim]:
-    """What the counts of one message say of a run."""
+    """The claims that follow from the counts of one message."""
     average = float(counts.average_receive_step)
     return [
         Claim("senders_per_step", counts.senders, "==", f"{citation}, {table}"),
         Claim("receivers_per_step", counts.receivers, "==", f"{citation}, {table}"),
         Claim("average_receive_step", average, "==", f"{citation}, section 4.1: average step of receipt"),
-        Claim("links_used", counts.order - 1, "==", f"{citation}: everybody receives once"),
-        Claim("max_link_segments", 1, "==", f"{citation}: everybody receives once"),
+        Claim("links_used", counts.order - 1, "==", f"{citation}: every node receives once"),
+        Claim("max_link_segments", 1, "==", f"{citation}: every node receives once"),
     ]
 
 
@@ -32,8 +32,8 @@ class ImprovedBroadcast(TreeBroadcast):
     """The improved one-to-all broadcast of Eisenstein-Jacobi networks (Hussain).
 
     All-port (one-port: children one after the other, not in the paper), half or full duplex. A node knows its own
-    relative label only. It sends all it ever sends in the step after it received, so that each receives in the step
-    that is its distance: nD steps, D = floor((a+2b)/3), N^n - 1 packets; (N - 6D) N^(n-1) senders where b = a + 1. P
+    relative label only. It sends everything in the step after its receipt, so that each node receives in the step that
+    is its distance: nD steps, D = floor((a+2b)/3), N^n - 1 packets; (N - 6D) N^(n-1) senders where b = a + 1. P
     segments take nD + P - 1 steps. One faulty node or link cuts off the subtree behind it.
 
     Source: Hussain, "An Improved One-to-All Broadcasting in Higher Dimensional Eisenstein-Jacobi Networks",
@@ -47,7 +47,7 @@ class ImprovedBroadcast(TreeBroadcast):
     trees_class = SectorTree
 
     def one_port_height(self) -> tuple[int, Relation, str]:
-        """Of the sector tree: 2D + 4 steps a dimension."""
+        """For the sector tree: 2D + 4 steps per dimension."""
         network = SectorTree(self.topology).network
         return 2 * network.diameter + 4 * network.dimensions, exact_for_successors(network), "n(2D+4)"
 
@@ -63,9 +63,9 @@ class ImprovedBroadcast(TreeBroadcast):
 class IterativeBroadcast(TreeCollective):
     """The iterative one-to-all broadcast of Eisenstein-Jacobi networks (Hussain and Shamaei), which `improved` improves.
 
-    All-port, half or full duplex. n rounds of D steps, D = floor((a+2b)/3); in round r everybody who has the message
-    sends it to all of dimension n - r + 1. nD steps and N^n - 1 packets, as `improved`, but a node sends again in
-    every later round, and most receive in the last one. A node knows its own relative label and what step it is. P
+    All-port, half or full duplex. n rounds of D steps, D = floor((a+2b)/3); in round r every node that has the message
+    sends it to all nodes of dimension n - r + 1. nD steps and N^n - 1 packets, as `improved`, but a node sends again in
+    every later round, and most receive in the last one. A node knows its own relative label and the current step. P
     segments, one a step behind the other, take nD + P - 1 steps. One faulty node or link cuts off the subtree behind
     it.
 

@@ -1,8 +1,8 @@
-"""Who sends and who receives in each step of the Eisenstein-Jacobi broadcasts, counted without a node.
+"""The number of senders and receivers in each step of the Eisenstein-Jacobi broadcasts, counted without a run.
 
 Everything here is arithmetic on alpha = a + b rho and the number of dimensions n: it counts a network of 13.9 billion
 nodes as readily as one of 19. In one dimension, W(s) nodes are at distance s of the source (eq. (10)) and L(s) of
-them have nobody to pass the message on to; D = floor((a+2b)/3), N = a^2+ab+b^2. In every step senders and receivers
+them have no child; D = floor((a+2b)/3), N = a^2+ab+b^2. In every step senders and receivers
 are disjoint.
 
 Source: Hussain, section 5 and tables 1 to 3. Errata:
@@ -60,7 +60,7 @@ class Counts:
 def improved(network: EisensteinJacobi) -> Counts:
     """Algorithms 1 and 2: receivers [z^t] W(z)^n, senders [z^(t-1)] W(z)^(n-1) (W(z) - L(z)).
 
-    A node has nobody to pass the message on to if it got it in dimension 1 and has no child there.
+    A node has no child if it received the message in dimension 1 and has none there.
     """
     distances, leaves = _one_dimension(network)
     below = [1]

@@ -1,7 +1,7 @@
-"""Collectives of Eisenstein-Jacobi networks over the 6n independent spanning trees, past the paper.
+"""Collectives of Eisenstein-Jacobi networks over the 6n independent spanning trees, an extension of the paper.
 
-The trees share no arc, so all of them work at once without a collision: a message is cut into 6n parts, one a tree.
-And their root paths share no inner node, so a message that goes whole over x trees survives any x - 1 faulty nodes or
+The trees share no arc, so all of them work at once without a collision: a message is cut into 6n parts, one per tree.
+Their root paths share no inner node, so a message that goes whole over x trees survives any x - 1 faulty nodes or
 links. A link may belong to two trees in opposite directions: links are full-duplex.
 """
 
@@ -39,7 +39,7 @@ def height_claim(network: EisensteinJacobi, after: int) -> Claim:
 
 
 def independence_claims(copies: int) -> list[Claim]:
-    """What the paths of `copies` in turn over all trees have in common."""
+    """Properties of the paths of `copies` that are spread in turn over all trees."""
     if copies < 2:
         return []
     return [
@@ -51,7 +51,7 @@ def independence_claims(copies: int) -> list[Claim]:
 class IndependentBroadcast(TreeCollective):
     """Broadcast over the 6n independent spanning trees of an Eisenstein-Jacobi network.
 
-    All-port, full duplex. With redundancy 1 a message is cut into 6n parts, one a tree; with redundancy x > 1 it goes
+    All-port, full duplex. With redundancy 1 a message is cut into 6n parts, one per tree; with redundancy x > 1 it goes
     whole over x trees, and any x - 1 faulty nodes or links leave every healthy node served. h + P - 1 steps for P
     segments a tree, with h the height of the trees used (a + b - 1 in one dimension for 1 <= a < b; at most n times
     that), and N^n - 1 packets a segment and tree. A node knows its own relative label only. Works for every 0 <= a <= b
@@ -96,8 +96,8 @@ class IndependentBroadcast(TreeCollective):
 class IndependentScatter(PipelinedScatter):
     """Scatter over the 6n independent spanning trees of an Eisenstein-Jacobi network.
 
-    All-port, full duplex. With redundancy 1 each message is cut into 6n parts, one a tree: N^n - 1 steps a segment of a
-    tree, which no algorithm beats, since the root sends on all ports in every step. With redundancy x > 1 messages go
+    All-port, full duplex. With redundancy 1 each message is cut into 6n parts, one per tree: N^n - 1 steps per segment
+    of a tree, which is optimal, because the root sends on all ports in every step. With redundancy x > 1 messages go
     whole over x trees, in about (N^n - 1) x / 6n steps each, and any x - 1 faulty nodes or links leave every healthy
     node served. A node knows its own relative label and the target's.
 

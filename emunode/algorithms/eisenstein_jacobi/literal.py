@@ -1,4 +1,4 @@
-"""Hussain's algorithms to the letter, with what is printed wrong in them: negative controls, which violate their claims.
+"""Hussain's algorithms exactly as printed, with their misprints: negative controls, which violate their claims.
 
 The packet SECTOR(major, minor, dimension, x, y, step) of the paper is carried by a segment: its sector and counters are
 numbered, and the number travels as the segment's tree. `step` and `phase` follow from the step of the run. alpha must be
@@ -37,7 +37,7 @@ Sends = Iterator[tuple[int, Sector]]
 
 
 class LiteralAlgorithm(Algorithm):
-    """What the printed algorithms have in common: procedures that send packets with counters, from rank 0 of translation."""
+    """The common part of the printed algorithms: procedures that send packets with counters."""
 
     citation = "Hussain"
     negative_control = True
@@ -99,7 +99,7 @@ class LiteralAlgorithm(Algorithm):
         yield from self.all_dimensions(sector.dimension - 1, phase)
 
     def started(self, phase: int) -> list[tuple[Port, int]]:
-        """What a node that begins a phase sends: (port, number)."""
+        """The packets of a node that begins a phase: (port, number)."""
         return self.numbered(self.all_dimensions(self.network.dimensions, phase))
 
     def restarted(self, segment: Segment, me: Rank) -> Sequence[Segment]:
@@ -117,7 +117,7 @@ class LiteralAlgorithm(Algorithm):
 
 
 class LiteralRule(Rule):
-    """Act on every packet as the procedure SECTOR says, whether its message is new or not."""
+    """Execute the procedure SECTOR for every packet, even if its message is not new."""
 
     __slots__ = ("_algorithm", "_me")
 
@@ -160,8 +160,8 @@ class PrintedBroadcast(LiteralAlgorithm):
     """The improved one-to-all broadcast with the misprint of Algorithm 1, line 6: a negative control.
 
     All-port. Line 6 sends SECTOR(-rho2, -1, ..) over port -rho, where major must be -rho: the axis of sector 4 turns into
-    sector 5. Only (N - floor(D^2/4))^n of N^n nodes receive the message (b = a + 1), and as many packets as there are
-    nodes missing come to nodes that have it. Harmless for D = 1 only.
+    sector 5. Only (N - floor(D^2/4))^n of N^n nodes receive the message (b = a + 1), and as many packets
+    reach nodes that already have it. Harmless for D = 1 only.
 
     Source: Hussain, Algorithms 1 and 2, as printed; `improved` is right.
     """
@@ -182,13 +182,13 @@ class PrintedBroadcast(LiteralAlgorithm):
         source = f"{self.citation}: every node receives the message{erratum}"
         return [
             Claim("intact_deliveries", (network.order - 1) * messages, "==", source),
-            Claim("duplicates", 0, "==", f"{self.citation}: nobody receives it twice"),
+            Claim("duplicates", 0, "==", f"{self.citation}: no node receives it twice"),
             Claim("steps", network.diameter, "==", f"{self.citation}, section 4.1: nM steps"),
         ]
 
 
 class RestartAllgather(LiteralAlgorithm):
-    """The all-to-all broadcast with the restart of Algorithm 4, line 6, to the letter: a negative control.
+    """The all-to-all broadcast with the restart of Algorithm 4, line 6, as printed: a negative control.
 
     All-port. Every packet with step > nM starts the next phase, and a node gets (2D)^n of them: phase 2 carries (2D)^n
     times the traffic of phase 1, phase 3 (2D)^(2n) times. Here the message that the packet carries is started again.

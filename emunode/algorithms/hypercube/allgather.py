@@ -1,9 +1,8 @@
 """Allgather (all-to-all broadcast) on the hypercube, after Johnsson and Ho (1986), section 6 and tables 10 to 14.
 
 Every rank is the root of the same trees, moved to it. Over one port all nodes use one dimension in a cycle: the cycle
-of an arc is its label, and everything of that label goes in one exchange. Over all ports everything moves on in every
-cycle. So the links of a dimension are loaded alike, and the load of a cycle is the weighted number of arcs that it
-uses.
+of an arc is its label, and everything of that label is sent in one exchange. Over all ports everything moves one level in
+every cycle. So the links of a dimension are loaded alike, and the load of a cycle is the weighted number of its arcs.
 """
 
 from fractions import Fraction
@@ -40,7 +39,7 @@ ALL = PortModel.ALL_PORT
 
 
 class CubeAllgather(CubeDissemination, MergedSchedule):
-    """Merged: all blocks that wait for a link cross it together."""
+    """Merged schedules: all blocks that wait for a link cross it together."""
 
     collective = Collective.ALLGATHER
     link_capacity = None
@@ -60,7 +59,7 @@ class CubeAllgather(CubeDissemination, MergedSchedule):
 
 
 class GrayAllgather(CubeAllgather):
-    """Along the Gray code path, BRG: everybody passes on one block over dimension t(l) in cycle l.
+    """Along the Gray code path, BRG: every node forwards one block over dimension t(l) in cycle l.
 
     N - 1 steps of one block each, N(N-1) transmissions, over one port. Johnsson and Ho, section 6.1, tables 10 to 12.
     """
@@ -97,7 +96,7 @@ class BinomialAllgather(CubeAllgather):
 
     n steps. Over one port loads 1, 2, 4, .. blocks, (N-1)M in all: optimal. Over all ports in cycle l the blocks that
     arrived in the cycle before, C(n-1, l) of them on the fullest link, NM/2 in all (errata: section 6.1 prints the
-    ports i-1, i-2, .. for i-1, i, .., and sends what arrived before once more). Johnsson and Ho, section 6.1, tables
+    ports i-1, i-2, .. for i-1, i, .., and sends earlier arrivals again). Johnsson and Ho, section 6.1, tables
     10 to 14.
     """
 
@@ -127,7 +126,7 @@ class TwoRootedAllgather(CubeAllgather):
 
 
 class RotatedBinomialAllgather(CubeAllgather):
-    """Down n rotated spanning binomial trees, nRSBT, a part of the block each.
+    """Down n rotated spanning binomial trees, nRSBT, one part of the block per tree.
 
     Over one port tree j uses dimension d in cycle j + (d - j) mod n: 2n - 1 steps, (N-1)M. Over all ports one level in
     a cycle: n steps of C(n, l+1) M/n, (N-1)M/n in all: optimal. Johnsson and Ho, section 6.1, tables 10 to 14.
@@ -169,7 +168,7 @@ class RotatedExchangeAllgather(CubeAllgather):
 
 
 class EdgeDisjointAllgather(EdgeDisjointRedundancy, CubeAllgather):
-    """Down n arc-disjoint spanning binomial trees, nESBT, a part of the block each, or whole blocks over x of them.
+    """Down n arc-disjoint spanning binomial trees, nESBT, one part of the block per tree, or whole blocks over x trees.
 
     2n steps over one port, n + 1 over all; (N-1)M or (N-1)M/n in all. With redundancy x every block survives x - 1
     faults. Johnsson and Ho, section 6.1, tables 10 to 14.

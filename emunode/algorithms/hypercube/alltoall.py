@@ -42,7 +42,7 @@ ALL = PortModel.ALL_PORT
 
 
 class CubeAlltoall(CubeRouting):
-    """Total exchange by the labels or the levels of trees."""
+    """Total exchange scheduled by the labels or the levels of trees."""
 
     collective = Collective.ALLTOALL
     duplexes = (Duplex.FULL,)
@@ -58,11 +58,11 @@ class CubeAlltoall(CubeRouting):
         return loads[::-1] if self.discipline == "rbf" and self.spec.port_model is ALL else loads
 
     def postorder_loads(self) -> Loads | None:
-        """The load of every cycle over all ports; None where only a walk along all routes tells."""
+        """The load of every cycle over all ports; None if it must be found by walking all routes."""
         return None
 
     def label_loads(self) -> Loads | None:
-        """The load of every cycle over one port; None where only a walk along all routes tells."""
+        """The load of every cycle over one port; None if it must be found by walking all routes."""
         return None
 
 

@@ -1,8 +1,9 @@
 """Broadcast on the hypercube, after Johnsson and Ho (YALEU/DCS/TR-500, 1986), section 4 and tables 2 to 6.
 
-A message is P packets; where it is cut into parts for several trees, P of them for each part. Over one port means the
-paper's model: a node talks with one neighbour in a step, both ways (`exchange`); some schedules even keep to one send
-or one receive, and some are faster where a node may send to one neighbour and receive from another (`one-port`).
+A message consists of P packets; if it is cut into parts for several trees, each part consists of P packets. One-port means
+the model of the paper: a node exchanges packets with one neighbour per step, in both directions (`exchange`). Some
+schedules need only one send or one receive per step, and some are faster if a node may send to one neighbour and receive
+from another (`one-port`).
 """
 
 from abc import abstractmethod
@@ -35,7 +36,7 @@ ALL, APART = PortModel.ALL_PORT, PortModel.ONE_PORT
 
 
 class CubeBroadcast(CubeDissemination):
-    """Packets that follow each other down trees: a P + b steps."""
+    """Packets follow each other down trees: a P + b steps."""
 
     collective = Collective.BROADCAST
     splits_across_trees = False
@@ -44,7 +45,7 @@ class CubeBroadcast(CubeDissemination):
     @staticmethod
     @abstractmethod
     def form(n: int, ports: PortModel) -> Form:
-        """Steps for P packets, by the paper's table."""
+        """The number of steps for P packets, from the table of the paper."""
 
     @property
     def _form(self) -> Form:
@@ -77,14 +78,14 @@ class CubeBroadcast(CubeDissemination):
 
     @property
     def fewest_packets(self) -> float:
-        """Fewest packets of each tree, as a real number: whole messages, or the parts of them that a tree carries."""
+        """Fewest packets per tree, as a real number: one per message, or the share of the messages that a tree carries."""
         return self.spec.messages if self.splits_across_trees else self.spec.messages / self._form.share
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        """T itself, and T_min, which no number of packets undercuts.
+        """T, and T_min as a lower bound for any number of packets.
 
-        A tree carries at least one packet of every message if messages are cut into parts for the trees, and else at least
-        its share of the messages.
+        A tree carries at least one packet of every message if messages are cut into parts for the trees, and otherwise at
+        least its share of the messages.
         """
         form, spec = self._form, self.spec
         size = spec.messages * spec.message_bytes / form.share
@@ -104,8 +105,9 @@ class CubeBroadcast(CubeDissemination):
 class GrayBroadcast(CubeBroadcast):
     """Down the binary-reflected Gray code path, BRG: hop l of packet q in cycle 2q + l, or q + l with separate ports.
 
-    2P + N - 3 steps, and P + N - 2 where a node may send and receive at different ports in one step; (N-1)P
-    transmissions. A node knows its relative address. Survives no fault. Johnsson and Ho, section 4.1.1, tables 4 and 5.
+    2P + N - 3 steps, and P + N - 2 if a node may send and receive at different ports in one step; (N-1)P
+    transmissions. A node knows its relative address. The algorithm survives no fault. Johnsson and Ho, section 4.1.1,
+    tables 4 and 5.
     """
 
     name = "brg"
@@ -119,7 +121,7 @@ class GrayBroadcast(CubeBroadcast):
 
 
 class RotatedGrayBroadcast(CubeBroadcast):
-    """Down n rotated Gray code paths, nRBRG: a part of the message each, position l in cycle l, one packet after the other.
+    """Down n rotated Gray code paths, nRBRG, one part of the message per path: position l in cycle l, packet after packet.
 
     (N-1)P steps for P packets of each part, n(N-1)P transmissions, over all ports. The paths of n > 2 share arcs, so
     they are not pipelined. A node knows its relative address. Johnsson and Ho, section 4.1.1, table 5.
@@ -162,7 +164,7 @@ class BinomialBroadcast(CubeBroadcast):
 
 
 class TwoRootedBroadcast(CubeBroadcast):
-    """Down the two-rooted complete binary tree, TCBT, in which nobody has more than two children.
+    """Down the two-rooted complete binary tree, TCBT, in which no node has more than two children.
 
     Packet q enters node v in cycle 3q + off(v) over one port, even with one send or one receive: 3P + 2n - 5 steps; 2q
     + off(v) where send and receive may differ: 2P + 2n - 4; q + level over all ports: P + n - 1. (N-1)P transmissions.
@@ -183,7 +185,7 @@ class TwoRootedBroadcast(CubeBroadcast):
 
     @property
     def _spare_steps(self) -> bool:
-        """Whether every third step stays empty: in Q_2 nobody but the root has a child, and no inner node has two."""
+        """True if every third step stays empty: in Q_2 only the root has children, and no inner node has two."""
         return self.topology.degree == 2 and self.spec.port_model in (PortModel.EXCHANGE, PortModel.SEND_OR_RECEIVE)
 
     def cost_of_packets(self, cited: str) -> list[Claim]:
@@ -194,7 +196,7 @@ class TwoRootedBroadcast(CubeBroadcast):
         return [steps, *packet_claims(self.spec, self.segments_per_message, 2 * self.copies, used)]
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        """In Q_2 the time of the 2P steps that carry a packet, which no number of packets undercuts."""
+        """In Q_2 the lower bound is the time of the 2P steps that carry a packet."""
         claims = super().cost_claims(startup, per_byte)
         if not self._spare_steps:
             return claims
@@ -204,9 +206,9 @@ class TwoRootedBroadcast(CubeBroadcast):
 
 
 class RotatedBinomialBroadcast(CubeBroadcast):
-    """Down n rotated spanning binomial trees, nRSBT, a part of the message each.
+    """Down n rotated spanning binomial trees, nRSBT, one part of the message per tree.
 
-    Over one port part j crosses dimension (j + i) mod n in cycle j + i and parts that share a link go together: 2n - 1
+    Over one port part j crosses dimension (j + i) mod n in cycle j + i and parts that share a link travel together: 2n - 1
     steps, M n bytes on the heaviest links, even with one send or one receive. Over all ports part j crosses dimension
     (j + i) mod n in the i-th of n rounds of P steps: nP steps, the best for M <= n. n(N-1) transmissions a packet. A
     node knows its relative address. Johnsson and Ho, section 4.1.4, tables 4 and 5.
@@ -259,7 +261,7 @@ class RotatedBinomialBroadcast(CubeBroadcast):
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """Over one port 1: parts that share a link go together, whatever they are cut into."""
+        """1 over one port: parts that share a link travel together, however they are cut."""
         return super().auto_segments(topology, spec, startup, per_byte) if spec.port_model is ALL else 1
 
 
@@ -267,12 +269,12 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
     """Down n arc-disjoint spanning binomial trees, nESBT: packet q on tree q mod n, never more than one on a link.
 
     Over one port packet q enters node v in cycle f(v, q mod n) + n floor(q/n), with the labels f of the trees: P + n
-    steps, one more than the lower bound; with one send or one receive the P - 1 cycles in which links are used both
-    ways are split: 2P + n - 1. Over all ports ceil(P/n) + n. (N-1)P transmissions. `segments` is P. The source need not
-    know the faults: with redundancy x every packet goes over x trees, xP packets in all, and as the n paths to a node
-    share no inner node, x - 1 faulty nodes or links leave every healthy node served, x <= n. A node knows its relative
-    address and the tree, from the header or from the port of arrival. Johnsson and Ho, sections 3.5 and 4.1.5, theorems
-    4.1 to 4.3, tables 4 and 5.
+    steps, one more than the lower bound; with one send or one receive per step, the P - 1 cycles in which links are used in
+    both directions are split: 2P + n - 1. Over all ports ceil(P/n) + n. (N-1)P transmissions. `segments` is P. The source
+    need not know the faults: with redundancy x every packet travels over x trees, xP packets in all, and because the n paths
+    to a node share no inner node, x - 1 faulty nodes or links leave every healthy node served, x <= n. A node knows its
+    relative address and the tree, from the header or from the port of arrival. Johnsson and Ho, sections 3.5 and 4.1.5,
+    theorems 4.1 to 4.3, tables 4 and 5.
     """
 
     name = "nesbt"
@@ -289,7 +291,7 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
 
     @property
     def _split(self) -> bool:
-        """Whether two-way cycles take two steps."""
+        """True if two-way cycles take two steps."""
         return self.spec.port_model is PortModel.SEND_OR_RECEIVE
 
     @staticmethod
@@ -311,9 +313,9 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
         return self._form.cycles(-(-self.copies // self._form.share))
 
     def arrival(self, relative: Rank, tree: int, number: int) -> Step:
-        """The step in which copy `number` of `tree` reaches a rank, where two-way cycles take two steps.
+        """The step in which copy `number` of `tree` reaches a rank, if two-way cycles take two steps.
 
-        Cycles n .. n + P - 2 are those; who has a 0-bit in the dimension of the cycle sends first.
+        These are cycles n .. n + P - 2. The node with a 0-bit in the dimension of the cycle sends first.
         """
         n, packets = self.topology.degree, self.copies
         cycle = self.trees.label(relative, tree) + n * number
@@ -338,7 +340,7 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
 
 
 class SplitForwardRule(ForwardRule):
-    """Pass packets on by the timetable of arrivals, which is not the same for all packets of a tree."""
+    """Forward packets by the timetable of arrivals, which differs between the packets of a tree."""
 
     __slots__ = ()
     _algorithm: EdgeDisjointBroadcast
@@ -376,7 +378,7 @@ class SplitForwardRule(ForwardRule):
 
 
 class SplitFoldRule(FoldRule):
-    """Fold and pass up by the same timetable, backwards."""
+    """Combine and send to the parent by the same timetable, backwards."""
 
     __slots__ = ()
     _algorithm: EdgeDisjointBroadcast

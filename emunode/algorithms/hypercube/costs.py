@@ -1,4 +1,4 @@
-"""What an algorithm on the hypercube costs, in the model of Johnsson and Ho (YALEU/DCS/TR-500, 1986).
+"""Costs of algorithms on the hypercube, in the model of Johnsson and Ho (YALEU/DCS/TR-500, 1986).
 
 A step in which the heaviest directed link carries x bytes costs tau ceil(x/B) + x t_c: `startups` and `transfer_bytes`
 of a run are the sums of ceil(x/B) and of x over its steps, and T = tau startups + t_c transfer_bytes is its virtual
@@ -6,8 +6,8 @@ time. Elements are bytes; M is the size of one message (of one block in the pers
 N = 2^n. Loads are in units of M, cycle by cycle, and exact where the parts of a message are equal.
 
 Two kinds of schedule. *Pipelined*: packets follow each other, a P + b cycles for P packets of a tree; `Form` holds a
-and b and knows the best P. *Merged*: everything that waits for a link goes at once, `loads` says how much; the best B
-is the largest load, so nothing is gained by cutting.
+and b and knows the best P. *Merged*: everything that waits for a link crosses it at once, and `loads` gives the
+amounts; the best B is the largest load, so nothing is gained by cutting.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class Form:
     def best_packets(self, size: float, startup: float, per_byte: float) -> float:
         """P = M/B_opt = sqrt(b M t_c / (a tau)) for a part of `size` bytes, as a real number of at least 1.
 
-        Infinite where a start-up costs nothing and the pipeline is longer than its packets.
+        Infinite if a start-up costs nothing and the pipeline is longer than its packets.
         """
         if self.b <= 0 or per_byte <= 0:
             return 1.0
@@ -71,14 +71,14 @@ class Form:
 
 
 def start_ups(size: int, limit: int) -> int:
-    """ceil(x/B); 1 for anything where there is no limit."""
+    """ceil(x/B), or 1 for any amount if there is no limit."""
     return -(-size // limit) if limit else min(size, 1)
 
 
 def packet_claims(spec: CollectiveSpec, per_message: int, steps: int, source: str) -> list[Claim]:
-    """What a pipelined schedule costs that uses links in `steps` steps: a segment of a message on the heaviest link in each.
+    """The cost of a pipelined schedule that uses links in `steps` steps, with one segment on the heaviest link in each.
 
-    Bounds instead of equalities where the `segments` of a message differ by a byte.
+    The claims are upper bounds if the segments of a message differ by a byte.
     """
     size = -(-spec.message_bytes // per_message)
     relation, source = _exactness(spec, per_message, source)
@@ -92,7 +92,7 @@ def packet_claims(spec: CollectiveSpec, per_message: int, steps: int, source: st
 def load_claims(
     spec: CollectiveSpec, per_message: int, loads: Loads, source: str, *, derived: bool = False
 ) -> list[Claim]:
-    """What a merged schedule costs in which the heaviest links carry `loads`, which may be `derived` from its routes."""
+    """The cost of a merged schedule whose heaviest links carry `loads`, which may be `derived` from its routes."""
     size = per_message * -(-spec.message_bytes // per_message)
     relation, cited = _exactness(spec, per_message, source)
     segments = tuple(int(load * per_message * spec.messages) for load in loads)
@@ -106,7 +106,7 @@ def load_claims(
 
 
 def _exactness(spec: CollectiveSpec, per_message: int, source: str) -> tuple[Relation, str]:
-    """The relation that claims about bytes can have, and what they then say."""
+    """The relation of claims about bytes, and their source with the reason for it."""
     if spec.message_bytes % per_message == 0:
         return "==", source
     most = -(-spec.message_bytes // per_message)
@@ -118,7 +118,7 @@ def _exactness(spec: CollectiveSpec, per_message: int, source: str) -> tuple[Rel
 
 
 def bound_claims(spec: CollectiveSpec, n: int) -> list[Claim]:
-    """The paper's lower bounds, which hold for every algorithm."""
+    """The lower bounds of the paper, which hold for every algorithm."""
     size, order = spec.messages * spec.message_bytes, 1 << n
     ports = n if spec.port_model is PortModel.ALL_PORT else 1
     match spec.collective:

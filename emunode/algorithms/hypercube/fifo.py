@@ -1,6 +1,6 @@
 """Algorithms on the hypercube without a clock: nodes keep queues and send what came first, after Johnsson and Ho (1986).
 
-No node knows a timetable. What a port or a node may not send yet waits its turn; the order of arrival decides.
+No node knows a timetable. Packets that a port or a node cannot send yet wait in a queue, in order of arrival.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,8 +24,8 @@ from emunode.trees.hypercube.rotated import RotatedBinomialTrees
 class QueuedBroadcast(EdgeDisjointBroadcast):
     """nESBT over one port without a clock and without a header: first come, first served.
 
-    A node that hears a packet on port p finds the tree j from its own address and p, and queues it for ports p+1, ..,
-    j-1, j. P + n steps as with the labels, and legal under the same port models. Johnsson and Ho, section 4.1.5;
+    A node that receives a packet on port p finds the tree j from its own address and p, and queues the packet for ports
+    p+1, .., j-1, j. P + n steps as with the labels, and legal under the same port models. Johnsson and Ho, section 4.1.5;
     measured for n = 2..6.
     """
 
@@ -40,7 +40,7 @@ class QueuedBroadcast(EdgeDisjointBroadcast):
 
 
 class QueuedForwardRule(Rule):
-    """Send one packet a step, in order of arrival, each on all its ports one after the other."""
+    """Send one packet per step, in order of arrival, each on all its ports one after the other."""
 
     __slots__ = ("_algorithm", "_busy_until", "_relative", "_view")
 
@@ -71,7 +71,7 @@ class QueuedForwardRule(Rule):
 
 
 class QueuedScatter(CubeScatter):
-    """Scatter over all ports in packets of B, the farthest first, every port a queue.
+    """Scatter over all ports in packets of B bytes, the farthest first, with one queue per port.
 
     A packet holds one segment of a part of a block.
     """
@@ -88,7 +88,7 @@ class QueuedScatter(CubeScatter):
 
     @property
     def blocks(self) -> Fraction:
-        """What the fullest port of the root has to send by the paper, in blocks; here evenly shared by all ports."""
+        """The blocks that the fullest port of the root sends, according to the paper; here all ports send the same."""
         return Fraction(self.topology.order - 1, self.topology.degree)
 
     def claims(self) -> list[Claim]:
@@ -153,7 +153,7 @@ class QueueRule(Rule):
         return sends
 
     def _turn(self, port: Port, earliest: Step) -> Step:
-        """The first step in which a port has room for one more."""
+        """The first step in which a port has room for another packet."""
         step, held = self._queued.get(port, (0, 0))
         if step < earliest:
             step, held = earliest, 0

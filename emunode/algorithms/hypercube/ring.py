@@ -1,7 +1,7 @@
 """Allgather around a Hamiltonian circuit of the hypercube, one way or both ways, after Johnsson and Ho (1986).
 
-The circuit is the binary-reflected Gray code path, closed over dimension n - 1; it is one and the same for all ranks,
-so unlike the trees of the other algorithms nothing is moved to the source.
+The circuit is the binary-reflected Gray code path, closed over dimension n - 1; all ranks use the same
+circuit; unlike the trees of the other algorithms, it is not translated to the source.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,15 +26,15 @@ from emunode.model import (
 from emunode.trees.hypercube.gray import gray, gray_position, transition
 
 ONWARD, BACK = 0, 1
-"""The two ways round, as the `tree` of a segment."""
+"""The two directions, as the `tree` of a segment."""
 
 
 class RingAllgather(Uncut):
-    """Around the Gray code circuit: everybody passes on to one neighbour what came from the other.
+    """Around the Gray code circuit: every node forwards to one neighbour what came from the other.
 
-    N - 1 steps of one block one way round, where a node may send and receive at different ports; N/2 both ways round
-    over all ports, half of the ranks on either side. N(N-1) transmissions. A node knows its own address. One fault cuts
-    the circuit. Johnsson and Ho, sections 6.1 and 8.4 (figure 19).
+    N - 1 steps of one block in one direction, if a node may send and receive at different ports; N/2 steps in both
+    directions over all ports, with half of the ranks on either side. N(N-1) transmissions. A node knows its own
+    address. One fault cuts the circuit. Johnsson and Ho, sections 6.1 and 8.4 (figure 19).
     """
 
     name = "brg-ring"
@@ -43,7 +43,7 @@ class RingAllgather(Uncut):
     port_models = (PortModel.ONE_PORT, PortModel.ALL_PORT)
 
     def validate(self) -> None:
-        if self.spec.port_model is PortModel.ALL_PORT:  # blocks go round both ways at once
+        if self.spec.port_model is PortModel.ALL_PORT:  # blocks travel in both directions at once
             self.duplexes = (Duplex.FULL,)
         super().validate()
         self.cut()
@@ -79,13 +79,13 @@ class RingAllgather(Uncut):
         ]
 
     def losses(self, outages: Outages) -> Losses | None:
-        """Whoever lies beyond what is blocked misses a block."""
+        """Ranks beyond a blocked hop miss the block."""
         order = self.topology.order
         circuit = Circuit(
             order=order,
             position=gray_position,
             rank_at=gray,
-            way_of=self._way,
+            direction_of=self._direction,
             reach=self.reach,
             step=lambda _, hop: hop,
             copies=self.segments_per_message * self.spec.messages,
@@ -93,13 +93,13 @@ class RingAllgather(Uncut):
         )
         return along_trees(circuit, outages, self.sources, self.spec.messages)
 
-    def _way(self, rank: Rank, port: Port) -> int | None:
+    def _direction(self, rank: Rank, port: Port) -> int | None:
         ports = self.ports(rank)
         return ports.index(port) if port in ports else None
 
 
 class RingRule(Rule):
-    """Pass a block on in its sense of rotation, as often as it has to go."""
+    """Forward a block in its direction until it has made all its hops."""
 
     __slots__ = ("_algorithm", "_ports", "_rank")
 
@@ -110,10 +110,10 @@ class RingRule(Rule):
 
     def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._rank
-        for route_index, hops in enumerate(algorithm.reach):
+        for direction, hops in enumerate(algorithm.reach):
             for index in range(algorithm.segments_per_message * algorithm.spec.messages if hops else 0):
                 payload = algorithm.payloads.segment(me, ALL_RANKS, index)
-                yield 1, self._ports[route_index], (me, ALL_RANKS, route_index, index, payload)
+                yield 1, self._ports[direction], (me, ALL_RANKS, direction, index, payload)
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         reach = self._algorithm.reach

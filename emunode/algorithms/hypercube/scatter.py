@@ -1,11 +1,11 @@
 """Scatter (one-to-all personalised) on the hypercube, after Johnsson and Ho (1986), section 5 and tables 7 to 9.
 
 Over one port whole subtrees move, each arc in the cycle of its label. Over all ports data moves in reverse breadth
-first order: what goes to level L of a tree of height h leaves in cycle h - L and moves on in every cycle, so that
-everything arrives in the last. Both are merged: the packet limit B only counts start-ups, and the best B is the largest
-packet.
+first order: data for level L of a tree of height h leaves in cycle h - L and moves one level in every cycle, so that
+everything arrives in the last cycle. Both schedules are merged: the packet limit B only counts start-ups, and the best B
+is the largest packet.
 
-Schedules for packets of one block, or of 2^b blocks, are algorithms of their own (`hypercube_scatter_ordered`).
+Schedules for packets of one block, or of 2^b blocks, are algorithms of their own (`scatter_ordered`).
 """
 
 from functools import cached_property

@@ -1,8 +1,8 @@
 """Scatter on the hypercube over one port in packets of one block, after Johnsson and Ho (1986), section 5.1.
 
-The root sends one packet in every cycle in a published order, and inner nodes pass each on in the next cycle in which
-they may. A block of k segments (or k messages) goes in k rounds, but along the BRG, where segments follow each other. One
-packet on a link in a cycle, and that is watched. All are legal with one send or one receive.
+The root sends one packet in every cycle in a published order, and inner nodes forward each in the next cycle in which they
+may. A block of k segments (or k messages) takes k rounds, except along the BRG, where segments follow each other. A link
+carries one packet per cycle, which the nodes enforce. All schedules are legal with one send or one receive per step.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class OrderedScatter(CubeScatter):
 
     @property
     def cycles(self) -> int:
-        """Number of cycles, by the paper; here N - 1 a round."""
+        """Number of cycles, by the paper; here N - 1 per round."""
         return (self.topology.order - 1) * self.copies
 
     def forward_loads(self) -> Loads:
@@ -43,8 +43,8 @@ class OrderedScatter(CubeScatter):
 class GrayScatter(OrderedScatter):
     """Along the Gray code path, BRG, the farthest first.
 
-    A packet leaves in every second cycle, at last those of the nearest node in every one: max(2(N-1)k - k, 2N - 3)
-    steps for blocks of k packets, even with one send or one receive; max((N-1)k, N - 1) where send and receive may
+    A packet leaves in every second cycle, those of the nearest node, at the end, in every cycle: max(2(N-1)k - k, 2N - 3)
+    steps for blocks of k packets, even with one send or one receive; max((N-1)k, N - 1) if the ports of send and receive may
     differ. Johnsson and Ho, section 5.1.1, tables 7 and 8.
     """
 
@@ -60,7 +60,7 @@ class GrayScatter(OrderedScatter):
 
     @property
     def _apart(self) -> bool:
-        """Whether a packet may leave in every cycle."""
+        """True if a packet may leave in every cycle."""
         return self.spec.port_model is PortModel.ONE_PORT
 
     def route(self, target: Rank, route_index: int, number: int) -> Route:

@@ -1,9 +1,9 @@
-"""Scatter of the elements that are left over when n does not divide M: Johnsson and Ho (1986), section 5.1.4.
+"""Scatter of the elements that remain when n does not divide M: Johnsson and Ho (1986), section 5.1.4.
 
-n rotated trees carry M div n elements of every block each. The k = M mod n elements left over go one each over k trees,
-chosen so that the largest load of a link is small: rotations at equal distances, or rotations and reflections. A message
-here is what is left over, in k equal parts: k is the largest number below n that the choice of trees admits and that leaves
-every part a byte.
+Each of n rotated trees carries M div n elements of every block. The k = M mod n remaining elements travel over k trees, one
+each. The trees are chosen so that the largest load of a link is small: rotations at equal distances, or rotations and
+reflections. A message here is such a remainder in k equal parts: k is the largest number below n that the choice of trees
+admits and that leaves at least one byte for every part.
 """
 
 from typing import ClassVar
@@ -18,16 +18,16 @@ from emunode.trees.hypercube.reflected import TurnedBinomialTrees, reflections, 
 
 
 class RestScatter(CubeScatter):
-    """Scatter in k parts, each down a tree of its own."""
+    """Scatter in k parts, each down its own tree."""
 
     tables = ("", "section 5.1.4, by walking the trees")
     port_models: tuple[PortModel, ...] = (ALL,)
     allowed: ClassVar[str]
-    """Which k there are, for the error message."""
+    """The condition on k, for the error message."""
 
     @classmethod
     def parts(cls, n: int, message_bytes: int) -> int:
-        """k; raises ScenarioError (field `message_bytes`) where there is none."""
+        """k; raises ScenarioError (field `message_bytes`) if there is none."""
         for k in range(min(n - 1, message_bytes), 0, -1):
             if cls.admits(n, k):
                 return k
@@ -37,12 +37,12 @@ class RestScatter(CubeScatter):
 
     @staticmethod
     def admits(n: int, k: int) -> bool:
-        """Whether the paper has a choice of trees for k elements."""
+        """True if the paper defines trees for k elements."""
         raise NotImplementedError
 
     @staticmethod
     def edge_load_of(n: int, k: int) -> int:
-        """The largest load of a link in elements, by the paper's closed form."""
+        """The largest load of a link in elements, in closed form (from the paper)."""
         raise NotImplementedError
 
     def claims(self) -> list[Claim]:

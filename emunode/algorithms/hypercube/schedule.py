@@ -1,11 +1,11 @@
-"""Timetables of Johnsson and Ho's algorithms on the hypercube, out of the levels and labels of their trees.
+"""Timetables of Johnsson and Ho's algorithms on the hypercube, from the levels and labels of their trees.
 
-Over one port the arc into a node is used in the cycle that is its label, over all ports in the cycle of its level,
-unless an algorithm says otherwise. Cycles of the paper count from 0, steps from 1. Where the paper moves everything
-that waits for a link in one cycle, the schedule is *merged*: all segments of a part travel together.
+Over one port the arc into a node is used in the cycle given by its label, over all ports in the cycle of its level, unless
+an algorithm defines another order. Cycles of the paper count from 0, steps from 1. A schedule is *merged* if everything
+that waits for a link crosses it in one cycle: all segments of a part travel together.
 
-Every one of these algorithms states what it costs (`hypercube_costs`); the walks here find the same numbers from the
-timetable, and serve where the paper has no formula.
+Every algorithm states its cost in closed form (`costs`). The walks here find the same numbers from the timetable, and
+replace the formula where the paper has none.
 """
 
 from abc import abstractmethod
@@ -25,7 +25,7 @@ from emunode.topologies.base import Topology
 from emunode.trees.hypercube.binomial import CubeTrees
 
 EXCHANGES = (PortModel.EXCHANGE, PortModel.ONE_PORT)
-"""Port models of a schedule in which neighbours swap: both ways over one port."""
+"""Port models of a schedule in which neighbours exchange packets: both directions over one port."""
 ONE_WAY = (PortModel.EXCHANGE, PortModel.ONE_PORT, PortModel.SEND_OR_RECEIVE)
 """Port models of a schedule in which no node sends and receives in one step."""
 
@@ -39,14 +39,14 @@ class OnCubeTrees(Algorithm):
     trees: CubeTrees
     trees_class: ClassVar[Callable[..., CubeTrees]]
     tree_per_dimension: ClassVar[bool] = False
-    """Whether `trees_class` makes n trees, rotations of one, where it makes one by default."""
+    """True if `trees_class` is asked for n trees, rotations of one; its default is one tree."""
 
     def make_trees(self, topology: Topology) -> CubeTrees:
         """The trees, rooted at 0."""
         return self.trees_class(topology, topology.degree) if self.tree_per_dimension else self.trees_class(topology)
 
     def structure_claims(self) -> list[Claim]:
-        """Where the graph is greedy, all paths are shortest ones."""
+        """In a greedy graph all paths are shortest paths."""
         greedy = Claim("longest_detour", 0, "==", f"{self.citation}: a greedy graph (section 3)")
         return [*super().structure_claims(), greedy] if self.trees.greedy else super().structure_claims()
 
@@ -81,7 +81,7 @@ class CubeDissemination(OnCubeTrees, TreeCollective):
         return max(self.tree_last_offset(tree) + (many - 1) * self.period for tree, many in carried if many > 0)
 
     def crossings(self) -> Iterator[ArcUse]:
-        """Every arc of every tree and when it is crossed, by one part of a message each."""
+        """Every arc of every tree with the step in which it is crossed, by one part of a message each."""
         for tree in range(self.trees.count):
             for rank, step in self._walk(tree):
                 for port, delay in self.child_delays(rank, tree):
@@ -102,9 +102,9 @@ class MergedSchedule(Uncut, OnCubeTrees):
     """A merged schedule, whose cost is the largest load of a directed link in every cycle."""
 
     walked = False
-    """Whether the loads were found by walking trees or routes, for want of a formula."""
+    """True if the loads were found by walking trees or routes, because there is no formula."""
     tables: ClassVar[tuple[str, str]]
-    """Where the paper, or its correction, states the loads: over one port, over all."""
+    """The places in the paper that state the loads, over one port and over all ports."""
 
     @abstractmethod
     def crossings(self) -> Iterator[ArcUse]:
@@ -148,8 +148,8 @@ class MergedSchedule(Uncut, OnCubeTrees):
 class CubeRouting(MergedSchedule, TreeRoutedCollective):
     """Paths in trees; a merged timetable by the labels over one port and in `discipline` over all ports.
 
-    Reverse breadth first (`rbf`): what goes to level L waits for height - L steps, so that everything arrives in the
-    last one. Concurrent postorder (`postorder`): everything moves one level in every step, so that whole subtrees move
+    Reverse breadth first (`rbf`): messages for level L wait for height - L steps, so that everything arrives in the last
+    step. Concurrent postorder (`postorder`): everything moves one level in every step, so that whole subtrees move
     together.
     """
 
@@ -185,7 +185,7 @@ class CubeRouting(MergedSchedule, TreeRoutedCollective):
         )
 
     def crossings(self) -> Iterator[ArcUse]:
-        """Every hop of a message from rank 0 and when it is made, by one part of the message each."""
+        """Every hop of a message from rank 0 with its step, by one part of the message each."""
         for target in range(1, self.topology.order):
             for route_index in range(self.count):
                 here = 0
@@ -206,7 +206,7 @@ class CubeRouting(MergedSchedule, TreeRoutedCollective):
 class EdgeDisjointRedundancy(Algorithm):
     """Redundancy on the n trees of nESBT: a whole message over each of x of them.
 
-    The paths to a node share no inner node. Whatever x - 1 other nodes or links do, every copy but x - 1 arrives.
+    The paths to a node share no inner node. So x - 1 faulty nodes or links stop at most x - 1 of the x copies.
     """
 
     disjoint_paths = True
@@ -234,16 +234,16 @@ def balanced_steps(trees: CubeTrees, spec: CollectiveSpec, source: str) -> Claim
 
 
 def disjoint_steps(spec: CollectiveSpec, n: int, copies: int, citation: str) -> list[Claim]:
-    """The steps of a merged schedule over nESBT: its height, or over one port the last label of the trees that are used."""
+    """The steps of a merged schedule over nESBT: its height, or over one port the last label of the trees in use."""
     if spec.port_model is PortModel.ALL_PORT:
         return [Claim("steps", n + 1, "==", f"{citation}: height n + 1")]
     return [Claim("steps", n + min(copies, n), "==", f"{citation}: the last label of tree j is n + j")]
 
 
 def largest_per_step(crossings: Iterable[ArcUse], parts: int, *, together: bool) -> list[Fraction]:
-    """The largest load of a directed link in every step from 1, in messages of so many parts.
+    """The largest load of a directed link in every step from 1, in messages of `parts` parts.
 
-    All sources `together` load every link of a dimension alike, with what one source sends over all of them.
+    All sources `together` load every link of a dimension alike: with the sum over this dimension of what one source sends.
     """
     found = Counter((step, 0 if together else rank, port) for step, rank, port in crossings)
     largest = [0] * max(step for step, _, _ in found)
@@ -253,6 +253,6 @@ def largest_per_step(crossings: Iterable[ArcUse], parts: int, *, together: bool)
 
 
 def largest_in_all(crossings: Iterable[ArcUse], parts: int, *, together: bool) -> Fraction:
-    """The largest load of a directed link over all steps, in messages of so many parts."""
+    """The largest load of a directed link over all steps, in messages of `parts` parts."""
     found = Counter((0 if together else rank, port) for _, rank, port in crossings)
     return Fraction(max(found.values()), parts)

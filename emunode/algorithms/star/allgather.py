@@ -1,11 +1,11 @@
-"""Multinode broadcast on the star graph by one tree for each source (Fragopoulou and Akl).
+"""Multinode broadcast (allgather) on the star graph with one tree per source (Fragopoulou and Akl).
 
 P. Fragopoulou and S. G. Akl, "Optimal communication algorithms on star graphs using spanning tree constructions",
-TR 93-346, Queen's University 1993 (J. Parallel Distrib. Comput. 24, 1995). One message crosses a directed link in a
-step.
+TR 93-346, Queen's University 1993 (J. Parallel Distrib. Comput. 24, 1995). At most one message
+crosses a directed link per step.
 
-What makes a schedule of one source one of all sources is theorem 2: replicated by translation, the links used in
-one step never collide if they are of different types (sufficient, as proved; necessary too, as printed).
+Theorem 2 makes a schedule of one source a schedule of all sources: if the links used in one step are of different types,
+their translations never collide. The condition is sufficient, as proved, and also necessary, as printed.
 """
 
 from collections import Counter
@@ -27,16 +27,16 @@ from emunode.trees.star.hamiltonian import RotatedPaths, hamiltonian_cycle
 from emunode.trees.star.necklace import NecklaceTree
 
 MOST_TREES = 2**15
-"""Trees that a journal can number."""
+"""Most trees that a journal can number."""
 
 
 class HamiltonianCycle(TimeBounded):
-    """Round a Hamiltonian cycle: in every step each node passes on to its successor what it got in the step before.
+    """Around a Hamiltonian cycle: in every step each node forwards to its successor what it received in the step before.
     One-port.
 
-    A node knows its successor only, which a table of n! entries tells (the paper takes a cycle for granted; ours is
-    recursive). M messages one after the other: M(n!-1) steps and M n!(n!-1) transmissions, both optimal.
-    Half-duplex links do. No fault is survived. TR 93-346, section 4 and table 1; its T = (n!-1)(Ts + m Tc) is that
+    A node knows only its successor, from a table of n! entries. The paper takes a cycle for granted; ours is recursive. M
+    messages, one after the other, take M(n!-1) steps and M n!(n!-1) transmissions; both are optimal. Half-duplex links
+    suffice. The algorithm survives no fault. TR 93-346, section 4 and table 1; its T = (n!-1)(Ts + m Tc) is that
     of the one-port rows of table 2 of Tseng and Sheu.
     """
 
@@ -62,20 +62,20 @@ class HamiltonianCycle(TimeBounded):
 
     @property
     def rounds(self) -> int:
-        """Times that every node sends something of its own."""
+        """Number of own segments that every node sends."""
         return self.spec.messages * self.segments_per_message
 
     def rule(self, view: LocalView) -> Rule:
         return PassOn(self, view)
 
     def losses(self, outages: Outages) -> Losses | None:
-        """Whoever lies beyond what is blocked misses a message."""
+        """Ranks beyond a blocked hop miss the message."""
         others = self.topology.order - 1
         circuit = Circuit(
             order=others + 1,
             position=self._positions.__getitem__,
             rank_at=list(self._positions).__getitem__,
-            way_of=lambda rank, port: 0 if port == self.successor[rank] else None,
+            direction_of=lambda rank, port: 0 if port == self.successor[rank] else None,
             reach=(others, 0),
             step=lambda number, hop: number * others + hop,
             copies=self.rounds,
@@ -104,7 +104,9 @@ class HamiltonianCycle(TimeBounded):
             *time,
             Claim("steps", self.rounds * others, "==", f"{source}: M(n!-1)"),
             Claim("segments", self.rounds * order * others, "==", f"{source}: M n!(n!-1)"),
-            Claim("intact_deliveries", spec.messages * order * others, "==", f"{source}: everybody hears everybody"),
+            Claim(
+                "intact_deliveries", spec.messages * order * others, "==", f"{source}: every rank receives all messages"
+            ),
             Claim("links_used", order, "==", f"{source}: a cycle"),
             *unit_bounds(self.topology, spec, self.rounds),
             *time_bounds(self.topology, spec),
@@ -112,8 +114,8 @@ class HamiltonianCycle(TimeBounded):
 
 
 class PassOn(Rule):
-    """What comes from the predecessor goes to the successor, unless that is where it is from; every n!-1 steps an
-    own message.
+    """Forward to the successor what comes from the predecessor, unless the successor is its origin; every n!-1 steps
+    start an own message.
     """
 
     __slots__ = ("_algorithm", "_next", "_port", "_rank")
@@ -136,12 +138,12 @@ class PassOn(Rule):
 
 
 class RotatedHamiltonian(TimeBounded, TreeCollective):
-    """Down rotated Hamiltonian paths of the substars, then to the nodes left out. All-port, every link busy in
+    """Down rotated Hamiltonian paths of the substars, then to the remaining nodes. All-port, every link busy in
     every step.
 
-    Phase 1, (n-1)! steps a message: in step s each node passes on by type W_j(s), j = 2..n, what came by W_j(s-1),
-    W_j the word of link types of the path through S^j; W_3 .. W_n are rotations of W_2. Relative to the source,
-    that leaves the nodes with x_1 = 1. Phase 2, (n-2)! steps, rule 1: node y sends over link t the messages of the
+    Phase 1, (n-1)! steps a message: in step s each node forwards over type W_j(s), j = 2..n, what arrived over type
+    W_j(s-1), where W_j is the word of link types of the path through S^j; W_3 .. W_n are rotations of W_2. The nodes
+    with x_1 = 1, relative to the source, remain. Phase 2, (n-2)! steps, rule 1: node y sends over link t the messages of the
     sources q with q_1 = y_t and q_n = y_1; seen from the source, c = y has c_1 = n and c_t = 1. We take them in
     order of c's label. In all (n-1)! + (n-2)! = ceil((n!-1)/(n-1)) steps and n!(n!-1) transmissions, both optimal.
 
@@ -149,7 +151,7 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
     more. First all phases 1, and in phase 2 message c goes by symbol p_c = n - (c mod (n-1)) in place of n:
     every link is spared once in n-1 messages. Tree c of the journal is the tree of message c.
 
-    A node knows its own relative label and the word W_2, a table of (n-1)! entries. No fault is survived. TR
+    A node knows its own relative label and the word W_2, a table of (n-1)! entries. The algorithm survives no fault. TR
     93-346, sections 3.1 and 3.1.2 (whose count n!(n-1) means n!(n!-1)), theorem 4 (whose start node has 1 at
     position j) and table 1.
     """
@@ -179,8 +181,8 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
         return 1
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
-        """On along a path at once; to a leaf, the last port of a node, in phase 2. The root starts message c in
-        phase 1 of c.
+        """Along a path at once; to a leaf, behind the last port of a node, in phase 2. The root starts message c in phase 1
+        of c.
         """
         phase = factorial(self.star.n - 1)
         if not relative:
@@ -193,7 +195,7 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
         return [self._leaf_step(symbols, tree) - arrival if port == path else 1 for port in ports]
 
     def _leaf_step(self, symbols: bytes, tree: int) -> Step:
-        """When c = `symbols`, with c_1 = p of its tree, sends to its leaf over link t, c_t = 1."""
+        """The step in which c = `symbols`, with c_1 = p of its tree, sends to its leaf over link t, where c_t = 1."""
         n, t = self.star.n, symbols.index(1) + 1
         spared = len(range(n - t, tree, n - 1))  # messages before this one with p = t: over t is their source
         before = tree * factorial(n - 2) - spared
@@ -201,7 +203,7 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
 
     @cached_property
     def _places(self) -> dict[bytes, int]:
-        """Labels c, c_1 != 1, numbered from 1 among those with the same c_1 and position of symbol 1; no root neighbour."""
+        """Labels c with c_1 != 1, numbered from 1 for each c_1 and position of symbol 1, without neighbours of the root."""
         numbers: Counter[tuple[int, int]] = Counter()
         places: dict[bytes, int] = {}
         for symbols in sorted(map(self.star.permutation, self.star.ranks())):
@@ -232,12 +234,12 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
 
 
 class NecklaceAllgather(TimeBounded, TreeCollective):
-    """Down the tree MBST, which takes the nodes by necklaces. All-port, every link busy in every step but the last.
+    """Down the tree MBST, which orders the nodes by necklaces. All-port, every link busy in every step but the last.
 
     Relative to its source, the node of number m in the order of MBST receives in step ceil(m/(n-1)), over links of
     different types within a step. ceil((n!-1)/(n-1)) steps and n!(n!-1) transmissions, both optimal; M messages one
     after the other, M times that, floor(M/(n-1)) steps more than the lower bound. Every node must
-    compute the same table of n! entries. No fault is survived. TR 93-346, section 3.2, theorem 8 and table 1.
+    compute the same table of n! entries. It survives no fault. TR 93-346, section 3.2, theorem 8 and table 1.
     Erratum: condition 3 of theorem 8, m(x) - m(parent) >= n-1, fails for one node, harmlessly (see the tree).
     """
 

@@ -1,9 +1,9 @@
 """Total exchange on the star graph by shortest paths (Fragopoulou and Akl, TR 93-346, sections 7 and 8), one
-message a link and step.
+message per link and step.
 
-All sources do the same, relative to themselves: by theorem 2 they never meet if in every step the links used for
-one source are of different types. The paths to the nodes of one necklace are rotations of each other, so they can
-all be walked at once.
+All sources do the same, relative to themselves. By theorem 2 they never collide if in every step the links used for one
+source are of different types. The paths to the nodes of one necklace are rotations of each other, so they can all be used
+at once.
 """
 
 from functools import cached_property
@@ -23,13 +23,13 @@ from emunode.trees.star.rotation import Rotation
 
 class TreeExchange(PlacesInTree):
     """Necklace by necklace, the closest first: groups of messages, one to each node of it (for repeated nodes: to
-    each place), leave together and go straight to their ends; the next group starts when they have arrived.
+    each place), leave together and travel without delay; the next group starts when they have arrived.
     """
 
     collective = Collective.ALLTOALL
     duplexes = (Duplex.FULL,)
     theorem: ClassVar[str]
-    """Where it is stated that the paths are shortest ones."""
+    """The place in the paper that states that the paths are shortest paths."""
 
     def route(self, target: Rank, route_index: int, number: int) -> Route:
         start = self._starts[target] + number * self.topology.weight(target)
@@ -37,7 +37,7 @@ class TreeExchange(PlacesInTree):
 
     @cached_property
     def _starts(self) -> dict[Rank, Step]:
-        """When the first group of every node starts: the same table at all sources."""
+        """The step in which the first group of every node starts; the same table at all sources."""
         starts: dict[Rank, Step] = {}
         step = 1
         together = self.spec.port_model is PortModel.ALL_PORT
@@ -126,7 +126,7 @@ class ReplicatedExchange(TreeExchange):
 
 
 MET_WITH = {3: 60, 4: 40, 5: 24, 6: 10, 7: 4, 8: 1, 9: 1}
-"""By n, with how many messages and every smaller number of them list scheduling was computed, and met the lower bound."""
+"""By n, the number of messages up to which list scheduling was computed and found to meet the lower bound."""
 
 
 class ListSchedule(RoutedCollective):
@@ -134,10 +134,10 @@ class ListSchedule(RoutedCollective):
     All-port.
 
     A target is a job, the link types of one shortest path are its operations, a type is a machine. Full necklaces
-    take rotations of one path, so they load all types alike; the nodes of the others walk home by the least loaded
-    type. Then in every step each type serves, among the jobs whose next operation it is, the one with most
+    use rotations of one path, so they load all types alike; the nodes of the other necklaces use the least loaded type at
+    every hop. Then in every step each type serves, among the jobs whose next operation it is, the one with most
     operations left. Messages may wait inside nodes. No proof, but the bound ceil(M t_n/(n-1)) is met for n = 3..9, and
-    with as many messages as `MET_WITH` says; M n! t_n transmissions. Every node replays the same
+    with the numbers of messages in `MET_WITH`; M n! t_n transmissions. Every node replays the same
     computation of M t_n operations. No fault is survived. After TR 93-346, section 9.
     """
 
@@ -152,7 +152,7 @@ class ListSchedule(RoutedCollective):
 
     @cached_property
     def _timetable(self) -> dict[tuple[Rank, int], Route]:
-        """(link, step) of every job (target, copy): serve the types, step by step."""
+        """(link, step) of every job (target, copy), found by serving all types step by step."""
         star = require(self.topology, StarGraph, self.name)
         paths = shortest_paths(star, self.copies)
         steps: dict[tuple[Rank, int], list[tuple[Port, Step]]] = {spec: [] for spec in paths}
@@ -193,7 +193,7 @@ class ListSchedule(RoutedCollective):
 
 
 def exchange_structure(where: str) -> list[Claim]:
-    """What total exchange by shortest paths needs: `where` says that they are."""
+    """The requirements of total exchange by shortest paths; `where` is the place in the paper."""
     return [
         Claim("same_type_per_step", 1, "==", f"{REPORT}, theorem 2: links of a step are of different types"),
         Claim("longest_detour", 0, "==", f"{REPORT}, {where}: shortest paths"),
@@ -201,9 +201,7 @@ def exchange_structure(where: str) -> list[Claim]:
 
 
 def shortest_paths(star: StarGraph, copies: int) -> dict[tuple[Rank, int], tuple[Port, ...]]:
-    """A shortest path from the identity to every (rank, copy), such that all link types are used alike as far as
-    can be.
-    """
+    """A shortest path from the identity to every (rank, copy); all link types are used alike as far as possible."""
     rotation = Rotation(star)
     paths: dict[tuple[Rank, int], tuple[Port, ...]] = {}
     loads = [0] * star.degree
@@ -223,8 +221,8 @@ def shortest_paths(star: StarGraph, copies: int) -> dict[tuple[Rank, int], tuple
 
 
 def _walk(star: StarGraph, rank: Rank, loads: list[int] | None) -> tuple[Port, ...]:
-    """Home by links that lead closer, backwards: by the lowest port, or by the least loaded, whose load is then one
-    more.
+    """The reversed shortest path from `rank` home: over the lowest port that leads closer, or over the least loaded one,
+    whose load it increments.
     """
     ports: list[Port] = []
     while rank:

@@ -2,7 +2,7 @@
 
 In unit steps (one message a directed link and step) they are those of Fragopoulou and Akl: TR 93-346, section 2 and
 tables 1 to 4, and for x copies of every message the lower bounds of their 1996 paper on edge-disjoint trees, whose
-table numbers are lost in the only text at hand. In time, Ts for a start-up and Tc for a byte, they are lemmas 1 and 2
+table numbers are lost in the only available text. In time, Ts for a start-up and Tc for a byte, they are lemmas 1 and 2
 of Tseng and Sheu, each of which is the maximum of its terms.
 """
 
@@ -34,8 +34,7 @@ def sum_of_depths(topology: Topology) -> int:
 
 
 def unit_bounds(topology: Topology, spec: CollectiveSpec, copies: int) -> list[Claim]:
-    """Fewest steps and transmissions when every source has `copies` unit messages for everybody, or for each
-    target.
+    """Fewest steps and transmissions when every source has `copies` unit messages for all ranks, or for each target.
 
     A node (the busiest) sends or receives a given number of messages over n-1 links or, over one port, over one;
     every message travels at least its distance.
@@ -66,9 +65,7 @@ def unit_bounds(topology: Topology, spec: CollectiveSpec, copies: int) -> list[C
 
 
 def time_bounds(topology: Topology, spec: CollectiveSpec) -> list[Claim]:
-    """Fewest start-ups one after the other, and bytes that one link carries, in a broadcast or an allgather (lemmas
-    1 and 2).
-    """
+    """Fewest consecutive start-ups, and fewest bytes on one link, in a broadcast or an allgather (lemmas 1 and 2)."""
     one_port = spec.port_model is PortModel.ONE_PORT
     sources = topology.order - 1 if spec.collective is Collective.ALLGATHER else 1
     received = sources * spec.messages * spec.message_bytes

@@ -1,9 +1,8 @@
-"""The n-1 arc-disjoint spanning trees of the star graph at work: broadcast, reduce, scatter, gather and total
-exchange.
+"""Broadcast, reduce, scatter, gather and total exchange over the n-1 arc-disjoint spanning trees of the star graph.
 
 P. Fragopoulou and S. G. Akl, "Edge-disjoint spanning trees on the star network with applications to fault
-tolerance", IEEE Trans. Computers 45(2), 1996; all-port, one message a directed link and step (one-port versions are
-left open there). The formulas of the only text at hand are lost, so trees and schedules are a reconstruction. M is
+tolerance", IEEE Trans. Computers 45(2), 1996; all-port, one message per directed link and step (the paper leaves
+one-port versions open). The formulas of the only available text are lost, so trees and schedules are reconstructed. M is
 the number of messages, x (`redundancy`) the number of trees that carry each; the x root paths of a node in them
 share no inner node, so x - 1 faulty nodes or links leave every healthy node a copy. h is the height of the trees,
 floor(3n/2) + 1 as measured for n = 3..10, d their sum of depths (see `sum_of_depths`): 15, 96, 648, 4838 for n = 3..6.
@@ -26,7 +25,7 @@ class DisjointTreesBroadcast(TreeCollective):
     All-port.
 
     Copy c of the list (message 0 x times, message 1 x times, ..) goes down tree c mod (n-1), so the copies of a
-    message take different trees. A node knows its own relative label only; a message says its tree. h - D_n, 2 or
+    message take different trees. A node knows its own relative label only; a message carries its tree. h - D_n, 2 or
     3, steps more than the bound. Survives x - 1 faults. Fragopoulou and Akl 1996, single node broadcast and its
     fault-tolerant version (reconstructed).
     """
@@ -59,12 +58,12 @@ class DisjointTreesBroadcast(TreeCollective):
 
 
 class DisjointTreesScatter(PipelinedScatter):
-    """M messages for each node, each down x of the trees; in each tree the farthest node first, one a step from the
-    root. All-port.
+    """M messages for each node, each down x of the trees; in each tree the farthest node first, one message per step
+    from the root. All-port.
 
     M x (n!-1)/(n-1) steps and M x d transmissions where n-1 divides M x. Else the copies for all nodes are dealt
-    out to the trees in turn, so that every tree has the same number within one. Everybody but the source passes on
-    at once, by its own relative label; the source needs the table of n! depths. Survives x - 1 faults. Fragopoulou
+    out to the trees in turn, so that every tree has the same number within one. All nodes but the source forward
+    at once, by their own relative labels; the source needs the table of n! depths. Survives x - 1 faults. Fragopoulou
     and Akl 1996, single node scattering (reconstructed).
     """
 
@@ -76,7 +75,7 @@ class DisjointTreesScatter(PipelinedScatter):
 
     @property
     def even(self) -> bool:
-        """Whether every tree carries as many copies for every node."""
+        """True if every tree carries the same number of copies for every node."""
         return not self.copies % self.count
 
     def claims(self) -> list[Claim]:
@@ -96,7 +95,7 @@ class DisjointTreesScatter(PipelinedScatter):
         )
 
     def _uneven_claims(self) -> tuple[list[Claim], list[Claim]]:
-        """Bounds: who gets the copies that are left over after full rounds of all trees depends on their numbering."""
+        """Bounds: the trees of the copies that remain after full rounds of all trees depend on the numbering of nodes."""
         others = self.topology.order - 1
         busiest = -(-self.copies * others // self.count)
         rounds, left = divmod(self.copies, self.count)
@@ -119,7 +118,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
     """M messages from each to each, each down x of the trees; rotations of one path are walked at once. All-port.
 
     For each node i, in order of depth in tree 0, a group: to R^k(i) on tree k for k = 0 .. n-2, simultaneously; the
-    next group when this one has arrived. With all trees that takes M d steps and n! M x d transmissions. With fewer
+    next group starts when this one has arrived. With all trees that takes M d steps and n! M x d transmissions. With fewer
     a node is served by the trees in which it is least deep, and only the groups needed are sent (the paper has x =
     n-1). Nodes find paths by their own relative labels; the order of groups is a table of n! entries that all
     share. Survives x - 1 faults. Fragopoulou and Akl 1996, total exchange (reconstructed).
@@ -136,7 +135,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
 
     @cached_property
     def _preference(self) -> dict[Rank, Sequence[int]]:
-        """The trees by depth of a node in them, the least first; nodes of a necklace agree on their groups."""
+        """The trees in order of the depth of a node in them; all nodes of a necklace use the same groups."""
         level, group = self.trees.level, self._group
         return {
             target: sorted(range(self.count), key=lambda tree: (level(target, tree), group(target, tree), tree))
@@ -167,7 +166,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
 
     @cached_property
     def _starts(self) -> dict[tuple[Rank, int], Step]:
-        """When each group (node i, number) starts."""
+        """The step in which each group (node i, number) starts."""
         depth = {rank: self.trees.level(rank, 0) for rank in range(1, self.topology.order)}
         groups = {
             (number, depth[i], i)
@@ -191,7 +190,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
         return [types, *edt_structure("<=", disjoint=self.copies > 1)]
 
     def _step_claims(self) -> list[Claim]:
-        """Every full round of all trees takes d steps; the groups of what is left over take less."""
+        """Every full round of all trees takes d steps; the groups of the remaining copies take fewer."""
         rounds, left = divmod(self.copies, self.count)
         depths = sum_of_depths(self.topology)
         if not left:
@@ -203,7 +202,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
         return [Claim("steps", least, ">=", source), Claim("steps", (rounds + 1) * depths, "<=", source)]
 
     def _hop_claims(self) -> list[Claim]:
-        """Copies left over after full rounds of all trees go where their targets are least deep."""
+        """Copies that remain after full rounds of all trees use the trees in which their targets are least deep."""
         rounds, left = divmod(self.copies, self.count)
         order, depths = self.topology.order, sum_of_depths(self.topology)
         if not left:
@@ -224,7 +223,7 @@ DEPTHS = "d = t_n + 3(n-2)(n-1)! - 2(n-2)! + 2"
 
 
 def edt_structure(relation: Relation, *, disjoint: bool) -> list[Claim]:
-    """What the paths of messages over EDT have in common; nothing is `disjoint` where only one tree is used."""
+    """Properties of all paths over EDT; they are `disjoint` only if several trees are used."""
     detour = Claim("longest_detour", 4, relation, f"{DISJOINT}, properties of EDT: distance + 0, 2 or 4")
     if not disjoint:
         return [detour]

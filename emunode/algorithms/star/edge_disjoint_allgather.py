@@ -1,7 +1,7 @@
-"""Multinode broadcast down the arc-disjoint spanning trees of the star graph, depth first: by a clock, and by
-acknowledgements.
+"""Multinode broadcast (allgather) over the arc-disjoint spanning trees of the star graph, depth first, controlled by a
+clock or by acknowledgements.
 
-Fragopoulou and Akl 1996 (see `star_edt`), multinode broadcast. Served in l-th order, the preorders of the n-1 trees
+Fragopoulou and Akl 1996 (see `edge_disjoint`), multinode broadcast. Served in l-th order, the preorders of the n-1 trees
 are rotations of each other: the j-th nodes of all trees are reached over n-1 different link types, so all sources
 can traverse all their trees at once.
 """
@@ -20,7 +20,7 @@ from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from emunode.trees.star.rotation import Rotation
 
 ACKNOWLEDGEMENT = b"\x06"
-"""Payload of an acknowledgement: one byte, so that it takes its time on a link."""
+"""Payload of an acknowledgement: one byte, so that it occupies its link."""
 
 
 class ClockedTraversal(TreeCollective):
@@ -30,8 +30,8 @@ class ClockedTraversal(TreeCollective):
     M messages take M x (n!-1)/(n-1) steps where n-1 divides M x, else as many as the next multiple, and n! M x
     (n!-1) transmissions: with x = n-1 all directed links are busy in every step. A node knows its own relative
     label and the sizes of subtrees (one convergecast, or a table of n! entries): its first child is served one step
-    after itself, the next when the first one's subtree is done. Survives x - 1 faults, since nobody waits for an
-    answer. Fragopoulou and Akl 1996, multinode broadcast (reconstructed).
+    after itself, the next when the first one's subtree is done. It survives x - 1 faults, because no node waits
+    for an acknowledgement. Fragopoulou and Akl 1996, multinode broadcast (reconstructed).
     """
 
     name = "edt-dfs"
@@ -106,8 +106,8 @@ class AcknowledgedTraversal(ClockedTraversal):
     (erratum; n = 4: 49 of 506 pairs of source and healthy node, in 10 of 23 positions of the fault; n = 5: 993 of
     14042 in 98 of 119; none for n = 3). Use edt-dfs.
 
-    In the journal an acknowledgement is a segment of one byte with its message's origin, tree and number, whose
-    target is the node that acknowledges: it is nobody's delivery, and counts as relayed. Fragopoulou and Akl 1996,
+    In the journal an acknowledgement is a segment of one byte with the origin, tree and number of its message. Its
+    target is the node that acknowledges, so it is no delivery and counts as relayed. Fragopoulou and Akl 1996,
     multinode broadcast (reconstructed).
     """
 
@@ -131,11 +131,11 @@ class AcknowledgedTraversal(ClockedTraversal):
         return 2 * (self.topology.order - 1)
 
     def losses(self, outages: Outages) -> Losses | None:
-        """Not determined by a schedule: what is sent next depends on what was acknowledged."""
+        """None: the next send depends on acknowledgements, not on a schedule."""
         return None
 
     def structure_claims(self) -> list[Claim]:
-        """None: acknowledgements go back the same arcs' other way, in the name of the tree."""
+        """None: acknowledgements use the same arcs in the other direction, under the number of the tree."""
         return []
 
     def claims(self) -> list[Claim]:
@@ -154,7 +154,7 @@ class AcknowledgedTraversal(ClockedTraversal):
 
 
 class Acknowledge(Rule):
-    """Pass a message to the first child, then to the next whenever one has acknowledged, and after the last
+    """Send a message to the first child, then to the next one after each acknowledgement, and after the last one
     acknowledge to the parent.
     """
 
@@ -171,7 +171,7 @@ class Acknowledge(Rule):
                 yield from self._begin(1, tree, 0)
 
     def _begin(self, step: Step, tree: int, number: int) -> Iterator[ScheduledSend]:
-        """Start copy `number` of the own messages on `tree`, if there is one."""
+        """Start copy `number` of the own messages on `tree`, if it exists."""
         algorithm, me = self._algorithm, self._view.rank
         copy = number * algorithm.trees.count + tree
         if copy < algorithm.copies:
@@ -194,7 +194,7 @@ class Acknowledge(Rule):
                         yield from self._go_on(step + 1, message, port)
 
     def _go_on(self, step: Step, message: Segment, served: Port) -> Iterator[ScheduledSend]:
-        """The child at port `served` is done."""
+        """Continue after the child at port `served` has acknowledged."""
         origin, _, tree, index, _ = message
         algorithm, relative = self._algorithm, self._view.relative(origin)
         if relative:
@@ -206,7 +206,7 @@ class Acknowledge(Rule):
             yield from self._begin(step, tree, copy // algorithm.trees.count + 1)
 
     def _serve(self, step: Step, message: Segment, child: int) -> ScheduledSend:
-        """To the child of this number, or if all are served the acknowledgement to the parent."""
+        """Send to the child of this number or, if all children are served, the acknowledgement to the parent."""
         origin, _, tree, index, _ = message
         trees, relative = self._algorithm.trees, self._view.relative(origin)
         ports = trees.children(relative, tree)

@@ -1,4 +1,4 @@
-"""Multinode broadcast on the star graph by the necklace tree MBST, a whole level of it in a packet."""
+"""Multinode broadcast (allgather) on the star graph by the necklace tree MBST, with a whole level in a packet."""
 
 from functools import cached_property
 
@@ -15,10 +15,10 @@ class NecklaceLevels(TimeBounded, TreeCollective):
 
     The nodes of a level are consecutive in the order of MBST, so their links take the n-1 types in turn and the
     heaviest link of step t carries ceil(|D_t|/(n-1)) messages, D_t the nodes at distance t. D_n start-ups, n!(n!-1)
-    transmissions, m sum over t of ceil(|D_t|/(n-1)) bytes. M messages go together. Every node must compute the same
-    table of n! entries. No fault is survived. This is the row NL of table 2 of Tseng and Sheu 1997, the algorithm of TR
-    93-346, section 3.2, with packets of any size. Erratum: they print (n!-1) m/(n-1) bytes, which rounds only once;
-    messages are not cut here, so that every step rounds up.
+    transmissions, m sum over t of ceil(|D_t|/(n-1)) bytes. M messages travel together. Every node computes the same
+    table of n! entries. The algorithm survives no fault. This is the row NL of table 2 of Tseng and Sheu
+    1997, the algorithm of TR 93-346, section 3.2, with packets of any size. Erratum: they print (n!-1) m/(n-1) bytes,
+    which rounds only once; messages are not cut here, so that every step rounds up.
     """
 
     name = "mbst-levels"

@@ -1,5 +1,4 @@
-"""Tseng and Sheu's algorithms for the star graph, by n-1 trees at once, beside the one greedy tree that they
-improve on.
+"""Tseng and Sheu's algorithms for the star graph over n-1 trees at once, and the single greedy tree that they improve on.
 
 Y.-C. Tseng and J.-P. Sheu, "Toward optimal broadcast in a star graph using multiple spanning trees", IEEE Trans.
 Computers 46(5), 1997. Ts is the time of a start-up, Tc that of a byte, m the bytes of a message, D_n =
@@ -22,14 +21,14 @@ from emunode.trees.star.rotation import RotatedTrees
 
 
 def best_segments(time: Callable[[int], float], optimum: float, most: int) -> int:
-    """The better of the whole numbers around a real `optimum`, within 1..most; the smaller if they are as good."""
+    """The better of the whole numbers around a real `optimum`, within 1..most; the smaller one if they are equally good."""
     candidates = {min(max(1, count), most) for count in (floor(min(optimum, most)), ceil(min(optimum, most)))}
     return min(sorted(candidates), key=time)
 
 
 class GreedyBroadcast(TreeBroadcast):
-    """Down the greedy tree L(r): each node hangs where its first symbol goes home. All-port or one-port;
-    half-duplex links do.
+    """Down the greedy tree L(r): the parent of a node is where its first symbol reaches its own position. All-port or
+    one-port; half-duplex links suffice.
 
     A node knows its own relative label only. All-port D_n + p - 1 steps for p segments: T = (D_n + p - 1)(Ts + m/p
     Tc), best with p = sqrt((D_n - 1) m Tc / Ts); with p = 1, D_n (Ts + m Tc), the algorithms that the paper
@@ -70,8 +69,8 @@ class GreedyBroadcast(TreeBroadcast):
 
 class OnePortSimulation(TreeCollective):
     """An all-port schedule of slots that a one-port node can follow too: slot s becomes sub-steps (s-1)(n-1)+1 ..
-    s(n-1), and in its k-th sub-step all nodes use link type k+1 alone. What came in any sub-step of a slot leaves
-    in the next slot (sections 4.2, 5.2).
+    s(n-1), and in its k-th sub-step all nodes use only link type k+1. Segments that arrive in a slot leave in the next
+    slot (sections 4.2, 5.2).
     """
 
     port_models = (PortModel.ALL_PORT, PortModel.ONE_PORT)
@@ -95,12 +94,12 @@ class CongestionTwoBroadcast(OnePortSimulation):
     """Algorithm 1: p segments down each of the n-1 trees Lhat, of which at most two share a directed link. All-port
     or one-port.
 
-    A node knows its own relative label only; a segment says its tree. Over all ports a segment goes on as soon as
-    it has come: with h the largest height (D_n + n + gcd(n, i) - 2), T = (h + p - 1)(Ts + 2m / (p(n-1)) Tc),
+    A node knows its own relative label only; a segment carries its tree. Over all ports a segment is forwarded in the
+    step after its arrival: with h the largest height (D_n + n + gcd(n, i) - 2), T = (h + p - 1)(Ts + 2m / (p(n-1)) Tc),
     p(n-1)(n!-1) transmissions, best with p = sqrt(2m(h-1)Tc / ((n-1)Ts)), when T = O(n Ts + sqrt(m Ts Tc) + m/n
-    Tc), optimal in both parts. Over one port by n-1 sub-steps a slot: (n-1) times that. No fault is survived, since
-    the trees carry different segments. Sections 4.1 and 4.2, theorems 1 and 2, lemmas 5 and 6, table 1. Errata:
-    section 4.1 prints n for h in its bounds; Algorithm 1 means the trees Lhat, not L; for n = 3, i = 2 the height is
+    Tc), optimal in both parts. Over one port by n-1 sub-steps a slot: (n-1) times that. The algorithm survives no
+    fault, because the trees carry different segments. Sections 4.1 and 4.2, theorems 1 and 2, lemmas 5 and 6, table 1.
+    Errata: section 4.1 prints n for h in its bounds; Algorithm 1 means the trees Lhat, not L; for n = 3, i = 2 the height is
     one less than lemma 5 says.
     """
 
@@ -187,13 +186,13 @@ class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
     """Algorithm 2: every node broadcasts the n-1 parts of its message down the n-1 rotations of one tree. All-port
     or one-port.
 
-    A node knows its own relative label only; a segment says its tree. In step t all links of level t are used, and
+    A node knows its own relative label only; a segment carries its tree. In step t all links of level t are used, and
     every directed link carries the same: one segment of m/(n-1) bytes for each of the |D_t| nodes at distance t.
     D_n steps, (n-1) n! (n!-1) transmissions, T = D_n Ts + (n!-1) m/(n-1) Tc, optimal in both parts (lemma 2,
     theorem 3, table 2). Over one port by n-1 sub-steps a step: (n-1) D_n Ts + (n!-1) m Tc. Any spanning tree would
-    do; this is the greedy tree. M messages go together. No fault is survived, since the trees carry different
-    parts. Errata: the printed bandwidth m(n!-1)/(m-1) has n-1 below, and section 6.2 means (n!-1) m/(n-1) Tc by its
-    optimal transmission cost.
+    work; this is the greedy tree. M messages travel together. The algorithm survives no fault, because the trees carry
+    different parts. Errata: the printed bandwidth m(n!-1)/(m-1) has n-1 below, and section 6.2 means (n!-1) m/(n-1) Tc
+    by its optimal transmission cost.
     """
 
     name = "rotated-trees"

@@ -1,8 +1,8 @@
 """Scattering and gathering on the star graph by the three shortest-path trees of Fragopoulou and Akl (TR 93-346,
 sections 5 and 6).
 
-Only the source has a timetable: everybody else passes on at once, and no two messages ever want the same link.
-Gathering is scattering backwards. One message crosses a directed link in a step.
+Only the source has a timetable: all other nodes forward at once, and two messages never need the same link in one step.
+A gather is a scatter run backwards. At most one message crosses a directed link per step.
 """
 
 from abc import abstractmethod
@@ -52,10 +52,10 @@ class PlacesInTree(TreeRoutedCollective):
 
 class TreeScatter(PlacesInTree):
     """Rule 5 (all-port): on each of the root's links independently, messages for the farthest nodes leave first,
-    one a step.
+    one per step.
 
-    Rule 8 (one-port): the same, one root link after the other. Half-duplex links do, since nothing goes up. No
-    fault is survived.
+    Rule 8 (one-port): the same, one root link after the other. Half-duplex links suffice, because no message goes up.
+    The algorithm survives no fault.
     """
 
     collective = Collective.SCATTER
@@ -67,7 +67,7 @@ class TreeScatter(PlacesInTree):
 
     @cached_property
     def _starts(self) -> dict[tuple[Rank, int], Step]:
-        """When number 0 for each (target, place) leaves the root: a table that the root alone needs."""
+        """The step in which number 0 for each (target, place) leaves the root; only the root needs this table."""
         weight, places = self.topology.weight, self._places()
         starts: dict[tuple[Rank, int], Step] = {}
         step = 1
@@ -81,13 +81,13 @@ class TreeScatter(PlacesInTree):
 
     @cached_property
     def last_step(self) -> Step:
-        """Farther nodes are served earlier, so all is over when the last message has left the root."""
+        """Farther nodes are served earlier, so the run ends when the last message has left the root."""
         if self.spec.port_model is PortModel.ONE_PORT:
             return self.copies * (self.topology.order - 1)
         return self.all_port_steps[0]
 
     def _places(self) -> list[list[tuple[Rank, int]]]:
-        """Every place in the tree as (node, way), by root port."""
+        """Every place in the tree as (node, route_index), by root port."""
         places: list[list[tuple[Rank, int]]] = [[] for _ in range(self.topology.degree)]
         for target in range(1, self.topology.order):
             for route_index in range(self.trees.copies(target)):
@@ -97,7 +97,7 @@ class TreeScatter(PlacesInTree):
     @property
     @abstractmethod
     def all_port_steps(self) -> tuple[int, str]:
-        """Steps over all ports in closed form, and where the paper says so."""
+        """Steps over all ports in closed form, and the place in the paper."""
 
     def claims(self) -> list[Claim]:
         one_port = self.spec.port_model is PortModel.ONE_PORT
@@ -112,7 +112,7 @@ class TreeScatter(PlacesInTree):
         ]
 
     def _tree_claims(self, substars: str, leaves: str, shortest: str) -> list[Claim]:
-        """What the three trees have in common, each with where it is stated."""
+        """Claims that the three trees have in common; the arguments are places in the paper."""
         return [
             Claim("outside_own_substar", 0, "==", f"{REPORT}, {substars}: S^i is in the subtree of link i"),
             Claim("inner_home_nodes", 0, "==", f"{REPORT}, {leaves}: nodes with x_1 = 1 are leaves"),
@@ -165,7 +165,7 @@ class NearBalancedScatter(TreeScatter):
     @property
     def all_port_steps(self) -> tuple[int, str]:
         necklaces = necklace_count(self.topology.degree + 1)
-        return self.copies * necklaces, "theorem 9: the largest root subtree, a node a necklace"
+        return self.copies * necklaces, "theorem 9: the largest root subtree, one node per necklace"
 
     def structure_claims(self) -> list[Claim]:
         largest = 2 * factorial(self.topology.degree) - 1
@@ -217,7 +217,7 @@ class ReplicatedScatter(TreeScatter):
 
 
 def require_multiple(algorithm: RoutedCollective, instead: str) -> None:
-    """Refuse messages that cannot be dealt out evenly to n-1 places, and name the algorithm that can take them."""
+    """Refuse messages that cannot be split evenly over n-1 places, and name an algorithm that accepts them."""
     spec, degree = algorithm.spec, algorithm.topology.degree
     if spec.messages * spec.segments % degree:
         raise ScenarioError(

@@ -77,7 +77,7 @@ class SubstarSegments(TimeBounded):
         return self.base + ((level - 1) * (level - 2)) // 2
 
     def hand_down(self, symbols: bytes, number: int, level: int) -> Departure:
-        """Where the root of an S_level sends a segment of its block, and in which step (distribution and base)."""
+        """The step and port in which the root of an S_level sends a segment of its block (distribution and base)."""
         home = self.home(number)
         for i in range(level, 2, -1):
             wanted = home[i - 1]
@@ -88,7 +88,8 @@ class SubstarSegments(TimeBounded):
         return self.base, 0
 
     def exchanges(self, symbols: bytes, number: int) -> Iterator[Departure]:
-        """When a node sends a segment over link i as one of the block of its own S_{i-1} (combination, first step)."""
+        """The steps in which a node sends a segment of the block of its own S_{i-1} over link i (combination, first
+        step)."""
         home = self.home(number)
         for i in range(self.star.n, 2, -1):
             if symbols[i - 1] != home[i - 1]:
@@ -96,7 +97,7 @@ class SubstarSegments(TimeBounded):
             yield self.combination(i), i - 2
 
     def follow_ups(self, symbols: bytes, number: int, step: Step, port: Port) -> Iterator[Departure]:
-        """What follows from the arrival of a segment in `step` by `port`, whether the node has it already or not."""
+        """The sends that follow the arrival of a segment in `step` on `port`, even if the node has it already."""
         if step == self.base:
             return
         if step < self.base:

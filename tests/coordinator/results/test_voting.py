@@ -20,7 +20,7 @@ def test_three_copies_bear_any_one_liar(liar: str) -> None:
     assert summary["intact_deliveries"] == summary["elected_right"] == summary["expected_deliveries"] == 2 * 22
     assert summary["elected_wrong"] == summary["elected_none"] == 0
     (source,) = (judgement.claim.source for judgement in result.judgements if judgement.claim.name == "delivery_ratio")
-    assert source.endswith("by majority 3 copies bear 1 liars")
+    assert source.endswith("by majority 3 copies tolerate 1 byzantine nodes")
 
 
 def test_two_liars_are_too_many_for_three_copies_and_nothing_is_claimed(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ from emunode.model import (
     Step,
 )
 from emunode.topologies.registry import parse_topology
+from tests.mutation_support import SMALL
 
-SMALL = {"star": "star:4", "hypercube": "hypercube:3", "ej": "ej:1+2"}
 CASES = [pytest.param(family, entry, id=f"{family}-{entry.collective}-{entry.name}") for family, entry in registered()]
 FAULTS = {2: [Crash(step=2, rank=5)]}
 

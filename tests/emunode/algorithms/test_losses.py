@@ -17,9 +17,8 @@ from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.model import Collective
-from tests.mutation_support import CASES, case_name
+from tests.mutation_support import CASES, SMALL, case_name
 
-NETWORKS = {"star": "star:4", "hypercube": "hypercube:3", "ej": "ej:1+2"}
 QUEUED = {"nesbt-fifo", "sbt-fifo", "nrsbt-fifo", "sbnt-fifo", "sbntc-fifo"}
 """Their losses are exact only for outages that last from the first step on; else a lower bound."""
 UNDETERMINED = {
@@ -42,7 +41,7 @@ def plans_of(family: str, entry: type[Algorithm]) -> list[Plan]:
 def plan_of(family: str, entry: type[Algorithm], more: dict[str, object]) -> Plan | None:
     """A plan without faults; None where the algorithm refuses it, with three messages too."""
     values: dict[str, object] = {
-        "topology": NETWORKS[family], "collective": str(entry.collective), "algorithm": entry.name, "driver": "memory",
+        "topology": SMALL[family], "collective": str(entry.collective), "algorithm": entry.name, "driver": "memory",
         "port_model": str(entry.port_models[0]), **more,
     }  # fmt: skip
     for messages in (values.get("messages", 1), 3):

@@ -95,16 +95,16 @@ def test_any_redundancy_keeps_its_claims(
 def test_copies_take_different_trees_and_load_them_alike() -> None:
     for redundancy in (2, 3, 5):
         made = routing("ej:2+3", redundancy=redundancy, segments=2)
-        ways = Counter[int]()
+        loads = Counter[int]()
         for target in range(1, made.topology.order):
-            copies = made.copies_of(target)
+            copies = list(made.copies_of(target))
             for segment in range(made.segments_per_message):
                 mine = [(route_index, number) for route_index, number, carried in copies if carried == segment]
                 assert len({route_index for route_index, _ in mine}) == redundancy
                 assert all(made.number(target, route_index, segment) == number for route_index, number in mine)
-            ways.update(route_index for route_index, _, _ in copies)
-        assert len(ways) == 6
-        assert max(ways.values()) - min(ways.values()) <= 1
+            loads.update(route_index for route_index, _, _ in copies)
+        assert len(loads) == 6
+        assert max(loads.values()) - min(loads.values()) <= 1
 
 
 def test_redundancy_makes_scatter_shorter_than_one_tree_would() -> None:

@@ -323,11 +323,15 @@ def test_substar_segments_of_any_messages(values: dict[str, object]) -> None:
         ({"algorithm": "edt", "duplex": "half"}, "duplex", "full"),
         ({"algorithm": "congestion2-trees", "message_bytes": 2}, "message_bytes", "at least 3 bytes"),
         ({"algorithm": "edt", "segments": "auto"}, "segments", "give a number"),
-        ({"algorithm": "substar-segments", "port_model": "one-port", "segments": 2}, "segments", "n!/2 pieces itself"),
+        (
+            {"algorithm": "substar-segments", "port_model": "one-port", "segments": 2},
+            "segments",
+            "n!/2 segments itself",
+        ),
         (
             {"algorithm": "substar-segments", "port_model": "one-port", "message_bytes": 11},
             "message_bytes",
-            "12 pieces",
+            "12 segments",
         ),
         ({"algorithm": "substar-segments"}, "port_model", "one-port"),
         ({"algorithm": "substar-segments", "port_model": "one-port", "duplex": "half"}, "duplex", "full"),

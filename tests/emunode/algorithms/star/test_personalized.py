@@ -176,13 +176,11 @@ class MbstScatter(TreeScatter):
 
     name = "mbst"
     citation = "TR 93-346"
+    trees_class = MbstTree
 
     @property
     def all_port_steps(self) -> tuple[int, str]:
         return -(-(self.topology.order - 1) // self.topology.degree), "balanced"
-
-    def make_tree(self, topology: Topology) -> ScatterTrees:
-        return MbstTree(topology)
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 6])
