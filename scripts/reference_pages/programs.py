@@ -16,7 +16,9 @@ DURATIONS = ("startup", "per_byte")
 def commands_page() -> str:
     """Every command and flag of `coordinator`, then the help text of `emunode`."""
     commands = app.generate_docs(output_format="markdown", heading_level=2)
-    commands = re.sub(r" -m \S+", "", commands)  # groups of commands take the name of the running program into their usage
+    commands = re.sub(
+        r" -m \S+", "", commands
+    )  # groups of commands take the name of the running program into their usage
     hosts = subprocess.run(
         [sys.executable, "-m", "emunode", "--help"],
         capture_output=True,

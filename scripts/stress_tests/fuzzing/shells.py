@@ -91,7 +91,7 @@ class QuietHosts(Quiet):
             self._unauthenticated[fd] = 0.0
 
     def listen(self, listener: object, on_accept: object) -> None:
-        """Listen to nobody."""
+        """Ignore the address: this host accepts no connections."""
 
     def watch(self, fd: int, on_readable: object) -> None:
         """Watch nothing."""
@@ -189,7 +189,7 @@ class NoLaunch(Launch):
 
 
 def make_fuzz_coordinator() -> Callable[[bytes], None]:
-    """A coordinator: strangers with and without proof, and hosts that are in and say anything."""
+    """A coordinator: unauthenticated connections, and authenticated hosts that send arbitrary messages."""
     control.trio = SimpleNamespace(current_time=time.monotonic)  # type: ignore[assignment]
     control.listening_socket = lambda *_, **__: NoSocket()
     control.log = lambda *_, **__: None  # type: ignore[assignment]
