@@ -1,7 +1,7 @@
 """Install wheels without a network, with the pip that is among them; runs while an image is built.
 
-`install.py WHEELS ENVIRONMENT [TARGET]` installs into a virtual environment, or into a separate folder TARGET. All modules are
-compiled here, because a container cannot write to its file system.
+`install.py WHEELS ENVIRONMENT [TARGET]` installs into a virtual environment, or into a separate folder TARGET. All modules
+are compiled here, because a container cannot write to its file system.
 """
 
 import compileall
@@ -22,7 +22,7 @@ subprocess.run(
 )
 for tests in [path for path in target.rglob("tests") if path.is_dir()]:
     shutil.rmtree(tests, ignore_errors=True)  # test folders can be nested
-if (wheels / "healthy.py").exists():
-    shutil.copy(wheels / "healthy.py", target)
+if (wheels / "healthcheck.py").exists():
+    shutil.copy(wheels / "healthcheck.py", target)
 if not compileall.compile_dir(target, quiet=1):
     sys.exit("compilation failed")
