@@ -22,9 +22,10 @@ from emunode.algorithms.tree_collective import TreeCollective
 from emunode.engine.memory import MemoryEngine
 from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank
 from emunode.net.wire import ROW
+from emunode.testing import check_trees
 from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube
-from emunode.trees.base import Trees, verify
+from emunode.trees.base import Trees
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -54,7 +55,7 @@ def readme_algorithm() -> type[TreeCollective]:
 def test_the_algorithm_of_the_readme_broadcasts(n: int) -> None:
     spec = CollectiveSpec(f"hypercube:{n}", Collective.BROADCAST, "gray-path", source=1)
     algorithm = readme_algorithm()(Hypercube(n), spec)
-    verify(algorithm.trees)
+    check_trees(algorithm.trees)
     network, rows, step = MemoryEngine(algorithm), bytearray(), 0
     while network.busy:
         step += 1

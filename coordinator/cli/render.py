@@ -14,7 +14,7 @@ from rich.table import Table
 from coordinator.execution.run import RunResult
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import Plan
-from coordinator.results.metrics import LISTED_LINKS
+from coordinator.results.tables import LISTED_LINKS
 
 if TYPE_CHECKING:
     from coordinator.campaigns.certify import Certificate

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
-from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import RoutedCollective
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.topologies.base import Topology

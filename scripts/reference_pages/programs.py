@@ -60,7 +60,7 @@ def _allowed(described: Mapping[str, Any], definitions: Mapping[str, Any]) -> st
         return ", ".join(f"`{value}`" for value in described["enum"])
     if "const" in described:
         return f"`{described['const']}`"
-    return described.get("type", "duration") + _bounds(described)
+    return str(described.get("type", "duration")) + _bounds(described)
 
 
 def _bounds(described: Mapping[str, Any]) -> str:

@@ -48,7 +48,7 @@ def scenarios(seed: int, count: int) -> list[list[str]]:
 
     from coordinator.planning.plan import make_plan
     from coordinator.scenario.model import make_scenario
-    from emunode.algorithms.registry import BY_FAMILY, algorithms
+    from emunode.algorithms.registry import algorithms
     from emunode.errors import EmulatorError
     from emunode.model import Collective
     from emunode.topologies.registry import parse_topology
@@ -67,7 +67,8 @@ def scenarios(seed: int, count: int) -> list[list[str]]:
     @given(st.data())
     def collect(data: st.DataObject) -> None:
         topology = parse_topology(data.draw(st.sampled_from(networks)))
-        collective = data.draw(st.sampled_from([one for one in Collective if one in BY_FAMILY[topology.family]]))
+        collectives = [one for one in Collective if algorithms(topology.family, one)]
+        collective = data.draw(st.sampled_from(collectives))
         entry = data.draw(st.sampled_from(list(algorithms(topology.family, collective).values())))
         values: dict[str, Any] = {
             "topology": topology.name,
@@ -103,7 +104,7 @@ def scenarios(seed: int, count: int) -> list[list[str]]:
 
 def disorder(seed: int, _say: Callable[[str], None]) -> None:
     """Reorder and delay events of this coordinator and, through it, of its hosts."""
-    from coordinator.networks import host_network as control
+    from coordinator.networks import control_channel as control
     from coordinator.networks.launchers import local
 
     draw = random.Random(seed)

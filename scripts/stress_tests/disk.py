@@ -61,21 +61,22 @@ def vanish(when: str, _say: Say) -> None:
 
 def deaf_log(_say: Say) -> None:
     """Make the log a device that is always full, so that every event is lost."""
-    from coordinator.execution import run
+    from coordinator.execution import drive as driving
     from coordinator.history.run_directory import RunDirectory
+    from emunode.logging import log
 
-    make, drive = RunDirectory.make, run._open_and_step
+    make, drive = RunDirectory.make, driving._open_and_step
 
     def made(self: RunDirectory) -> None:
         make(self)
         (self.path / "log.jsonl").symlink_to("/dev/full")
 
     async def talkative(*arguments: Any) -> None:
-        run.log("something to say")
+        log("something to say")
         await drive(*arguments)
 
     RunDirectory.make = made  # type: ignore[method-assign]
-    run._open_and_step = talkative
+    driving._open_and_step = talkative
 
 
 def set_clock(shift: float, _say: Say) -> None:

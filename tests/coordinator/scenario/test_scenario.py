@@ -20,7 +20,19 @@ from coordinator.scenario.model import (
     read_scenario,
 )
 from emunode.errors import ScenarioError
-from emunode.faults.injector import Byzantine, Corrupt, Crash, Delay, Down, Drop, Fault, Hang, Loss, Recover, Up
+from emunode.faults.kinds import (
+    Byzantine,
+    Corrupt,
+    Crash,
+    Delay,
+    Down,
+    Drop,
+    Fault,
+    Hang,
+    Loss,
+    Recover,
+    Up,
+)
 from emunode.model import Collective, Duplex, PortModel
 from emunode.topologies.registry import parse_topology
 from tests.support import run_scenario
@@ -58,7 +70,7 @@ def refused(**values: object) -> ScenarioError:
     """How a scenario is refused, whether by itself or for what it means."""
     with pytest.raises(ScenarioError) as caught:
         make_plan(make_scenario({**BASE, **values}))
-    assert str(caught.value) == f"{caught.value.field}: {caught.value.value!r} will not do; {caught.value.allowed}"
+    assert str(caught.value) == f"invalid {caught.value.field} {caught.value.value!r}: {caught.value.allowed}"
     return caught.value
 
 
@@ -328,7 +340,7 @@ def test_what_will_not_do_is_refused_with_what_would(field: str, value: object, 
         ({"topology": "hypercube:3", "source": "1234"}, "source", "3 binary digits"),
         ({"topology": "ej:2+3", "algorithm": "greedy-tree"}, "algorithm", "it is defined for broadcast on star"),
         ({"segments": "auto", "algorithm": "flood"}, "segments", "has no formula for it; give a number"),
-        ({"clock": "timed", "startup": 0, "per_byte": 0}, "startup", "a packet takes time"),
+        ({"clock": "timed", "startup": 0, "per_byte": 0}, "startup", "packets take time"),
         ({"clock": "timed", "fault": ["crash:2134@2"]}, "fault", "use --clock steps"),
         ({"clock": "timed", "duplex": "half"}, "duplex", "use --clock steps"),
     ],

@@ -13,7 +13,7 @@ from emunode.algorithms.star.edge_disjoint_allgather import AcknowledgedTraversa
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
-from emunode.faults.injector import Crash
+from emunode.faults.kinds import Crash
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, HopOutcome, PortModel
 from emunode.net.wire import ROW
 from emunode.topologies.star import StarGraph

@@ -16,7 +16,7 @@ from emunode.algorithms.star.bounds import MULTIPLE
 from emunode.algorithms.star.multiple_trees import CongestionTwoBroadcast, GreedyBroadcast
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
-from emunode.faults.injector import Crash
+from emunode.faults.kinds import Crash
 from emunode.model import Collective, CollectiveSpec, HopOutcome, PortModel
 from emunode.net.wire import ROW
 from emunode.topologies.star import StarGraph
