@@ -1,7 +1,7 @@
 """Measure the number of runs and the duration of each reproduction, and write coordinator/papers/costs.csv.
 
-This takes about three times as long as `coordinator reproduce --all`: all reproductions run together, each alone, and each at
-every size. Seconds are processor time plus the waiting time of timed runs, so other work on the machine has no effect.
+This takes about three times as long as `coordinator reproduce --all`: all reproductions run together, each alone, and each
+at every size. Seconds are processor time plus the waiting time of timed runs, so other work on the machine has no effect.
 """
 
 import csv
