@@ -3,8 +3,8 @@
 Ring test: all nodes of S_n forward packets along a Hamiltonian cycle at the same time. Theory predicts a duration of
 hops x (startup + bytes x per_byte). The result is the median over several runs of the lateness of the last packet, as a
 share of that duration. The table also has the mean and worst lateness of any departure or receipt, and the load in packets
-per millisecond. Other programs on the machine add to the lateness, so each row shows the load average. If possible, all runs use
-their own network namespace, as with `--netns`, because a packet filter would delay each packet.
+per millisecond. Other programs on the machine add to the lateness, so each row shows the load average. If possible, all runs
+use their own network namespace, as with `--netns`, because a packet filter would delay each packet.
 """
 
 import argparse
