@@ -177,7 +177,7 @@ def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
                 engine.on_frame(fd, wire.link_hello(SECRET, run, NONCE, *rest))
         except FrameError:
             if fd < len(links.slots):
-                one._channel._on_end(fd, "refused")
+                one._on_end(fd, "refused")
 
     return fuzz_host
 
@@ -239,8 +239,8 @@ def make_fuzz_coordinator() -> Callable[[bytes], None]:
                     one._channel._on_frame(fd, wire.frame(source.some_bytes(100)))
                     continue
             one._channel._on_frame(fd, wire.encode_control(*source.spoiled(message)))
-            one._silent()
-            one._missing(1)
+            one._absent()
+            one._barrier._missing(1)
 
     return fuzz_coordinator
 
