@@ -66,7 +66,7 @@ ALLOWED: Final[Mapping[str, int]] = {
     "emunode/timed": 3,
     "tests": 3,
     "tests/coordinator": 69,
-    "tests/emunode": 35,
+    "tests/emunode": 19,
 }
 
 
