@@ -1,7 +1,7 @@
-"""Install wheels by the pip that is one of them, without a network; run while an image is built.
+"""Install wheels without a network, with the pip that is among them; runs while an image is built.
 
-`install.py WHEELS ENVIRONMENT [TARGET]`: into a virtual environment, or into a folder TARGET beside it. Everything is
-compiled here: in a container nothing can be written.
+`install.py WHEELS ENVIRONMENT [TARGET]` installs into a virtual environment, or into a separate folder TARGET. All modules
+are compiled here, because a container cannot write to its file system.
 """
 
 import compileall
@@ -21,8 +21,8 @@ subprocess.run(
     env={"PYTHONDONTWRITEBYTECODE": "1"},
 )
 for tests in [path for path in target.rglob("tests") if path.is_dir()]:
-    shutil.rmtree(tests, ignore_errors=True)  # one may lie within another
-if (wheels / "healthy.py").exists():
-    shutil.copy(wheels / "healthy.py", target)
+    shutil.rmtree(tests, ignore_errors=True)  # test folders can be nested
+if (wheels / "healthcheck.py").exists():
+    shutil.copy(wheels / "healthcheck.py", target)
 if not compileall.compile_dir(target, quiet=1):
-    sys.exit("something does not compile")
+    sys.exit("compilation failed")

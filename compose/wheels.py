@@ -1,4 +1,4 @@
-"""What goes into the images: the pinned requirements of hosts and of the rest, and a wheel of the installed project.
+"""Prepare the content of the images: pinned requirements of hosts and coordinator, and a wheel of the installed project.
 
 `wheels.py lock LOCK PYTHON_VERSION FOLDER` writes host.lock and coordinator.lock, each pin with its hashes.
 `wheels.py project FOLDER` packs the project as it is installed here, for users who have no source tree.
@@ -20,7 +20,7 @@ except ImportError:
 
 PROJECT = "collective-testbench"
 HOST_NEEDS = ("msgpack", "structlog", "trio")
-"""What `emunode` imports."""
+"""Packages that `emunode` imports."""
 NOT_PACKED = ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 
 
@@ -86,7 +86,7 @@ def pack(installed: Distribution, folder: Path) -> Path:
 
 
 def packed_files(installed: Distribution) -> Iterator[tuple[str, bytes]]:
-    """Name and content of every file that a wheel brought; scripts are made anew by whoever installs it."""
+    """Name and content of every file that a wheel brought; the installer creates the scripts."""
     for file in sorted(installed.files or ()):
         if ".." not in file.parts and file.suffix != ".pyc" and file.name not in NOT_PACKED:
             yield str(file), Path(str(installed.locate_file(file))).read_bytes()

@@ -1,9 +1,9 @@
-# Sourced by the scripts beside it. After `ensure_venv`, the virtual environment `$venv` holds what requirements.lock
-# says, this project installed in place, and its programs come first on the PATH.
+# Sourced by the other scripts. After `ensure_venv`, the virtual environment `$venv` contains the packages of requirements.lock
+# and this project, installed in place, and its programs come first on the PATH.
 #
-#   PYTHON           the interpreter to build it with; otherwise the first that will do of python3.11 .. python3
-#   TESTBENCH_VENV   where it is; otherwise .venv in the project. It is the scripts' own: they empty and rebuild it
-#                    whenever the lock, pyproject.toml, the interpreter or the place of the project has changed.
+#   PYTHON           the interpreter for the environment; default: the first usable one of python3.11 .. python3
+#   TESTBENCH_VENV   its folder; default: .venv in the project. It belongs to the scripts: they empty and rebuild it when
+#                    the lock, pyproject.toml, the interpreter or the folder of the project has changed.
 
 root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
 venv=${TESTBENCH_VENV:-$root/.venv}
@@ -15,13 +15,13 @@ die() {
 }
 
 ensure_venv() {
-    unset PYTHONHOME PYTHONPATH # whatever they add would not be what the lock says
+    unset PYTHONHOME PYTHONPATH # they could add packages that are not in the lock
     local python python_is stamp
     find_python
     stamp=$({ printf '%s\n' "$root" "$venv" "$python_is"; cat -- "$root"/{pyproject.toml,requirements.lock}; } | sha256sum)
     if ! is_current "$stamp"; then
         mkdir -p -- "$venv"
-        # one at a time, by a lock on the directory itself; whoever had to wait finds the work done
+        # one process at a time, by a lock on the directory itself; a process that waited finds the environment complete
         (
             flock 9
             is_current "$stamp" || build_venv "$stamp" 9<&-
@@ -34,11 +34,11 @@ is_current() {
     [[ -x $venv/bin/python && $(cat -- "$venv/testbench-stamp" 2>/dev/null) == "$1" ]]
 }
 
-# The stamp is emptied first and written last: an attempt that was interrupted is begun again.
+# The stamp is emptied first and written last, so that an interrupted attempt is repeated.
 build_venv() {
     local stamp=$1 pip=("$venv/bin/python" -m pip --quiet --disable-pip-version-check --no-input)
     if [[ -n ${TESTBENCH_VENV:-} && ! -e $venv/testbench-stamp && -n $(ls -A -- "$venv") ]]; then
-        die "TESTBENCH_VENV=$venv holds something that was not made here; remove it, or name another place"
+        die "TESTBENCH_VENV=$venv contains files that these scripts did not create; remove it, or name another folder"
     fi
     printf 'setting up %s with %s (once; about a minute)\n' "$venv" "$python" >&2
     : >"$venv/testbench-stamp"
@@ -49,7 +49,7 @@ build_venv() {
     printf '%s\n' "$stamp" >"$venv/testbench-stamp"
 }
 
-# Set `python` to one that can build the environment, and `python_is` to which it is.
+# Set `python` to an interpreter that can build the environment, and `python_is` to its version.
 find_python() {
     local candidates=(python3.11 python3.12 python3.13 python3) refused=""
     [[ -z ${PYTHON:-} ]] || candidates=("$PYTHON")
@@ -59,13 +59,13 @@ find_python() {
         fi
         refused+=$'\n'"  $python ${python_is%%$'\n'*}"
     done
-    die "no Python that will do; install 3.11 or later, or name one: PYTHON=/path/to/python$refused"
+    die "no usable Python: install 3.11 or later, or name one: PYTHON=/path/to/python$refused"
 }
 
-# Print which Python `$1` is, or else why it will not do. It may be on the PATH and still not run (pyenv's shims).
+# Print the version of Python `$1`, or the reason why it cannot be used. It may be on the PATH and still not run (pyenv's shims).
 probe_python() {
     command -v "$1" >/dev/null || {
-        echo "is not there"
+        echo "not found"
         return 1
     }
     "$1" -c 'if True:

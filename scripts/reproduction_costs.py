@@ -1,7 +1,7 @@
-"""Measures how many runs each reproduction makes and how long it takes, and writes coordinator/papers/costs.csv.
+"""Measure the number of runs and the duration of each reproduction, and write coordinator/papers/costs.csv.
 
-Takes about three times as long as `coordinator reproduce --all`: all reproductions together, each alone, and each at every
-size. Seconds are processor time and the time that timed runs wait, so that other work on the machine does not count.
+This takes about three times as long as `coordinator reproduce --all`: all reproductions run together, each alone, and each
+at every size. Seconds are processor time plus the waiting time of timed runs, so other work on the machine has no effect.
 """
 
 import csv
@@ -17,7 +17,7 @@ from coordinator.papers.run_cache import open_run_cache
 
 
 def main() -> None:
-    """Print every row as it is measured, and write the file at the end."""
+    """Print each row when it is measured, and write the file at the end."""
     rows = []
     for row in measured():
         print(*row, file=sys.stderr, flush=True)
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def measured() -> Iterator[tuple[str, str, int, float]]:
-    """Name, n, runs and seconds."""
+    """Rows of name, n, number of runs, seconds."""
     everything = [(about, about.over(None)) for about in REPRODUCTIONS.values()]
     yield ALL, "", *cost(everything)
     for about, sizes in everything:

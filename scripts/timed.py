@@ -1,11 +1,10 @@
-"""How punctual this machine is under the timed clock, and what nESBT gains over SBT by a real clock.
+"""Measure the lateness of this machine under the timed clock, and the speed-up of nESBT over SBT in real time.
 
-A ring: every node of S_n passes on to its successor of a Hamiltonian cycle what it got from its predecessor, all at once,
-over so many hops. Theory says hops x (startup + bytes x per_byte). What is held against it is the median of some runs of how
-much later the last packet was received, as a share of that. Beside it the mean and the worst lateness of any departure or
-receipt, and what the machine was asked for in packets a millisecond. Other load on the machine counts against it: the load
-is printed with each row. All runs are in a network of their own where one can be made, as with `--netns`: a packet filter
-would take its share of each packet.
+Ring test: all nodes of S_n forward packets along a Hamiltonian cycle at the same time. Theory predicts a duration of
+hops x (startup + bytes x per_byte). The result is the median over several runs of the lateness of the last packet, as a
+share of that duration. The table also has the mean and worst lateness of any departure or receipt, and the load in packets
+per millisecond. Other programs on the machine add to the lateness, so each row shows the load average. If possible, all runs
+use their own network namespace, as with `--netns`, because a packet filter would delay each packet.
 """
 
 import argparse
@@ -26,14 +25,14 @@ from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 
 CASES = ((4, 5.0, 0.01), (4, 1.0, 0.05), (5, 5.0, 0.03), (6, 8.0, 0.08))
-"""(n of S_n, startup in milliseconds, share by which the median may be late)."""
+"""(n of S_n, startup in milliseconds, target for the median lateness as a share)."""
 OVERLOAD = (6, 2.0)
-"""Far more packets a millisecond than two cores carry."""
+"""(n of S_n, startup in milliseconds): more packets per millisecond than two cores can handle."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """Some runs of one case; times in milliseconds."""
+    """Results of several runs of one case; times in milliseconds."""
 
     nodes: int
     startup_ms: float
@@ -51,12 +50,12 @@ class Row:
 
     @property
     def met(self) -> bool:
-        """Whether the median is as wanted."""
+        """Whether the median lateness meets its target."""
         return self.verdict != "failed" and (self.wanted is None or self.lateness_ratio <= self.wanted)
 
 
 def ring(n: int, startup_ms: float, hops: int, runs: int, wanted: float | None) -> Row:
-    """The ring of S_n, so many hops, so many times."""
+    """Run the ring of S_n with `hops` hops several times."""
     scenario = make_scenario({
         "topology": f"star:{n}",
         "collective": "allgather",
@@ -102,14 +101,14 @@ def ring(n: int, startup_ms: float, hops: int, runs: int, wanted: float | None) 
 
 
 def table(hops: int, runs: int) -> Iterator[Row]:
-    """Every case, then one that is too much."""
+    """All cases, then one overload."""
     for n, startup_ms, wanted in CASES:
         yield ring(n, startup_ms, hops, runs, wanted)
     yield ring(*OVERLOAD, hops, 1, None)
 
 
 def main() -> int:
-    """Print the tables; exit status 1 when something falls short."""
+    """Print the tables; exit status 1 if a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5, help="runs of each case (default 5)")
     parser.add_argument("--hops", type=int, default=20, help="hops of each run (default 20)")
@@ -153,7 +152,7 @@ def main() -> int:
 
 
 def speedup(*, as_json: bool) -> int:
-    """Figures 16 and 17 of Johnsson and Ho, really timed."""
+    """Figures 16 and 17 of Johnsson and Ho in real time."""
     met = True
     with open_run_cache() as cache:
         for row in timed_speedup.rows(replace(cache, sizes=timed_speedup.REPRODUCTION.sizes)):

@@ -11,7 +11,6 @@ import os
 import re
 import subprocess
 import sys
-import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -140,12 +139,6 @@ def _exists(module: str) -> bool:
         return find_spec(module) is not None
     except ModuleNotFoundError:
         return False
-
-
-@pytest.mark.parametrize("page", pages_with("toml"))
-def test_toml_is_valid(page: Path) -> None:
-    for block in blocks(page, "toml"):
-        tomllib.loads(block.text)
 
 
 # --- the reference ---------------------------------------------------------------------------------------------------

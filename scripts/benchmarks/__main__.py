@@ -1,4 +1,4 @@
-"""What the sockets cost: every figure beside a bare loop, or beside what a user would pick instead, in the same run."""
+"""Benchmarks: every figure beside a bare loop or other software, measured in the same run."""
 
 import argparse
 import pkgutil
@@ -26,14 +26,14 @@ QUICK_TURNS = 1
 
 
 def find_sections() -> dict[str, Section]:
-    """Every module of `sections`, by its name, the quick ones first."""
+    """Every module of `sections` by name, the shortest first."""
     names = [module.name for module in pkgutil.iter_modules(benchmarks.sections.__path__)]
     found = {name: import_module(f"benchmarks.sections.{name}").SECTION for name in names}
     return dict(sorted(found.items(), key=lambda item: (item[1].optional, item[1].seconds, item[0])))
 
 
 def measure(section: Section, options: Options) -> Measured:
-    """Measure a section, and print each figure when it is there."""
+    """Measure a section and print each figure as soon as it is available."""
     clock = Clock()
     rows: list[Row] = []
     notes: list[Note] = []
@@ -48,7 +48,7 @@ def measure(section: Section, options: Options) -> Measured:
 
 
 def refresh_documents(document: Document) -> None:
-    """Draw and write anew what the documentation says was measured."""
+    """Redraw the figure and refresh the tables of the documentation."""
     draw(document, DRAWING)
     for path in RENDERED:
         path.write_text(render(path.read_text(encoding="utf-8"), document), encoding="utf-8")
@@ -57,10 +57,10 @@ def refresh_documents(document: Document) -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Ctrl-C works even where a shell has it ignored, and SIGTERM is the same."""
+    """Handle SIGINT even if the shell ignores it, and treat SIGTERM as SIGINT."""
 
     def pass_on(_number: int, _frame: FrameType | None) -> None:
-        signal.raise_signal(signal.SIGINT)  # trio knows where that may strike
+        signal.raise_signal(signal.SIGINT)  # trio handles SIGINT at safe points
 
     handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: pass_on}
     before = [(number, signal.signal(number, handler)) for number, handler in handlers.items()]
@@ -72,7 +72,7 @@ def interruptible() -> Iterator[None]:
 
 
 def parse(arguments: Sequence[str] | None, sections: dict[str, Section]) -> argparse.Namespace:
-    """The command line; exit status 2 for one that will not do."""
+    """Parse the command line; exits with status 2 if it is invalid."""
     about = "".join(f"\n  {name:10} {section.about}; {section.seconds} s" for name, section in sections.items())
     parser = argparse.ArgumentParser(
         prog="scripts/bench",
@@ -81,35 +81,33 @@ def parse(arguments: Sequence[str] | None, sections: dict[str, Section]) -> argp
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "sections", nargs="*", metavar="SECTION", help="what to measure (default: all but the named only)"
+        "sections", nargs="*", metavar="SECTION", help="sections to measure (default: all that are not optional)"
     )
     parser.add_argument(
-        "--turns", type=int, metavar="N", help=f"times that contenders and floor take turns (default {Options.turns})"
+        "--turns", type=int, metavar="N", help=f"rounds of candidates and baseline (default {Options.turns})"
+    )
+    parser.add_argument("--quick", action="store_true", help="functional check: small networks, one round")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write to FILE; other sections in it are kept")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw the figures as FILE.svg or FILE.png")
+    parser.add_argument(
+        "--docs", action="store_true", help="write the figures to docs/maintainers/scale.json and refresh the page"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="small networks, one turn: does it work, not how fast is it"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there; other sections in it stay")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw them: FILE.svg or FILE.png")
-    parser.add_argument(
-        "--docs", action="store_true", help="write them into docs/maintainers/scale.json, and refresh the documents"
-    )
-    parser.add_argument(
-        "--render", action="store_true", help="measure nothing, refresh the documents from docs/maintainers/scale.json"
+        "--render", action="store_true", help="refresh the page from docs/maintainers/scale.json without measuring"
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.sections if name not in sections]
     if unknown:
-        parser.error(f"there is no section {unknown[0]!r}; there are: {', '.join(sections)}")
+        parser.error(f"unknown section {unknown[0]!r}; available: {', '.join(sections)}")
     if options.turns is not None and options.turns < 1:
         parser.error(f"--turns {options.turns}: at least 1")
     if options.docs and options.quick:
-        parser.error("--docs --quick: what the documents say is measured in full")
+        parser.error("--docs --quick: the documentation needs full measurements")
     return options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the sections asked for; exit status 1 when a figure falls short of what is wanted, 130 when interrupted."""
+    """Run the requested sections; exit status 1 if a figure misses its target, 130 when interrupted."""
     sections = find_sections()
     asked = parse(arguments, sections)
     try:
@@ -136,7 +134,7 @@ def _run(asked: argparse.Namespace, sections: dict[str, Section]) -> int:
         measured = measure(sections[name], options)
         met &= all(row.met for row in measured.rows)
         document["sections"][name] = measured.record(options)
-        if target:  # after each: whatever comes next, this is kept
+        if target:  # after each section, so that a later failure loses nothing
             write_document(target, document)
     if asked.docs:
         refresh_documents(document)

@@ -1,4 +1,4 @@
-"""The command line of the project, run as a user would, with what it took."""
+"""Run the command line of the project as a user would, and measure time and memory."""
 
 import json
 import os
@@ -14,13 +14,13 @@ from benchmarks.subprocesses import ProgramError, run_program
 
 @dataclass(frozen=True)
 class Run:
-    """What one `coordinator run` said and took."""
+    """Summary, time and memory of one `coordinator run`."""
 
     summary: dict[str, object]
     seconds: float
-    """From its start to its end, everything written."""
+    """From the start of the command to its end, all files written."""
     starting: float
-    """Of these, the first ones: the interpreter, imports and the plan, until hosts are started."""
+    """Seconds before hosts are started: interpreter, imports, plan."""
     memory: Memory
 
     def number(self, key: str) -> float:
@@ -31,24 +31,24 @@ class Run:
 
     @property
     def after_ready(self) -> float:
-        """Seconds from when the network was up until the command's end."""
+        """Seconds from the completed set-up to the end of the command."""
         return self.seconds - self.starting - self.number("setup_seconds")
 
     @property
     def link_ends(self) -> float:
-        """Link ends that came up."""
+        """Number of opened link ends."""
         return 2 * self.number("links_opened")
 
 
 def coordinator_run(topology: str, algorithm: str, *, seconds: float = 600, **flags: object) -> Run:
-    """Run a scenario by the command line; ProgramError when it is refused, fails, or a claim does not hold."""
+    """Run a scenario by the command line; raises ProgramError unless it succeeds with the verdict `holds`."""
     words = [f"--{name.replace('_', '-')}={value}" for name, value in {"collective": "broadcast", **flags}.items()]
     command = [sys.executable, "-m", "coordinator", "run", "--topology", topology, "--algorithm", algorithm, *words]
     with TemporaryDirectory(prefix="bench-") as folder, Peak(_own_children) as peak:
         began, clock = time.perf_counter(), time.time()
         answer = run_program([*command, "--json", "--out", Path(folder) / "run"], seconds=seconds)
         spent = time.perf_counter() - began
-        # what is written last before hosts are started
+        # scenario.toml is the last file written before hosts are started
         starting = (Path(folder) / "run" / "scenario.toml").stat().st_mtime - clock
     summary = json.loads(answer)
     if summary["verdict"] != "holds":
@@ -57,5 +57,5 @@ def coordinator_run(topology: str, algorithm: str, *, seconds: float = 600, **fl
 
 
 def _own_children() -> list[int]:
-    """Everything that this process started and that is still there."""
+    """The living descendants of this process."""
     return descendants(os.getpid())[1:]

@@ -1,4 +1,4 @@
-"""The figures of a document as one drawing: what the ways carry beside the floor, and how set-up and broadcast scale."""
+"""Draw a document: packets per CPU second of each implementation, and how set-up and broadcast scale with size."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ READY, COMMAND = "ready", "the whole command"
 
 
 def draw(document: Mapping[str, Any], path: Path) -> None:
-    """Write what there is to draw as .svg or .png. ValueError when there is nothing, ScenarioError as `write_figure`."""
+    """Write the drawing as .svg or .png; raises ValueError without data, ScenarioError as `write_figure`."""
     figures = [*_shares(document), *_scaling(document)]
     if not figures:
         raise ValueError("there is nothing to draw: measure core or sizes")

@@ -1,7 +1,7 @@
-"""Contenders take turns with a floor, and what counts is the median of the ratios.
+"""Interleaved measurements: candidates and a baseline take turns, and the median of their ratios counts.
 
-Machines are shared and noisy, so a figure is never a time alone: each contender runs between two runs of the floor, and is
-held against their mean.
+Machines are shared and noisy, so no figure is a time alone: each candidate runs between two runs of the baseline, and is
+compared with their mean.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,43 +13,43 @@ from benchmarks.record import BARE, Row
 Measure = Callable[[], float]
 
 
-class Standing(NamedTuple):
-    """Where a contender came in."""
+class Score(NamedTuple):
+    """The result of one candidate."""
 
     value: float
-    """The median of its own values."""
+    """Median of its values."""
     share: float
-    """The median of its speed as a share of the floor's."""
+    """Median of its speed divided by the speed of the baseline."""
 
 
-class Race(NamedTuple):
-    """How a race went."""
+class Comparison(NamedTuple):
+    """The results of all candidates."""
 
-    floor: float
-    """The median of the floor's values."""
-    standings: Mapping[str, Standing]
+    baseline: float
+    """Median of the values of the baseline."""
+    scores: Mapping[str, Score]
 
     def rows(
         self, subject: str, unit: str, ours: str, *, at_least: float | None = None, at_most: float | None = None
     ) -> Iterator[Row]:
-        """A row for the floor and one for each contender, with what is wanted of ours."""
-        yield Row(subject, BARE, self.floor, unit)
-        for name, (value, share) in self.standings.items():
+        """One row for the baseline and one per candidate; `ours` is the candidate with a target."""
+        yield Row(subject, BARE, self.baseline, unit)
+        for name, (value, share) in self.scores.items():
             bounds = {} if name != ours else {"at_least": at_least, "at_most": at_most}
             yield Row(subject, name, value, unit, share, BARE, **bounds)
 
 
-def race(floor: Measure, contenders: Mapping[str, Measure], turns: int, *, times: bool = False) -> Race:
-    """Median value and share of every contender; `times`: the values are times, so that less is faster."""
-    floors: list[float] = [floor()]
-    values: dict[str, list[float]] = {name: [] for name in contenders}
-    shares: dict[str, list[float]] = {name: [] for name in contenders}
+def interleave(baseline: Measure, candidates: Mapping[str, Measure], turns: int, *, times: bool = False) -> Comparison:
+    """Measure every candidate in turn; with `times` the values are times, so that less is faster."""
+    baselines: list[float] = [baseline()]
+    values: dict[str, list[float]] = {name: [] for name in candidates}
+    shares: dict[str, list[float]] = {name: [] for name in candidates}
     for _ in range(turns):
-        for name, measure in contenders.items():
+        for name, measure in candidates.items():
             value = measure()
-            floors.append(floor())
-            beside = (floors[-2] + floors[-1]) / 2
+            baselines.append(baseline())
+            beside = (baselines[-2] + baselines[-1]) / 2
             values[name].append(value)
             shares[name].append(beside / value if times else value / beside)
-    standings = {name: Standing(median(values[name]), median(shares[name])) for name in contenders}
-    return Race(median(floors), standings)
+    scores = {name: Score(median(values[name]), median(shares[name])) for name in candidates}
+    return Comparison(median(baselines), scores)

@@ -1,4 +1,4 @@
-"""How much memory sockets and processes take: what the kernel says, and what is each process's own."""
+"""Memory of sockets and processes: kernel memory of the machine, and user memory per process."""
 
 import threading
 import time
@@ -21,12 +21,12 @@ class Memory(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Both."""
+        """Sum of kernel and user bytes."""
         return self.kernel + self.user
 
 
 def kernel_bytes() -> int:
-    """What the kernel holds for all processes: slabs, stacks, page tables, and what lies in socket buffers."""
+    """Kernel memory of all processes: slabs, stacks, page tables and socket buffers."""
     fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     held = sum(int(fields[name].split()[0]) * 1024 for name in KERNEL_FIELDS)
     for line in Path("/proc/net/sockstat").read_text().splitlines():
@@ -37,7 +37,7 @@ def kernel_bytes() -> int:
 
 
 def settled_kernel_bytes(seconds: float = 5.0) -> int:
-    """`kernel_bytes` once it has stopped falling, for closed sockets are freed a little later."""
+    """`kernel_bytes` after it has stopped falling, because closed sockets are freed with a delay."""
     last, deadline = kernel_bytes(), time.monotonic() + seconds
     while time.monotonic() < deadline:
         time.sleep(0.2)
@@ -49,7 +49,7 @@ def settled_kernel_bytes(seconds: float = 5.0) -> int:
 
 
 def user_bytes(pids: Iterable[int]) -> int:
-    """Proportional set size of these processes; those that are gone count nothing."""
+    """Proportional set size of these processes, without those that have ended."""
     held = 0
     for pid in pids:
         try:
@@ -61,7 +61,7 @@ def user_bytes(pids: Iterable[int]) -> int:
 
 
 def descendants(pid: int) -> list[int]:
-    """A process and all that come from it."""
+    """Process numbers of a process and its descendants."""
     try:
         return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
     except psutil.Error:
@@ -69,7 +69,7 @@ def descendants(pid: int) -> list[int]:
 
 
 class Peak:
-    """The most memory in use while it is entered, looked at every `seconds`; the kernel's beyond what it was before."""
+    """Peak memory while the context is entered, sampled every `seconds`; kernel memory is counted relative to its start."""
 
     def __init__(self, pids: Callable[[], Iterable[int]], seconds: float = 1.0) -> None:
         self._pids = pids
@@ -88,7 +88,7 @@ class Peak:
         self._thread.join()
 
     def look(self) -> None:
-        """Look now."""
+        """Take a sample immediately."""
         now = Memory(max(0, kernel_bytes() - self._before), user_bytes(self._pids()))
         self.most = max(self.most, now, key=lambda memory: memory.total)
 

@@ -1,4 +1,4 @@
-"""Real sockets and real hosts for the sections."""
+"""Connected sockets and running hosts for the sections."""
 
 import contextlib
 import os
@@ -38,13 +38,13 @@ def connected(topology: Topology) -> Iterator[list[int]]:
 
 
 def plan_of(**values: object) -> Plan:
-    """A plan of a broadcast by flooding, with what `values` say."""
+    """The plan of a broadcast by flooding, with other scenario keys from `values`."""
     return make_plan(make_scenario({"collective": "broadcast", "algorithm": "flood", **values}))
 
 
 @contextlib.asynccontextmanager
 async def network_up(plan: Plan) -> AsyncIterator[HostNetwork]:
-    """A network of hosts that is taken down again whatever happens."""
+    """A running network of hosts, closed even after errors."""
     with TemporaryFile("w+") as log:
         network = HostNetwork(plan, LocalLaunch(log))
         try:
@@ -56,7 +56,7 @@ async def network_up(plan: Plan) -> AsyncIterator[HostNetwork]:
 
 
 async def run_steps(network: HostNetwork, most: int) -> int:
-    """Run a network from its first step until it falls silent, or for at most so many steps; packets it carried.
+    """Run a network from its first step until nothing is sent, for at most `most` steps; the number of packets.
 
     A packet here carries one segment, so each is one row of the journal.
     """

@@ -1,16 +1,16 @@
-"""What a benchmark yields: figures, and notes on what could not be measured."""
+"""The output of a benchmark: figures, and notes on measurements that were impossible."""
 
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 BARE = "bare loop"
-"""What most figures are beside: a bare epoll loop that does the same system calls."""
+"""The baseline of most figures: a bare epoll loop with the same system calls."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One figure: `value` in `unit` and, where it stands beside another of the same run, its `share` of that one's speed.
+    """One figure: `value` in `unit`, and its `share` of the speed of another figure of the same run.
 
     A share is a ratio of speeds, whether the value is a speed or a time: 0.5 is half as fast, 300 three hundred times.
     """
@@ -22,19 +22,19 @@ class Row:
     share: float | None = None
     beside: str = ""
     at_least: float | None = None
-    """The share that is wanted."""
+    """Target for the share."""
     at_most: float | None = None
-    """The value that is wanted."""
+    """Target for the value."""
 
     @property
     def met(self) -> bool:
-        """Whether the figure is what was wanted, if anything was."""
+        """Whether the figure meets its target; true without a target."""
         fast = self.at_least is None or (self.share or 0.0) >= self.at_least
         return fast and (self.at_most is None or self.value <= self.at_most)
 
     @property
     def bound(self) -> str:
-        """What was wanted, for people."""
+        """The target as text; empty without a target."""
         share = f"share >= {self.at_least:g}" if self.at_least is not None else ""
         value = f"<= {show_number(self.at_most)}" if self.at_most is not None else ""
         return share or value
@@ -42,36 +42,36 @@ class Row:
 
 @dataclass(frozen=True)
 class Note:
-    """Why something was not measured, in one line, and what to do about it."""
+    """One line: the reason why something was not measured, and the remedy."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Options:
-    """How much to measure."""
+    """Extent of the measurements."""
 
     turns: int = 5
-    """Times that contenders and the floor take turns."""
+    """Rounds of candidates and baseline."""
     quick: bool = False
-    """Only small networks and few turns: whether it works, not how fast it is."""
+    """Small networks and few rounds: a functional check, not a measurement."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the benchmark that works alone."""
+    """A part of the benchmark that can run alone."""
 
     about: str
-    """What it measures, in one line."""
+    """Its subject, in one line."""
     run: Callable[[Options], Iterator[Row | Note]]
     seconds: int
-    """About how long it takes on two cores; the quick ones come first."""
+    """Approximate duration on two cores; shorter sections run first."""
     optional: bool = False
-    """Left out unless it is named."""
+    """Run only if named on the command line."""
 
 
 def show_number(value: float) -> str:
-    """A figure for people: three digits or more, thousands separated."""
+    """A number as text: three significant digits, or more with thousands separators."""
     if not math.isfinite(value):
         return "-"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,7 +1,7 @@
-"""What was measured, as a JSON document that sections can be measured anew in; and the machine it was measured on.
+"""Measured sections as a JSON document, in which single sections can be measured again; and the machine.
 
 `{"sections": {name: {"measured", "machine", "quick", "turns", "seconds", "load", "rows", "notes"}}}`. `load` is the load
-average before and after: beyond one or two, other work went on beside it, and times and rates say little.
+average before and after: above one or two, other work was running, and times and rates are unreliable.
 """
 
 import json
@@ -25,7 +25,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True)
 class Measured:
-    """A section that has been measured."""
+    """The results of one section."""
 
     rows: list[Row]
     notes: list[Note]
@@ -33,7 +33,7 @@ class Measured:
     load: tuple[float, float]
 
     def record(self, options: Options) -> Document:
-        """As plain values."""
+        """The JSON record of the section."""
         return {
             "measured": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "machine": machine(),
@@ -47,7 +47,7 @@ class Measured:
 
 
 def machine() -> str:
-    """What figures depend on, in one line."""
+    """One line that describes the machine and the versions."""
     cores = len(os.sched_getaffinity(0))
     memory = psutil.virtual_memory().total / 2**30
     return (
@@ -66,7 +66,7 @@ def _processor() -> str:
 
 
 class Clock:
-    """Time and load since it was made."""
+    """Elapsed time and load average since construction."""
 
     def __init__(self) -> None:
         self._began, self._load = time.perf_counter(), os.getloadavg()[0]
@@ -77,21 +77,21 @@ class Clock:
 
 
 def read_document(path: Path) -> Document:
-    """What was measured before; an empty document where there is none. ValueError for a file of another kind."""
+    """The stored document, or an empty one if there is no file; raises ValueError for a file of another kind."""
     if not path.exists():
         return {"sections": {}}
     document = json.loads(path.read_text(encoding="utf-8"))
     if not (isinstance(document, dict) and isinstance(document.get("sections"), dict)):
-        raise ValueError(f"{path} is no JSON of this benchmark")
+        raise ValueError(f"{path} is not a result file of this benchmark")
     return document
 
 
 def write_document(path: Path, document: Mapping[str, Any]) -> None:
-    """Write it, readable and in order."""
+    """Write a document as indented JSON."""
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def rows_of(document: Mapping[str, Any], section: str) -> list[Row]:
-    """The rows of a section; none if it was not measured."""
+    """The rows of a section; empty if it was not measured."""
     records = document["sections"].get(section, {"rows": []})["rows"]
     return [Row(**{key: value for key, value in record.items() if key != "met"}) for record in records]

@@ -1,4 +1,4 @@
-"""Run a program to its end, within a deadline, and leave nothing of it behind."""
+"""Run a program within a deadline and leave no process behind."""
 
 import contextlib
 import json
@@ -13,12 +13,12 @@ from pathlib import Path
 SCRIPTS = Path(__file__).resolve().parent.parent
 ROOT = SCRIPTS.parent
 PEERS_PYTHON = ROOT / ".peers" / "bin" / "python"
-"""Interpreter with packages that the project does not depend on; `TESTBENCH_PEERS` names another one."""
+"""Interpreter with optional packages; the variable `TESTBENCH_PEERS` names another one."""
 HOW_TO_INSTALL = "python3 -m venv .peers && .peers/bin/pip install {}"
 
 
 class ProgramError(Exception):
-    """A program failed or took too long; the last thing it said."""
+    """A program failed or took too long; the message is the last line of its output."""
 
 
 def run_program(
@@ -29,10 +29,10 @@ def run_program(
     pass_fds: Sequence[int] = (),
     environment: Mapping[str, str] | None = None,
 ) -> str:
-    """What a program prints; it gets `question` on standard input, and inherits the descriptors.
+    """The output of a program, which reads `question` from standard input and inherits the descriptors.
 
-    It runs in a session of its own, of which nothing is left afterwards, whatever happens. Raises ProgramError when it
-    cannot be started, fails or takes longer.
+    The program has its own session, and the whole session is ended afterwards. Raises ProgramError if the program cannot be
+    started, fails or takes too long.
     """
     try:
         process = subprocess.Popen(
@@ -60,7 +60,7 @@ def run_program(
 
 
 def _end_session(process: "subprocess.Popen[str]") -> None:
-    """Ask what is left of the session to go, so that it can tidy up, and then make it."""
+    """End all processes of the session: first SIGTERM, so that they can clean up, then SIGKILL."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         if process.poll() is None or number == signal.SIGKILL:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -83,9 +83,9 @@ def ask(
     pass_fds: Sequence[int] = (),
     **arguments: object,
 ) -> object:
-    """The answer of a module of this package, run as a program of its own, to the question `name`.
+    """The answer of a module of this package, run as a program, to the question `name`.
 
-    The program is started by `python`, and that by the command `within` if there is one.
+    `python` is the interpreter; `within` is a command that starts it.
     """
     question = json.dumps({"name": name, "arguments": arguments})
     answer = run_program(
@@ -100,7 +100,7 @@ def ask(
 
 @cache
 def python_with(module: str) -> str | None:
-    """An interpreter that has a module which is not ours to depend on; None if neither this nor the peers' one has."""
+    """An interpreter that has an optional module: this one or that of `PEERS_PYTHON`; None if neither has it."""
     for python in (sys.executable, os.environ.get("TESTBENCH_PEERS") or str(PEERS_PYTHON)):
         try:
             run_program([python, "-c", f"import importlib.util as u; exit(not u.find_spec({module!r}))"], seconds=30)

@@ -1,4 +1,4 @@
-"""The other side of `programs.ask`: a module that answers one question on standard input. Standard library only."""
+"""Counterpart of `subprocesses.ask`: answer one question on standard input. Standard library only."""
 
 import json
 import sys
@@ -6,6 +6,6 @@ from collections.abc import Callable, Mapping
 
 
 def answer(questions: Mapping[str, Callable[..., object]]) -> None:
-    """Answer the question on standard input by the function of its name."""
+    """Call the function that the question names, and print its result as JSON."""
     asked = json.load(sys.stdin)
     print(json.dumps(questions[asked["name"]](**asked["arguments"])))

@@ -1,5 +1,6 @@
 """The commands with their flags, and the keys of a scenario file with types and defaults."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -15,6 +16,9 @@ DURATIONS = ("startup", "per_byte")
 def commands_page() -> str:
     """Every command and flag of `coordinator`, then the help text of `emunode`."""
     commands = app.generate_docs(output_format="markdown", heading_level=2)
+    commands = re.sub(
+        r" -m \S+", "", commands
+    )  # groups of commands take the name of the running program into their usage
     hosts = subprocess.run(
         [sys.executable, "-m", "emunode", "--help"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""What the sections share: a row of the summary table, and a coordinator in a process of its own."""
+"""Shared by the sections: a row of the summary table, and a coordinator in its own process."""
 
 import contextlib
 import importlib
@@ -22,14 +22,14 @@ import coordinator
 
 ROOT = Path(__file__).resolve().parents[2]
 LEAVE_SECONDS = 20.0
-"""How long anything may take to be gone, on however busy a machine."""
+"""Time for processes and files to disappear, sufficient on a busy machine."""
 MARK = "STRESS_MARK"
-"""A variable that everything started for one experiment carries in its environment."""
+"""Environment variable that marks all processes of one experiment."""
 
 
 @dataclass
 class Row:
-    """One line of the summary: what was done how often, and what was found wrong."""
+    """One line of the summary: the number of attempts and the problems found."""
 
     section: str
     what: str
@@ -45,7 +45,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Budget:
-    """How much to do: of every section its whole number, or a sample; a seed for every choice."""
+    """Extent of a run: complete or a sample, and the seed of every random choice."""
 
     sample: bool
     seed: int
@@ -53,7 +53,7 @@ class Budget:
     """An empty folder that belongs to this run of the stress tests."""
 
     def times(self, whole: int, sample: int) -> int:
-        """One of the two."""
+        """`sample` for a sample, else `whole`."""
         return sample if self.sample else whole
 
 
@@ -80,7 +80,7 @@ Answer = TypeVar("Answer")
 
 
 def in_fork(function: Callable[[], Answer]) -> Answer:
-    """What a function returns (as JSON would have it), called in a fork: its threads are none of this process."""
+    """Call a function in a fork and return its result through JSON, so that its threads stay out of this process."""
     hear, tell = os.pipe()
     pid = os.fork()
     if not pid:
@@ -102,15 +102,15 @@ def in_fork(function: Callable[[], Answer]) -> Answer:
 
 
 def each(function: Callable[[int], Answer], numbers: Sequence[int], processes: int = 5) -> Iterator[Answer]:
-    """The answers for all numbers, from a few processes without threads; as they come."""
+    """The results for all numbers from a pool of forked processes, in order of completion."""
     with multiprocessing.get_context("fork").Pool(processes) as pool:
         yield from pool.imap_unordered(function, numbers)
 
 
 class Experiment:
-    """A coordinator forked from this process into `folder`, which says through a pipe how far it is.
+    """A coordinator forked from this process into `folder`, which reports its progress through a pipe.
 
-    `patch(say)` runs in the fork before anything else and may replace what it likes there; `say(name)` is a mark.
+    `patch(say)` runs first in the fork and may replace functions there; `say(name)` reports a mark.
     """
 
     def __init__(self, folder: Path, arguments: Sequence[str], patch: Callable[[Callable[[str], None]], None]) -> None:
@@ -129,7 +129,7 @@ class Experiment:
         self.wait_status: int | None = None
 
     def _become(self, arguments: Sequence[str], patch: Callable[[Callable[[str], None]], None], tell: int) -> None:
-        """Be the coordinator; never return."""
+        """Run the coordinator in this fork; does not return."""
         status = 70
         try:
             os.setsid()
@@ -162,13 +162,13 @@ class Experiment:
             os._exit(status)
 
     def marks(self) -> Iterator[str]:
-        """What it says, until it ends."""
+        """The reported marks, until the coordinator ends."""
         with os.fdopen(os.dup(self._hear)) as pipe:
             for line in pipe:
                 yield line.strip()
 
     def parent(self) -> psutil.Process | None:
-        """What forks its hosts."""
+        """The process that forks the hosts, if it is running."""
         with contextlib.suppress(psutil.Error):
             children = psutil.Process(self.pid).children()
             self.seen.update(children)
@@ -196,46 +196,46 @@ class Experiment:
         return self.wait_status
 
     def leftovers(self) -> list[str]:
-        """What lives on, and what lies about, after some time to leave."""
+        """Processes and temporary files that remain after `LEAVE_SECONDS`."""
         deadline = time.monotonic() + LEAVE_SECONDS
         while (alive := marked(self.mark)) and time.monotonic() < deadline:
             time.sleep(0.02)
-        left = [f"process {process.pid} lives on" for process in alive]
+        left = [f"process {process.pid} is still running" for process in alive]
         return left + [f"temporary file {path.name}" for path in (self.folder / "tmp").iterdir()]
 
     def stderr(self) -> str:
-        """What it complained of."""
+        """The standard error of the coordinator."""
         return (self.folder / "stderr").read_text(errors="replace")
 
     def summaries(self) -> list[dict[str, Any]]:
-        """Summaries of runs that stand under a name."""
+        """Summaries of completed runs."""
         return [json.loads(path.read_text()) for path in sorted(self.folder.glob("runs/*/2*/summary.json"))]
 
     def partial(self) -> list[Path]:
-        """Folders that were begun and not finished."""
+        """Unfinished run directories."""
         return list(self.folder.rglob(".partial-*"))
 
     def close(self, *, keep: bool) -> None:
-        """Make sure that nothing of it is left."""
+        """End all processes of the experiment and remove its folder unless `keep`."""
         os.close(self._hear)
         for process in marked(self.mark):
             with contextlib.suppress(psutil.Error):
                 process.send_signal(signal.SIGCONT)
                 process.kill()
         if self.wait_status is None:
-            os.kill(self.pid, signal.SIGKILL)  # forked, never begun anew: it does not bear the mark
+            os.kill(self.pid, signal.SIGKILL)  # a fork without exec does not have the mark in its environment
             os.waitpid(self.pid, 0)
         if not keep:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def readable(folder: Path) -> Mapping[str, Any]:
-    """Read everything of a run directory; its summary. Raises whatever reading raises."""
+    """Read every file of a run directory and return its summary; exceptions of the readers pass through."""
     import polars as pl
 
     tables = {name: pl.read_parquet(folder / f"{name}.parquet") for name in ("journal", "nodes", "links", "steps")}
     summary: dict[str, Any] = json.loads((folder / "summary.json").read_text())
-    assert len(tables["journal"]) == summary["journal_rows"], "the journal has other rows than the summary says"
+    assert len(tables["journal"]) == summary["journal_rows"], "the row count of the journal differs from the summary"
     for line in (folder / "log.jsonl").read_text().splitlines():
         json.loads(line)
     json.loads((folder / "faults.json").read_text())

@@ -1,4 +1,4 @@
-"""A hundred scenarios, every driver, twice, in disorder: one journal hash each.
+"""A hundred scenarios, every driver, twice, with reordered and delayed events: one journal hash each.
 
 Disorder is added from outside, in a fork of this process, and nothing in the product knows of it: links are read in
 another order and at another time, packets leave in another order, ranks of a host are woken in another order, the
@@ -24,24 +24,24 @@ LAYOUTS: dict[str, tuple[str, ...]] = {
     "memory": ("--driver", "memory"),
     "one host": ("--ranks-per-host", "1000"),
     "several hosts": ("--ranks-per-host", "3"),
-    "a process a rank": ("--ranks-per-host", "1"),
+    "one process per rank": ("--ranks-per-host", "1"),
 }
 DISTURBANCES = ("events", "late", "packets", "ranks", "dawdling")
 
 
 @functools.cache
 def tell(disturbance: str) -> None:
-    """Say, once in a process, that something was disturbed; not through the log, which each host would have to import."""
+    """Report once per process that an event was disturbed; not through the log, which each host would have to import."""
     os.write(2, json.dumps({"event": "disturbed", "what": disturbance}).encode() + b"\n")
 
 
 def told(text: str) -> set[str]:
-    """What was disturbed, by what processes wrote."""
+    """The disturbances reported in the output of the processes."""
     return {what for what in DISTURBANCES if json.dumps({"event": "disturbed", "what": what}) in text}
 
 
 def scenarios(seed: int, count: int) -> list[list[str]]:
-    """Small scenarios of every kind, as arguments; drawn by Hypothesis, and each of them can be planned."""
+    """Small scenarios of every kind, as command-line arguments; drawn by Hypothesis, and accepted by the planner."""
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis import seed as seeded
     from hypothesis import strategies as st
@@ -103,7 +103,7 @@ def scenarios(seed: int, count: int) -> list[list[str]]:
 
 
 def disorder(seed: int, _say: Callable[[str], None]) -> None:
-    """Let this coordinator and, through it, its hosts do things in another order and at another time."""
+    """Reorder and delay events of this coordinator and, through it, of its hosts."""
     from coordinator.networks import control_channel as control
     from coordinator.networks.launchers import local
 
@@ -128,7 +128,7 @@ def disorder(seed: int, _say: Callable[[str], None]) -> None:
 
 
 def host(seed: int, arguments: list[str]) -> int:
-    """Be `emunode` with disorder in its shells."""
+    """Run `emunode` with reordered and delayed events."""
     from emunode.__main__ import main
     from emunode.host import step_engine as shell
     from emunode.net import framed_streams as links
@@ -137,7 +137,7 @@ def host(seed: int, arguments: list[str]) -> int:
     poll, send_all = links.FramedStreams.poll, links.FramedStreams.send_all
 
     class Shuffled:
-        """An epoll that tells of events in any order, a few at a time."""
+        """An epoll that returns events in random order, a few at a time."""
 
         def __init__(self, real: Any) -> None:
             self._real = real
@@ -174,7 +174,7 @@ def host(seed: int, arguments: list[str]) -> int:
 
 
 def _any_order(draw: random.Random, values: Iterable[Any], **options: Any) -> list[Any]:
-    """`sorted`, but in any order where it is ranks that are to be woken."""
+    """Replacement of `sorted` that shuffles the ranks to be woken."""
     found = sorted(values, **options)
     if isinstance(values, set | frozenset) and len(found) > 1 and all(type(value) is int for value in found):
         tell("ranks")
@@ -183,7 +183,7 @@ def _any_order(draw: random.Random, values: Iterable[Any], **options: Any) -> li
 
 
 def try_all(budget: Budget, chosen: list[list[str]], number: int) -> tuple[int, list[str], Counter[str]]:
-    """One scenario on every driver, twice; how many runs, what is wrong, and in how many what was disturbed."""
+    """Run one scenario twice on every driver; the number of runs, problems, and runs per disturbance."""
     hashes: dict[str, str] = {}
     disturbed: Counter[str] = Counter()
     wrong = []
@@ -208,9 +208,9 @@ def try_all(budget: Budget, chosen: list[list[str]], number: int) -> tuple[int, 
 
 
 def run_section(budget: Budget) -> list[Row]:
-    """Scenarios by drivers by two."""
+    """Run all scenarios, or a sample."""
     preload()
-    row = Row("determinism", "one hash, whatever the driver, order and delay")
+    row = Row("determinism", "equal hashes for all drivers, orders and delays")
     chosen = scenarios(budget.seed, budget.times(SCENARIOS, 3))
     disturbed: Counter[str] = Counter()
     for tried, wrong, how in each(partial(try_all, budget, chosen), range(len(chosen))):
@@ -221,7 +221,7 @@ def run_section(budget: Budget) -> list[Row]:
             print(f"  determinism: {one}", flush=True)
         if row.tried % 80 < tried:
             print(f"  determinism: {row.tried} runs, {len(row.wrong)} wrong", flush=True)
-    row.wrong += [f"no run was disturbed in its {what}" for what in DISTURBANCES if not disturbed[what]]
+    row.wrong += [f"no run had disturbed {what}" for what in DISTURBANCES if not disturbed[what]]
     often = ", ".join(f"{what} {disturbed[what]}" for what in DISTURBANCES)
     row.note = f"{len(chosen)} scenarios x {len(LAYOUTS)} drivers x 2; runs disturbed: {often}"
     return [row]

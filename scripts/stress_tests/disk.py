@@ -1,4 +1,4 @@
-"""Disks that are full, read-only or gone, deaf logs, clocks that are set: a clear error, and nothing half-written.
+"""Full, read-only or vanished disks, failing logs, clock changes: a clear error and no partial file.
 
 As root on file systems of their own, mounted for it; else by limits on the size of files. Each begins with a whole run in
 the same folder, which must stand untouched.
@@ -27,17 +27,17 @@ Patch = Callable[[Say], None]
 
 
 def nothing(_say: Say) -> None:
-    """Leave everything as it is."""
+    """Change nothing."""
 
 
 def small_files(size: int, _say: Say) -> None:
-    """No file may grow beyond a size: what a full disk or a quota looks like."""
+    """Limit the size of files, as a full disk or a quota does."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
 def vanish(when: str, _say: Say) -> None:
-    """The folder of the run is removed while it is filled."""
+    """Remove the run directory while it is written."""
     from coordinator.execution import run
     from coordinator.history.journal import Journal
 
@@ -60,7 +60,7 @@ def vanish(when: str, _say: Say) -> None:
 
 
 def deaf_log(_say: Say) -> None:
-    """Every event is lost: the log is a device that is always full."""
+    """Make the log a device that is always full, so that every event is lost."""
     from coordinator.execution import drive as driving
     from coordinator.history.run_directory import RunDirectory
     from emunode.logging import log
@@ -80,7 +80,7 @@ def deaf_log(_say: Say) -> None:
 
 
 def set_clock(shift: float, _say: Say) -> None:
-    """The wall clock is set while the run goes on: it jumps at every look, and stands still for names of runs."""
+    """Let the wall clock jump at every reading, and stand still for the names of runs."""
     import time
     from datetime import UTC, datetime
 
@@ -103,7 +103,7 @@ def set_clock(shift: float, _say: Say) -> None:
 
 @contextlib.contextmanager
 def mounted(folder: Path, size: str) -> Iterator[bool]:
-    """A small file system of its own; False where that is not allowed."""
+    """Mount a small file system; False if that is not permitted."""
     folder.mkdir(parents=True)
     done = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)], capture_output=True, check=False
@@ -116,7 +116,7 @@ def mounted(folder: Path, size: str) -> Iterator[bool]:
 
 
 def fingerprint(folder: Path) -> str:
-    """What lies below a folder, to the byte."""
+    """The content of all files below a folder."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
         if path.is_file():
@@ -125,7 +125,7 @@ def fingerprint(folder: Path) -> str:
 
 
 def attempt(where: Path, name: str, flags: tuple[str, ...], patch: Patch, statuses: tuple[int, ...]) -> list[str]:
-    """One run in a folder in which another stands; what is wrong."""
+    """Start one run beside an existing one; the problems found."""
     earlier = list(where.glob("runs/*/2*"))
     before = [fingerprint(path) for path in earlier]
     arguments = (*SCENARIO, *flags, "--out", str(where / "runs/x/2new"))
@@ -138,11 +138,11 @@ def attempt(where: Path, name: str, flags: tuple[str, ...], patch: Patch, status
             wrong.append(f"status {status}: {said[-200:]!r}")
         if "Traceback" in said:
             wrong.append(f"a traceback: {said[-300:]!r}")
-        silenced = len(said) < 2  # where files of one byte are all there can be, standard error is one of them
+        silenced = len(said) < 2  # with a file size limit of one byte, standard error is limited too
         if status == 4 and not silenced and not any(reason in said for reason in REASONS):
-            wrong.append(f"it does not say why: {said!r}")
+            wrong.append(f"the message has no reason: {said!r}")
         wrong += experiment.leftovers()
-        wrong += [f"half-written: {path.name}" for path in where.rglob(".partial-*")]
+        wrong += [f"partial file: {path.name}" for path in where.rglob(".partial-*")]
         new = where / "runs/x/2new"
         if (new / "log.jsonl").is_symlink():  # it can be read without end
             (new / "log.jsonl").unlink()
@@ -162,12 +162,12 @@ def attempt(where: Path, name: str, flags: tuple[str, ...], patch: Patch, status
 
 
 def readable_summary(folder: Path) -> str:
-    """The hash of a run that can be read."""
+    """The journal hash of a complete run."""
     return str(readable(folder)["journal_hash"])
 
 
 def run_section(budget: Budget) -> list[Row]:
-    """Every trouble on both kinds of drivers."""
+    """Run all experiments on two drivers."""
     preload()
     row = Row("disk", "full, read-only, vanished; clocks that are set")
     sizes = (1, 2_000, 6_000, 20_000, 60_000)
@@ -199,12 +199,12 @@ def run_section(budget: Budget) -> list[Row]:
 
 
 def full(where: Path, flags: tuple[str, ...]) -> list[str]:
-    """A file system with no room."""
+    """Run on a full file system."""
     return _run_at(where, where.parent / f"{where.name}-side", flags, (0, 4))
 
 
 def read_only(where: Path, flags: tuple[str, ...]) -> list[str]:
-    """A place that cannot be written: /proc takes nobody's folders, not even root's."""
+    """Run in a folder that cannot be written: nothing can be created in /proc, even by root."""
     del where
     return _run_at(Path("/proc"), Path(os.environ.get("TMPDIR", "/tmp")) / f"stress-ro-{os.getpid()}", flags, (2, 4))
 

@@ -1,4 +1,4 @@
-"""Bytes at every decoder and handshake: coverage-guided, every target in a process of its own, memory and time bounded.
+"""Fuzz every decoder and handshake: coverage-guided, each target in its own process with bounded memory and time.
 
 Needs atheris, which nothing else does: `pip install atheris` in the environment of the scripts. A target is over when
 it has had its inputs, eleven million for all of them in a quarter of an hour; a crash, an input that takes longer than
@@ -25,12 +25,12 @@ MEMORY_MIB = 1024
 LONGEST = 4096
 CORPUS = ROOT / "tests" / "corpus"
 CORPUS_FILES = 40
-"""Inputs kept of each target."""
+"""Number of inputs kept per target."""
 LARGEST_KEPT = 2048
 
 
 def run_section(budget: Budget) -> list[Row]:
-    """Every target, one after the other."""
+    """Fuzz all targets in turn."""
     if importlib.util.find_spec("atheris") is None:
         row = Row("fuzz", "bytes at every decoder")
         if budget.sample:
@@ -42,7 +42,7 @@ def run_section(budget: Budget) -> list[Row]:
 
 
 def fuzz(budget: Budget, name: str, inputs: int) -> Row:
-    """One target."""
+    """Fuzz one target."""
     row, began = Row("fuzz", name), time.monotonic()
     work = budget.scratch / f"fuzz-{name}"
     kept = CORPUS / name
@@ -77,7 +77,7 @@ def fuzz(budget: Budget, name: str, inputs: int) -> Row:
 
 
 def _keep(found: Path, kept: Path) -> None:
-    """Instead of what was kept, some of the inputs that reached something new: from the smallest to the largest of them."""
+    """Replace the kept inputs by a selection of those that reached new code, evenly spread over their sizes."""
     if kept.is_dir():
         shutil.rmtree(kept)
     kept.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Signals to every process of a run, at every phase: it ends, says why, and leaves nothing.
+"""Send signals to every process of a run in every phase: the run must end with a reason and leave nothing behind.
 
 A coordinator in a process of its own says how far it is; at a mark drawn by the seed a signal goes to the coordinator,
 one host, half of them, or the process that forked them. Then: it ends before the deadline; no process, temporary file or
@@ -30,21 +30,21 @@ from stress_tests.common import Budget, Experiment, Row, each, in_fork, preload,
 
 STALL_SECONDS = 4.0
 JOIN_SECONDS = 20.0
-"""In these runs, patience is short: half a minute and a minute in real ones."""
+"""Time-outs of these runs; real runs use half a minute and a minute."""
 DEADLINE_SECONDS = 90.0
 STEPS = 12
 ROUNDS = 5
-"""How often every phase meets every target and signal."""
+"""Repetitions of every combination of phase, target and signal."""
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP)
 TARGETS = ("coordinator", "one host", "half the hosts", "parent of the hosts")
 PHASES = ("start", "hosts joined", "links up", "step", "barrier", "teardown", "collection", "report", "finish")
 LAYOUTS = {"local": ("1", "3", "auto"), "docker": ("2", "3")}
-"""Ranks in a process, by driver."""
+"""Ranks per process, by driver."""
 SCENARIO = ("--topology", "star:3", "--collective", "broadcast", "--algorithm", "flood", "--messages", "10")
 
 
 class Contained(Experiment):
-    """A run with its hosts in containers; the engine tells of them."""
+    """A run with hosts in containers, whose processes are found through the engine."""
 
     def __init__(self, folder: Path, arguments: Sequence[str], patch: Callable[[Callable[[str], None]], None]) -> None:
         def patched(say: Callable[[str], None]) -> None:
@@ -96,7 +96,7 @@ class Contained(Experiment):
 
 
 def patch(phase: str, at: int, say: Callable[[str], None]) -> None:
-    """Tell when the phase comes, and stay in it for a moment."""
+    """Report the beginning of each phase, and stay in it for a moment."""
     from coordinator.execution import drive, run
     from coordinator.history.journal import Journal
     from coordinator.history.run_directory import RunDirectory
@@ -152,7 +152,7 @@ def patch(phase: str, at: int, say: Callable[[str], None]) -> None:
 
 
 def strike(experiment: Experiment, target: str, number: signal.Signals, draw: random.Random) -> list[psutil.Process]:
-    """Send the signal to whom it is for, as far as they are there; whom it reached."""
+    """Send the signal to the existing target processes; the processes reached."""
     hosts, parent = experiment.hosts(), experiment.parent()
     victims = {
         "coordinator": [psutil.Process(experiment.pid)],
@@ -169,7 +169,7 @@ def strike(experiment: Experiment, target: str, number: signal.Signals, draw: ra
 
 
 def judge(experiment: Experiment, target: str, number: signal.Signals, status: int | None, whole: str) -> list[str]:
-    """What is wrong with how it ended."""
+    """Problems with the end of a run."""
     if status is None:
         return [f"it hangs: no end within {DEADLINE_SECONDS:g} s"]
     wrong = experiment.leftovers()
@@ -203,7 +203,7 @@ def judge(experiment: Experiment, target: str, number: signal.Signals, status: i
 
 
 def clean(experiment: Experiment) -> list[str]:
-    """A killed coordinator's folder is what `coordinator clean` takes, and nothing else."""
+    """`coordinator clean` must remove the folder of a killed coordinator and nothing else."""
     from coordinator.history.run_directory import abandoned
 
     partial_folders = set(experiment.partial())
@@ -212,7 +212,7 @@ def clean(experiment: Experiment) -> list[str]:
 
 
 def try_once(budget: Budget, whole: str, driver: str, number: int) -> tuple[str, int | None, list[str]]:
-    """One experiment: the phase in which a signal reached somebody (or ""), how it ended, what is wrong."""
+    """One experiment: the phase in which a signal reached a process (or ""), the exit status, the problems."""
     draw = random.Random(budget.seed * 1_000_003 + number)
     every = experiments(driver)
     phase, target, sent = every[number % len(every)]
@@ -248,7 +248,7 @@ KINDS: dict[str, type[Experiment]] = {"local": Experiment, "docker": Contained}
 
 
 def experiments(driver: str) -> list[tuple[str, str, signal.Signals]]:
-    """Every phase with every target and signal; containers are forked by nobody of ours."""
+    """Every phase with every target and signal; the parent of the hosts exists only without containers."""
     return list(product(PHASES, TARGETS if driver == "local" else TARGETS[:-1], SIGNALS))
 
 
@@ -260,7 +260,7 @@ def run_section(budget: Budget) -> list[Row]:
     whole = first.summaries()[0]["journal_hash"] if status == 0 else ""
     first.close(keep=False)
     if not whole:
-        return [Row("kill", "whole", wrong=[f"a run that nobody disturbs ends with {status}"])]
+        return [Row("kill", "whole", wrong=[f"an undisturbed run ends with status {status}"])]
     local = Row("kill", "signals to any process at any phase")
     kill(budget, whole, "local", local, budget.times(ROUNDS * len(experiments("local")), 24), processes=5)
     docker = Row("kill", "the same with hosts in containers")
@@ -274,7 +274,7 @@ def run_section(budget: Budget) -> list[Row]:
 
 
 def kill(budget: Budget, whole: str, driver: str, row: Row, times: int, processes: int) -> None:
-    """So many experiments with one driver, spread over all there are."""
+    """Run `count` experiments with one driver, spread over all combinations."""
     began = time.monotonic()
     every = len(experiments(driver))
     # a sample is spread over all phases
@@ -289,7 +289,9 @@ def kill(budget: Budget, whole: str, driver: str, row: Row, times: int, processe
         for one in wrong:
             print(f"  kill {one}", flush=True)
     missed = struck.pop("", 0)
-    row.wrong += [f"nobody was reached in any {phase}" for phase in PHASES if not struck[phase] and not budget.sample]
+    row.wrong += [
+        f"no process was reached in phase {phase}" for phase in PHASES if not struck[phase] and not budget.sample
+    ]
     row.note = "exit " + ", ".join(f"{status}: {times}" for status, times in sorted(ends.items(), key=str))
-    row.note += f"; {row.tried - missed} signals reached somebody"
+    row.note += f"; {row.tried - missed} signals reached a process"
     row.seconds = round(time.monotonic() - began, 1)

@@ -1,7 +1,7 @@
-"""Mutation testing: the rules of the core are changed in one place, and the tests that are about them must notice.
+"""Mutation testing: change the code of the core in one place; its tests must fail.
 
-A mutant is one change of one module's syntax tree: an operator, a comparison or a constant replaced, a statement left out.
-It lives in a copy of the project; the tests that match the module run there, and one that they let pass has survived.
+A mutant is one change of the syntax tree of a module: a replaced operator, comparison or constant, or an omitted statement.
+It is applied to a copy of the project, in which the tests of the module run. A mutant survives if they pass.
 """
 
 import ast
@@ -19,13 +19,13 @@ from stress_tests.common import ROOT, Budget, Row, each
 
 SECONDS = 120
 MUTANTS = 6
-"""Of each module."""
+"""Mutants per module."""
 UNSHRUNK = """
 from hypothesis import Phase, settings
 settings.register_profile("unshrunk", phases=(Phase.explicit, Phase.generate), deadline=None)
 settings.load_profile("unshrunk")
 """
-"""That a mutant is killed is enough; nobody asks for the smallest example."""
+"""Hypothesis need not shrink the failing example: a failure is enough."""
 TESTS: dict[str, tuple[str, ...]] = {
     "emunode/engine/node.py": ("tests/emunode/engine/test_node.py", "tests/emunode/algorithms/star/test_broadcast.py"),
     "emunode/net/wire.py": ("tests/emunode/net/test_wire.py",),
@@ -60,7 +60,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "emunode/algorithms/routed_collective.py": ("tests/emunode/algorithms/star/test_personalized.py",),
 }
-"""The modules, each with the tests that are about it."""
+"""Modules with their tests."""
 
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub,
@@ -89,7 +89,7 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 
 
 def mutants(source: str, draw: random.Random, most: int) -> Iterator[tuple[str, str]]:
-    """(what was changed, the module with it) for so many places, drawn from all there are."""
+    """(description, source of the mutant) for at most `most` random places."""
     tree = ast.parse(source)
     places = [(number, what) for number, node in enumerate(ast.walk(tree)) for what in _changes(node)]
     for number, what in draw.sample(places, min(len(places), most)):
@@ -128,7 +128,7 @@ def _apply(node: ast.AST, what: str) -> None:
 
 
 def try_one(scratch: Path, chosen: list[tuple[str, str, str]], number: int) -> tuple[str, str]:
-    """One mutant: (`killed`, `survived` or `stalled`, which)."""
+    """Test one mutant: (`killed`, `survived` or `stalled`, its description)."""
     module, what, source = chosen[number]
     copy_of = scratch / f"mutant-{number}"
     ignored = shutil.ignore_patterns(".*", "__pycache__", "runs", "docs", "corpus")
@@ -161,9 +161,9 @@ def try_one(scratch: Path, chosen: list[tuple[str, str, str]], number: int) -> t
 
 
 def run_section(budget: Budget) -> list[Row]:
-    """Some mutants of every module, or one of every third; survivors are listed and are for a person to judge.
+    """Test several mutants per module, or one for every third module; survivors are listed for review.
 
-    Modules of which none survives are tried unchanged, too (in a sample the first of them): then their tests must pass.
+    Modules without survivors are also tested unchanged (in a sample, the first of them): their tests must pass.
     """
     draw = random.Random(budget.seed)
     chosen = []

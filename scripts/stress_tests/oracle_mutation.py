@@ -1,4 +1,4 @@
-"""Histories with one wrong row, of every algorithm: claims and audit tell what cannot be, the replay tells all."""
+"""Change one row of a history: claims and audit must reject impossible histories, the replay every change."""
 
 from collections import Counter
 from functools import partial
@@ -6,11 +6,11 @@ from functools import partial
 from stress_tests.common import Budget, Row, each, preload
 
 ROWS = 6
-"""Rows of each history that are changed, in every way there is."""
+"""Rows per history to which every mutation is applied."""
 
 
 def try_all(rows: int, number: int) -> tuple[Counter[str], list[str]]:
-    """One algorithm: how many histories were judged and how many claims and audit let pass, and what nobody caught."""
+    """One algorithm: histories tried, histories accepted by claims and audit, and mutations that no judge rejected."""
     from tests.mutation_support import CASES, IMPOSSIBLE, MUTATIONS, case_name, history, plan_of, replayed, verdict_on
 
     case = CASES[number]
@@ -26,14 +26,14 @@ def try_all(rows: int, number: int) -> tuple[Counter[str], list[str]]:
             passed = verdict_on(plan, changed) == "holds"
             tally["passed"] += passed
             if passed and name in IMPOSSIBLE:
-                wrong.append(f"{case_name(case)}: claims and audit let pass: {name} (row {place})")
+                wrong.append(f"{case_name(case)}: accepted by claims and audit: {name} (row {place})")
             if not replayed(plan, changed):
-                wrong.append(f"{case_name(case)}: the replay lets pass: {name} (row {place})")
+                wrong.append(f"{case_name(case)}: accepted by the replay: {name} (row {place})")
     return tally, wrong
 
 
 def run_section(budget: Budget) -> list[Row]:
-    """Every algorithm, or every tenth."""
+    """Run every algorithm, or every tenth."""
     preload()
     from tests.mutation_support import CASES
 
@@ -42,5 +42,5 @@ def run_section(budget: Budget) -> list[Row]:
         tally += found
         row.wrong += wrong
     row.tried = tally["tried"]
-    row.note = f"{tally['passed']} are another way that is as good: only the replay tells them"
+    row.note = f"{tally['passed']} are equally valid histories, which only the replay rejects"
     return [row]

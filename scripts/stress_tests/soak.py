@@ -1,4 +1,4 @@
-"""Thousands of short runs in one process: memory and descriptors stay as they are after the first.
+"""Thousands of short runs in one process: memory and descriptors must not grow.
 
 Descriptors and child processes are held flat exactly, resident memory but for what an allocator may hold back: what it
 holds back it takes once, so growth is what the second half of the runs still adds.
@@ -14,7 +14,7 @@ import psutil
 from stress_tests.common import Budget, Row, preload
 
 LOOKS = 8
-"""How often memory is looked at; half of the runs fill caches, from there on nothing may grow."""
+"""Number of memory samples; the first half of the runs fills caches, after which nothing may grow."""
 GROWTH_BYTES_PER_RUN = 4 * 1024
 SCENARIOS = (
     {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree"},
@@ -25,7 +25,7 @@ SCENARIOS = (
 
 
 def run_section(budget: Budget) -> list[Row]:
-    """Runs in memory by the thousand, over hosts by the hundred."""
+    """Thousands of runs in memory, hundreds over hosts."""
     preload()
     return [soak(budget, "memory", budget.times(3000, 64)), soak(budget, "local", budget.times(800, 8))]
 

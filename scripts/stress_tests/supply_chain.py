@@ -1,4 +1,4 @@
-"""The supply chain: the lock has a hash for everything, licences are known, no advisory names what is locked."""
+"""Supply chain: every locked package has a hash and a known licence, and no known vulnerability."""
 
 import importlib.metadata
 import importlib.util
@@ -12,14 +12,14 @@ from stress_tests.common import ROOT, Budget, Row
 LOCK = ROOT / "requirements.lock"
 LICENCES = ROOT / "docs" / "maintainers" / "licences.md"
 FREE = re.compile(r"MIT|BSD|Apache|PSF|Python Software Foundation|ISC|MPL|Mozilla|Unlicense|0BSD", re.IGNORECASE)
-"""Licences under which this project may be passed on together with what it needs."""
+"""Licences that permit distribution together with this project."""
 WORDS = {
     "Permission is hereby granted, free of charge, to any person obtaining a copy": "MIT",
     "Redistribution and use in source and binary forms": "BSD",
     "Apache License": "Apache-2.0",
     "Mozilla Public License": "MPL",
 }
-"""By what a licence is known when a package gives its text and no name."""
+"""Phrases that identify a licence if a package contains only its text."""
 
 
 def locked() -> dict[str, tuple[str, int]]:
@@ -37,7 +37,7 @@ def locked() -> dict[str, tuple[str, int]]:
 
 
 def licence(name: str) -> str:
-    """What a package that is installed says of its licence."""
+    """The licence of an installed package by its metadata."""
     try:
         said = importlib.metadata.metadata(name)
     except importlib.metadata.PackageNotFoundError:
@@ -56,7 +56,7 @@ def _by_its_words(name: str) -> str:
 
 
 def table(packages: dict[str, tuple[str, int]]) -> str:
-    """docs/maintainers/licences.md."""
+    """The content of docs/maintainers/licences.md."""
     rows = [f"| {name} | {version} | {licence(name)} |" for name, (version, _) in sorted(packages.items())]
     head = [
         "# Licences of what is locked",
@@ -69,7 +69,7 @@ def table(packages: dict[str, tuple[str, int]]) -> str:
 
 
 def run_section(budget: Budget) -> list[Row]:
-    """Hashes, licences, advisories."""
+    """Check hashes, licences and vulnerabilities."""
     packages = locked()
     hashes = Row("supply_chain", "a hash for everything in the lock", len(packages))
     hashes.wrong = [name for name, (_, count) in packages.items() if not count]
@@ -84,10 +84,10 @@ def run_section(budget: Budget) -> list[Row]:
 
 
 def advisories() -> Row:
-    """pip-audit over the lock, where it is installed and reaches its database: what of the lock is for this platform."""
+    """Run pip-audit on the lock, if it is installed and reaches its database, for packages of this platform."""
     row = Row("supply_chain", "known advisories")
     if importlib.util.find_spec("pip_audit") is None:
-        row.note = "left out: pip-audit is not installed"
+        row.note = "left out: pip-audit is not installed (pip install pip-audit)"
         return row
     options = ("--requirement", str(LOCK), "--no-deps", "--disable-pip", "--timeout", "20", "--format", "json")
     done = subprocess.run(
@@ -102,5 +102,5 @@ def advisories() -> Row:
     row.tried = len(packages) - len(unknown)
     row.wrong = [f"{package['name']}: {one['id']}" for package in packages for one in package.get("vulns", ())]
     if unknown:
-        row.note = f"of {len(unknown)} the registry here tells nothing"
+        row.note = f"no data about {len(unknown)} packages"
     return row

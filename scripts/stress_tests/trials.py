@@ -1,6 +1,6 @@
-"""Trials over TCP by the thousand under faults of every kind: each with the history it has in memory, and nothing leaks.
+"""Thousands of trials over TCP under faults of every kind: the histories must equal those in memory, and nothing leaks.
 
-Networks with one process a node (killed by SIGKILL, stopped by SIGSTOP) and networks with several nodes a process take
+Networks with one process per node (killed by SIGKILL, stopped by SIGSTOP) and networks with several nodes a process take
 turns. Every so often memory, descriptors and processes are counted, and in the end nothing may be left and nothing may
 have grown.
 """
@@ -30,18 +30,18 @@ LINKS = (
     "drop=2:1@1",
 )  # fmt: skip
 TRIAL_SECONDS = 120.0
-"""A trial that takes longer hangs."""
+"""Time limit of a trial."""
 COUNTS = 40
-"""How often is counted."""
+"""Number of samples of processes and memory."""
 SETTLED = 0.2
-"""Share of the trials after which memory is compared with the end."""
+"""Share of the trials that fill caches before memory is compared."""
 GROWTH_BYTES = 12 * 2**20
-"""What the allocator may still come to keep after that."""
+"""Allowed growth of memory after that."""
 
 
 @dataclass(frozen=True)
 class Count:
-    """What this process and its children hold."""
+    """Memory, processes and descriptors of this process and its children."""
 
     trial: int
     rss: int
@@ -75,7 +75,7 @@ def _strikes(specs: tuple[str, ...], place: object, places: FaultSites) -> bool:
 
 
 def count(trial: int) -> Count:
-    """Count now."""
+    """Take a sample."""
     me = psutil.Process()
     family = [me, *me.children(recursive=True)]
     rss = descriptors = 0
@@ -89,7 +89,7 @@ def count(trial: int) -> Count:
 
 
 def descriptors() -> list[str]:
-    """What the descriptors of this process are."""
+    """The open descriptors of this process."""
     found = []
     for link in Path("/proc/self/fd").iterdir():
         try:
@@ -100,7 +100,7 @@ def descriptors() -> list[str]:
 
 
 async def trials(variants: list[Scenario], seed: int, times: int, row: Row) -> None:
-    """Run the trials; what is wrong goes into the row."""
+    """Run the trials and record problems in the row."""
     counts: list[Count] = []
     kinds: Counter[str] = Counter()
     places = [FaultSites(make_plan(scenario).algorithm) for scenario in variants]
@@ -128,7 +128,7 @@ async def trials(variants: list[Scenario], seed: int, times: int, row: Row) -> N
 
 
 def differences(found: TrialResult, expected: TrialResult) -> list[str]:
-    """How a trial over TCP differs from the same in memory."""
+    """Differences between a trial over TCP and the same trial in memory."""
     why = [f"undecided, {found.undecided}"] if found.undecided else []
     why += [f"violated, {claim}" for claim in found.violated]
     if not why and found != expected:
@@ -137,7 +137,7 @@ def differences(found: TrialResult, expected: TrialResult) -> list[str]:
 
 
 def growth(counts: list[Count], variants: int, block: int) -> list[str]:
-    """What grew from the first time a network was up to the last time the same one was."""
+    """Growth between the first and the last time that the same network was open."""
     wrong = []
     settled = SETTLED * counts[-1].trial if counts else 0
     for variant in range(variants):

@@ -17,7 +17,7 @@ from benchmarks import subprocesses as programs
 from benchmarks import tables
 from benchmarks.baselines import mininet, mpi, simulators
 from benchmarks.figure import draw
-from benchmarks.interleaved import race
+from benchmarks.interleaved import interleave
 from benchmarks.record import BARE, Note, Options, Row
 from benchmarks.results import Document, Measured, read_document, rows_of, write_document
 from benchmarks.sections import peers
@@ -32,21 +32,21 @@ QUICK = Options(turns=1, quick=True)
 
 
 def test_a_contender_is_held_against_the_floor_before_and_after_it() -> None:
-    floors, ours = iter([100.0, 200.0, 400.0, 100.0]), iter([75.0, 600.0, 50.0])
-    outcome = race(lambda: next(floors), {"ours": lambda: next(ours)}, 3)
-    assert outcome.floor == 150
-    assert outcome.standings["ours"] == (75, 0.5)  # of 0.5, 2.0 and 0.2
+    baselines, ours = iter([100.0, 200.0, 400.0, 100.0]), iter([75.0, 600.0, 50.0])
+    outcome = interleave(lambda: next(baselines), {"ours": lambda: next(ours)}, 3)
+    assert outcome.baseline == 150
+    assert outcome.scores["ours"] == (75, 0.5)  # of 0.5, 2.0 and 0.2
 
 
 def test_of_times_the_shorter_is_the_faster() -> None:
-    outcome = race(lambda: 2.0, {"ours": lambda: 4.0, "theirs": lambda: 1.0}, 1, times=True)
-    assert [standing.share for standing in outcome.standings.values()] == [0.5, 2.0]
+    outcome = interleave(lambda: 2.0, {"ours": lambda: 4.0, "theirs": lambda: 1.0}, 1, times=True)
+    assert [score.share for score in outcome.scores.values()] == [0.5, 2.0]
 
 
 def test_only_of_ours_something_is_wanted() -> None:
-    outcome = race(lambda: 1.0, {"ours": lambda: 0.5, "theirs": lambda: 0.1}, 1)
-    floor, ours, theirs = outcome.rows("here", "packets/s", "ours", at_least=0.6)
-    assert (floor.figure, floor.share, floor.met) == (BARE, None, True)
+    outcome = interleave(lambda: 1.0, {"ours": lambda: 0.5, "theirs": lambda: 0.1}, 1)
+    baseline, ours, theirs = outcome.rows("here", "packets/s", "ours", at_least=0.6)
+    assert (baseline.figure, baseline.share, baseline.met) == (BARE, None, True)
     assert (ours.beside, ours.bound, ours.met) == (BARE, "share >= 0.6", False)
     assert (theirs.bound, theirs.met) == ("", True)
 
@@ -92,7 +92,7 @@ def test_a_document_keeps_its_rows(tmp_path: Path) -> None:
 def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.json"
     path.write_text(text)
-    with pytest.raises(ValueError, match=r"no JSON of this benchmark|Expecting"):
+    with pytest.raises(ValueError, match=r"not a result file of this benchmark|Expecting"):
         read_document(path)
 
 
@@ -113,7 +113,7 @@ def test_chosen_figures_only() -> None:
     text = tables.render("<!-- bench core: ready; set up -->\n<!-- /bench -->", document_of(SPEED, TIME))
     assert "ready" in text
     assert "I/O core" not in text
-    assert "share" not in text, "a column in which nobody says anything"
+    assert "share" not in text, "a column that is empty everywhere"
 
 
 def test_figures_across() -> None:
@@ -272,7 +272,7 @@ def test_a_file_that_is_none_is_not_overwritten(tmp_path: Path, capsys: pytest.C
     path = tmp_path / "figures.json"
     path.write_text("[]")
     assert bench.main(["core", "--quick", "--json", str(path)]) == 4
-    assert "no JSON of this benchmark" in capsys.readouterr().err
+    assert "not a result file of this benchmark" in capsys.readouterr().err
     assert path.read_text() == "[]"
 
 

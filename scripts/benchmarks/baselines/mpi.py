@@ -1,8 +1,8 @@
-"""Open MPI: the same collectives with the same bytes on as many ranks, and what it takes to start them.
+"""Open MPI: the same collectives with the same bytes on the same number of ranks, and the time to start them.
 
-A rank of MPI is a process; ours share a few hosts, or have a process each. Times of a collective are from when the last
-source begins until the last rank has everything, the median of many rounds. Ours have every hop judged and told to the
-coordinator by then, and cross TCP: what is wanted is held against MPI over TCP, and MPI in shared memory stands beside it.
+Each rank of MPI is a process; our ranks share a few hosts or have one process each. The time of a collective runs from
+the start of the last source until the last rank has everything; the median of many rounds counts. In our time every hop is
+checked and reported to the coordinator over TCP, so the target refers to MPI over TCP. MPI in shared memory is shown too.
 """
 
 import json
@@ -28,17 +28,17 @@ INSTALL = "apt-get install openmpi-bin libopenmpi-dev"
 MPI = "Open MPI"
 MEMORY, TCP = f"{MPI}, shared memory", f"{MPI}, TCP"
 TRANSPORTS = {MEMORY: (), TCP: ("--mca", "btl", "tcp,self", "--mca", "btl_tcp_if_include", "lo")}
-"""The flags for each; by itself it takes shared memory."""
+"""Flags per transport; shared memory is the default."""
 ALGORITHMS = {"broadcast": "greedy-tree", "allgather": "rotated-trees", "alltoall": "near-balanced-tree"}
 BYTES = 64
 START_WANTED, BROADCAST_WANTED = 30, 2
 
 
 class Launch(NamedTuple):
-    """One mpirun."""
+    """One execution of mpirun."""
 
     ready: float
-    """Seconds until the last rank had left MPI_Init."""
+    """Seconds until the last rank returned from MPI_Init."""
     seconds: float
     """The whole command."""
     times: dict[str, list[float]]
@@ -46,7 +46,7 @@ class Launch(NamedTuple):
 
 
 class Ours(NamedTuple):
-    """One network of ours."""
+    """One network of this project."""
 
     ready: float
     times: list[float]
@@ -56,7 +56,7 @@ class Ours(NamedTuple):
 def rows(options: Options) -> Iterator[Row | Note]:
     """Start, broadcast, allgather, alltoall."""
     if not (shutil.which("mpirun") and shutil.which("mpicc")):
-        yield Note(f"{MPI}: not measured, for mpirun or mpicc is not installed: {INSTALL}")
+        yield Note(f"{MPI}: not measured, because mpirun or mpicc is not installed: {INSTALL}")
         return
     topology, rounds, turns = ("star:3", 3, 1) if options.quick else ("star:5", 20, min(3, options.turns))
     try:
@@ -81,7 +81,7 @@ def _start(topology: str, program: Path, turns: int, options: Options) -> Iterat
     wanted = None if options.quick else START_WANTED
     yield Row(subject, f"start, {MPI}", theirs, "s")
     yield Row(subject, "start, hosted", median(hosted), "s", theirs / median(hosted), MPI, wanted)
-    yield Row(subject, "start, a process a rank", median(alone), "s", theirs / median(alone), MPI)
+    yield Row(subject, "start, one process per rank", median(alone), "s", theirs / median(alone), MPI)
     commands = [coordinator_run(topology, ALGORITHMS["broadcast"]).seconds for _ in range(turns)]
     theirs = median(launch.seconds for launch in launches)
     yield Row(subject, f"whole command, nothing done, {MPI}", theirs, "s")
@@ -111,7 +111,7 @@ def _plan(topology: str, collective: str, **more: object) -> Plan:
 
 
 async def _operate(plan: Plan, rounds: int) -> Ours:
-    """Bring a network up and run its collective so many times."""
+    """Open a network and run its collective `rounds` times."""
     began = time.perf_counter()
     async with network_up(plan) as network:
         ready = time.perf_counter() - began

@@ -1,6 +1,6 @@
-"""Simulators without sockets: a flood in PyDistSim, and in the loop over a networkx graph that one would write at once.
+"""Simulators without sockets: a flood in PyDistSim, and in a simple loop over a networkx graph.
 
-Neither of them keeps a journal, and the loop has no messages; ours judges and writes down every hop.
+Neither keeps a journal, and the loop has no messages; our engines check and record every hop.
 """
 
 import time
@@ -41,7 +41,7 @@ def rows(options: Options) -> Iterator[Row | Note]:
 
 
 def _loop(topology: Topology) -> float:
-    """Seconds of a flood by rounds, every node that is new sending to all but whom it heard it from."""
+    """Seconds of a flood in rounds: each newly informed node sends to all neighbours except those that informed it."""
     graph = networkx.Graph((one, other) for one, _, other, _ in topology.links())
     began = time.perf_counter()
     informed, fresh = {0}, {0: {0}}
@@ -59,7 +59,7 @@ def _loop(topology: Topology) -> float:
 
 
 def _pydistsim(topology: Topology, turns: int) -> dict[str, float]:
-    """Seconds of a flood, under its name. ProgramError where it is not installed."""
+    """Seconds of a flood by title; raises ProgramError if PyDistSim is not installed."""
     python = python_with("pydistsim")
     if python is None:
         raise ProgramError(f"it is not installed: {HOW_TO_INSTALL.format('pydistsim')}")

@@ -1,1 +1,1 @@
-"""Ways to drive the same sockets, each a program of its own that answers one question and ends."""
+"""Implementations that drive the same sockets, each a program that answers one question and ends."""

@@ -1,4 +1,4 @@
-"""The floor: bare system calls in one edge-triggered epoll loop. Standard library only."""
+"""The baseline: bare system calls in one edge-triggered epoll loop. Standard library only."""
 
 import contextlib
 import os
@@ -48,7 +48,7 @@ def links(count: int) -> float:
         began = time.perf_counter()
         for port in range(1024, 1024 + count):
             stream = socket.socket()
-            with contextlib.suppress(OSError):  # somebody may listen there at every address
+            with contextlib.suppress(OSError):  # another program may listen on this port at every address
                 stream.bind((far, port))
             stream.connect(address)
             ends += [stream, listener.accept()[0]]
@@ -60,7 +60,7 @@ def links(count: int) -> float:
 
 
 def idle(hosts: int, rounds: int) -> float:
-    """Milliseconds to send each of `hosts` processes an order and to have all reports."""
+    """Milliseconds to send an order to each of `hosts` processes and receive all reports."""
     with echoing(hosts, _echo) as streams:
         epoll = select.epoll()
         fds = [stream.fileno() for stream in streams]

@@ -1,4 +1,4 @@
-"""What every way needs: echoing processes, and how much memory is its own. Standard library only."""
+"""Shared by all implementations: echoing processes, and memory growth. Standard library only."""
 
 import contextlib
 import os
@@ -9,19 +9,19 @@ from pathlib import Path
 
 BUFFER_BYTES = 256 * 1024
 ORDER = bytes(24)
-"""A message of about the size of an order to open a step, or of the report on an idle one."""
+"""A message of about the size of an order to open a step, or of the report of an idle step."""
 RESET = struct.pack("ii", 1, 0)
-"""SO_LINGER value that makes close() leave nothing behind for the next measurement."""
+"""SO_LINGER value with which close() leaves no socket in TIME_WAIT for the next measurement."""
 
 
 class Growth:
-    """Bytes by which the proportional set size of this process has grown since this was made."""
+    """Bytes by which the proportional set size of this process has grown since construction."""
 
     def __init__(self) -> None:
         self._before = _private_bytes()
 
     def for_each(self, count: int) -> float:
-        """Of `count` things, what each has added; 0 if the process shrank."""
+        """Growth divided by `count`; 0 if the process shrank."""
         return max(0, _private_bytes() - self._before) / count
 
 
@@ -61,7 +61,7 @@ def echoing(hosts: int, echo: Callable[[socket.socket], None]) -> Iterator[list[
 
 
 def _serve(echo: Callable[[socket.socket], None], own: socket.socket, others: list[socket.socket]) -> None:
-    """Be an echoing process, and never return."""
+    """Run `echo` in this forked process; does not return."""
     status = 1
     try:
         for other in others:

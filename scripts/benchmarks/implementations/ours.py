@@ -1,6 +1,6 @@
-"""The I/O core of a host without its nodes: `FramedStreams` under trio with a parked task a node.
+"""The I/O core of a host without its nodes: `FramedStreams` under trio with one parked task per node.
 
-The other questions are answered by real hosts.
+Real hosts answer the other questions.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""One trio SocketStream and one reading task a port, which is how one would write it first."""
+"""One trio SocketStream and one reading task per port, the obvious implementation with trio."""
 
 import os
 import socket
@@ -92,7 +92,7 @@ def links(count: int) -> float:
 
 
 def idle(hosts: int, rounds: int) -> float:
-    """Milliseconds to send each of `hosts` processes an order and to have all reports."""
+    """Milliseconds to send an order to each of `hosts` processes and receive all reports."""
     with echoing(hosts, lambda stream: trio.run(_echo, stream)) as near:
         return trio.run(_ask_all, near, rounds)
 

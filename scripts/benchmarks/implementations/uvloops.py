@@ -1,4 +1,4 @@
-"""A protocol a port on uvloop's loop. Standard library and uvloop only: it may run with another interpreter than ours."""
+"""One protocol per port on the loop of uvloop. Standard library and uvloop only, so that another interpreter can run it."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ BUFFER = bytearray(BUFFER_BYTES)
 
 
 class Port(asyncio.BufferedProtocol):
-    """Tells how many bytes came in; all ports read into one buffer."""
+    """Counts received bytes; all ports read into one buffer."""
 
     __slots__ = ("_on_bytes", "_on_up", "transport")
 
@@ -54,7 +54,7 @@ class Echo(asyncio.Protocol):
 
 
 class Round:
-    """Bytes that are still to come in, and an event for when they have."""
+    """Number of bytes still expected, and an event that is set when they have arrived."""
 
     def __init__(self) -> None:
         self._missing = 0
@@ -142,7 +142,7 @@ def links(count: int) -> float:
 
 
 def idle(hosts: int, rounds: int) -> float:
-    """Milliseconds to send each of `hosts` processes an order and to have all reports."""
+    """Milliseconds to send an order to each of `hosts` processes and receive all reports."""
 
     async def echo(stream: socket.socket) -> None:
         _, protocol = await asyncio.get_running_loop().create_connection(Echo, sock=stream)

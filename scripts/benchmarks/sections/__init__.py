@@ -1,1 +1,1 @@
-"""One module a section; each has a `SECTION`, and is found by being here."""
+"""One module per section, each with a `SECTION`; modules are found by name."""

@@ -1,14 +1,14 @@
 """I/O core: one process, step after step, every link end sends one packet and receives one.
 
 Bare: `os.write` on each descriptor, an edge-triggered epoll, `os.readv` until short. Ours: `FramedStreams` under trio with a
-parked task a node, as in a host. All use the same sockets, each in a process of its own that inherits them.
+parked task per node, as in a host. All use the same sockets, each in its own process that inherits them.
 """
 
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from benchmarks.interleaved import race
+from benchmarks.interleaved import interleave
 from benchmarks.networks import connected
 from benchmarks.record import Note, Options, Row, Section
 from benchmarks.registry import measure, missing, others
@@ -16,12 +16,12 @@ from emunode.topologies.registry import parse_topology
 
 OURS = "I/O core"
 CASES = (("star:5", 70, 0.80), ("star:6", 70, 0.88), ("star:6", 16384, 0.88), ("hypercube:10", 70, 0.90))
-"""Network, packet size, share wanted."""
+"""Network, packet size, target for the share."""
 QUICK_CASES = (("star:4", 70, None),)
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """The I/O core on some networks beside its floor."""
+    """The I/O core and other implementations beside the bare loop."""
     yield from missing()
     for name, size, wanted in QUICK_CASES if options.quick else CASES:
         yield from _case(name, size, wanted, options)
@@ -33,7 +33,7 @@ def _case(name: str, size: int, wanted: float | None, options: Options) -> Itera
         work = 4_000 if options.quick else 60_000
         rounds = max(3, work * 70 // (len(ends) * max(70, size // 4)))
         asked: dict[str, Any] = {"fds": ends, "ends": ends, "size": size}
-        outcome = race(
+        outcome = interleave(
             partial(measure, "bare", "packets", rounds=rounds, **asked),
             {
                 OURS: partial(measure, "ours", "packets", rounds=rounds, degree=topology.degree, **asked),

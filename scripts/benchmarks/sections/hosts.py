@@ -1,6 +1,6 @@
-"""Scaling over hosts: the same network over 1, 2 and 4 host processes, on as many cores as there are.
+"""Scaling over hosts: the same network over 1, 2 and 4 host processes, on all cores.
 
-Throughput is that of the whole run loop by the clock on the wall, coordinator and journal rows included.
+Throughput is that of the whole run loop in wall time, including coordinator and journal rows.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ async def rates(plan: Plan, steps: int) -> tuple[float, float]:
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """Each network over 1, 2 and 4 hosts, which take turns."""
+    """Each network over 1, 2 and 4 hosts, interleaved."""
     for name in QUICK_NETWORKS if options.quick else NETWORKS:
         plans = {hosts: busy_plan(name, 56, hosts) for hosts in (1, 2, 4)}
         topology = plans[1].topology

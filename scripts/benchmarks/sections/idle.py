@@ -1,6 +1,6 @@
 """Idle step: time of a step in which nothing happens, over several hosts.
 
-Bare: a process sends as many others an order and waits for all their reports; the other ways do the same.
+Bare: a process sends an order to as many other processes and waits for all reports. The other implementations do the same.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from time import perf_counter
 
 import trio
 
-from benchmarks.interleaved import race
+from benchmarks.interleaved import interleave
 from benchmarks.networks import network_up, plan_of
 from benchmarks.record import Note, Options, Row, Section
 from benchmarks.registry import measure, missing, others
@@ -18,12 +18,12 @@ from coordinator.planning.plan import Plan
 
 OURS = "idle step"
 CASES = ((2, 0.3), (4, 0.5), (48, 8.0))
-"""Hosts, and the milliseconds wanted."""
+"""Number of hosts, and the target in milliseconds."""
 QUICK_CASES = ((2, None),)
 
 
 async def idle_step(plan: Plan, steps: int) -> float:
-    """Milliseconds of a step in which nothing happens."""
+    """Milliseconds of an idle step."""
     async with network_up(plan) as network:
         first = 1
         while (await network.step(first, ())).busy:
@@ -37,13 +37,13 @@ async def idle_step(plan: Plan, steps: int) -> float:
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """Idle steps of S_6 beside round trips."""
+    """Idle steps of S_6 beside bare round trips."""
     yield from missing()
     name, steps = ("star:4", 50) if options.quick else ("star:6", 400)
     order = plan_of(topology=name).topology.order
     for hosts, wanted in QUICK_CASES if options.quick else CASES:
         plan = plan_of(topology=name, ranks_per_host=-(-order // hosts))
-        outcome = race(
+        outcome = interleave(
             partial(measure, "bare", "idle", hosts=hosts, rounds=steps),
             {OURS: partial(trio.run, idle_step, plan, steps), **others("idle", hosts=hosts, rounds=steps)},
             max(1, options.turns // 2),

@@ -1,11 +1,11 @@
-"""Links: rate at which a run's links come up (proved by both sides), beside a bare loop of connect and accept."""
+"""Links: rate at which a run's links come up (authenticated by both sides), beside a bare loop of connect and accept."""
 
 from collections.abc import Iterator
 from functools import partial
 
 import trio
 
-from benchmarks.interleaved import race
+from benchmarks.interleaved import interleave
 from benchmarks.networks import network_up, plan_of
 from benchmarks.record import Note, Options, Row, Section
 from benchmarks.registry import measure, missing, others
@@ -17,17 +17,17 @@ WANTED = 0.6
 
 
 async def link_rate(plan: Plan) -> float:
-    """Links per second of a run, from the first dial to the last link that is up."""
+    """Links per second of a run, from the first dial to the last open link."""
     async with network_up(plan) as network:
         return network.links_opened / network.connect_seconds
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """Set-up of a star graph beside the bare loop and the other ways."""
+    """Set-up of a star graph beside the bare loop and the other implementations."""
     yield from missing()
     name, most = ("star:4", 300) if options.quick else ("star:7", 8000)
     count = min(most, descriptor_limit() // 2 - 100)
-    outcome = race(
+    outcome = interleave(
         partial(measure, "bare", "links", count=count),
         {OURS: partial(trio.run, link_rate, plan_of(topology=name)), **others("links", count=count)},
         options.turns,

@@ -1,7 +1,7 @@
-"""Memory of a link end: what the kernel takes for a connected socket, and what a process adds to it.
+"""Memory of a link end: kernel memory of a connected socket, and user memory of its process.
 
 Kernel memory is the growth of slabs, kernel stacks, page tables and socket buffers; user memory the proportional set size of
-the processes, all that they hold counted for ours and only the growth for the others.
+the processes: all of it for our hosts, only the growth for the other implementations.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from emunode.topologies.registry import parse_topology
 
 
 async def peak_of_run(plan: Plan) -> Memory:
-    """The most kernel and user memory of the hosts while links come up and a broadcast crosses them."""
+    """Peak kernel and user memory of the hosts during set-up and one broadcast."""
     pids: list[int] = []
     with Peak(lambda: pids, 0.2) as peak:
         async with network_up(plan) as network:
@@ -29,7 +29,7 @@ async def peak_of_run(plan: Plan) -> Memory:
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """Each way on one network; ours on a larger one too, where what a process costs weighs less."""
+    """Each implementation on one network; our hosts also on a larger one, where the cost per process matters less."""
     yield from missing()
     name = "hypercube:6" if options.quick else "hypercube:10"
     topology = parse_topology(name)
@@ -38,8 +38,8 @@ def rows(options: Options) -> Iterator[Row | Note]:
         kernel = (kernel_bytes() - before) / len(ends)
         yield Row(name, f"{BARE}, kernel", kernel, "bytes/link end")
         yield Row(name, f"{BARE}, user", measure("bare", "memory", fds=ends, ends=ends), "bytes/link end")
-        for way, ask in others("memory", fds=ends, ends=ends).items():
-            yield Row(name, f"{way}, user", ask(), "bytes/link end")
+        for name_of, ask in others("memory", fds=ends, ends=ends).items():
+            yield Row(name, f"{name_of}, user", ask(), "bytes/link end")
     yield from _our_rows(name)
     if not options.quick:
         yield from _our_rows("star:7")

@@ -1,4 +1,4 @@
-"""Peers: what a user might pick instead, on the same work, as far as it is installed."""
+"""Other software on the same work, as far as it is installed."""
 
 from collections.abc import Iterator
 

@@ -1,7 +1,7 @@
-"""Scaling over sizes: the networks of the papers up to the papers' size, brought up, broadcast in, and written down.
+"""Scaling over sizes: set-up, broadcast and journal for the networks of the papers, up to the papers' sizes.
 
-Each is one `coordinator run` with the local driver. Ready: hosts started and every link proved. Memory is what the kernel
-holds more than before, and the proportional set size of all processes, at their peak.
+Each is one `coordinator run` with the local driver. Ready: hosts started and every link authenticated. Memory is the
+increase of kernel memory and the proportional set size of all processes, at their peak.
 """
 
 from collections.abc import Iterator
@@ -14,13 +14,13 @@ from coordinator.planning.namespace import why_not
 
 GIB = 2**30
 END_BYTES = 6.5 * 1024
-"""What a link end may take of the kernel's and the processes' memory, at the papers' size."""
+"""Target for the kernel and user memory of a link end, at the papers' sizes."""
 ENDS_FOR_MEMORY = 5000
-"""From so many link ends on memory is more than noise."""
+"""With fewer link ends, memory measurements are noise."""
 
 
 class Case(NamedTuple):
-    """A network, the algorithm that broadcasts in it, and what is wanted, in seconds, GiB and bytes a link end."""
+    """A network, its broadcast algorithm, and targets in seconds, GiB and bytes per link end."""
 
     topology: str
     algorithm: str
@@ -42,7 +42,7 @@ QUICK_CASES = (Case("star:4", "greedy-tree"), Case("ej:1+2", "improved"))
 
 
 def rows(options: Options) -> Iterator[Row | Note]:
-    """A broadcast in each network."""
+    """One broadcast per network."""
     for case in QUICK_CASES if options.quick else CASES:
         try:
             yield from size_rows(case)
@@ -51,7 +51,7 @@ def rows(options: Options) -> Iterator[Row | Note]:
 
 
 def size_rows(case: Case) -> Iterator[Row]:
-    """What one broadcast took."""
+    """Time and memory of one broadcast."""
     run = coordinator_run(case.topology, case.algorithm, netns=why_not() is None)
     name, ready, ends = case.topology, run.number("setup_seconds"), run.link_ends
     yield Row(name, "nodes", run.number("order"), "")

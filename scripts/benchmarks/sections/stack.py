@@ -1,7 +1,7 @@
-"""Whole stack: an allgather that keeps every link busy both ways, one segment in one packet, as the bare loop does.
+"""Whole stack: an allgather that keeps every link busy in both directions, one segment per packet, as the bare loop does.
 
 Packets per CPU second of one real host process (rules, payload checks, journal, counting), beside the bare loop with packets
-of the same size. Of the other ways there is no whole stack; what they do with bare sockets is in section core.
+of the same size. The other implementations have no whole stack; section core measures them on bare sockets.
 """
 
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from time import process_time
 
 import trio
 
-from benchmarks.interleaved import race
+from benchmarks.interleaved import interleave
 from benchmarks.networks import connected, cpu_seconds, network_up, plan_of, run_steps
 from benchmarks.record import Note, Options, Row, Section
 from benchmarks.registry import measure
@@ -29,7 +29,7 @@ WANTED = 0.5
 
 
 def busy_plan(name: str, segment_bytes: int, hosts: int) -> Plan:
-    """An allgather on all links of a star graph, over so many hosts."""
+    """An allgather on all links of a star graph, over `hosts` hosts."""
     topology = parse_topology(name)
     return plan_of(
         topology=name,
@@ -71,14 +71,12 @@ def _case(name: str, segment_bytes: int, options: Options) -> Iterator[Row]:
     size = len(wire.encode_packet(1, ((0, -1, 0, 0, bytes(segment_bytes)),)))
     steps = max(6, (12_000 if options.quick else 120_000) // (topology.order * topology.degree))
     with connected(topology) as ends:
-        floor = partial(measure, "bare", "packets", fds=ends, ends=ends, size=size, rounds=steps)
-        outcome = race(floor, {OURS: partial(trio.run, whole_stack, plan, steps)}, options.turns)
+        baseline = partial(measure, "bare", "packets", fds=ends, ends=ends, size=size, rounds=steps)
+        outcome = interleave(baseline, {OURS: partial(trio.run, whole_stack, plan, steps)}, options.turns)
     subject = f"{name}, {size}-byte packets"
     yield from outcome.rows(subject, "packets/CPU s", OURS, at_least=None if options.quick else WANTED)
     in_memory = median(memory_engine(plan, steps) for _ in range(options.turns))
-    yield Row(
-        subject, "  of it rules, nodes, journal", 100 * outcome.standings[OURS].value / in_memory, "% of CPU time"
-    )
+    yield Row(subject, "  of it rules, nodes, journal", 100 * outcome.scores[OURS].value / in_memory, "% of CPU time")
 
 
 SECTION = Section("packets per CPU second of a whole host", rows, seconds=60)

@@ -1,4 +1,4 @@
-"""What the fuzzer throws bytes at: every decoder, every handshake, and the two shells behind them, without a socket.
+"""Fuzz targets: every decoder, every handshake, and the host and coordinator behind them, without sockets.
 
 One process fuzzes one target, under atheris (coverage-guided, libFuzzer inside): `python -m stress_tests.fuzzing TARGET
 [libFuzzer options] [corpus folders]`. A target returns for what it takes and for what it refuses in the way that is

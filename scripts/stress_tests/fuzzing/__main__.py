@@ -1,4 +1,4 @@
-"""Fuzz one target, or replay what is kept for all."""
+"""Fuzz one target, or replay the stored corpus of all targets."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ INSTRUMENTED = [
     "coordinator.scenario.model",
     "coordinator.planning.plan",
 ]
-"""The fuzzer is led by what is reached in these."""
+"""Modules whose coverage guides the fuzzer."""
 REPLAY = sys.argv[1:2] == ["-replay"]
 if not REPLAY:
     import atheris  # type: ignore[import-untyped]
@@ -34,7 +34,7 @@ with contextlib.nullcontext() if REPLAY else atheris.instrument_imports(include=
 
 
 def replay(folder: Path) -> int:
-    """Every kept input of every target once, each target in a fork; 1 if one of them is a finding."""
+    """Replay every stored input, each target in a fork; 1 if an input fails."""
     status = 0
     for name in TARGETS:
         paths = sorted((folder / name).glob("*"))
@@ -48,10 +48,10 @@ def replay(folder: Path) -> int:
 
 def _replay_one(name: str, paths: list[Path]) -> int:
     path = Path()
-    inputs = [(path, path.read_bytes()) for path in paths]  # before the target replaces what reads them
+    inputs = [(path, path.read_bytes()) for path in paths]  # before the target replaces the functions that read them
     try:
         target = TARGETS[name].make()
-        for path, data in inputs:  # noqa: B007  # it is told when that fails
+        for path, data in inputs:  # noqa: B007  # `path` is reported on failure
             target(data)
     except BaseException:
         sys.stdout.write(f"{name}: {path}\n{traceback.format_exc()}")
@@ -63,7 +63,7 @@ def _replay_one(name: str, paths: list[Path]) -> int:
 
 
 def main() -> None:
-    """Fuzz one target until libFuzzer's options end it; `-seeds=FOLDER` first writes what it begins with."""
+    """Fuzz one target until the options of libFuzzer end it; `-seeds=FOLDER` first writes the initial inputs."""
     name = sys.argv.pop(1)
     if REPLAY:
         sys.exit(replay(Path(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""Decoders and greetings: whatever comes is understood one way, or refused."""
+"""Decoders and greetings: every input is either decoded uniquely or refused."""
 
 import contextlib
 
@@ -16,7 +16,7 @@ PACKETS = [
 
 
 def fuzz_packet(data: bytes) -> None:
-    """A packet: what is accepted is in range, and comes back as it was when it is encoded again."""
+    """A packet: accepted values are in range, and encoding restores the input."""
     try:
         step, segments = wire.decode_packet(wire.frame(data), ORDER)
     except FrameError:
@@ -42,7 +42,7 @@ def fuzz_control(data: bytes) -> None:
 
 
 def fuzz_hello(data: bytes) -> None:
-    """A link's hello: nobody gets in without the secret, and who has it is understood."""
+    """The hello of a link: it is accepted only with a proof of the secret, and then decoded correctly."""
     with contextlib.suppress(FrameError):
         wire.read_link_hello(wire.frame(data), SECRET, RUN, NONCE)
         raise AssertionError("a hello without proof was taken")
@@ -54,7 +54,7 @@ def fuzz_hello(data: bytes) -> None:
 
 
 class Pipe:
-    """A socket of which `recv` yields given bytes and nothing more."""
+    """A socket whose `recv` returns given bytes and then the end."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data

@@ -92,7 +92,7 @@ class QuietHosts(Quiet):
             self._unauthenticated[fd] = 0.0
 
     def listen(self, listener: object, on_accept: object) -> None:
-        """Listen to nobody."""
+        """Ignore the address: this host accepts no connections."""
 
     def watch(self, fd: int, on_readable: object) -> None:
         """Watch nothing."""
@@ -177,7 +177,7 @@ def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
                 engine.on_frame(fd, wire.link_hello(SECRET, run, NONCE, *rest))
         except FrameError:
             if fd < len(links.slots):
-                one._channel._on_end(fd, "refused")
+                one._on_end(fd, "refused")
 
     return fuzz_host
 
@@ -190,7 +190,7 @@ class NoLaunch(Launch):
 
 
 def make_fuzz_coordinator() -> Callable[[bytes], None]:
-    """A coordinator: strangers with and without proof, and hosts that are in and say anything."""
+    """A coordinator: unauthenticated connections, and authenticated hosts that send arbitrary messages."""
     control.trio = SimpleNamespace(current_time=time.monotonic)  # type: ignore[assignment]
     control.listening_socket = lambda *_, **__: NoSocket()
     control.log = lambda *_, **__: None  # type: ignore[assignment]
@@ -239,8 +239,8 @@ def make_fuzz_coordinator() -> Callable[[bytes], None]:
                     one._channel._on_frame(fd, wire.frame(source.some_bytes(100)))
                     continue
             one._channel._on_frame(fd, wire.encode_control(*source.spoiled(message)))
-            one._silent()
-            one._missing(1)
+            one._absent()
+            one._barrier._missing(1)
 
     return fuzz_coordinator
 

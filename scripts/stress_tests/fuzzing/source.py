@@ -1,4 +1,4 @@
-"""What the targets share: bytes as choices, and what a target is."""
+"""Shared by the targets: bytes as choices, and the record of a target."""
 
 import hashlib
 from collections.abc import Callable
@@ -18,14 +18,14 @@ def drawn(size: int) -> list[bytes]:
 
 
 class Target(NamedTuple):
-    """Something to throw bytes at."""
+    """A function to be fuzzed."""
 
     make: Callable[[], Take]
-    """Makes it, in a process of its own: it may replace there what it likes."""
+    """Creates the function in its own process, where it may replace other functions."""
     inputs: int
-    """How many inputs a whole run has for it."""
+    """Number of inputs in a complete run."""
     seeds: Callable[[], list[bytes]] = lambda: drawn(200)
-    """A few inputs to begin with."""
+    """Initial inputs."""
 
 
 class Source:
@@ -45,7 +45,7 @@ class Source:
         return least + int.from_bytes(self._take(size)) % (most - least + 1)
 
     def flag(self) -> bool:
-        """Yes or no."""
+        """A boolean choice."""
         return bool(self.number(0, 1))
 
     def some_bytes(self, most: int) -> bytes:
@@ -57,7 +57,7 @@ class Source:
         return self.some_bytes(most).decode("utf-8", "replace")
 
     def pick(self, *choices: Any) -> Any:
-        """One of a few."""
+        """One of the given options."""
         return choices[self.number(0, len(choices) - 1)]
 
     def value(self, depth: int = 3) -> Any:  # noqa: PLR0911  # a table
@@ -79,7 +79,7 @@ class Source:
                 return {self.number(-1, 3): self.value(depth - 1) for _ in range(3)}
 
     def spoiled(self, fields: list[Any]) -> list[Any]:
-        """A message as it should be, but for a field or two."""
+        """A valid message with one or two changed fields."""
         for _ in range(self.number(0, 2)):
             kind = self.number(0, 3)
             if kind == 0 and fields:

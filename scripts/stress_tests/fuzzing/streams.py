@@ -1,4 +1,4 @@
-"""Streams: frames cut in any way and written through sockets that take little."""
+"""Streams: frames split at arbitrary places, and written through sockets that accept few bytes."""
 
 import select
 from collections.abc import Callable
@@ -22,7 +22,7 @@ def plain_frames(data: bytes) -> tuple[list[bytes], int]:
 
 
 class Descriptors:
-    """Streams that are no more than what has arrived in each: their poller, and the system calls on them."""
+    """Streams as buffers of arrived bytes, with their poller and the system calls on them."""
 
     def __init__(self) -> None:
         self.arrived: dict[int, bytes] = {}
@@ -30,24 +30,24 @@ class Descriptors:
         self.written: dict[int, bytes] = {}
         self.events: list[tuple[int, int]] = []
         self.most = 1
-        """Bytes that a write takes; every other one takes none."""
+        """Bytes accepted per write; every other write accepts none."""
         self.full = False
 
     def poll(self, _seconds: float, _most: int) -> list[tuple[int, int]]:
-        """What has happened since."""
+        """Events since the last call."""
         events, self.events = self.events, []
         return events
 
     def register(self, fd: int, mask: int) -> None:
-        """Be asked about a stream."""
+        """Watch a stream."""
 
     modify = register
 
     def unregister(self, fd: int) -> None:
-        """Be asked no more."""
+        """Stop watching a stream."""
 
     def read(self, fd: int, size: int) -> bytes:
-        """What has arrived; an error when nothing has, and nothing when nothing will."""
+        """Arrived bytes; raises BlockingIOError while none arrived, and returns no bytes at the end."""
         data, self.arrived[fd] = self.arrived[fd][:size], self.arrived[fd][size:]
         if not data and fd not in self.ended:
             raise BlockingIOError
@@ -60,7 +60,7 @@ class Descriptors:
         return len(data)
 
     def write(self, fd: int, data: bytes) -> int:
-        """Take a part."""
+        """Accept a part of the bytes."""
         self.full = not self.full
         if self.full:
             raise BlockingIOError
@@ -68,11 +68,11 @@ class Descriptors:
         return min(len(data), self.most)
 
     def close(self, fd: int) -> None:
-        """Let go."""
+        """Close a stream."""
 
 
 ENDS = (1_000_000, 1_000_001)
-"""Two descriptors that are none."""
+"""Two unused descriptor numbers."""
 SMALL_BUFFER = 600
 """Bytes of the shared buffer: small enough for frames to be longer."""
 
@@ -94,7 +94,7 @@ def make_fuzz_streams() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scen
     def fuzz_streams(data: bytes) -> None:
         if len(data) < 3:
             return
-        least = 1 + len(data) // 32  # no more than so many pieces: the rest would be more of the same
+        least = 1 + len(data) // 32  # a limited number of parts: more would test nothing new
         flags, cuts, data = data[0], (least + data[1], least + 8 * data[2]), data[3:]
         frames.update({fd: [] for fd in ENDS})
         ends.clear()
@@ -126,7 +126,7 @@ def make_fuzz_streams() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scen
         streams._special.clear()
 
     def feed(data: bytes, cuts: tuple[int, ...], *, hang_up: bool) -> dict[int, int]:
-        """Let everything arrive, and say how much each stream was given."""
+        """Deliver everything; the number of bytes per stream."""
         system.arrived, system.ended = dict.fromkeys(ENDS, b""), set()
         fed = dict.fromkeys(ENDS, 0)
         while any(fed[fd] < len(data) and fd not in ends for fd in ENDS):
@@ -143,7 +143,7 @@ def make_fuzz_streams() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scen
         return fed
 
     def answer(sent: list[bytes], most: int) -> None:
-        """Write frames through a socket that takes little."""
+        """Write frames through a socket that accepts few bytes."""
         fd = ENDS[0]
         system.written, system.most, system.full = {}, most, False
         streams.send_all((fd, frame) for frame in sent)
@@ -156,7 +156,7 @@ def make_fuzz_streams() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scen
 
 
 def seeds() -> list[bytes]:
-    """Frames of all sizes, cut in some ways."""
+    """Frames of all sizes, split at several places."""
     long = wire.frame(b"y" * 700)
     return [
         bytes((flags, cut, 255 - cut)) + b"".join(frames)

@@ -1,4 +1,4 @@
-"""All targets, by name. Another one is a function of bytes and an entry in the table of its module."""
+"""All targets, by name. To add one, write a function of bytes and an entry in the table of its module."""
 
 from stress_tests.fuzzing import decoders, shells, streams, texts
 from stress_tests.fuzzing.source import Target

@@ -1,4 +1,4 @@
-"""What users write: names of networks and nodes, fault specifications and fault sets, scenarios."""
+"""User input: names of networks and nodes, faults and fault sets, scenarios."""
 
 import contextlib
 from typing import Any
@@ -22,7 +22,7 @@ TOPOLOGIES = [parse_topology(name) for name in ("star:4", "star:11", "hypercube:
 
 
 def fuzz_labels(data: bytes) -> None:
-    """Names of networks and of nodes: understood one way only, or refused with what is allowed."""
+    """Names of networks and nodes: parsed uniquely, or refused with the allowed form."""
     if not data:
         return
     text = data[1:].decode("utf-8", "replace")
@@ -46,7 +46,7 @@ def a_label(source: Source, topology: Topology) -> str:
 
 
 def a_spec(source: Source, topology: Topology) -> str:
-    """A fault specification, nearly as it should be."""
+    """A fault specification that is valid or nearly valid."""
     if source.number(0, 31) == 31:
         return source.text(40)
     kind = source.pick(*KINDS)
@@ -73,7 +73,7 @@ def spoil(source: Source, text: str) -> str:
 
 
 def fuzz_faults(data: bytes) -> None:
-    """Fault specifications and fault sets: in any order they are the same, and every engine can have them."""
+    """Faults and fault sets: their order does not matter, and every engine accepts them."""
     source = Source(data)
     topology = source.pick(*TOPOLOGIES)
     mode = source.number(0, 7)
@@ -151,7 +151,7 @@ SAMPLES: dict[str, tuple[object, ...]] = {
 
 
 def toml_value(source: Source, depth: int = 2) -> Any:
-    """Anything that TOML can say."""
+    """An arbitrary TOML value."""
     match source.number(0, 8 if depth else 5):
         case 0 | 1:
             return source.number(-2, 8)
@@ -168,7 +168,7 @@ def toml_value(source: Source, depth: int = 2) -> Any:
 
 
 def some_keys(source: Source) -> dict[str, Any]:
-    """Keys of a scenario, nearly as they should be."""
+    """Keys of a scenario that are valid or nearly valid."""
     values: dict[str, Any] = dict(zip(("topology", "collective", "algorithm"), source.pick(*SMALL), strict=True))
     for _ in range(source.number(0, 5)):
         key = source.pick(*SAMPLES) if source.number(0, 31) < 31 else source.text(12)
@@ -180,7 +180,7 @@ def some_keys(source: Source) -> dict[str, Any]:
 
 
 class Written:
-    """A file with a text in it."""
+    """A stand-in for a file with a given text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -226,7 +226,7 @@ def label_seeds() -> list[bytes]:
 
 
 def fault_seeds() -> list[bytes]:
-    """Some of each kind, and fault sets."""
+    """Examples of each kind, and fault sets."""
     texts = (
         "crash:3142@2\nrecover:3142@4",
         "loss:1234~2134:0.5@1-3\ndelay:1234>2134:2",

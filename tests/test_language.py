@@ -1,0 +1,119 @@
+"""A short list of phrases that code, messages and pages must not contain, with the words to use instead.
+
+`ALLOWED` has the number of uses that a folder still has. It may only shrink: a folder below its allowance passes.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+PLACES: Final = (
+    "coordinator", "emunode", "scripts", "compose", "docs", "tests", ".ci/run",
+    "README.md", "CONTRIBUTING.md", "SECURITY.md",
+)  # fmt: skip
+GENERATED: Final = tuple(f"docs/reference/{name}.md" for name in ("commands", "interfaces", "scenario", "faults"))
+"""Pages that repeat texts of the code, where they are counted."""
+LEFT_OUT: Final = {"corpus", "golden", "__pycache__", "test_language.py", "licences.md"}
+SUFFIXES: Final = {".py", ".md", ".sh", ".toml", ".yaml", ".jinja", ".js", ".css", ""}
+
+PHRASES: Final[Mapping[str, str]] = {
+    r"will not do": "invalid ..: expected ..",
+    r"(?-i:(is|are) none\b)": "malformed",  # not Python's None
+    r"\b(is|are) told\b": "receives, is given",
+    r"\bwhoever\b": "a node that, a host that",
+    r"\b(nobody|everybody)\b": "no node, every node",
+    r"\bso many\b": "that number of",
+    r"as the case may be": "name the cases",
+    r"\bfor good\b": "permanently",
+    r"what becomes of": "the outcome of",
+    r"no more than that": "leave it out",
+    r"comes? to life": "starts",
+    r"process a (rank|node|core)": "one process per ..",
+    r"\bstrangers?\b": "unauthenticated connection",
+    r"\bliars?\b": "byzantine node",
+    r"this machine refuses": "operating system error",
+    r"without news": "no message for ..",
+    r"gone on with|goes on with": "is resumed",
+    r"of its own accord": "by itself",
+    r"tortur(e|ing)": "stress test",
+}
+BANNED: Final = re.compile("|".join(f"({phrase})" for phrase in PHRASES), re.IGNORECASE)
+
+ALLOWED: Final[Mapping[str, int]] = {
+    "README.md": 8,
+    "coordinator": 1,
+    "coordinator/campaigns": 8,
+    "coordinator/cli": 3,
+    "coordinator/execution": 2,
+    "coordinator/history": 1,
+    "coordinator/maintenance": 1,
+    "coordinator/networks": 8,
+    "coordinator/papers": 5,
+    "coordinator/reports": 8,
+    "coordinator/results": 8,
+    "coordinator/scenario": 5,
+    "coordinator/theory": 2,
+    "emunode": 5,
+    "emunode/algorithms": 49,
+    "emunode/engine": 4,
+    "emunode/host": 5,
+    "emunode/net": 8,
+    "emunode/timed": 3,
+    "tests": 3,
+    "tests/coordinator": 69,
+    "tests/emunode": 19,
+}
+
+
+def folder(path: Path) -> str:
+    """The row of `ALLOWED` that a file belongs to: its first two parts."""
+    parts = path.relative_to(ROOT).parts
+    return "/".join(parts[:2]) if len(parts) > 2 else parts[0]
+
+
+def files() -> Iterator[Path]:
+    """Every text file that readers and users see."""
+    for place in PLACES:
+        path = ROOT / place
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            relative = file.relative_to(ROOT)
+            left_out = LEFT_OUT.intersection(relative.parts) or str(relative) in GENERATED
+            if file.is_file() and file.suffix in SUFFIXES and not left_out:
+                yield file
+
+
+def uses() -> Iterator[tuple[Path, int, str]]:
+    """File, line and text of every banned phrase."""
+    for file in files():
+        text = file.read_text(encoding="utf-8", errors="replace")
+        for match in BANNED.finditer(" ".join(text.split("\n"))):
+            yield file, text.count("\n", 0, match.start()) + 1, match[0]
+
+
+def test_no_folder_uses_more_banned_phrases_than_allowed() -> None:
+    found = list(uses())
+    counts = Counter(folder(file) for file, _, _ in found)
+    excess = {place for place, count in counts.items() if count > ALLOWED.get(place, 0)}
+    listed = [f"{file.relative_to(ROOT)}:{line}: {text!r}" for file, line, text in found if folder(file) in excess]
+    assert listed == []
+
+
+def test_the_allowance_names_existing_folders() -> None:
+    assert [place for place in ALLOWED if not (ROOT / place).exists()] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["it will not do", "a frame that\nis none", "Nobody hears", "one process a node", "tortured"]
+)
+def test_banned_phrases_are_found(text: str) -> None:
+    assert BANNED.search(" ".join(text.split("\n")))
+
+
+@pytest.mark.parametrize("text", ["one process per node", "none of them", "invalid source", "no node receives it"])
+def test_plain_phrases_pass(text: str) -> None:
+    assert not BANNED.search(text)
