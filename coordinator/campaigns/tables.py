@@ -1,4 +1,4 @@
-"""What a campaign found: one row for each variant and point, with intervals, and the rows' curves."""
+"""The tables of a campaign: one row per variant and point, with confidence intervals, and one row per trial."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -15,14 +15,16 @@ Row = dict[str, object]
 
 
 def rows(grid: Grid, findings: Findings) -> list[Row]:
-    """One row for each point and variant that has trials, points first; figures over the trials that prove something.
+    """One row per point and variant that has trials, points first. Figures are over decided trials.
 
-    `sets` is how many sets of faults a point has, where it goes through all of them or a sample. `delivery_ratio` is the
-    mean share of messages due to healthy nodes that arrived intact, `guaranteed` the share of trials in which all did, each
-    with its 95% interval (where the point went through every set it has, the figure itself); `lost` the mean number of
-    healthy nodes that miss something; `predicted` the mean of what the algorithm's claims said of these very faults.
-    `theory` and `guaranteed_theory` are what the trees predict for both figures, where that is exact; `promised` is 1 where
-    the algorithm tolerates so many faults. `result` says where a figure and its exact theory exclude each other.
+    - `sets`: number of fault sets of the point, unless they are drawn at random.
+    - `delivery_ratio`: mean share of messages due to healthy nodes that arrived intact; `guaranteed`: share of trials in
+      which all of them did. Both have a 95% interval, which is the figure itself if the trials cover every set.
+    - `lost`: mean number of healthy nodes that miss a message.
+    - `predicted`: mean of the algorithm's claims about these faults.
+    - `theory`, `guaranteed_theory`: exact predictions of both figures; `promised`: 1 if the algorithm tolerates this
+      number of faults.
+    - `finding`: which figure and its exact prediction exclude each other.
     """
     table: list[Row] = []
     by_cell = groupby(sorted(findings), key=lambda key: (key.point, key.variant))
@@ -54,7 +56,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 def _finding(found: Sequence[TrialResult], theory: Expected, *, exact: bool) -> str | None:
-    """What of theory the trials exclude: a figure over all sets is equal to it, one over draws compatible with it."""
+    """The figures that contradict theory: over all sets by any difference, over draws by a significant one."""
     words = []
     for name, measured, expected in (
         ("delivery ratio", [result.intact / result.expected for result in found], theory.ratio),
@@ -64,15 +66,15 @@ def _finding(found: Sequence[TrialResult], theory: Expected, *, exact: bool) -> 
             continue
         mean, trials = fmean(measured), len(measured)
         if exact and not isclose(mean, expected, abs_tol=1e-9):
-            words.append(f"{name} {mean:.9f} over all sets, and theory says {expected:.9f}")
+            words.append(f"{name} {mean:.9f} over all sets, theory predicts {expected:.9f}")
         elif not exact and outside(mean, trials, expected):
             low, high = sure_interval(mean, trials)
-            words.append(f"{name} {mean:.6f}, 99.99 % interval {low:.6f} to {high:.6f}, and theory says {expected:.9f}")
+            words.append(f"{name} {mean:.6f}, 99.99 % interval {low:.6f} to {high:.6f}, theory predicts {expected:.9f}")
     return "; ".join(words) or None
 
 
 def label_of(grid: Grid) -> str:
-    """What the names of variants stand for: the fields that are varied (a redundancy names itself: `x=2`)."""
+    """Heading of the column of variants: the varied fields, without redundancy, which names itself (`x=2`)."""
     varied = [name for name in grid.vary if name != "redundancy"] or list(grid.vary)
     return " and ".join(name.replace("_", " ") for name in varied) or "algorithm"
 
@@ -112,7 +114,7 @@ FIGURES = (
 
 
 def families(grid: Grid) -> dict[str, list[tuple[int, float]]]:
-    """Points that make one curve together: name of what is counted -> (point, how many), ascending."""
+    """Points that form one curve: name of the counted faults -> (point, number of faults), ascending."""
     found: dict[str, list[tuple[int, float]]] = {}
     for point, fault_set in enumerate(grid.points):
         struck = [part for part in fault_set.parts if part.count or part.share] or list(fault_set.parts[:1])
@@ -128,7 +130,7 @@ _NOUNS = {"crash": "crashed nodes", "down": "links down"}
 
 
 def trial_rows(grid: Grid, findings: Findings) -> Iterator[Row]:
-    """One row for each trial, by point, variant and draw: what is kept as trials.parquet."""
+    """The rows of trials.parquet: one per trial, by point, variant and draw."""
     for key in sorted(findings):
         trial, result = findings[key]
         yield {

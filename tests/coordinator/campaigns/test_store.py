@@ -64,14 +64,14 @@ def test_a_campaign_of_another_grid_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("important")
-    with pytest.raises(ScenarioError, match="holds no campaign"), Store(tmp_path, grid_of()):
+    with pytest.raises(ScenarioError, match="not a campaign folder"), Store(tmp_path, grid_of()):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_one_campaign_at_a_time(tmp_path: Path) -> None:
     second = Store(tmp_path, grid_of())
-    with Store(tmp_path, grid_of()), pytest.raises(ScenarioError, match="another campaign is running"):
+    with Store(tmp_path, grid_of()), pytest.raises(ScenarioError, match="another process is running"):
         second.__enter__()
     filled(tmp_path, 1)
 

@@ -188,7 +188,7 @@ BAD_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "a flag without its value": (("run", *STAR, "--seed"), "--seed"),
     "no such file": (("run", "nothing.toml"), "the file cannot be read: No such file or directory"),
     "out that is taken": (("run", *STAR, "--out", "/"), "it exists and is not an empty directory"),
-    "out that cannot be": (("run", *STAR, "--out", "/dev/null/run"), "it cannot be made: Not a directory"),
+    "out that cannot be": (("run", *STAR, "--out", "/dev/null/run"), "it cannot be created: Not a directory"),
     "unknown command": (("rum", *STAR), "rum"),
     "a flag given twice": (("run", *STAR, "--topology", "star:5"), "--topology specified multiple times"),
     "one argument too many": (("run", "a.toml", "b.toml"), "b.toml"),
@@ -215,9 +215,9 @@ def test_status_2_is_for_what_will_not_do(call: Call, tmp_path: Path, name: str)
         (("--messages", "5", "--step-limit", "3"), "the step limit of 3 was reached"),
         (
             ("--fault", "crash:123@1"),
-            "nothing was delivered at all: the source 123 is crashed, and theory says nothing of that",
+            "nothing was delivered at all: the source 123 is crashed, and theory makes no claim about that",
         ),
-        (("--fault", "crash:123@2"), "the source 123 is crashed, and theory says nothing of that"),
+        (("--fault", "crash:123@2"), "the source 123 is crashed, and theory makes no claim about that"),
     ],
     ids=["step limit", "nothing delivered", "source"],
 )

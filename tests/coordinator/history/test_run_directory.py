@@ -123,10 +123,10 @@ def test_out_must_be_empty(tmp_path: Path) -> None:
 
 def test_out_must_be_writable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    assert refused(Path("file/below")).allowed == "it cannot be made: Not a directory"
-    assert refused(Path("file/deep/below")).allowed == "it cannot be made: Not a directory"
-    assert refused(tmp_path / ("long" * 100)).allowed == "it cannot be made: File name too long"
-    assert refused(Path("/proc/nowhere/run")).allowed.startswith("it cannot be made: ")
+    assert refused(Path("file/below")).allowed == "it cannot be created: Not a directory"
+    assert refused(Path("file/deep/below")).allowed == "it cannot be created: Not a directory"
+    assert refused(tmp_path / ("long" * 100)).allowed == "it cannot be created: File name too long"
+    assert refused(Path("/proc/nowhere/run")).allowed.startswith("it cannot be created: ")
     assert everything(tmp_path) == {"file"}
 
 
@@ -147,7 +147,7 @@ def test_what_was_refused_takes_nothing_with_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [0o500, 0o000])
 def test_out_must_be_permitted(tmp_path: Path, mode: int) -> None:
     (tmp_path / "locked").mkdir(mode=mode)
-    assert refused(Path("locked/run")).allowed == "it cannot be made: Permission denied"
+    assert refused(Path("locked/run")).allowed == "it cannot be created: Permission denied"
 
 
 @pytest.mark.parametrize("method", ["exists", "mkdir"])
@@ -156,7 +156,7 @@ def test_whatever_the_system_refuses_is_said(monkeypatch: pytest.MonkeyPatch, me
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(Path, method, refuse)
-    assert refused(Path("locked/run")).allowed == "it cannot be made: Permission denied"
+    assert refused(Path("locked/run")).allowed == "it cannot be created: Permission denied"
 
 
 def test_the_tail_of_the_log_is_for_error_messages() -> None:
