@@ -9,7 +9,7 @@ import json
 import os
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -131,13 +131,8 @@ def read_grid_file(folder: Path) -> Mapping[str, Any]:
 def read_grid(folder: Path) -> Grid:
     """The grid of the campaign in a folder."""
     values = read_grid_file(folder)
-    try:
-        return Grid(values["scenario"], values["vary"], values["faults"], values["trials"], values.get("precision"))
-    except KeyError as error:
-        raise ScenarioError("resume", str(folder), f"its {GRID} lacks {error}") from None
-
-
-def sorted_findings(store: Store) -> Iterator[tuple[Key, Trial, TrialResult]]:
-    """Every record, by point, variant and draw."""
-    for key in sorted(store.findings):
-        yield key, *store.findings[key]
+    required = ("scenario", "vary", "faults", "trials")
+    missing = [repr(key) for key in required if key not in values]
+    if missing:
+        raise ScenarioError("resume", str(folder), f"its {GRID} lacks {', '.join(missing)}")
+    return Grid(*(values[key] for key in required), values.get("precision"))

@@ -182,7 +182,7 @@ BAD_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
         ("run", *STAR, "--port-model", "exchange"),
         "greedy-tree is defined for: all-port, one-port",
     ),
-    "no fault": (("run", *STAR, "--fault", "crash:1234"), "it says when as @STEP"),
+    "no fault": (("run", *STAR, "--fault", "crash:1234"), "it needs a step as @STEP"),
     "contradiction": (("run", *STAR, "--ranks-per-host", "2"), "the memory driver has no hosts; leave it out"),
     "unknown flag": (("run", *STAR, "--sead", "1"), "--seed"),
     "a flag without its value": (("run", *STAR, "--seed"), "--seed"),

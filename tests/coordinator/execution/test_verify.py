@@ -217,7 +217,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "steps": (lambda path: journal_of(path, step=2**31 - 1), "step that are not within"),
     "negative": (lambda path: journal_of(path, sender=-1), "sender that are not within"),
     "astray": (lambda path: journal_of(path, port=999), "port that are not within"),
-    "types": (text_journal, "columns and types"),
+    "types": (text_journal, "columns or types"),
     "pipe": (pipe, "no such file"),
     "garbage": (lambda path: (path / "journal.parquet").write_bytes(b"PAR1" * 100), "cannot be read"),
     "empty": (lambda path: (path / "journal.parquet").write_bytes(b""), "cannot be read"),
@@ -225,12 +225,12 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: (path / "journal.parquet").write_bytes((path / "journal.parquet").read_bytes()[:-9]), "cannot be read",
     ),
     "no summary": (lambda path: (path / "summary.json").unlink(), "no such file"),
-    "nested": (lambda path: (path / "summary.json").write_text("[" * 100_000), "no JSON"),
-    "list": (lambda path: (path / "summary.json").write_text("[]"), "holds no object"),
+    "nested": (lambda path: (path / "summary.json").write_text("[" * 100_000), "not JSON"),
+    "list": (lambda path: (path / "summary.json").write_text("[]"), "expected an object"),
     "large": (lambda path: os.truncate(path / "summary.json", 10**9), "bytes, and at most"),
     "messages": (lambda path: scenario_with(path, "messages = 1", "messages = 2147483647"), "pieces are due"),
     "network": (lambda path: scenario_with(path, "star:4", "star:12"), "nodes; at most"),
-    "toml": (lambda path: (path / "scenario.toml").write_text("=" * 50), "no TOML"),
+    "toml": (lambda path: (path / "scenario.toml").write_text("=" * 50), "not TOML"),
     "unknown": (lambda path: scenario_with(path, "star:4", "ring:4"), "ring"),
 }  # fmt: skip
 
@@ -284,7 +284,7 @@ def test_a_run_of_an_earlier_version_verifies_and_says_what_cannot_be_checked(co
     found = verify(path)
     assert found.findings == []
     assert "an earlier version wrote it" in "; ".join(found.unchecked)
-    assert "none of the algorithm" in "; ".join(found.unchecked)
+    assert "the algorithm does not claim" in "; ".join(found.unchecked)
 
 
 # --- commands --------------------------------------------------------------------------------------------------------

@@ -263,15 +263,15 @@ BAD = [
     ("fault", ["crash:1234@2.5"], "counted from 1"),
     ("fault", ["crash:4444@2"], "there is no node '4444'"),
     ("fault", ["crash:@2"], "there is no node ''"),
-    ("fault", ["crash:2134@2", "crash:2134@3"], "this node crashes already"),
+    ("fault", ["crash:2134@2", "crash:2134@3"], "this node has crashed already"),
     (
         "fault",
         ["crash:1234@2-4"],
         "it happens in one step and has no end: crash:LABEL@STEP; recover:1234@4 ends a crash",
     ),
-    ("fault", ["crash:2134@2", "hang:2134@3"], "this node crashes already"),
-    ("fault", ["recover:2134@3"], "this node does not crash before that"),
-    ("fault", ["crash:2134@3", "recover:2134@3"], "this node does not crash before that"),
+    ("fault", ["crash:2134@2", "hang:2134@3"], "this node has crashed already"),
+    ("fault", ["recover:2134@3"], "this node has not crashed before that step"),
+    ("fault", ["crash:2134@3", "recover:2134@3"], "this node has not crashed before that step"),
     ("fault", ["hang:2134@7-3"], "it ends in step 3, before it begins in step 7"),
     ("fault", ["hang:2134@3-"], "such as @3-3"),
     ("fault", ["hang:2134"], "as @STEP, counted from 1, such as hang:1234@2"),
@@ -282,15 +282,15 @@ BAD = [
     ("fault", ["down:1234~4321@2"], "no link joins 1234 and 4321; neighbours of 1234: 2134, 3214, 4231"),
     ("fault", ["down:1234~1234@2"], "no link joins"),
     ("fault", ["down:1234>9@2"], "there is no node '9'"),
-    ("fault", ["up:1234>2134@2"], "this link is not down then"),
-    ("fault", ["down:1234>2134@2-3", "up:1234~2134@5"], "this link is not down then"),
-    ("fault", ["down:1234>2134@2", "up:2134>1234@5"], "this link is not down then"),
-    ("fault", ["loss:1234~2134"], "its rate is a number from 0 (never) to 1 (always), and not ''"),
+    ("fault", ["up:1234>2134@2"], "this link is not down in that step"),
+    ("fault", ["down:1234>2134@2-3", "up:1234~2134@5"], "this link is not down in that step"),
+    ("fault", ["down:1234>2134@2", "up:2134>1234@5"], "this link is not down in that step"),
+    ("fault", ["loss:1234~2134"], "its rate must be a number from 0 (never) to 1 (always), got ''"),
     ("fault", ["loss:1234~2134:1.5"], "its rate"),
     ("fault", ["loss:1234~2134:-1"], "its rate"),
     ("fault", ["corrupt:1234~2134:nan"], "its rate"),
     ("fault", ["duplicate:1234~2134:0,5"], "its rate"),
-    ("fault", ["delay:1234~2134:0"], "its number of steps is a whole number of at least 1, and not '0'"),
+    ("fault", ["delay:1234~2134:0"], "its number of steps must be a whole number of at least 1, got '0'"),
     ("fault", ["delay:1234~2134:2ms"], "its number of steps"),
     ("fault", ["drop:1234>2134:@2"], "its number of the packet"),
     ("fault_knowledge", "rumours", "'none'"),
@@ -482,7 +482,7 @@ def test_capitals_do_not_matter_in_names() -> None:
 )
 def test_up_ends_every_interval_of_down_that_overlaps(faults: tuple[str, ...], useless: bool) -> None:
     if useless:
-        with pytest.raises(ScenarioError, match="this link is not down then"):
+        with pytest.raises(ScenarioError, match="this link is not down in that step"):
             parse_faults(faults, parse_topology("star:4"))
     else:
         parse_faults(faults, parse_topology("star:4"))

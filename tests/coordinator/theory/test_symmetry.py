@@ -164,7 +164,7 @@ def history(plan: Plan, specs: tuple[str, ...]) -> Records:
 def test_too_many_faults_and_too_many_sets_are_refused() -> None:
     plan = plan_of("star:4", "edt", 3)
     orbits = Orbits(plan.algorithm, symmetries(plan.algorithm))
-    with pytest.raises(ScenarioError, match="wants 24 nodes, and 23 may fail"):
+    with pytest.raises(ScenarioError, match="needs 24 nodes, but only 23 may fail"):
         orbits.count(parse_fault_sets("all:nodes=24")[0])
     with pytest.raises(ScenarioError, match="at most 20,000,000 can be gone through"):
         orbits.count(parse_fault_sets("all:links=9")[0])
