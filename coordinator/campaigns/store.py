@@ -131,8 +131,7 @@ def read_grid_file(folder: Path) -> Mapping[str, Any]:
 def read_grid(folder: Path) -> Grid:
     """The grid of the campaign in a folder."""
     values = read_grid_file(folder)
-    required = ("scenario", "vary", "faults", "trials")
-    missing = [repr(key) for key in required if key not in values]
+    missing = [repr(key) for key in ("scenario", "vary", "faults", "trials") if key not in values]
     if missing:
         raise ScenarioError("resume", str(folder), f"its {GRID} lacks {', '.join(missing)}")
-    return Grid(*(values[key] for key in required), values.get("precision"))
+    return Grid(values["scenario"], values["vary"], values["faults"], values["trials"], values.get("precision"))

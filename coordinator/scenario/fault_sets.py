@@ -467,7 +467,7 @@ def _choose(
 
 
 def _bernoulli(parts: Sequence[FaultSetTerm], free: Sequence[Place], stream: str) -> list[list[Place]]:
-    """Choose each place with a probability. Parts have separate random numbers; a place goes to the first part that hits it."""
+    """Choose each place with a probability. Parts draw independently; a place goes to the first part that hits it."""
     struck: set[Place] = set()
     found = []
     for at, part in enumerate(parts):
