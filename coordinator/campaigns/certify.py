@@ -17,7 +17,7 @@ import trio
 from coordinator.campaigns.runner import CampaignRunner, worker_count
 from coordinator.campaigns.shrink import shrink
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner, plan_trials
-from coordinator.execution.run import InterruptGuard
+from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict

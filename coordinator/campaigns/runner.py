@@ -14,7 +14,8 @@ from coordinator.campaigns.grid import Key
 from coordinator.campaigns.store import Store
 from coordinator.campaigns.trial_runner import Sink, Trial, TrialResult, TrialRunner
 from coordinator.campaigns.worker_pool import WorkerPool
-from coordinator.execution.run import REFUSALS, InterruptGuard
+from coordinator.execution.drive import REFUSALS
+from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks.base import Progress
 from coordinator.scenario.model import Scenario
 from emunode.errors import RunError, ScenarioError

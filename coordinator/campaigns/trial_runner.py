@@ -11,9 +11,10 @@ from typing import NamedTuple, Protocol, Self, TextIO
 
 import trio
 
-from coordinator.execution.run import CLOSE_SECONDS, ExecutionResult, make_stepped_network, take_steps
+from coordinator.execution.drive import CLOSE_SECONDS, ExecutionResult, take_steps
 from coordinator.history.journal import sorted_records
 from coordinator.networks.base import Network
+from coordinator.networks.registry import make_stepped_network
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import rule_counted

@@ -209,7 +209,7 @@ def _read_journal(path: Path, plan: Plan) -> np.ndarray:
     if sum(frame.null_count().row(0)):
         raise UnreadableError(f"{path.name}: rows with missing values")
     order, algorithm = plan.topology.order, plan.algorithm
-    numbers = plan.spec.messages * algorithm.pieces
+    numbers = plan.spec.messages * algorithm.segments_per_message
     ranges: dict[str, tuple[int, int]] = {
         "step": (1, min(MOST_STEPS, plan.scenario.step_limit + 1)), "sender": (0, order - 1), "receiver": (0, order - 1),
         "port": (0, plan.topology.degree - 1), "origin": (0, order - 1), "target": (-1, order - 1),

@@ -13,7 +13,7 @@ from coordinator.history.timetable import LatenessReport
 from coordinator.planning.plan import Plan
 from coordinator.results.metrics import Metric
 from coordinator.results.tables import startups
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.model import Collective
 
 MODEL_CONFORMANCE = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality, faults")

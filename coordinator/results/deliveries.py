@@ -104,7 +104,7 @@ def messages_due(plan: Plan) -> Integers:
 
 def count_deliveries(plan: Plan, arrivals: Arrivals) -> Deliveries:
     """Put the pieces that arrived together to messages."""
-    message = arrivals.segment // plan.algorithm.pieces
+    message = arrivals.segment // plan.algorithm.segments_per_message
     counted = (message >= 0) & (message < plan.spec.messages)
     silent = silent_sources(plan)
     if silent:
@@ -113,7 +113,7 @@ def count_deliveries(plan: Plan, arrivals: Arrivals) -> Deliveries:
     # A reduce counts partial results of all origins towards one message.
     starts, pieces = runs(receiver, message, *(() if plan.spec.collective is Collective.REDUCE else (origin,)))
     receiver, origin, message = receiver[starts], origin[starts], message[starts]
-    pieces_due = np.array([plan.algorithm.pieces_due(number) for number in range(plan.spec.messages)])
+    pieces_due = np.array([plan.algorithm.segments_due(number) for number in range(plan.spec.messages)])
     complete = pieces == pieces_due[message]
     intact = complete & np.logical_and.reduceat(arrivals.intact[counted], starts)
     return Deliveries(messages_due(plan), receiver, origin, complete, intact)

@@ -9,7 +9,7 @@ import polars as pl
 
 from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import messages_due
-from emunode.faults.injector import FOREVER, Fault, LinkFault, NodeFault, kind_of
+from emunode.faults.kinds import FOREVER, Fault, LinkFault, NodeFault, kind_of
 from emunode.topologies.base import Topology
 
 LISTED_LINKS = 2_000_000

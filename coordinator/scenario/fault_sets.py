@@ -39,7 +39,7 @@ from coordinator.scenario.fault_syntax import EXAMPLES, VALUES, require_drawable
 from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
-from emunode.faults.injector import KINDS, LinkFault, field_names
+from emunode.faults.kinds import KINDS, LinkFault, field_names
 from emunode.model import Rank
 from emunode.net.wire import ROW
 

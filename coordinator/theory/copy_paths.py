@@ -64,7 +64,7 @@ class CopyPaths:
         for tree in range(algorithm.trees.count):
             for number, segment in algorithm.copies_on_tree(tree):
                 carriers.setdefault(segment, set()).add((tree, number if timed else 0))
-        pieces = algorithm.pieces
+        pieces = algorithm.segments_per_message
         return Counter(
             frozenset(frozenset(carriers[segment]) for segment in range(first, first + pieces))
             for first in range(0, algorithm.spec.messages * pieces, pieces)

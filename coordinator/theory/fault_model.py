@@ -12,7 +12,7 @@ from typing import Final
 
 from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm, FaultSites, eligible
 from emunode.algorithms.base import Algorithm
-from emunode.faults.injector import FOREVER, Crash, Down, Fault, Hang, Loss, RatedFault
+from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, Loss, RatedFault
 from emunode.model import Rank, Step
 
 NODE_KINDS: Final = frozenset({"crash", "hang"})

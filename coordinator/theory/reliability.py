@@ -22,7 +22,7 @@ from coordinator.theory.fault_model import given_faults, random_faults
 from coordinator.theory.guaranteed_delivery import guaranteed_delivery
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.algorithms.tree_collective import ForwardRule, TreeCollective
-from emunode.faults.injector import KINDS, Fault, LinkFault, NodeFault
+from emunode.faults.kinds import KINDS, Fault, LinkFault, NodeFault
 from emunode.model import Collective, FaultKnowledge
 
 

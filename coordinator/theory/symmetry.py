@@ -136,7 +136,7 @@ def keeps(symmetry: Symmetry, algorithm: TreeCollective, trees: Sequence[Ranks] 
         for (number, segment), (its_number, its_segment) in zip(load, loads[other], strict=True):
             if number != its_number or renamed.setdefault(segment, its_segment) != its_segment:
                 return False
-    pieces = algorithm.pieces
+    pieces = algorithm.segments_per_message
     messages = {(segment // pieces, image // pieces) for segment, image in renamed.items()}
     return len(set(renamed.values())) == len(renamed) and len(messages) == algorithm.spec.messages
 

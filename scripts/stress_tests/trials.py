@@ -153,7 +153,7 @@ def growth(counts: list[Count], variants: int, block: int) -> list[str]:
     return wrong
 
 
-def torture(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> list[Row]:
     """Trials on small networks of both shapes."""
     row = Row("trials", "faults of every kind over TCP, as in memory")
     scenario = {

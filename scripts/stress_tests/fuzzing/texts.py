@@ -10,7 +10,8 @@ from coordinator.scenario import model as scenario
 from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import VALUES, parse_faults
 from emunode.errors import EmulatorError, ScenarioError
-from emunode.faults.injector import KINDS, Faults, LinkFault, NodeFault, field_names, from_record, to_record
+from emunode.faults.injector import Faults
+from emunode.faults.kinds import KINDS, LinkFault, NodeFault, field_names, from_record, to_record
 from emunode.model import Collective
 from emunode.net import wire
 from emunode.topologies.base import Topology

@@ -230,7 +230,7 @@ def coverage(name: str, trials: int, interval: Callable[[Sequence[float]], tuple
 
 @pytest.mark.parametrize(("name", "trials"), COVERAGE)
 def test_the_interval_of_a_mean_covers_it(name: str, trials: int) -> None:
-    """At least 94 % of 20,000 experiments, in every row of the table in docs/campaigns.md."""
+    """At least 94 % of 20,000 experiments, in every row of the table in docs/how-to/campaigns.md."""
     assert coverage(name, trials, mean_interval) >= 0.94
 
 
@@ -280,11 +280,11 @@ def test_what_cannot_be_is_always_excluded() -> None:
 
 
 def test_the_grid_of_the_documentation_is_one() -> None:
-    """The campaign whose figures docs/campaigns.md shows: six variants, nine points."""
+    """The campaign whose figures docs/how-to/campaigns.md shows: six variants, nine points."""
     from coordinator.cli.campaign import make_grid
     from coordinator.scenario.model import read_scenario
 
-    file = Path(__file__).parents[3] / "docs" / "delivery-star-5.toml"
+    file = Path(__file__).parents[3] / "docs/how-to" / "delivery-star-5.toml"
     grid = make_grid(read_scenario(file), [], None, None, None)
     grid.check()
     names = [variant.name for variant in grid.variants]

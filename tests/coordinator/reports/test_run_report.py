@@ -33,8 +33,8 @@ from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import arc_loads
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
+from emunode.trees.statistics import arc_loads
 
 STAR4: dict[str, object] = {
     "topology": "star:4",

@@ -9,14 +9,14 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.hypercube.registry import HYPERCUBE
+from emunode.algorithms.hypercube.registry import ALGORITHMS
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.model import Collective
 from tests.mutation_support import CASES
 
 NETWORKS = {"star": "star:3", "hypercube": "hypercube:2", "ej": "ej:1+2"}
-BROADCASTS = [*HYPERCUBE[Collective.BROADCAST], *HYPERCUBE[Collective.REDUCE]]
+BROADCASTS = [entry for entry in ALGORITHMS if entry.collective in (Collective.BROADCAST, Collective.REDUCE)]
 
 
 def concluded(plan: Plan) -> Conclusion:

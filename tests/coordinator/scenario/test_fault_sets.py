@@ -23,7 +23,7 @@ from coordinator.scenario.fault_sets import (
 )
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
-from emunode.faults.injector import Crash
+from emunode.faults.kinds import Crash
 from emunode.topologies.base import Topology
 
 

@@ -21,7 +21,7 @@ from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.engine.memory import MemoryEngine
-from emunode.faults.injector import Down, Fault, Loss
+from emunode.faults.kinds import Down, Fault, Loss
 from emunode.net.wire import ROW
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tree_survival.csv"
@@ -214,7 +214,9 @@ def packets_of_copies(plan: Plan) -> dict[tuple[int, int], dict[int, list[frozen
     found: dict[tuple[int, int], dict[int, list[frozenset[PortPacket]]]] = {}
     assert isinstance(plan.algorithm, TreeCollective)
     for (_, segment, rank), packets in ways.items():
-        found.setdefault((rank, segment // plan.algorithm.pieces), {}).setdefault(segment, []).append(packets)
+        found.setdefault((rank, segment // plan.algorithm.segments_per_message), {}).setdefault(segment, []).append(
+            packets
+        )
     return found
 
 
