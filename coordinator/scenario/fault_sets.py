@@ -340,12 +340,12 @@ def draw(
     """
     if fault_set.how == "all":
         return set_number(fault_set, places, number, field)
-    struck = set(taken)
+    used = set(taken)
     chosen: dict[FaultSetTerm, list[Rank | Link]] = {}
     for on_link in (False, True):
         parts = [part for part in fault_set.parts if part.on_links == on_link]
         if parts:
-            free = [place for place in eligible(fault_set, parts[0], places, field) if place not in struck]
+            free = [place for place in eligible(fault_set, parts[0], places, field) if place not in used]
             stream = f"{seed}/{number}/{'links' if on_link else 'nodes'}"
             chosen |= zip(parts, _choose(fault_set, parts, free, stream, field), strict=True)
     return tuple(places.spec(part, place, fault_set.when) for part in fault_set.parts for place in chosen[part])
@@ -377,14 +377,14 @@ def set_number(fault_set: FaultSetSpec, places: FaultSites, number: int, field: 
     rooms = _rooms(fault_set, places)
     if not 0 <= number < _sets_of(fault_set.parts, rooms):
         raise ScenarioError(field, fault_set.name, f"it has no set number {number}")
-    struck: set[object] = set()
+    used: set[object] = set()
     specs: list[str] = []
     for at, part in enumerate(fault_set.parts):
-        free = [place for place in eligible(fault_set, part, places, field) if place not in struck]
+        free = [place for place in eligible(fault_set, part, places, field) if place not in used]
         rooms[part.on_links] -= part.count
         index, number = divmod(number, _sets_of(fault_set.parts[at + 1 :], rooms))
         group = [free[position] for position in _combination(len(free), part.count, index)]
-        struck.update(group)
+        used.update(group)
         specs += [places.spec(part, place, fault_set.when) for place in group]
     return tuple(specs)
 
@@ -468,13 +468,13 @@ def _choose(
 
 def _bernoulli(parts: Sequence[FaultSetTerm], free: Sequence[Place], stream: str) -> list[list[Place]]:
     """Choose each place with a probability. Parts draw independently; a place goes to the first part that hits it."""
-    struck: set[Place] = set()
+    used: set[Place] = set()
     found = []
     for at, part in enumerate(parts):
         chance = Random(f"{stream}/{at}" if at else stream)
         hit = [place for place in free if chance.random() < part.share]
-        found.append([place for place in hit if place not in struck])
-        struck.update(hit)
+        found.append([place for place in hit if place not in used])
+        used.update(hit)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Sets of faults: what descriptions mean, that draws repeat and nest, and that a run can be repeated from what was drawn."""
+"""Fault sets: parsing, reproducible and nested draws, and runs repeated from drawn faults."""
 
 import re
 from collections import Counter
@@ -34,13 +34,13 @@ def plan_of(topology: str = "star:4", algorithm: str = "edt", **values: object) 
 
 
 def drawn(text: str, number: int = 0, seed: int = 0, **values: object) -> tuple[str, ...]:
-    """The set with that number of a description."""
+    """One draw of a description."""
     (fault_set,) = parse_fault_sets(text)
     return draw(fault_set, FaultSites(plan_of(**values).algorithm), seed, number)  # type: ignore[arg-type]
 
 
 def labels(specs: tuple[str, ...]) -> set[str]:
-    """Where faults strike, kind and step apart."""
+    """The places of faults, without kind and step."""
     return {spec.partition(":")[2].rpartition("@")[0] for spec in specs}
 
 
@@ -116,7 +116,7 @@ def test_a_description_has_one_canonical_form(text: str, names: list[str]) -> No
         ("nodes=1@2-5", "'crash' happens in one step and has no end; write @2"),
     ],
 )
-def test_what_is_no_description_is_refused(text: str, complaint: str) -> None:
+def test_invalid_description_is_refused(text: str, complaint: str) -> None:
     with pytest.raises(ScenarioError, match=complaint) as raised:
         parse_fault_sets(text)
     assert raised.value.field == "faults"
@@ -126,7 +126,7 @@ def test_what_is_no_description_is_refused(text: str, complaint: str) -> None:
 
 
 @given(st.integers(0, 40), st.integers(0, 10**6), st.integers(0, 22))
-def test_draws_repeat_and_the_longer_contains_the_shorter(seed: int, number: int, count: int) -> None:
+def test_draws_are_reproducible_and_nested(seed: int, number: int, count: int) -> None:
     shorter = drawn(f"nodes={count}", number, seed)
     longer = drawn(f"nodes={count + 1}", number, seed)
     assert shorter == drawn(f"nodes={count}", number, seed)
@@ -134,7 +134,7 @@ def test_draws_repeat_and_the_longer_contains_the_shorter(seed: int, number: int
     assert len(set(longer)) == count + 1
 
 
-def test_every_place_is_as_likely() -> None:
+def test_places_are_equally_likely() -> None:
     """A chi-square test of 23 classes: the fixed seed gives 23.2, and 1 in 1000 gives more than 48.3."""
     counts: dict[str, int] = {}
     for number in range(2300):
@@ -184,7 +184,7 @@ def test_three_parts_are_independent() -> None:
 
 
 def test_the_test_finds_parts_that_share_their_random_numbers() -> None:
-    """As draws were made before: the second part took the place with the same index among those left."""
+    """In version 0.1.0 the second part took the place with the same index among the remaining ones."""
     places = FaultSites(plan_of("hypercube:3", "sbt").algorithm).nodes()
     counts: Counter[tuple[int, int]] = Counter()
     for number in range(40 * 42):
@@ -197,7 +197,7 @@ def test_the_test_finds_parts_that_share_their_random_numbers() -> None:
 
 @pytest.mark.parametrize("pair", [("nodes", "byzantine"), ("links", "corrupt")])
 def test_the_parts_of_a_bernoulli_draw_are_independent(pair: tuple[str, str]) -> None:
-    """How often both parts hit: each place goes to the first, so the second has (1 - 0.3) x 0.4 of all places."""
+    """Each place goes to the first part that hits it, so the second gets (1 - 0.3) x 0.4 of all places."""
     (fault_set,) = parse_fault_sets("bernoulli:" + ";".join(map(part, pair, ("0.3", "0.4"))))
     places = FaultSites(plan_of("hypercube:3", "sbt").algorithm)
     number_of = len(places.nodes() if pair[0] == "nodes" else places.links)
@@ -227,7 +227,7 @@ def test_the_parts_of_a_bernoulli_draw_are_independent(pair: tuple[str, str]) ->
     st.sampled_from([("nodes", "byzantine"), ("links", "loss")]),
 )
 def test_mixed_draws_nest(number: int, one: int, other: int, kinds: tuple[str, str]) -> None:
-    """One more of either part keeps what was drawn."""
+    """One more fault of either part keeps the faults drawn before."""
     one, other = min(one, 22 - other), min(other, 22 - min(one, 22 - other))
     small = set(drawn(f"{part(kinds[0], one)};{part(kinds[1], other)}", number))
     assert len(small) == one + other
@@ -255,11 +255,11 @@ SINGLE_KIND = {
     "nodes=1;links=1": ("crash:3241@1", "down:1234~2134@1"),
     "nodes=3": ("crash:3241@1", "crash:2134@1", "crash:4321@1"),
 }
-"""What version 0.1.0 drew in S_4."""
+"""Draws of version 0.1.0 in S_4."""
 
 
-def test_draws_of_a_single_kind_are_what_they_were() -> None:
-    """Campaigns that were begun before mixed draws were corrected can be resumed."""
+def test_draws_of_a_single_kind_are_those_of_version_0_1_0() -> None:
+    """Campaigns from before the correction of mixed draws can be resumed."""
     assert drawn("nodes=3", 5, 1) == SINGLE_KIND["nodes=3"]
     assert drawn("byzantine=2", 5, 1) == SINGLE_KIND["byzantine=2"]
     assert drawn("links=2", 5, 1) == SINGLE_KIND["links=2"]
@@ -267,12 +267,12 @@ def test_draws_of_a_single_kind_are_what_they_were() -> None:
     assert drawn("bernoulli:nodes=0.1", 5, 1) == SINGLE_KIND["bernoulli:nodes=0.1"]
 
 
-def test_algorithms_meet_the_same_faults() -> None:
+def test_algorithms_get_the_same_faults() -> None:
     for number in range(5):
         assert drawn("nodes=3;links=2", number) == drawn("nodes=3;links=2", number, algorithm="greedy-tree")
 
 
-def test_the_source_is_spared_unless_asked_for() -> None:
+def test_source_is_chosen_only_on_request() -> None:
     assert labels(drawn("nodes=23")) == set(every_label(plan_of())) - {"1234"}
     assert "1234" in labels(drawn("nodes=24;sources"))
     with pytest.raises(ScenarioError, match="needs 24 nodes, but only 23 may fail"):
@@ -285,12 +285,12 @@ def every_label(plan: Plan) -> list[str]:
     return [topology.label(rank) for rank in topology.ranks()]
 
 
-def test_where_every_node_is_a_source_none_is_spared() -> None:
+def test_every_node_may_be_chosen_if_all_are_sources() -> None:
     specs = drawn("nodes=24", algorithm="rotated-trees", collective="allgather")
     assert len(specs) == 24
 
 
-def test_bernoulli_takes_all_none_and_about_the_share() -> None:
+def test_bernoulli_chooses_about_the_share() -> None:
     assert drawn("bernoulli:links=0") == ()
     assert len(drawn("bernoulli:links=1")) == 36
     sizes = [len(drawn("bernoulli:nodes=0.3", number)) for number in range(400)]
@@ -311,13 +311,13 @@ def test_roots_are_the_children_of_the_source() -> None:
     assert labels(drawn("roots:links=3", redundancy=3)) == {"1234~2134", "1234~3214", "1234~4231"}
 
 
-def test_the_busiest_are_those_that_carry_most() -> None:
-    """On the path of the square's Gray code every node sends one segment but the last, which sends none."""
+def test_busiest_places_carry_most_segments() -> None:
+    """On the Gray code path of the square, every node but the last sends one segment."""
     chosen = drawn("busiest:nodes=2;links=2", topology="hypercube:2", algorithm="brg")
     assert labels(chosen) == {"01", "11", "00~01", "01~11"}
 
 
-def test_every_set_is_there_once() -> None:
+def test_every_set_is_enumerated_once() -> None:
     (fault_set,) = parse_fault_sets("all:nodes=2;links=1")
     places = FaultSites(plan_of("hypercube:2", "sbt").algorithm)
     sets = list(every_set(fault_set, places))
@@ -364,7 +364,7 @@ def test_a_sample_of_all_sets_is_random_and_nests() -> None:
 
 @pytest.mark.parametrize("how", ["", "bernoulli:", "roots:", "busiest:", "cut:victim=2134;", "all:"])
 @pytest.mark.parametrize("broken", ["crash:3214@1", "byzantine:3214", "down:2134~3214@2-3", "loss:3214>1234:0.5"])
-def test_places_that_are_broken_anyway_are_not_chosen(how: str, broken: str) -> None:
+def test_broken_places_are_not_chosen(how: str, broken: str) -> None:
     (name,) = labels_of(broken)
     kinds = ("nodes", "links")
     amounts = ("1.0", "1.0") if how == "bernoulli:" else (1, 1)
@@ -378,11 +378,11 @@ def test_places_that_are_broken_anyway_are_not_chosen(how: str, broken: str) -> 
 
 
 def labels_of(*specs: str) -> set[str]:
-    """Where faults strike, links with the lower rank first."""
+    """The places of faults, links with the lower rank first."""
     return {"~".join(sorted(re.split("[~>]", spec.split(":")[1].split("@")[0]))) for spec in specs}
 
 
-def test_what_is_broken_is_not_counted() -> None:
+def test_broken_places_are_not_counted() -> None:
     places = FaultSites(plan_of().algorithm, ["crash:3214@1", "down:1234~2134@1"])
     counts = [
         set_count(parse_fault_sets(text)[0], places) for text in ("all:nodes=2", "all:links=2", "all:nodes=1;links=1")
@@ -390,7 +390,7 @@ def test_what_is_broken_is_not_counted() -> None:
     assert counts == [comb(22, 2), comb(35, 2), 22 * 35]
 
 
-def test_two_kinds_never_strike_one_node() -> None:
+def test_two_kinds_never_share_a_node() -> None:
     (fault_set,) = parse_fault_sets("all:crash=1;byzantine=1")
     places = FaultSites(plan_of("hypercube:2", "sbt").algorithm)
     sets = list(every_set(fault_set, places))
@@ -401,7 +401,7 @@ def test_two_kinds_never_strike_one_node() -> None:
 # --- in a scenario -----------------------------------------------------------------------------------------------------
 
 
-def test_a_run_can_be_repeated_from_what_was_drawn() -> None:
+def test_run_can_be_repeated_from_its_drawn_faults() -> None:
     plan = plan_of(fault=["random:nodes=2;links=1@2", "crash:2134@1", "random:nodes=20@1"], seed=5)
     specs = plan.scenario.fault
     assert len(specs) == 3 + 1 + 20
@@ -412,7 +412,7 @@ def test_a_run_can_be_repeated_from_what_was_drawn() -> None:
     assert one != other
 
 
-def test_places_that_are_taken_are_not_drawn_again() -> None:
+def test_taken_places_are_not_drawn_again() -> None:
     everybody = tuple(f"crash:{label}@1" for label in every_label(plan_of()) if label not in ("1234", "2134"))
     specs = resolve([*everybody, "random:nodes=1@1"], lambda: plan_of().algorithm, 0)
     assert specs[-1] == "crash:2134@1"
@@ -440,7 +440,7 @@ def test_a_run_has_one_set_of_faults(spec: str) -> None:
         ("random:duplicate=1:1e-20", "too small to be drawn"),
     ],
 )
-def test_a_fault_that_cannot_be_is_refused(spec: str, complaint: str) -> None:
+def test_invalid_fault_is_refused(spec: str, complaint: str) -> None:
     with pytest.raises(ScenarioError, match=complaint) as raised:
         plan_of(fault=[spec])
     assert (raised.value.field, raised.value.value) == ("fault", spec)
