@@ -222,6 +222,7 @@ class Grid:
         if self.precision is None or not open_ended:
             return self.trials
         finished = [(done.get((point, variant), {}), self.numbers(point, variant)) for variant in open_ended]
+        # The precision is checked at multiples of CHUNK only, so that a resumed campaign stops at the same draw.
         checked = min(_without_gap(order, numbers) for numbers, order in finished) // CHUNK * CHUNK
         narrow = checked and all(
             half_width(numbers[number] for number in order[:checked]) <= self.precision for numbers, order in finished

@@ -46,11 +46,11 @@ def outside(mean: float, trials: int, predicted: float, level: float = FINDING_L
 def _relative_entropy(mean: float, predicted: float) -> float:
     """The relative entropy of two coins in nats; infinite if an outcome of the first is impossible for the second."""
     total = 0.0
-    for part, of in ((mean, predicted), (1 - mean, 1 - predicted)):
-        if part > 0:
-            if of <= 0:
+    for observed, expected in ((mean, predicted), (1 - mean, 1 - predicted)):
+        if observed > 0:
+            if expected <= 0:
                 return inf
-            total += part * log(part / of)
+            total += observed * log(observed / expected)
     return total
 
 
@@ -59,7 +59,7 @@ def sure_interval(mean: float, trials: int, level: float = FINDING_LEVEL) -> tup
     ends = []
     for end in (0.0, 1.0):
         inner, outer = mean, end
-        for _ in range(30):
+        for _ in range(30):  # bisection, far below the six digits that are shown
             middle = (inner + outer) / 2
             inner, outer = (inner, middle) if outside(mean, trials, middle, level) else (middle, outer)
         ends.append(end if not outside(mean, trials, end, level) else outer)

@@ -89,6 +89,7 @@ def _times(packets: pl.DataFrame, model: PortModel, degree: int, costs: LinearCo
     """Start and end of every packet: within a step all departures, then all receipts."""
     ports: dict[Rank, PortOccupancy] = {}
     for (step,), group in packets.group_by("step", maintain_order=True):
+        # What a node sends in a step it received earlier, so departures do not wait for receipts of the same step.
         crossing = []
         for sender, port, receiver, size in group.select("sender", "port", "receiver", "bytes").iter_rows():
             for rank in (sender, receiver):

@@ -162,7 +162,7 @@ def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[tuple[Step, Rank, Por
     knows = plan.spec.knowledge is not FaultKnowledge.NONE
     faults = Faults(plan.topology, plan.spec.seed)
     late = _late(plan, int(packets["step"].max() or 0))  # type: ignore[arg-type]
-    due = list(reversed(plan.faults))
+    due = list(reversed(plan.faults))  # the next fault is the last item
     for step, sender, port, receiver in packets.iter_rows():
         while due and due[-1].step <= step:
             faults.apply([due.pop()])

@@ -194,6 +194,7 @@ def paths_per_inner_node(paths: Paths) -> int:
 def _shared_in_trees(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
     trees, order = paths.parents(hops), paths.plan.topology.order
     step = 1 + order * len(trees) // SAMPLED_PATHS
+    # One number per pair (rank, inner rank): paths in two trees share an inner node where a pair repeats.
     passed = [np.empty(0, dtype=np.int64)]
     for parents in trees:
         reached = np.flatnonzero(parents >= 0)[::step]

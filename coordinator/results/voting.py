@@ -40,6 +40,7 @@ def elect(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCop
         meant_for_receiver(plan),
     ).with_columns(pl.col("port").replace_strict(reverse, default=-1, return_dtype=pl.Int16))
     votes = (
+        # The first copy over each tree votes; `outcome` makes the order total.
         copies.sort("step", "port", "outcome")
         .group_by(*PIECE, "tree", maintain_order=True)
         .agg(pl.col("step", "port", "outcome").first())

@@ -393,6 +393,7 @@ def _combination(total: int, count: int, index: int) -> Iterator[int]:
     """The combination of `count` of range(total) with this index in lexicographic order."""
     position = 0
     while count:
+        # The number of combinations whose lowest member is this position.
         beginning_here = comb(total - position - 1, count - 1)
         if index < beginning_here:
             yield position
@@ -496,6 +497,8 @@ def _shuffled(items: Sequence[Place], count: int, chance: Random) -> list[Place]
     moved: dict[int, int] = {}
     found = []
     for at in range(count):
+        # Fisher-Yates shuffle of the first `count` positions. `moved` holds the exchanged positions, so that a sample of a
+        # range of millions needs memory for `count` items only.
         other = chance.randrange(at, len(items))
         found.append(items[moved.get(other, other)])
         moved[other] = moved.get(at, at)
