@@ -52,7 +52,7 @@ class Judgement:
         return ratio_to(self.claim.predicted, self.measured) if self.claim.relation == ">=" else None
 
     def record(self) -> dict[str, object]:
-        """The claim as it stands in summary.json."""
+        """The entry of the claim in summary.json."""
         return {
             "name": self.claim.name,
             "predicted": self.claim.predicted,
