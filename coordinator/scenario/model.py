@@ -36,9 +36,9 @@ def parse_duration(value: object) -> float:
 def format_duration(seconds: float) -> str:
     """Inverse of `parse_duration`."""
     for unit, size in UNITS.items():
-        text = f"{round(seconds / size, 9):.12g}{unit}"
-        if seconds >= size and DURATION.fullmatch(text) and parse_duration(text) == seconds:
-            return text
+        number = f"{round(seconds / size, 9):.12g}"
+        if seconds >= size and float(number) * size == seconds:
+            return f"{number}{unit}"
     return f"{seconds!r}s"
 
 
