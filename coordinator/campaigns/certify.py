@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 import trio
 
@@ -101,6 +101,14 @@ class Certificate:
         return Verdict.HOLDS if whole and not self.interrupted else Verdict.UNDECIDED
 
 
+class OrbitRun(NamedTuple):
+    """An orbit that was run in memory, for the comparison with another driver."""
+
+    faults: tuple[str, ...]
+    tight: bool
+    journal_hash: str
+
+
 @dataclass
 class FailingTrial:
     """A trial that failed, before it was reduced."""
@@ -115,15 +123,15 @@ def exhaustive_fault_sets(texts: Sequence[str]) -> list[FaultSetSpec]:
 
     Raises ScenarioError for a description that draws at random: a certificate covers every set.
     """
-    found = []
+    fault_sets = []
     for text in texts:
         for fault_set in parse_fault_sets(text):
             if fault_set.how not in ("random", "all") or fault_set.sources or text.startswith("random"):
                 raise ScenarioError(
                     "faults", text, "a certificate covers every set of faults, such as nodes<=2;links<=1"
                 )
-            found.append(replace(fault_set, how="all"))
-    return sorted(dict.fromkeys(found), key=lambda fault_set: fault_set.size)
+            fault_sets.append(replace(fault_set, how="all"))
+    return sorted(dict.fromkeys(fault_sets), key=lambda fault_set: fault_set.size)
 
 
 def failed(result: TrialResult) -> bool:
@@ -168,8 +176,8 @@ class Certifier:
             fault_sets, levels = [FaultSetSpec("all", ())], [Level("as they are", len(self._scenario.fault), 1)]
         for fault_set, level in zip(fault_sets, levels, strict=True):
             certificate.levels.append(level)
-            found = orbits[fault_set].of(fault_set) if fault_set.parts else iter([Orbit((), 1)])
-            self._level(certificate, level, found, chosen, sample)
+            level_orbits = orbits[fault_set].of(fault_set) if fault_set.parts else iter([Orbit((), 1)])
+            self._level(certificate, level, level_orbits, chosen, sample)
             if certificate.verdict is Verdict.VIOLATED or certificate.interrupted:
                 break
         return certificate
@@ -186,7 +194,7 @@ class Certifier:
         failing: list[FailingTrial] = []
         current: list[Orbit] = []
         sizes = iter(_rounds())
-        again: list[tuple[tuple[str, ...], bool, str]] = []
+        runs: list[OrbitRun] = []
         seed = self._scenario.seed
 
         def next_round() -> Iterable[Trial]:
@@ -201,7 +209,7 @@ class Certifier:
             level.undecided += result.undecided is not None
             level.tight += result.least_copies == 1
             if sample is not None:
-                again.append((orbit.faults, result.least_copies == 1, result.journal_hash))
+                runs.append(OrbitRun(orbit.faults, result.least_copies == 1, result.journal_hash))
             if failed(result) and (not failing or place < failing[0].place):
                 failing[:] = [FailingTrial(place, trial, result)]
 
@@ -214,19 +222,17 @@ class Certifier:
         if failing:
             certificate.counterexample = self._smallest(failing[0])
         elif sample is not None and not campaign_runner.interrupted:
-            self._repeat_on_driver(certificate, level, again, sample)
+            self._repeat_on_driver(certificate, level, runs, sample)
 
-    def _repeat_on_driver(
-        self, certificate: Certificate, level: Level, found: Sequence[tuple[tuple[str, ...], bool, str]], sample: int
-    ) -> None:
+    def _repeat_on_driver(self, certificate: Certificate, level: Level, runs: Sequence[OrbitRun], sample: int) -> None:
         """Repeat the tight orbits and a sample of the others on the requested driver, and compare histories."""
-        others = [each for each in found if not each[1]]
+        others = [run for run in runs if not run.tight]
         chosen = random.Random(f"{self._scenario.seed}/{level.faults}").sample(others, min(sample, len(others)))
-        todo = [each for each in found if each[1]] + chosen
-        rounds = iter([[Trial(0, faults, self._scenario.seed) for faults, _, _ in todo]])
+        todo = [run for run in runs if run.tight] + chosen
+        rounds = iter([[Trial(0, run.faults, self._scenario.seed) for run in todo]])
 
         def take(place: int, trial: Trial, result: TrialResult) -> None:
-            if result.journal_hash == todo[place][2]:
+            if result.journal_hash == todo[place].journal_hash:
                 level.again += 1
             elif result.undecided:
                 level.undecided += 1

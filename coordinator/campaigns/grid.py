@@ -104,19 +104,19 @@ class Grid:
 
         A redundancy that only some algorithms support is left out for the others and listed in `left_out`.
         """
-        found: list[Variant] = []
+        variants: list[Variant] = []
         for values in product(*self.vary.values()):
             varied = dict(zip(self.vary, values, strict=True))
             scenario = make_scenario({**self.base, **varied})
             try:
-                found.append(Variant(varied, scenario, plan_trials(scenario)))
+                variants.append(Variant(varied, scenario, plan_trials(scenario)))
             except ScenarioError as error:
                 if error.field != "redundancy" or "redundancy" not in self.vary:
                     raise
                 self.left_out.append(str(error))
-        if not found:
+        if not variants:
             raise ScenarioError("vary", "redundancy", f"no trials are left: {self.left_out[0]}")
-        return found
+        return variants
 
     def check(self) -> None:
         """Draw one set per point and variant, so that errors show before anything runs."""

@@ -159,7 +159,7 @@ def run_campaign(store: Store, workers: int | None, progress: Progress) -> Sessi
 
     with log_file(store.folder) as log:
         campaign_runner = CampaignRunner(scenarios, worker_count(workers, scenarios, left), log, progress)
-        campaign_runner.carry_out(next_round, lambda place, trial, found: store.add(keys[place], trial, found), left)
+        campaign_runner.carry_out(next_round, lambda place, trial, result: store.add(keys[place], trial, result), left)
     return Session(not campaign_runner.interrupted, campaign_runner.clock.done, campaign_runner.clock.rate)
 
 

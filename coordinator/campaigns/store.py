@@ -62,10 +62,10 @@ class Store:
 
     def done(self) -> Done:
         """The finished draws, in the form that `Grid.rest` takes."""
-        found: dict[tuple[int, int], dict[int, bool | None]] = {}
+        finished: dict[tuple[int, int], dict[int, bool | None]] = {}
         for key, (_, result) in self.findings.items():
-            found.setdefault((key.point, key.variant), {})[key.number] = None if result.undecided else result.served
-        return found
+            finished.setdefault((key.point, key.variant), {})[key.number] = None if result.undecided else result.served
+        return finished
 
     def add(self, key: Key, trial: Trial, result: TrialResult) -> None:
         """Append the record of a finished trial."""

@@ -36,11 +36,11 @@ def rows(grid: Grid, findings: Findings) -> list[Row]:
     return table
 
 
-def _row(grid: Grid, point: int, variant: int, found: Sequence[TrialResult]) -> Row:
+def _row(grid: Grid, point: int, variant: int, results: Sequence[TrialResult]) -> Row:
     fault_set, plan = grid.points[point], grid.variants[variant].plan
     sets = grid.set_count(point, variant)
-    row: Row = {label_of(grid): grid.variants[variant].name, "faults": fault_set.name, "sets": sets, **_counts(found)}
-    decided = [result for result in found if result.undecided is None]
+    row: Row = {label_of(grid): grid.variants[variant].name, "faults": fault_set.name, "sets": sets, **_counts(results)}
+    decided = [result for result in results if result.undecided is None]
     row |= _figures(decided, exact=sets == len(decided))
     knowledge = plan.scenario.fault_knowledge
     theory = expected_delivery_ratio(plan.algorithm, plan.faults, knowledge, fault_set, grid.places[variant])
@@ -55,12 +55,12 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 9)
 
 
-def _finding(found: Sequence[TrialResult], theory: Expected, *, exact: bool) -> str | None:
+def _finding(results: Sequence[TrialResult], theory: Expected, *, exact: bool) -> str | None:
     """The figures that contradict theory: over all sets by any difference, over draws by a significant one."""
     words = []
     for name, measured, expected in (
-        ("delivery ratio", [result.intact / result.expected for result in found], theory.ratio),
-        ("guaranteed delivery", [float(result.served) for result in found], theory.guaranteed),
+        ("delivery ratio", [result.intact / result.expected for result in results], theory.ratio),
+        ("guaranteed delivery", [float(result.served) for result in results], theory.guaranteed),
     ):
         if expected is None or not measured:
             continue
@@ -79,29 +79,29 @@ def label_of(grid: Grid) -> str:
     return " and ".join(name.replace("_", " ") for name in varied) or "algorithm"
 
 
-def _counts(found: Sequence[TrialResult]) -> Row:
+def _counts(results: Sequence[TrialResult]) -> Row:
     return {
-        "trials": len(found),
-        "undecided": sum(result.undecided is not None for result in found),
-        "violated": sum(bool(result.violated) for result in found),
+        "trials": len(results),
+        "undecided": sum(result.undecided is not None for result in results),
+        "violated": sum(bool(result.violated) for result in results),
     }
 
 
-def _figures(found: Sequence[TrialResult], *, exact: bool) -> Row:
-    count = len(found)
+def _figures(results: Sequence[TrialResult], *, exact: bool) -> Row:
+    count = len(results)
     if not count:
         return dict.fromkeys(FIGURES)
-    ratios = [result.intact / result.expected for result in found]
-    ratio, guaranteed = fmean(ratios), sum(result.served for result in found) / count
+    ratios = [result.intact / result.expected for result in results]
+    ratio, guaranteed = fmean(ratios), sum(result.served for result in results) / count
     intervals = [(ratio, ratio), (guaranteed, guaranteed)]
     if not exact:
         intervals = [mean_interval(ratios), wilson(guaranteed * count, count)]
-    predictions = [result.predicted / result.expected for result in found if result.predicted is not None]
+    predictions = [result.predicted / result.expected for result in results if result.predicted is not None]
     figures = (
         ratio, *intervals[0], guaranteed, *intervals[1],
-        fmean(len(result.unserved) for result in found),
+        fmean(len(result.unserved) for result in results),
         fmean(predictions) if len(predictions) == count else None,
-        fmean(result.steps for result in found), fmean(result.segments for result in found),
+        fmean(result.steps for result in results), fmean(result.segments for result in results),
     )  # fmt: skip
     shown = (None if value is None else round(value, 9) for value in figures)
     return dict(zip(FIGURES, shown, strict=True))
@@ -115,15 +115,15 @@ FIGURES = (
 
 def families(grid: Grid) -> dict[str, list[tuple[int, float]]]:
     """Points that form one curve: name of the counted faults -> (point, number of faults), ascending."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    curves: dict[str, list[tuple[int, float]]] = {}
     for point, fault_set in enumerate(grid.points):
         struck = [part for part in fault_set.parts if part.count or part.share] or list(fault_set.parts[:1])
         words = " and ".join(f"{_NOUNS.get(part.kind, part.kind)}{part.argument}" for part in struck)
         how = "" if fault_set.how in ("random", "all") else f", {fault_set.how}"
         when = "" if fault_set.when == "1" else f", step {fault_set.when}"
         size = sum(part.share for part in fault_set.parts) if fault_set.how == "bernoulli" else float(fault_set.size)
-        found.setdefault(f"{words}{how}{when}", []).append((point, size))
-    return {name: sorted(points, key=lambda each: each[1]) for name, points in found.items()}
+        curves.setdefault(f"{words}{how}{when}", []).append((point, size))
+    return {name: sorted(points, key=lambda each: each[1]) for name, points in curves.items()}
 
 
 _NOUNS = {"crash": "crashed nodes", "down": "links down"}

@@ -86,47 +86,49 @@ class Verification:
 
 def verify(path: Path) -> Verification:
     """Check a run directory. Does not raise, whatever its files contain."""
-    found = Verification(path)
+    verification = Verification(path)
     try:
-        _verify(path, found)
+        _verify(path, verification)
     except UnreadableError as error:
-        found.findings.append(str(error))
+        verification.findings.append(str(error))
     except (EmulatorError, pl.exceptions.PolarsError, ValueError, OverflowError, OSError) as error:
-        found.findings.append(f"it cannot be checked: {type(error).__name__}: {_short(error)}")
-    del found.findings[MOST_FINDINGS:]
-    return found
+        verification.findings.append(f"it cannot be checked: {type(error).__name__}: {_short(error)}")
+    del verification.findings[MOST_FINDINGS:]
+    return verification
 
 
-def _verify(path: Path, found: Verification) -> None:
+def _verify(path: Path, verification: Verification) -> None:
     scenario, older = _read_scenario(path)
     summary = translate_summary(_read_json(path / "summary.json", dict))
     older |= "cut_off_count" not in summary
     plan = replace(_plan(scenario), late_faults_count=older)
     records = _read_journal(path / "journal.parquet", plan)
-    found.findings += _check_hash(records, summary)
+    verification.findings += _check_hash(records, summary)
     replayed = _replay(plan, records)
     if replayed is None:
-        found.unchecked.append(f"journal.parquet: {len(records)} rows are too many to replay (at most {REPLAYED_ROWS})")
-    history = _history(path, plan, records, replayed, found)
+        verification.unchecked.append(
+            f"journal.parquet: {len(records)} rows are too many to replay (at most {REPLAYED_ROWS})"
+        )
+    history = _history(path, plan, records, replayed, verification)
     conclusion = conclude(plan, history, replay=False)
     reason = summary.get("undecided_because")
     cut_short = summary.get("verdict") == Verdict.UNDECIDED and reason != conclusion.ruling.undecided
     if cut_short and isinstance(reason, str):
-        found.unchecked.append(
+        verification.unchecked.append(
             f"summary.json: the reason of its early end ({_short(reason)}) does not follow from the journal"
         )
         conclusion = conclude(plan, replace(history, ended=reason), replay=False)
     strange = 0 if replayed is None else replayed.surplus if cut_short else replayed.differences
     if strange:
-        found.findings.append(f"journal.parquet: {strange} hops differ from what the algorithm does")
-    _check_tables(path, conclusion, found)
+        verification.findings.append(f"journal.parquet: {strange} hops differ from what the algorithm does")
+    _check_tables(path, conclusion, verification)
     faults = _read_json(path / "faults.json", list)
     if json.loads(json.dumps(conclusion.measurement.faults)) != faults:
-        found.findings.append("faults.json: differs from the scenario and the journal")
-    _check_summary(scenario, plan, conclusion, summary, found)
-    _check_claims(conclusion, summary, found, older=older)
+        verification.findings.append("faults.json: differs from the scenario and the journal")
+    _check_summary(scenario, plan, conclusion, summary, verification)
+    _check_claims(conclusion, summary, verification, older=older)
     if conclusion.metrics["illegal_hops"]:
-        found.findings.append(
+        verification.findings.append(
             f"journal.parquet: {conclusion.metrics['illegal_hops']} hops that the model, the network or the faults rule out"
         )
 
@@ -253,11 +255,13 @@ def _replay(plan: Plan, records: np.ndarray) -> Replay | None:
     return replay(plan, table(records).lazy(), last, most_rows=2 * REPLAYED_ROWS)
 
 
-def _history(path: Path, plan: Plan, records: np.ndarray, replayed: Replay | None, found: Verification) -> History:
+def _history(
+    path: Path, plan: Plan, records: np.ndarray, replayed: Replay | None, verification: Verification
+) -> History:
     """The history of the run, as far as its directory contains it."""
     frame = table(records)
     if replayed is None and plan.spec.redundancy > 1 and (frame["outcome"] == "corrupt").any():
-        found.unchecked.append("elections.parquet: the values of altered copies are not stored")
+        verification.unchecked.append("elections.parquet: the values of altered copies are not stored")
     timetable, times = None, b""
     if plan.scenario.clock == "timed":
         timetable = _timetable(plan, records)
@@ -289,7 +293,7 @@ def _times(timeline: pl.DataFrame) -> bytes:
 # --- comparing ---------------------------------------------------------------------------------------------------------
 
 
-def _check_tables(path: Path, conclusion: Conclusion, found: Verification) -> None:
+def _check_tables(path: Path, conclusion: Conclusion, verification: Verification) -> None:
     measured = conclusion.measurement
     tables = {
         "nodes": measured.nodes,
@@ -297,22 +301,22 @@ def _check_tables(path: Path, conclusion: Conclusion, found: Verification) -> No
         "steps": measured.steps,
         "elections": measured.elections,
     }
-    unsure = any(text.startswith("elections") for text in found.unchecked)
+    unsure = any(text.startswith("elections") for text in verification.unchecked)
     for name, expected in tables.items():
         file = path / f"{name}.parquet"
         if unsure and name in ("elections", "nodes", "steps"):
             continue
         if expected is None:
             if file.exists():
-                found.findings.append(f"{file.name}: the journal has no pieces to vote on")
+                verification.findings.append(f"{file.name}: the journal has no pieces to vote on")
             continue
         try:
             stored = _read_table(file, dict(expected.schema), len(expected))
         except UnreadableError as error:
-            found.findings.append(str(error))
+            verification.findings.append(str(error))
             continue
         if not _same_table(stored, expected):
-            found.findings.append(f"{file.name}: differs from the journal")
+            verification.findings.append(f"{file.name}: differs from the journal")
 
 
 def _same_table(stored: pl.DataFrame, expected: pl.DataFrame) -> bool:
@@ -325,7 +329,7 @@ def _same_table(stored: pl.DataFrame, expected: pl.DataFrame) -> bool:
 
 
 def _check_summary(
-    scenario: Scenario, plan: Plan, conclusion: Conclusion, summary: Mapping[str, Any], found: Verification
+    scenario: Scenario, plan: Plan, conclusion: Conclusion, summary: Mapping[str, Any], verification: Verification
 ) -> None:
     topology = plan.topology
     expected: dict[str, object] = {
@@ -336,39 +340,41 @@ def _check_summary(
         "segments_per_tree": scenario.segments, "redundancy": scenario.redundancy, "faults": list(scenario.fault),
         **conclusion.metrics, **conclusion.cut_off.record(),
     }  # fmt: skip
-    unsure = any(text.startswith("elections") for text in found.unchecked)
+    unsure = any(text.startswith("elections") for text in verification.unchecked)
     for name, value in expected.items():
         if name not in summary:
-            found.unchecked.append(f"summary.json: {name} is missing: an earlier version wrote it")
+            verification.unchecked.append(f"summary.json: {name} is missing: an earlier version wrote it")
         elif not (unsure or _same(summary[name], value)):
-            found.findings.append(
+            verification.findings.append(
                 f"summary.json: {name} is {_short(summary[name])}, and the journal says {_short(value)}"
             )
 
 
-def _check_claims(conclusion: Conclusion, summary: Mapping[str, Any], found: Verification, *, older: bool) -> None:
+def _check_claims(
+    conclusion: Conclusion, summary: Mapping[str, Any], verification: Verification, *, older: bool
+) -> None:
     """Check claims and verdict. An earlier version may have made other claims, which are then noted and not refuted."""
     stored = summary.get("claims")
     if not isinstance(stored, list) or not all(isinstance(claim, dict) for claim in stored):
-        found.findings.append("summary.json: malformed claims")
+        verification.findings.append("summary.json: malformed claims")
         return
-    if any(text.startswith("elections") for text in found.unchecked):
+    if any(text.startswith("elections") for text in verification.unchecked):
         return
-    note: Callable[[str], None] = (found.unchecked if older else found.findings).append
+    note: Callable[[str], None] = (verification.unchecked if older else verification.findings).append
     expected = {_key(judgement.record()): judgement.record() for judgement in conclusion.ruling.judgements}
     for claim in stored:
         ours = expected.get(_key(claim))
         what = f"{_short(claim.get('name'))} {_short(claim.get('relation'))} {_short(claim.get('predicted'))}"
         if ours is not None:
             if claim.get("verdict") != ours["verdict"] or not _same(claim.get("measured"), ours["measured"]):
-                found.findings.append(
+                verification.findings.append(
                     f"summary.json: the claim {what} is {ours['verdict']}, measured {_short(ours['measured'])}, and "
                     f"the summary says {_short(claim.get('verdict'))}, measured {_short(claim.get('measured'))}"
                 )
         elif claim.get("name") != "replay_mismatches":
             note(f"summary.json: the algorithm does not claim {what} under these faults")
         elif (claim.get("measured"), claim.get("verdict")) != (0, "holds"):
-            found.findings.append("summary.json: a replay in memory had other hops")
+            verification.findings.append("summary.json: a replay in memory had other hops")
     stored_keys = set(map(_key, stored))
     for missing in (claim for key, claim in expected.items() if key not in stored_keys and not older):
         note(f"summary.json: the claim {missing['name']} {missing['relation']} {missing['predicted']} is missing")
