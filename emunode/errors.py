@@ -1,4 +1,4 @@
-"""The exceptions of both packages: the class says whose fault an error is, the message what would have been accepted."""
+"""The exceptions of both packages. The class tells whose mistake an error is; the message shows what is allowed."""
 
 
 class EmulatorError(Exception):

@@ -56,7 +56,7 @@ class Registry(Mapping[Key, type[Base]], Generic[Key, Base]):
             )
 
     def remove(self, entry: type[Base]) -> None:
-        """Undo `add`, for tests that register a class of their own."""
+        """Undo `add`, so that a test of a plug-in can register a class for its own duration."""
         del self._entries[self._key(entry)]
 
     def __getitem__(self, key: Key) -> type[Base]:

@@ -1,4 +1,4 @@
-"""Conformance suites for topologies and spanning trees: what a family must keep for the rest of the software to work.
+"""Conformance suites for topologies and spanning trees: the properties that the rest of the software relies on.
 
 `check_topology` and `check_trees` look at every rank: use them on small networks. `check_topology_at` and `check_trees_at`
 look at one rank of a network of any size. Every check raises ContractError, which names the first rank that breaks a

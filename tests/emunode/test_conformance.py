@@ -78,6 +78,11 @@ def test_topology_agrees_with_networkx(name: str) -> None:
         assert topology.neighbour(high, ports["upper_port"]) == low
 
 
+def cache_sizes(owner: object) -> list[int]:
+    """The maximum sizes of the caches among the attributes of `owner`."""
+    return [value.cache_info().maxsize for value in vars(owner).values() if hasattr(value, "cache_info")]
+
+
 @pytest.mark.parametrize("name", large_examples())
 def test_large_topology_builds_no_table(name: str) -> None:
     tracemalloc.start()
@@ -91,8 +96,7 @@ def test_large_topology_builds_no_table(name: str) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 1_000_000
-    caches = [value for value in vars(topology).values() if hasattr(value, "cache_info")]
-    assert all(cache.cache_info().maxsize <= 1 << 16 for cache in caches)
+    assert all(size <= 1 << 16 for size in cache_sizes(topology))
 
 
 @pytest.mark.parametrize("family", descriptions())
@@ -197,6 +201,7 @@ def test_trees_at_any_rank(known: type[Trees], name: str, data: st.DataObject) -
     for trees in variants(known, topology):
         rank = data.draw(st.integers(0, topology.order - 1))
         check_trees_at(trees, rank, data.draw(st.integers(0, trees.count - 1)))
+        assert all(size <= 1 << 16 for size in cache_sizes(trees))
 
 
 # --- a family with the least it may define ---------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """The three shortest-path trees for scattering on the star graph (Fragopoulou and Akl, TR 93-346, section 5).
 
-They differ only in where the nodes with x_1 = 1 hang, which are leaves. All other nodes stay in S^k, k the position of
-symbol 1, so that the (n-1)! nodes of S^k hang below the root's link k.
+They differ only in the parents of the nodes with x_1 = 1, which are leaves. All other nodes stay in S^k, k the position of
+symbol 1, so that the (n-1)! nodes of S^k are below the root's link k.
 
 k-th ordering: 1 < k < k+1 < .. < n < 2 < .. < k-1. In the canonical cycle notation of x, x_1 != 1, every cycle ends
 in its smallest symbol and the cycles are sorted by it, descending; so the cycle (a_1 a_2 .. a_m 1), a_1 = x_1 and
@@ -22,7 +22,7 @@ from emunode.trees.star.rotation import Rotation
 
 
 class ScatterTrees(StarTrees):
-    """The common part of the three trees; a subclass defines over which links a node with x_1 = 1 hangs.
+    """The common part of the three trees; a subclass defines the parents of the nodes with x_1 = 1.
 
     Such a node has a copy for each port in `hooks`. Tree j contains its j-th copy, counted cyclically; two of the three
     families have only one tree.
@@ -71,7 +71,7 @@ class ScatterTrees(StarTrees):
         1. Every fixed point, if x has one cycle.
         2. Every a_i, 1 < i < m, that is smaller in the k-th ordering than a_1 .. a_{i-1} and than all symbols of other
            cycles.
-        3. k, if the neighbour over k hangs there.
+        3. k, if the neighbour over k has x_1 = 1 and its parent here.
 
         Errata: as printed, case 1 lacks its condition, case 2 ignores the other cycles, and the root is a child.
         """
@@ -99,9 +99,9 @@ class ScatterTrees(StarTrees):
 class BalancedTree(ScatterTrees):
     """As balanced as possible (section 5.1): root subtrees differ by at most one; the largest has ceil((n!-1)/(n-1)) nodes.
 
-    The nodes with x_1 = 1 hang by the n-1 types in turn, necklace after necklace, in order of distance and least label,
-    each from the first node on of which the next type is misplaced (the paper leaves both open). Not local: every node
-    computes the same table of (n-1)! entries.
+    The parents of the nodes with x_1 = 1 are over the n-1 types in turn, necklace after necklace, in order of distance
+    and least label, each from the first node on of which the next type is misplaced (the paper leaves both open). Not
+    local: every node computes the same table of (n-1)! entries.
     """
 
     def find_hooks(self, rank: Rank) -> tuple[Port, ...]:
@@ -127,8 +127,8 @@ class BalancedTree(ScatterTrees):
 class NearBalancedTree(ScatterTrees):
     """Balanced within a constant factor (definitions 13 and 14, theorem 9): root subtrees of (n-1)! to 2(n-1)! nodes.
 
-    A node with x_1 = 1 hangs by type d + 2, d its displacement: the number of rotations from its necklace's generator to
-    it. The largest subtree has one node for each necklace. A node knows its own relative label only.
+    The parent of a node with x_1 = 1 is over type d + 2, d its displacement: the number of rotations from its necklace's
+    generator to it. The largest subtree has one node for each necklace. A node knows its own relative label only.
     """
 
     def find_hooks(self, rank: Rank) -> tuple[Port, ...]:

@@ -117,11 +117,11 @@ def ehrlich(n: int) -> Iterator[int]:
 class RotatedPaths(StarTrees):
     """The trees of the two-phase multinode broadcast (TR 93-346, section 3.1), one for each message.
 
-    1. Below the root's link 2 hangs a Hamiltonian path of S^2: link 2, then Ehrlich's path of S_{n-1} with every type one
+    1. Below the root's link 2 is a Hamiltonian path of S^2: link 2, then Ehrlich's path of S_{n-1} with every type one
        higher (our choice; the paper leaves it open).
-    2. Below every other link j hangs a rotation of that path, a Hamiltonian path of S^j (theorem 4).
-    3. The (n-1)! - 1 nodes with x_1 = 1 other than the root are leaves. In the tree of message c such a node hangs by the
-       link over which x has symbol p_c = n - (c mod (n-1)), so that its parent y has y_1 = p_c and y_t = 1.
+    2. Below every other link j is a rotation of that path, a Hamiltonian path of S^j (theorem 4).
+    3. The (n-1)! - 1 nodes with x_1 = 1 other than the root are leaves. In the tree of message c the parent y of
+       such a node x is over its link with the symbol p_c = n - (c mod (n-1)), so that y_1 = p_c and y_t = 1.
 
     With p_c = n for every message, step 3 is the paper's rule 1, and every message waits for the one before; the changing
     symbol fills the gaps (erratum to table 1, "M times").
@@ -157,7 +157,7 @@ class RotatedPaths(StarTrees):
         return self.star.permutation(rank).index(1) - 1
 
     def leaf_symbol(self, tree: int) -> int:
-        """p_c, the symbol by whose position nodes with x_1 = 1 hang in `tree`."""
+        """p_c: in `tree`, the parent of a node with x_1 = 1 is over the position of this symbol."""
         return self.star.n - tree % self.star.degree
 
     def parent(self, rank: Rank, tree: int) -> Port:

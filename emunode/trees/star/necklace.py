@@ -13,7 +13,7 @@ from emunode.trees.star.rotation import Rotation
 class NecklaceTree(StarTrees):
     """MBST (TR 93-346, section 3.2, theorem 8): nodes in an order m = 0, 1, .. by distance and necklace.
 
-    Node m hangs by link type v = (m-1) mod (n-1) + 2, the n-1 types in turn, which must lead one closer to the root.
+    The link from node m to its parent has type v = (m-1) mod (n-1) + 2, the n-1 types in turn; it must lead one closer.
     Then it can receive in step ceil(m / (n-1)): all links of one step have different types, and a parent has the message
     in an earlier step. The result is an optimal multinode broadcast, and root subtrees that are balanced within one.
 
@@ -78,7 +78,7 @@ class NecklaceTree(StarTrees):
             m += len(necklace)
 
     def generator(self, k: int) -> tuple[Rank, Port] | None:
-        """g_k and the port that it hangs by; None if D_k has none (n odd, k = D_n).
+        """g_k and the port to its parent; None if D_k has none (n odd, k = D_n).
 
         For k <= n-1 the cycle (k+1, k, .., 2, 1), by its first symbol. Beyond, k+1-n two-cycles (n, n-1)(n-2,
         n-3)..(i, i-1) and the cycle (i-2, .., 2, 1), by i-1, the smaller symbol of the second cycle from the right
@@ -104,4 +104,4 @@ class NecklaceTree(StarTrees):
         for rank in necklace:
             if star.weight(star.neighbour(rank, port)) < star.weight(rank):
                 return rank
-        raise AssertionError(f"no node of the necklace of {star.label(necklace[0])} can hang by port {port}")
+        raise AssertionError(f"no node of the necklace of {star.label(necklace[0])} has its parent over port {port}")

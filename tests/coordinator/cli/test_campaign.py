@@ -151,7 +151,7 @@ def test_an_excluded_theory_is_a_finding(
     """With a wrong theory put in: just beside the figure for all sets, far enough off for a sample of 253."""
     import dataclasses
 
-    from coordinator.campaigns import statistics as results
+    from coordinator.campaigns import tables as results
     from coordinator.theory import reliability as theory
 
     def wrong(*arguments: object) -> theory.Expected:

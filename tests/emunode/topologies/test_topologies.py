@@ -1,10 +1,8 @@
-"""Topologies: the papers' examples, then closed forms against breadth-first search, networkx and golden numbers."""
+"""Topologies: the papers' examples, then closed forms against networkx and golden numbers."""
 
-import csv
 import itertools
 from fractions import Fraction
 from math import factorial
-from pathlib import Path
 
 import networkx
 import pytest
@@ -17,17 +15,10 @@ from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi, hexw, 
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
-
-GOLDEN = Path(__file__).parents[2] / "golden"
+from tests.support import golden_rows
 
 ALPHAS = [(a, b) for b in range(9) for a in range(b + 1) if a * a + a * b + b * b >= 7]
 REPEATABLE = settings(derandomize=True, deadline=None, database=None)
-
-
-def golden(family: str, name: str) -> list[dict[str, str]]:
-    """The rows of one file of expected numbers."""
-    with (GOLDEN / family / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 # The papers' examples.
@@ -89,7 +80,7 @@ def test_star_contains_the_smaller_star_with_the_same_ranks(n: int) -> None:
 
 
 def test_star_distribution_is_golden() -> None:
-    rows = golden("star", "distance_distribution")
+    rows = golden_rows("star", "distance_distribution")
     for n in range(3, 8):
         counts = tuple(int(row["nodes"]) for row in rows if row["n"] == str(n))
         assert StarGraph(n).distance_distribution() == counts
@@ -105,7 +96,7 @@ def test_star_distances_sum_to_the_formula(n: int) -> None:
 
 
 def test_star_basics_are_golden() -> None:
-    measured = {(int(row["n"]), row["quantity"]): row["measured"] for row in golden("star", "basics")}
+    measured = {(int(row["n"]), row["quantity"]): row["measured"] for row in golden_rows("star", "basics")}
     for n in range(3, 8):
         star = StarGraph(n)
         assert star.order == int(measured[n, "nodes"])
@@ -131,7 +122,7 @@ def test_star_refuses_impossible_permutations(impossible: bytes) -> None:
 
 
 def test_networks_are_golden() -> None:
-    rows = [row for row in golden("ej", "networks") if int(row["N"]) >= 7]
+    rows = [row for row in golden_rows("ej", "networks") if int(row["N"]) >= 7]
     assert len(rows) > 80
     for row in rows:
         network = EisensteinJacobi(int(row["a"]), int(row["b"]))
@@ -145,7 +136,7 @@ def test_networks_are_golden() -> None:
 
 def test_distribution_is_golden() -> None:
     counts: dict[tuple[int, int], list[int]] = {}
-    for row in golden("ej", "distance_distribution"):
+    for row in golden_rows("ej", "distance_distribution"):
         counts.setdefault((int(row["a"]), int(row["b"])), []).append(int(row["W_bfs"]))
     for (a, b), expected in counts.items():
         if a * a + a * b + b * b >= 7:
@@ -207,5 +198,5 @@ def test_dimensions_are_counted_from_the_right_of_a_label() -> None:
         ("ej:1+2^3", "Eisenstein-Jacobi network EJ_{1+2rho}^(3)"),
     ],
 )
-def test_a_title_says_how_many_dimensions(name: str, title: str) -> None:
+def test_title_contains_the_number_of_dimensions(name: str, title: str) -> None:
     assert parse_topology(name).title == title

@@ -1,16 +1,15 @@
-"""Trees, paths and cycles of the star graph: the papers' examples, golden tables, and what is promised of every tree."""
+"""Trees, paths and cycles of the star graph: the papers' examples, golden tables, and the theorems over ranges of n."""
 
-import csv
 from collections import Counter
+from functools import partial
 from math import factorial
-from pathlib import Path
 
 import pytest
 
 from emunode.model import Port, Rank
 from emunode.testing import check_trees
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import Trees, levels
+from emunode.trees.base import Trees, levels, refuse_root
 from emunode.trees.star.balanced import BalancedTree, NearBalancedTree, ReplicatedTrees, ScatterTrees
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees, ShortestPathGraph
 from emunode.trees.star.greedy import CongestionTwoTrees, GreedyTree
@@ -18,15 +17,10 @@ from emunode.trees.star.hamiltonian import RotatedPaths, ehrlich, hamiltonian_cy
 from emunode.trees.star.necklace import NecklaceTree
 from emunode.trees.star.rotation import RotatedTrees, Rotation, necklace_count
 from emunode.trees.statistics import arc_congestion, arc_loads, shared_rank
+from tests.support import golden_rows
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "star"
+golden = partial(golden_rows, "star")
 SCATTER: dict[str, type[ScatterTrees]] = {"5.1": BalancedTree, "5.2": NearBalancedTree, "Def15": ReplicatedTrees}
-
-
-def golden(name: str) -> list[dict[str, str]]:
-    """The rows of one file of expected numbers."""
-    with (GOLDEN / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def numbers(text: str) -> list[int]:
@@ -225,6 +219,16 @@ def test_root_subtree_sizes(name: str, n: int) -> None:
     assert [sizes[port] for port in range(n - 1)] == numbers(row["sizes_for_link_types_2..n"])
 
 
+def test_route_and_path_lead_from_the_root() -> None:
+    star = StarGraph(4)
+    tree = GreedyTree(star)
+    rank = star.rank("2143")
+    assert [star.label(between) for between in tree.path(rank, 0)] == ["1234", "3214", "4213", "1243", "2143"]
+    assert tree.route(rank, 0) == (1, 2, 1, 0)
+    assert tree.route(0, 0) == ()
+    assert tree.path(0, 0) == (0,)
+
+
 @pytest.mark.parametrize("n", range(3, 8))
 def test_rotation_is_an_automorphism_of_period_n_minus_1(n: int) -> None:
     star = StarGraph(n)
@@ -244,12 +248,12 @@ def test_edge_disjoint_trees_are_rotations_of_each_other(n: int) -> None:
     for tree in range(n - 1):
         for rank in range(1, star.order):
             assert trees.parent(rank, tree) == turned.parent(rank, tree)
-            assert trees.children(rank, tree) == turned.children(rank, tree), "the order of service turns too"
+            assert trees.children(rank, tree) == turned.children(rank, tree), "in rotated order"
 
 
 @pytest.mark.parametrize("n", range(3, 7))
 def test_preorders_reach_over_different_types(n: int) -> None:
-    """What the depth-first multinode broadcast rests on."""
+    """The depth-first multinode broadcast depends on this."""
     trees = EdgeDisjointTrees(StarGraph(n))
     orders = [preorder(trees, tree) for tree in range(n - 1)]
     for reached in zip(*orders, strict=True):
@@ -293,7 +297,7 @@ def walk(star: StarGraph, route: tuple[Port, ...]) -> list[Rank]:
 
 @pytest.mark.parametrize("n", range(3, 8))
 def test_mbst_is_a_multinode_broadcast(n: int) -> None:
-    """Theorem 8: one link of each type a step, closer to the root, from a node that has heard in an earlier step."""
+    """Theorem 8: one link of each type per step, closer to the root, from a node reached in an earlier step."""
     star = StarGraph(n)
     tree = NecklaceTree(star)
     for m, rank in enumerate(tree.order[1:], 1):
@@ -316,7 +320,7 @@ def test_printed_condition_of_theorem_8_fails_once(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", range(3, 8))
-def test_hamiltonian_cycle_visits_everybody(n: int) -> None:
+def test_hamiltonian_cycle_visits_every_node(n: int) -> None:
     star = StarGraph(n)
     ports = hamiltonian_cycle(star)
     here, visited = 0, set()
@@ -328,7 +332,7 @@ def test_hamiltonian_cycle_visits_everybody(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", range(3, 8))
-def test_ehrlich_path_visits_everybody(n: int) -> None:
+def test_ehrlich_path_visits_every_node(n: int) -> None:
     star = StarGraph(n)
     visited = {0, *walk(star, tuple(t - 2 for t in ehrlich(n)))}
     assert len(visited) == star.order
@@ -375,14 +379,13 @@ class Family(Trees):
         self._ports = ports
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        if not rank:
-            raise ValueError("the root has no parent")
+        refuse_root(rank)
         return self._ports[rank, tree]
 
 
 @pytest.mark.parametrize(("n", "depth"), [(4, 6), (6, 9)])
 def test_families_of_least_depth(n: int, depth: int) -> None:
-    """Found by search: one step less deep than the reconstruction, and just as disjoint."""
+    """Found by search: one level less than the reconstruction, and equally disjoint."""
     star = StarGraph(n)
     rotation = Rotation(star)
     ports: dict[tuple[Rank, int], Port] = {}
