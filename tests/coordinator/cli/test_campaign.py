@@ -361,7 +361,7 @@ def test_going_on_with_another_scenario_is_refused(tmp_path: Path, capsys: pytes
     assert "a campaign of another grid or scenario" in capsys.readouterr().err
     assert (folder / "trials.jsonl").read_bytes() == before
     assert main(["campaign", "--resume", str(tmp_path)]) == 2
-    assert "no campaign to go on with" in capsys.readouterr().err
+    assert "no campaign to resume" in capsys.readouterr().err
 
 
 # --- certify -----------------------------------------------------------------------------------------------------------
