@@ -1,4 +1,4 @@
-"""Histories and trees that are wrong in one place, and what the judges say of them."""
+"""Histories and trees with one error, and functions that judge them."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -30,11 +30,11 @@ SMALL: Final = {
 }
 """By family, its first small example with at least seven nodes."""
 CASES: Final = list(registered())
-"""Every algorithm on every family of networks that has it."""
+"""Every algorithm on every family that supports it."""
 
 
 def case_name(case: tuple[str, type[Algorithm]]) -> str:
-    """A case for people."""
+    """The test id of a case."""
     return f"{case[0]}-{case[1].collective}-{case[1].name}"
 
 
@@ -56,7 +56,7 @@ def plan_of(case: tuple[str, type[Algorithm]]) -> Plan:
 
 
 def history_of(plan: Plan, algorithm: Algorithm | None = None) -> Records:
-    """What happens, in the order of the journal."""
+    """The journal rows of a run in memory, sorted."""
     network, rows, step = MemoryEngine(algorithm or plan.algorithm), bytearray(), 0
     while network.busy:
         step += 1
@@ -67,24 +67,24 @@ def history_of(plan: Plan, algorithm: Algorithm | None = None) -> Records:
 
 @cache
 def history(case: tuple[str, type[Algorithm]]) -> Records:
-    """What really happens in a case."""
+    """The correct history of a case."""
     return history_of(plan_of(case))
 
 
 def verdict_on(plan: Plan, records: Records) -> Verdict:
-    """What claims and audit say of these rows in the place of what happened."""
+    """The verdict of claims and audit on these rows."""
     return conclude(plan, History(table(records).lazy(), len(records)), replay=False).ruling.verdict
 
 
 def replayed(plan: Plan, records: Records) -> int:
-    """How many hops the rules know nothing of."""
+    """Number of hops that differ from a replay."""
     return replay_mismatches(plan, table(records).lazy())
 
 
 # --- one row ---------------------------------------------------------------------------------------------------------
 
 Mutation = Callable[[Plan, Records, int], Records | None]
-"""A history with one row changed; None where that cannot be done to this row."""
+"""Changes one row of a history; None if the change does not apply to the row."""
 
 
 def _with(records: Records, place: int, **values: int) -> Records:
@@ -99,17 +99,17 @@ def _next_port(plan: Plan, row: Any) -> Port:
 
 
 def dropped(_plan: Plan, records: Records, place: int) -> Records:
-    """It never happened."""
+    """Remove the hop."""
     return np.delete(records, place)
 
 
 def duplicated(_plan: Plan, records: Records, place: int) -> Records:
-    """It is written down twice."""
+    """Repeat the hop."""
     return np.concatenate([records, records[place : place + 1]])
 
 
 def added(plan: Plan, records: Records, place: int) -> Records | None:
-    """Whoever got a piece tells one neighbour more, over a port that it left free."""
+    """Add a hop from the receiver over a port that it did not use."""
     row, topology = records[place], plan.topology
     sender, step = int(row["receiver"]), int(row["step"]) + 1
     used = {int(other["port"]) for other in records[(records["sender"] == sender) & (records["step"] == step)]}
@@ -123,32 +123,32 @@ def added(plan: Plan, records: Records, place: int) -> Records | None:
 
 
 def later(_plan: Plan, records: Records, place: int) -> Records:
-    """It took a step longer."""
+    """Delay the hop by one step."""
     return _with(records, place, step=int(records[place]["step"]) + 1)
 
 
 def earlier(_plan: Plan, records: Records, place: int) -> Records | None:
-    """It took a step less."""
+    """Move the hop one step earlier."""
     step = int(records[place]["step"])
     return _with(records, place, step=step - 1) if step > 1 else None
 
 
 def redirected(plan: Plan, records: Records, place: int) -> Records:
-    """It went to another neighbour."""
+    """Send the hop to another neighbour."""
     row = records[place]
     port = _next_port(plan, row)
     return _with(records, place, port=port, receiver=plan.topology.neighbour(int(row["sender"]), port))
 
 
 def from_another(plan: Plan, records: Records, place: int) -> Records:
-    """It came from another neighbour."""
+    """Take the hop from another neighbour."""
     port, receiver = _next_port(plan, records[place]), int(records[place]["receiver"])
     sender = plan.topology.neighbour(receiver, port)
     return _with(records, place, sender=sender, port=plan.topology.reverse_port(port))
 
 
 def off_the_links(_plan: Plan, records: Records, place: int) -> Records:
-    """It went somewhere to which there is no link."""
+    """Send the hop where no link leads."""
     return _with(records, place, receiver=int(records[place]["sender"]))
 
 
@@ -175,7 +175,7 @@ IMPOSSIBLE: Final[dict[str, Mutation]] = {
     "another target": _retargeted,
     **{f"now {outcome.name.lower()}": _came_to(outcome) for outcome in HopOutcome},
 }
-"""What claims and audit must not accept of any algorithm."""
+"""Changes that claims and audit reject for every algorithm."""
 
 POSSIBLE: Final[dict[str, Mutation]] = {
     "dropped": dropped,
@@ -187,7 +187,7 @@ POSSIBLE: Final[dict[str, Mutation]] = {
     "another segment": _plus_one("segment"),
     "another tree": _plus_one("tree"),
 }
-"""What here and there is as good a way to do it, so that only the rules themselves can tell."""
+"""Changes that can give an equally good history, so that only the replay detects them."""
 
 MUTATIONS: Final = {**IMPOSSIBLE, **POSSIBLE}
 
@@ -196,7 +196,7 @@ MUTATIONS: Final = {**IMPOSSIBLE, **POSSIBLE}
 
 
 class Grafted(Trees):
-    """Trees of which some ranks of one tree have other children than they should; parents are as they were."""
+    """Trees in which some ranks of one tree have wrong children; parents are unchanged."""
 
     def __init__(self, trees: Trees, tree: int, children: dict[Rank, tuple[Port, ...]]) -> None:
         super().__init__(trees.topology, trees.count)
@@ -214,7 +214,7 @@ class Grafted(Trees):
 
 
 def grafted(trees: Trees, rank: Rank, tree: int) -> Iterator[Grafted]:
-    """Every way to give one rank one child less, one more, or another one."""
+    """Every removal, addition or exchange of one child of one rank."""
     ports = trees.children(rank, tree)
     others = set(range(trees.topology.degree)) - {*ports}
     for port in ports:
@@ -227,7 +227,7 @@ def grafted(trees: Trees, rank: Rank, tree: int) -> Iterator[Grafted]:
 
 
 def moved(trees: Trees, rank: Rank, tree: int) -> Iterator[Grafted]:
-    """Every way to hang one rank under another neighbour."""
+    """Every move of one rank below another neighbour."""
     topology = trees.topology
     own = trees.parent(rank, tree)
     parent = topology.neighbour(rank, own)

@@ -1,1 +1,1 @@
-"""Campaigns, certificates and the trials that both run."""
+"""Campaigns and certificates, and the trials that both run."""

@@ -1,8 +1,8 @@
-"""Certificates: every set of faults there is, up to symmetry, each one really run; or the smallest counterexample.
+"""Certificates: every set of faults up to symmetry is run, until one is a counterexample.
 
-Sets are gone through by ascending number of faults, so the first that costs a healthy node a message is a smallest one. A
-set stands for its whole orbit under the symmetries of the run (`symmetry`), which are checked before they are used; kinds of
-faults that leave something to chance or to a vote have orbits of one.
+Sets are run by ascending number of faults, so the first that costs a healthy node a message is a smallest one. A set stands
+for its orbit under the symmetries of the run (`symmetry`), which are checked before they are used. Kinds of faults that
+depend on random numbers or on a vote have orbits of one.
 """
 
 import random
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
 import trio
 
@@ -28,29 +28,29 @@ from emunode.errors import RunError, ScenarioError
 from emunode.logging import logging_to
 
 FIRST_ROUND, LARGEST_ROUND = 32, 4096
-"""Sets that are run between two looks whether one failed."""
+"""Sets per round, at first and at most; a failure is noticed at the end of its round."""
 CERTAIN = {"crash", "down", "hang"}
-"""Kinds whose effect is the same at a place and at its image."""
+"""Kinds of faults that have the same effect at a place and at its image."""
 
 
 @dataclass
 class Level:
-    """What was run of one fault set."""
+    """Progress and counts of one fault set description."""
 
     faults: str
     size: int
     sets: int
     orbits: int = 0
-    """Orbits that were run: all of them, unless a counterexample ended it."""
+    """Orbits that were run: all of them unless a counterexample was found."""
     covered: int = 0
     """Sets in these orbits."""
     tight: int = 0
-    """Orbits in which some healthy node was left with a single copy of a piece."""
+    """Orbits in which some healthy node received a single copy of a piece."""
     lost: int = 0
-    """Healthy nodes that miss something, summed over all sets covered."""
+    """Healthy nodes that miss a message, summed over all covered sets."""
     undecided: int = 0
     again: int = 0
-    """Orbits that were run once more on the driver asked for, and had the same history there."""
+    """Orbits that were repeated on the requested driver with the same history."""
 
     def record(self) -> dict[str, object]:
         """The level as a row."""
@@ -74,7 +74,7 @@ class Counterexample:
 
 @dataclass
 class Certificate:
-    """What is certified, and by which trials."""
+    """The result of a certification."""
 
     plan: Plan
     symmetries: int
@@ -83,27 +83,35 @@ class Certificate:
     interrupted: bool = False
     trials: int = 0
     seconds: float = 0.0
-    """Of running trials, processes that were being started apart."""
+    """Time of running trials, without the start of worker processes."""
     different: tuple[str, ...] | None = None
-    """Faults under which two drivers did not have the same history."""
+    """Faults under which two drivers had different histories."""
 
     @property
     def trials_per_second(self) -> float | None:
-        """The rate; None if everything went too fast to have one."""
+        """Trials per second; None if no time was measured."""
         return round(self.trials / self.seconds, 1) if self.seconds else None
 
     @property
     def verdict(self) -> Verdict:
-        """`holds` only if every set of every level was run and none failed."""
+        """`holds` only if every set of every level was run and no set failed."""
         if self.counterexample or self.different is not None:
             return Verdict.VIOLATED
         whole = self.levels and all(level.covered == level.sets and not level.undecided for level in self.levels)
         return Verdict.HOLDS if whole and not self.interrupted else Verdict.UNDECIDED
 
 
+class OrbitRun(NamedTuple):
+    """An orbit that was run in memory, for the comparison with another driver."""
+
+    faults: tuple[str, ...]
+    tight: bool
+    journal_hash: str
+
+
 @dataclass
 class FailingTrial:
-    """A trial that failed, before it was made small."""
+    """A trial that failed, before it was reduced."""
 
     place: int
     trial: Trial
@@ -111,28 +119,28 @@ class FailingTrial:
 
 
 def exhaustive_fault_sets(texts: Sequence[str]) -> list[FaultSetSpec]:
-    """What is certified against, by ascending number of faults; `nodes<=2` is every set of at most two nodes.
+    """The fault sets to certify against, by ascending number of faults; `nodes<=2` is every set of at most two nodes.
 
-    ScenarioError for a fault set that draws: a certificate goes through all there is.
+    Raises ScenarioError for a description that draws at random: a certificate covers every set.
     """
-    found = []
+    fault_sets = []
     for text in texts:
         for fault_set in parse_fault_sets(text):
             if fault_set.how not in ("random", "all") or fault_set.sources or text.startswith("random"):
                 raise ScenarioError(
-                    "faults", text, "a certificate is about every set of faults, such as nodes<=2;links<=1"
+                    "faults", text, "a certificate covers every set of faults, such as nodes<=2;links<=1"
                 )
-            found.append(replace(fault_set, how="all"))
-    return sorted(dict.fromkeys(found), key=lambda fault_set: fault_set.size)
+            fault_sets.append(replace(fault_set, how="all"))
+    return sorted(dict.fromkeys(fault_sets), key=lambda fault_set: fault_set.size)
 
 
 def failed(result: TrialResult) -> bool:
-    """Whether a trial is a counterexample: a healthy node misses something, or a claim does not hold."""
+    """Whether a trial is a counterexample: a healthy node misses a message, or a claim is violated."""
     return result.undecided is None and (not result.served or bool(result.violated))
 
 
 class Certifier:
-    """Certifies one scenario. `workers` processes, the log and the progress are those of `CampaignRunner`."""
+    """Certifies one scenario. `workers`, `log` and `progress` are passed on to `CampaignRunner`."""
 
     def __init__(self, scenario: Scenario, workers: int | None, log: TextIO, progress: Progress) -> None:
         self._scenario = scenario
@@ -142,13 +150,16 @@ class Certifier:
         self._plan = plan_trials(scenario)
 
     def certify(self, fault_sets: Sequence[FaultSetSpec], sample: int | None = None) -> Certificate:
-        """Run every set of the fault sets, or up to the first that fails; without any, the scenario as it is.
+        """Run every set up to the first that fails; without fault sets, run the scenario as it is.
 
-        With a `sample`, all of them run in memory, and of each level the tight orbits and so many of the others once more
-        on the driver of the scenario, where they must have the same history. Raises ScenarioError before anything runs.
+        With a `sample`, every set runs in memory. The tight orbits of each level and `sample` of its other orbits are
+        repeated on the driver of the scenario, where they must have the same history. Raises ScenarioError before anything
+        runs.
         """
         if sample is not None and (self._scenario.driver == "memory" or sample < 0):
-            raise ScenarioError("sample", sample, "with a driver other than memory, how many sets to run on it too")
+            raise ScenarioError(
+                "sample", sample, "a number of sets to repeat on the driver; needs a driver other than memory"
+            )
         alike = symmetries(self._plan.algorithm) if not self._scenario.fault else []
         certificate = Certificate(self._plan, len(alike) or 1)
         orbits = {fault_set: self._orbits(fault_set, alike) for fault_set in fault_sets}
@@ -165,8 +176,8 @@ class Certifier:
             fault_sets, levels = [FaultSetSpec("all", ())], [Level("as they are", len(self._scenario.fault), 1)]
         for fault_set, level in zip(fault_sets, levels, strict=True):
             certificate.levels.append(level)
-            found = orbits[fault_set].of(fault_set) if fault_set.parts else iter([Orbit((), 1)])
-            self._level(certificate, level, found, chosen, sample)
+            level_orbits = orbits[fault_set].of(fault_set) if fault_set.parts else iter([Orbit((), 1)])
+            self._level(certificate, level, level_orbits, chosen, sample)
             if certificate.verdict is Verdict.VIOLATED or certificate.interrupted:
                 break
         return certificate
@@ -179,11 +190,11 @@ class Certifier:
     def _level(
         self, certificate: Certificate, level: Level, orbits: Iterator[Orbit], scenario: Scenario, sample: int | None
     ) -> None:
-        """Run one level; what is learned goes into the certificate."""
+        """Run one level and add its counts to the certificate."""
         failing: list[FailingTrial] = []
         current: list[Orbit] = []
         sizes = iter(_rounds())
-        again: list[tuple[tuple[str, ...], bool, str]] = []
+        runs: list[OrbitRun] = []
         seed = self._scenario.seed
 
         def next_round() -> Iterable[Trial]:
@@ -198,7 +209,7 @@ class Certifier:
             level.undecided += result.undecided is not None
             level.tight += result.least_copies == 1
             if sample is not None:
-                again.append((orbit.faults, result.least_copies == 1, result.journal_hash))
+                runs.append(OrbitRun(orbit.faults, result.least_copies == 1, result.journal_hash))
             if failed(result) and (not failing or place < failing[0].place):
                 failing[:] = [FailingTrial(place, trial, result)]
 
@@ -209,21 +220,19 @@ class Certifier:
         campaign_runner.carry_out(next_round, take, expected)
         _count(certificate, campaign_runner)
         if failing:
-            certificate.counterexample = self._small(failing[0])
+            certificate.counterexample = self._smallest(failing[0])
         elif sample is not None and not campaign_runner.interrupted:
-            self._once_more(certificate, level, again, sample)
+            self._repeat_on_driver(certificate, level, runs, sample)
 
-    def _once_more(
-        self, certificate: Certificate, level: Level, found: Sequence[tuple[tuple[str, ...], bool, str]], sample: int
-    ) -> None:
-        """Run the tight orbits and a sample of the others on the driver asked for, and compare histories."""
-        others = [each for each in found if not each[1]]
+    def _repeat_on_driver(self, certificate: Certificate, level: Level, runs: Sequence[OrbitRun], sample: int) -> None:
+        """Repeat the tight orbits and a sample of the others on the requested driver, and compare histories."""
+        others = [run for run in runs if not run.tight]
         chosen = random.Random(f"{self._scenario.seed}/{level.faults}").sample(others, min(sample, len(others)))
-        todo = [each for each in found if each[1]] + chosen
-        rounds = iter([[Trial(0, faults, self._scenario.seed) for faults, _, _ in todo]])
+        todo = [run for run in runs if run.tight] + chosen
+        rounds = iter([[Trial(0, run.faults, self._scenario.seed) for run in todo]])
 
         def take(place: int, trial: Trial, result: TrialResult) -> None:
-            if result.journal_hash == todo[place][2]:
+            if result.journal_hash == todo[place].journal_hash:
                 level.again += 1
             elif result.undecided:
                 level.undecided += 1
@@ -234,8 +243,8 @@ class Certifier:
         campaign_runner.carry_out(lambda: next(rounds, []), take, len(todo))
         _count(certificate, campaign_runner)
 
-    def _small(self, failing: FailingTrial) -> Counterexample:
-        given = self._plan.scenario  # with the faults that were drawn for it
+    def _smallest(self, failing: FailingTrial) -> Counterexample:
+        given = self._plan.scenario  # its random faults are resolved, unlike those of self._scenario
         faults = (*given.fault, *failing.trial.faults)
         whole = given.model_copy(update={"fault": faults, "seed": failing.trial.seed})
         smallest = smallest_failure(whole, failed, self._log)
@@ -259,15 +268,15 @@ HERE = {"driver": "memory", "ranks_per_host": "auto"}
 
 
 def in_memory(scenario: Scenario) -> Scenario:
-    """The same scenario on the memory driver, where it has the same history."""
+    """The scenario on the memory driver, where it has the same history."""
     return scenario.model_copy(update=HERE)
 
 
 def smallest_failure(scenario: Scenario, fails: Callable[[TrialResult], bool], log: TextIO) -> Scenario:
-    """Reduce a scenario that fails, in memory if it fails there too; as it is when asked to stop meanwhile."""
-    asked_for = {name: getattr(scenario, name) for name in HERE}
+    """Reduce a failing scenario, in memory if it fails there too. An interrupt returns the scenario as it is."""
+    requested = {name: getattr(scenario, name) for name in HERE}
 
-    async def try_out(simpler: Scenario) -> bool:
+    async def still_fails(simpler: Scenario) -> bool:
         async with TrialRunner([simpler], log) as runner:
             try:
                 return fails(await runner.trial(Trial(0, (), simpler.seed)))
@@ -279,8 +288,8 @@ def smallest_failure(scenario: Scenario, fails: Callable[[TrialResult], bool], l
         with trio.CancelScope() as scope:
             stop.cancels(scope)
             here = in_memory(scenario)
-            smallest = await shrink(here if await try_out(here) else scenario, try_out)
-        return smallest.model_copy(update=asked_for)
+            smallest = await shrink(here if await still_fails(here) else scenario, still_fails)
+        return smallest.model_copy(update=requested)
 
     with InterruptGuard() as stop, logging_to(log):
         return trio.run(partial(reduce, stop))

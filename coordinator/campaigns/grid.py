@@ -1,6 +1,6 @@
-"""What a campaign runs: variants of a scenario, under points of faults, so many draws each.
+"""The grid of a campaign: variants of a scenario, fault sets as points, and the draws of each pair.
 
-Everything here is decided from the grid and what is finished, so a campaign that was killed goes on as if it had not been.
+Everything is decided from the grid and the finished trials, so a campaign that was killed resumes where it stopped.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -20,21 +20,21 @@ from coordinator.scenario.model import Scenario, make_scenario
 from emunode.errors import ScenarioError
 
 MOST_TRIALS = 1_000_000
-"""Of one variant at one point."""
+"""Most trials of one variant at one point."""
 MOST_VALUES = 10_000
-"""Of one field that is varied, and combinations of all of them."""
+"""Most values of one varied field, and most combinations of values."""
 DRAWS = "0.1.0"
-"""The version whose draws these are: a campaign that another version began is resumed unless its draws have changed."""
+"""The version that defined these draws. A campaign of another version is resumed unless its draws have changed."""
 CHUNK = 50
-"""Draws after which a campaign that goes on until it is precise looks whether it is."""
+"""Draws between two checks of the precision."""
 
 
 Done = Mapping[tuple[int, int], Mapping[int, bool | None]]
-"""(point, variant) -> the draws that are finished, and whether all were served; None where that is undecided."""
+"""(point, variant) -> finished draws -> whether every node was served; None where that is undecided."""
 
 
 class Key(NamedTuple):
-    """A trial of a campaign: which point, which variant, which draw."""
+    """Identifies a trial: indices of its point and variant, and the number of its draw."""
 
     point: int
     variant: int
@@ -43,7 +43,7 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True)
 class Variant:
-    """One scenario of the grid: what is varied in it, and what became of it."""
+    """One scenario of the grid, with its values of the varied fields."""
 
     varied: Mapping[str, object]
     scenario: Scenario
@@ -51,7 +51,7 @@ class Variant:
 
     @property
     def name(self) -> str:
-        """Its values of what is varied; of a redundancy that the algorithm has not, nothing."""
+        """The values of the varied fields, without redundancy where the algorithm has none."""
         words = [
             f"x={value}" if key == "redundancy" else str(value)
             for key, value in self.varied.items()
@@ -62,10 +62,10 @@ class Variant:
 
 @dataclass(frozen=True)
 class Grid:
-    """The variants, the points, and how many trials each pair of them gets.
+    """The variants, the points, and the number of trials per pair.
 
-    `trials` is the most; with a `precision`, the half width of the confidence interval of guaranteed delivery, a point ends
-    as soon as all its variants are as precise. All variants of a point meet the same draws.
+    Each pair has at most `trials`. With a `precision`, a point stops once the confidence interval of guaranteed delivery is
+    narrower than +/- `precision` for all variants. All variants of a point have the same draws.
     """
 
     base: Mapping[str, object]
@@ -74,20 +74,20 @@ class Grid:
     trials: int = 1000
     precision: float | None = None
     left_out: list[str] = field(default_factory=list, compare=False)
-    """Combinations that the algorithm has not, and why."""
+    """Combinations that the algorithm does not support, with the reason."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.trials <= MOST_TRIALS:
             raise ScenarioError("trials", self.trials, f"a number from 1 to {MOST_TRIALS:,}")
         if self.precision is not None and not 0 < self.precision < 1:
-            raise ScenarioError("precision", self.precision, "half the width of an interval, between 0 and 1")
+            raise ScenarioError("precision", self.precision, "half the width of a confidence interval, between 0 and 1")
         for name, values in self.vary.items():
             if name in ("fault", "driver", "name"):
-                raise ScenarioError("vary", name, "faults are varied with --faults, and a campaign has one driver")
+                raise ScenarioError("vary", name, "vary faults with --faults; a campaign has one driver and one name")
             if len(values) > MOST_VALUES:
-                raise ScenarioError("vary", name, f"at most {MOST_VALUES:,} values, and these are {len(values):,}")
+                raise ScenarioError("vary", name, f"at most {MOST_VALUES:,} values are allowed, got {len(values):,}")
             if not values:
-                raise ScenarioError("vary", name, "give it at least one value: a grid of no trials shows nothing")
+                raise ScenarioError("vary", name, "expected at least one value")
         if prod(map(len, self.vary.values())) > MOST_VALUES:
             raise ScenarioError("vary", ", ".join(self.vary), f"at most {MOST_VALUES:,} combinations of values")
         if not self.points:
@@ -95,31 +95,31 @@ class Grid:
 
     @cached_property
     def points(self) -> list[FaultSetSpec]:
-        """The sets of faults, in the order in which they were given, ranges by ascending number."""
+        """The fault sets in the order given, ranges by ascending number of faults."""
         return list(dict.fromkeys(fault_set for text in self.faults for fault_set in parse_fault_sets(text)))
 
     @cached_property
     def variants(self) -> list[Variant]:
-        """The scenarios of the grid; ScenarioError when it has none, or a value is none.
+        """The scenarios of the grid; ScenarioError if there are none or a value is invalid.
 
-        A redundancy that one algorithm has and another has not is left out for the other, and said to be.
+        A redundancy that only some algorithms support is left out for the others and listed in `left_out`.
         """
-        found: list[Variant] = []
+        variants: list[Variant] = []
         for values in product(*self.vary.values()):
             varied = dict(zip(self.vary, values, strict=True))
             scenario = make_scenario({**self.base, **varied})
             try:
-                found.append(Variant(varied, scenario, plan_trials(scenario)))
+                variants.append(Variant(varied, scenario, plan_trials(scenario)))
             except ScenarioError as error:
                 if error.field != "redundancy" or "redundancy" not in self.vary:
                     raise
                 self.left_out.append(str(error))
-        if not found:
-            raise ScenarioError("vary", "redundancy", f"that leaves no trials: {self.left_out[0]}")
-        return found
+        if not variants:
+            raise ScenarioError("vary", "redundancy", f"no trials are left: {self.left_out[0]}")
+        return variants
 
     def check(self) -> None:
-        """Draw one set of each point for each variant, so that what cannot be drawn is known before anything runs."""
+        """Draw one set per point and variant, so that errors show before anything runs."""
         for at, variant in enumerate(self.variants):
             for point in range(len(self.points)):
                 for _, faults in self._sets(at, point, self.numbers(point, at)[:1]):
@@ -127,21 +127,21 @@ class Grid:
 
     @cached_property
     def places(self) -> list[FaultSites]:
-        """Where each variant can break, besides what its scenario breaks anyway."""
+        """The places of each variant that can fail, without those that its scenario breaks."""
         return [FaultSites(variant.plan.algorithm, variant.plan.scenario.fault) for variant in self.variants]
 
     @property
     def fingerprint(self) -> str:
-        """Of all that decides what a trial is; how many of them there are is left free, so that more can be asked for."""
+        """A hash of everything that decides a trial; the number of trials is left out, so that it can be raised later."""
         scenarios = [_described(variant.scenario) for variant in self.variants]
         said = f"{DRAWS}/{scenarios}/{[fault_set.name for fault_set in self.points]}"
         redrawn = [fault_set.name for fault_set in self.points if self._redrawn(fault_set)]
         return blake2b(f"{said}/{redrawn}".encode() if redrawn else said.encode(), digest_size=16).hexdigest()
 
     def _redrawn(self, fault_set: FaultSetSpec) -> bool:
-        """Whether draws are others than in version 0.1.0, so that a campaign that it began cannot be resumed.
+        """Whether draws differ from version 0.1.0, so that a campaign of that version cannot be resumed.
 
-        Its parts shared random numbers, and it drew places that the scenario breaks anyway.
+        In version 0.1.0 parts shared random numbers, and places that the scenario breaks could be drawn.
         """
         kinds = [part.on_links for part in fault_set.parts]
         broken = {isinstance(place, tuple) for places in self.places for place in places.broken}
@@ -150,13 +150,13 @@ class Grid:
         )
 
     def set_count(self, point: int, variant: int) -> int | None:
-        """How many sets a point has; None where sets are drawn at random."""
+        """Number of sets of a point; None if sets are drawn at random."""
         return set_count(self.points[point], self.places[variant])
 
     def numbers(self, point: int, variant: int) -> Sequence[int]:
-        """The draws of a point in the order in which they are run: at most `trials`.
+        """The draws of a point in the order in which they run, at most `trials`.
 
-        For `all` with more sets than that they are a random sample of the numbers of its sets.
+        If `all` has more sets, the draws are a random sample of the numbers of its sets.
         """
         known = self._numbers.get((point, variant))
         if known is None:
@@ -173,37 +173,39 @@ class Grid:
         if fault_set.how != "all":
             return range(min(self.trials, count or self.trials))
         if not count:
-            raise ScenarioError("faults", fault_set.name, "it wants more nodes or links than may fail")
+            raise ScenarioError("faults", fault_set.name, "it needs more nodes or links than may fail")
         if count > MOST_TRIALS:
-            raise ScenarioError("faults", fault_set.name, f"it has more than {MOST_TRIALS:,} sets; draw at random")
+            raise ScenarioError(
+                "faults", fault_set.name, f"it has more than {MOST_TRIALS:,} sets; draw at random instead"
+            )
         return sample_numbers(fault_set, places, self.variants[variant].scenario.seed, self.trials)
 
     def wanted(self, point: int, variant: int) -> int:
-        """Draws at a point, at most."""
+        """The most draws of a point."""
         return len(self.numbers(point, variant))
 
     def whole(self, point: int, variant: int) -> bool:
-        """Whether a point goes through every set it has, so that its figures are exact."""
+        """Whether the draws cover every set of the point, so that its figures are exact."""
         return self.set_count(point, variant) == self.wanted(point, variant)
 
     def counted(self, point: int, variant: int, finished: Collection[int]) -> Collection[int]:
-        """The finished draws that figures are made of: all, or of `all` only the random sample as long as sets are missing.
+        """The finished draws that enter the figures. As long as sets of `all` are missing, only its random sample does.
 
-        Version 0.1.0 ran the first sets in order, which is no sample.
+        Version 0.1.0 ran the first sets in order, which is not a random sample.
         """
         if self.points[point].how != "all" or len(finished) == self.set_count(point, variant):
             return finished
         return set(finished).intersection(self.numbers(point, variant))
 
     def _sets(self, variant: int, point: int, missing: Iterable[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """(draw, its set of faults) for the draws that are asked for."""
+        """The missing draws with their sets of faults."""
         fault_set, places, seed = self.points[point], self.places[variant], self.variants[variant].scenario.seed
         return ((number, draw(fault_set, places, seed, number)) for number in missing)
 
     def rest(self, done: Done) -> Iterator[tuple[Key, Trial]]:
-        """What to run next, given what is finished; nothing means that the campaign is over.
+        """The trials to run next, given the finished ones; none if the campaign is complete.
 
-        The order is by variant, so that networks stay up.
+        Trials are ordered by variant, so that networks can be reused.
         """
         targets = [self._target(point, done) for point in range(len(self.points))]
         for variant in range(len(self.variants)):
@@ -215,11 +217,12 @@ class Grid:
                     yield Key(point, variant, number), Trial(variant, faults, seed)
 
     def _target(self, point: int, done: Done) -> int:
-        """Draws that a point is to have after this round."""
+        """The number of draws of a point after this round."""
         open_ended = [variant for variant in range(len(self.variants)) if not self.whole(point, variant)]
         if self.precision is None or not open_ended:
             return self.trials
         finished = [(done.get((point, variant), {}), self.numbers(point, variant)) for variant in open_ended]
+        # The precision is checked at multiples of CHUNK only, so that a resumed campaign stops at the same draw.
         checked = min(_without_gap(order, numbers) for numbers, order in finished) // CHUNK * CHUNK
         narrow = checked and all(
             half_width(numbers[number] for number in order[:checked]) <= self.precision for numbers, order in finished
@@ -228,16 +231,16 @@ class Grid:
 
 
 def _described(scenario: Scenario) -> dict[str, object]:
-    """A scenario as version 0.1.0 wrote it down: fields that no trial depends on must not make another campaign of it."""
+    """A scenario as version 0.1.0 wrote it, so that fields that no trial depends on do not change the fingerprint."""
     values = scenario.model_dump(mode="json", exclude={"worst_lateness_limit"})
     return values | {"netns": scenario.netns == "always"}
 
 
 def _without_gap(order: Sequence[int], finished: Collection[int]) -> int:
-    """How many draws are finished from the first one on."""
+    """Number of finished draws before the first unfinished one."""
     return next((at for at, number in enumerate(order) if number not in finished), len(order))
 
 
 def trial_seed(seed: int, fault_set: FaultSetSpec, number: int) -> int:
-    """The seed of a trial: that of the scenario, or where something is left to chance in each step, one of its own."""
+    """The seed of a trial: that of the scenario, or a seed of its own if faults are random in each step."""
     return (seed + number) % 2**63 if any(part.argument for part in fault_set.parts) else seed

@@ -1,4 +1,4 @@
-"""Carrying trials out: in this process or in several, with the time left, until they are done or Ctrl-C."""
+"""Running trials, in this process or in a pool, with the time left, until they are done or interrupted."""
 
 import os
 import time
@@ -22,15 +22,15 @@ from emunode.errors import RunError, ScenarioError
 from emunode.logging import logging_to
 
 MIN_POOLED_TRIALS = 300
-"""Trials from which on starting processes pays."""
+"""Fewest trials for which starting worker processes pays off."""
 SETTLING_SECONDS = 2.0
-"""Before this, the rate so far says little."""
+"""Before this time the rate is too uncertain to show the time left."""
 
 
 class CampaignRunner:
-    """Runs sequences of trials of some scenarios, one sequence after the other; a context that leaves nothing behind.
+    """Runs rounds of trials of some scenarios.
 
-    It owns the event loop: `run` may be called as often as there is something to run, until it was interrupted.
+    It owns the event loop. `carry_out` may be called again until a call was interrupted.
     """
 
     def __init__(self, scenarios: Sequence[Scenario], workers: int, log: TextIO, progress: Progress) -> None:
@@ -42,9 +42,9 @@ class CampaignRunner:
         self.clock = Clock(0, progress)
 
     def carry_out(self, rounds: Callable[[], Iterable[Trial]], sink: Sink, total: int) -> None:
-        """Run what `rounds` gives, call after call, until it gives nothing; `sink` takes each trial as it ends.
+        """Run rounds of trials until `rounds` returns an empty one; `sink` receives each trial as it ends.
 
-        `total` is how many there will be at most, for the time left. Raises EmulatorError for what cannot be run.
+        `total` is the most trials there will be, for the time left. Raises EmulatorError if a trial cannot be run.
         """
         with InterruptGuard() as stop, logging_to(self._log):
             try:
@@ -79,7 +79,7 @@ class CampaignRunner:
 
 
 class Clock:
-    """Counts trials and says how much time is left, by the rate so far; it starts when the first trial has ended."""
+    """Counts trials and reports the time left at the rate so far. It starts when the first trial has ended."""
 
     def __init__(self, total: int, progress: Progress) -> None:
         self._total = total
@@ -90,16 +90,16 @@ class Clock:
 
     @property
     def seconds(self) -> float:
-        """Time from the end of the first trial to that of the last."""
+        """Seconds from the end of the first trial to that of the last."""
         return self._last - self._began
 
     @property
     def rate(self) -> float | None:
-        """Trials in a second; None before there are two."""
+        """Trials per second; None before there are two."""
         return (self.done - 1) / self.seconds if self.seconds else None
 
     def tick(self) -> None:
-        """One more has ended."""
+        """Count a trial that ended."""
         self._last = time.monotonic()
         self._began = self._began or self._last
         self.done += 1
@@ -109,7 +109,7 @@ class Clock:
 
 
 def duration(seconds: float) -> str:
-    """A time for people: `8 s`, `3 min 20 s`, `2 h 5 min`."""
+    """A time for display: `8 s`, `3 min 20 s`, `2 h 5 min`."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"
@@ -119,9 +119,9 @@ def duration(seconds: float) -> str:
 
 
 def worker_count(workers: int | None, scenarios: Sequence[Scenario], trials: int) -> int:
-    """How many processes run trials: as asked for, or in memory one a core where that pays; else this one.
+    """Number of processes that run trials: as requested, or one per core for many trials in memory, else one.
 
-    Raises ScenarioError for what is no number of processes.
+    Raises ScenarioError for an invalid number.
     """
     if workers is not None:
         if not 1 <= workers <= 256:
@@ -133,17 +133,17 @@ def worker_count(workers: int | None, scenarios: Sequence[Scenario], trials: int
 
 @dataclass(frozen=True)
 class Session:
-    """What one call did for a campaign."""
+    """The result of running a campaign until it was complete or interrupted."""
 
     finished: bool
-    """Whether nothing is left to do; if not, it was interrupted."""
+    """Whether all trials are done; otherwise the session was interrupted."""
     trials: int = 0
     rate: float | None = None
-    """Trials in a second, processes that were being started apart."""
+    """Trials per second, without the start of worker processes."""
 
 
 def run_campaign(store: Store, workers: int | None, progress: Progress) -> Session:
-    """Run what is left of the campaign of an open store."""
+    """Run the remaining trials of the campaign of an open store."""
     grid = store.grid
     scenarios = [variant.scenario for variant in grid.variants]
     left = _left(store)
@@ -159,12 +159,12 @@ def run_campaign(store: Store, workers: int | None, progress: Progress) -> Sessi
 
     with log_file(store.folder) as log:
         campaign_runner = CampaignRunner(scenarios, worker_count(workers, scenarios, left), log, progress)
-        campaign_runner.carry_out(next_round, lambda place, trial, found: store.add(keys[place], trial, found), left)
+        campaign_runner.carry_out(next_round, lambda place, trial, result: store.add(keys[place], trial, result), left)
     return Session(not campaign_runner.interrupted, campaign_runner.clock.done, campaign_runner.clock.rate)
 
 
 def _left(store: Store) -> int:
-    """Trials that are still to be run if no point is precise before it has all of them."""
+    """Remaining trials if no point reaches its precision early."""
     grid, done = store.grid, store.done()
     return sum(
         number not in done.get((point, variant), {})
@@ -175,5 +175,5 @@ def _left(store: Store) -> int:
 
 
 def log_file(folder: Path) -> TextIO:
-    """The log of everything that ran in a folder."""
+    """The log of all sessions in a campaign folder, opened to append."""
     return (folder / "log.jsonl").open("a", encoding="utf-8", buffering=1)

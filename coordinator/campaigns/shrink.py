@@ -1,7 +1,7 @@
-"""The smallest scenario that still fails: greedily, one simplification after the other, each tried out.
+"""Reduce a failing scenario greedily, one simplification after the other.
 
-Fewer faults, simpler ones, one direction instead of two, in the first step; fewer and shorter messages. What is left fails
-in the same way as what was found, and nothing of it can be left out or made simpler by itself.
+Simplifications are fewer and simpler faults, one direction of a link instead of two, an earlier step, and fewer and shorter
+messages. The result fails in the same way as the given scenario, and no single simplification of it does.
 """
 
 import re
@@ -17,9 +17,9 @@ SPEC = re.compile(r"(?P<kind>[a-z]+):(?P<where>.+?)(?P<argument>:[0-9.]+)?@(?P<f
 
 
 async def shrink(scenario: Scenario, fails: Callable[[Scenario], Awaitable[bool]]) -> Scenario:
-    """A scenario that `fails` as the given one does, and of which no single simplification does.
+    """A scenario that `fails` like the given one, while no single simplification of it does.
 
-    At most MOST_TRIALS are tried; the given scenario is returned if it is the smallest there is.
+    At most MOST_TRIALS simplifications are tried.
     """
     tried = 0
     while True:
@@ -35,7 +35,7 @@ async def shrink(scenario: Scenario, fails: Callable[[Scenario], Awaitable[bool]
 
 
 def simplifications(scenario: Scenario) -> Iterator[Scenario]:
-    """Scenarios that are simpler by one thing, the more drastic ones first; each of them can be planned."""
+    """Valid scenarios with one simplification, the more drastic ones first."""
     values = scenario.model_dump(mode="json", exclude_none=True)
     for changes in _changes(scenario):
         try:
@@ -66,7 +66,7 @@ def _changes(scenario: Scenario) -> Iterator[dict[str, object]]:
 
 
 def _simpler(spec: str) -> Iterator[str]:
-    """Simpler forms of one fault: the plain kind, one direction, no end, an earlier step."""
+    """Simpler forms of one fault: a plain kind, one direction, no end, an earlier step."""
     match = SPEC.fullmatch(spec)
     if match is None:
         return

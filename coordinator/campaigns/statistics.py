@@ -5,14 +5,14 @@ from math import ceil, floor, fsum, inf, log, sqrt
 
 
 def half_width(outcomes: Iterable[bool | None]) -> float:
-    """Half the width of the interval of the share of trials in which all were served."""
+    """Half the width of the confidence interval of the share of trials in which every node was served."""
     counted = [outcome for outcome in outcomes if outcome is not None]
     low, high = wilson(sum(counted), len(counted))
     return (high - low) / 2
 
 
 def wilson(successes: float, trials: int, z: float = 1.959964) -> tuple[float, float]:
-    """Confidence interval of a share (Wilson 1927), 95% unless `z` says otherwise; (0, 1) of no trials."""
+    """Confidence interval of a share (Wilson 1927), 95% for the default `z`; (0, 1) without trials."""
     if not trials:
         return 0.0, 1.0
     share, square = successes / trials, z * z / trials
@@ -31,11 +31,11 @@ def mean_interval(shares: Sequence[float], z: float = 1.959964) -> tuple[float, 
 
 
 FINDING_LEVEL = 1e-4
-"""How often, at most, a correct prediction is reported as a finding."""
+"""The probability, at most, that a correct prediction is reported as a finding."""
 
 
 def outside(mean: float, trials: int, predicted: float, level: float = FINDING_LEVEL) -> bool:
-    """Whether the mean of trials, each from 0 to 1, excludes a predicted mean with a confidence of 1 - `level`.
+    """Whether the mean of trials (each from 0 to 1) excludes a predicted mean with confidence 1 - `level`.
 
     By the bound of Chernoff and Hoeffding (Hoeffding 1963, theorem 1): a mean beyond `mean` has a probability of at most
     exp(-trials x relative entropy), for any distribution on [0, 1] and for samples without repetition as well.
@@ -44,13 +44,13 @@ def outside(mean: float, trials: int, predicted: float, level: float = FINDING_L
 
 
 def _relative_entropy(mean: float, predicted: float) -> float:
-    """Of two coins, in nats; infinite where the second cannot show what the first does."""
+    """The relative entropy of two coins in nats; infinite if an outcome of the first is impossible for the second."""
     total = 0.0
-    for part, of in ((mean, predicted), (1 - mean, 1 - predicted)):
-        if part > 0:
-            if of <= 0:
+    for observed, expected in ((mean, predicted), (1 - mean, 1 - predicted)):
+        if observed > 0:
+            if expected <= 0:
                 return inf
-            total += part * log(part / of)
+            total += observed * log(observed / expected)
     return total
 
 
@@ -59,7 +59,7 @@ def sure_interval(mean: float, trials: int, level: float = FINDING_LEVEL) -> tup
     ends = []
     for end in (0.0, 1.0):
         inner, outer = mean, end
-        for _ in range(30):
+        for _ in range(30):  # bisection, far below the six digits that are shown
             middle = (inner + outer) / 2
             inner, outer = (inner, middle) if outside(mean, trials, middle, level) else (middle, outer)
         ends.append(end if not outside(mean, trials, end, level) else outer)

@@ -1,7 +1,7 @@
-"""The folder of a campaign: what it is, and a record of every trial that ended, one line each, only ever appended to.
+"""The campaign folder: the grid, and one appended line per finished trial.
 
-A line that was cut off by a kill is no record. Records are forced to disk in batches; a kill of the process loses none that
-was written, a loss of power at most the last seconds.
+An incomplete last line, left by a kill, is ignored. Records are synced to disk in batches: a kill of the process loses no
+record that was written, a power failure at most those of the last seconds.
 """
 
 import fcntl
@@ -9,7 +9,7 @@ import json
 import os
 import time
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,21 +25,21 @@ SYNC_SECONDS = 2.0
 
 
 class Store:
-    """A campaign's folder, open for one process at a time; a context that leaves all records on disk."""
+    """A campaign folder, locked by one process at a time. Leaving the context syncs all records to disk."""
 
     def __init__(self, folder: Path, grid: Grid) -> None:
         self.folder = folder
         self.grid = grid
         self.findings: dict[Key, tuple[Trial, TrialResult]] = {}
-        """Every trial that ended."""
+        """Every finished trial."""
 
     def __enter__(self) -> Self:
         grid, folder = self.grid, self.folder
-        fingerprint = grid.fingerprint  # refuses a grid that will not do, before anything is written
+        fingerprint = grid.fingerprint  # raises for an invalid grid, before anything is written
         known = folder / GRID
         try:
             if not known.exists() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-                raise ScenarioError("out", str(folder), "it exists and holds no campaign")
+                raise ScenarioError("out", str(folder), "it exists and is not a campaign folder")
             folder.mkdir(parents=True, exist_ok=True)
             if known.exists() and read_grid_file(folder)["fingerprint"] != fingerprint:
                 raise ScenarioError(
@@ -61,14 +61,14 @@ class Store:
         self._file.close()
 
     def done(self) -> Done:
-        """What is finished, as the grid asks for it."""
-        found: dict[tuple[int, int], dict[int, bool | None]] = {}
+        """The finished draws, in the form that `Grid.rest` takes."""
+        finished: dict[tuple[int, int], dict[int, bool | None]] = {}
         for key, (_, result) in self.findings.items():
-            found.setdefault((key.point, key.variant), {})[key.number] = None if result.undecided else result.served
-        return found
+            finished.setdefault((key.point, key.variant), {})[key.number] = None if result.undecided else result.served
+        return finished
 
     def add(self, key: Key, trial: Trial, result: TrialResult) -> None:
-        """Record a trial that ended."""
+        """Append the record of a finished trial."""
         record = {**key._asdict(), "faults": trial.faults, "seed": trial.seed, **vars(result)}
         self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
         self.findings[key] = trial, result
@@ -77,7 +77,7 @@ class Store:
             self._synced = time.monotonic()
 
     def write(self, name: str, content: str | bytes) -> None:
-        """Write a file of results; what was there before is replaced at once, or not at all."""
+        """Write a file of results, replacing an earlier one atomically."""
         self._replace(name, content.encode() if isinstance(content, str) else content)
 
     def _replace(self, name: str, content: bytes) -> None:
@@ -90,10 +90,10 @@ class Store:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             self._file.close()
-            raise ScenarioError("out", str(self.folder), "another campaign is running in it") from None
+            raise ScenarioError("out", str(self.folder), "another process is running the campaign in it") from None
 
     def _load(self) -> None:
-        """Read the records, and cut off what is left of one that was never finished."""
+        """Read the records and truncate an incomplete last line."""
         self._file.seek(0)
         data = self._file.read()
         whole = data.rfind(b"\n") + 1
@@ -106,14 +106,14 @@ class Store:
 
 
 def record_of(fields: dict[str, Any]) -> tuple[Key, Trial, TrialResult]:
-    """A record from its plain values."""
+    """A record from its JSON values."""
     key = Key(*(fields.pop(name) for name in Key._fields))
     trial = Trial(key.variant, tuple(fields.pop("faults")), fields.pop("seed"))
     return key, trial, result_of(fields)
 
 
 def grid_values(grid: Grid) -> dict[str, object]:
-    """A grid as plain values, as a campaign file has them."""
+    """A grid as the values of a campaign file."""
     values: dict[str, object] = {"faults": list(grid.faults), "trials": grid.trials}
     if grid.precision is not None:
         values["precision"] = grid.precision
@@ -121,23 +121,17 @@ def grid_values(grid: Grid) -> dict[str, object]:
 
 
 def read_grid_file(folder: Path) -> Mapping[str, Any]:
-    """What `campaign.toml` of a folder says; ScenarioError (field `resume`) where that is no campaign."""
+    """The values of `campaign.toml`; ScenarioError (field `resume`) if the folder is not a campaign folder."""
     try:
         return tomllib.loads((folder / GRID).read_text())
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ScenarioError("resume", str(folder), f"there is no campaign to go on with: {error}") from None
+        raise ScenarioError("resume", str(folder), f"no campaign to resume: {error}") from None
 
 
 def read_grid(folder: Path) -> Grid:
     """The grid of the campaign in a folder."""
     values = read_grid_file(folder)
-    try:
-        return Grid(values["scenario"], values["vary"], values["faults"], values["trials"], values.get("precision"))
-    except KeyError as error:
-        raise ScenarioError("resume", str(folder), f"its {GRID} lacks {error}") from None
-
-
-def sorted_findings(store: Store) -> Iterator[tuple[Key, Trial, TrialResult]]:
-    """Every record, by point, variant and draw."""
-    for key in sorted(store.findings):
-        yield key, *store.findings[key]
+    missing = [repr(key) for key in ("scenario", "vary", "faults", "trials") if key not in values]
+    if missing:
+        raise ScenarioError("resume", str(folder), f"its {GRID} lacks {', '.join(missing)}")
+    return Grid(values["scenario"], values["vary"], values["faults"], values["trials"], values.get("precision"))

@@ -1,4 +1,4 @@
-"""What a campaign found: one row for each variant and point, with intervals, and the rows' curves."""
+"""The tables of a campaign: one row per variant and point, with confidence intervals, and one row per trial."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -15,14 +15,16 @@ Row = dict[str, object]
 
 
 def rows(grid: Grid, findings: Findings) -> list[Row]:
-    """One row for each point and variant that has trials, points first; figures over the trials that prove something.
+    """One row per point and variant that has trials, points first. Figures are over decided trials.
 
-    `sets` is how many sets of faults a point has, where it goes through all of them or a sample. `delivery_ratio` is the
-    mean share of messages due to healthy nodes that arrived intact, `guaranteed` the share of trials in which all did, each
-    with its 95% interval (where the point went through every set it has, the figure itself); `lost` the mean number of
-    healthy nodes that miss something; `predicted` the mean of what the algorithm's claims said of these very faults.
-    `theory` and `guaranteed_theory` are what the trees predict for both figures, where that is exact; `promised` is 1 where
-    the algorithm tolerates so many faults. `result` says where a figure and its exact theory exclude each other.
+    - `sets`: number of fault sets of the point, unless they are drawn at random.
+    - `delivery_ratio`: mean share of messages due to healthy nodes that arrived intact; `guaranteed`: share of trials in
+      which all of them did. Both have a 95% interval, which is the figure itself if the trials cover every set.
+    - `lost`: mean number of healthy nodes that miss a message.
+    - `predicted`: mean of the algorithm's claims about these faults.
+    - `theory`, `guaranteed_theory`: exact predictions of both figures; `promised`: 1 if the algorithm tolerates this
+      number of faults.
+    - `finding`: which figure and its exact prediction exclude each other.
     """
     table: list[Row] = []
     by_cell = groupby(sorted(findings), key=lambda key: (key.point, key.variant))
@@ -34,11 +36,11 @@ def rows(grid: Grid, findings: Findings) -> list[Row]:
     return table
 
 
-def _row(grid: Grid, point: int, variant: int, found: Sequence[TrialResult]) -> Row:
+def _row(grid: Grid, point: int, variant: int, results: Sequence[TrialResult]) -> Row:
     fault_set, plan = grid.points[point], grid.variants[variant].plan
     sets = grid.set_count(point, variant)
-    row: Row = {label_of(grid): grid.variants[variant].name, "faults": fault_set.name, "sets": sets, **_counts(found)}
-    decided = [result for result in found if result.undecided is None]
+    row: Row = {label_of(grid): grid.variants[variant].name, "faults": fault_set.name, "sets": sets, **_counts(results)}
+    decided = [result for result in results if result.undecided is None]
     row |= _figures(decided, exact=sets == len(decided))
     knowledge = plan.scenario.fault_knowledge
     theory = expected_delivery_ratio(plan.algorithm, plan.faults, knowledge, fault_set, grid.places[variant])
@@ -53,53 +55,53 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 9)
 
 
-def _finding(found: Sequence[TrialResult], theory: Expected, *, exact: bool) -> str | None:
-    """What of theory the trials exclude: a figure over all sets is equal to it, one over draws compatible with it."""
+def _finding(results: Sequence[TrialResult], theory: Expected, *, exact: bool) -> str | None:
+    """The figures that contradict theory: over all sets by any difference, over draws by a significant one."""
     words = []
     for name, measured, expected in (
-        ("delivery ratio", [result.intact / result.expected for result in found], theory.ratio),
-        ("guaranteed delivery", [float(result.served) for result in found], theory.guaranteed),
+        ("delivery ratio", [result.intact / result.expected for result in results], theory.ratio),
+        ("guaranteed delivery", [float(result.served) for result in results], theory.guaranteed),
     ):
         if expected is None or not measured:
             continue
         mean, trials = fmean(measured), len(measured)
         if exact and not isclose(mean, expected, abs_tol=1e-9):
-            words.append(f"{name} {mean:.9f} over all sets, and theory says {expected:.9f}")
+            words.append(f"{name} {mean:.9f} over all sets, theory predicts {expected:.9f}")
         elif not exact and outside(mean, trials, expected):
             low, high = sure_interval(mean, trials)
-            words.append(f"{name} {mean:.6f}, 99.99 % interval {low:.6f} to {high:.6f}, and theory says {expected:.9f}")
+            words.append(f"{name} {mean:.6f}, 99.99 % interval {low:.6f} to {high:.6f}, theory predicts {expected:.9f}")
     return "; ".join(words) or None
 
 
 def label_of(grid: Grid) -> str:
-    """What the names of variants stand for: the fields that are varied (a redundancy names itself: `x=2`)."""
+    """Heading of the column of variants: the varied fields, without redundancy, which names itself (`x=2`)."""
     varied = [name for name in grid.vary if name != "redundancy"] or list(grid.vary)
     return " and ".join(name.replace("_", " ") for name in varied) or "algorithm"
 
 
-def _counts(found: Sequence[TrialResult]) -> Row:
+def _counts(results: Sequence[TrialResult]) -> Row:
     return {
-        "trials": len(found),
-        "undecided": sum(result.undecided is not None for result in found),
-        "violated": sum(bool(result.violated) for result in found),
+        "trials": len(results),
+        "undecided": sum(result.undecided is not None for result in results),
+        "violated": sum(bool(result.violated) for result in results),
     }
 
 
-def _figures(found: Sequence[TrialResult], *, exact: bool) -> Row:
-    count = len(found)
+def _figures(results: Sequence[TrialResult], *, exact: bool) -> Row:
+    count = len(results)
     if not count:
         return dict.fromkeys(FIGURES)
-    ratios = [result.intact / result.expected for result in found]
-    ratio, guaranteed = fmean(ratios), sum(result.served for result in found) / count
+    ratios = [result.intact / result.expected for result in results]
+    ratio, guaranteed = fmean(ratios), sum(result.served for result in results) / count
     intervals = [(ratio, ratio), (guaranteed, guaranteed)]
     if not exact:
         intervals = [mean_interval(ratios), wilson(guaranteed * count, count)]
-    predictions = [result.predicted / result.expected for result in found if result.predicted is not None]
+    predictions = [result.predicted / result.expected for result in results if result.predicted is not None]
     figures = (
         ratio, *intervals[0], guaranteed, *intervals[1],
-        fmean(len(result.unserved) for result in found),
+        fmean(len(result.unserved) for result in results),
         fmean(predictions) if len(predictions) == count else None,
-        fmean(result.steps for result in found), fmean(result.segments for result in found),
+        fmean(result.steps for result in results), fmean(result.segments for result in results),
     )  # fmt: skip
     shown = (None if value is None else round(value, 9) for value in figures)
     return dict(zip(FIGURES, shown, strict=True))
@@ -112,23 +114,23 @@ FIGURES = (
 
 
 def families(grid: Grid) -> dict[str, list[tuple[int, float]]]:
-    """Points that make one curve together: name of what is counted -> (point, how many), ascending."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    """Points that form one curve: name of the counted faults -> (point, number of faults), ascending."""
+    curves: dict[str, list[tuple[int, float]]] = {}
     for point, fault_set in enumerate(grid.points):
         struck = [part for part in fault_set.parts if part.count or part.share] or list(fault_set.parts[:1])
         words = " and ".join(f"{_NOUNS.get(part.kind, part.kind)}{part.argument}" for part in struck)
         how = "" if fault_set.how in ("random", "all") else f", {fault_set.how}"
         when = "" if fault_set.when == "1" else f", step {fault_set.when}"
         size = sum(part.share for part in fault_set.parts) if fault_set.how == "bernoulli" else float(fault_set.size)
-        found.setdefault(f"{words}{how}{when}", []).append((point, size))
-    return {name: sorted(points, key=lambda each: each[1]) for name, points in found.items()}
+        curves.setdefault(f"{words}{how}{when}", []).append((point, size))
+    return {name: sorted(points, key=lambda each: each[1]) for name, points in curves.items()}
 
 
 _NOUNS = {"crash": "crashed nodes", "down": "links down"}
 
 
 def trial_rows(grid: Grid, findings: Findings) -> Iterator[Row]:
-    """One row for each trial, by point, variant and draw: what is kept as trials.parquet."""
+    """The rows of trials.parquet: one per trial, by point, variant and draw."""
     for key in sorted(findings):
         trial, result = findings[key]
         yield {

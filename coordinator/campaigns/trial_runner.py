@@ -1,7 +1,7 @@
-"""Trials: one scenario with one set of faults after the other, on networks that stay up, without run directories.
+"""Trials: runs of a scenario under one set of faults after another, on networks that stay up, without run directories.
 
-A `TrialRunner` runs them in this process, a `WorkerPool` has several processes do it, each with a laboratory of its
-own. Both give the same findings for the same trials, and both leave nothing behind.
+A `TrialRunner` runs them in this process; a `WorkerPool` distributes them over several processes. Both give the same results
+for the same trials.
 """
 
 import contextlib
@@ -29,16 +29,16 @@ class Trial(NamedTuple):
     """One trial to run."""
 
     variant: int
-    """Index of the scenario, the faults apart."""
+    """Index of the scenario, without the faults of the trial."""
     faults: tuple[str, ...]
     """In addition to those of the scenario itself."""
     seed: int
-    """Of everything that is left to chance in the trial."""
+    """Seed of every random choice in the trial."""
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """What a trial showed."""
+    """The counts and the judgement of a trial."""
 
     steps: int
     packets: int
@@ -49,49 +49,49 @@ class TrialResult:
     duplicates: int
     expected: int
     delivered: int
-    """Messages that arrived whole, right or wrong."""
+    """Messages of which every piece arrived, intact or not."""
     intact: int
     unserved: tuple[str, ...]
-    """Labels of the healthy nodes that miss a message due to them."""
+    """Labels of healthy nodes that miss a message due to them."""
     least_copies: int
-    """Fewest intact copies of a piece over all that is due; 0 where one is missing, 1 where one fault more may cost it."""
+    """Fewest intact copies of any piece due; 0 if one is missing, 1 if one more fault may cost a piece."""
     predicted: int | None
-    """Intact deliveries by the claims of the algorithm under these faults, where they say so exactly."""
+    """Intact deliveries that the algorithm claims exactly under these faults, or None."""
     violated: tuple[str, ...]
-    """Claims that do not hold, as metric, relation and prediction."""
+    """Violated claims, as metric, relation and prediction."""
     undecided: str | None
-    """Why the trial proves nothing, and is counted in no statistic; None for all others."""
+    """Why the trial is undecided and enters no statistic, or None."""
     journal_hash: str
 
     @property
     def served(self) -> bool:
-        """Whether every healthy node got all that was due to it."""
+        """Whether every healthy node received every message due to it."""
         return self.undecided is None and self.intact == self.expected
 
 
 Sink = Callable[[int, Trial, TrialResult], None]
-"""Called with the place of a trial in the sequence that was asked for, the trial, and what it showed."""
+"""Called with the position of a trial in its sequence, the trial and its result."""
 
 
 class Trials(Protocol):
-    """Something that runs trials."""
+    """A `TrialRunner` or a `WorkerPool`."""
 
     async def run(self, trials: Iterable[Trial], sink: Sink) -> None:
-        """Run them all and tell `sink` of each as it ends, in any order; raises EmulatorError for what cannot be run.
+        """Run all trials and pass each to `sink` as it ends, in any order; raises EmulatorError if one cannot be run.
 
-        `trials` is drawn from in order, and not much further than what is run.
+        `trials` is consumed in order, little further than the trials that are running.
         """
 
 
 def plan_trials(scenario: Scenario) -> Plan:
-    """The plan of a scenario that trials are run of; ScenarioError for one that has none."""
+    """The plan of a scenario for trials; ScenarioError if trials cannot run it."""
     if scenario.clock != "steps":
         raise ScenarioError("clock", scenario.clock, "trials run in lock-step: use --clock steps")
     return make_plan(scenario)
 
 
 class TrialRunner:
-    """Runs trials in this process; an asynchronous context, on the end of which no network is up."""
+    """Runs trials in this process. Leaving the context closes the network."""
 
     def __init__(self, scenarios: Sequence[Scenario], log: TextIO) -> None:
         self._scenarios = scenarios
@@ -110,7 +110,7 @@ class TrialRunner:
             sink(place, trial, await self.trial(trial))
 
     async def trial(self, trial: Trial) -> TrialResult:
-        """Run one trial. ScenarioError and RuleError are raised; what the machine does to it makes it undecided."""
+        """Run one trial. Raises ScenarioError and RuleError; a failure after the first step makes it undecided."""
         plan = self.plan(trial)
         outcome, rows = ExecutionResult(), Rows()
         try:
@@ -126,9 +126,9 @@ class TrialRunner:
         return judge_trial(plan, count_trial(plan, sorted_records(rows.blocks), outcome.altered_copies), outcome)
 
     def plan(self, trial: Trial) -> Plan:
-        """The plan of a trial: that of its scenario, with other faults, and as the case may be another seed.
+        """The plan of a trial: that of its scenario with other faults and another seed.
 
-        It is good until the next one is asked for: plans of one scenario share their algorithm.
+        It is valid until the next call, because plans of one scenario share their algorithm.
         """
         base = self._plans.get(trial.variant)
         if base is None:
@@ -136,7 +136,7 @@ class TrialRunner:
         faults = (*base.scenario.fault, *trial.faults)
         scenario = base.scenario.model_copy(update={"fault": faults, "seed": trial.seed})
         if scenario.fault_knowledge is FaultKnowledge.ALL:
-            return make_plan(scenario)  # the algorithm may go by what is broken
+            return make_plan(scenario)  # the algorithm may depend on the faults
         spec = base.spec._replace(
             seed=trial.seed, knowledge=scenario.fault_knowledge if faults else FaultKnowledge.NONE
         )
@@ -145,7 +145,7 @@ class TrialRunner:
         return replace(base, scenario=scenario, spec=spec, faults=parse_faults(faults, base.topology))
 
     async def _open(self, plan: Plan) -> Network:
-        """A network for a plan, as new: one that is up and fits is reset if it can be, else one is brought up."""
+        """A network in its initial state: the open one after a reset, if it fits the plan, else a new one."""
         scenario = plan.scenario
         kind = (plan.topology.name, scenario.driver, plan.hosts, scenario.netns)
         if self._network is not None and self._network[0] == kind:
@@ -168,7 +168,7 @@ class TrialRunner:
 
 
 class Rows:
-    """The rows of a trial, in memory."""
+    """Collects the rows of a trial in memory."""
 
     def __init__(self) -> None:
         self.blocks: list[bytes | bytearray] = []
@@ -178,12 +178,12 @@ class Rows:
         self.blocks += rows
 
     def settle(self, step: Step) -> None:
-        """Nothing is written, so nothing is to be settled."""
+        """Do nothing: rows in memory are not written."""
 
 
-def judge_trial(plan: Plan, counted: TrialCounts, outcome: ExecutionResult) -> TrialResult:
-    """What a trial showed, by the judge of all runs. A trial counts unless its measurement is invalid."""
-    metrics = counted.metrics
+def judge_trial(plan: Plan, counts: TrialCounts, outcome: ExecutionResult) -> TrialResult:
+    """Judge a trial as every run is judged. It is undecided only if its measurement is invalid."""
+    metrics = counts.metrics
     ruling = rule_counted(plan, metrics, outcome.undecided)
     exact = [each.claim.predicted for each in ruling.judgements if (each.claim.name, each.claim.relation) == EXACT]
     return TrialResult(
@@ -191,8 +191,8 @@ def judge_trial(plan: Plan, counted: TrialCounts, outcome: ExecutionResult) -> T
         expected=metrics["expected_deliveries"],  # type: ignore[arg-type]
         delivered=metrics["deliveries"],  # type: ignore[arg-type]
         intact=metrics["intact_deliveries"],  # type: ignore[arg-type]
-        unserved=tuple(plan.topology.label(rank) for rank in counted.unserved),
-        least_copies=counted.least_copies,
+        unserved=tuple(plan.topology.label(rank) for rank in counts.unserved),
+        least_copies=counts.least_copies,
         predicted=exact[0] if exact else None,  # type: ignore[arg-type]
         violated=tuple(
             f"{each.claim.name} {each.claim.relation} {each.claim.predicted}, and it was {each.measured}"
@@ -200,7 +200,7 @@ def judge_trial(plan: Plan, counted: TrialCounts, outcome: ExecutionResult) -> T
             if each.verdict is Verdict.VIOLATED
         ),
         undecided=ruling.invalid,
-        journal_hash=counted.journal_hash,
+        journal_hash=counts.journal_hash,
     )
 
 

@@ -1,6 +1,6 @@
-"""A process of a crew: scenarios and trials on standard input, findings on standard output, a line of JSON each.
+"""A worker process: reads scenarios and trials from standard input, writes results to standard output, as lines of JSON.
 
-It ends when standard input does, and dies with who started it.
+It ends when standard input is closed or its parent process dies.
 """
 
 import signal
@@ -16,12 +16,12 @@ from emunode.logging import logging_to
 
 
 async def serve() -> None:
-    """Run what is asked for until standard input ends."""
-    asked, answers = trio.lowlevel.FdStream(0), trio.lowlevel.FdStream(1)
+    """Run trials until standard input ends."""
+    requests, answers = trio.lowlevel.FdStream(0), trio.lowlevel.FdStream(1)
     runner: TrialRunner | None = None
     pending = b""
     try:
-        while data := await asked.receive_some(65536):
+        while data := await requests.receive_some(65536):
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
                 if runner is None:
@@ -41,7 +41,7 @@ async def serve() -> None:
 
 if __name__ == "__main__":
     die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that it works for
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the parent
     collect_seldom()
     with logging_to(sys.stderr):
         trio.run(serve)

@@ -1,4 +1,4 @@
-"""Trials in several processes: a pool of workers, and the lines of JSON that it and they exchange."""
+"""A pool of worker processes that run trials, and the lines of JSON exchanged with them."""
 
 import json
 import os
@@ -20,7 +20,7 @@ LEAVE_SECONDS = 5.0
 
 
 class WorkerPool:
-    """Runs trials in `size` processes; an asynchronous context, on the end of which none of them is left."""
+    """Runs trials in `size` processes. Leaving the context ends them."""
 
     def __init__(self, scenarios: Sequence[Scenario], size: int, log: TextIO) -> None:
         self._scenarios = scenarios
@@ -49,7 +49,7 @@ class WorkerPool:
         async def work(worker: Worker) -> None:
             try:
                 await worker.work(numbered, sink)
-            except Exception as error:  # a sink's too: a full disk, for one
+            except Exception as error:  # from the worker, or from the sink on a full disk
                 failures.append(error)
                 nursery.cancel_scope.cancel()
 
@@ -61,7 +61,7 @@ class WorkerPool:
 
 
 class Worker:
-    """One process of a crew, from the outside."""
+    """One worker process, as the pool sees it."""
 
     def __init__(self, scenarios: Sequence[Scenario], log: TextIO) -> None:
         self._process = subprocess.Popen(
@@ -81,13 +81,13 @@ class Worker:
         self._greeting = encode([scenario.model_dump(mode="json", exclude_none=True) for scenario in scenarios])
 
     async def work(self, numbered: Iterator[tuple[int, Trial]], sink: Sink) -> None:
-        """Have trials run until there are no more."""
+        """Run trials until there are no more."""
         while batch := list(islice(numbered, BATCH)):
             greeting, self._greeting = self._greeting, b""
             try:
                 await self._in.send_all(greeting + b"".join(encode(trial) for _, trial in batch))
             except trio.BrokenResourceError:
-                raise RunError("a process that runs trials is gone") from None
+                raise RunError("a worker process ended unexpectedly") from None
             for place, trial in batch:
                 sink(place, trial, await self._read_result())
 
@@ -99,20 +99,20 @@ class Worker:
                 return read_answer(bytes(line))
             data = await self._out.receive_some(65536)
             if not data:
-                raise RunError("a process that runs trials is gone")
+                raise RunError("a worker process ended unexpectedly")
             self._pending += data
 
     def dismiss(self) -> None:
-        """Tell it that there is no more to do."""
+        """Close its standard input, upon which it ends."""
         self._in.close()
 
     async def gone(self) -> None:
-        """Wait until it has left."""
+        """Wait until it has closed its standard output."""
         while await self._out.receive_some(65536):
             pass
 
     def end(self) -> None:
-        """See to it that it is gone."""
+        """Kill the process if it has not ended after half a second."""
         self._out.close()
         try:
             self._process.wait(0.5)
@@ -127,7 +127,7 @@ def encode(value: object) -> bytes:
 
 
 def write_answer(answer: TrialResult | EmulatorError) -> bytes:
-    """What a worker says of a trial, as a line."""
+    """A result or an error as a line."""
     if isinstance(answer, TrialResult):
         return encode(vars(answer))
     fields = [answer.field, answer.value, answer.allowed] if isinstance(answer, ScenarioError) else [str(answer)]
@@ -138,7 +138,7 @@ ERRORS: Mapping[str, type[EmulatorError]] = {error.__name__: error for error in 
 
 
 def read_answer(line: bytes) -> TrialResult:
-    """Inverse of `write_answer`; raises what it says was raised."""
+    """Inverse of `write_answer`; raises the error that the line describes."""
     fields = json.loads(line)
     if "error" in fields:
         raise ERRORS.get(fields["error"], RunError)(*fields["fields"])
@@ -146,11 +146,11 @@ def read_answer(line: bytes) -> TrialResult:
 
 
 def scenarios_of(line: bytes) -> list[Scenario]:
-    """The scenarios that a worker is told first."""
+    """The scenarios in the first line that a worker reads."""
     return [make_scenario(values) for values in json.loads(line)]
 
 
 def trial_of(line: bytes) -> Trial:
-    """A trial that a worker is told."""
+    """The trial in each further line."""
     variant, faults, seed = json.loads(line)
     return Trial(variant, tuple(faults), seed)

@@ -1,8 +1,8 @@
-"""Checking a stored run: everything in its directory that follows from the scenario and the journal is worked out again.
+"""Verification of stored runs: everything in a run directory that follows from scenario and journal is computed again.
 
-The hash and the tables are recomputed from the journal, the claims from the tables; the journal is audited, and replayed in
-memory where it is short enough. Files are not trusted: sizes, schemas, row counts and ranges of values are checked before
-anything is read whole, so that time and memory stay bounded whatever the files hold.
+The journal is hashed, measured and judged as that of a new run, and replayed in memory if it is short enough. Files are not
+trusted: sizes, schemas, row counts and ranges of values are checked before a file is read as a whole, so that time and
+memory are bounded for any content.
 """
 
 import json
@@ -33,11 +33,11 @@ from emunode.topologies.registry import parse_topology
 MOST_TEXT_BYTES = 16 * 2**20
 MOST_TABLE_BYTES = 2 * 2**30
 MOST_ROWS = 5_000_000
-"""Rows of the longest journal that is verified."""
+"""Most rows of a journal that is verified."""
 MOST_STEPS = 1_000_000
 MOST_NODES = 500_000
 MOST_MESSAGES = 20_000_000
-"""Messages, times their pieces and trees, of the largest run that is verified."""
+"""Most messages, times their pieces and trees, of a run that is verified."""
 MOST_FAULTS = 10_000
 SLICE_ROWS = 500_000
 MOST_FINDINGS = 50
@@ -48,36 +48,36 @@ TIMELINE_SCHEMA = {
     "start": pl.Float64, "started": pl.Float64, "end": pl.Float64, "ended": pl.Float64,
 }  # fmt: skip
 NOT_IN_JOURNAL = frozenset({"wall_seconds", "setup_seconds", "links_opened", "hosts"})
-"""Keys of a summary that nothing else in the directory determines."""
+"""Keys of a summary that do not follow from other files of the directory."""
 
 
 class UnreadableError(Exception):
-    """Why a file is not read, or not read any further."""
+    """A file that is missing, malformed or too large."""
 
 
 @dataclass
 class Verification:
-    """What came of checking one run."""
+    """The result of verifying one run."""
 
     path: Path
     findings: list[str] = field(default_factory=list)
-    """What is wrong, one line each; empty for a run that verifies."""
+    """Contradictions, one line each; empty for a run that verifies."""
     unchecked: list[str] = field(default_factory=list)
-    """What could not be checked, and why."""
+    """Parts that could not be checked, with the reason."""
 
     @property
     def verified(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether there are no contradictions."""
         return not self.findings
 
     def record(self) -> dict[str, object]:
-        """The verification as plain values."""
+        """The verification as JSON values."""
         return {
             "run": str(self.path), "verified": self.verified, "findings": self.findings, "unchecked": self.unchecked,
         }  # fmt: skip
 
     def warning(self) -> str | None:
-        """One line for commands that use a run which does not verify; None for one that does."""
+        """A warning for commands that use a run that does not verify, or None."""
         if self.verified:
             return None
         more = f" (and {len(self.findings) - 1} more)" if len(self.findings) > 1 else ""
@@ -85,56 +85,60 @@ class Verification:
 
 
 def verify(path: Path) -> Verification:
-    """Check a run directory. Never raises for what its files hold."""
-    found = Verification(path)
+    """Check a run directory. Does not raise, whatever its files contain."""
+    verification = Verification(path)
     try:
-        _verify(path, found)
+        _verify(path, verification)
     except UnreadableError as error:
-        found.findings.append(str(error))
-    except (EmulatorError, pl.exceptions.PolarsError, ValueError, KeyError, TypeError, OverflowError, OSError) as error:
-        found.findings.append(f"it cannot be checked: {type(error).__name__}: {_short(error)}")
-    del found.findings[MOST_FINDINGS:]
-    return found
+        verification.findings.append(str(error))
+    except (EmulatorError, pl.exceptions.PolarsError, ValueError, OverflowError, OSError) as error:
+        verification.findings.append(f"it cannot be checked: {type(error).__name__}: {_short(error)}")
+    del verification.findings[MOST_FINDINGS:]
+    return verification
 
 
-def _verify(path: Path, found: Verification) -> None:
+def _verify(path: Path, verification: Verification) -> None:
     scenario, older = _read_scenario(path)
     summary = translate_summary(_read_json(path / "summary.json", dict))
     older |= "cut_off_count" not in summary
     plan = replace(_plan(scenario), late_faults_count=older)
     records = _read_journal(path / "journal.parquet", plan)
-    found.findings += _check_hash(records, summary)
+    verification.findings += _check_hash(records, summary)
     replayed = _replay(plan, records)
     if replayed is None:
-        found.unchecked.append(f"journal.parquet: {len(records)} rows are too many to replay (at most {REPLAYED_ROWS})")
-    history = _history(path, plan, records, replayed, found)
+        verification.unchecked.append(
+            f"journal.parquet: {len(records)} rows are too many to replay (at most {REPLAYED_ROWS})"
+        )
+    history = _history(path, plan, records, replayed, verification)
     conclusion = conclude(plan, history, replay=False)
     reason = summary.get("undecided_because")
     cut_short = summary.get("verdict") == Verdict.UNDECIDED and reason != conclusion.ruling.undecided
     if cut_short and isinstance(reason, str):
-        found.unchecked.append(f"summary.json: that the run was cut short ({_short(reason)}) is not in the journal")
+        verification.unchecked.append(
+            f"summary.json: the reason of its early end ({_short(reason)}) does not follow from the journal"
+        )
         conclusion = conclude(plan, replace(history, ended=reason), replay=False)
     strange = 0 if replayed is None else replayed.surplus if cut_short else replayed.differences
     if strange:
-        found.findings.append(f"journal.parquet: {strange} hops differ from what the algorithm does")
-    _check_tables(path, conclusion, found)
+        verification.findings.append(f"journal.parquet: {strange} hops differ from what the algorithm does")
+    _check_tables(path, conclusion, verification)
     faults = _read_json(path / "faults.json", list)
     if json.loads(json.dumps(conclusion.measurement.faults)) != faults:
-        found.findings.append("faults.json: not what the scenario and the journal say")
-    _check_summary(scenario, plan, conclusion, summary, found)
-    _check_claims(conclusion, summary, found, older=older)
+        verification.findings.append("faults.json: differs from the scenario and the journal")
+    _check_summary(scenario, plan, conclusion, summary, verification)
+    _check_claims(conclusion, summary, verification, older=older)
     if conclusion.metrics["illegal_hops"]:
-        found.findings.append(
+        verification.findings.append(
             f"journal.parquet: {conclusion.metrics['illegal_hops']} hops that the model, the network or the faults rule out"
         )
 
 
-# --- reading what cannot be trusted --------------------------------------------------------------------------------------
+# --- reading untrusted files -------------------------------------------------------------------------------------------
 
 
 def _size(path: Path, most: int) -> None:
     if not path.is_file():
-        raise UnreadableError(f"{path.name}: there is no such file")
+        raise UnreadableError(f"{path.name}: no such file")
     size = path.stat().st_size
     if size > most:
         raise UnreadableError(f"{path.name}: {size} bytes, and at most {most} are read")
@@ -145,9 +149,9 @@ def _read_json(path: Path, kind: type) -> Any:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"{path.name}: no JSON: {_short(error)}") from None
+        raise UnreadableError(f"{path.name}: not JSON: {_short(error)}") from None
     if not isinstance(value, kind):
-        raise UnreadableError(f"{path.name}: it holds no {'object' if kind is dict else 'list'}")
+        raise UnreadableError(f"{path.name}: expected {'an object' if kind is dict else 'a list'}")
     return value
 
 
@@ -157,7 +161,7 @@ def _read_scenario(path: Path) -> tuple[Scenario, bool]:
     try:
         values = tomllib.loads((path / "scenario.toml").read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise UnreadableError(f"scenario.toml: no TOML: {_short(error)}") from None
+        raise UnreadableError(f"scenario.toml: not TOML: {_short(error)}") from None
     older = "worst_lateness_limit" not in values
     if older:
         values["worst_lateness_limit"] = 1e9
@@ -168,7 +172,7 @@ def _read_scenario(path: Path) -> tuple[Scenario, bool]:
 
 
 def _plan(scenario: Scenario) -> Plan:
-    """The plan of a stored scenario, whatever this machine could run; UnreadableError where checking would take too long."""
+    """The plan of a stored scenario, on the memory driver; UnreadableError if checking it would take too long."""
     topology = parse_topology(scenario.topology)
     if topology.order > MOST_NODES:
         raise UnreadableError(f"scenario.toml: a network of {topology.order} nodes; at most {MOST_NODES} are verified")
@@ -186,12 +190,12 @@ def _plan(scenario: Scenario) -> Plan:
 
 
 def _read_table(path: Path, schema: Mapping[str, Any], most: int) -> pl.DataFrame:
-    """A table with exactly these columns and types, and at most so many rows."""
+    """A table with exactly these columns and types, and at most `most` rows."""
     _size(path, MOST_TABLE_BYTES)
     try:
         stored = pl.read_parquet_schema(path)
         if dict(stored) != dict(schema):
-            raise UnreadableError(f"{path.name}: its columns and types are not those of such a table")
+            raise UnreadableError(f"{path.name}: unexpected columns or types")
         scan = pl.scan_parquet(path, glob=False)
         rows = scan.select(pl.len()).collect().item()
         if rows > most:
@@ -202,7 +206,7 @@ def _read_table(path: Path, schema: Mapping[str, Any], most: int) -> pl.DataFram
 
 
 def _read_journal(path: Path, plan: Plan) -> np.ndarray:
-    """The rows of the journal as records, every value within its range."""
+    """The rows of the journal as records, every value checked against its range."""
     frame = _read_table(path, JOURNAL_SCHEMA, MOST_ROWS)
     if sum(frame.null_count().row(0)):
         raise UnreadableError(f"{path.name}: rows with missing values")
@@ -226,7 +230,7 @@ def _read_journal(path: Path, plan: Plan) -> np.ndarray:
     return records
 
 
-# --- what is worked out again --------------------------------------------------------------------------------------------
+# --- computing again ---------------------------------------------------------------------------------------------------
 
 
 def _check_hash(records: np.ndarray, summary: Mapping[str, Any]) -> Iterator[str]:
@@ -234,28 +238,30 @@ def _check_hash(records: np.ndarray, summary: Mapping[str, Any]) -> Iterator[str
     for start in range(0, len(records), SLICE_ROWS):
         digest.update(records[start : start + SLICE_ROWS].tobytes())
     if summary.get("journal_hash") != digest.hexdigest():
-        told = _short(summary.get("journal_hash"))
-        yield f"summary.json: journal_hash is {told}, and the journal's is {digest.hexdigest()}"
+        stored = _short(summary.get("journal_hash"))
+        yield f"summary.json: journal_hash is {stored}, but the journal hashes to {digest.hexdigest()}"
     if summary.get("journal_rows", len(records)) != len(records):
         yield f"summary.json: journal_rows is {_short(summary.get('journal_rows'))}, and the journal has {len(records)}"
     order = np.lexsort([records[name] for name in ("bytes", "outcome", *reversed(SORT_KEY))])
     if not np.array_equal(records, records[order]):
-        yield "journal.parquet: its rows are not in order"
+        yield "journal.parquet: its rows are not sorted"
 
 
 def _replay(plan: Plan, records: np.ndarray) -> Replay | None:
-    """The journal beside a replay in memory; None where it is too long."""
+    """The differences between the journal and a replay in memory; None if the journal is too long."""
     if len(records) > REPLAYED_ROWS:
         return None
     last = int(records["step"].max(initial=0))
     return replay(plan, table(records).lazy(), last, most_rows=2 * REPLAYED_ROWS)
 
 
-def _history(path: Path, plan: Plan, records: np.ndarray, replayed: Replay | None, found: Verification) -> History:
-    """The history of the run, as far as its directory tells."""
+def _history(
+    path: Path, plan: Plan, records: np.ndarray, replayed: Replay | None, verification: Verification
+) -> History:
+    """The history of the run, as far as its directory contains it."""
     frame = table(records)
     if replayed is None and plan.spec.redundancy > 1 and (frame["outcome"] == "corrupt").any():
-        found.unchecked.append("elections.parquet: what altered copies said is not stored")
+        verification.unchecked.append("elections.parquet: the values of altered copies are not stored")
     timetable, times = None, b""
     if plan.scenario.clock == "timed":
         timetable = _timetable(plan, records)
@@ -273,21 +279,21 @@ def _times(timeline: pl.DataFrame) -> bytes:
     """The times in a timeline as hosts report them."""
     parts = []
     for ended, (intended, achieved) in enumerate((("start", "started"), ("end", "ended"))):
-        told = timeline.filter(pl.col(achieved).is_finite() & pl.col(intended).is_finite())
-        part = np.zeros(len(told), dtype=TIME_RECORD)
+        stored = timeline.filter(pl.col(achieved).is_finite() & pl.col(intended).is_finite())
+        part = np.zeros(len(stored), dtype=TIME_RECORD)
         for name in ("step", "sender", "port"):
-            part[name] = told[name].to_numpy()
+            part[name] = stored[name].to_numpy()
         part["ended"] = ended
         for name, column in (("intended", intended), ("achieved", achieved)):
-            part[name] = (told[column].clip(-1e9, 1e9) * NANO).round().cast(pl.Int64).to_numpy()
+            part[name] = (stored[column].clip(-1e9, 1e9) * NANO).round().cast(pl.Int64).to_numpy()
         parts.append(part.tobytes())
     return b"".join(parts)
 
 
-# --- what is compared ----------------------------------------------------------------------------------------------------
+# --- comparing ---------------------------------------------------------------------------------------------------------
 
 
-def _check_tables(path: Path, conclusion: Conclusion, found: Verification) -> None:
+def _check_tables(path: Path, conclusion: Conclusion, verification: Verification) -> None:
     measured = conclusion.measurement
     tables = {
         "nodes": measured.nodes,
@@ -295,22 +301,22 @@ def _check_tables(path: Path, conclusion: Conclusion, found: Verification) -> No
         "steps": measured.steps,
         "elections": measured.elections,
     }
-    unsure = any(text.startswith("elections") for text in found.unchecked)
+    unsure = any(text.startswith("elections") for text in verification.unchecked)
     for name, expected in tables.items():
         file = path / f"{name}.parquet"
         if unsure and name in ("elections", "nodes", "steps"):
             continue
         if expected is None:
             if file.exists():
-                found.findings.append(f"{file.name}: the journal has nothing to vote on")
+                verification.findings.append(f"{file.name}: the journal has no pieces to vote on")
             continue
         try:
             stored = _read_table(file, dict(expected.schema), len(expected))
         except UnreadableError as error:
-            found.findings.append(str(error))
+            verification.findings.append(str(error))
             continue
         if not _same_table(stored, expected):
-            found.findings.append(f"{file.name}: not what the journal says")
+            verification.findings.append(f"{file.name}: differs from the journal")
 
 
 def _same_table(stored: pl.DataFrame, expected: pl.DataFrame) -> bool:
@@ -323,7 +329,7 @@ def _same_table(stored: pl.DataFrame, expected: pl.DataFrame) -> bool:
 
 
 def _check_summary(
-    scenario: Scenario, plan: Plan, conclusion: Conclusion, summary: Mapping[str, Any], found: Verification
+    scenario: Scenario, plan: Plan, conclusion: Conclusion, summary: Mapping[str, Any], verification: Verification
 ) -> None:
     topology = plan.topology
     expected: dict[str, object] = {
@@ -334,41 +340,43 @@ def _check_summary(
         "segments_per_tree": scenario.segments, "redundancy": scenario.redundancy, "faults": list(scenario.fault),
         **conclusion.metrics, **conclusion.cut_off.record(),
     }  # fmt: skip
-    unsure = any(text.startswith("elections") for text in found.unchecked)
+    unsure = any(text.startswith("elections") for text in verification.unchecked)
     for name, value in expected.items():
         if name not in summary:
-            found.unchecked.append(f"summary.json: it has no {name}: an earlier version wrote it")
+            verification.unchecked.append(f"summary.json: {name} is missing: an earlier version wrote it")
         elif not (unsure or _same(summary[name], value)):
-            found.findings.append(
+            verification.findings.append(
                 f"summary.json: {name} is {_short(summary[name])}, and the journal says {_short(value)}"
             )
 
 
-def _check_claims(conclusion: Conclusion, summary: Mapping[str, Any], found: Verification, *, older: bool) -> None:
-    """Claims and verdict. An earlier version may have stated other claims: then each is judged as it stands."""
+def _check_claims(
+    conclusion: Conclusion, summary: Mapping[str, Any], verification: Verification, *, older: bool
+) -> None:
+    """Check claims and verdict. An earlier version may have made other claims, which are then noted and not refuted."""
     stored = summary.get("claims")
     if not isinstance(stored, list) or not all(isinstance(claim, dict) for claim in stored):
-        found.findings.append("summary.json: claims is no list of claims")
+        verification.findings.append("summary.json: malformed claims")
         return
-    if any(text.startswith("elections") for text in found.unchecked):
+    if any(text.startswith("elections") for text in verification.unchecked):
         return
-    note: Callable[[str], None] = (found.unchecked if older else found.findings).append
+    note: Callable[[str], None] = (verification.unchecked if older else verification.findings).append
     expected = {_key(judgement.record()): judgement.record() for judgement in conclusion.ruling.judgements}
     for claim in stored:
         ours = expected.get(_key(claim))
         what = f"{_short(claim.get('name'))} {_short(claim.get('relation'))} {_short(claim.get('predicted'))}"
         if ours is not None:
             if claim.get("verdict") != ours["verdict"] or not _same(claim.get("measured"), ours["measured"]):
-                found.findings.append(
+                verification.findings.append(
                     f"summary.json: the claim {what} is {ours['verdict']}, measured {_short(ours['measured'])}, and "
                     f"the summary says {_short(claim.get('verdict'))}, measured {_short(claim.get('measured'))}"
                 )
         elif claim.get("name") != "replay_mismatches":
-            note(f"summary.json: the claim {what} is none of the algorithm under these faults")
+            note(f"summary.json: the algorithm does not claim {what} under these faults")
         elif (claim.get("measured"), claim.get("verdict")) != (0, "holds"):
-            found.findings.append("summary.json: hops were not what the rules do")
-    told = set(map(_key, stored))
-    for missing in (claim for key, claim in expected.items() if key not in told and not older):
+            verification.findings.append("summary.json: a replay in memory had other hops")
+    stored_keys = set(map(_key, stored))
+    for missing in (claim for key, claim in expected.items() if key not in stored_keys and not older):
         note(f"summary.json: the claim {missing['name']} {missing['relation']} {missing['predicted']} is missing")
     verdict = str(conclusion.ruling.verdict)
     if summary.get("verdict") != verdict:
@@ -376,7 +384,7 @@ def _check_claims(conclusion: Conclusion, summary: Mapping[str, Any], found: Ver
 
 
 def _key(claim: Mapping[str, Any]) -> str:
-    """What tells claims apart; sources may be worded anew."""
+    """The identity of a claim; the wording of its source may change."""
     return json.dumps([claim.get("name"), claim.get("relation"), claim.get("predicted")], default=str)
 
 

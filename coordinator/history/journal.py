@@ -1,7 +1,7 @@
 """The journal: every hop of every segment, sorted, hashed and streamed to disk.
 
-Rows come from hosts as packed records in no particular order. Once a step is settled its rows are complete; they are
-sorted, fed to the hash and written, so memory holds the rows of the steps in hand and no history.
+Hosts send rows as packed records in no particular order. Once a step is settled, its rows are complete: they are sorted,
+hashed and written. Memory holds only the rows of recent steps, not the history.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ RECORD = np.dtype(
 assert RECORD.itemsize == ROW.size
 OUTCOMES = pl.Enum([outcome.name.lower() for outcome in HopOutcome])
 SETTLE_BYTES = 32 * 2**20
-"""Rows that are collected before they are sorted and written together."""
+"""Bytes of rows that are collected before they are sorted and written together."""
 
 
 class Journal:
@@ -63,7 +63,7 @@ class Journal:
             self._pending += block
 
     def settle(self, step: Step, *, force: bool = False) -> None:
-        """Say that all rows up to `step` are in; write them once there are enough, or now."""
+        """Declare the rows up to `step` complete; write them if there are enough, or with `force`."""
         self._settled = step
         if self._pending and (force or len(self._pending) > SETTLE_BYTES):
             self._write()
@@ -86,7 +86,7 @@ class Journal:
         self._parts.append(part)
 
     def close(self) -> None:
-        """Write what is left, settled or not, and join the parts."""
+        """Write the remaining rows, settled or not, and join the parts."""
         self.settle(2**31 - 1, force=True)
         match self._parts:
             case []:
@@ -106,6 +106,7 @@ class Journal:
 def sorted_records(rows: Iterable[bytes | bytearray]) -> np.ndarray:
     """Packed rows as records, sorted as a journal is."""
     records = np.frombuffer(b"".join(rows), dtype=RECORD)
+    # np.lexsort is faster on the few rows of a trial, polars (as in `_write`) on the many of a run.
     return records[np.lexsort([records[name] for name in ("bytes", "outcome", *reversed(SORT_KEY))])]
 
 

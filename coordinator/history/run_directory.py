@@ -1,7 +1,7 @@
-"""The run directory: made beside its final place, filled, and moved there whole.
+"""The run directory: created beside its final place, filled, and then renamed.
 
-A run that is killed leaves a folder whose name begins with a dot and which `coordinator clean` removes; nothing half
-written ever stands under a run's name.
+A run that is killed leaves a folder whose name begins with a dot, which `coordinator clean` removes. An incomplete run never
+has the name of a run.
 """
 
 import contextlib
@@ -21,9 +21,9 @@ from emunode.errors import ScenarioError
 RUNS = Path("runs")
 PARTIAL = ".partial-"
 REPRODUCE = "coordinator-reproduce-"
-"""How the names of folders of `reproduce` in the temporary folder begin; the process id follows."""
+"""Prefix of the folders of `reproduce` in the temporary folder; the process id follows."""
 TAIL_BYTES = 16 * 1024
-"""How much of the end of a log is looked at."""
+"""Size of the end of a log that is read."""
 
 
 RENAMED = {"strange_hops": "replay_mismatches", "late_share": "lateness_ratio"}
@@ -31,7 +31,7 @@ RENAMED = {"strange_hops": "replay_mismatches", "late_share": "lateness_ratio"}
 
 
 class RunDirectory:
-    """A folder for one run: `path` from `make` on, while it is filled, and `final` once `finish` was called."""
+    """A folder for one run: at `path` after `make`, at `final` after `finish`."""
 
     def __init__(self, name: str, seed: int, out: Path | None) -> None:
         if out is None:
@@ -44,16 +44,16 @@ class RunDirectory:
         self.path = self.final.parent / f"{PARTIAL}{os.getpid()}-{self.final.name}"
 
     def make(self) -> None:
-        """Make the folder; ScenarioError when it cannot be. Whatever interrupts this, `discard` removes what it made."""
+        """Create the folder; ScenarioError if that fails. `discard` removes whatever an interrupted call created."""
         try:
             if self.final.exists() and (not self.final.is_dir() or any(self.final.iterdir())):
                 raise ScenarioError("out", self._asked, "it exists and is not an empty directory")
             self._made = [parent for parent in self.path.parents if not parent.exists()]
             if not self._links_latest:
-                _write_down(self.path)
+                _write_note(self.path)
             self.path.mkdir(parents=True)
         except OSError as error:
-            raise ScenarioError("out", self._asked, f"it cannot be made: {error.strerror}") from None
+            raise ScenarioError("out", self._asked, f"it cannot be created: {error.strerror}") from None
 
     def write_text(self, name: str, text: str) -> None:
         """Write one file."""
@@ -75,7 +75,7 @@ class RunDirectory:
             link.replace(self.final.parent / "latest")
 
     def log_tail(self, lines: int = 3) -> str:
-        """The last events of the log, each on a line of its own; empty if there are none."""
+        """The last events of the log, one per line; empty if there are none."""
         try:
             with (self.path / "log.jsonl").open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -85,11 +85,11 @@ class RunDirectory:
         return "".join(f"\n  {event}" for event in events)
 
     def discard(self) -> None:
-        """Remove what was written and not finished, folders made for it included; the final name stays."""
+        """Remove an unfinished folder and the folders created for it; a finished run stays."""
         shutil.rmtree(self.path, ignore_errors=True)
         with contextlib.suppress(OSError):
             _note(self.path).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # not empty: the run stands there, or another one
+        with contextlib.suppress(OSError):  # not empty: this run or another one is in it
             for parent in self._made:
                 parent.rmdir()
 
@@ -113,7 +113,7 @@ def _translate_claim(claim: Any) -> Any:
 
 
 def _names(folder: Path, seed: int) -> Iterator[Path]:
-    """Names of a run that begins now: by the clock, and after it where a clock that was set back has been before."""
+    """Names of a run that begins now. Later ones have later times, for a clock that was set back to a time already used."""
     now = datetime.now(UTC)
     while True:
         yield folder / f"{_stamp(now)}-{seed}"
@@ -125,17 +125,17 @@ def _stamp(moment: datetime) -> str:
 
 
 def stamp_of_now() -> str:
-    """What the name of a run that begins now begins with; names sort as their stamps do."""
+    """The beginning of the name of a run that begins now; names sort by time."""
     return _stamp(datetime.now(UTC))
 
 
 def temporary_prefix() -> str:
-    """How the name of a temporary folder of this process begins, so that `clean` knows whose it is."""
+    """Prefix of the temporary folders of this process, by which `clean` finds their owner."""
     return f"{REPRODUCE}{os.getpid()}-"
 
 
 def abandoned(root: Path = RUNS) -> list[Path]:
-    """Partial folders below `root` and beside `--out`, and temporary folders of `reproduce`, whose process is gone."""
+    """Partial folders below `root` and beside `--out`, and temporary folders of `reproduce`, whose process has ended."""
     noted = [path for path in map(_noted, _notes()) if path is not None and os.path.lexists(path)]
     partial = [path for path in (*sorted(root.rglob(f"{PARTIAL}*")), *noted) if _is_gone(path, PARTIAL)]
     temporary = sorted(Path(gettempdir()).glob(f"{REPRODUCE}*"))
@@ -144,10 +144,10 @@ def abandoned(root: Path = RUNS) -> list[Path]:
 
 
 def remove_abandoned() -> list[Path]:
-    """Remove what `abandoned` finds, and notes of what is not there any more; the paths that were removed."""
+    """Remove the abandoned folders, and notes of folders that no longer exist; returns the removed paths."""
     removed = []
     for path in abandoned():
-        with contextlib.suppress(FileNotFoundError):  # another `clean` was faster
+        with contextlib.suppress(FileNotFoundError):  # another `clean` removed it first
             if path.is_symlink():
                 path.unlink()
             else:
@@ -161,7 +161,7 @@ def remove_abandoned() -> list[Path]:
 
 
 def _is_gone(path: Path, prefix: str) -> bool:
-    """Whether the process that the name of a folder names is gone."""
+    """Whether the process in the name of a folder has ended."""
     pid = path.name.removeprefix(prefix).split("-")[0]
     return path.name.startswith(prefix) and pid.isdigit() and not Path("/proc", pid).exists()
 
@@ -171,8 +171,8 @@ def _note(partial: Path) -> Path:
     return state_folder() / "partial" / name
 
 
-def _write_down(partial: Path) -> None:
-    """Note a folder that is not below runs/, where `clean` would look for it; without a place for notes, do without."""
+def _write_note(partial: Path) -> None:
+    """Note a folder outside runs/, which `clean` would not find otherwise; an unwritable state folder is ignored."""
     with contextlib.suppress(OSError):
         note = _note(partial)
         note.parent.mkdir(parents=True, exist_ok=True)
@@ -184,7 +184,7 @@ def _notes() -> list[Path]:
 
 
 def _noted(note: Path) -> Path | None:
-    """The partial folder that a note names; None where it is no note of ours."""
+    """The partial folder in a note; None for files that are not such notes."""
     try:
         path = Path(os.fsdecode(note.read_bytes()))
     except OSError:

@@ -1,10 +1,10 @@
-"""Where notes are kept of what a run creates outside its run directory, so that `coordinator clean` can remove it."""
+"""The folder for notes about what runs create outside their run directories, for `coordinator clean`."""
 
 import os
 from pathlib import Path
 
 
 def state_folder() -> Path:
-    """Where runs of this user write down what they create outside their run directories."""
+    """The state folder of this user, by the XDG base directory specification."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(state).expanduser() / "collective-testbench"

@@ -1,8 +1,8 @@
-"""When everything happens under the timed clock, if nothing is late: the prediction, and what each node waits for.
+"""The timetable of a run under the timed clock: when each packet is sent and received if no host is late.
 
-The in-memory engine says what crosses which link in which step; `emunode.timed.cost_model` says how long that takes. A
-node needs to know in which steps packets come to it (`receipts`), as a program of the papers' machines says what it
-receives. The times are those that hosts must arrive at on their own, node by node.
+The memory engine determines which packets cross which link in which step, and `emunode.timed.cost_model` how long each
+takes. Each node gets the steps in which it receives packets (`receipts`), as programs for the machines of the papers contain
+their receive operations. Hosts compute the times on their own, and must obtain the same ones.
 """
 
 from array import array
@@ -33,11 +33,11 @@ HOP = ("step", "sender", "port")
 
 @dataclass(frozen=True)
 class Timetable:
-    """Every packet of a run with its times: columns step, sender, port, receiver, bytes, start, end (nanoseconds)."""
+    """Every packet of a run: step, sender, port, receiver, bytes, start and end in nanoseconds."""
 
     packets: pl.DataFrame
     complete: bool
-    """Whether the algorithm ends here by itself, and not by the step limit."""
+    """Whether the algorithm ends by itself, before the step limit."""
 
     @property
     def steps(self) -> Step:
@@ -46,11 +46,11 @@ class Timetable:
 
     @property
     def intended_seconds(self) -> float:
-        """When the last packet is received."""
+        """Time at which the last packet is received."""
         return int(self.packets["end"].max() or 0) / NANO  # type: ignore[arg-type]
 
     def receipts(self) -> Mapping[Rank, bytes]:
-        """By rank, the steps of all packets that come to it in ascending order, as 4-byte numbers."""
+        """By rank, the steps of all packets that it receives, ascending, as 4-byte numbers."""
         ordered = self.packets.select("receiver", pl.col("step").cast(pl.UInt32)).sort("receiver", "step")
         return {
             rank: array("I", group["step"].to_numpy()).tobytes()
@@ -58,7 +58,7 @@ class Timetable:
         }
 
     def times(self) -> bytes:
-        """The times as hosts tell them, of a machine that is never late."""
+        """The times as hosts report them on a machine that is never late."""
         return b"".join(
             TIME.pack(step, sender, port, ended, moment, moment)
             for step, sender, port, *moments in self.packets.select(*HOP, "start", "end").iter_rows()
@@ -89,6 +89,7 @@ def _times(packets: pl.DataFrame, model: PortModel, degree: int, costs: LinearCo
     """Start and end of every packet: within a step all departures, then all receipts."""
     ports: dict[Rank, PortOccupancy] = {}
     for (step,), group in packets.group_by("step", maintain_order=True):
+        # What a node sends in a step it received earlier, so departures do not wait for receipts of the same step.
         crossing = []
         for sender, port, receiver, size in group.select("sender", "port", "receiver", "bytes").iter_rows():
             for rank in (sender, receiver):
@@ -100,31 +101,31 @@ def _times(packets: pl.DataFrame, model: PortModel, degree: int, costs: LinearCo
             yield start, ports[receiver].arrive(step, start + duration, duration)
 
 
-# --- what came of it ---------------------------------------------------------------------------------------------------
+# --- lateness ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class LatenessReport:
-    """What a timed run achieved of what was intended, in seconds."""
+    """Intended and achieved times of a timed run, in seconds."""
 
     hops: pl.DataFrame
-    """step, sender, port, receiver, bytes, start, started, end, ended: intended and achieved, by packet."""
+    """One row per packet: step, sender, port, receiver, bytes; start and end as intended, started and ended as achieved."""
     metrics: dict[str, int | float | tuple[int, ...]]
     unexpected: str | None
-    """Why these are not the times of the timetable, or None."""
+    """Why the intended times differ from the timetable, or None."""
 
 
 def judge_times(timetable: Timetable, times: Iterable[bytes]) -> LatenessReport:
-    """Hold the times that hosts told against the timetable; a hop that was not finished has null in its place."""
+    """Compare the times that hosts reported with the timetable; unfinished packets have null times."""
     records = np.frombuffer(b"".join(times), dtype=TIME_RECORD)
-    told = pl.DataFrame({name: records[name] for name in TIME_RECORD.names or ()})
+    reported = pl.DataFrame({name: records[name] for name in TIME_RECORD.names or ()})
     hops = timetable.packets
     for ended, name, achieved in ((0, "start", "started"), (1, "end", "ended")):
-        one = told.filter(pl.col("ended") == ended).select(
-            *HOP, pl.col("intended").alias(f"{name}_told"), achieved=pl.col("achieved")
+        one = reported.filter(pl.col("ended") == ended).select(
+            *HOP, pl.col("intended").alias(f"{name}_reported"), achieved=pl.col("achieved")
         )
         hops = hops.join(one.rename({"achieved": achieved}), on=HOP, how="left", maintain_order="left")
-    other = hops.filter((pl.col("start_told") != pl.col("start")) | (pl.col("end_told") != pl.col("end")))
+    other = hops.filter((pl.col("start_reported") != pl.col("start")) | (pl.col("end_reported") != pl.col("end")))
     done = hops.filter(pl.col("ended").is_not_null())
     late = pl.concat([done["ended"] - done["end"], (hops["started"] - hops["start"]).drop_nulls()])
     intended, last = (int(done[name].max() or 0) / NANO for name in ("end", "ended"))  # type: ignore[arg-type]
@@ -142,7 +143,7 @@ def judge_times(timetable: Timetable, times: Iterable[bytes]) -> LatenessReport:
     }
     reason = None
     if len(other):
-        reason = f"{len(other)} packets had other times than the timetable has"
+        reason = f"{len(other)} packets had other intended times than the timetable"
     elif len(done) < len(hops):
         reason = f"{len(hops) - len(done)} packets of {len(hops)} never arrived"
     return LatenessReport(seconds, metrics, reason)

@@ -1,8 +1,8 @@
-"""The audit: hops that the communication model, the topology or the faults of the plan rule out, whatever the algorithm.
+"""The audit: hops that the communication model, the topology or the faults rule out, whatever the algorithm.
 
-Nodes and engines enforce all of this while a run goes on; here it is read off the journal once more. What the faults allow
-is asked of the same `Faults` that the engines ask, replayed over the packets that can have been touched. From the first
-fault on that may make packets late, receipts are not held against the port model: what comes late meets others.
+Nodes and engines enforce these rules during a run; the audit checks them again on the journal alone. What the faults allow
+follows from the same `Faults` object that the engines use, replayed over the packets that faults can have affected. From the
+first fault on that can delay packets, receipts are not checked against the port model, because late packets meet others.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,12 +16,12 @@ from emunode.model import ALL_RANKS, Collective, Duplex, FaultKnowledge, Port, P
 
 PIECE = ["origin", "target", "segment"]
 AUDITED_LINKS = 100_000
-"""Links that are looked up in the topology; of more than that, an even sample."""
+"""Most links that are looked up in the topology; of more links, an even sample is."""
 NEVER: Step = 2**31 - 1
 
 
 def illegal_hops(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, links: pl.DataFrame) -> int:
-    """How many hops cannot be; one counts once for every rule that it breaks. `packets` and `links` are the journal's."""
+    """Number of impossible hops, once per rule that a hop breaks. `packets` and `links` are those of the journal."""
     copies = plan.algorithm.copies_keep_trees
     rules = [
         wrong_outcomes(plan, journal),
@@ -36,9 +36,10 @@ def illegal_hops(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, links
 
 
 def wrong_outcomes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Arrivals with a wrong outcome: `relay` is for others; of the rest, one of a piece is `first`, and none is earlier.
+    """Arrivals with a wrong outcome.
 
-    Who recovers has forgotten, and sees a first copy once more.
+    `relay` is for segments meant for other ranks. Of the other arrivals of a piece, exactly the earliest is `first`. A rank
+    that recovers has lost its memory and sees a first copy again.
     """
     meant = (pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver"))
     back = pl.col("receiver") == pl.col("origin")
@@ -54,7 +55,7 @@ def wrong_outcomes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def wrong_addresses(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Segments that nobody was asked to send: from another origin, to another target, of another number or size."""
+    """Segments that are not part of the collective: by origin, target, segment number or size."""
     spec, algorithm, order = plan.spec, plan.algorithm, plan.topology.order
     origin, target, number = pl.col("origin"), pl.col("target"), pl.col("segment")
     from_one = spec.collective in (Collective.BROADCAST, Collective.SCATTER)
@@ -71,9 +72,9 @@ def wrong_addresses(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _repeated(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Copies that crossed a link more than once in one step, though no fault repeats or delays what crosses it.
+    """Copies that crossed a link more than once in one step although no fault duplicates or delays packets there.
 
-    A rank may send a copy as often as it received it before, which happens downstream of a link that repeats packets.
+    Downstream of a link that duplicates packets, a rank may send a copy as often as it received it before.
     """
     copy = [*PIECE, "tree"]
     again = journal.group_by("step", "sender", "port", *copy).agg(times=pl.len()).filter(pl.col("times") > 1)
@@ -93,7 +94,7 @@ def _repeated(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _life(plan: Plan) -> pl.Expr:
-    """How often the receiver of a hop has recovered before it."""
+    """Number of times that the receiver of a hop has recovered before it."""
     revived = [
         ((pl.col("receiver") == fault.rank) & (pl.col("step") >= fault.step)).cast(pl.Int32)
         for fault in plan.faults
@@ -103,7 +104,7 @@ def _life(plan: Plan) -> pl.Expr:
 
 
 def causality_violations(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Hops that do not fit the faults: sent by the silent, lost or altered for no reason, arrived against one."""
+    """Hops that contradict the faults: sent by a silent rank, lost or altered without a fault, arrived despite one."""
     lost = pl.col("outcome") == "lost"
     if not plan.faults:
         return journal.filter(lost | (pl.col("outcome") == "corrupt")).select("step")
@@ -116,7 +117,7 @@ def causality_violations(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
         pl.col("may_be_altered").fill_null(value=False),
     )
     wrong = told.filter((lost & ~pl.col("may_be_lost")) | (~lost & ~pl.col("may_arrive"))).select("step")
-    if plan.spec.collective is Collective.REDUCE:  # what is folded of half a tree is not the whole either
+    if plan.spec.collective is Collective.REDUCE:  # a partial sum that lacks a subtree counts as corrupt as well
         return wrong
     corrupt = told.filter(pl.col("outcome") == "corrupt")
     heard = corrupt.group_by("receiver", *PIECE).agg(heard=pl.col("step").min())
@@ -129,7 +130,7 @@ def causality_violations(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _after_crashes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Who crashed sends nothing, what it is sent is lost, and nothing else is; the same for crashes alone, and quick."""
+    """The same for crashes only, as one filter: crashed ranks send nothing, and exactly the hops to them are lost."""
     lost = pl.col("outcome") == "lost"
     sender_gone, receiver_gone = (
         pl.col("step") >= pl.col(end).replace_strict(dict(plan.crashed), default=NEVER, return_dtype=pl.Int64)
@@ -139,7 +140,7 @@ def _after_crashes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _fates(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
-    """Of packets that faults can have touched: whether they may have arrived, been lost, been altered."""
+    """Packets that faults can have affected, and whether they may have arrived, been lost or been altered."""
     ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
     broken = [(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, LinkFault)]
     links = pl.DataFrame(sorted(set(broken)), schema={"sender": pl.Int32, "port": pl.Int16}, orient="row")
@@ -157,17 +158,17 @@ def _fates(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[tuple[Step, Rank, Port, bool, bool, bool]]:
-    """Ask the faults about packets, by ascending step."""
+    """Apply the faults step by step and look up each packet."""
     knows = plan.spec.knowledge is not FaultKnowledge.NONE
     faults = Faults(plan.topology, plan.spec.seed)
     late = _late(plan, int(packets["step"].max() or 0))  # type: ignore[arg-type]
-    due = list(reversed(plan.faults))
+    due = list(reversed(plan.faults))  # the next fault is the last item
     for step, sender, port, receiver in packets.iter_rows():
         while due and due[-1].step <= step:
             faults.apply([due.pop()])
         altered = faults.is_byzantine(step, sender)
         if not 0 <= port < plan.topology.degree or plan.topology.neighbour(sender, port) != receiver:
-            yield step, sender, port, True, True, True  # counted as going astray
+            yield step, sender, port, True, True, True  # counted by `nonexistent_links`
             continue
         dead = faults.is_dead(step, sender, port)
         if faults.silent(sender, step) or (knows and dead and (sender, port) not in late):
@@ -182,9 +183,9 @@ def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[tuple[Step, Rank, Por
 
 
 def _late(plan: Plan, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step], set[Step], bool]]:
-    """Of each delayed direction of a link: when packets can have crossed, when they can have been lost, whether altered.
+    """For each delayed direction of a link: steps in which packets may cross or be lost, and whether any is altered.
 
-    Which packet is the k-th is not to be told where they are delayed, so any may be the one that is dropped.
+    The k-th packet cannot be identified on a delayed link, so any packet may be the one that is dropped.
     """
     delayed = {(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, Delay)}
     there = [fault for fault in plan.faults if isinstance(fault, LinkFault) and (fault.sender, fault.port) in delayed]
@@ -203,9 +204,9 @@ def _late(plan: Plan, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step]
 
 
 def _unheard(journal: pl.LazyFrame, copy: list[str]) -> pl.LazyFrame:
-    """Pieces that were sent by a rank that neither made them nor got them in an earlier step.
+    """Pieces sent by a rank that neither created them nor received them in an earlier step.
 
-    Who makes a segment is its origin, or its target (an answer goes back under the name of what it answers).
+    A segment is created by its origin, or by its target: an acknowledgement carries the address of what it acknowledges.
     """
     arrived = journal.filter(pl.col("outcome") != "lost")
     heard = arrived.group_by("receiver", *copy).agg(heard=pl.col("step").min())
@@ -218,10 +219,10 @@ def _unheard(journal: pl.LazyFrame, copy: list[str]) -> pl.LazyFrame:
 
 
 def port_model_violations(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame) -> pl.LazyFrame:
-    """Packets larger than a link takes, and ranks that used more ports in a step than the port model has.
+    """Packets larger than the link capacity, and ranks that used more ports in a step than the port model allows.
 
-    Not counted is what faults add: to the packets of links that delay or repeat them, and to what is received from the
-    first disturbance on.
+    Traffic that faults add is not counted: packets on links that delay or duplicate, and receipts after the first fault that
+    affects timing.
     """
     spec, capacity = plan.spec, plan.algorithm.link_capacity
     sent = packets.lazy()
@@ -252,7 +253,7 @@ def port_model_violations(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFra
 
 
 def _except(plan: Plan, packets: pl.LazyFrame, kinds: tuple[type[LinkFault], ...]) -> pl.LazyFrame:
-    """Packets but for those of links with a fault of these kinds."""
+    """Packets without those on links that have a fault of these kinds."""
     links = {(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, kinds)}
     if not links:
         return packets
@@ -261,7 +262,7 @@ def _except(plan: Plan, packets: pl.LazyFrame, kinds: tuple[type[LinkFault], ...
 
 
 def nonexistent_links(plan: Plan, links: pl.DataFrame) -> int:
-    """Packets between ranks that no link of the topology joins at that port."""
+    """Number of packets between ranks that no link of the topology joins at that port."""
     topology = plan.topology
     sample = links.gather_every(1 + len(links) // AUDITED_LINKS).select("sender", "port", "receiver", "packets")
     return sum(

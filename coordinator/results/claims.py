@@ -1,7 +1,7 @@
-"""Judging: predictions against measurements, three-valued.
+"""Claims compared with measurements: three-valued verdicts.
 
-A claim about a fault-free run says nothing of a run in which something broke, so an algorithm states separately what it
-claims under given faults. A run that proves nothing either way is `undecided`, and so is every claim about it.
+A claim about fault-free runs does not apply to runs with faults, so an algorithm states separately what it claims under
+given faults. Claims about an undecided run are undecided too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,16 +19,16 @@ from emunode.model import Collective
 MODEL_CONFORMANCE = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality, faults")
 
 REPLAY_MATCH = Claim("replay_mismatches", 0, "==", "the rules, replayed in memory")
-"""Judged of runs over sockets whose history is short enough to replay."""
+"""Applies to runs over sockets whose history is short enough to replay."""
 
 CONFORMANCE = (MODEL_CONFORMANCE, REPLAY_MATCH)
-"""Claims about the emulator rather than the algorithm: they are judged whatever is broken."""
+"""Claims about the emulator, not the algorithm: they are judged under any faults."""
 DELIVERY = frozenset({"deliveries", "intact_deliveries", "delivery_ratio"})
-"""Metrics about what arrived. A run of which nothing is claimed in these is undecided."""
+"""Metrics of what arrived. A run without any claim about these is undecided."""
 
 
 class Verdict(StrEnum):
-    """What a run says about a claim, or about all of them."""
+    """The verdict on one claim, or on all claims of a run."""
 
     HOLDS = "holds"
     VIOLATED = "violated"
@@ -40,7 +40,7 @@ EXIT_STATUS = {Verdict.HOLDS: 0, Verdict.VIOLATED: 1, Verdict.UNDECIDED: 3}
 
 @dataclass(frozen=True)
 class Judgement:
-    """One claim beside what was measured."""
+    """One claim with its measured value."""
 
     claim: Claim
     measured: Metric | None
@@ -48,11 +48,11 @@ class Judgement:
 
     @property
     def ratio(self) -> float | None:
-        """Measured to a lower bound; None for a claim that is none."""
+        """Measured value over lower bound; None for claims of other relations."""
         return ratio_to(self.claim.predicted, self.measured) if self.claim.relation == ">=" else None
 
     def record(self) -> dict[str, object]:
-        """The claim as it stands in summary.json."""
+        """The entry of the claim in summary.json."""
         return {
             "name": self.claim.name,
             "predicted": self.claim.predicted,
@@ -66,19 +66,19 @@ class Judgement:
 
 
 def ratio_to(bound: Metric | None, measured: Metric | None) -> float | None:
-    """How many times a lower bound was measured, to four digits after the point; None where that is no number."""
+    """Measured value over lower bound, rounded to four decimals; None if there is no such number."""
     if not isinstance(bound, int | float) or not isinstance(measured, int | float) or not bound:
         return None
     return round(measured / bound, 4)
 
 
 def claims_of(plan: Plan) -> list[Claim]:
-    """What theory says of this run, faults included; and that the run kept to the communication model."""
+    """The claims of theory about this run and its faults, and the claim of model conformance."""
     return [*plan.claims(), MODEL_CONFORMANCE]
 
 
 def broken_root(plan: Plan) -> str | None:
-    """What is wrong with the one source, or the one target, of a collective that has one; None if nothing is."""
+    """The fault of the single source or target of the collective as text, or None."""
     state = plan.states.get(plan.spec.source)
     if not state or plan.spec.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
         return None
@@ -87,7 +87,7 @@ def broken_root(plan: Plan) -> str | None:
 
 
 def timed_claims(plan: Plan, metrics: Mapping[str, Metric]) -> list[Claim]:
-    """What holds of a run under the timed clock, lock-step virtual time being among its `metrics`."""
+    """The claims about a run under the timed clock; `metrics` has its virtual time in lock-step."""
     lockstep, steps = metrics["virtual_seconds"], metrics["steps"]
     assert isinstance(lockstep, float)
     assert isinstance(steps, int)
@@ -101,7 +101,7 @@ def timed_claims(plan: Plan, metrics: Mapping[str, Metric]) -> list[Claim]:
 
 
 def why_invalid(plan: Plan, lateness: LatenessReport, metrics: Mapping[str, Metric]) -> str | None:
-    """Why the times of a timed run prove nothing, or None: the machine was late, at the end or with any one packet."""
+    """Why the times of a timed run are invalid, or None: the run, or a single packet, was too late."""
     if lateness.unexpected:
         return lateness.unexpected
     scenario, late, worst = plan.scenario, metrics["lateness_ratio"], metrics["worst_lateness_packets"]
@@ -110,23 +110,23 @@ def why_invalid(plan: Plan, lateness: LatenessReport, metrics: Mapping[str, Metr
     reasons = []
     if late > scenario.lateness_limit:
         reasons.append(
-            f"the machine was late by {late:.1%} of the intended time, and {scenario.lateness_limit:.1%} are allowed"
+            f"the machine was late by {late:.1%} of the intended time, allowed are {scenario.lateness_limit:.1%}"
         )
     if worst > scenario.worst_lateness_limit:
         reasons.append(
-            f"one packet was late by {worst:.1f} times the duration of the longest packet, and "
-            f"{scenario.worst_lateness_limit:g} are allowed"
+            f"one packet was late by {worst:.1f} times the duration of the longest packet, "
+            f"allowed are {scenario.worst_lateness_limit:g}"
         )
     if not reasons:
         return None
     return (
-        f"{'; '.join(reasons)}: {metrics['packets_per_ms']:.3g} packets a millisecond were due; "
+        f"{'; '.join(reasons)}: {metrics['packets_per_ms']:.3g} packets per millisecond were due; "
         "use a longer startup, or a machine with more idle cores"
     )
 
 
 def late_packets(plan: Plan, lateness: LatenessReport) -> float:
-    """The worst lateness of any packet, in times that the longest packet takes."""
+    """The worst lateness of any packet, in durations of the longest packet."""
     scenario = plan.scenario
     size = int(lateness.hops["bytes"].max() or 0)  # type: ignore[arg-type]
     longest = scenario.startup * startups(size, scenario.packet_limit) + scenario.per_byte * size
@@ -136,7 +136,7 @@ def late_packets(plan: Plan, lateness: LatenessReport) -> float:
 
 
 def judge(claims: Sequence[Claim], metrics: Mapping[str, Metric], undecided: str | None) -> list[Judgement]:
-    """Hold claims against metrics; a run that is `undecided` (with the reason) proves nothing either way."""
+    """Compare claims with metrics; all are undecided if `undecided` gives a reason."""
     return [_judge(claim, metrics.get(claim.name), undecided) for claim in claims]
 
 
@@ -162,7 +162,7 @@ def _equal(measured: Metric, predicted: Metric) -> bool:
 
 
 def overall(judgements: Sequence[Judgement]) -> Verdict:
-    """Violated if any claim is, undecided if any is or there are none, else holds."""
+    """Violated if any claim is; else undecided if any is or there are none; else holds."""
     verdicts = {judgement.verdict for judgement in judgements}
     if Verdict.VIOLATED in verdicts:
         return Verdict.VIOLATED

@@ -1,8 +1,8 @@
-"""The one judge: from a plan and the history of its run to metrics, tables, claims and a verdict.
+"""The judge: from a plan and the history of its run to metrics, tables, claims and a verdict.
 
-A run, a trial of a campaign, a certificate and `coordinator verify` all take their judgement from here, so the same history
-never gets two verdicts. `conclude` measures a journal completely; `rule` applies the same rules to metrics that were counted
-elsewhere, which is what trials do.
+Runs, trials of campaigns, certificates and `coordinator verify` are all judged here, so the same history never gets two
+verdicts. `conclude` measures and judges a journal; `rule` applies the same rules to metrics that are known already, as those
+of trials are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,31 +35,31 @@ from emunode.engine.rank_set import AlteredCopy
 
 @dataclass(frozen=True)
 class History:
-    """What is known of a run that is over, besides its plan."""
+    """The record of a finished run, besides its plan."""
 
     journal: pl.LazyFrame
     rows: int
     """Rows of the journal."""
     ended: str | None = None
-    """Why the run did not come to its end, or None if it did."""
+    """Why the run ended early, or None."""
     altered: Sequence[AlteredCopy] = ()
-    """Altered copies that arrived, where copies are voted on."""
+    """Altered copies that arrived, in scenarios with redundancy."""
     timetable: Timetable | None = None
-    """What was intended, under the timed clock."""
+    """Intended times, under the timed clock."""
     times: Sequence[bytes] = ()
     """Times of hops that hosts reported, under the timed clock."""
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """Every claim judged, and what follows for the run."""
+    """The verdict on every claim, and on the run."""
 
     judgements: list[Judgement]
     verdict: Verdict
     invalid: str | None
-    """Why the measurement counts for nothing, or None. Such a run enters no statistic."""
+    """Why the measurement is invalid, or None. An invalid run enters no statistic."""
     undecided: str | None
-    """Why the run is undecided, or None: it is invalid, or nothing can be said about what it delivered."""
+    """Why the run is undecided, or None: it is invalid, or no claim about its deliveries applies."""
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class Conclusion:
     timeline: pl.DataFrame | None = None
     """Intended and achieved times of every packet, under the timed clock."""
     metrics: Mapping[str, Metric] = field(default_factory=dict)
-    """Those of the measurement, with what the clock and the replay add."""
+    """The metrics of the measurement, of the timed clock and of the replay."""
 
 
 def conclude(plan: Plan, history: History, *, replay: bool | None = None) -> Conclusion:
     """Measure and judge a history.
 
-    `replay` says whether the run is compared with the memory engine; by default that is done for short runs over sockets.
+    With `replay`, the run is compared with the memory engine; the default is to do so for short runs over sockets.
     """
     measurement = measure(plan, history.journal, history.altered)
     metrics = dict(measurement.metrics)
@@ -101,10 +101,10 @@ def conclude(plan: Plan, history: History, *, replay: bool | None = None) -> Con
 
 
 def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], ended: str | None) -> Ruling:
-    """Judge claims against metrics. `ended` says why the run did not come to a valid end, or is None.
+    """Judge claims by metrics. `ended` is the reason why the run ended early, or None.
 
-    An invalid measurement decides nothing, whatever its numbers say. Where nothing was delivered, or no claim about delivery
-    applies, the run is undecided unless something that is claimed of it all the same is violated.
+    An invalid measurement decides nothing, whatever its numbers. If nothing was delivered, or no claim about delivery
+    applies, the run is undecided unless one of its other claims is violated.
     """
     invalid = ended or _invalid(plan, metrics)
     unproven = invalid or _unproven(plan, claims, metrics)
@@ -120,15 +120,15 @@ def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], end
 
 
 def rule_counted(plan: Plan, metrics: Mapping[str, Metric], ended: str | None) -> Ruling:
-    """Judge a trial, of which only some metrics were counted; claims about others are not judged."""
+    """Judge a trial by the metrics that were counted; claims about other metrics are left out."""
     return rule(plan, [claim for claim in claims_of(plan) if claim.name in metrics], metrics, ended)
 
 
 def _invalid(plan: Plan, metrics: Mapping[str, Metric]) -> str | None:
-    """Why a run that came to its end says nothing about its algorithm, or None."""
+    """Why a complete run does not test its algorithm, or None."""
     root = broken_root(plan)
     if root:
-        reason = f"{root}, and theory says nothing of that"
+        reason = f"{root}, and theory makes no claim about that"
         return reason if metrics["intact_deliveries"] else f"{_nothing_delivered(metrics)}: {reason}"
     if not metrics["expected_deliveries"]:
         return "no healthy node is left to deliver to"
@@ -136,7 +136,7 @@ def _invalid(plan: Plan, metrics: Mapping[str, Metric]) -> str | None:
 
 
 def _unproven(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric]) -> str | None:
-    """Why nothing can be said about what a valid run delivered, or None."""
+    """Why the deliveries of a valid run cannot be judged, or None."""
     if any(claim.name in DELIVERY for claim in claims):
         return _nothing_delivered(metrics)
     where = "under these faults" if plan.faults else f"to {plan.spec.algorithm}"

@@ -1,4 +1,4 @@
-"""Which nodes a run cut off, and which fault did it."""
+"""The nodes that a run cut off, with the responsible faults."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from emunode.faults.kinds import Fault, LinkFault, NodeFault, Recover
 from emunode.model import Rank
 
 LISTED_NODES = 100
-"""Nodes that a summary names; the others are only counted."""
+"""Most nodes that a summary lists; further ones are only counted."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class CutOff:
     """The nodes that were cut off."""
 
     nodes: Sequence[tuple[str, str | None]]
-    """(label, the fault or faults that cut it off), the first LISTED_NODES; None where that cannot be determined."""
+    """(label, responsible faults) of the first LISTED_NODES; None where the faults cannot be determined."""
     count: int
 
     def record(self) -> dict[str, object]:
@@ -33,7 +33,7 @@ class CutOff:
 
 
 def cut_off(plan: Plan, measurement: Measurement) -> CutOff:
-    """The healthy nodes that miss something, each with the fault that did it."""
+    """The healthy nodes that miss a message, each with the responsible faults."""
     ranks = measurement.cut_off
     if not ranks:
         return CutOff((), 0)
@@ -42,13 +42,13 @@ def cut_off(plan: Plan, measurement: Measurement) -> CutOff:
 
 
 def faults_without_effect(plan: Plan) -> list[str]:
-    """The faults of the scenario that come after the last step, and so affect nothing."""
+    """The faults of the scenario that begin after the last step and so have no effect."""
     effective = set(plan.effective_faults)
     return [spec for spec in plan.scenario.fault if effective.isdisjoint(parse_fault(spec, plan.topology))]
 
 
 def _cause(plan: Plan) -> Callable[[Rank], str | None]:
-    """What cut a rank off: the only fault there is, or those that block its paths in a fixed schedule."""
+    """A function from a rank to the faults that cut it off: the only fault, or those that block its paths."""
     faults = {spec: parse_fault(spec, plan.topology) for spec in plan.scenario.fault}
     effective = set(plan.effective_faults)
     breaking = [spec for spec, records in faults.items() if any(map(_breaks, effective.intersection(records)))]
@@ -75,7 +75,7 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
 
 
 def _breaks(fault: Fault) -> bool:
-    """Whether a fault can cost anybody anything."""
+    """Whether a fault can cost a delivery."""
     return fault.breaks and not isinstance(fault, Recover)
 
 

@@ -1,7 +1,7 @@
-"""The rules as a judge: what a journal of sockets says must be what the same rules do in memory, hop for hop.
+"""Differential check: a run over sockets must have the same history as the same plan in memory, hop for hop.
 
-Claims and the audit leave room for another order or another way that would be as good. This leaves none: the plan is run
-again in the memory engine, faults included, and every hop that is in one history and not in the other counts.
+Claims and the audit accept any order and any route that is as good. This check does not: the plan is run again in the memory
+engine, faults included, and every hop that is in only one of the two histories counts.
 """
 
 from collections.abc import Sequence
@@ -17,29 +17,29 @@ from emunode.engine.rank_set import AlteredCopy
 from emunode.model import Step
 
 REPLAYED_ROWS = 10_000
-"""Hops of the longest history that is replayed at the end of a run: some tenths of a second."""
+"""Hops of the longest history that is replayed at the end of a run, which takes some tenths of a second."""
 
 
 @dataclass(frozen=True)
 class Replay:
-    """What a plan does in memory, beside a journal."""
+    """The differences between a journal and a replay in memory."""
 
     differences: int
-    """Hops that are in one of them and not in the other."""
+    """Hops that are in only one of the two."""
     surplus: int
-    """Hops that are in the journal alone."""
+    """Hops that are only in the journal."""
     altered: Sequence[AlteredCopy]
-    """Altered copies that arrived, where copies are voted on."""
+    """Altered copies that arrived in the replay."""
 
 
 def replay_mismatches(plan: Plan, journal: pl.LazyFrame) -> int:
-    """How many hops are in the journal and not what the rules do, or the other way round."""
+    """Number of hops that are only in the journal or only in its replay."""
     last = journal.select(pl.col("step").max()).collect(engine="streaming").item() or 0
     return replay(plan, journal, last).differences
 
 
 def replay(plan: Plan, journal: pl.LazyFrame, last: Step, most_rows: int | None = None) -> Replay:
-    """Run a plan again, up to one step more than `last`, and compare; after `most_rows` hops it is stopped."""
+    """Run a plan again up to two steps after `last`, or up to `most_rows` hops, and compare."""
     network, rows = MemoryEngine(plan.algorithm), bytearray()
     for step in range(1, last + 3):
         rows += network.step(step, plan.faults_at(step))

@@ -1,9 +1,9 @@
-"""Metrics of the paths that messages took: what the papers state of trees, read off the journal.
+"""Metrics of the paths that messages took: properties that papers state about trees, measured on the journal.
 
-Nothing here asks the trees of an algorithm: a hop that was made is an arc, and arcs one after the other are a path. Every
-hop is seen from the root of its collective, so that a gather or a reduce has the arcs of the scatter or broadcast that it
-runs backwards. Only what an algorithm claims (`Algorithm.structure_claims`) is measured, and only where nothing breaks.
-Where every rank is a root, evenly chosen ones are measured, as many as have `SAMPLED_HOPS` hops.
+The trees of the algorithm are not consulted: each hop is an arc, and consecutive arcs form a path. Hops are seen from the
+root of the collective, so that a gather or a reduce has the arcs of the scatter or broadcast that it reverses. Only metrics
+that an algorithm claims (`Algorithm.structure_claims`) are measured, and only in fault-free runs. Where every rank is a
+root, an even sample of the roots is measured, limited by `SAMPLED_HOPS`.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,9 +23,9 @@ Arc = tuple[Rank, Rank]
 
 SAMPLED_HOPS = 40_000
 MOST_HOPS = 2_000_000
-"""Most hops measured of content that one root has for all; of more, only the first segments of every tree."""
+"""Most hops that are measured of a broadcast; of more, only those of the first segments of every tree."""
 SAMPLED_PATHS = 300_000
-"""Most paths that are held against each other, over all trees of one root."""
+"""Most paths that are compared with each other, over all trees of one root."""
 
 PERSONALISED = (Collective.SCATTER, Collective.GATHER, Collective.ALLTOALL)
 INWARDS = (Collective.GATHER, Collective.REDUCE)
@@ -33,7 +33,7 @@ MANY_ROOTS = (Collective.ALLGATHER, Collective.ALLTOALL)
 
 
 def structure_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
-    """The metrics that the structure claims of a fault-free run ask for."""
+    """The metrics that the structure claims of a fault-free run need."""
     if plan.effective_faults:
         return {}
     wanted = {claim.name for claim in plan.algorithm.structure_claims()}
@@ -52,7 +52,7 @@ class Paths:
 
     @cached_property
     def hops(self) -> pl.DataFrame:
-        """root, leaf (-1 where the content is for all), tree, segment, step, parent, child, port of the parent."""
+        """root, leaf (-1 if the segment is for all ranks), tree, segment, step, parent, child, port of the parent."""
         inwards = self.plan.spec.collective in INWARDS
         rows = self.journal
         if self.plan.spec.collective in MANY_ROOTS:
@@ -82,7 +82,7 @@ class Paths:
         return [index * order // count for index in range(count)]
 
     def _sampled_segments(self) -> int:
-        """As many of the first segments as have `MOST_HOPS` hops, and at least one for every tree."""
+        """Number of first segments that have `MOST_HOPS` hops together, at least one per tree."""
         fitting = self.segments * MOST_HOPS // self._count(pl.len())
         return max(fitting, self._count(pl.col("tree").n_unique()))
 
@@ -106,32 +106,32 @@ class Paths:
         return np.array([topology.relative(rank, root) for rank in topology.ranks()])
 
     def by_root(self) -> Iterator[tuple[Rank, pl.DataFrame]]:
-        """The hops of one root after the other."""
+        """The hops of each root."""
         for (root,), hops in self.hops.group_by("root"):
             yield int(str(root)), hops
 
     def parents(self, hops: pl.DataFrame) -> list[Ranks]:
-        """For every tree of one root, the parent of each rank; -1 for those that the tree did not reach."""
-        found = []
+        """For every tree of one root, the parent of each rank; -1 for ranks that the tree does not reach."""
+        trees = []
         for _, arcs in hops.select("tree", "parent", "child").unique().group_by("tree"):
             parents = np.full(self.plan.topology.order, -1, dtype=np.int64)
             parents[arcs["child"].to_numpy()] = arcs["parent"].to_numpy()
-            found.append(parents)
-        return found
+            trees.append(parents)
+        return trees
 
     @cached_property
     def places(self) -> pl.DataFrame:
-        """(root, leaf, tree, port): by which port of the root each leaf was reached in each tree."""
+        """(root, leaf, tree, port): the port of the root through which each leaf was reached in each tree."""
         first = self.hops.filter(pl.col("parent") == pl.col("root"))
         return first.select("root", "leaf", "tree", "port").unique()
 
     def star(self) -> StarGraph:
-        """The network, for what is stated of star graphs."""
+        """The topology, for metrics that are defined for star graphs only."""
         assert isinstance(self.plan.topology, StarGraph)
         return self.plan.topology
 
     def ports_of_leaves(self) -> Mapping[bytes, frozenset[Port]]:
-        """The ports of the root behind which each leaf was found, by the leaf's relative label; of one root."""
+        """The ports of the root through which each leaf was reached, by the relative label of the leaf."""
         star = self.star()
         found: dict[bytes, set[Port]] = {}
         for root, leaf, _, port in self.places.iter_rows():
@@ -140,7 +140,7 @@ class Paths:
 
 
 def longest_detour(paths: Paths) -> int:
-    """Most hops of a message beyond the distance that it went; the number of ranks if one did not come from the root."""
+    """Most hops of a message beyond its distance from the root; the number of ranks if one did not come from the root."""
     if paths.plan.spec.collective in PERSONALISED:
         return max(_detour_of_messages(paths, root, hops) for root, hops in paths.by_root())
     return max(_detour_in_trees(paths, root, hops) for root, hops in paths.by_root())
@@ -168,12 +168,12 @@ def _detour_in_trees(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
 
 
 def _ascend(parents: Ranks, root: Rank, ranks: Ranks) -> Iterator[tuple[int, Ranks, Ranks]]:
-    """(depth, ranks, their ancestors so many levels up), until all have come to the root or to where nothing is known."""
+    """(depth, ranks, their ancestors `depth` levels up), until all reached the root or a rank without a known parent."""
     above = parents[ranks]
     for depth in range(1, len(parents) + 1):
         yield depth, ranks, above
-        child_delays = (above != root) & (above >= 0)
-        ranks, above = ranks[child_delays], parents[above[child_delays]]
+        below = (above != root) & (above >= 0)
+        ranks, above = ranks[below], parents[above[below]]
         if not len(ranks):
             return
 
@@ -194,6 +194,7 @@ def paths_per_inner_node(paths: Paths) -> int:
 def _shared_in_trees(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
     trees, order = paths.parents(hops), paths.plan.topology.order
     step = 1 + order * len(trees) // SAMPLED_PATHS
+    # One number per pair (rank, inner rank): paths in two trees share an inner node where a pair repeats.
     passed = [np.empty(0, dtype=np.int64)]
     for parents in trees:
         reached = np.flatnonzero(parents >= 0)[::step]
@@ -216,12 +217,12 @@ def segments_per_message(paths: Paths) -> int:
 
 
 def largest_subtree(paths: Paths) -> int:
-    """Most places of leaves behind one port of the root."""
+    """Most leaves reached through one port of the root, counted once per tree."""
     return max(_subtree_sizes(paths))
 
 
 def smallest_subtree(paths: Paths) -> int:
-    """Fewest places of leaves behind one port of the root."""
+    """Fewest leaves reached through one port of the root, counted once per tree."""
     return min(_subtree_sizes(paths))
 
 
@@ -234,43 +235,43 @@ def _subtree_sizes(paths: Paths) -> list[int]:
 
 
 def outside_own_substar(paths: Paths) -> int:
-    """Leaves with symbol 1 at a position i > 1 that are not behind the root's link i, and nowhere else."""
+    """Leaves with symbol 1 at a position i > 1 that are not reached through the root's link i alone."""
     found = paths.ports_of_leaves()
     return sum(ports != {label.index(1) - 1} for label, ports in found.items() if label[0] != 1)
 
 
 def off_displacement(paths: Paths) -> int:
-    """Leaves that are not where their place in their necklace says.
+    """Leaves that are not reached through the ports that their position in their necklace requires.
 
-    In a necklace of p nodes, each the cycle rotation of the one before, one is behind port 0, the next behind port 1, and
-    so on, and where nodes are repeated, behind all ports that leave the same rest when divided by p.
+    In a necklace of p nodes, each the cycle rotation of the node before it, the first is reached through port 0, the next
+    through port 1, and so on. Repeated nodes are reached through all ports of the same residue modulo p.
     """
     found = paths.ports_of_leaves()
     wrong = 0
     for label, ports in found.items():
         period = _period(label)
-        rests = {port % period for port in ports}
+        residues = {port % period for port in ports}
         following = {port % period for port in found.get(rotate(label), frozenset())}
         lowest = min(ports)
-        wrong += len(rests) != 1 or lowest >= period or following != {(lowest + 1) % period}
+        wrong += len(residues) != 1 or lowest >= period or following != {(lowest + 1) % period}
     return wrong
 
 
 def off_period(paths: Paths) -> int:
-    """Leaves that have another number of places than (n-1)/p, p the nodes of their necklace."""
+    """Leaves that are not reached through exactly (n-1)/p ports, where p is the length of their necklace."""
     found = paths.ports_of_leaves()
     return sum(len(ports) * _period(label) != len(label) - 1 for label, ports in found.items())
 
 
 def inner_home_nodes(paths: Paths) -> int:
-    """Ranks with symbol 1 at its position, but for the root, that passed something on."""
+    """Ranks with symbol 1 in first position, other than the root, that forwarded a message."""
     star = paths.star()
     senders = paths.hops.filter(pl.col("parent") != pl.col("root")).select("root", "parent").unique()
     return sum(star.permutation(star.relative(rank, root))[0] == 1 for root, rank in senders.iter_rows())
 
 
 def unrotated_arcs(paths: Paths) -> int:
-    """Arcs of a subtree of the root whose cycle rotation is no arc of the next subtree."""
+    """Arcs of a subtree of the root whose cycle rotation is not an arc of the next subtree."""
     star = paths.star()
     arcs: list[set[tuple[bytes, bytes]]] = [set() for _ in range(star.degree)]
     behind = paths.hops.join(paths.places.rename({"port": "subtree"}), on=["root", "leaf", "tree"])
@@ -289,7 +290,7 @@ def rotate(symbols: bytes) -> bytes:
 
 
 def _period(symbols: bytes) -> int:
-    """Nodes of a necklace."""
+    """The number of nodes in the necklace of a node."""
     period, turned = 1, rotate(symbols)
     while turned != symbols:
         period, turned = period + 1, rotate(turned)
@@ -297,7 +298,7 @@ def _period(symbols: bytes) -> int:
 
 
 def _largest(groups: pl.DataFrame, column: str) -> int:
-    """The largest value; 0 where there is none."""
+    """The largest value of a column; 0 for an empty table."""
     return int(groups[column].max() or 0)  # type: ignore[arg-type]
 
 
@@ -318,4 +319,4 @@ METRICS: Mapping[str, Callable[[Paths], int]] = {
         unrotated_arcs,
     )
 }
-"""What an algorithm can claim of paths, by name."""
+"""The structure metrics that an algorithm can claim, by name."""

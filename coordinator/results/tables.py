@@ -137,7 +137,7 @@ def node_table(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
 
 
 def fault_records(plan: Plan, journal: pl.LazyFrame) -> list[dict[str, object]]:
-    """Every fault as it stands in faults.json."""
+    """The entries of faults.json."""
     if not plan.faults:
         return []
     ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]

@@ -1,9 +1,9 @@
-"""Voting: which of the copies of a piece a receiver takes, once the run is over.
+"""Voting: which value of a piece a receiver accepts, determined at the end of the run.
 
-One vote a tree, cast by the first copy that came over it (in a step, over the receiver's lowest port). A value that more
-than half of the votes name is elected; where none has so many, nothing is, and the piece counts as not delivered intact.
-So x copies bear floor((x-1)/2) liars even if all liars agree (Fragopoulou and Akl 1996), and where a message has a single
-tree its first copy is taken, whatever it says.
+Each tree has one vote, cast by the first copy that arrived over it (within a step, over the receiver's lowest port). A value
+with more than half of the votes is elected. If no value has a majority, none is, and the piece counts as not delivered
+intact. So x copies tolerate floor((x-1)/2) byzantine nodes, even if these agree (Fragopoulou and Akl 1996). A message with a
+single tree is accepted as its first copy has it.
 """
 
 from collections.abc import Sequence
@@ -22,32 +22,33 @@ COPY = {
     "tree": pl.Int32,
     "segment": pl.Int32,
 }
-"""What names an arrival; `port` is the receiver's."""
+"""The columns that identify an arrival; `port` is the receiver's."""
 PIECE = ("receiver", "origin", "segment")
 
 
 def elect(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCopy]) -> pl.DataFrame:
-    """The election of every piece at every rank that it is meant for and that has no fault of its own.
+    """The election of every piece at every healthy rank that it is meant for.
 
-    One row a piece: receiver, origin, segment, step (of the first copy), copies (votes), right (votes for what its origin
-    sent), wrong (most votes for one other value), elected (`right`, `wrong` or `none`). What altered copies say is in
-    `altered_copies`; without them they agree.
+    One row per piece: receiver, origin, segment, step (of the first copy), copies (votes), right (votes for the value that
+    its origin sent), wrong (most votes for one other value), elected (`right`, `wrong` or `none`). The values of altered
+    copies are in `altered_copies`; those that are missing there count as equal.
     """
     reverse = {port: plan.topology.reverse_port(port) for port in range(plan.topology.degree)}
-    said = pl.DataFrame(altered_copies, schema={**COPY, "value": pl.Int64}, orient="row").unique(subset=list(COPY))
+    altered = pl.DataFrame(altered_copies, schema={**COPY, "value": pl.Int64}, orient="row").unique(subset=list(COPY))
     copies = journal.filter(
         pl.col("outcome").is_in(["first", "duplicate", "corrupt"]),
         meant_for_receiver(plan),
     ).with_columns(pl.col("port").replace_strict(reverse, default=-1, return_dtype=pl.Int16))
     votes = (
+        # The first copy over each tree votes; `outcome` makes the order total.
         copies.sort("step", "port", "outcome")
         .group_by(*PIECE, "tree", maintain_order=True)
         .agg(pl.col("step", "port", "outcome").first())
-        .join(said.lazy(), on=list(COPY), how="left")
+        .join(altered.lazy(), on=list(COPY), how="left")
         .with_columns(right=pl.col("outcome") != "corrupt")
         .collect()
     )
-    heard = copies.filter(pl.col("outcome") != "duplicate").group_by(*PIECE).agg(pl.col("step").min()).collect()
+    first_copies = copies.filter(pl.col("outcome") != "duplicate").group_by(*PIECE).agg(pl.col("step").min()).collect()
     parties = votes.filter(~pl.col("right")).group_by(*PIECE, "value").len("wrong")
     strongest = parties.group_by(*PIECE).agg(pl.col("wrong").max())
     right, wrong, total = 2 * pl.col("right"), 2 * pl.col("wrong"), pl.col("copies")
@@ -55,7 +56,7 @@ def elect(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCop
     return (
         votes.group_by(*PIECE)
         .agg(copies=pl.len(), right=pl.col("right").sum())
-        .join(heard, on=list(PIECE))
+        .join(first_copies, on=list(PIECE))
         .join(strongest, on=list(PIECE), how="left")
         .with_columns(pl.col("wrong").fill_null(0))
         .with_columns(elected=elected.otherwise(pl.lit("none")))

@@ -1,1 +1,1 @@
-"""Scenarios and the syntax of faults."""
+"""Scenarios, and the syntax of faults and fault sets."""

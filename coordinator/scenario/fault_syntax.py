@@ -1,8 +1,8 @@
 """Fault specifications: text to the frozen records that engines apply.
 
-`KIND:WHERE[:VALUE][@STEP[-STEP]]`. WHERE is a label, or for a link `A~B` (both directions) or `A>B` (from A to B). Labels
-hold none of `:`, `@`, `~`, `>`. Steps count from 1 and an interval includes both of its ends. What a kind takes is read off
-its record: its fields, and in `form` whether it may leave the step out (then it is from step 1 on).
+`KIND:WHERE[:VALUE][@STEP[-STEP]]`. WHERE is a label, or for a link `A~B` (both directions) or `A>B` (from A to B). Labels do
+not contain `:`, `@`, `~` or `>`. Steps count from 1, and an interval includes both ends. The fields of the record of a kind
+determine its values, and its `form` whether the step is optional; without a step, the fault begins in step 1.
 """
 
 import re
@@ -28,16 +28,16 @@ from emunode.topologies.base import Topology
 
 NUMBER = re.compile("[1-9][0-9]{0,8}")
 LEAST_RATE: Final = Decimal(2) ** -53
-"""Random numbers in [0, 1) have 53 bits: whatever has a smaller rate than this would happen more often than it says."""
+"""Random numbers in [0, 1) have 53 bits, so a smaller rate would occur more often than it states."""
 RATE = re.compile("[0-9]*[.]?[0-9]+(e-?[0-9]{1,3})?")
 LINK = re.compile("([^~>]*)([~>])([^~>]*)")
 
 
 def parse_fault(spec: str, topology: Topology) -> tuple[Fault, ...]:
-    """The records of one specification, one for each direction of a link; ScenarioError names what of it will not do."""
+    """The records of one specification, one per direction of a link; ScenarioError describes what is invalid."""
     kind, colon, rest = spec.partition(":")
     if "=" in kind:
-        raise ScenarioError("fault", spec, f"one fault is KIND:WHERE@STEP, and a set of them random:{spec}")
+        raise ScenarioError("fault", spec, f"a fault is written KIND:WHERE@STEP, a set of random faults random:{spec}")
     if not colon or kind not in KINDS:
         raise ScenarioError("fault", spec, f"it is KIND:WHERE@STEP with KIND one of: {', '.join(KINDS)}")
     record = KINDS[kind]
@@ -56,17 +56,17 @@ def parse_fault(spec: str, topology: Topology) -> tuple[Fault, ...]:
 
 
 def parse_faults(specs: Iterable[str], topology: Topology) -> tuple[Fault, ...]:
-    """All faults of a scenario in the order in which they take effect; ScenarioError where one contradicts another."""
-    told = [(fault, spec) for spec in specs for fault in parse_fault(spec, topology)]
-    spec_of = {id(fault): spec for fault, spec in told}
-    faults = in_order(fault for fault, _ in told)
-    _require_lives(faults, spec_of)
-    _require_links(faults, spec_of)
+    """All faults of a scenario in the order in which they take effect; ScenarioError if two contradict each other."""
+    parsed = [(fault, spec) for spec in specs for fault in parse_fault(spec, topology)]
+    spec_of = {id(fault): spec for fault, spec in parsed}
+    faults = in_order(fault for fault, _ in parsed)
+    _require_node_states(faults, spec_of)
+    _require_link_states(faults, spec_of)
     return faults
 
 
 def forms() -> list[dict[str, object]]:
-    """Every kind of fault: its name, how it is written, what it means."""
+    """Every kind of fault with its name, syntax and meaning."""
     return [
         {"kind": kind, "written": record.form, "meaning": (record.__doc__ or "").strip().splitlines()[0]}
         for kind, record in KINDS.items()
@@ -74,7 +74,7 @@ def forms() -> list[dict[str, object]]:
 
 
 def _when(spec: str, record: type[Fault], when: str | None, topology: Topology) -> Mapping[str, Step]:
-    """The first step, and the last where one is given."""
+    """The first step of a fault, and the last if one is given."""
     kind, here = spec.partition(":")[0], topology.label(0)
     if when is None and "[@" in record.form:
         return {"step": 1}
@@ -84,7 +84,7 @@ def _when(spec: str, record: type[Fault], when: str | None, topology: Topology) 
         example = "".join(
             [kind, ":", where, *(f":{text}" for name, text in EXAMPLES.items() if name in field_names(record))]
         )
-        raise ScenarioError("fault", spec, f"it says when as @STEP, counted from 1, such as {example}@2")
+        raise ScenarioError("fault", spec, f"it needs a step as @STEP, counted from 1, such as {example}@2")
     if not dash:
         return {"step": int(first)}
     if "last" not in field_names(record):
@@ -101,13 +101,13 @@ def _when(spec: str, record: type[Fault], when: str | None, topology: Topology) 
 
 def _rate(spec: str, text: str) -> float:
     if not RATE.fullmatch(text) or float(text) > 1:
-        raise ScenarioError("fault", spec, f"its rate is a number from 0 (never) to 1 (always), and not {text!r}")
+        raise ScenarioError("fault", spec, f"its rate must be a number from 0 (never) to 1 (always), got {text!r}")
     require_drawable(Decimal(text), "fault", spec)
     return float(text)
 
 
 def require_drawable(rate: Decimal, field: str, value: str) -> None:
-    """Refuse a rate that is not 0 and smaller than the grid of the random numbers that it is compared with."""
+    """Refuse a positive rate below the resolution of the random numbers that it is compared with."""
     if 0 < rate < LEAST_RATE:
         raise ScenarioError(field, value, f"{rate} is too small to be drawn: a rate is 0, or at least 2^-53 (1.12e-16)")
 
@@ -115,7 +115,7 @@ def require_drawable(rate: Decimal, field: str, value: str) -> None:
 def _count(what: str) -> Callable[[str, str], int]:
     def read(spec: str, text: str) -> int:
         if not NUMBER.fullmatch(text):
-            raise ScenarioError("fault", spec, f"its {what} is a whole number of at least 1, and not {text!r}")
+            raise ScenarioError("fault", spec, f"its {what} must be a whole number of at least 1, got {text!r}")
         return int(text)
 
     return read
@@ -126,7 +126,7 @@ VALUES: Mapping[str, Callable[[str, str], object]] = {
     "steps": _count("number of steps"),
     "packet": _count("number of the packet"),
 }
-"""How the fields of records that are no place and no step are read."""
+"""Parsers for the fields of records other than place and step."""
 EXAMPLES = {"rate": "0.2", "steps": "2", "packet": "3"}
 
 
@@ -138,7 +138,7 @@ def _rank(spec: str, label: str, topology: Topology) -> Rank:
 
 
 def _link(spec: str, record: type[Fault], where: str, topology: Topology) -> Iterable[tuple[Rank, Port]]:
-    """(sender, port) of each direction that is meant."""
+    """(sender, port) of each direction that a link specification means."""
     match = LINK.fullmatch(where)
     if not match:
         raise ScenarioError("fault", spec, f"it names a link as A~B, both ways, or A>B, one way: {record.form}")
@@ -150,27 +150,27 @@ def _link(spec: str, record: type[Fault], where: str, topology: Topology) -> Ite
             "fault", spec, f"no link joins {match[1]} and {match[3]}; neighbours of {match[1]}: {labels}"
         )
     port = neighbours.index(other)
-    there = [(one, port)]
-    return there if match[2] == ">" else [*there, (other, topology.reverse_port(port))]
+    forward = [(one, port)]
+    return forward if match[2] == ">" else [*forward, (other, topology.reverse_port(port))]
 
 
-def _require_lives(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
-    """Who crashes or hangs is alive, and who recovers has crashed before."""
+def _require_node_states(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
+    """Refuse a crash or hang of a crashed node, and a recovery of a node that has not crashed."""
     crashed: dict[Rank, Step] = {}
     for fault in faults:
         match fault:
             case Crash(rank=rank) | Hang(rank=rank) if rank in crashed:
-                raise ScenarioError("fault", spec_of[id(fault)], "this node crashes already")
+                raise ScenarioError("fault", spec_of[id(fault)], "this node has crashed already")
             case Crash(step=step, rank=rank):
                 crashed[rank] = step
             case Recover(step=step, rank=rank) if crashed.get(rank, step) >= step:
-                raise ScenarioError("fault", spec_of[id(fault)], "this node does not crash before that")
+                raise ScenarioError("fault", spec_of[id(fault)], "this node has not crashed before that step")
             case Recover(rank=rank):
                 del crashed[rank]
 
 
-def _require_links(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
-    """What comes up was down; `up` ends every interval of `down` that has begun."""
+def _require_link_states(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
+    """Refuse an `up` of a link that is not down. `up` ends every interval of `down` that has begun."""
     down: dict[tuple[Rank, Port], list[tuple[Step, Step]]] = {}
     idle: dict[str, bool] = {}
     for fault in faults:
@@ -183,4 +183,4 @@ def _require_links(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:
                 idle[spec] = idle.get(spec, True) and not any(since < step <= last for since, last in intervals)
     for spec, useless in idle.items():
         if useless:
-            raise ScenarioError("fault", spec, "this link is not down then")
+            raise ScenarioError("fault", spec, "this link is not down in that step")

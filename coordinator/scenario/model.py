@@ -1,7 +1,7 @@
-"""What a user asks for: one frozen record, the same in a TOML file and on the command line.
+"""The scenario of a run: one frozen record with the same fields in TOML files, on the command line and in the API.
 
-Everything is checked here or in `plan`, before anything starts; a wrong value raises ScenarioError with the field, the
-value and what is allowed.
+All values are checked here or in `plan`, before anything starts. An invalid value raises ScenarioError with the field, the
+value and the allowed values.
 """
 
 import re
@@ -24,7 +24,7 @@ DURATION = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(ns|us|ms|s)", re.ASCII)
 
 
 def parse_duration(value: object) -> float:
-    """Seconds of `5ms`, `1.5us`, `2s`; 0 needs no unit. Raises ValueError."""
+    """Seconds, from text such as `5ms`, `1.5us` or `2s`; 0 needs no unit. Raises ValueError."""
     match = DURATION.fullmatch(str(value).strip())
     if match and float(match[1]) * UNITS[match[2]] <= MOST_SECONDS:
         return float(match[1]) * UNITS[match[2]]
@@ -36,14 +36,14 @@ def parse_duration(value: object) -> float:
 def format_duration(seconds: float) -> str:
     """Inverse of `parse_duration`."""
     for unit, size in UNITS.items():
-        text = f"{round(seconds / size, 9):.12g}{unit}"
-        if seconds >= size and DURATION.fullmatch(text) and parse_duration(text) == seconds:
-            return text
+        number = f"{round(seconds / size, 9):.12g}"
+        if seconds >= size and float(number) * size == seconds:
+            return f"{number}{unit}"
     return f"{seconds!r}s"
 
 
 def _number(value: object) -> object:
-    """Refuse `true` and `false`, which Python takes for 1 and 0."""
+    """Refuse `true` and `false`, which Python accepts as 1 and 0."""
     if isinstance(value, bool):
         raise ValueError("a number, and not true or false")
     return value
@@ -54,7 +54,7 @@ def _lower(value: object) -> object:
 
 
 def _netns(value: object) -> object:
-    """`true` and `false` are of scenarios from before there was `auto`."""
+    """Scenarios from before `auto` existed have `true` or `false`."""
     text = str(value).lower()
     return {"true": "always", "false": "never"}.get(text, text)
 
@@ -69,7 +69,7 @@ MOST_REDUNDANCY = 1024
 
 
 class Scenario(BaseModel):
-    """One run, completely described: the same scenario and seed give the same journal hash on every driver."""
+    """The complete description of a run. The same scenario and seed give the same journal hash on every driver."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -80,7 +80,7 @@ class Scenario(BaseModel):
         None, description="label of the source (broadcast, scatter) or of the target (gather, reduce)"
     )
     port_model: Annotated[PortModel, BeforeValidator(_lower)] = Field(
-        PortModel.ALL_PORT, description="ports a node may use in one step"
+        PortModel.ALL_PORT, description="ports that a node may use in one step"
     )
     duplex: Annotated[Duplex, BeforeValidator(_lower)] = Field(
         Duplex.FULL, description="whether a link carries packets both ways in one step"
@@ -96,34 +96,35 @@ class Scenario(BaseModel):
         description="where ranks run: in one loop, in host processes, in containers, in hosts that join (`serve`)",
     )
     ranks_per_host: Count | Automatic = Field(
-        "auto", description="ranks in one process; auto: one process a core, or at most 24 containers"
+        "auto", description="ranks per process; auto: one process per core, or at most 24 containers"
     )
     netns: Annotated[Literal["auto", "always", "never"], BeforeValidator(_netns)] = Field(
         "auto",
-        description="run in a network namespace of its own, where no packet filter tracks connections; auto: where the run "
+        description="run in a network namespace of its own, where no packet filter tracks connections; auto: if the run "
         "has more links than the filter can track (local driver)",
     )
     hang_by: Annotated[Literal["pause", "disconnect"], BeforeValidator(_lower)] = Field(
-        "pause", description="how a container hangs: paused by its engine, or taken off the network (docker driver)"
+        "pause",
+        description="how a container hangs: paused by its engine, or disconnected from the network (docker driver)",
     )
     clock: Annotated[Literal["steps", "timed"], BeforeValidator(_lower)] = Field(
-        "steps", description="steps: lock-step; timed: every node by itself, packets take real time"
+        "steps", description="steps: lock-step; timed: nodes run independently, packets take real time"
     )
     startup: Seconds = Field(1e-3, description="time to start one packet, such as 5ms; virtual, or real if timed")
-    per_byte: Seconds = Field(1e-6, description="time of one byte, such as 1us")
+    per_byte: Seconds = Field(1e-6, description="time per byte, such as 1us")
     lateness_limit: Annotated[float, BeforeValidator(_number)] = Field(
-        0.05, gt=0, le=1, description="share of its time by which a timed run may be late and still count"
+        0.05, gt=0, le=1, description="share of its time by which a timed run may be late and still be valid"
     )
     worst_lateness_limit: Annotated[float, BeforeValidator(_number)] = Field(
         5.0,
         gt=0,
         le=1e9,
-        description="how late any packet of a timed run may be, in times that its longest packet takes",
+        description="how late any packet of a timed run may be, in durations of its longest packet",
     )
     packet_limit: Count | None = Field(None, description="most bytes that one start-up covers; default: no limit")
     fault: tuple[str, ...] = Field((), description="fault, such as crash:3142@2 (repeatable)")
     fault_knowledge: Annotated[FaultKnowledge, BeforeValidator(_lower)] = Field(
-        FaultKnowledge.NONE, description="who knows of faults: nobody (as in the papers), the neighbours, all"
+        FaultKnowledge.NONE, description="nodes that know the faults: none (as in the papers), neighbours, all"
     )
     seed: Number = Field(0, ge=0, lt=2**63, description="seed of payloads and of every random choice")
     step_limit: Count = Field(100_000, description="steps after which a run is stopped, undecided")
@@ -133,7 +134,7 @@ class Scenario(BaseModel):
 
 
 def make_scenario(values: Mapping[str, object]) -> Scenario:
-    """Validate plain values; ScenarioError names all fields that are missing, or else the first that is invalid."""
+    """Validate plain values; ScenarioError names all missing fields, or else the first invalid one."""
     for key in values:
         if key not in Scenario.model_fields:
             near = get_close_matches(key, Scenario.model_fields, n=1)
@@ -163,7 +164,7 @@ VARIABLE_PREFIX = "TESTBENCH_"
 
 
 def scenario_from_environment(environment: Mapping[str, str]) -> dict[str, object]:
-    """The keys that variables such as TESTBENCH_TOPOLOGY give, not validated yet; several faults stand between spaces."""
+    """Values from variables such as TESTBENCH_TOPOLOGY, not validated yet. Faults are separated by spaces."""
     values: dict[str, object] = {}
     for key in Scenario.model_fields:
         text = environment.get(VARIABLE_PREFIX + key.upper(), "").strip()
@@ -173,19 +174,16 @@ def scenario_from_environment(environment: Mapping[str, str]) -> dict[str, objec
 
 
 def read_scenario(path: Path) -> dict[str, object]:
-    """The keys of a scenario file, not validated yet."""
+    """The values of a scenario file, not validated yet."""
     try:
         return tomllib.loads(path.read_text())
     except OSError as error:
         raise ScenarioError("scenario", str(path), f"the file cannot be read: {error.strerror}") from None
-    except (
-        ValueError,
-        RecursionError,
-    ) as error:  # also for numbers of thousands of digits, and for nesting without end
+    except (ValueError, RecursionError) as error:  # RecursionError: deep nesting
         raise ScenarioError("scenario", str(path), f"it is not TOML: {error}") from None
 
 
 def dump_scenario(scenario: Scenario) -> str:
-    """The scenario as TOML, every field that has a value."""
+    """The scenario as TOML, with every field that has a value."""
     values = scenario.model_dump(mode="json", exclude_none=True)
     return tomli_w.dumps(values)

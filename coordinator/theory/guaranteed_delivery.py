@@ -84,6 +84,7 @@ class SetTable:
         """For each number of nodes and of links: the share of sets under which every healthy node is served."""
         for count, by_node in _unions(self._nodes, nodes):
             for down, by_link in _unions(self._links, links):
+                # Only the shorter table is iterated in Python.
                 few, many = sorted((by_node, by_link | self._lost), key=len)
                 survivors = sum(self._survivors(many | row) for row in few)
                 yield (count, down), Fraction(survivors, len(few) * len(many))

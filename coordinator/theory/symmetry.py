@@ -1,11 +1,11 @@
 """Symmetries of a network under an algorithm, and sets of faults up to them.
 
-A renaming of the ports that is the same at every rank carries the network onto itself, or it does not; seen from the source
-it is then a permutation of ranks that fixes the source: the star's permutations of the symbols 2..n, the cube's permutations
-of bits, the units (and where alpha allows, conjugation) of Eisenstein-Jacobi networks. Such a permutation is a symmetry of a
-*run* if it also carries the algorithm's trees onto its trees, with the delays at every arc and with what each tree carries:
-then a fault and its image cost the same deliveries in the same steps. None is used that was not checked to do all of that,
-link by link and arc by arc; of an algorithm without trees only the identity is known to be one.
+Candidates are renamings of the ports that are the same at every rank. If one maps the network onto itself, it gives a
+permutation of the ranks that fixes the source: permutations of the symbols 2..n in star graphs, of the bits in hypercubes,
+and the units (for some alpha also conjugation) in Eisenstein-Jacobi networks. Such a permutation is a symmetry of a *run* if
+it also maps the algorithm's trees onto its trees, with the delay of every arc and the load of every tree. Then a fault and
+its image cost the same deliveries in the same steps. Every candidate is checked for all of this, link by link and arc by
+arc. For an algorithm without trees only the identity is used.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,11 +25,11 @@ from emunode.topologies.base import Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 
 MOST_PORTS = 5
-"""Up to this degree every permutation of ports is a candidate."""
+"""Highest degree for which every permutation of ports is a candidate."""
 MOST_DIMENSIONS = 3
-"""Up to so many dimensions of a product, every combination of their own symmetries is a candidate."""
+"""Most dimensions of a product for which every combination of the factors' symmetries is a candidate."""
 MOST_SETS = 20_000_000
-"""Sets that are gone through for their orbits."""
+"""Most sets that are enumerated for their orbits."""
 ROWS_AT_ONCE = 200_000
 
 Ranks = NDArray[np.int64]
@@ -45,7 +45,7 @@ class Symmetry:
 
 
 class Neighbourhood:
-    """The network as a table, seen from a source."""
+    """The network as a table of neighbours, relative to a source."""
 
     def __init__(self, topology: Topology, source: int) -> None:
         self.topology = topology
@@ -53,7 +53,7 @@ class Neighbourhood:
         self.table: Ranks = np.array([topology.neighbours(rank) for rank in topology.ranks()], dtype=np.int64)
 
     def automorphism(self, ports: Sequence[Port]) -> Symmetry | None:
-        """The automorphism that fixes the source and renames ports so, at every rank; None if that is none."""
+        """The automorphism that fixes the source and renames ports in this way at every rank, or None."""
         renamed = self.table[:, list(ports)]
         image = np.full(self.topology.order, -1, dtype=np.int64)
         image[self.source] = self.source
@@ -68,7 +68,7 @@ class Neighbourhood:
 
 
 def candidates(topology: Topology) -> Iterator[tuple[Port, ...]]:
-    """Renamings of ports that are worth a try, the identity first: all of them, or those of the family's own kind."""
+    """Candidate renamings of ports, the identity first: all of them, or those typical for the family."""
     degree = topology.degree
     match topology:
         case EisensteinJacobi(dimensions=dimensions) if dimensions <= MOST_DIMENSIONS:
@@ -86,12 +86,12 @@ def candidates(topology: Topology) -> Iterator[tuple[Port, ...]]:
 
 
 def identity(topology: Topology) -> Symmetry:
-    """The symmetry that everything has."""
+    """The identity, which is a symmetry of every run."""
     return Symmetry(np.arange(topology.order, dtype=np.int64), tuple(range(topology.degree)))
 
 
 def symmetries(algorithm: Algorithm) -> list[Symmetry]:
-    """Every candidate that is a symmetry of the runs of `algorithm`, the identity first."""
+    """The candidates that are symmetries of the runs of `algorithm`, the identity first."""
     topology = algorithm.topology
     if not isinstance(algorithm, TreeCollective) or algorithm.collective is not Collective.BROADCAST:
         return [identity(topology)]
@@ -106,7 +106,7 @@ def symmetries(algorithm: Algorithm) -> list[Symmetry]:
 
 
 def _trees(algorithm: TreeCollective) -> list[Ranks]:
-    """For every tree the delay of each arc by (rank, port), 0 where there is no arc."""
+    """Per tree, the delay of each arc by (rank, port); 0 if there is no arc."""
     topology, source = algorithm.topology, algorithm.spec.source
     found = []
     for tree in range(algorithm.trees.count):
@@ -119,7 +119,7 @@ def _trees(algorithm: TreeCollective) -> list[Ranks]:
 
 
 def keeps(symmetry: Symmetry, algorithm: TreeCollective, trees: Sequence[Ranks] | None = None) -> bool:
-    """Whether every tree in use is carried onto a tree in use, with its delays and its load."""
+    """Whether every used tree is mapped onto a used tree with the same delays and load."""
     trees = _trees(algorithm) if trees is None else trees
     loads = [list(algorithm.copies_on_tree(tree)) for tree in range(algorithm.trees.count)]
     renamed: dict[int, int] = {}
@@ -146,14 +146,14 @@ def keeps(symmetry: Symmetry, algorithm: TreeCollective, trees: Sequence[Ranks] 
 
 @dataclass(frozen=True)
 class Orbit:
-    """Sets of faults that the symmetries carry into one another: one of them, and how many there are."""
+    """Sets of faults that the symmetries map onto each other: one representative, and their number."""
 
     faults: tuple[str, ...]
     multiplicity: int
 
 
 class Orbits:
-    """The sets of faults that fault sets describe, all of them, up to symmetry. Sources are never among them.
+    """All sets of faults of a description up to symmetry. Sources are never among them.
 
     Nor are the places of the fault specifications `broken`, which the symmetries have to keep.
     """
@@ -163,12 +163,14 @@ class Orbits:
         self.symmetries = symmetries
 
     def count(self, fault_set: FaultSetSpec) -> int:
-        """Number of sets of a fault set; ScenarioError when there are too many to go through, or more faults than places."""
+        """Number of sets; ScenarioError if there are too many, or more faults than places."""
         for part in fault_set.parts:
-            there = len(self._places(part))
-            if part.count > there:
+            available = len(self._places(part))
+            if part.count > available:
                 noun = "links" if part.on_links else "nodes"
-                raise ScenarioError("faults", fault_set.name, f"it wants {part.count} {noun}, and {there} may fail")
+                raise ScenarioError(
+                    "faults", fault_set.name, f"it needs {part.count} {noun}, but only {available} may fail"
+                )
         total = set_count(fault_set, self.places) or 0
         if total > MOST_SETS:
             raise ScenarioError(
@@ -179,24 +181,24 @@ class Orbits:
         return total
 
     def of(self, fault_set: FaultSetSpec) -> Iterator[Orbit]:
-        """One set of each orbit, the first of it in lexicographic order, with the size of the orbit."""
+        """The first set of each orbit in lexicographic order, with the size of the orbit."""
         self.count(fault_set)
         parts = [part for part in fault_set.parts if part.count]
         for rows in _blocks([(len(self._places(part)), part.count) for part in parts]):
-            rows = rows[_apart(rows, parts)]  # noqa: PLW2901
+            rows = rows[_distinct(rows, parts)]  # noqa: PLW2901
             kept, sizes = self._representatives(rows, parts)
             for row, size in zip(kept.tolist(), sizes.tolist(), strict=True):
                 yield Orbit(self._specs(row, parts, fault_set), size)
 
     def _representatives(self, rows: Codes, parts: Sequence[FaultSetTerm]) -> tuple[Codes, Codes]:
-        """Of sets given by index of place, those that are the least of their orbit; and the sizes of these orbits."""
+        """The sets (given by indices of places) that are the least of their orbit, and the sizes of these orbits."""
         images = np.stack([self._code(rows, parts, at) for at in range(len(self.symmetries))], axis=1)
         least = images[:, 0] == images.min(axis=1)
         images = np.sort(images[least], axis=1)
         return rows[least], 1 + (np.diff(images, axis=1) != 0).sum(axis=1)
 
     def _code(self, rows: Codes, parts: Sequence[FaultSetTerm], at: int) -> Codes:
-        """A number for the image of each set under a symmetry, of the same order as the sets."""
+        """A number per set for its image under a symmetry; numbers are ordered as sets are."""
         code, column = np.zeros(len(rows), dtype=np.int64), 0
         for part in parts:
             table = (self._link_images if part.on_links else self._node_images)[at]
@@ -230,7 +232,7 @@ class Orbits:
         return self._images(self.places.links)
 
     def _images(self, places: Sequence[tuple[Rank, ...]]) -> Sequence[Ranks]:
-        """For every symmetry the index of the image of each place."""
+        """Per symmetry, the index of the image of each place."""
         index = {place: at for at, place in enumerate(places)}
         return [
             np.array([index[tuple(sorted(symmetry.ranks[list(place)].tolist()))] for place in places], dtype=np.int64)
@@ -238,8 +240,8 @@ class Orbits:
         ]
 
 
-def _apart(rows: Codes, parts: Sequence[FaultSetTerm]) -> NDArray[np.bool_]:
-    """Which sets strike no place twice."""
+def _distinct(rows: Codes, parts: Sequence[FaultSetTerm]) -> NDArray[np.bool_]:
+    """Whether each set has no place twice."""
     kinds = np.repeat([part.on_links for part in parts], [part.count for part in parts])
     apart = np.ones(len(rows), dtype=np.bool_)
     for one, other in combinations(range(len(kinds)), 2):
@@ -249,7 +251,7 @@ def _apart(rows: Codes, parts: Sequence[FaultSetTerm]) -> NDArray[np.bool_]:
 
 
 def _blocks(choices: Sequence[tuple[int, int]]) -> Iterator[Codes]:
-    """Every choice of (places, count) for each part, as rows of indices in lexicographic order, some at a time."""
+    """Every choice of (places, count) per part, as rows of indices in lexicographic order, in batches."""
     width = sum(count for _, count in choices)
     rows = (tuple(chain.from_iterable(picked)) for picked in product(*(combinations(range(n), k) for n, k in choices)))
     while block := list(islice(rows, ROWS_AT_ONCE)):

@@ -1,4 +1,4 @@
-"""Certificates: what holds, the smallest counterexample where it does not, and what single trees lose beside."""
+"""Certificates: verdicts, smallest counterexamples, and the losses of single trees."""
 
 import sys
 from itertools import combinations
@@ -37,7 +37,7 @@ def certified(scenario: Scenario, *faults: str, sample: int | None = None) -> Ce
         ("ej:2+3", "independent-trees", 6, "nodes<=3", 1 + 18 + 153 + 816, 1 + 3 + 27 + 138),
     ],
 )
-def test_less_faults_than_trees_are_survived(
+def test_fewer_faults_than_trees_are_certified(
     topology: str, algorithm: str, redundancy: int, faults: str, sets: int, orbits: int
 ) -> None:
     certificate = certified(scenario_of(topology, algorithm, redundancy), faults)
@@ -58,7 +58,9 @@ def test_less_faults_than_trees_are_survived(
         ("ej:1+2", "independent-trees", 4, "nodes<=4"),
     ],
 )
-def test_as_many_faults_as_trees_are_not(topology: str, algorithm: str, redundancy: int, faults: str) -> None:
+def test_as_many_faults_as_trees_have_a_counterexample(
+    topology: str, algorithm: str, redundancy: int, faults: str
+) -> None:
     certificate = certified(scenario_of(topology, algorithm, redundancy), faults)
     found = certificate.counterexample
     assert certificate.verdict is Verdict.VIOLATED
@@ -73,8 +75,8 @@ def test_as_many_faults_as_trees_are_not(topology: str, algorithm: str, redundan
     assert again.summary["intact_deliveries"] < again.summary["expected_deliveries"]  # type: ignore[operator]
 
 
-def test_orbits_find_what_full_enumeration_finds() -> None:
-    """What pairs of nodes cost the single tree of EJ_{2+3rho}, all 153 of them and by orbits of the six units."""
+def test_orbits_agree_with_full_enumeration() -> None:
+    """Losses of the single tree of EJ_{2+3rho} over all 153 pairs of nodes, and over orbits of the six units."""
     scenario = scenario_of("ej:2+3", "improved")
     lost: dict[tuple[str, ...], int] = {}
 
@@ -103,13 +105,13 @@ def all_labels(scenario: Scenario) -> list[str]:
 
 
 def test_a_scenario_by_itself() -> None:
-    """Without fault sets, its own faults: this is how a counterexample is repeated."""
+    """Without fault sets, a scenario runs with its own faults, as a counterexample does."""
     broken = scenario_of("star:4", "greedy-tree", fault=["crash:2134@1"])
     assert certified(broken).verdict is Verdict.VIOLATED
     assert certified(scenario_of("star:4", "edt", 2, fault=["crash:2134@1"])).verdict is Verdict.HOLDS
 
 
-def test_a_broken_source_certifies_nothing() -> None:
+def test_broken_source_is_undecided() -> None:
     assert certified(scenario_of("star:4", "edt", 2, fault=["crash:1234@1"])).verdict is Verdict.UNDECIDED
 
 
@@ -120,8 +122,8 @@ def test_faults_of_the_scenario_leave_no_symmetry() -> None:
     assert sum(level.orbits for level in certificate.levels) == 1 + 36
 
 
-def test_sets_on_top_of_a_known_fault() -> None:
-    """One node is known to be dead: three trees bear any one more, and not any two."""
+def test_sets_in_addition_to_a_known_fault() -> None:
+    """With one known crash, three trees tolerate any one further fault, but not any two."""
     broken = scenario_of("star:4", "edt", 3, fault=["crash:2134@1"])
     certificate = certified(broken, "nodes<=1")
     assert certificate.verdict is Verdict.HOLDS
@@ -155,18 +157,18 @@ def test_a_counterexample_names_the_known_fault_that_was_drawn() -> None:
         ("links=12", "at most 20,000,000"),
     ],
 )
-def test_what_cannot_be_certified_is_refused(faults: str, complaint: str) -> None:
+def test_random_fault_sets_are_refused(faults: str, complaint: str) -> None:
     with pytest.raises(ScenarioError, match=complaint):
         certified(scenario_of("star:4", "edt", 3), faults)
 
 
-def test_a_sample_is_of_another_driver() -> None:
+def test_sample_needs_another_driver() -> None:
     with pytest.raises(ScenarioError, match="a driver other than memory"):
         certified(scenario_of("star:4", "edt", 3), "nodes=1", sample=3)
 
 
 def test_over_tcp_tight_sets_have_the_same_history() -> None:
-    """S_3 with both trees: of the nine sets of at most one node or link, all that leave a single copy, and one more."""
+    """S_3 with both trees: repeats the tight ones of the nine sets of at most one fault, and one more."""
     scenario = scenario_of("star:3", "edt", 2, driver="local", ranks_per_host=3)
     certificate = certified(scenario, "any<=1", sample=1)
     assert certificate.verdict is Verdict.HOLDS

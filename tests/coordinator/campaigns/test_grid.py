@@ -1,4 +1,4 @@
-"""Grids: what a campaign runs, decided from what is finished; and intervals."""
+"""Grids: the trials of a campaign, resumed campaigns, and confidence intervals."""
 
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
@@ -26,7 +26,7 @@ def grid_of(*faults: str, vary: Mapping[str, list[object]] | None = None, **valu
     return Grid(STAR, vary or {}, list(faults), **values)  # type: ignore[arg-type]
 
 
-def test_every_variant_meets_the_same_faults() -> None:
+def test_every_variant_gets_the_same_faults() -> None:
     grid = grid_of("nodes=0..2", "links=1", vary={"algorithm": ["edt", "greedy-tree"], "redundancy": [1, 2]}, trials=5)
     assert [variant.name for variant in grid.variants] == ["edt x=1", "edt x=2", "greedy-tree"]
     assert len(grid.left_out) == 1
@@ -38,7 +38,7 @@ def test_every_variant_meets_the_same_faults() -> None:
         assert trial.variant == key.variant
 
 
-def test_what_is_finished_is_not_run_again() -> None:
+def test_finished_trials_are_not_run_again() -> None:
     grid = grid_of("nodes=1..2", trials=4)
     every = dict(grid.rest({}))
     done: Done = {(0, 0): {0: True, 2: None}, (1, 0): dict.fromkeys(range(4), False)}
@@ -48,15 +48,15 @@ def test_what_is_finished_is_not_run_again() -> None:
     assert not list(grid.rest({(0, 0): dict.fromkeys(range(4), True), (1, 0): dict.fromkeys(range(9), True)}))
 
 
-def test_a_point_with_few_sets_goes_through_all_of_them() -> None:
+def test_few_sets_are_enumerated() -> None:
     grid = grid_of("all:nodes=1", "all:nodes=2", trials=100)
     assert [grid.wanted(point, 0) for point in (0, 1)] == [23, 100]
     assert [grid.whole(point, 0) for point in (0, 1)] == [True, False]
     assert len({trial.faults for key, trial in grid.rest({}) if key.point == 0}) == 23
 
 
-def test_a_point_with_many_sets_is_sampled() -> None:
-    """At random, without repetition; more trials go on with the sample, and what is not of it is left out."""
+def test_many_sets_are_sampled() -> None:
+    """A random sample without repetition. More trials extend the sample, and other finished sets are not counted."""
     grid, more = grid_of("all:nodes=2", trials=100), grid_of("all:nodes=2", trials=150)
     numbers = grid.numbers(0, 0)
     assert more.numbers(0, 0)[:100] == numbers != sorted(numbers)
@@ -70,7 +70,7 @@ def test_a_point_with_many_sets_is_sampled() -> None:
     assert grid_of("all:nodes=2", trials=253).numbers(0, 0) == range(253)
 
 
-def test_a_sample_goes_on_until_it_is_precise() -> None:
+def test_sample_grows_until_it_is_precise() -> None:
     grid = grid_of("all:nodes=2", trials=200, precision=0.05)
     done: dict[tuple[int, int], dict[int, bool | None]] = {(0, 0): {}}
     while rest := [key.number for key, _ in grid.rest(done)]:
@@ -81,8 +81,8 @@ def test_a_sample_goes_on_until_it_is_precise() -> None:
 
 
 @pytest.mark.parametrize("faults", ["nodes=3", "links=3", "all:nodes=1", "nodes=2;byzantine=1", "bernoulli:nodes=0.5"])
-def test_draws_avoid_what_the_scenario_breaks(faults: str) -> None:
-    """One node and one link are broken anyway; every trial can be planned, and breaks others."""
+def test_draws_avoid_broken_places(faults: str) -> None:
+    """The scenario breaks one node and one link. Every trial is valid and breaks other places."""
     given = ["crash:2134@1", "down:1234~3214@2-3"]
     grid = Grid({**STAR, "fault": given}, {}, [faults], 60)
     grid.check()
@@ -95,8 +95,8 @@ def test_draws_avoid_what_the_scenario_breaks(faults: str) -> None:
         assert len(trials) == 22
 
 
-def test_campaigns_whose_draws_have_changed_are_others() -> None:
-    """Of version 0.1.0 only these cannot be resumed."""
+def test_changed_draws_change_the_fingerprint() -> None:
+    """Only these campaigns of version 0.1.0 cannot be resumed."""
     broken = {**STAR, "fault": ["crash:2134@1"]}
     for base, point, same in (
         (STAR, "nodes=2", True), (STAR, "nodes=1;links=1", True), (STAR, "all:nodes=1;byzantine=1", True),
@@ -111,7 +111,7 @@ def test_campaigns_whose_draws_have_changed_are_others() -> None:
         assert (grid.fingerprint == before) == same, point
 
 
-def test_a_campaign_goes_on_until_it_is_precise() -> None:
+def test_campaign_continues_until_it_is_precise() -> None:
     grid = grid_of("nodes=2", vary={"redundancy": [1, 2]}, trials=1000, precision=0.1)
     done: dict[tuple[int, int], dict[int, bool | None]] = {(0, 0): {}, (0, 1): {}}
     rounds = 0
@@ -134,14 +134,14 @@ def test_a_killed_round_is_finished_before_the_next() -> None:
     assert {key.number for key, _ in grid.rest(done)} == set(range(CHUNK + 20, 2 * CHUNK)) - {CHUNK + 30}
 
 
-def test_chance_in_a_step_has_a_seed_in_each_draw() -> None:
+def test_faults_with_random_steps_have_a_seed_per_draw() -> None:
     grid = grid_of("loss=2:0.5", "nodes=1", trials=3)
     seeds = {key: trial.seed for key, trial in grid.rest({})}
     assert [seeds[Key(0, 0, number)] for number in range(3)] == [0, 1, 2]
     assert [seeds[Key(1, 0, number)] for number in range(3)] == [0, 0, 0]
 
 
-def test_the_fingerprint_is_of_what_a_trial_is() -> None:
+def test_fingerprint_covers_everything_that_decides_a_trial() -> None:
     one = grid_of("nodes=1", trials=5).fingerprint
     assert one == grid_of("nodes=1", trials=50, precision=0.1).fingerprint
     assert one == grid_of("random:crash=1@1").fingerprint
@@ -155,9 +155,9 @@ def test_the_fingerprint_is_of_what_a_trial_is() -> None:
         ({"trials": 0}, "trials", "a number from 1"),
         ({"precision": 0.0}, "precision", "half the width"),
         ({"precision": 1.5}, "precision", "half the width"),
-        ({"vary": {"redundancy": []}}, "vary", "no trials"),
+        ({"vary": {"redundancy": []}}, "vary", "expected at least one value"),
         ({"vary": {"fault": ["crash:2134@1"]}}, "vary", "--faults"),
-        ({"vary": {"redundancy": [4, 5]}}, "vary", "leaves no trials"),
+        ({"vary": {"redundancy": [4, 5]}}, "vary", "no trials are left"),
         ({"vary": {"algorithm": ["edt", "edx"]}}, "algorithm", "did you mean 'edt'"),
         ({"vary": {"gremlins": [1]}}, "scenario", "no such key"),
         ({"faults": []}, "faults", "at least one point"),
@@ -169,14 +169,14 @@ def test_the_fingerprint_is_of_what_a_trial_is() -> None:
         ({"faults": ["cut:victim=2134;byzantine=1:3"]}, "faults", "'byzantine' takes no value"),
     ],
 )
-def test_a_grid_that_will_not_do_is_refused(values: dict[str, object], field: str, complaint: str) -> None:
+def test_invalid_grid_is_refused(values: dict[str, object], field: str, complaint: str) -> None:
     with pytest.raises(ScenarioError, match=complaint) as raised:
         Grid(**{"base": STAR, "vary": {}, "faults": ["nodes=1"], **values}).check()  # type: ignore[arg-type]
     assert raised.value.field == field
 
 
 @given(st.integers(0, 5000), st.integers(0, 5000))
-def test_the_interval_holds_the_share(successes: int, failures: int) -> None:
+def test_interval_contains_the_share(successes: int, failures: int) -> None:
     trials = successes + failures
     low, high = wilson(successes, trials)
     assert 0 <= low <= high <= 1
@@ -207,7 +207,7 @@ DISTRIBUTIONS: Mapping[str, tuple[Sequence[float], Sequence[float]]] = {
     "six values 0.3 to 1": ([0.3, 0.6, 0.75, 0.85, 0.95, 1], [0.06, 0.1, 0.1, 0.24, 0.3, 0.2]),
     "0 or 1, p = .9": ([0, 1], [0.1, 0.9]),
 }
-"""What trials give, and how often."""
+"""Distributions of trial results."""
 COVERAGE = [
     ("1 (97 %), 0.5", 100), ("1 (97 %), 0.5", 400), ("1 (99 %), 0.3", 100), ("1 (99 %), 0.3", 400), ("1 (99 %), 0.3", 2000),
     ("four values near 1", 400), ("six values 0.3 to 1", 400), ("0 or 1, p = .9", 400),
@@ -216,7 +216,7 @@ EXPERIMENTS = 20_000
 
 
 def coverage(name: str, trials: int, interval: Callable[[Sequence[float]], tuple[float, float]]) -> float:
-    """The share of experiments whose interval holds the mean that is known."""
+    """The share of experiments whose interval contains the known mean."""
     values, weights = DISTRIBUTIONS[name]
     mean = sum(value * weight for value, weight in zip(values, weights, strict=True))
     counts = numpy.random.default_rng(1).multinomial(trials, weights, EXPERIMENTS)
@@ -229,7 +229,7 @@ def coverage(name: str, trials: int, interval: Callable[[Sequence[float]], tuple
 
 
 @pytest.mark.parametrize(("name", "trials"), COVERAGE)
-def test_the_interval_of_a_mean_covers_it(name: str, trials: int) -> None:
+def test_interval_of_a_mean_covers_the_mean(name: str, trials: int) -> None:
     """At least 94 % of 20,000 experiments, in every row of the table in docs/how-to/campaigns.md."""
     assert coverage(name, trials, mean_interval) >= 0.94
 
@@ -250,7 +250,7 @@ def test_the_simulation_finds_an_interval_that_does_not_cover() -> None:
 
 @pytest.mark.parametrize("trials", [30, 400])
 @pytest.mark.parametrize("share", [0.0001, 0.01, 0.1, 0.5, 0.97, 0.9999])
-def test_a_correct_share_is_hardly_ever_excluded(share: float, trials: int) -> None:
+def test_correct_share_is_rarely_excluded(share: float, trials: int) -> None:
     """By the binomial distribution, exactly: at most 1 in 10,000, however rare losses are."""
     excluded = sum(
         comb(trials, count) * share**count * (1 - share) ** (trials - count)
@@ -270,7 +270,7 @@ def test_the_interval_of_a_finding_is_what_is_not_excluded(mean: float, trials: 
         assert not outside(mean, trials, predicted)
 
 
-def test_what_cannot_be_is_always_excluded() -> None:
+def test_impossible_prediction_is_always_excluded() -> None:
     assert outside(0.999999, 1, 1.0)
     assert outside(0.000001, 1, 0.0)
     assert not outside(1.0, 10**6, 1.0)
@@ -279,7 +279,7 @@ def test_what_cannot_be_is_always_excluded() -> None:
     assert not outside(0.95, 1000, 0.96)
 
 
-def test_the_grid_of_the_documentation_is_one() -> None:
+def test_grid_of_the_documentation_is_valid() -> None:
     """The campaign whose figures docs/how-to/campaigns.md shows: six variants, nine points."""
     from coordinator.cli.campaign import make_grid
     from coordinator.scenario.model import read_scenario
@@ -296,7 +296,7 @@ def test_the_grid_of_the_documentation_is_one() -> None:
 
 
 def test_a_campaign_that_version_0_1_0_began_can_be_resumed() -> None:
-    """Fields of a scenario that came later, and versions of the program, are no part of what a trial is."""
+    """Later fields of a scenario and the program version do not change the fingerprint."""
     grid = Grid(
         {"topology": "star:4", "collective": "broadcast", "algorithm": "edt"},
         {"redundancy": [1, 2]},

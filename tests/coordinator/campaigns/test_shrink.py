@@ -1,4 +1,4 @@
-"""Making what fails small: what is left still fails, and nothing of it can be left out."""
+"""Reduction of failing scenarios: the result still fails and is minimal."""
 
 import pytest
 
@@ -16,8 +16,8 @@ LARGE = make_scenario({
 })  # fmt: skip
 
 
-async def test_only_what_matters_is_left() -> None:
-    """Fails whenever 2134 and a link of 3214 have a fault, whatever else there is."""
+async def test_only_relevant_faults_are_kept() -> None:
+    """Fails whenever 2134 and a link of 3214 have a fault."""
     tried: list[Scenario] = []
 
     async def fails(scenario: Scenario) -> bool:
@@ -33,14 +33,14 @@ async def test_only_what_matters_is_left() -> None:
     assert len(tried) <= MOST_TRIALS + 20
 
 
-async def test_what_cannot_be_smaller_stays() -> None:
+async def test_minimal_scenario_is_kept() -> None:
     async def never(scenario: Scenario) -> bool:
         return scenario == LARGE
 
     assert await shrink(LARGE, never) == LARGE
 
 
-async def test_a_size_that_matters_stays() -> None:
+async def test_relevant_size_is_kept() -> None:
     async def fails(scenario: Scenario) -> bool:
         return scenario.messages >= 3 and any("@4" in spec for spec in scenario.fault)
 
@@ -50,7 +50,7 @@ async def test_a_size_that_matters_stays() -> None:
 
 
 @pytest.mark.parametrize("fault", [LARGE.fault, ("drop:1234>2134:3@2-9", "recover:3142@5", "crash:3142@2")], ids=len)
-def test_every_simplification_is_a_scenario(fault: tuple[str, ...]) -> None:
+def test_every_simplification_is_valid(fault: tuple[str, ...]) -> None:
     scenario = LARGE.model_copy(update={"fault": fault})
     found = list(simplifications(scenario))
     assert len(found) > 8

@@ -1,4 +1,4 @@
-"""The folder of a campaign: nothing that ended is lost or run twice, nothing unfinished is counted."""
+"""The campaign folder: finished trials are neither lost nor repeated, unfinished ones do not count."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ def grid_of(faults: str = "nodes=1", trials: int = 10) -> Grid:
 
 
 def filled(folder: Path, count: int, grid: Grid | None = None) -> list[tuple[Key, Trial]]:
-    """A campaign of which the first trials ended; what they were."""
+    """A campaign with some finished trials, and their records."""
     grid = grid or grid_of()
     todo = list(grid.rest({}))[:count]
     with Store(folder, grid) as store:
@@ -29,7 +29,7 @@ def filled(folder: Path, count: int, grid: Grid | None = None) -> list[tuple[Key
     return todo
 
 
-def test_records_come_back_as_they_were(tmp_path: Path) -> None:
+def test_records_round_trip(tmp_path: Path) -> None:
     todo = filled(tmp_path / "campaign", 3)
     with Store(tmp_path / "campaign", grid_of()) as store:
         assert store.findings == {key: (trial, FOUND) for key, trial in todo}
@@ -37,8 +37,8 @@ def test_records_come_back_as_they_were(tmp_path: Path) -> None:
         assert len(list(store.grid.rest(store.done()))) == 7
 
 
-def test_a_record_that_was_cut_off_is_none(tmp_path: Path) -> None:
-    """Whatever is left of the last line: it is dropped, and the next record begins a line of its own."""
+def test_incomplete_record_is_dropped(tmp_path: Path) -> None:
+    """Any part of the last line is dropped, and the next record starts a new line."""
     todo = filled(tmp_path, 3)
     records = tmp_path / RECORDS
     whole = records.read_bytes()
@@ -64,14 +64,14 @@ def test_a_campaign_of_another_grid_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("important")
-    with pytest.raises(ScenarioError, match="holds no campaign"), Store(tmp_path, grid_of()):
+    with pytest.raises(ScenarioError, match="not a campaign folder"), Store(tmp_path, grid_of()):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
 def test_one_campaign_at_a_time(tmp_path: Path) -> None:
     second = Store(tmp_path, grid_of())
-    with Store(tmp_path, grid_of()), pytest.raises(ScenarioError, match="another campaign is running"):
+    with Store(tmp_path, grid_of()), pytest.raises(ScenarioError, match="another process is running"):
         second.__enter__()
     filled(tmp_path, 1)
 
@@ -82,5 +82,5 @@ def test_the_grid_can_be_read_back(tmp_path: Path) -> None:
     again = read_grid(tmp_path)
     assert again == grid
     assert again.fingerprint == grid.fingerprint
-    with pytest.raises(ScenarioError, match="no campaign to go on with"):
+    with pytest.raises(ScenarioError, match="no campaign to resume"):
         read_grid(tmp_path / "elsewhere")

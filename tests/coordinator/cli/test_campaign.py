@@ -325,9 +325,9 @@ def test_a_violated_claim_is_made_small_and_can_be_repeated(
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("--faults", "nodes=24"), "it wants 24 nodes, and 23 may fail"),
+        (("--faults", "nodes=24"), "it needs 24 nodes, but only 23 may fail"),
         (("--faults", "gremlins=1"), "'gremlins' is not among"),
-        (("--faults", "nodes=1;nodes=2"), "'nodes' is there twice; give one part with the total number"),
+        (("--faults", "nodes=1;nodes=2"), "'nodes' is repeated; give one part with the total number"),
         (("--faults", "byzantine=1:3"), "'byzantine' takes no value, so ':3' in 'byzantine=1:3' has no meaning"),
         (("--faults", "random:recover=1"), "'recover' repairs what 'crash' broke"),
         (("--faults", "bernoulli:nodes=1e-20"), "too small to be drawn: a rate is 0, or at least 2^-53"),
@@ -335,8 +335,8 @@ def test_a_violated_claim_is_made_small_and_can_be_repeated(
         ((), "give at least one point"),
         (("--faults", "nodes=1", "--trials", "0"), "invalid trials 0"),
         (("--faults", "nodes=1", "--vary", "redundancy"), "write FIELD=VALUE"),
-        (("--faults", "nodes=1", "--vary", "redundancy="), "a grid of no trials"),
-        (("--faults", "nodes=1", "--vary", "redundancy=4"), "that leaves no trials"),
+        (("--faults", "nodes=1", "--vary", "redundancy="), "expected at least one value"),
+        (("--faults", "nodes=1", "--vary", "redundancy=4"), "no trials are left"),
         (("--faults", "nodes=1", "--workers", "0"), "a number of processes"),
         (("--faults", "nodes=1", "--clock", "timed"), "trials run in lock-step"),
         (("--faults", "nodes=1", "--precision", "2"), "half the width"),
@@ -361,7 +361,7 @@ def test_going_on_with_another_scenario_is_refused(tmp_path: Path, capsys: pytes
     assert "a campaign of another grid or scenario" in capsys.readouterr().err
     assert (folder / "trials.jsonl").read_bytes() == before
     assert main(["campaign", "--resume", str(tmp_path)]) == 2
-    assert "no campaign to go on with" in capsys.readouterr().err
+    assert "no campaign to resume" in capsys.readouterr().err
 
 
 # --- certify -----------------------------------------------------------------------------------------------------------
@@ -401,7 +401,7 @@ def test_a_counterexample_is_saved_and_can_be_repeated(tmp_path: Path, capsys: p
         (("--faults", "nodes<=24"), "23 may fail"),
         (("--faults", "nodes<=2", "--sample", "5"), "a driver other than memory"),
         (("--faults", "nodes<=2", "--workers", "1000"), "a number of processes"),
-        (("--faults", "nodes<2"), "is no part"),
+        (("--faults", "nodes<2"), "invalid part"),
         (("--faults", "nodes=1", "--clock", "timed"), "trials run in lock-step"),
     ],
 )

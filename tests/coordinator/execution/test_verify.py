@@ -1,4 +1,4 @@
-"""Stored runs are checked: what was forged, damaged or made to be hostile does not pass, and what is right does not fail."""
+"""Verification: forged, damaged and hostile run directories do not pass, correct ones do."""
 
 import json
 import os
@@ -43,7 +43,7 @@ SCENARIOS: dict[str, dict[str, object]] = {
 
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """A run directory by the name of its scenario, made once."""
+    """A run directory by the name of its scenario, created once."""
     folder = tmp_path_factory.mktemp("runs")
 
     def find(name: str) -> Path:
@@ -57,7 +57,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture
 def copy(stored: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
-    """A copy of a stored run, to be changed."""
+    """A copy of a stored run for changes."""
 
     def make(name: str) -> Path:
         return Path(shutil.copytree(stored(name), tmp_path / "copy"))
@@ -66,7 +66,7 @@ def copy(stored: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_what_happened_verifies(stored: Callable[[str], Path], name: str) -> None:
+def test_stored_run_verifies(stored: Callable[[str], Path], name: str) -> None:
     found = verify(stored(name))
     assert found.findings == []
     assert found.warning() is None
@@ -95,38 +95,38 @@ def write_journal(path: Path, frame: pl.DataFrame) -> None:
 
 
 def forge_row(path: Path) -> None:
-    """A hop that lands elsewhere."""
+    """Change the receiver of a hop."""
     frame = pl.read_parquet(path / "journal.parquet").with_row_index()
     other = pl.when(pl.col("index") == 3).then((pl.col("receiver") + 1) % 24).otherwise("receiver").cast(pl.Int32)
     write_journal(path, frame.with_columns(receiver=other).select(COLUMNS))
 
 
 def drop_row(path: Path) -> None:
-    """A hop less."""
+    """Remove a hop."""
     write_journal(path, pl.read_parquet(path / "journal.parquet")[:-1])
 
 
 def swap_rows(path: Path) -> None:
-    """Two hops in another order."""
+    """Reverse the rows."""
     write_journal(path, pl.read_parquet(path / "journal.parquet").reverse())
 
 
 def forge_claim(path: Path) -> None:
-    """A prediction that nobody made."""
+    """Change a prediction."""
     claims = json.loads((path / "summary.json").read_text())["claims"]
     claims[0] |= {"predicted": 3, "measured": 3}
     change_summary(path, claims=claims)
 
 
 def forge_judgement(path: Path) -> None:
-    """A claim that is said to be violated."""
+    """Change the verdict of a claim."""
     claims = json.loads((path / "summary.json").read_text())["claims"]
     claims[0] |= {"verdict": "violated"}
     change_summary(path, claims=claims)
 
 
 def forge_table(name: str, column: str) -> Callable[[Path], None]:
-    """Another value in a table."""
+    """Change a value in a table."""
 
     def forge(path: Path) -> None:
         file = path / f"{name}.parquet"
@@ -167,7 +167,7 @@ FORGERIES: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 
 @pytest.mark.parametrize("name", FORGERIES)
-def test_a_forgery_is_found(copy: Callable[[str], Path], name: str) -> None:
+def test_forgery_is_detected(copy: Callable[[str], Path], name: str) -> None:
     scenario, forge = FORGERIES[name]
     path = copy(scenario)
     forge(path)
@@ -177,7 +177,7 @@ def test_a_forgery_is_found(copy: Callable[[str], Path], name: str) -> None:
     assert all("\n" not in finding for finding in found.findings)
 
 
-def test_a_journal_of_another_run_is_found(copy: Callable[[str], Path], stored: Callable[[str], Path]) -> None:
+def test_journal_of_another_run_is_detected(copy: Callable[[str], Path], stored: Callable[[str], Path]) -> None:
     path = copy("crashes")
     for name in ("journal.parquet", "nodes.parquet", "links.parquet", "steps.parquet", "summary.json"):
         shutil.copy(stored("tree") / name, path / name)
@@ -208,7 +208,7 @@ def scenario_with(path: Path, old: str, new: str) -> None:
 
 
 def pipe(path: Path) -> None:
-    """A named pipe, from which nothing ever comes."""
+    """A named pipe without a writer."""
     (path / "journal.parquet").unlink()
     os.mkfifo(path / "journal.parquet")
 
@@ -217,7 +217,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "steps": (lambda path: journal_of(path, step=2**31 - 1), "step that are not within"),
     "negative": (lambda path: journal_of(path, sender=-1), "sender that are not within"),
     "astray": (lambda path: journal_of(path, port=999), "port that are not within"),
-    "types": (text_journal, "columns and types"),
+    "types": (text_journal, "columns or types"),
     "pipe": (pipe, "no such file"),
     "garbage": (lambda path: (path / "journal.parquet").write_bytes(b"PAR1" * 100), "cannot be read"),
     "empty": (lambda path: (path / "journal.parquet").write_bytes(b""), "cannot be read"),
@@ -225,12 +225,12 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda path: (path / "journal.parquet").write_bytes((path / "journal.parquet").read_bytes()[:-9]), "cannot be read",
     ),
     "no summary": (lambda path: (path / "summary.json").unlink(), "no such file"),
-    "nested": (lambda path: (path / "summary.json").write_text("[" * 100_000), "no JSON"),
-    "list": (lambda path: (path / "summary.json").write_text("[]"), "holds no object"),
+    "nested": (lambda path: (path / "summary.json").write_text("[" * 100_000), "not JSON"),
+    "list": (lambda path: (path / "summary.json").write_text("[]"), "expected an object"),
     "large": (lambda path: os.truncate(path / "summary.json", 10**9), "bytes, and at most"),
     "messages": (lambda path: scenario_with(path, "messages = 1", "messages = 2147483647"), "less than or equal to 1000000"),
     "network": (lambda path: scenario_with(path, "star:4", "star:12"), "nodes; at most"),
-    "toml": (lambda path: (path / "scenario.toml").write_text("=" * 50), "no TOML"),
+    "toml": (lambda path: (path / "scenario.toml").write_text("=" * 50), "not TOML"),
     "unknown": (lambda path: scenario_with(path, "star:4", "ring:4"), "ring"),
 }  # fmt: skip
 
@@ -274,7 +274,7 @@ def test_earlier_versions_counted_nodes_that_crash_after_the_last_step_as_faulty
     assert verify(result.path).findings == []
 
 
-def test_a_run_of_an_earlier_version_verifies_and_says_what_cannot_be_checked(copy: Callable[[str], Path]) -> None:
+def test_run_of_an_earlier_version_verifies_with_unchecked_parts(copy: Callable[[str], Path]) -> None:
     path = copy("tree")
     summary = json.loads((path / "summary.json").read_text())
     for key in ("cut_off", "cut_off_count", "without_effect"):
@@ -284,7 +284,7 @@ def test_a_run_of_an_earlier_version_verifies_and_says_what_cannot_be_checked(co
     found = verify(path)
     assert found.findings == []
     assert "an earlier version wrote it" in "; ".join(found.unchecked)
-    assert "none of the algorithm" in "; ".join(found.unchecked)
+    assert "the algorithm does not claim" in "; ".join(found.unchecked)
 
 
 # --- commands --------------------------------------------------------------------------------------------------------

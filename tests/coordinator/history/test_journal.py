@@ -1,4 +1,4 @@
-"""The journal: sorted, hashed alike however its rows came in, in one part or in many."""
+"""The journal is sorted and has the same hash for any order of its rows, in one part or several."""
 
 import random
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def pack(rows: Sequence[Row]) -> bytes:
 
 
 def many(count: int = 500) -> list[Row]:
-    """Rows of ten steps, no two alike, in no order."""
+    """Distinct rows of ten steps in random order."""
     rows: list[Row] = [
         (1 + number % 10, number % 7, number, 0, -1, number // 70, 64, 0, number % 3, 0) for number in range(count)
     ]
@@ -49,7 +49,7 @@ def many(count: int = 500) -> list[Row]:
 
 
 def write(folder: Path, blocks: Sequence[Sequence[Row]]) -> Journal:
-    """A journal of blocks that came before anything was settled."""
+    """A journal of blocks that were added before any step was settled."""
     folder.mkdir(parents=True, exist_ok=True)
     made = Journal(folder)
     made.add(map(pack, blocks))
@@ -58,7 +58,7 @@ def write(folder: Path, blocks: Sequence[Sequence[Row]]) -> Journal:
 
 
 def settle_by_step(folder: Path, rows: Sequence[Row]) -> Journal:
-    """A journal that is settled step by step and not closed yet."""
+    """An open journal that was settled step by step."""
     folder.mkdir(parents=True, exist_ok=True)
     made = Journal(folder)
     for step in range(1, 12):
@@ -75,11 +75,11 @@ def write_by_step(folder: Path, rows: Sequence[Row]) -> Journal:
 
 
 def read(made: Journal) -> pl.DataFrame:
-    """What stands in the file."""
+    """The rows of the file."""
     return pl.read_parquet(made.path)
 
 
-def test_what_is_written_is_sorted_and_complete(tmp_path: Path) -> None:
+def test_journal_is_sorted_and_complete(tmp_path: Path) -> None:
     rows = many()
     made = write(tmp_path, [rows])
     table = read(made)
@@ -99,7 +99,7 @@ def test_outcomes_have_their_names(tmp_path: Path) -> None:
 
 @settings(max_examples=30)
 @given(ROWS, st.randoms(use_true_random=False), st.integers(1, 7))
-def test_neither_order_nor_blocks_nor_settling_change_a_hash(
+def test_hash_is_independent_of_order_blocks_and_settling(
     tmp_path_factory: pytest.TempPathFactory, rows: list[Row], chance: random.Random, size: int
 ) -> None:
     folder = tmp_path_factory.mktemp("journals")
@@ -111,14 +111,14 @@ def test_neither_order_nor_blocks_nor_settling_change_a_hash(
     assert read(one).equals(read(third))
 
 
-def test_every_column_counts(tmp_path: Path) -> None:
+def test_hash_covers_every_column(tmp_path: Path) -> None:
     row = (1, 2, 3, 4, 5, 6, 7, 8, 9, 0)
     changed = [tuple(value + (place == index) for place, value in enumerate(row)) for index in range(len(row))]
     hashes = {write(tmp_path / str(number), [[one]]).hash for number, one in enumerate([row, *changed])}
     assert len(hashes) == 1 + len(row)
 
 
-def test_rows_that_come_twice_count_twice(tmp_path: Path) -> None:
+def test_repeated_rows_are_kept(tmp_path: Path) -> None:
     row = (1, 2, 3, 4, 5, 6, 7, 8, 9, 0)
     assert write(tmp_path / "1", [[row]]).hash != write(tmp_path / "2", [[row], [row]]).hash
 
@@ -134,13 +134,13 @@ def test_many_parts_make_the_same_journal(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("settle_bytes", [0, 10 * ROW.size, 2**30])
-def test_nothing_but_the_journal_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settle_bytes: int) -> None:
+def test_partial_files_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settle_bytes: int) -> None:
     monkeypatch.setattr(journal_module, "SETTLE_BYTES", settle_bytes)
     made = write_by_step(tmp_path, many())
     assert list(tmp_path.iterdir()) == [made.path]
 
 
-def test_what_is_not_settled_yet_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unsettled_rows_are_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "SETTLE_BYTES", 0)
     made = Journal(tmp_path)
     made.add([pack([(2, 1, 0, 0, -1, 0, 1, 0, 0, 3), (1, 0, 1, 0, -1, 0, 1, 0, 0, 0)])])
@@ -160,7 +160,7 @@ def test_what_is_not_settled_yet_waits(tmp_path: Path, monkeypatch: pytest.Monke
     )
 
 
-def test_an_empty_journal_is_a_journal(tmp_path: Path) -> None:
+def test_empty_journal_can_be_read(tmp_path: Path) -> None:
     empty, full = write(tmp_path / "empty", []), write(tmp_path / "full", [many(10)])
     assert empty.rows == 0
     assert read(empty).is_empty()

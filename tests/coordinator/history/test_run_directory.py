@@ -1,4 +1,4 @@
-"""The run directory: made aside, moved into place whole, and gone without a trace when a run comes to nothing."""
+"""The run directory is created aside, renamed when complete, and removed when a run fails."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def make(name: str, seed: int, out: Path | None) -> RunDirectory:
-    """A run directory that is there to be filled."""
+    """An open run directory."""
     directory = RunDirectory(name, seed, out)
     directory.make()
     return directory
@@ -32,13 +32,13 @@ def everything(folder: Path) -> set[str]:
 
 
 def dead_process() -> int:
-    """The id of a process that was and is no more."""
+    """The id of a process that has ended."""
     with subprocess.Popen([sys.executable, "-c", ""]) as process:
         process.wait()
     return process.pid
 
 
-def test_a_run_appears_whole_and_at_once() -> None:
+def test_run_appears_atomically() -> None:
     directory = make("net-broadcast", 7, None)
     directory.write_text("scenario.toml", "seed = 7\n")
     directory.write_json("summary.json", {"steps": 3})
@@ -66,7 +66,7 @@ def test_latest_points_at_the_newest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("exists", [False, True])
-def test_out_is_exactly_there_and_links_nothing(tmp_path: Path, exists: bool) -> None:
+def test_out_is_the_exact_path_without_a_link(tmp_path: Path, exists: bool) -> None:
     out = tmp_path / "some" / "where"
     if exists:
         out.mkdir(parents=True)
@@ -123,14 +123,14 @@ def test_out_must_be_empty(tmp_path: Path) -> None:
 
 def test_out_must_be_writable(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    assert refused(Path("file/below")).allowed == "it cannot be made: Not a directory"
-    assert refused(Path("file/deep/below")).allowed == "it cannot be made: Not a directory"
-    assert refused(tmp_path / ("long" * 100)).allowed == "it cannot be made: File name too long"
-    assert refused(Path("/proc/nowhere/run")).allowed.startswith("it cannot be made: ")
+    assert refused(Path("file/below")).allowed == "it cannot be created: Not a directory"
+    assert refused(Path("file/deep/below")).allowed == "it cannot be created: Not a directory"
+    assert refused(tmp_path / ("long" * 100)).allowed == "it cannot be created: File name too long"
+    assert refused(Path("/proc/nowhere/run")).allowed.startswith("it cannot be created: ")
     assert everything(tmp_path) == {"file"}
 
 
-def test_what_was_refused_takes_nothing_with_it(tmp_path: Path) -> None:
+def test_refused_run_removes_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("years of work")
     (tmp_path / "file").write_text("x")
@@ -147,16 +147,16 @@ def test_what_was_refused_takes_nothing_with_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", [0o500, 0o000])
 def test_out_must_be_permitted(tmp_path: Path, mode: int) -> None:
     (tmp_path / "locked").mkdir(mode=mode)
-    assert refused(Path("locked/run")).allowed == "it cannot be made: Permission denied"
+    assert refused(Path("locked/run")).allowed == "it cannot be created: Permission denied"
 
 
 @pytest.mark.parametrize("method", ["exists", "mkdir"])
-def test_whatever_the_system_refuses_is_said(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+def test_operating_system_errors_are_reported(monkeypatch: pytest.MonkeyPatch, method: str) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(Path, method, refuse)
-    assert refused(Path("locked/run")).allowed == "it cannot be made: Permission denied"
+    assert refused(Path("locked/run")).allowed == "it cannot be created: Permission denied"
 
 
 def test_the_tail_of_the_log_is_for_error_messages() -> None:
@@ -166,7 +166,7 @@ def test_the_tail_of_the_log_is_for_error_messages() -> None:
     assert directory.log_tail() == "\n  2\n  3\n  4"
 
 
-def test_only_what_dead_processes_left_is_abandoned(tmp_path: Path) -> None:
+def test_only_folders_of_dead_processes_are_abandoned(tmp_path: Path) -> None:
     gone = dead_process()
     living = make("net", 0, None)
     finished = make("net", 1, None)
@@ -182,7 +182,7 @@ def test_only_what_dead_processes_left_is_abandoned(tmp_path: Path) -> None:
     assert living.path.is_dir()
 
 
-def test_a_link_that_was_never_moved_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unfinished_latest_link_is_abandoned(monkeypatch: pytest.MonkeyPatch) -> None:
     gone = dead_process()
     monkeypatch.setattr(os, "getpid", lambda: gone)
     monkeypatch.setattr(Path, "replace", lambda *_: None)  # killed just before
@@ -191,19 +191,19 @@ def test_a_link_that_was_never_moved_is_found(monkeypatch: pytest.MonkeyPatch) -
     assert link.is_symlink()
 
 
-def test_where_there_are_no_runs_nothing_is_abandoned() -> None:
+def test_without_runs_nothing_is_abandoned() -> None:
     assert abandoned() == []
 
 
-def test_of_a_long_log_the_end_is_told_and_no_more_is_read() -> None:
+def test_only_the_end_of_a_long_log_is_read() -> None:
     directory = make("net", 1, None)
     assert directory.log_tail() == ""
     directory.write_text("log.jsonl", "".join(f'{{"event": "number {number}"}}\n' for number in range(TAIL_BYTES)))
     assert directory.log_tail(2) == "".join(f'\n  {{"event": "number {TAIL_BYTES - back}"}}' for back in (2, 1))
 
 
-def test_a_log_that_can_be_read_without_end_tells_nothing() -> None:
-    """All of it was read once, until memory ran out: such a log is a device that is always full."""
+def test_endless_log_has_no_tail() -> None:
+    """A log that is an endless device was once read until memory ran out."""
     directory = make("net", 1, None)
     (directory.path / "log.jsonl").symlink_to("/dev/full")
     before = getrlimit(RLIMIT_AS)

@@ -121,7 +121,7 @@ def test_a_machine_that_is_too_slow_is_told_so(tmp_path: Path, capsys: pytest.Ca
     said = capsys.readouterr().out
     assert status == 3
     assert "the machine was late by" in said
-    assert "packets a millisecond were due" in said
+    assert "packets per millisecond were due" in said
     timeline = pl.read_parquet(tmp_path / "run" / "timeline.parquet")
     assert timeline["ended"].null_count() == 0
 

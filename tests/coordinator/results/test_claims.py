@@ -1,4 +1,4 @@
-"""The judges are judged: they accept what happened, and none of what might be made of it."""
+"""Claims and audit accept correct histories and reject altered ones."""
 
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -28,7 +28,7 @@ TIGHT: dict[str, dict[str, object]] = {
     "star allgather": {"topology": "star:3", "collective": "allgather", "algorithm": "rotated-trees"},
     "star exchange": {"topology": "star:3", "collective": "alltoall", "algorithm": "list-schedule"},
 }
-"""What they claim leaves no room: whatever is changed, a claim is violated."""
+"""Scenarios with tight claims: any change violates a claim."""
 
 LOOSE: dict[str, dict[str, object]] = {
     "ej flood": {"topology": "ej:1+2", "collective": "broadcast", "algorithm": "flood"},
@@ -50,12 +50,12 @@ LOOSE: dict[str, dict[str, object]] = {
     "scatter": {"topology": "star:4", "collective": "scatter", "algorithm": "balanced-tree"},
     "gather": {"topology": "star:4", "collective": "gather", "algorithm": "balanced-tree"},
 }
-"""They leave room for another order or another way, but not for a hop more or less, or one that cannot be."""
+"""Scenarios whose claims allow another order or route, but no additional, missing or impossible hop."""
 
 
 @cache
 def history(name: str) -> tuple[Plan, tuple[Row, ...], dict[str, Any]]:
-    """A plan, what really happened, and the types of its columns."""
+    """A plan, its correct history, and the types of its columns."""
     plan = make_plan(make_scenario({**TIGHT, **LOOSE}[name] | {"driver": "memory"}))
     with TemporaryDirectory() as folder:
         result = run(plan, Path(folder) / "run", lambda *_: None)
@@ -64,7 +64,7 @@ def history(name: str) -> tuple[Plan, tuple[Row, ...], dict[str, Any]]:
 
 
 def verdict_on(name: str, rows: list[Row]) -> Verdict:
-    """What the judges say of these rows in the place of what happened."""
+    """The verdict on these rows."""
     plan, _, schema = history(name)
     metrics = measure(plan, pl.DataFrame(rows, schema=schema).lazy()).metrics
     return overall(judge(claims_of(plan), metrics, None))
@@ -76,7 +76,7 @@ def places(rows: tuple[Row, ...], count: int = 5) -> range:
 
 
 @pytest.mark.parametrize("name", [*TIGHT, *LOOSE])
-def test_what_happened_holds(name: str) -> None:
+def test_correct_history_holds(name: str) -> None:
     _, rows, _ = history(name)
     assert verdict_on(name, list(rows)) == Verdict.HOLDS
 
@@ -84,38 +84,38 @@ def test_what_happened_holds(name: str) -> None:
 # --- mutations -------------------------------------------------------------------------------------------------------
 
 Mutation = Callable[[Plan, Row], Row | None]
-"""What becomes of one row; None where this cannot be done to it."""
+"""Changes one row; None if the change does not apply to it."""
 
 
 def later(_plan: Plan, row: Row) -> Row:
-    """It took a step longer."""
+    """Delay the hop by one step."""
     return row | {"step": row["step"] + 1}
 
 
 def earlier(_plan: Plan, row: Row) -> Row | None:
-    """It took a step less."""
+    """Move the hop one step earlier."""
     return row | {"step": row["step"] - 1} if row["step"] > 1 else None
 
 
 def much_later(_plan: Plan, row: Row) -> Row:
-    """It came when all was over."""
+    """Move the hop after the last step."""
     return row | {"step": row["step"] + 1000}
 
 
 def other_port(plan: Plan, row: Row) -> Row:
-    """It went to another neighbour."""
+    """Send the hop to another neighbour."""
     port = (row["port"] + 1) % plan.topology.degree
     return row | {"port": port, "receiver": plan.topology.neighbour(row["sender"], port)}
 
 
 def no_link(plan: Plan, row: Row) -> Row:
-    """It went somewhere to which there is no link."""
+    """Send the hop where no link leads."""
     strangers = set(plan.topology.ranks()) - {row["sender"], row["receiver"], *plan.topology.neighbours(row["sender"])}
     return row | {"receiver": min(strangers, default=row["sender"])}
 
 
 def outcome(name: str) -> Mutation:
-    """It came to something else."""
+    """Change the outcome of the hop."""
     return lambda _plan, row: row | {"outcome": name} if row["outcome"] != name else None
 
 
@@ -128,7 +128,7 @@ REPLACEMENTS: dict[str, Mutation] = {
     **{f"now {name}": outcome(name) for name in ("lost", "corrupt", "duplicate", "relay")},
 }
 CERTAIN = ("much later", "no link", "now lost", "now duplicate", "now relay")
-"""What no judge may accept of any journal."""
+"""Changes that must be rejected in every journal."""
 
 
 def replaced(name: str, mutation: Mutation) -> Iterator[list[Row]]:
@@ -142,7 +142,7 @@ def replaced(name: str, mutation: Mutation) -> Iterator[list[Row]]:
 
 @pytest.mark.parametrize("mutation", REPLACEMENTS)
 @pytest.mark.parametrize("name", TIGHT)
-def test_where_claims_are_tight_nothing_can_be_changed(name: str, mutation: str) -> None:
+def test_tight_claims_detect_every_change(name: str, mutation: str) -> None:
     verdicts = [verdict_on(name, rows) for rows in replaced(name, REPLACEMENTS[mutation])]
     assert verdicts
     assert set(verdicts) == {Verdict.VIOLATED}
@@ -150,14 +150,14 @@ def test_where_claims_are_tight_nothing_can_be_changed(name: str, mutation: str)
 
 @pytest.mark.parametrize("mutation", CERTAIN)
 @pytest.mark.parametrize("name", LOOSE)
-def test_nothing_impossible_is_accepted(name: str, mutation: str) -> None:
+def test_impossible_rows_are_rejected(name: str, mutation: str) -> None:
     verdicts = [verdict_on(name, rows) for rows in replaced(name, REPLACEMENTS[mutation])]
     assert verdicts
     assert set(verdicts) == {Verdict.VIOLATED}
 
 
 @pytest.mark.parametrize("name", [*TIGHT, *LOOSE])
-def test_a_row_less_is_missed(name: str) -> None:
+def test_missing_row_is_detected(name: str) -> None:
     _, rows, _ = history(name)
     news = [place for place in places(rows) if rows[place]["outcome"] in ("first", "relay")]
     verdicts = [verdict_on(name, [*rows[:place], *rows[place + 1 :]]) for place in news]
@@ -165,7 +165,7 @@ def test_a_row_less_is_missed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*TIGHT, *LOOSE])
-def test_a_row_that_stands_twice_is_noticed(name: str) -> None:
+def test_repeated_row_is_detected(name: str) -> None:
     _, rows, _ = history(name)
     first = [place for place in places(rows) if rows[place]["outcome"] in ("first", "relay")]
     verdicts = [verdict_on(name, [*rows, rows[place]]) for place in first]
@@ -173,8 +173,8 @@ def test_a_row_that_stands_twice_is_noticed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*TIGHT, *(name for name in LOOSE if "crash" not in name and "flood" not in name)])
-def test_a_row_more_is_noticed(name: str) -> None:
-    """Whoever just got a piece tells a neighbour once more, over a free link if there is one: legal, but too much."""
+def test_additional_row_is_detected(name: str) -> None:
+    """A receiver sends to a neighbour once more, over a free link if there is one: legal but superfluous."""
     plan, rows, _ = history(name)
     row = rows[len(rows) // 2]
     sender, step = row["receiver"], row["step"] + 1
@@ -186,8 +186,8 @@ def test_a_row_more_is_noticed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [*TIGHT, *LOOSE])
-def test_swapping_two_ranks_is_noticed(name: str) -> None:
-    """The same shape elsewhere: as many hops, steps and deliveries, over links that are not there."""
+def test_swapped_ranks_are_detected(name: str) -> None:
+    """The same number of hops, steps and deliveries, but over links that do not exist."""
     plan, rows, _ = history(name)
     one, other = plan.topology.order // 2, plan.topology.order - 1
     swap = {one: other, other: one}
@@ -231,7 +231,7 @@ def test_relations(predicted: Value, relation: Relation, measured: Metric, holds
     assert judged(predicted, relation, measured) == (Verdict.HOLDS if holds else Verdict.VIOLATED)
 
 
-def test_a_relation_that_is_none_is_our_fault() -> None:
+def test_invalid_relation_is_an_internal_error() -> None:
     with pytest.raises(ValueError, match="<"):
         judged(4, "<", 3)  # type: ignore[arg-type]
 
@@ -259,7 +259,7 @@ HOLDS, VIOLATED, UNDECIDED = Verdict.HOLDS, Verdict.VIOLATED, Verdict.UNDECIDED
         ((), UNDECIDED),
     ],
 )
-def test_verdicts_together(verdicts: tuple[Verdict, ...], together: Verdict) -> None:
+def test_overall_verdict(verdicts: tuple[Verdict, ...], together: Verdict) -> None:
     assert overall(some(*verdicts)) == together
     assert overall(some(*reversed(verdicts))) == together
 
@@ -268,12 +268,12 @@ def test_exit_statuses() -> None:
     assert {verdict: EXIT_STATUS[verdict] for verdict in Verdict} == {HOLDS: 0, VIOLATED: 1, UNDECIDED: 3}
 
 
-def test_a_metric_that_was_not_measured_decides_nothing() -> None:
+def test_claim_about_an_unmeasured_metric_is_undecided() -> None:
     (judgement,) = judge([Claim("early_hops", 1, "==", "a paper")], {}, None)
     assert (judgement.measured, judgement.verdict) == (None, UNDECIDED)
 
 
-def test_a_run_that_proves_nothing_decides_nothing_either_way() -> None:
+def test_claims_about_an_undecided_run_are_undecided() -> None:
     claims = [Claim("steps", 4, "==", "a paper"), Claim("steps", 5, "==", "another")]
     judgements = judge(claims, {"steps": 4}, "interrupted")
     assert [judgement.verdict for judgement in judgements] == [UNDECIDED, UNDECIDED]
@@ -293,13 +293,11 @@ def test_a_run_that_proves_nothing_decides_nothing_either_way() -> None:
         (4, ">=", None, None),
     ],
 )
-def test_a_measurement_is_a_multiple_of_its_lower_bound(
-    bound: Value, relation: Relation, measured: Metric | None, ratio: float | None
-) -> None:
+def test_ratio_to_a_lower_bound(bound: Value, relation: Relation, measured: Metric | None, ratio: float | None) -> None:
     assert Judgement(Claim("steps", bound, relation, "a paper"), measured, Verdict.HOLDS).ratio == ratio
 
 
-def test_a_judgement_as_it_stands_in_the_summary() -> None:
+def test_judgement_record_in_the_summary() -> None:
     (judgement,) = judge([Claim("steps", 4, "<=", "a paper, table 1")], {"steps": 5}, None)
     assert judgement.record() == {
         "name": "steps",
@@ -317,7 +315,7 @@ def test_a_judgement_as_it_stands_in_the_summary() -> None:
 
 
 def claims(**values: object) -> list[Claim]:
-    """What is claimed of a broadcast down the greedy tree of S_4."""
+    """The claims about a broadcast over the greedy tree of S_4."""
     return claims_of(make_plan(make_scenario(TIGHT["star tree"] | {"driver": "memory"} | values)))
 
 
@@ -331,7 +329,7 @@ def test_every_claimed_metric_is_measured_and_has_a_source() -> None:
             assert claim.source
 
 
-def test_a_crash_changes_what_is_claimed() -> None:
+def test_crash_changes_the_claims() -> None:
     whole = {(claim.name, claim.predicted, claim.relation) for claim in claims()}
     broken = {(claim.name, claim.predicted, claim.relation) for claim in claims(fault=["crash:1234@2"])}
     assert ("intact_deliveries", 23, "==") in whole
@@ -339,7 +337,7 @@ def test_a_crash_changes_what_is_claimed() -> None:
     assert any(name == "intact_deliveries" for name, _, _ in broken)
 
 
-def test_when_the_source_crashes_only_the_model_is_claimed() -> None:
+def test_crashed_source_leaves_only_the_model_claim() -> None:
     assert claims(fault=["crash:2134@2"]) == [MODEL_CONFORMANCE]
 
 
@@ -347,12 +345,12 @@ def test_when_the_source_crashes_only_the_model_is_claimed() -> None:
 
 AROUND: dict[str, object] = {"topology": "star:4", "collective": "broadcast", "algorithm": "bfs-tree"}
 BROKEN = ["crash:2134@1", "down:1234>3214@1", "hang:4231@1"]
-"""All that joins 1234 to others."""
+"""All links of 1234."""
 
 
 @pytest.mark.parametrize("knowledge", ["none", "neighbours", "all"])
 @pytest.mark.parametrize("port_model", ["all-port", "one-port"])
-def test_who_knows_all_goes_around_what_is_broken(knowledge: str, port_model: str) -> None:
+def test_full_knowledge_routes_around_faults(knowledge: str, port_model: str) -> None:
     values = AROUND | {"fault": BROKEN[:2], "fault_knowledge": knowledge, "port_model": port_model, "messages": 2}
     result = run_scenario(None, **values)
     served = result.summary["intact_deliveries"] == result.summary["expected_deliveries"] == 2 * 22
@@ -361,8 +359,8 @@ def test_who_knows_all_goes_around_what_is_broken(knowledge: str, port_model: st
     assert result.verdict == "holds"
 
 
-def test_who_knows_all_reaches_whom_it_can() -> None:
-    """Nobody, when all is broken around the source; and nobody through what comes up later."""
+def test_full_knowledge_reaches_every_reachable_rank() -> None:
+    """No rank if all links of the source are down, and none through links that come up later."""
     result = run_scenario(None, **AROUND, fault=BROKEN, fault_knowledge="all")
     assert result.verdict == "undecided"
     assert result.summary["packets"] == 0
@@ -372,7 +370,7 @@ def test_who_knows_all_reaches_whom_it_can() -> None:
     assert later.summary["delivery_ratio"] < 1  # type: ignore[operator]
 
 
-def test_flooding_does_not_send_where_it_knows_that_nobody_is() -> None:
+def test_flooding_does_not_send_to_known_dead_ranks() -> None:
     values: dict[str, object] = {"topology": "star:4", "collective": "broadcast", "algorithm": "flood", "messages": 3}
     faults = ["crash:2134@2", "down:1234~3214@3-4"]
     blind, seeing = (

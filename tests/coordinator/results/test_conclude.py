@@ -1,4 +1,4 @@
-"""One judge: a run and a trial get the same verdict, and an invalid measurement decides nothing."""
+"""One judge: runs and trials get the same verdict, and an invalid measurement decides nothing."""
 
 from pathlib import Path
 from typing import Any
@@ -35,7 +35,7 @@ def plan_of(values: dict[str, object], **more: object) -> Plan:
 
 
 def history_of(plan: Plan) -> tuple[Records, list[Any]]:
-    """What happens in memory, and the altered copies."""
+    """The history in memory, and its altered copies."""
     network, rows, step = MemoryEngine(plan.algorithm), [], 0
     while network.busy or not step:
         step += 1
@@ -58,7 +58,7 @@ def history_of(plan: Plan) -> tuple[Records, list[Any]]:
     ],
 )
 @pytest.mark.parametrize("ended", [None, "interrupted"])
-def test_a_trial_is_judged_as_a_run_is(values: dict[str, object], ended: str | None) -> None:
+def test_trial_and_run_get_the_same_verdict(values: dict[str, object], ended: str | None) -> None:
     plan = plan_of(TREE, **values)
     records, altered = history_of(plan)
     whole = conclude(plan, History(table(records).lazy(), len(records), ended, altered)).ruling
@@ -70,7 +70,7 @@ def test_a_trial_is_judged_as_a_run_is(values: dict[str, object], ended: str | N
     assert (ended is None) or whole.verdict is Verdict.UNDECIDED
 
 
-def test_numbers_of_an_undecided_run_are_not_judged(tmp_path: Path) -> None:
+def test_metrics_of_an_undecided_run_are_not_judged(tmp_path: Path) -> None:
     result = run_scenario(tmp_path / "run", **TREE, step_limit=1)
     trial = Trial(plan_of(TREE), result.summary, result.path, result.verdict)
     assert compared(99, 1, trial)["verdict"] == "undecided"
@@ -86,7 +86,7 @@ def test_numbers_of_an_undecided_run_are_not_judged(tmp_path: Path) -> None:
 
 
 def late_by(seconds: float, **values: object) -> Conclusion:
-    """What is concluded where one packet in the middle of a timed run is late by so much, and all others are on time."""
+    """The conclusion of a timed run in which only one packet in the middle is late."""
     plan = plan_of(TIMED, **values)
 
     async def work_out() -> Timetable:
@@ -99,7 +99,7 @@ def late_by(seconds: float, **values: object) -> Conclusion:
     return conclude(plan, History(table(records).lazy(), len(records), None, (), timetable, [times.tobytes()]))
 
 
-def test_one_packet_that_is_very_late_makes_a_run_undecided_though_the_last_is_on_time() -> None:
+def test_one_very_late_packet_makes_a_run_undecided() -> None:
     conclusion = late_by(0.027)
     assert conclusion.metrics["lateness_ratio"] == 0
     assert conclusion.metrics["worst_lateness_packets"] == pytest.approx(27)
@@ -118,7 +118,7 @@ def test_the_worst_lateness_has_a_limit_of_its_own(seconds: float, limit: float,
 # --- who is cut off --------------------------------------------------------------------------------------------------
 
 
-def test_a_run_names_whom_it_cut_off_and_the_fault_that_did_it(tmp_path: Path) -> None:
+def test_run_lists_cut_off_nodes_with_the_responsible_faults(tmp_path: Path) -> None:
     faults = ["crash:2134@1", "crash:3214@1"]
     values = TREE | {"collective": "scatter", "algorithm": "balanced-tree", "fault": faults}
     summary = run_scenario(tmp_path / "run", **values).summary
@@ -138,7 +138,7 @@ def test_the_list_of_nodes_is_bounded(tmp_path: Path) -> None:
     assert summary["cut_off_count"] == summary["expected_deliveries"] - summary["intact_deliveries"] > 100  # type: ignore[operator]
 
 
-def test_a_fault_after_the_last_step_affects_nothing_and_the_run_says_so(tmp_path: Path) -> None:
+def test_fault_after_the_last_step_is_reported_as_without_effect(tmp_path: Path) -> None:
     whole = run_scenario(tmp_path / "whole", **TREE).summary
     for fault in ("crash:2134@5", "crash:1234@9", "hang:2134@5-7", "down:1234~2134@5", "byzantine:2134@5"):
         late = run_scenario(tmp_path / fault, **TREE, fault=[fault])

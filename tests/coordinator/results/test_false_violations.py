@@ -1,4 +1,4 @@
-"""Correct runs are never `violated`: whole classes of scenarios in which they once were."""
+"""Correct runs are never `violated`: classes of scenarios in which they once were."""
 
 from random import Random
 
@@ -20,7 +20,7 @@ BROADCASTS = [entry for entry in ALGORITHMS if entry.collective in (Collective.B
 
 
 def concluded(plan: Plan) -> Conclusion:
-    """What is concluded from the run of a plan in memory."""
+    """The conclusion of a run in memory."""
     network, rows, altered, step = MemoryEngine(plan.algorithm), [], [], 0
     while network.busy or not step:
         step += 1
@@ -39,7 +39,7 @@ def scenario_of(entry: type[Algorithm], topology: str, **values: object) -> dict
 
 @pytest.mark.parametrize("entry", BROADCASTS)
 @pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_no_number_of_messages_undercuts_the_least_time(entry: type[Algorithm], n: int) -> None:
+def test_least_time_holds_for_any_number_of_messages(entry: type[Algorithm], n: int) -> None:
     for model in entry.port_models:
         for messages, segments in ((1, 1), (2, 1), (4, 1), (5, 1), (3, 2), (2, 4)):
             values = scenario_of(
@@ -56,7 +56,7 @@ def test_no_number_of_messages_undercuts_the_least_time(entry: type[Algorithm], 
 
 @pytest.mark.parametrize(("family", "entry"), CASES)
 @pytest.mark.parametrize("more", [{}, {"redundancy": 2}, {"messages": 2, "segments": 2}])
-def test_links_that_repeat_packets_make_no_hop_illegal(
+def test_links_that_duplicate_packets_make_no_hop_illegal(
     family: str, entry: type[Algorithm], more: dict[str, object]
 ) -> None:
     chance = Random(f"{family}/{entry.name}/{more}")
@@ -81,7 +81,7 @@ def test_links_that_repeat_packets_make_no_hop_illegal(
 
 @pytest.mark.parametrize("redundancy", [2, 3])
 @pytest.mark.parametrize("messages", [1, 2])
-def test_a_traversal_that_waits_for_answers_claims_no_tolerance(redundancy: int, messages: int) -> None:
+def test_traversal_with_acknowledgements_claims_no_tolerance(redundancy: int, messages: int) -> None:
     values = {"topology": "star:4", "collective": "allgather", "algorithm": "edt-dfs-ack", "driver": "memory"}
     for fault in ("crash:3412@2", "crash:3214@1", "down:1234~2134@3"):
         plan = make_plan(make_scenario({**values, "redundancy": redundancy, "messages": messages, "fault": [fault]}))
@@ -92,7 +92,7 @@ def test_a_traversal_that_waits_for_answers_claims_no_tolerance(redundancy: int,
 
 @pytest.mark.parametrize("silent", ["hang:000@3-3", "hang:000@2-5", "crash:000@3", "hang:000@3"])
 @pytest.mark.parametrize("delay", [1, 2, 4])
-def test_what_was_held_back_for_a_silent_node_is_gone_and_the_run_ends(silent: str, delay: int) -> None:
+def test_packets_queued_for_a_silent_node_are_dropped_and_the_run_ends(silent: str, delay: int) -> None:
     values = {
         "topology": "hypercube:3",
         "collective": "broadcast",

@@ -1,4 +1,4 @@
-"""Measuring: small journals by hand, and random ones against a slow and plain reading of the definitions."""
+"""Metrics of small journals by hand, and of random ones against a plain implementation of the definitions."""
 
 from collections import Counter, defaultdict
 from math import ceil
@@ -36,7 +36,7 @@ def table_of(rows: list[Row]) -> pl.LazyFrame:
 
 
 def measured(rows: list[Row], **values: object) -> Measurement:
-    """What is measured of these rows."""
+    """The measurement of these rows."""
     return measure(plan_of(**values), table_of(rows))
 
 
@@ -50,10 +50,10 @@ def hop(
 # --- by hand ---------------------------------------------------------------------------------------------------------
 
 BROADCAST = [hop(1, 0, 0), hop(1, 0, 1), hop(2, 1, 1)]
-"""0 tells 1 and 2, 1 tells 3."""
+"""0 sends to 1 and 2, 1 sends to 3."""
 
 
-def test_a_whole_broadcast() -> None:
+def test_metrics_of_a_complete_broadcast() -> None:
     seen = measured(BROADCAST, startup="1ms", per_byte="1us")
     assert seen.metrics == {
         **seen.metrics,
@@ -79,7 +79,7 @@ def test_a_whole_broadcast() -> None:
     }
 
 
-def test_its_tables() -> None:
+def test_tables_of_a_complete_broadcast() -> None:
     seen = measured(BROADCAST)
     assert seen.nodes.rows() == [
         (0, "00", 0, None, None, 0, "alive"),
@@ -99,7 +99,7 @@ def test_its_tables() -> None:
     assert numbers.rows() == [(1, 1, 2, 3, 1, 2, 2, 128, 1), (2, 1, 1, 2, 2, 1, 1, 64, 1)]
 
 
-def test_a_step_in_which_nothing_is_sent_is_a_step() -> None:
+def test_idle_step_counts_as_a_step() -> None:
     seen = measured([hop(1, 0, 0), hop(4, 0, 1)])
     assert seen.metrics["steps"] == 4
     assert seen.metrics["senders_per_step"] == (1, 0, 0, 1)
@@ -166,7 +166,7 @@ def test_copies_are_voted_on(rows: list[Row], elected: str) -> None:
     assert set(seen.elections["elected"]) <= {elected}
 
 
-def test_liars_that_disagree_elect_nobody() -> None:
+def test_byzantine_nodes_that_disagree_elect_no_value() -> None:
     rows = [hop(1, 0, 0, "corrupt", tree=tree) for tree in (0, 1)] + [hop(2, 0, 0, tree=2)]
     altered_copies = [(1, 1, 0, 0, 0, 0, 17), (1, 1, 0, 0, 1, 0, 18)]
     plan = plan_of(algorithm="nesbt", redundancy=2)
@@ -175,7 +175,7 @@ def test_liars_that_disagree_elect_nobody() -> None:
 
 
 @pytest.mark.parametrize("outcome", ["lost", "duplicate", "relay"])
-def test_what_is_lost_known_or_for_others_is_no_delivery(outcome: str) -> None:
+def test_lost_duplicate_and_relayed_copies_are_not_deliveries(outcome: str) -> None:
     seen = measured([hop(1, 0, 0, outcome)])
     assert seen.metrics["deliveries"] == 0
     assert seen.metrics["packets"] == 1
@@ -185,11 +185,11 @@ def test_what_is_lost_known_or_for_others_is_no_delivery(outcome: str) -> None:
     assert seen.metrics["senders_per_step"] == (1,)
 
 
-def test_what_comes_back_to_its_origin_is_no_delivery() -> None:
+def test_return_to_the_origin_is_not_a_delivery() -> None:
     assert measured([hop(1, 0, 0), hop(2, 1, 0, "corrupt")]).metrics["deliveries"] == 1
 
 
-def test_a_rank_that_crashes_is_owed_nothing_and_counts_for_nothing() -> None:
+def test_nothing_is_due_to_a_crashed_rank() -> None:
     seen = measured(BROADCAST, fault=("crash:01@2",))
     assert seen.metrics["expected_deliveries"] == 2
     assert seen.metrics["deliveries"] == 2
@@ -208,7 +208,7 @@ def test_a_rank_that_crashes_is_owed_nothing_and_counts_for_nothing() -> None:
         ("alltoall", "list-schedule", 24 * 23),
     ],
 )
-def test_what_is_owed(collective: str, algorithm: str, expected: int) -> None:
+def test_messages_due(collective: str, algorithm: str, expected: int) -> None:
     plan = make_plan(
         make_scenario(
             {"topology": "star:4", "collective": collective, "algorithm": algorithm, "driver": "memory", "messages": 2}
@@ -302,7 +302,7 @@ def plainly(rows: list[Row]) -> dict[str, object]:
 
 @settings(max_examples=60)
 @given(ROWS)
-def test_metrics_are_what_they_say(rows: list[Row]) -> None:
+def test_metrics_match_their_definitions(rows: list[Row]) -> None:
     seen = measured(rows, messages=2, segments=2, packet_limit=50)
     expected = plainly(rows)
     assert {name: seen.metrics[name] for name in expected} == expected
@@ -315,14 +315,14 @@ def test_metrics_are_what_they_say(rows: list[Row]) -> None:
 
 
 def illegal(rows: list[Row], **values: object) -> object:
-    """How often these rows break the model, the topology or the faults."""
+    """Number of illegal hops in these rows."""
     return measured(rows, **values).metrics["illegal_hops"]
 
 
 RELAYED: list[Row] = [(1, 0, 0, 1, 0, 3, 0, 0, 64, "relay"), (2, 1, 1, 3, 0, 3, 0, 0, 64, "first")]
 
 
-def test_a_relay_is_legal_where_messages_are_for_one() -> None:
+def test_relay_is_legal_for_personalised_messages() -> None:
     assert illegal(RELAYED, collective="scatter", algorithm="sbt") == 0
 
 
@@ -365,7 +365,7 @@ def test_flooding_the_square_is_legal() -> None:
         pytest.param([hop(1, 0, 0, segment=0), hop(1, 0, 0, segment=1)], 1, id="two segments where one fits"),
     ],
 )
-def test_the_audit_counts_what_cannot_be(rows: list[Row], times: int) -> None:
+def test_audit_counts_impossible_hops(rows: list[Row], times: int) -> None:
     assert illegal(rows, messages=2) == times
 
 
@@ -383,12 +383,12 @@ CRASH = "crash:01@2"
         pytest.param([hop(1, 0, 1, "lost")], 1, id="lost to another"),
     ],
 )
-def test_the_audit_knows_the_crashes(rows: list[Row], times: int) -> None:
+def test_audit_checks_crashes(rows: list[Row], times: int) -> None:
     assert illegal(rows, fault=(CRASH,), algorithm="flood") == times
 
 
 LATE = [hop(1, 0, 1), hop(3, 0, 0)]
-"""What left 0 for 1 in step 1 comes two steps later."""
+"""Packets that leave 0 for 1 in step 1 arrive two steps later."""
 
 
 @pytest.mark.parametrize(
@@ -419,24 +419,24 @@ LATE = [hop(1, 0, 1), hop(3, 0, 0)]
         pytest.param("delay:00>01:2", [hop(1, 0, 0, "lost")], 1, id="lost where things are late"),
     ],
 )
-def test_the_audit_knows_every_fault(fault: str, rows: list[Row], times: int) -> None:
+def test_audit_checks_every_fault_kind(fault: str, rows: list[Row], times: int) -> None:
     assert illegal(rows, fault=(fault,), algorithm="sbt", messages=2) == times
 
 
-def test_who_recovers_has_forgotten() -> None:
+def test_recovered_rank_sees_a_first_copy_again() -> None:
     rows = [hop(1, 0, 0), hop(5, 0, 0)]
     assert illegal(rows, fault=("crash:01@2", "recover:01@4")) == 0
     assert illegal(rows, fault=("crash:01@2", "recover:01@6")) == 2
 
 
-def test_the_audit_knows_who_knows() -> None:
+def test_audit_checks_fault_knowledge() -> None:
     rows = [hop(1, 0, 1), hop(2, 0, 0, "lost")]
     known = {"fault_knowledge": "neighbours", "fault": ("down:00~01@1",)}
     assert illegal(rows, **known | {"fault_knowledge": "none"}) == 0
     assert illegal(rows, **known) == 1
 
 
-def test_what_was_broken_and_when_it_showed() -> None:
+def test_fault_records_with_first_evidence() -> None:
     faults = ("crash:01@2", "loss:00>10:1@1-7", "byzantine:11@2")
     seen = measured([hop(1, 0, 1, "lost"), hop(4, 0, 0, "lost")], fault=faults)
     loss, crash, liar = seen.faults
@@ -453,7 +453,7 @@ TRAFFIC = {
     "back": hop(2, 1, 0, "duplicate"),
     "in too": (2, 3, 1, 1, 0, ALL_RANKS, 0, 0, 64, "duplicate"),
 }
-"""What rank 1 sends or receives in step 2: `out` and `in too` are on its port 1, `in` and `back` on its port 0."""
+"""Packets of rank 1 in step 2: `out` and `in too` use its port 1, `in` and `back` its port 0."""
 
 
 @pytest.mark.parametrize(
@@ -473,7 +473,7 @@ TRAFFIC = {
         ("in,in too", "one-port", "full", 2),
     ],
 )
-def test_the_audit_knows_the_port_model(traffic: str, model: str, duplex: str, times: int) -> None:
-    """Both ends of a half-duplex link break it. In the last case rank 3 passes on what it never heard, too."""
+def test_audit_checks_the_port_model(traffic: str, model: str, duplex: str, times: int) -> None:
+    """Both ends of a half-duplex link violate it. In the last case rank 3 also forwards a piece it never received."""
     rows = [hop(1, 0, 0), *(TRAFFIC[name] for name in traffic.split(","))]
     assert illegal(rows, port_model=model, duplex=duplex) == times

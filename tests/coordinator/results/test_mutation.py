@@ -37,13 +37,13 @@ def some_place(case: Case, salt: int) -> int:
 
 
 @EVERY
-def test_what_happens_is_what_the_rules_do(case: Case) -> None:
+def test_replay_matches_the_history(case: Case) -> None:
     plan, records = plan_of(case), history(case)
     assert replayed(plan, records) == 0
 
 
 @EVERY
-def test_the_rules_know_every_row(case: Case) -> None:
+def test_replay_detects_every_changed_row(case: Case) -> None:
     """Two mutations of every algorithm, so that each meets a dozen of them."""
     plan, records, number = plan_of(case), history(case), CASES.index(case)
     for salt in range(2):
@@ -53,7 +53,7 @@ def test_the_rules_know_every_row(case: Case) -> None:
 
 
 @EVERY
-def test_what_cannot_be_does_not_hold(case: Case) -> None:
+def test_impossible_histories_do_not_hold(case: Case) -> None:
     plan, records, number = plan_of(case), history(case), CASES.index(case)
     for salt in range(2):
         name = list(IMPOSSIBLE)[(number + salt * 5) % len(IMPOSSIBLE)]
@@ -61,7 +61,7 @@ def test_what_cannot_be_does_not_hold(case: Case) -> None:
         assert changed is None or verdict_on(plan, changed) != Verdict.HOLDS, name
 
 
-def test_an_answer_is_from_whom_it_names_and_has_an_answers_size() -> None:
+def test_acknowledgement_has_its_sender_as_target_and_its_own_size() -> None:
     case = next(case for case in CASES if case[1].ack_bytes)
     plan, records = plan_of(case), history(case)
     place = len(records) - 1
@@ -75,7 +75,7 @@ def test_an_answer_is_from_whom_it_names_and_has_an_answers_size() -> None:
 
 
 def trees_of(case: Case) -> Trees | None:
-    """The trees of an algorithm that has some."""
+    """The trees of a tree-based algorithm."""
     trees = getattr(plan_of(case).algorithm, "trees", None)
     return trees if isinstance(trees, Trees) else None
 
@@ -84,7 +84,7 @@ PLANTED = pytest.mark.parametrize("case", [case for case in CASES if trees_of(ca
 
 
 @PLANTED
-def test_no_tree_with_a_wrong_child_passes_for_one(case: Case) -> None:
+def test_tree_with_a_wrong_child_is_detected(case: Case) -> None:
     trees = trees_of(case)
     assert trees is not None
     order = trees.topology.order
@@ -101,7 +101,7 @@ FORWARDING = [case for case in CASES if issubclass(case[1], TreeCollective)]
 
 
 def reaches(trees: Trees) -> int:
-    """How many ranks a tree reaches; 0 if one twice."""
+    """Number of ranks that a tree reaches; 0 if it reaches one twice."""
     try:
         return len(levels(trees, 0))
     except ContractError:
@@ -109,8 +109,8 @@ def reaches(trees: Trees) -> int:
 
 
 @pytest.mark.parametrize("case", FORWARDING, ids=case_name)
-def test_what_goes_down_a_tree_with_a_wrong_child_does_not_hold(case: Case) -> None:
-    """The tree that the claims are about is the right one; an algorithm that refuses to run on a wrong one is caught."""
+def test_collective_over_a_tree_with_a_wrong_child_does_not_hold(case: Case) -> None:
+    """Claims are about the correct tree. An algorithm that refuses to run on a wrong tree counts as detected."""
     family, entry = case
     plan = plan_of(case)
     right = trees_of(case)

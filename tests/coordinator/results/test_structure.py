@@ -1,4 +1,4 @@
-"""Metrics of paths, read off journals: against the trees, against the papers, and on journals that were altered."""
+"""Structure metrics of journals, compared with the trees and the papers, and on altered journals."""
 
 from collections import Counter
 from math import factorial
@@ -57,7 +57,7 @@ FAMILIES: list[tuple[str, str, str, type[Trees], int]] = [
 
 @pytest.mark.parametrize("source", [0, 5])
 @pytest.mark.parametrize(("topology", "collective", "algorithm", "family", "messages"), FAMILIES)
-def test_journals_show_what_the_trees_are(
+def test_journals_have_the_structure_of_the_trees(
     topology: str, collective: str, algorithm: str, family: type[Trees], messages: int, source: int, tmp_path: Path
 ) -> None:
     network = parse_topology(topology)
@@ -100,7 +100,7 @@ def test_rotation_is_that_of_the_necklaces() -> None:
         assert star.rank_of(rotate(star.permutation(rank))) == rotation.rotate(rank, 1)
 
 
-def test_only_some_roots_are_measured_where_there_are_many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_roots_are_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, journal = history(tmp_path / "run", topology="star:4", collective="allgather", algorithm="mbst")
     assert Paths(plan, journal.lazy()).hops["root"].n_unique() == 24
     monkeypatch.setattr(structure_metrics, "SAMPLED_HOPS", 24 * 23 // 6)
@@ -111,7 +111,7 @@ def test_only_some_roots_are_measured_where_there_are_many(tmp_path: Path, monke
 
 
 @pytest.mark.parametrize("redundancy", [1, 2])
-def test_of_many_segments_the_first_of_every_tree_are_measured(
+def test_many_segments_are_sampled_from_every_tree(
     redundancy: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scenario = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": redundancy}
@@ -136,7 +136,7 @@ def changed(journal: pl.DataFrame, row: int, **values: int) -> pl.DataFrame:
     )
 
 
-def test_an_arc_in_two_trees_is_seen(tmp_path: Path) -> None:
+def test_arc_in_two_trees_is_detected(tmp_path: Path) -> None:
     plan, journal = history(tmp_path / "run", topology="star:4", collective="broadcast", algorithm="edt", redundancy=3)
     assert measured(plan, journal, "trees_per_arc") == 1
     other = (journal["tree"][0] + 1) % 3
@@ -144,7 +144,7 @@ def test_an_arc_in_two_trees_is_seen(tmp_path: Path) -> None:
     assert measured(plan, doubled, "trees_per_arc") == 2
 
 
-def test_a_rank_on_two_paths_is_seen(tmp_path: Path) -> None:
+def test_rank_on_two_paths_is_detected(tmp_path: Path) -> None:
     scenario = {"topology": "star:4", "collective": "scatter", "algorithm": "edt", "redundancy": 3}
     plan, journal = history(tmp_path / "run", **scenario)
     assert measured(plan, journal, "paths_per_inner_node") == 1
@@ -153,7 +153,7 @@ def test_a_rank_on_two_paths_is_seen(tmp_path: Path) -> None:
     assert measured(plan, pl.concat([journal, other]), "paths_per_inner_node") == 2
 
 
-def test_a_detour_is_seen(tmp_path: Path) -> None:
+def test_detour_is_detected(tmp_path: Path) -> None:
     plan, journal = history(tmp_path / "run", topology="star:4", collective="broadcast", algorithm="greedy-tree")
     assert measured(plan, journal, "longest_detour") == 0
     star, parents = plan.topology, set(journal["sender"])
@@ -167,7 +167,7 @@ def test_a_detour_is_seen(tmp_path: Path) -> None:
     assert measured(plan, changed(journal, row, sender=upper), "longest_detour") == 2
 
 
-def test_a_circle_ends(tmp_path: Path) -> None:
+def test_cycle_terminates(tmp_path: Path) -> None:
     plan, journal = history(tmp_path / "run", topology="star:3", collective="broadcast", algorithm="greedy-tree")
     rows = [changed(journal, row, sender=journal["receiver"][(row + 1) % 5]) for row in range(5)]
     circle = pl.concat([rows[row][row : row + 1] for row in range(5)])
@@ -175,7 +175,7 @@ def test_a_circle_ends(tmp_path: Path) -> None:
     assert measured(plan, circle, "paths_per_inner_node") > 1
 
 
-def test_one_type_twice_in_a_step_is_seen(tmp_path: Path) -> None:
+def test_repeated_link_type_in_a_step_is_detected(tmp_path: Path) -> None:
     plan, journal = history(tmp_path / "run", topology="star:4", collective="allgather", algorithm="mbst")
     assert measured(plan, journal, "same_type_per_step") == 1
     late = journal.filter(pl.col("step") == 2).with_columns(pl.lit(1, dtype=journal.schema["step"]).alias("step"))
@@ -185,7 +185,7 @@ def test_one_type_twice_in_a_step_is_seen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["off_displacement", "off_period", "outside_own_substar", "largest_subtree", "smallest_subtree"]
 )
-def test_a_leaf_behind_another_port_is_seen(name: str, tmp_path: Path) -> None:
+def test_leaf_behind_another_port_is_detected(name: str, tmp_path: Path) -> None:
     scenario = {"topology": "star:4", "collective": "scatter", "algorithm": "replicated-balanced-tree", "messages": 3}
     plan, journal = history(tmp_path / "run", **scenario)
     before = measured(plan, journal, name)
@@ -213,14 +213,14 @@ def test_a_leaf_behind_another_port_is_seen(name: str, tmp_path: Path) -> None:
     )
 
 
-def test_a_home_node_that_forwards_is_seen(tmp_path: Path) -> None:
+def test_forwarding_home_node_is_detected(tmp_path: Path) -> None:
     plan, journal = history(tmp_path / "run", topology="star:4", collective="scatter", algorithm="near-balanced-tree")
     assert measured(plan, journal, "inner_home_nodes") == 0
     home = next(rank for rank in plan.topology.ranks() if rank and plan.topology.label(rank)[0] == "1")
     assert measured(plan, changed(journal, len(journal) - 1, sender=home), "inner_home_nodes") == 1
 
 
-def test_an_arc_without_its_rotation_is_seen(tmp_path: Path) -> None:
+def test_arc_without_its_rotation_is_detected(tmp_path: Path) -> None:
     scenario = {"topology": "star:4", "collective": "scatter", "algorithm": "replicated-balanced-tree", "messages": 3}
     plan, journal = history(tmp_path / "run", **scenario)
     assert measured(plan, journal, "unrotated_arcs") == 0

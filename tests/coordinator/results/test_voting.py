@@ -1,4 +1,4 @@
-"""Liars: how many of them redundancy bears, and what becomes of a message without it."""
+"""Voting: the number of byzantine nodes that redundancy tolerates, and delivery without redundancy."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ LABELS = [parse_topology("star:4").label(rank) for rank in range(1, 24)]
 
 
 @pytest.mark.parametrize("liar", LABELS)
-def test_three_copies_bear_any_one_liar(liar: str) -> None:
+def test_three_copies_tolerate_one_byzantine_node(liar: str) -> None:
     result = run_scenario(None, **STAR, redundancy=3, messages=2, fault=[f"byzantine:{liar}"])
     assert result.verdict == "holds", failures(result)
     summary = result.summary
@@ -23,7 +23,7 @@ def test_three_copies_bear_any_one_liar(liar: str) -> None:
     assert source.endswith("by majority 3 copies tolerate 1 byzantine nodes")
 
 
-def test_two_liars_are_too_many_for_three_copies_and_nothing_is_claimed(tmp_path: Path) -> None:
+def test_three_copies_do_not_tolerate_two_byzantine_nodes(tmp_path: Path) -> None:
     faults = [f"byzantine:{label}" for label in ("2134", "4312")]
     result = run_scenario(tmp_path / "run", **STAR, redundancy=3, fault=faults)
     assert result.verdict == "undecided"
@@ -36,7 +36,7 @@ def test_two_liars_are_too_many_for_three_copies_and_nothing_is_claimed(tmp_path
         assert elected == ("right" if 2 * right > copies else "wrong" if 2 * wrong > copies else "none")
 
 
-def test_a_liar_and_a_crash_leave_no_majority_and_a_crash_a_majority() -> None:
+def test_majority_with_a_byzantine_node_and_a_crash() -> None:
     both = run_scenario(None, **STAR, redundancy=3, fault=["byzantine:2134", "crash:3214@1"])
     assert both.verdict == "undecided"
     assert both.summary["elected_none"]
@@ -45,7 +45,7 @@ def test_a_liar_and_a_crash_leave_no_majority_and_a_crash_a_majority() -> None:
 
 
 @pytest.mark.parametrize("fault", ["corrupt:1234>2134:1", "byzantine:2134"])
-def test_without_redundancy_an_altered_copy_is_delivered_and_counted_so(fault: str) -> None:
+def test_without_redundancy_an_altered_copy_is_delivered_but_not_intact(fault: str) -> None:
     result = run_scenario(None, **STAR | {"algorithm": "greedy-tree"}, fault=[fault])
     summary = result.summary
     assert summary["deliveries"] == summary["expected_deliveries"]
@@ -54,7 +54,7 @@ def test_without_redundancy_an_altered_copy_is_delivered_and_counted_so(fault: s
     assert summary["elected_right"] == summary["elected_wrong"] == 0
 
 
-def test_a_link_that_alters_at_random_counts_as_a_liar() -> None:
+def test_corrupting_link_counts_as_a_byzantine_node() -> None:
     result = run_scenario(None, **STAR, redundancy=3, fault=["corrupt:1234~2134:0.5"], messages=8, seed=4)
     assert result.verdict == "holds"
     assert result.summary["corrupt"]

@@ -1,4 +1,4 @@
-"""Sets of faults: what descriptions mean, that draws repeat and nest, and that a run can be repeated from what was drawn."""
+"""Fault sets: parsing, reproducible and nested draws, and runs repeated from drawn faults."""
 
 import re
 from collections import Counter
@@ -34,13 +34,13 @@ def plan_of(topology: str = "star:4", algorithm: str = "edt", **values: object) 
 
 
 def drawn(text: str, number: int = 0, seed: int = 0, **values: object) -> tuple[str, ...]:
-    """The set with that number of a description."""
+    """One draw of a description."""
     (fault_set,) = parse_fault_sets(text)
     return draw(fault_set, FaultSites(plan_of(**values).algorithm), seed, number)  # type: ignore[arg-type]
 
 
 def labels(specs: tuple[str, ...]) -> set[str]:
-    """Where faults strike, kind and step apart."""
+    """The places of faults, without kind and step."""
     return {spec.partition(":")[2].rpartition("@")[0] for spec in specs}
 
 
@@ -72,51 +72,51 @@ def test_a_description_has_one_canonical_form(text: str, names: list[str]) -> No
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("", "is no part"),
-        ("some:nodes=2", "no way to choose"),
-        ("nodes", "is no part"),
-        ("nodes=two", "no number"),
-        ("nodes=3..1", "no range"),
-        ("nodes<=1..3", "no range"),
-        ("nodes=-1", "no number"),
+        ("", "invalid part"),
+        ("some:nodes=2", "unknown strategy"),
+        ("nodes", "invalid part"),
+        ("nodes=two", "invalid number"),
+        ("nodes=3..1", "invalid range"),
+        ("nodes<=1..3", "invalid range"),
+        ("nodes=-1", "invalid number"),
         ("gremlin=2", "'gremlin' is not among"),
-        ("bernoulli:nodes=1.5", "no probability"),
-        ("bernoulli:nodes=x", "no probability"),
-        ("cut:nodes=1", "a cut has a victim"),
-        ("random:victim=3142;nodes=1", "a cut has a victim"),
+        ("bernoulli:nodes=1.5", "invalid probability"),
+        ("bernoulli:nodes=x", "invalid probability"),
+        ("cut:nodes=1", "'cut' needs a victim"),
+        ("random:victim=3142;nodes=1", "'cut' needs a victim"),
         ("sources", "write"),
-        ("nodes=1@", "said once, at the end"),
-        ("nodes=1@2;links=1@3", "said once, at the end"),
-        ("nodes=1@soon", "said once, at the end"),
-        ("loss=3:.@8@1", "said once, at the end"),
-        ("cut:victim=3@2;nodes=1@1", "said once, at the end"),
+        ("nodes=1@", "given once, at the end"),
+        ("nodes=1@2;links=1@3", "given once, at the end"),
+        ("nodes=1@soon", "given once, at the end"),
+        ("loss=3:.@8@1", "given once, at the end"),
+        ("cut:victim=3@2;nodes=1@1", "given once, at the end"),
         ("any<=999999", "stand for 500,000,500,000 fault sets"),
         ("nodes=1..10001", "stand for 10,001 fault sets"),
         ("nodes=1..101;links=1..100", "stand for 10,100 fault sets"),
-        ("nodes=1;nodes=2", "'nodes' is there twice; give one part with the total number"),
-        ("nodes=1;crash=2", "'nodes' is there twice"),
-        ("any=2;links=1", "'links' is there twice"),
-        ("bernoulli:loss=0.1:0.2;loss=0.3:0.2", "'loss' is there twice"),
+        ("nodes=1;nodes=2", "'nodes' is repeated; give one part with the total number"),
+        ("nodes=1;crash=2", "'nodes' is repeated"),
+        ("any=2;links=1", "'links' is repeated"),
+        ("bernoulli:loss=0.1:0.2;loss=0.3:0.2", "'loss' is repeated"),
         ("byzantine=1:3", "'byzantine' takes no value, so ':3' in 'byzantine=1:3' has no meaning"),
         ("bernoulli:nodes=0.5:3", "'crash' takes no value"),
-        ("any=1:3", "'any' is nodes and links in every mixture"),
-        ("bernoulli:any=0.5", "'any' is nodes and links in every mixture"),
+        ("any=1:3", "'any' is every combination of nodes and links"),
+        ("bernoulli:any=0.5", "'any' is every combination of nodes and links"),
         ("random:recover=1", "'recover' repairs what 'crash' broke, and a set of faults only breaks things"),
         ("up=1", "'up' repairs what 'down' broke"),
-        ("loss=3", "'loss' needs a value behind the number, such as loss=3:0.2"),
-        ("delay=3", "'delay' needs a value behind the number, such as delay=3:2"),
-        ("loss=3:2", "in 'loss=3:2': its rate is a number from 0"),
-        ("drop=1:0", "in 'drop=1:0': its number of the packet is a whole number"),
+        ("loss=3", "'loss' needs a value after the number, such as loss=3:0.2"),
+        ("delay=3", "'delay' needs a value after the number, such as delay=3:2"),
+        ("loss=3:2", "in 'loss=3:2': its rate must be a number from 0"),
+        ("drop=1:0", "in 'drop=1:0': its number of the packet must be a whole number"),
         ("loss=3:1e-300", "too small to be drawn: a rate is 0, or at least 2.-53"),
         ("bernoulli:links=1e-17", "too small to be drawn"),
-        ("bernoulli:links=1e-99999999999999999999", "no probability"),
-        ("bernoulli:links=nan", "no probability"),
+        ("bernoulli:links=1e-99999999999999999999", "invalid probability"),
+        ("bernoulli:links=nan", "invalid probability"),
         ("nodes=1@0", "steps count from 1"),
-        ("links=1@5-2", "is no step or interval"),
+        ("links=1@5-2", "invalid step or interval"),
         ("nodes=1@2-5", "'crash' happens in one step and has no end; write @2"),
     ],
 )
-def test_what_is_no_description_is_refused(text: str, complaint: str) -> None:
+def test_invalid_description_is_refused(text: str, complaint: str) -> None:
     with pytest.raises(ScenarioError, match=complaint) as raised:
         parse_fault_sets(text)
     assert raised.value.field == "faults"
@@ -126,7 +126,7 @@ def test_what_is_no_description_is_refused(text: str, complaint: str) -> None:
 
 
 @given(st.integers(0, 40), st.integers(0, 10**6), st.integers(0, 22))
-def test_draws_repeat_and_the_longer_contains_the_shorter(seed: int, number: int, count: int) -> None:
+def test_draws_are_reproducible_and_nested(seed: int, number: int, count: int) -> None:
     shorter = drawn(f"nodes={count}", number, seed)
     longer = drawn(f"nodes={count + 1}", number, seed)
     assert shorter == drawn(f"nodes={count}", number, seed)
@@ -134,7 +134,7 @@ def test_draws_repeat_and_the_longer_contains_the_shorter(seed: int, number: int
     assert len(set(longer)) == count + 1
 
 
-def test_every_place_is_as_likely() -> None:
+def test_places_are_equally_likely() -> None:
     """A chi-square test of 23 classes: the fixed seed gives 23.2, and 1 in 1000 gives more than 48.3."""
     counts: dict[str, int] = {}
     for number in range(2300):
@@ -184,7 +184,7 @@ def test_three_parts_are_independent() -> None:
 
 
 def test_the_test_finds_parts_that_share_their_random_numbers() -> None:
-    """As draws were made before: the second part took the place with the same index among those left."""
+    """In version 0.1.0 the second part took the place with the same index among the remaining ones."""
     places = FaultSites(plan_of("hypercube:3", "sbt").algorithm).nodes()
     counts: Counter[tuple[int, int]] = Counter()
     for number in range(40 * 42):
@@ -197,7 +197,7 @@ def test_the_test_finds_parts_that_share_their_random_numbers() -> None:
 
 @pytest.mark.parametrize("pair", [("nodes", "byzantine"), ("links", "corrupt")])
 def test_the_parts_of_a_bernoulli_draw_are_independent(pair: tuple[str, str]) -> None:
-    """How often both parts hit: each place goes to the first, so the second has (1 - 0.3) x 0.4 of all places."""
+    """Each place goes to the first part that hits it, so the second gets (1 - 0.3) x 0.4 of all places."""
     (fault_set,) = parse_fault_sets("bernoulli:" + ";".join(map(part, pair, ("0.3", "0.4"))))
     places = FaultSites(plan_of("hypercube:3", "sbt").algorithm)
     number_of = len(places.nodes() if pair[0] == "nodes" else places.links)
@@ -227,7 +227,7 @@ def test_the_parts_of_a_bernoulli_draw_are_independent(pair: tuple[str, str]) ->
     st.sampled_from([("nodes", "byzantine"), ("links", "loss")]),
 )
 def test_mixed_draws_nest(number: int, one: int, other: int, kinds: tuple[str, str]) -> None:
-    """One more of either part keeps what was drawn."""
+    """One more fault of either part keeps the faults drawn before."""
     one, other = min(one, 22 - other), min(other, 22 - min(one, 22 - other))
     small = set(drawn(f"{part(kinds[0], one)};{part(kinds[1], other)}", number))
     assert len(small) == one + other
@@ -255,11 +255,11 @@ SINGLE_KIND = {
     "nodes=1;links=1": ("crash:3241@1", "down:1234~2134@1"),
     "nodes=3": ("crash:3241@1", "crash:2134@1", "crash:4321@1"),
 }
-"""What version 0.1.0 drew in S_4."""
+"""Draws of version 0.1.0 in S_4."""
 
 
-def test_draws_of_a_single_kind_are_what_they_were() -> None:
-    """Campaigns that were begun before mixed draws were corrected can be resumed."""
+def test_draws_of_a_single_kind_are_those_of_version_0_1_0() -> None:
+    """Campaigns from before the correction of mixed draws can be resumed."""
     assert drawn("nodes=3", 5, 1) == SINGLE_KIND["nodes=3"]
     assert drawn("byzantine=2", 5, 1) == SINGLE_KIND["byzantine=2"]
     assert drawn("links=2", 5, 1) == SINGLE_KIND["links=2"]
@@ -267,15 +267,15 @@ def test_draws_of_a_single_kind_are_what_they_were() -> None:
     assert drawn("bernoulli:nodes=0.1", 5, 1) == SINGLE_KIND["bernoulli:nodes=0.1"]
 
 
-def test_algorithms_meet_the_same_faults() -> None:
+def test_algorithms_get_the_same_faults() -> None:
     for number in range(5):
         assert drawn("nodes=3;links=2", number) == drawn("nodes=3;links=2", number, algorithm="greedy-tree")
 
 
-def test_the_source_is_spared_unless_asked_for() -> None:
+def test_source_is_chosen_only_on_request() -> None:
     assert labels(drawn("nodes=23")) == set(every_label(plan_of())) - {"1234"}
     assert "1234" in labels(drawn("nodes=24;sources"))
-    with pytest.raises(ScenarioError, match="wants 24 nodes, and 23 may fail"):
+    with pytest.raises(ScenarioError, match="needs 24 nodes, but only 23 may fail"):
         drawn("nodes=24")
 
 
@@ -285,12 +285,12 @@ def every_label(plan: Plan) -> list[str]:
     return [topology.label(rank) for rank in topology.ranks()]
 
 
-def test_where_every_node_is_a_source_none_is_spared() -> None:
+def test_every_node_may_be_chosen_if_all_are_sources() -> None:
     specs = drawn("nodes=24", algorithm="rotated-trees", collective="allgather")
     assert len(specs) == 24
 
 
-def test_bernoulli_takes_all_none_and_about_the_share() -> None:
+def test_bernoulli_chooses_about_the_share() -> None:
     assert drawn("bernoulli:links=0") == ()
     assert len(drawn("bernoulli:links=1")) == 36
     sizes = [len(drawn("bernoulli:nodes=0.3", number)) for number in range(400)]
@@ -300,9 +300,9 @@ def test_bernoulli_takes_all_none_and_about_the_share() -> None:
 def test_a_cut_surrounds_its_victim() -> None:
     assert labels(drawn("cut:victim=3142;nodes=3")) == {"1342", "4132", "2143"}
     assert labels(drawn("cut:victim=3142;links=3")) == {"1342~3142", "3142~4132", "2143~3142"}
-    with pytest.raises(ScenarioError, match="wants 4 nodes, and 3 may fail"):
+    with pytest.raises(ScenarioError, match="needs 4 nodes, but only 3 may fail"):
         drawn("cut:victim=3142;nodes=4")
-    with pytest.raises(ScenarioError, match="no victim"):
+    with pytest.raises(ScenarioError, match="unknown victim"):
         drawn("cut:victim=3141;nodes=1")
 
 
@@ -311,13 +311,13 @@ def test_roots_are_the_children_of_the_source() -> None:
     assert labels(drawn("roots:links=3", redundancy=3)) == {"1234~2134", "1234~3214", "1234~4231"}
 
 
-def test_the_busiest_are_those_that_carry_most() -> None:
-    """On the path of the square's Gray code every node sends one segment but the last, which sends none."""
+def test_busiest_places_carry_most_segments() -> None:
+    """On the Gray code path of the square, every node but the last sends one segment."""
     chosen = drawn("busiest:nodes=2;links=2", topology="hypercube:2", algorithm="brg")
     assert labels(chosen) == {"01", "11", "00~01", "01~11"}
 
 
-def test_every_set_is_there_once() -> None:
+def test_every_set_is_enumerated_once() -> None:
     (fault_set,) = parse_fault_sets("all:nodes=2;links=1")
     places = FaultSites(plan_of("hypercube:2", "sbt").algorithm)
     sets = list(every_set(fault_set, places))
@@ -364,7 +364,7 @@ def test_a_sample_of_all_sets_is_random_and_nests() -> None:
 
 @pytest.mark.parametrize("how", ["", "bernoulli:", "roots:", "busiest:", "cut:victim=2134;", "all:"])
 @pytest.mark.parametrize("broken", ["crash:3214@1", "byzantine:3214", "down:2134~3214@2-3", "loss:3214>1234:0.5"])
-def test_places_that_are_broken_anyway_are_not_chosen(how: str, broken: str) -> None:
+def test_broken_places_are_not_chosen(how: str, broken: str) -> None:
     (name,) = labels_of(broken)
     kinds = ("nodes", "links")
     amounts = ("1.0", "1.0") if how == "bernoulli:" else (1, 1)
@@ -378,11 +378,11 @@ def test_places_that_are_broken_anyway_are_not_chosen(how: str, broken: str) -> 
 
 
 def labels_of(*specs: str) -> set[str]:
-    """Where faults strike, links with the lower rank first."""
+    """The places of faults, links with the lower rank first."""
     return {"~".join(sorted(re.split("[~>]", spec.split(":")[1].split("@")[0]))) for spec in specs}
 
 
-def test_what_is_broken_is_not_counted() -> None:
+def test_broken_places_are_not_counted() -> None:
     places = FaultSites(plan_of().algorithm, ["crash:3214@1", "down:1234~2134@1"])
     counts = [
         set_count(parse_fault_sets(text)[0], places) for text in ("all:nodes=2", "all:links=2", "all:nodes=1;links=1")
@@ -390,7 +390,7 @@ def test_what_is_broken_is_not_counted() -> None:
     assert counts == [comb(22, 2), comb(35, 2), 22 * 35]
 
 
-def test_two_kinds_never_strike_one_node() -> None:
+def test_two_kinds_never_share_a_node() -> None:
     (fault_set,) = parse_fault_sets("all:crash=1;byzantine=1")
     places = FaultSites(plan_of("hypercube:2", "sbt").algorithm)
     sets = list(every_set(fault_set, places))
@@ -401,7 +401,7 @@ def test_two_kinds_never_strike_one_node() -> None:
 # --- in a scenario -----------------------------------------------------------------------------------------------------
 
 
-def test_a_run_can_be_repeated_from_what_was_drawn() -> None:
+def test_run_can_be_repeated_from_its_drawn_faults() -> None:
     plan = plan_of(fault=["random:nodes=2;links=1@2", "crash:2134@1", "random:nodes=20@1"], seed=5)
     specs = plan.scenario.fault
     assert len(specs) == 3 + 1 + 20
@@ -412,17 +412,17 @@ def test_a_run_can_be_repeated_from_what_was_drawn() -> None:
     assert one != other
 
 
-def test_places_that_are_taken_are_not_drawn_again() -> None:
+def test_taken_places_are_not_drawn_again() -> None:
     everybody = tuple(f"crash:{label}@1" for label in every_label(plan_of()) if label not in ("1234", "2134"))
     specs = resolve([*everybody, "random:nodes=1@1"], lambda: plan_of().algorithm, 0)
     assert specs[-1] == "crash:2134@1"
-    with pytest.raises(ScenarioError, match="wants 2 nodes, and 1 may fail"):
+    with pytest.raises(ScenarioError, match="needs 2 nodes, but only 1 may fail"):
         resolve([*everybody, "random:nodes=2@1"], lambda: plan_of().algorithm, 0)
 
 
 @pytest.mark.parametrize("spec", ["random:nodes=1..2@1", "all:nodes=1@1"])
 def test_a_run_has_one_set_of_faults(spec: str) -> None:
-    with pytest.raises(ScenarioError, match="one run has one set") as raised:
+    with pytest.raises(ScenarioError, match="a run has one set") as raised:
         plan_of(fault=[spec])
     assert raised.value.field == "fault"
 
@@ -430,17 +430,17 @@ def test_a_run_has_one_set_of_faults(spec: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "complaint"),
     [
-        ("nodes=2", "a set of them random:nodes=2"),
-        ("byzantine=1:3", "a set of them random:byzantine=1:3"),
+        ("nodes=2", "a set of random faults random:nodes=2"),
+        ("byzantine=1:3", "a set of random faults random:byzantine=1:3"),
         ("random:byzantine=1:3", "'byzantine' takes no value, so ':3' in 'byzantine=1:3' has no meaning"),
         ("random:recover=1", "'recover' repairs what 'crash' broke"),
-        ("random:nodes=1;nodes=2", "'nodes' is there twice"),
+        ("random:nodes=1;nodes=2", "'nodes' is repeated"),
         ("loss:1234~2134:1e-17", "1E-17 is too small to be drawn: a rate is 0, or at least 2.-53"),
         ("corrupt:1234>2134:1e-999", "too small to be drawn"),
         ("random:duplicate=1:1e-20", "too small to be drawn"),
     ],
 )
-def test_a_fault_that_cannot_be_is_refused(spec: str, complaint: str) -> None:
+def test_invalid_fault_is_refused(spec: str, complaint: str) -> None:
     with pytest.raises(ScenarioError, match=complaint) as raised:
         plan_of(fault=[spec])
     assert (raised.value.field, raised.value.value) == ("fault", spec)

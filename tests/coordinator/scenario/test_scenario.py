@@ -1,4 +1,4 @@
-"""What a user asks for: flags and files mean the same, and whatever will not do is said with what would."""
+"""Scenarios: flags and files are equivalent, and invalid values are refused with the allowed ones."""
 
 import tomllib
 from pathlib import Path
@@ -63,11 +63,11 @@ FULL: dict[str, object] = {
     "step_limit": 500,
     "name": "a-first.try",
 }
-"""Every field there is, none of them as it would be anyway but those that allow one value only."""
+"""Every field, with a value other than its default where there is one."""
 
 
 def refused(**values: object) -> ScenarioError:
-    """How a scenario is refused, whether by itself or for what it means."""
+    """The error of a scenario or of its plan."""
     with pytest.raises(ScenarioError) as caught:
         make_plan(make_scenario({**BASE, **values}))
     assert str(caught.value) == f"invalid {caught.value.field} {caught.value.value!r}: {caught.value.allowed}"
@@ -77,7 +77,7 @@ def refused(**values: object) -> ScenarioError:
 # --- files and flags -------------------------------------------------------------------------------------------------
 
 
-def test_the_full_scenario_is_full() -> None:
+def test_full_scenario_has_every_field() -> None:
     assert FULL.keys() == Scenario.model_fields.keys()
 
 
@@ -88,7 +88,7 @@ def test_files_and_flags_mean_the_same(tmp_path: Path) -> None:
     assert make_scenario(read_scenario(file)) == make_scenario(flags)
 
 
-def test_what_a_field_becomes() -> None:
+def test_field_values_are_normalised() -> None:
     made = make_scenario(FULL)
     assert made.collective is Collective.BROADCAST
     assert made.port_model is PortModel.ONE_PORT
@@ -99,14 +99,14 @@ def test_what_a_field_becomes() -> None:
     assert make_scenario({**BASE, "segments": "auto"}).segments == "auto"
 
 
-def test_what_is_not_said() -> None:
+def test_default_values() -> None:
     made = make_scenario(BASE)
     assert (made.driver, made.ranks_per_host, made.seed, made.fault) == ("local", "auto", 0, ())
     assert (made.port_model, made.duplex, made.clock) == (PortModel.ALL_PORT, Duplex.FULL, "steps")
 
 
 @pytest.mark.parametrize("values", [BASE, FULL], ids=["base", "full"])
-def test_what_is_written_reads_as_the_same(values: dict[str, object], tmp_path: Path) -> None:
+def test_scenario_file_round_trip(values: dict[str, object], tmp_path: Path) -> None:
     made = make_scenario(values)
     file = tmp_path / "scenario.toml"
     file.write_text(dump_scenario(made))
@@ -153,14 +153,14 @@ def test_the_scenario_of_a_run_runs_again_to_the_same_hash(values: dict[str, obj
 
 
 def file_refused(path: Path) -> str:
-    """How a scenario file is refused."""
+    """The error of a scenario file."""
     with pytest.raises(ScenarioError) as caught:
         read_scenario(path)
     assert (caught.value.field, caught.value.value) == ("scenario", str(path))
     return caught.value.allowed
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_file(tmp_path: Path) -> None:
     assert file_refused(tmp_path / "nothing.toml") == "the file cannot be read: No such file or directory"
     assert file_refused(tmp_path) == "the file cannot be read: Is a directory"
 
@@ -176,7 +176,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         pytest.param(b"fault = " + b"[" * 5000, id="arrays too deep to be read"),
     ],
 )
-def test_a_file_that_is_not_toml(tmp_path: Path, content: bytes) -> None:
+def test_invalid_toml_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "scenario.toml").write_bytes(content)
     assert file_refused(tmp_path / "scenario.toml").startswith("it is not TOML: ")
 
@@ -194,19 +194,19 @@ def test_a_file_that_is_not_toml(tmp_path: Path, content: bytes) -> None:
         ("sead", "seed"),
     ],
 )
-def test_an_unknown_key_is_refused_with_the_nearest_known(key: str, near: str) -> None:
+def test_unknown_key_suggests_the_nearest_one(key: str, near: str) -> None:
     error = refused(**{key: "x"})
     assert (error.field, error.value) == ("scenario", key)
     assert error.allowed == f"there is no such key; did you mean {near!r}?"
 
 
-def test_an_unknown_key_like_no_other_is_refused_with_all_there_are() -> None:
+def test_unknown_key_lists_all_keys() -> None:
     error = refused(xyzzy=1)
     assert error.allowed.startswith("there is no such key; known are: topology, collective, algorithm, ")
 
 
 @pytest.mark.parametrize("field", ["topology", "collective", "algorithm"])
-def test_what_is_required_is_said(field: str) -> None:
+def test_missing_field_is_named(field: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         make_scenario({key: value for key, value in BASE.items() if key != field})
     assert caught.value.field == field
@@ -275,15 +275,15 @@ BAD = [
     ("fault", ["crash:1234@2.5"], "counted from 1"),
     ("fault", ["crash:4444@2"], "there is no node '4444'"),
     ("fault", ["crash:@2"], "there is no node ''"),
-    ("fault", ["crash:2134@2", "crash:2134@3"], "this node crashes already"),
+    ("fault", ["crash:2134@2", "crash:2134@3"], "this node has crashed already"),
     (
         "fault",
         ["crash:1234@2-4"],
         "it happens in one step and has no end: crash:LABEL@STEP; recover:1234@4 ends a crash",
     ),
-    ("fault", ["crash:2134@2", "hang:2134@3"], "this node crashes already"),
-    ("fault", ["recover:2134@3"], "this node does not crash before that"),
-    ("fault", ["crash:2134@3", "recover:2134@3"], "this node does not crash before that"),
+    ("fault", ["crash:2134@2", "hang:2134@3"], "this node has crashed already"),
+    ("fault", ["recover:2134@3"], "this node has not crashed before that step"),
+    ("fault", ["crash:2134@3", "recover:2134@3"], "this node has not crashed before that step"),
     ("fault", ["hang:2134@7-3"], "it ends in step 3, before it begins in step 7"),
     ("fault", ["hang:2134@3-"], "such as @3-3"),
     ("fault", ["hang:2134"], "as @STEP, counted from 1, such as hang:1234@2"),
@@ -294,15 +294,15 @@ BAD = [
     ("fault", ["down:1234~4321@2"], "no link joins 1234 and 4321; neighbours of 1234: 2134, 3214, 4231"),
     ("fault", ["down:1234~1234@2"], "no link joins"),
     ("fault", ["down:1234>9@2"], "there is no node '9'"),
-    ("fault", ["up:1234>2134@2"], "this link is not down then"),
-    ("fault", ["down:1234>2134@2-3", "up:1234~2134@5"], "this link is not down then"),
-    ("fault", ["down:1234>2134@2", "up:2134>1234@5"], "this link is not down then"),
-    ("fault", ["loss:1234~2134"], "its rate is a number from 0 (never) to 1 (always), and not ''"),
+    ("fault", ["up:1234>2134@2"], "this link is not down in that step"),
+    ("fault", ["down:1234>2134@2-3", "up:1234~2134@5"], "this link is not down in that step"),
+    ("fault", ["down:1234>2134@2", "up:2134>1234@5"], "this link is not down in that step"),
+    ("fault", ["loss:1234~2134"], "its rate must be a number from 0 (never) to 1 (always), got ''"),
     ("fault", ["loss:1234~2134:1.5"], "its rate"),
     ("fault", ["loss:1234~2134:-1"], "its rate"),
     ("fault", ["corrupt:1234~2134:nan"], "its rate"),
     ("fault", ["duplicate:1234~2134:0,5"], "its rate"),
-    ("fault", ["delay:1234~2134:0"], "its number of steps is a whole number of at least 1, and not '0'"),
+    ("fault", ["delay:1234~2134:0"], "its number of steps must be a whole number of at least 1, got '0'"),
     ("fault", ["delay:1234~2134:2ms"], "its number of steps"),
     ("fault", ["drop:1234>2134:@2"], "its number of the packet"),
     ("fault_knowledge", "rumours", "'none'"),
@@ -321,7 +321,7 @@ BAD = [
 @pytest.mark.parametrize(
     ("field", "value", "allowed"), BAD, ids=[f"{field}-{ascii(value)[:25]}" for field, value, _ in BAD]
 )
-def test_what_will_not_do_is_refused_with_what_would(field: str, value: object, allowed: str) -> None:
+def test_invalid_value_is_refused_with_the_allowed_ones(field: str, value: object, allowed: str) -> None:
     error = refused(**{field: value})
     assert error.field == field
     assert error.value == (value[-1] if field == "fault" and isinstance(value, list) else value)
@@ -355,7 +355,7 @@ def test_what_will_not_do_is_refused_with_what_would(field: str, value: object, 
         "timed half-duplex",
     ],
 )
-def test_what_contradicts_itself_is_refused(values: dict[str, object], field: str, allowed: str) -> None:
+def test_contradictory_scenario_is_refused(values: dict[str, object], field: str, allowed: str) -> None:
     error = refused(**values)
     assert error.field == field
     assert allowed in error.allowed
@@ -386,12 +386,12 @@ def test_durations(text: object, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("seconds", "text"), [(5e-3, "5ms"), (1.5e-6, "1.5us"), (2.0, "2s"), (1.0, "1s"), (1e-9, "1ns"), (0.1, "100ms")]
 )
-def test_durations_are_written_for_people(seconds: float, text: str) -> None:
+def test_durations_are_formatted_with_a_unit(seconds: float, text: str) -> None:
     assert format_duration(seconds) == text
 
 
 @given(st.floats(0, 1e9) | st.integers(0, 10**6).map(lambda number: parse_duration(f"{number}ns")))
-def test_a_duration_reads_as_it_was_written(seconds: float) -> None:
+def test_duration_round_trip(seconds: float) -> None:
     assert parse_duration(format_duration(seconds)) == seconds
 
 
@@ -404,7 +404,7 @@ def test_faults_take_effect_in_order_of_steps() -> None:
     assert faults == (Crash(1, 0), Crash(3, star.rank("2134")), Crash(3, star.rank("4321")))
 
 
-def test_a_label_may_hold_what_it_likes() -> None:
+def test_label_with_commas() -> None:
     ej = parse_topology("ej:2+3^2")
     (fault,) = parse_faults(["crash:-1,0/0,1@12"], ej)
     assert fault == Crash(12, ej.rank("-1,0/0,1"))
@@ -427,13 +427,13 @@ SPECS: list[tuple[str, tuple[Fault, ...]]] = [
 
 
 @pytest.mark.parametrize(("spec", "faults"), SPECS, ids=[spec for spec, _ in SPECS])
-def test_what_a_specification_says(spec: str, faults: tuple[Fault, ...]) -> None:
+def test_specification_is_parsed_to_records(spec: str, faults: tuple[Fault, ...]) -> None:
     ej = parse_topology(EJ)
     assert ej.label(18) == "-1,0"
     assert parse_faults([spec], ej) == faults
 
 
-def test_what_went_down_may_come_up_one_way() -> None:
+def test_link_may_come_up_in_one_direction() -> None:
     ej = parse_topology(EJ)
     faults = parse_faults(["up:-1,0>0,0@5", "down:0,0~-1,0@2", "crash:1,0@1", "recover:1,0@2", "crash:1,0@3"], ej)
     one = ej.rank("1,0")
@@ -450,7 +450,7 @@ NUMBERS = [
 
 @pytest.mark.parametrize("field", NUMBERS)
 @pytest.mark.parametrize("value", [True, False])
-def test_true_and_false_are_no_numbers(field: str, value: bool) -> None:
+def test_booleans_are_not_numbers(field: str, value: bool) -> None:
     assert refused(**{field: value}).field == field
 
 
@@ -470,7 +470,7 @@ def test_all_missing_fields_are_named_at_once() -> None:
     assert caught.value.field == "algorithm"
 
 
-def test_capitals_do_not_matter_in_names() -> None:
+def test_names_are_case_insensitive() -> None:
     given = {
         "topology": "Star:4", "collective": "Broadcast", "algorithm": "EDT", "port_model": "All-Port", "duplex": "FULL",
         "driver": "Memory", "clock": "Steps", "segments": "AUTO", "fault_knowledge": "None", "hang_by": "Pause",
@@ -494,7 +494,7 @@ def test_capitals_do_not_matter_in_names() -> None:
 )
 def test_up_ends_every_interval_of_down_that_overlaps(faults: tuple[str, ...], useless: bool) -> None:
     if useless:
-        with pytest.raises(ScenarioError, match="this link is not down then"):
+        with pytest.raises(ScenarioError, match="this link is not down in that step"):
             parse_faults(faults, parse_topology("star:4"))
     else:
         parse_faults(faults, parse_topology("star:4"))

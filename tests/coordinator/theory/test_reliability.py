@@ -1,4 +1,4 @@
-"""Theory against three independent judges: every set of faults really run, a walk over the trees, and published counts."""
+"""Predictions compared with runs of every set of faults, with a walk over the trees, and with published counts."""
 
 import csv
 import sys
@@ -25,7 +25,7 @@ from emunode.faults.kinds import Down, Fault, Loss
 from emunode.net.wire import ROW
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "tree_survival.csv"
-"""Sets survived and nodes lost over all sets, counted elsewhere without this code."""
+"""Survived sets and lost nodes over all sets, from independent programs."""
 
 
 def scenario_of(topology: str, algorithm: str, **values: object) -> Scenario:
@@ -40,7 +40,7 @@ def plan_of(topology: str, algorithm: str, **values: object) -> Plan:
 
 
 def expected(plan: Plan, text: str) -> Expected:
-    """What theory says of a fault set."""
+    """The prediction for a fault set."""
     (fault_set,) = parse_fault_sets(text)
     places = FaultSites(plan.algorithm, plan.scenario.fault)
     return expected_delivery_ratio(plan.algorithm, plan.faults, plan.scenario.fault_knowledge, fault_set, places)
@@ -49,7 +49,7 @@ def expected(plan: Plan, text: str) -> Expected:
 def run(
     scenario: Scenario, sets: Sequence[tuple[str, ...]], seeds: Callable[[int], int] = lambda _: 0
 ) -> list[TrialResult]:
-    """Trials in memory, one for each set."""
+    """Trials in memory, one per set."""
 
     async def carry_out() -> list[TrialResult]:
         async with TrialRunner([scenario], sys.stderr) as runner:
@@ -59,7 +59,7 @@ def run(
 
 
 def measured(findings: Sequence[TrialResult]) -> Expected:
-    """Both figures over trials that count."""
+    """Both figures over decided trials."""
     counted = [result for result in findings if result.undecided is None]
     assert not any(result.violated for result in counted)
     return Expected(fmean(each.intact / each.expected for each in counted), fmean(each.served for each in counted))
@@ -86,7 +86,9 @@ POINTS = [
 
 @pytest.mark.parametrize(("topology", "algorithm", "values"), SMALL)
 @pytest.mark.parametrize("text", POINTS)
-def test_it_is_the_mean_over_all_sets(topology: str, algorithm: str, values: Mapping[str, object], text: str) -> None:
+def test_prediction_is_the_mean_over_all_sets(
+    topology: str, algorithm: str, values: Mapping[str, object], text: str
+) -> None:
     scenario = scenario_of(topology, algorithm, **values)
     plan = make_plan(scenario)
     (fault_set,) = parse_fault_sets(text)
@@ -132,10 +134,10 @@ def test_given_faults_are_counted(
     "text", ["cut:victim={v};nodes=1", "cut:victim={v};links=2", "roots:nodes=1", "roots:links=2@2"]
 )
 @pytest.mark.parametrize(("topology", "algorithm", "values"), [SMALL[0], SMALL[4], SMALL[7]])
-def test_places_of_a_part_of_the_network(
+def test_prediction_for_a_part_of_the_network(
     topology: str, algorithm: str, values: Mapping[str, object], text: str
 ) -> None:
-    """Every set that can be drawn, found by drawing often."""
+    """Enumerates the sets by drawing often."""
     scenario = scenario_of(topology, algorithm, **values)
     plan = make_plan(scenario)
     text = text.format(v=plan.topology.label(plan.topology.order - 1))
@@ -162,7 +164,7 @@ def test_the_busiest_places(topology: str, algorithm: str, values: Mapping[str, 
 def test_places_that_fail_independently(
     topology: str, algorithm: str, values: Mapping[str, object], share: float
 ) -> None:
-    """All 2^n sets of nodes, weighted; sets that leave nobody are no trials that count."""
+    """All 2^n sets of nodes, weighted, without the set of all nodes."""
     scenario = scenario_of(topology, algorithm, **values)
     plan = make_plan(scenario)
     places = FaultSites(plan.algorithm)
@@ -203,7 +205,7 @@ PortPacket = tuple[int, int, int]
 
 
 def packets_of_copies(plan: Plan) -> dict[tuple[int, int], dict[int, list[frozenset[PortPacket]]]]:
-    """(rank, message) -> segment -> for each copy the packets it takes, by the journal of a run in which nothing breaks."""
+    """(rank, message) -> segment -> the packets of each copy, from the journal of a fault-free run."""
     network, rows, step = MemoryEngine(plan.algorithm), bytearray(), 0
     while network.busy:
         step += 1
@@ -251,7 +253,7 @@ LOSSY: Sequence[tuple[str, str, Mapping[str, object]]] = [
 )
 @pytest.mark.parametrize(("topology", "algorithm", "values"), LOSSY)
 def test_links_that_lose_packets(topology: str, algorithm: str, values: Mapping[str, object], text: str) -> None:
-    """Over every set of links, and every set of packets that these may lose."""
+    """Over every set of links and every set of packets that these may lose."""
     plan = plan_of(topology, algorithm, **values)
     places = FaultSites(plan.algorithm)
     figures = []
@@ -289,8 +291,8 @@ def test_links_that_lose_packets(topology: str, algorithm: str, values: Mapping[
     ],
 )
 @pytest.mark.parametrize("values", [{"redundancy": 2}, {}], ids=["two-copies", "striped"])
-def test_draws_agree_with_it(given: Sequence[str], text: str, values: Mapping[str, object]) -> None:
-    """300 draws, really run, with fixed seeds; the 99.99 % interval of a correct figure contains it."""
+def test_draws_agree_with_the_prediction(given: Sequence[str], text: str, values: Mapping[str, object]) -> None:
+    """Runs 300 draws with fixed seeds; the 99.99 % interval of a correct figure contains it."""
     scenario = scenario_of("hypercube:3", "nesbt", **values, fault=given)
     plan = make_plan(scenario)
     (fault_set,) = parse_fault_sets(text)
@@ -324,7 +326,7 @@ def golden() -> dict[tuple[str, str, str, str], dict[int, tuple[int, int, int]]]
 
 
 @pytest.mark.parametrize("key", sorted(golden()), ids=" ".join)
-def test_counts_that_were_made_elsewhere(key: tuple[str, str, str, str]) -> None:
+def test_published_counts(key: tuple[str, str, str, str]) -> None:
     network, algorithm, redundancy, kind = key
     plan = plan_of(network, algorithm, redundancy=int(redundancy))
     order = plan.topology.order
@@ -376,8 +378,8 @@ def test_nodes_lost_with_the_single_tree_of_an_eisenstein_jacobi_network(nodes: 
     ("topology", "algorithm", "x"),
     [("star:4", "edt", 3), ("ej:2+3", "independent-trees", 6), ("star:6", "edt", 5), ("hypercube:7", "nesbt", 7)],
 )
-def test_less_faults_than_trees_cost_nothing(topology: str, algorithm: str, x: int) -> None:
-    """Exactly 1 for both figures, also where there are far too many sets to go through."""
+def test_fewer_faults_than_trees_lose_nothing(topology: str, algorithm: str, x: int) -> None:
+    """Both figures are exactly 1, even with far too many sets to enumerate."""
     plan = plan_of(topology, algorithm, redundancy=x)
     for faults in {0, 1, x - 1}:
         for nodes, links in {(faults, 0), (0, faults), (faults // 2, faults - faults // 2)}:
@@ -385,7 +387,7 @@ def test_less_faults_than_trees_cost_nothing(topology: str, algorithm: str, x: i
     assert expected(plan, f"nodes={x}").ratio < 1 > expected(plan, f"links={x}").ratio  # type: ignore[operator]
 
 
-def test_everything_broken_leaves_nothing() -> None:
+def test_no_prediction_if_every_place_fails() -> None:
     plan = plan_of("star:3", "edt")
     assert expected(plan, "nodes=5") == Expected()
     assert expected(plan, "links=6") == Expected(0.0, 0.0)
@@ -417,7 +419,7 @@ def test_everything_broken_leaves_nothing() -> None:
         ("hypercube:3", "nesbt-fifo", {"port_model": "exchange"}, "loss=1:0.5"),
     ],
 )
-def test_it_says_nothing_where_the_formula_does_not_apply(
+def test_no_prediction_where_the_formula_does_not_apply(
     topology: str, algorithm: str, values: Mapping[str, object], text: str
 ) -> None:
     assert expected(plan_of(topology, algorithm, **values), text) == Expected()
@@ -426,8 +428,10 @@ def test_it_says_nothing_where_the_formula_does_not_apply(
 @pytest.mark.parametrize("knowledge", ["none", "neighbours", "all"])
 @pytest.mark.parametrize(("algorithm", "values"), [("edt", {"redundancy": 2}), ("bfs-tree", {}), ("greedy-tree", {})])
 @pytest.mark.parametrize("text", ["all:nodes=2", "all:links=1", "all:nodes=1;links=1@2"])
-def test_under_knowledge_of_faults(algorithm: str, values: Mapping[str, object], knowledge: str, text: str) -> None:
-    """Nodes that know what is broken send nothing there, which costs nobody a message; a tree grown around it does more."""
+def test_prediction_under_fault_knowledge(
+    algorithm: str, values: Mapping[str, object], knowledge: str, text: str
+) -> None:
+    """Nodes do not send to known faults, which costs no message. Trees built around known faults are not predicted."""
     scenario = scenario_of("star:3", algorithm, **values, fault_knowledge=knowledge)
     theory = expected(make_plan(scenario), text)
     if (algorithm, knowledge) == ("bfs-tree", "all"):
@@ -442,7 +446,7 @@ def test_under_knowledge_of_faults(algorithm: str, values: Mapping[str, object],
 @pytest.mark.parametrize("text", ["all:nodes=1", "all:links=2"])
 @pytest.mark.parametrize("algorithm", ["nesbt-fifo", "nesbt"])
 def test_trees_without_a_timetable(algorithm: str, text: str) -> None:
-    """From step 1 on it does not matter when a copy is where."""
+    """Under faults from step 1 on, the steps of copies do not matter."""
     scenario = scenario_of("hypercube:3", algorithm, port_model="exchange", redundancy=2)
     sets = list(every_set(parse_fault_sets(text)[0], FaultSites(make_plan(scenario).algorithm)))
     theory, found = expected(make_plan(scenario), text), measured(run(scenario, sets))
@@ -473,6 +477,6 @@ def test_trees_without_a_timetable(algorithm: str, text: str) -> None:
     ],
 )
 def test_promises_count_all_faults(given: Sequence[str], text: str, promised: bool) -> None:
-    """edt over three trees bears two faults, or one that alters what it passes on."""
+    """edt over three trees tolerates two faults, or one that alters payloads."""
     plan = plan_of("star:4", "edt", redundancy=3, fault=given)
     assert promises(plan.algorithm, plan.faults, parse_fault_sets(text)[0]) == promised

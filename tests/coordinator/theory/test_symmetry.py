@@ -1,4 +1,4 @@
-"""Symmetries are checked before they are used, and orbits are the sets that full enumeration finds."""
+"""Symmetries are checked before they are used, and orbits agree with full enumeration."""
 
 from collections import Counter
 from itertools import combinations
@@ -41,7 +41,7 @@ KNOWN = [
 
 
 @pytest.mark.parametrize(("topology", "algorithm", "redundancy", "count"), KNOWN)
-def test_how_many_symmetries_there_are(topology: str, algorithm: str, redundancy: int, count: int) -> None:
+def test_number_of_symmetries(topology: str, algorithm: str, redundancy: int, count: int) -> None:
     plan = plan_of(topology, algorithm, redundancy)
     found = symmetries(plan.algorithm)
     assert len(found) == count
@@ -51,7 +51,7 @@ def test_how_many_symmetries_there_are(topology: str, algorithm: str, redundancy
 
 
 @pytest.mark.parametrize(("topology", "algorithm", "redundancy"), [known[:3] for known in KNOWN])
-def test_each_is_an_automorphism_that_fixes_the_source(topology: str, algorithm: str, redundancy: int) -> None:
+def test_symmetry_is_an_automorphism_that_fixes_the_source(topology: str, algorithm: str, redundancy: int) -> None:
     network = parse_topology(topology)
     plan = plan_of(topology, algorithm, redundancy, source=network.label(3))
     for symmetry in symmetries(plan.algorithm):
@@ -63,7 +63,7 @@ def test_each_is_an_automorphism_that_fixes_the_source(topology: str, algorithm:
                 assert symmetry.ranks[network.neighbour(rank, port)] == image
 
 
-def test_they_form_a_group() -> None:
+def test_symmetries_form_a_group() -> None:
     found = symmetries(plan_of("ej:1+2^2", "independent-trees", 12).algorithm)
     images = {tuple(symmetry.ranks.tolist()) for symmetry in found}
     assert len(images) == len(found)
@@ -71,7 +71,7 @@ def test_they_form_a_group() -> None:
         assert tuple(one.ranks[other.ranks].tolist()) in images
 
 
-def test_what_is_no_automorphism_is_refused() -> None:
+def test_non_automorphism_is_rejected() -> None:
     network = parse_topology("ej:2+3")
     around = Neighbourhood(network, 0)
     assert around.automorphism((0, 1, 2, 3, 4, 5)) is not None
@@ -80,7 +80,7 @@ def test_what_is_no_automorphism_is_refused() -> None:
     assert around.automorphism((0, 5, 4, 3, 2, 1)) is None  # conjugation does not keep the multiples of 2+3rho
 
 
-def test_what_does_not_keep_the_trees_is_refused() -> None:
+def test_automorphism_that_changes_the_trees_is_rejected() -> None:
     """Every permutation of symbols is an automorphism of S_4; only rotations keep the edge-disjoint trees."""
     algorithm = plan_of("star:4", "edt", 3).algorithm
     assert isinstance(algorithm, TreeCollective)
@@ -91,8 +91,8 @@ def test_what_does_not_keep_the_trees_is_refused() -> None:
     assert kept == [(0, 1, 2), (1, 2, 0), (2, 0, 1)]
 
 
-def test_what_trees_carry_counts_as_well() -> None:
-    """Two messages over three trees: no rotation keeps the trees that are in use."""
+def test_load_of_the_trees_is_compared() -> None:
+    """Two messages over three trees: no rotation keeps the set of used trees."""
     assert len(symmetries(plan_of("star:4", "edt", messages=2).algorithm)) == 1
     assert len(symmetries(plan_of("star:4", "edt", messages=3).algorithm)) == 3  # messages change places
     assert len(symmetries(plan_of("star:4", "edt", messages=1, redundancy=3).algorithm)) == 3
@@ -137,8 +137,8 @@ def moved(faults: tuple[str, ...], symmetry: Symmetry, plan: Plan) -> frozenset[
     return frozenset(images)
 
 
-def test_a_fault_and_its_image_cost_the_same() -> None:
-    """What symmetries are for: the same deliveries in the same steps, whichever set of an orbit is run."""
+def test_fault_and_its_image_have_the_same_effect() -> None:
+    """All sets of an orbit have the same deliveries in the same steps."""
     plan = plan_of("star:4", "edt", 3)
     for crashed in ([1, 2, 7], [3, 9, 22], [1, 5, 6]):
         seen = set()
@@ -164,7 +164,7 @@ def history(plan: Plan, specs: tuple[str, ...]) -> Records:
 def test_too_many_faults_and_too_many_sets_are_refused() -> None:
     plan = plan_of("star:4", "edt", 3)
     orbits = Orbits(plan.algorithm, symmetries(plan.algorithm))
-    with pytest.raises(ScenarioError, match="wants 24 nodes, and 23 may fail"):
+    with pytest.raises(ScenarioError, match="needs 24 nodes, but only 23 may fail"):
         orbits.count(parse_fault_sets("all:nodes=24")[0])
     with pytest.raises(ScenarioError, match="at most 20,000,000 can be gone through"):
         orbits.count(parse_fault_sets("all:links=9")[0])

@@ -300,7 +300,7 @@ def test_other_times_than_those_of_the_timetable_are_found(ring: Timetable) -> N
     first, *rest = [TIME.pack(*row) for row in told(ring)]
     row = TIME.unpack(first)
     judged = judge_times(ring, [TIME.pack(*row[:4], row[4] + 1, row[5] + 1), *rest])
-    assert judged.unexpected == "1 packets had other times than the timetable has"
+    assert judged.unexpected == "1 packets had other intended times than the timetable"
 
 
 def test_packets_that_never_arrived_are_found(ring: Timetable) -> None:

@@ -1,4 +1,4 @@
-"""Counting a trial at once says what measuring its journal says, whatever broke."""
+"""Counting a trial gives the metrics of measuring its journal, under any faults."""
 
 from pathlib import Path
 from random import Random
@@ -34,7 +34,7 @@ BROKEN = (
 
 
 def played(plan: Plan) -> tuple[bytearray, list[AlteredCopy]]:
-    """The rows of a run in memory, and what altered copies said."""
+    """The rows of a run in memory, and its altered copies."""
     network, rows, step = MemoryEngine(plan.algorithm), bytearray(), 0
     while network.busy:
         step += 1
@@ -49,7 +49,7 @@ def frame_of(records: Records) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join([*case[:3], *case[3]]))
-def test_it_counts_what_is_measured(case: tuple[str, str, str, dict[str, object]]) -> None:
+def test_trial_counts_equal_run_metrics(case: tuple[str, str, str, dict[str, object]]) -> None:
     topology, collective, algorithm, values = case
     chance = Random(f"{topology}/{collective}")
     base = {"topology": topology, "collective": collective, "algorithm": algorithm, "driver": "memory", **values}
@@ -75,7 +75,7 @@ def test_it_counts_what_is_measured(case: tuple[str, str, str, dict[str, object]
     assert altered or collective in ("alltoall", "gather"), "nothing was ever altered"
 
 
-def test_the_hash_is_that_of_a_run(tmp_path: Path) -> None:
+def test_trial_hash_equals_run_hash(tmp_path: Path) -> None:
     plan = make_plan(make_scenario({
         "topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 3, "driver": "memory",
         "fault": ["random:nodes=2;links=1@2"],
@@ -88,8 +88,8 @@ def test_the_hash_is_that_of_a_run(tmp_path: Path) -> None:
     assert count_trial(plan, sorted_records([rows[half:], rows[:half]])).journal_hash == journal.hash
 
 
-def test_how_many_copies_are_left() -> None:
-    """Of three trees with disjoint paths, each broken node takes at most one copy from anybody else."""
+def test_least_number_of_copies() -> None:
+    """With three disjoint paths per node, each faulty node costs every other node at most one copy."""
     base = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 3, "driver": "memory"}
     for crashed, least in ([], 3), (["crash:2134@1"], 2), (["crash:2134@1", "crash:3214@1"], 1):
         plan = make_plan(make_scenario({**base, "fault": crashed}))
