@@ -1,6 +1,7 @@
-"""The few calls of the C library that Python 3.11 has no name for."""
+"""Process tuning: garbage collection, and calls of the C library that Python 3.11 does not offer."""
 
 import ctypes
+import gc
 import os
 
 from emunode.errors import RunError
@@ -28,3 +29,10 @@ def require(function: str, *arguments: object) -> int:
         return call(function, *arguments)
     except OSError as error:
         raise RunError(f"{function} failed: {error.strerror}") from None
+
+
+def collect_seldom() -> None:
+    """Run the cyclic garbage collector rarely: a step creates thousands of records, none of them in a cycle."""
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(50_000, 20, 20)

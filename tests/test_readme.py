@@ -13,9 +13,10 @@ from textwrap import dedent
 import pytest
 
 import emunode.algorithms.tree_collective as home
-from coordinator.cli.app import main, serve
+from coordinator.cli.app import main
 from coordinator.cli.campaign import campaign
 from coordinator.cli.certify import certify
+from coordinator.cli.run import serve
 from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import LocalView
 from emunode.algorithms.tree_collective import TreeCollective

@@ -342,7 +342,7 @@ def test_a_plan_in_words(call: Call) -> None:
     said = call("plan", *STAR)
     assert (said.status, said.err) == (0, "")
     assert "permutation star graph S_4: broadcast by greedy-tree, driver memory" in said.out
-    assert "receivers_per_step" in said.out
+    assert "receivers per step" in said.out
 
 
 def test_a_plan_of_a_giant_is_instant(call: Call) -> None:
@@ -362,7 +362,7 @@ def test_a_plan_that_cannot_work_here_says_so_after_all_the_rest(call: Call, mon
     monkeypatch.setattr(plan, "descriptor_limit", lambda: 65)  # no room for a single node
     words = call("plan", *LOCAL)
     assert words.status == 4
-    assert "receivers_per_step" in words.out
+    assert "receivers per step" in words.out
     assert "file descriptors" in words.err
 
 

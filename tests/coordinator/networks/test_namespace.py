@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.cli import app as cli
-from coordinator.cli.options import with_netns_value
+from coordinator.cli.invoke import with_netns_value
 from coordinator.planning import namespace
 from coordinator.planning import plan as plans
 from coordinator.planning.plan import make_plan, require_possible
