@@ -16,7 +16,7 @@ import emunode.algorithms.tree_collective as home
 from coordinator.cli.app import main
 from coordinator.cli.campaign import campaign
 from coordinator.cli.certify import certify
-from coordinator.cli.run import serve
+from coordinator.cli.serve import serve
 from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import LocalView
 from emunode.algorithms.tree_collective import TreeCollective

@@ -25,7 +25,7 @@ lister = App(name="list", help="List the topologies, the algorithms and the kind
 COMMANDS = {
     "run": ("run:run_command", "Run a scenario."),
     "plan": ("plan:plan_command", "Print what a scenario needs and what theory predicts, without running it."),
-    "serve": ("run:serve_command", "Wait for hosts that are started elsewhere, then run a scenario on them."),
+    "serve": ("serve:serve_command", "Wait for hosts that are started elsewhere, then run a scenario on them."),
     "campaign": ("campaign:campaign_command", "Run many trials over a grid of scenarios and faults."),
     "certify": ("certify:certify_command", "Run every set of faults up to symmetry, or find a smallest counterexample."),
     "verify": ("verify:verify_command", "Check stored runs against their journals, and the journals against the rules."),
@@ -34,7 +34,7 @@ COMMANDS = {
     "export": ("export:export_command", "Write a network, its trees or an executed schedule for other programs."),
     "reproduce": ("reproduce:reproduce_command", "Re-run a paper's experiments: published, predicted and measured values."),
     "doctor": ("doctor:doctor_command", "Check what this machine offers: limits, loopback, disk, clock, containers."),
-    "clean": ("doctor:clean_command", "Remove what killed runs left behind."),
+    "clean": ("clean:clean_command", "Remove what killed runs left behind."),
     "image": ("image:image_command", "Build the container images with Docker."),
     "compose": ("image:compose_command", "Print a compose file."),
 }  # fmt: skip

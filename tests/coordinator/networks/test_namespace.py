@@ -116,7 +116,7 @@ def test_a_run_that_moves_says_so(
     moved: list[bool] = []
     monkeypatch.setattr(plans, "tracked_connections", lambda: (100, 130))
     monkeypatch.setattr(plans, "why_not", lambda: None)
-    monkeypatch.setattr(namespace, "enter_own_network", lambda: moved.append(True))
+    monkeypatch.setattr("coordinator.cli.run.enter_own_network", lambda: moved.append(True))
     flags = [f"--{name}={value}" for name, value in FLOOD.items()]
     assert cli.main(["run", *flags, "--out", str(tmp_path / "run")]) == 0
     assert moved == [True]
