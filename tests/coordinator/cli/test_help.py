@@ -16,7 +16,7 @@ from coordinator.cli.options import GROUPS
 from coordinator.scenario.model import Scenario
 
 ROOT = Path(__file__).resolve().parents[3]
-ALL = {
+ALL: dict[tuple[str, ...], tuple[str, str]] = {
     **{(name,): entry for name, entry in COMMANDS.items()},
     **{("list", name): entry for name, entry in LISTS.items()},
 }
