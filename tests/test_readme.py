@@ -1,4 +1,4 @@
-"""The README: its commands run, its sample output is what the demo prints, its flags, files and terms exist."""
+"""The README: its sample output is what the demo prints, its flags, files and terms exist. `test_docs.py` runs its commands."""
 
 import json
 import os
@@ -16,9 +16,6 @@ from coordinator.scenario.model import Scenario
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-BLOCK = re.compile(
-    r"(?:^<!-- not executed: (?P<reason>[^\n]*) -->\n)?^```sh\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
-)
 
 
 def flags() -> set[str]:
@@ -40,25 +37,6 @@ def test_files_that_are_shown_exist() -> None:
 def test_the_first_result_is_on_the_first_screen() -> None:
     assert README.splitlines().index("scripts/demo") < 15
     assert "<!-- bench" not in README
-
-
-@pytest.mark.slow
-def test_commands_run(tmp_path: Path) -> None:
-    """Each block that has no reason not to be executed, in the order of the page, in one folder."""
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path, "XDG_STATE_HOME": str(tmp_path / "state")}
-    executed = [block["text"] for block in BLOCK.finditer(README) if not block["reason"]]
-    assert len(executed) >= 6
-    for text in executed:
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", text],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
 
 # --- the sample output -----------------------------------------------------------------------------------------------
@@ -91,8 +69,8 @@ def test_the_sample_output_is_what_the_demo_prints(tmp_path: Path) -> None:
 
 
 def explained() -> set[str]:
-    """The terms of docs/glossary.md, several of them in one row apart."""
-    rows = re.findall(r"^\| (.+?) \| ", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    """The terms of docs/reference/glossary.md, several of them in one row apart."""
+    rows = re.findall(r"^\| (.+?) \| ", (ROOT / "docs" / "reference" / "glossary.md").read_text(), re.MULTILINE)
     return {term.strip() for row in rows for term in re.sub(r"\(.*?\)", "", row).split(",")}
 
 

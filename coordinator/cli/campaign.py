@@ -13,8 +13,8 @@ from rich.markup import escape
 from coordinator.campaigns.certify import smallest_failure
 from coordinator.campaigns.grid import MOST_VALUES, Grid
 from coordinator.campaigns.runner import Session, log_file, run_campaign
-from coordinator.campaigns.statistics import Row, families, rows, trial_rows
 from coordinator.campaigns.store import Store, read_grid
+from coordinator.campaigns.tables import Row, families, rows, trial_rows
 from coordinator.cli import render
 from coordinator.cli.options import ScenarioFile, values_from
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json

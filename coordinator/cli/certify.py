@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.markup import escape
 
-from coordinator.campaigns.certify import Certificate, Certifier, recipes_of
+from coordinator.campaigns.certify import Certificate, Certifier, exhaustive_fault_sets
 from coordinator.cli import render
 from coordinator.cli.options import ScenarioFile, values_from
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
@@ -55,11 +55,11 @@ def certify(
       coordinator certify counterexample.toml
     """
     base = make_scenario({**TRIAL_DEFAULTS, **values_from(scenario, flags)})
-    recipes = recipes_of(faults or [])
+    fault_sets = exhaustive_fault_sets(faults or [])
     with Path(os.devnull).open("w") as log, render.progress_display("certify") as progress:
-        certificate = Certifier(base, workers, log, progress).certify(recipes, sample)
+        certificate = Certifier(base, workers, log, progress).certify(fault_sets, sample)
     path = None
-    if certificate.counterexample is not None and recipes:
+    if certificate.counterexample is not None and fault_sets:
         path = out or Path("runs", "counterexamples", f"{certificate.plan.name}.toml")
         _save(path, certificate)
     if json:

@@ -14,10 +14,11 @@ from coordinator.cli import render
 from coordinator.cli.output import JsonFlag, as_command, print_json
 from coordinator.scenario.fault_syntax import forms
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.registry import BY_FAMILY, Entry, algorithms
+from emunode.algorithms.registry import Entry, registered
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
-from emunode.topologies.registry import FAMILIES, descriptions, parse_topology
+from emunode.topologies.base import FAMILIES
+from emunode.topologies.registry import descriptions, parse_topology
 
 FILTERS = Group("Filters", sort_key=1)
 EXAMPLE_BYTES = 720
@@ -101,10 +102,9 @@ def _entries(topology: str | None, collective: Collective | None) -> Iterator[tu
     wanted = topology and topology.partition(":")[0].lower()
     if wanted and wanted not in FAMILIES:
         raise ScenarioError("topology", topology, f"expected one of {', '.join(FAMILIES)}")
-    for family in BY_FAMILY:
-        for each in Collective:
-            if wanted in (None, family) and collective in (None, each):
-                yield from ((family, entry) for entry in algorithms(family, each).values())
+    for family, entry in registered():
+        if wanted in (None, family) and collective in (None, entry.collective):
+            yield family, entry
 
 
 def _suggestion(name: str, known: list[str]) -> str:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from coordinator.cli import render
 from coordinator.cli.options import ScenarioFile, ScenarioFlags, scenario_from
 from coordinator.cli.output import JsonFlag, as_command, print_json
-from coordinator.planning.plan import Plan, make_plan, why_impossible
+from coordinator.planning.feasibility import describe_needs, why_impossible
+from coordinator.planning.plan import Plan, make_plan
 
 
 def plan(scenario: ScenarioFile = None, *, flags: ScenarioFlags = None, json: JsonFlag = False) -> int:
@@ -19,7 +20,7 @@ def plan(scenario: ScenarioFile = None, *, flags: ScenarioFlags = None, json: Js
       coordinator plan scenario.toml --driver memory --json
     """
     made = make_plan(scenario_from(scenario, flags), estimate=True)
-    needs, claims, reason = made.needs(), made.predictions(), why_impossible(made)
+    needs, claims, reason = describe_needs(made), made.predictions(), why_impossible(made)
     if json:
         print_json({**needs, "claims": claims, "possible": reason is None, "impossible_because": reason})
     else:

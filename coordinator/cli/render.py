@@ -111,7 +111,7 @@ def show_claims(claims: Sequence[Mapping[str, object]]) -> None:
     for source, number in numbers.items():
         out.print(f"{number:>3}  {escape(str(source))}", soft_wrap=True)
     if any(claim.get("derived") for claim in claims):
-        out.print("  *  derived from the schedule that was run: see docs/claims.md", soft_wrap=True)
+        out.print("  *  derived from the schedule that was run: see docs/explanation/claims.md", soft_wrap=True)
 
 
 JUDGED = ("measured", "to bound", "verdict")

@@ -12,10 +12,12 @@ from rich.markup import escape
 
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.cli.render import console, print_rows, progress_display, show_rows, verdict_text
-from coordinator.papers.base import Figure, Reproduction, RunCache, Section, laboratory, verdict_of
+from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.costs import ALL, Cost, cost_of, duration
 from coordinator.papers.document import Reproduced, require_folder, write
 from coordinator.papers.registry import REPRODUCTIONS, find_reproduction
+from coordinator.papers.run_cache import RunCache, open_run_cache
+from coordinator.papers.tables import verdict_of
 from coordinator.results.claims import EXIT_STATUS
 from emunode.errors import EmulatorError, ScenarioError
 
@@ -85,12 +87,12 @@ def _reproduce(
     done: list[Reproduced] = []
     with (
         progress_display("reproduce") as progress,
-        laboratory(progress, lambda: time.monotonic() > began + 60 * minutes, runs) as lab,
+        open_run_cache(progress, lambda: time.monotonic() > began + 60 * minutes, runs) as cache,
     ):
         for about, sizes in chosen:
             sections: list[Section] = []
             try:
-                for section in about.build(replace(lab, sizes=sizes)):
+                for section in about.build(replace(cache, sizes=sizes)):
                     sections.append(section)
                     if not as_json:
                         show_section(section)
@@ -103,7 +105,7 @@ def _reproduce(
     if as_json:
         print_json([reproduced.record() for reproduced in done])
     else:
-        show_summary(done, files, lab, time.monotonic() - began)
+        show_summary(done, files, cache, time.monotonic() - began)
     return EXIT_STATUS[verdict_of(reproduced.verdict for reproduced in done)]
 
 
@@ -119,15 +121,15 @@ def show_section(section: Section) -> None:
     out.print()
 
 
-def show_summary(done: Sequence[Reproduced], files: Sequence[Path], lab: RunCache, seconds: float) -> None:
+def show_summary(done: Sequence[Reproduced], files: Sequence[Path], cache: RunCache, seconds: float) -> None:
     """Print the verdict of each reproduction, the number of runs, and where the page and the tables are."""
     out = console()
     for reproduced in done:
         out.print(
             f"{reproduced.reproduction.name}: {verdict_text(reproduced.verdict)}, {reproduced.counted}", soft_wrap=True
         )
-    shared = len(lab.requests) - lab.runs
-    out.print(f"{lab.runs:,} runs, {shared:,} results used again; took {duration(seconds)}", soft_wrap=True)
+    shared = len(cache.requests) - cache.runs
+    out.print(f"{cache.runs:,} runs, {shared:,} results used again; took {duration(seconds)}", soft_wrap=True)
     if files:
         out.print(f"{escape(str(files[0]))}, and {len(files) - 1:,} tables as CSV beside it", soft_wrap=True)
 

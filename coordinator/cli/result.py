@@ -9,7 +9,7 @@ from coordinator.cli import render
 from coordinator.cli.render import plural
 from coordinator.execution.run import RunResult
 from coordinator.planning.plan import Plan
-from coordinator.results.metrics import LISTED_LINKS
+from coordinator.results.tables import LISTED_LINKS
 
 SHOWN_NODES = 12
 """Most nodes that are listed for one fault that cut nodes off."""

@@ -9,8 +9,9 @@ from cyclopts import Parameter
 from coordinator.cli.execute import OutFlag, run_plan
 from coordinator.cli.options import ScenarioFile, ScenarioFlags, scenario_from, seconds_from
 from coordinator.cli.output import JsonFlag, as_command
+from coordinator.planning.feasibility import needs_own_network, require_possible, tracking_exceeded
 from coordinator.planning.namespace import enter_own_network
-from coordinator.planning.plan import crowded, make_plan, require_possible
+from coordinator.planning.plan import make_plan
 from emunode.errors import ScenarioError
 
 
@@ -39,9 +40,12 @@ def run(
             raise ScenarioError("join_seconds", join_seconds, "the memory driver has no hosts; leave it out")
         plan = replace(plan, join_seconds=seconds_from("join_seconds", join_seconds))
     require_possible(plan)
-    if plan.own_network:
+    if needs_own_network(plan):
         if plan.scenario.netns == "auto":
-            print(f"{plan.topology.title}: {crowded(plan)}; moving to a network namespace of its own", file=sys.stderr)
+            print(
+                f"{plan.topology.title}: {tracking_exceeded(plan)}; moving to a network namespace of its own",
+                file=sys.stderr,
+            )
         enter_own_network()
     return run_plan(plan, out, json)
 

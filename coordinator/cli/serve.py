@@ -10,7 +10,8 @@ from coordinator.cli.execute import OutFlag, run_plan
 from coordinator.cli.options import ScenarioFile, ScenarioFlags, seconds_from, values_from
 from coordinator.cli.output import JsonFlag, as_command
 from coordinator.planning.endpoint import JoinEndpoint
-from coordinator.planning.plan import make_plan, require_possible
+from coordinator.planning.feasibility import require_possible
+from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario, scenario_from_environment
 from emunode.errors import ScenarioError
 from emunode.host.process import forgo_privileges

@@ -7,7 +7,7 @@ import pytest
 from rich.cells import cell_len
 
 from coordinator.cli.app import main
-from emunode.algorithms.registry import ANY, BY_FAMILY
+from emunode.algorithms.registry import registered
 
 STAR = ("--topology", "star:4", "--collective", "broadcast", "--driver", "memory")
 Print = Callable[..., str]
@@ -84,7 +84,7 @@ def test_algorithms_are_filtered(printed: Print) -> None:
     assert "algorithms on star" in printed("list", "algorithms", "--collective", "alltoall")
 
 
-NAMES = sorted({entry.name for entries in (*BY_FAMILY.values(), ANY) for found in entries.values() for entry in found})
+NAMES = sorted({entry.name for _, entry in registered()})
 
 
 @pytest.mark.parametrize("name", NAMES)
