@@ -1,4 +1,4 @@
-"""The README: its sample output is what the demo prints, its flags, files and terms exist. `test_docs.py` runs its commands."""
+"""The README: sample output, flags, files and terms are current. `test_docs.py` runs its commands."""
 
 import json
 import os
