@@ -15,6 +15,8 @@ DURATIONS = ("startup", "per_byte")
 def commands_page() -> str:
     """Every command and flag of `coordinator`, then the help text of `emunode`."""
     commands = app.generate_docs(output_format="markdown", heading_level=2)
+    # cyclopts drops the hyphens of this command from its links, but not from the anchor of its heading.
+    commands = commands.replace("(#coordinator-install-completion)", "(#coordinator---install-completion)")
     hosts = subprocess.run(
         [sys.executable, "-m", "emunode", "--help"],
         capture_output=True,
