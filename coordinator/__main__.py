@@ -1,4 +1,4 @@
-"""`coordinator`: the command line as a process, with its standard streams, its signals and its exit status."""
+"""The `coordinator` process: standard streams, signals and exit status around the command line."""
 
 import contextlib
 import io
@@ -14,35 +14,36 @@ INTERRUPTED = 130
 def main() -> int:
     """Run the command line of this process and return its exit status."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _leave)  # while the command line is imported there is nothing to clean up
+        signal.signal(number, _leave)
     _keep_streams_open()
-    from coordinator.cli import app as cli  # noqa: PLC0415  # importing takes most of the time of a short command
-    from emunode.host.process import collect_seldom  # noqa: PLC0415
+    # Only here: until then the handlers above apply, and importing takes most of the time of a short command.
+    from coordinator.cli.app import main as run_command_line  # noqa: PLC0415
+    from emunode.runtime import collect_seldom  # noqa: PLC0415
 
     collect_seldom()
     status = INTERRUPTED
     with contextlib.suppress(KeyboardInterrupt):  # a second Ctrl-C, while the first was being handled
-        status = cli.main()
+        status = run_command_line()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # the status is known: nothing is left to interrupt
+        signal.signal(number, signal.SIG_IGN)  # the status is known, and nothing is left to interrupt
     return status
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
-    """End at once, before anything was begun."""
+    """Exit at once: while the command line is imported, there is nothing to clean up."""
     with contextlib.suppress(OSError):
         os.write(2, b"coordinator: interrupted\n")
     os._exit(INTERRUPTED)
 
 
 class PipeOutput(io.FileIO):
-    """Standard output or standard error; what is written after its reader went away is discarded.
+    """Standard output or standard error, which discards what is written after its reader has gone.
 
-    So `coordinator run .. | head -1` ends with the status of the run.
+    `coordinator run .. | head -1` therefore ends with the status of the run.
     """
 
     def write(self, data: Any, /) -> int:
-        """Write to the file descriptor, or to nowhere once nobody reads it."""
+        """Write to the file descriptor, or to /dev/null once its reader has gone."""
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -53,8 +54,8 @@ class PipeOutput(io.FileIO):
 
 
 def _keep_streams_open() -> None:
-    """Have standard output and standard error outlive their readers, and exist even where they were closed."""
-    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # a closed stream: its number would go to some other file
+    """Let standard output and standard error outlive their readers, and open them if they are closed."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # a closed stream: another file would get its number
         pass
     os.close(number)
     sys.stdout = _text(1, sys.stdout)

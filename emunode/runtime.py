@@ -1,6 +1,7 @@
-"""Calls of C library functions that Python 3.11 does not expose, such as prctl, mallopt and unshare."""
+"""Garbage collection, and C library functions that Python 3.11 does not expose, such as prctl, mallopt and unshare."""
 
 import ctypes
+import gc
 import os
 
 from emunode.errors import RunError
@@ -28,3 +29,10 @@ def require(function: str, *arguments: object) -> int:
         return call(function, *arguments)
     except OSError as error:
         raise RunError(f"{function} failed: {error.strerror}") from None
+
+
+def collect_seldom() -> None:
+    """Run the cyclic garbage collector rarely: a step creates thousands of records, none of them in a cycle."""
+    gc.freeze()
+    gc.enable()
+    gc.set_threshold(50_000, 20, 20)

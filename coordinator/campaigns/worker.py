@@ -11,8 +11,9 @@ import trio
 from coordinator.campaigns.trial_runner import TrialRunner
 from coordinator.campaigns.worker_pool import scenarios_of, trial_of, write_answer
 from emunode.errors import EmulatorError
-from emunode.host.process import collect_seldom, die_with_parent
+from emunode.host.process import die_with_parent
 from emunode.logging import logging_to
+from emunode.runtime import collect_seldom
 
 
 async def serve() -> None:

@@ -1,83 +1,110 @@
-"""`coordinator campaign`: many trials over a grid."""
+"""`coordinator campaign`."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
-from cyclopts import Parameter
+import polars as pl
+from cyclopts import Group, Parameter
+from rich.markup import escape
 
-from coordinator.cli.options import JsonFlag, ScenarioFlags, print_json, values_from
+from coordinator.campaigns.certify import smallest_failure
+from coordinator.campaigns.grid import MOST_VALUES, Grid
+from coordinator.campaigns.runner import Session, log_file, run_campaign
+from coordinator.campaigns.store import Store, read_grid
+from coordinator.campaigns.tables import Row, families, rows, trial_rows
+from coordinator.cli import render
+from coordinator.cli.options import ScenarioFile, values_from
+from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
+from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
+from coordinator.reports.campaign_report import charts_of, figures, page
+from coordinator.reports.tables import to_csv, to_markdown
+from coordinator.scenario.model import dump_scenario
 from emunode.errors import ScenarioError
 
-if TYPE_CHECKING:
-    from coordinator.campaigns.grid import Grid
-    from coordinator.campaigns.store import Store
-    from coordinator.campaigns.tables import Row
-
-DEFAULTS = {"collective": "broadcast", "driver": "memory"}
-"""Of a campaign and a certificate; all drivers have the same history, and this one is the fastest."""
 RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
 SHOWN_VIOLATIONS = 3
+GRID = Group("Grid", sort_key=-1)
 
 
 def campaign(  # noqa: PLR0913  # its flags
-    scenario: Path | None = None,
+    scenario: ScenarioFile = None,
     *,
-    flags: ScenarioFlags = None,
+    flags: TrialFlags = None,
     vary: Annotated[
-        list[str] | None, Parameter(help="FIELD=VALUE,VALUE or FIELD=1..4 of the scenario (repeatable)", negative=())
+        list[str] | None,
+        Parameter(
+            metavar="FIELD=VALUES",
+            help="values of a scenario field: FIELD=VALUE,VALUE or FIELD=1..4 (repeatable)",
+            negative=(),
+            group=GRID,
+        ),
     ] = None,
     faults: Annotated[
         list[str] | None,
-        Parameter(help="points of the grid, such as nodes=0..4 or busiest:links=2 (repeatable)", negative=()),
+        Parameter(
+            metavar="POINTS",
+            help="points of the grid, such as nodes=0..4 or busiest:links=2 (repeatable)",
+            negative=(),
+            group=GRID,
+        ),
     ] = None,
-    trials: Annotated[int | None, Parameter(help="trials of each variant at each point, at most; default 1000")] = None,
+    trials: Annotated[
+        int | None, Parameter(help="most trials of each variant at each point; default: 1000", group=GRID)
+    ] = None,
     precision: Annotated[
-        float | None, Parameter(help="end a point when guaranteed delivery is known to within plus or minus this")
+        float | None,
+        Parameter(
+            help="stop a point once the confidence interval of guaranteed delivery is narrower than +/- this",
+            group=GRID,
+        ),
     ] = None,
-    workers: Annotated[int | None, Parameter(help="processes; default: one a core in memory, else one")] = None,
+    workers: WorkersFlag = None,
     out: Annotated[
-        Path | None, Parameter(help="folder of the campaign; one that is there already is gone on with")
+        Path | None, Parameter(group=OUTPUT, help="campaign folder; an existing campaign is resumed")
     ] = None,
-    resume: Annotated[Path | None, Parameter(help="go on with the campaign in this folder, as it was begun")] = None,
+    resume: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="resume the campaign in this folder, with the grid stored there")
+    ] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Run trials over a grid of scenarios and faults: delivery ratio and guaranteed delivery, with intervals.
+    """Run many trials over a grid of scenarios and faults.
 
-    What ended is kept whatever happens; the same command, or --resume, goes on with the rest.
+    The results are delivery ratio and guaranteed delivery, with confidence intervals, beside theory. Finished trials are
+    kept if the campaign is interrupted or killed; the same command, or --resume, runs the others.
+
+    Examples:
+      coordinator campaign --topology star:4 --vary algorithm=greedy-tree,edt \\
+          --faults nodes=0..3 --trials 100
+      coordinator campaign --resume runs/campaigns/NAME
     """
-    from coordinator.campaigns.runner import run_campaign  # noqa: PLC0415
-    from coordinator.campaigns.store import Store, read_grid  # noqa: PLC0415
-    from coordinator.cli.render import progress_display  # noqa: PLC0415
-
     if resume is not None:
         if scenario or out or faults or vary or flags is not None or trials or precision:
-            raise ScenarioError("resume", str(resume), "the folder says what was begun; give nothing else of the grid")
+            raise ScenarioError("resume", str(resume), "the folder stores the grid; give no other flag of the grid")
         grid, folder = read_grid(resume), resume
     else:
         grid = make_grid(values_from(scenario, flags), vary or [], faults, trials, precision)
         folder = out or Path("runs", "campaigns", f"{grid.variants[0].plan.name}-{grid.fingerprint[:8]}")
     grid.check()
     with Store(folder, grid) as store:
-        with progress_display("campaign") as progress:
+        with render.progress_display("campaign") as progress:
             session = run_campaign(store, workers, progress)
-        rows, violations = conclude(store)
+        table, violations = write_results(store)
     if json:
         known = {"out": str(folder), **asdict(session), "left_out": grid.left_out}
-        print_json({**known, "rows": rows, "violations": violations})
+        print_json({**known, "rows": table, "violations": violations})
     else:
-        from coordinator.cli.render import show_campaign  # noqa: PLC0415
-
-        show_campaign(folder, rows, grid.left_out, violations, session)
-    return 130 if not session.finished else _status(rows)
+        show_campaign(folder, table, grid.left_out, violations, session)
+    return 130 if not session.finished else _status(table)
 
 
-def _status(rows: "list[Row]") -> int:
-    """1 where a claim is violated or exact theory is excluded, 3 where no trial of a variant proves anything, else 0."""
-    if any(row["violated"] or row["finding"] for row in rows):
+def _status(table: list[Row]) -> int:
+    """1 if a claim is violated or exact theory is excluded, 3 if all trials of a row are undecided, else 0."""
+    if any(row["violated"] or row["finding"] for row in table):
         return 1
-    return 3 if any(row["trials"] == row["undecided"] for row in rows) else 0
+    return 3 if any(row["trials"] == row["undecided"] for row in table) else 0
 
 
 def make_grid(
@@ -86,19 +113,17 @@ def make_grid(
     faults: list[str] | None,
     trials: int | None,
     precision: float | None,
-) -> "Grid":
-    """The grid of flags and file; in a file it has the keys `vary` (a table), `faults`, `trials` and `precision`."""
-    from coordinator.campaigns.grid import Grid  # noqa: PLC0415
-
+) -> Grid:
+    """The grid of a file, overridden by flags. A file has the keys `vary` (a table), `faults`, `trials` and `precision`."""
     given = {name: values.pop(name) for name in ("vary", "faults", "trials", "precision") if name in values}
     table = given.get("vary", {})
     if not isinstance(table, dict) or not all(isinstance(items, list) for items in table.values()):
-        raise ScenarioError("vary", table, "a table of lists, such as redundancy = [1, 2, 3]")
+        raise ScenarioError("vary", table, "expected a table of lists, such as redundancy = [1, 2, 3]")
     points = given.get("faults", [])
     if not isinstance(points, list) or not all(isinstance(point, str) for point in points):
-        raise ScenarioError("faults", points, 'a list of points, such as ["nodes=0..4"]')
+        raise ScenarioError("faults", points, 'expected a list of points, such as ["nodes=0..4"]')
     return Grid(
-        {**DEFAULTS, **values},
+        {**TRIAL_DEFAULTS, **values},
         {**table, **dict(map(_varied, vary))},
         faults or points,
         _number(given.get("trials", 1000), "trials") if trials is None else trials,
@@ -108,23 +133,21 @@ def make_grid(
 
 def _number(value: object, name: str) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ScenarioError(name, value, "a whole number")
+        raise ScenarioError(name, value, "expected a whole number")
     return value
 
 
 def _share(value: object) -> float | None:
     if value is not None and (not isinstance(value, int | float) or isinstance(value, bool)):
-        raise ScenarioError("precision", value, "a number between 0 and 1")
+        raise ScenarioError("precision", value, "expected a number between 0 and 1")
     return value
 
 
 def _varied(text: str) -> tuple[str, list[object]]:
-    """`redundancy=1..4`, `algorithm=edt,greedy-tree` as name and values."""
-    from coordinator.campaigns.grid import MOST_VALUES  # noqa: PLC0415
-
+    """Parse `redundancy=1..4` or `algorithm=edt,greedy-tree` into the name and its values."""
     name, equals, given = text.partition("=")
     if not equals or not name:
-        raise ScenarioError("vary", text, "write FIELD=VALUE,VALUE or FIELD=1..4")
+        raise ScenarioError("vary", text, "expected FIELD=VALUE,VALUE or FIELD=1..4")
     values: list[object] = []
     for value in given.split(","):
         match = RANGE.fullmatch(value)
@@ -134,14 +157,8 @@ def _varied(text: str) -> tuple[str, list[object]]:
     return name.replace("-", "_"), values
 
 
-def conclude(store: "Store") -> "tuple[list[Row], list[dict[str, object]]]":
-    """Write the results of a campaign into its folder; its rows, and where violated claims are shown."""
-    import polars as pl  # noqa: PLC0415
-
-    from coordinator.campaigns.tables import families, rows, trial_rows  # noqa: PLC0415
-    from coordinator.reports.campaign_report import charts_of, figures, page  # noqa: PLC0415
-    from coordinator.reports.tables import to_csv, to_markdown  # noqa: PLC0415
-
+def write_results(store: Store) -> tuple[list[Row], list[dict[str, object]]]:
+    """Write the results of a campaign into its folder; return its rows and its first violations."""
     grid = store.grid
     table = rows(grid, store.findings)
     named = {
@@ -165,12 +182,8 @@ def conclude(store: "Store") -> "tuple[list[Row], list[dict[str, object]]]":
     return table, _show_violations(store)
 
 
-def _show_violations(store: "Store") -> list[dict[str, object]]:
-    """Save the smallest scenarios that show the first violated claims, each with the command that repeats it."""
-    from coordinator.campaigns.certify import smallest_failure  # noqa: PLC0415
-    from coordinator.campaigns.runner import log_file  # noqa: PLC0415
-    from coordinator.scenario.model import dump_scenario  # noqa: PLC0415
-
+def _show_violations(store: Store) -> list[dict[str, object]]:
+    """Save a smallest scenario for each of the first violated claims, with the command that repeats it."""
     found: list[dict[str, object]] = []
     for key in sorted(store.findings):
         trial, finding = store.findings[key]
@@ -178,7 +191,7 @@ def _show_violations(store: "Store") -> list[dict[str, object]]:
             continue
         path = store.folder / f"violated-{len(found) + 1}.toml"
         if not path.exists():
-            base = store.grid.variants[key.variant].plan.scenario  # with the faults that were drawn for it
+            base = store.grid.variants[key.variant].plan.scenario  # the faults that were drawn for the trial are added
             whole = base.model_copy(update={"fault": (*base.fault, *trial.faults), "seed": trial.seed})
             with log_file(store.folder) as log:
                 smallest = smallest_failure(whole, lambda finding: bool(finding.violated), log)
@@ -187,3 +200,57 @@ def _show_violations(store: "Store") -> list[dict[str, object]]:
             {"claims": list(finding.violated), "faults": list(trial.faults), "repeat": f"coordinator run {path}"}
         )
     return found
+
+
+def show_campaign(
+    folder: Path,
+    table: Sequence[Row],
+    left_out: Sequence[str],
+    violations: Sequence[Mapping[str, Any]],
+    session: Session,
+) -> None:
+    """Print the results by variant and point, what was left out, violations, and the folder."""
+    out = render.console()
+    label = next(iter(table[0])) if table else "algorithm"
+    render.show_rows("", [_shown(label, row) for row in table])
+    for reason in left_out:
+        out.print(f"left out: {escape(reason)}", soft_wrap=True)
+    for row in table:
+        where = escape(f"{row[label]} under {row['faults']}")
+        if row["sets"] and row["trials"] < row["sets"]:  # type: ignore[operator]
+            out.print(f"{where}: a random sample of {row['trials']:,} of its {row['sets']:,} sets", soft_wrap=True)
+        if row["finding"]:
+            out.print(f"[bold red]finding[/]: {where}: {escape(str(row['finding']))}", soft_wrap=True)
+    for violation in violations:
+        out.print(f"[bold red]violated[/]: {escape('; '.join(violation['claims']))}", soft_wrap=True)
+        out.print(f"  repeat it with: {escape(violation['repeat'])}", soft_wrap=True)
+    if session.rate:
+        out.print(f"{render.plural(session.trials, 'trial')} run, {session.rate:,.0f} per second")
+    if not session.finished:
+        out.print("interrupted; finished trials are kept, and the same command runs the others", soft_wrap=True)
+    out.print(f"campaign: {escape(str(folder))} (campaign.html, table.csv, trials.parquet)", soft_wrap=True)
+
+
+def _shown(label: str, row: Row) -> dict[str, object]:
+    """A row of the table that is printed."""
+    verdict = f"{row['violated']} violated" if row["violated"] else "theory excluded" if row["finding"] else "holds"
+    return {
+        label: row[label],
+        "faults": row["faults"],
+        "trials": row["trials"],
+        "delivery ratio": _interval(row, "delivery_ratio", "ratio"),
+        "guaranteed": _interval(row, "guaranteed", "guaranteed"),
+        "nodes lost": None if row["lost"] is None else f"{row['lost']:.4g}",
+        "theory": None if row["theory"] is None else f"{row['theory']:.5g}",
+        "verdict": verdict + (f", {row['undecided']} undecided" if row["undecided"] else ""),
+    }
+
+
+def _interval(row: Row, column: str, prefix: str) -> str:
+    value, low, high = row[column], row[f"{prefix}_low"], row[f"{prefix}_high"]
+    if value is None:
+        return "-"
+    return f"{value:.5f}" if low == high else f"{value:.4f}\n{low:.3f} to {high:.3f}"
+
+
+campaign_command = as_command(campaign)

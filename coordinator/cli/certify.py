@@ -1,50 +1,63 @@
-"""`coordinator certify`: every set of faults there is, or the smallest counterexample."""
+"""`coordinator certify`."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
+from rich.markup import escape
 
-from coordinator.cli.campaign import DEFAULTS
-from coordinator.cli.options import JsonFlag, ScenarioFlags, print_json, values_from
+from coordinator.campaigns.certify import Certificate, Certifier, exhaustive_fault_sets
+from coordinator.cli import render
+from coordinator.cli.options import ScenarioFile, values_from
+from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
+from coordinator.cli.render import plural
+from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
+from coordinator.results.claims import EXIT_STATUS
+from coordinator.scenario.model import dump_scenario, make_scenario
 from emunode.errors import ScenarioError
-
-if TYPE_CHECKING:
-    from coordinator.campaigns.certify import Certificate
 
 
 def certify(
-    scenario: Path | None = None,
+    scenario: ScenarioFile = None,
     *,
-    flags: ScenarioFlags = None,
+    flags: TrialFlags = None,
     faults: Annotated[
         list[str] | None,
         Parameter(
-            help="sets of faults, such as nodes<=2, links<=2, 'nodes<=1;links<=1', any<=2 (repeatable)", negative=()
+            metavar="SETS",
+            help="sets of faults: nodes<=2, links<=2, 'nodes<=1;links<=1' or any<=2 (repeatable); "
+            "default: the faults of the scenario",
+            negative=(),
         ),
     ] = None,
     sample: Annotated[
         int | None,
-        Parameter(help="run all sets in memory, and on the driver those that leave a single copy and N of the others"),
+        Parameter(
+            help="run all sets in memory, then run on --driver those that leave one copy, and this many of the others"
+        ),
     ] = None,
-    workers: Annotated[int | None, Parameter(help="processes; default: one a core in memory, else one")] = None,
-    out: Annotated[Path | None, Parameter(help="where to save the scenario of a counterexample: FILE.toml")] = None,
+    workers: WorkersFlag = None,
+    out: Annotated[
+        Path | None,
+        Parameter(group=OUTPUT, help="file for the scenario of a counterexample, such as counterexample.toml"),
+    ] = None,
     json: JsonFlag = False,
 ) -> int:
-    """Run every set of faults up to symmetry: `holds` if no healthy node misses anything, else a smallest counterexample.
+    """Run every set of faults up to symmetry, or find a smallest counterexample.
 
-    Without --faults, the scenario itself with the faults it has.
+    The verdict is `holds` if every healthy node receives everything that is due, under every set of faults.
+
+    Examples:
+      coordinator certify --topology star:4 --algorithm edt --redundancy 3 \\
+          --faults 'nodes<=2'
+      coordinator certify counterexample.toml
     """
-    from coordinator.campaigns.certify import Certifier, exhaustive_fault_sets  # noqa: PLC0415
-    from coordinator.cli.render import progress_display, show_certificate  # noqa: PLC0415
-    from coordinator.results.claims import EXIT_STATUS  # noqa: PLC0415
-    from coordinator.scenario.model import make_scenario  # noqa: PLC0415
-
-    asked = make_scenario({**DEFAULTS, **values_from(scenario, flags)})
+    base = make_scenario({**TRIAL_DEFAULTS, **values_from(scenario, flags)})
     fault_sets = exhaustive_fault_sets(faults or [])
-    with Path(os.devnull).open("w") as log, progress_display("certify") as progress:
-        certificate = Certifier(asked, workers, log, progress).certify(fault_sets, sample)
+    with Path(os.devnull).open("w") as log, render.progress_display("certify") as progress:
+        certificate = Certifier(base, workers, log, progress).certify(fault_sets, sample)
     path = None
     if certificate.counterexample is not None and fault_sets:
         path = out or Path("runs", "counterexamples", f"{certificate.plan.name}.toml")
@@ -56,9 +69,7 @@ def certify(
     return 130 if certificate.interrupted else EXIT_STATUS[certificate.verdict]
 
 
-def _save(path: Path, certificate: "Certificate") -> None:
-    from coordinator.scenario.model import dump_scenario  # noqa: PLC0415
-
+def _save(path: Path, certificate: Certificate) -> None:
     assert certificate.counterexample is not None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +78,7 @@ def _save(path: Path, certificate: "Certificate") -> None:
         raise ScenarioError("out", str(path), f"it cannot be written: {error.strerror}") from None
 
 
-def record(certificate: "Certificate", path: Path | None) -> dict[str, object]:
+def record(certificate: Certificate, path: Path | None) -> dict[str, object]:
     """A certificate as plain values."""
     plan, found = certificate.plan, certificate.counterexample
     counterexample = found and {
@@ -95,3 +106,38 @@ def record(certificate: "Certificate", path: Path | None) -> dict[str, object]:
         "different_histories": list(certificate.different) if certificate.different is not None else None,
         "interrupted": certificate.interrupted,
     }
+
+
+def show_certificate(certificate: Certificate, path: Path | None) -> None:
+    """Print what was certified, each level, the counterexample if there is one, and the verdict."""
+    out, plan, spec, verdict = render.console(), certificate.plan, certificate.plan.spec, certificate.verdict
+    out.print(
+        f"[bold]{plan.topology.title}[/bold]: {spec.collective} by {spec.algorithm}, redundancy {spec.redundancy}, "
+        f"driver {plan.scenario.driver}; {plural(certificate.symmetries, 'symmetr', 'ies', 'y')} "
+        "fix the source and keep the trees",
+        soft_wrap=True,
+    )
+    render.show_rows("sets of faults", [level.record() for level in certificate.levels])
+    for line in _counterexample_lines(certificate, path):
+        out.print(escape(line), soft_wrap=True)
+    covered, orbits = (sum(getattr(level, name) for level in certificate.levels) for name in ("covered", "orbits"))
+    rate = f"; {certificate.trials_per_second:,.0f} per second" if certificate.trials_per_second else ""
+    counted = f"{plural(covered, 'set')} of faults in {plural(orbits, 'orbit')}, each one run{rate}"
+    out.print(f"verdict: {render.verdict_text(verdict)}   {counted}", soft_wrap=True)
+
+
+def _counterexample_lines(certificate: Certificate, path: Path | None) -> Iterator[str]:
+    found = certificate.counterexample
+    if found:
+        yield f"counterexample: {', '.join(found.faults) or 'nothing broken'}"
+        if found.unserved:
+            yield f"  healthy and not served: {', '.join(found.unserved)}"
+        if found.violated:
+            yield f"  violated: {'; '.join(found.violated)}"
+    if path:
+        yield f"  repeat it with: coordinator certify {path}"
+    if certificate.different is not None:
+        yield f"history different from memory under: {', '.join(certificate.different)}"
+
+
+certify_command = as_command(certify)

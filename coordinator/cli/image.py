@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 import coordinator
-from coordinator.cli.options import JsonFlag, print_json
+from coordinator.cli.output import JsonFlag, as_command, print_json
 from emunode import __version__
 from emunode.errors import RunError, ScenarioError
 
@@ -18,7 +18,7 @@ PACKAGED = "container"
 
 
 def container_files() -> Path:
-    """The folder with `compose/` and `scripts/image`; RunError where neither a wheel nor a source tree has it."""
+    """The folder with `compose/` and `scripts/image`; RunError if neither a wheel nor a source tree provides it."""
     package = Path(coordinator.__file__).parent
     for folder in (package / PACKAGED, package.parent):
         if (folder / "compose" / "Dockerfile").exists():
@@ -30,14 +30,23 @@ def image(
     *,
     debian: Annotated[
         bool,
-        Parameter(negative=(), help="on a base of Debian's packages, without asking a registry (root, debootstrap)"),
+        Parameter(
+            negative=(),
+            show_default=False,
+            help="build the base from Debian packages, without a registry (needs root, debootstrap)",
+        ),
     ] = False,
     json: JsonFlag = False,
 ) -> int:
-    """Build the container images with Docker: one for the coordinator, a small one for hosts. Quick when nothing changed.
+    """Build the container images with Docker.
 
-    Wheels come from the package index, pinned and hashed. The base is the official Python image where a registry answers;
-    elsewhere it is made of Debian's packages, which needs debootstrap and root.
+    There are two: one for the coordinator and a small one for hosts. Wheels come from the package index, pinned and
+    hashed. The base is the official Python image if a registry answers; otherwise it is made of Debian packages, which
+    needs debootstrap and root. Layers that have not changed are not built again.
+
+    Examples:
+      coordinator image
+      coordinator image --debian
     """
     script = container_files() / "scripts" / "image"
     done = subprocess.run(
@@ -59,7 +68,12 @@ def compose(
     *,
     json: JsonFlag = False,
 ) -> int:
-    """Print a compose file: `coordinator compose > compose.yaml`."""
+    """Print a compose file.
+
+    Examples:
+      coordinator compose > compose.yaml
+      coordinator compose stack.yaml > stack.yaml
+    """
     known = ("compose.yaml", "stack.yaml", "Dockerfile")
     if file not in known:
         raise ScenarioError("file", file, f"expected one of {', '.join(known)}")
@@ -69,3 +83,6 @@ def compose(
     else:
         print(content, end="")
     return 0
+
+
+image_command, compose_command = as_command(image), as_command(compose)

@@ -1,46 +1,123 @@
-"""What the commands share: the flags of a scenario, and how results are printed."""
+"""The flags of a scenario, derived from the fields of `Scenario`: types, allowed values, defaults and help.
 
-import json
+A flag hands its text over unchanged, so that flags, files and the Python API are validated in one place.
+"""
+
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, field, make_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from cyclopts import Parameter
+from cyclopts import Group, Parameter, Token
 
-from coordinator.scenario.model import Scenario, make_scenario, parse_duration, read_scenario
+from coordinator.scenario.model import Scenario, format_duration, make_scenario, parse_duration, read_scenario
 from emunode.errors import ScenarioError
 
 DAY = 86400.0
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "Network and collective": ("topology", "collective", "algorithm", "source", "port_model", "duplex"),
+    "Messages": ("message_bytes", "messages", "segments", "redundancy", "packet_limit"),
+    "Faults": ("fault", "fault_knowledge"),
+    "Processes": ("driver", "ranks_per_host", "netns", "hang_by"),
+    "Clock": ("clock", "startup", "per_byte", "lateness_limit", "worst_lateness_limit"),
+    "Repetition": ("seed", "step_limit", "name"),
+}
+"""The fields of a scenario as `--help` groups them."""
+TYPES = {"integer": "INT", "number": "FLOAT", "string": "TEXT"}
+"""Placeholders for the types of JSON Schema."""
+SCHEMA = Scenario.model_json_schema()
 
 
-def _flag(name: str, description: str | None) -> Any:
-    """The type of a flag: text, or several of it; labels of some topologies begin with a minus."""
-    kind: Any = list[str] if name == "fault" else str
-    return Annotated[kind | None, Parameter(help=description, negative=(), allow_leading_hyphen=name == "source")]
+def make_flags(name: str, defaults: Mapping[str, object]) -> Any:
+    """A dataclass with every field of a scenario as an optional text; the help shows `defaults` before the model's own.
+
+    None means "not given": a scenario file or the model supplies the value.
+    """
+    groups = {
+        member: Group(title, sort_key=number)
+        for number, (title, names) in enumerate(GROUPS.items())
+        for member in names
+    }
+    types = ((member, flag_type(member, groups[member], defaults)) for member in SCHEMA["properties"])
+    flags = make_dataclass(name, [(member, kind, field(default=None)) for member, kind in types])
+    flags.__module__ = __name__  # where cyclopts looks up its annotations
+    return flags
 
 
-Flags: Any = make_dataclass(
-    "Flags",
-    [(name, _flag(name, info.description), field(default=None)) for name, info in Scenario.model_fields.items()],
-)
-"""Every field of a scenario as an optional text: a file may give it, and one place validates both."""
-Flags.__module__ = __name__  # where cyclopts looks its annotations up
-
-ScenarioFlags = Annotated[Flags | None, Parameter(name="*")]
-JsonFlag = Annotated[bool, Parameter(name="--json", negative=(), help="print JSON instead of text")]
-
-
-NETNS = ("auto", "always", "never", "true", "false")
-
-
-def with_netns_value(arguments: Sequence[str]) -> list[str]:
-    """A command line in which a bare `--netns`, as it was when it took no value, is `--netns=always`."""
-    following = [*arguments[1:], ""]
-    return [
-        "--netns=always" if argument == "--netns" and after.lower() not in NETNS else argument
-        for argument, after in zip(arguments, following, strict=False)
+def flag_type(name: str, group: Group, defaults: Mapping[str, object]) -> Any:
+    """The annotated type of a flag: what cyclopts shows, completes and hands over."""
+    schema = SCHEMA["properties"][name]
+    variants = _variants(schema)
+    several = schema.get("type") == "array"
+    choices = variants[0].get("enum")
+    # `| str`: cyclopts must not refuse a value; `make_scenario` does, with the same message for flags and files.
+    value: Any = list[str] if several else Literal[tuple(choices)] | str if choices else str
+    return Annotated[
+        value | None,
+        Parameter(
+            help=_description(name, variants, required=name in SCHEMA["required"] and name not in defaults),
+            converter=texts_of if several else text_of,
+            metavar="CHOICE" if choices else _placeholder(name, variants),
+            show_default=_shown(name, defaults.get(name, schema.get("default"))),
+            negative=(),
+            group=group,
+            allow_leading_hyphen=name == "source",  # labels of some topologies begin with a minus
+        ),
     ]
+
+
+def text_of(_hint: object, tokens: Sequence[Token]) -> str:
+    """Hand over the text of a flag unchanged."""
+    return tokens[-1].value
+
+
+def texts_of(_hint: object, tokens: Sequence[Token]) -> list[str]:
+    """Hand over the texts of a repeated flag unchanged."""
+    return [token.value for token in tokens]
+
+
+def _variants(schema: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The alternatives of a field without null, references resolved."""
+    alternatives = schema.get("anyOf", [schema])
+    resolved = [SCHEMA["$defs"][each["$ref"].rpartition("/")[2]] if "$ref" in each else each for each in alternatives]
+    return [each for each in resolved if each.get("type") != "null"]
+
+
+def _description(name: str, variants: Sequence[Mapping[str, Any]], required: bool) -> str:
+    low, high = _bounds(variants[0])
+    allowed = f" ({low} to {high})" if high else ""
+    return f"{Scenario.model_fields[name].description}{allowed}{'; required, here or in the file' if required else ''}"
+
+
+def _bounds(schema: Mapping[str, Any]) -> tuple[str, str]:
+    """The allowed range of a number; pydantic writes it under these keys, by the kind of annotation."""
+    low = schema.get("minimum", schema.get("ge"))
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum", schema.get("lt"))
+    high = schema.get("maximum", schema.get("le", None if below is None else below - 1))
+    shown_low = f"above {above:g}" if low is None and above is not None else f"{low}"
+    return shown_low, "" if high is None else f"{high:,.0f}" if isinstance(high, float) else f"{high:,}"
+
+
+def _placeholder(name: str, variants: Sequence[Mapping[str, Any]]) -> str:
+    if _is_duration(name):
+        return "TIME"
+    return "|".join(each.get("const") or TYPES[each.get("items", each)["type"]] for each in variants)
+
+
+def _shown(name: str, default: object) -> str | bool:
+    """The default as a user writes it; False, which hides it, where the description states it."""
+    if default is None or default == []:
+        return False
+    return format_duration(default) if isinstance(default, float) and _is_duration(name) else str(default)
+
+
+def _is_duration(name: str) -> bool:
+    return any(getattr(each, "func", None) is format_duration for each in Scenario.model_fields[name].metadata)
+
+
+Flags: Any = make_flags("Flags", {})
+ScenarioFlags = Annotated[Flags | None, Parameter(name="*")]
+ScenarioFile = Annotated[Path | None, Parameter(help="scenario file in TOML; flags override its keys")]
 
 
 def values_from(file: Path | None, flags: Any) -> dict[str, object]:
@@ -57,7 +134,7 @@ def scenario_from(file: Path | None, flags: Any) -> Scenario:
 
 
 def seconds_from(name: str, text: str) -> float:
-    """A flag's duration in seconds, more than 0."""
+    """The duration that a flag gives, in seconds: more than 0 and at most a day."""
     try:
         seconds = parse_duration(text)
     except ValueError as error:
@@ -65,18 +142,3 @@ def seconds_from(name: str, text: str) -> float:
     if not 0 < seconds <= DAY:
         raise ScenarioError(name, text, "more than 0s, at most 86400s")
     return seconds
-
-
-def print_rows(title: str, rows: Sequence[Mapping[str, object]], as_json: bool) -> None:
-    """Records of one kind, as a table or as JSON."""
-    if as_json:
-        print_json(rows)
-        return
-    from coordinator.cli.render import show_rows  # noqa: PLC0415
-
-    show_rows(title, rows)
-
-
-def print_json(value: Mapping[str, object] | Sequence[Mapping[str, object]]) -> None:
-    """A value as JSON on standard output."""
-    print(json.dumps(value, indent=2))

@@ -1,19 +1,116 @@
-"""A reproduction on the terminal: tables as they come, and at the end what became of them."""
+"""`coordinator reproduce`."""
 
+import sys
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
 from rich.markup import escape
 
-from coordinator.cli.render import console, show_rows, verdict_text
-from coordinator.papers.base import Figure, Section
-from coordinator.papers.costs import duration
-from coordinator.papers.document import Reproduced
-from coordinator.papers.run_cache import RunCache
+from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
+from coordinator.cli.render import console, print_rows, progress_display, show_rows, verdict_text
+from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.costs import ALL, Cost, cost_of, duration
+from coordinator.papers.document import Reproduced, require_folder, write
+from coordinator.papers.registry import REPRODUCTIONS, find_reproduction
+from coordinator.papers.run_cache import RunCache, open_run_cache
+from coordinator.papers.tables import verdict_of
+from coordinator.results.claims import EXIT_STATUS
+from emunode.errors import EmulatorError, ScenarioError
+
+
+def reproduce(
+    name: Annotated[str | None, Parameter(help="reproduction to run; without it, they are listed")] = None,
+    *,
+    all: Annotated[bool, Parameter(negative=(), show_default=False, help="run every reproduction")] = False,  # noqa: A002
+    n: Annotated[int | None, Parameter(help="only this size of the network; default: every size in the tables")] = None,
+    out: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="folder for one page with tables and figures, and each table as CSV")
+    ] = None,
+    minutes: Annotated[float, Parameter(help="start no further run after this time")] = 60.0,
+    json: JsonFlag = False,
+) -> int:
+    """Re-run a paper's experiments: published, predicted and measured values.
+
+    Without NAME or --all, list the reproductions and how long each takes. The exit status is 1 if a row is violated.
+
+    Examples:
+      coordinator reproduce
+      coordinator reproduce tseng-sheu-1997 --n 4 --out paper
+    """
+    if all and name is not None:
+        raise ScenarioError("reproduce", name, "give a name or --all, not both")
+    if not all and name is None:
+        if n is not None or out is not None:
+            raise ScenarioError("reproduce", None, f"give --all, or one of {', '.join(REPRODUCTIONS)}")
+        print_rows("reproduce", [_summary(about) for about in REPRODUCTIONS.values()], json)
+        return 0
+    if not minutes > 0:
+        raise ScenarioError("minutes", minutes, "a number above 0")
+    if all and n is not None:
+        raise ScenarioError("n", n, "--all covers every size; leave --n out, or name one reproduction")
+    chosen = [find_reproduction(name)] if name is not None else list(REPRODUCTIONS.values())
+    cost = cost_of(ALL if all else chosen[0].name, n)
+    return _reproduce([(about, about.over(n)) for about in chosen], cost, out, minutes, as_json=json)
+
+
+def _summary(about: Reproduction) -> dict[str, object]:
+    return {
+        "name": about.name,
+        "paper": about.paper,
+        "about": about.description,
+        "takes": str(cost_of(about.name) or "?"),
+    }
+
+
+def _reproduce(
+    chosen: Sequence[tuple[Reproduction, Sequence[int]]],
+    cost: Cost | None,
+    out: Path | None,
+    minutes: float,
+    *,
+    as_json: bool,
+) -> int:
+    """Run reproductions one after the other, show each table as soon as it is complete, and return the exit status.
+
+    After an error or an interrupt, the finished part is still written, and marked as incomplete.
+    """
+    if out is not None:
+        require_folder(out)
+    if cost is not None:
+        print(f"reproduce: {cost} on two idle cores", file=sys.stderr)
+    runs = cost.runs if cost is not None and not cost.at_most else 0
+    began = time.monotonic()
+    done: list[Reproduced] = []
+    with (
+        progress_display("reproduce") as progress,
+        open_run_cache(progress, lambda: time.monotonic() > began + 60 * minutes, runs) as cache,
+    ):
+        for about, sizes in chosen:
+            sections: list[Section] = []
+            try:
+                for section in about.build(replace(cache, sizes=sizes)):
+                    sections.append(section)
+                    if not as_json:
+                        show_section(section)
+            except (EmulatorError, KeyboardInterrupt):
+                if out is not None:
+                    write([*done, Reproduced(about, sections, finished=False)], out)
+                raise
+            done.append(Reproduced(about, sections))
+    files = write(done, out) if out is not None else []
+    if as_json:
+        print_json([reproduced.record() for reproduced in done])
+    else:
+        show_summary(done, files, cache, time.monotonic() - began)
+    return EXIT_STATUS[verdict_of(reproduced.verdict for reproduced in done)]
 
 
 def show_section(section: Section) -> None:
-    """A table with its notes; a figure is named, since only a page can show it."""
+    """Print a table with its notes, or the title of a figure, which only a page can show."""
     out = console()
     if isinstance(section, Figure):
         out.print(f"{escape(section.title)} [dim](a figure: --out DIR draws it)[/]\n", soft_wrap=True)
@@ -25,13 +122,16 @@ def show_section(section: Section) -> None:
 
 
 def show_summary(done: Sequence[Reproduced], files: Sequence[Path], cache: RunCache, seconds: float) -> None:
-    """One line for each reproduction, what it took, and where the page and the tables are."""
+    """Print the verdict of each reproduction, the number of runs, and where the page and the tables are."""
     out = console()
     for reproduced in done:
         out.print(
             f"{reproduced.reproduction.name}: {verdict_text(reproduced.verdict)}, {reproduced.counted}", soft_wrap=True
         )
     shared = len(cache.requests) - cache.runs
-    out.print(f"{cache.runs:,} runs, used again {shared:,} times; took {duration(seconds)}")
+    out.print(f"{cache.runs:,} runs, {shared:,} results used again; took {duration(seconds)}", soft_wrap=True)
     if files:
         out.print(f"{escape(str(files[0]))}, and {len(files) - 1:,} tables as CSV beside it", soft_wrap=True)
+
+
+reproduce_command = as_command(reproduce)

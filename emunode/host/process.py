@@ -24,6 +24,7 @@ from emunode.host.session import serve
 from emunode.host.warmup import warm_up
 from emunode.logging import log
 from emunode.net import wire
+from emunode.runtime import collect_seldom
 
 JOIN_SECONDS = 10.0
 PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
@@ -79,13 +80,6 @@ def keep_memory() -> None:
     if libc.has("mallopt"):
         for option in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):
             libc.call("mallopt", option, KEPT_BYTES)
-
-
-def collect_seldom() -> None:
-    """Let Python look for cycles rarely: a step makes records by the thousand, and none of them in cycles."""
-    gc.freeze()
-    gc.enable()
-    gc.set_threshold(50_000, 20, 20)
 
 
 def join(address: str, port: int, secret: bytes, index: int, patience: float = 0.0, advertise: str = "") -> int:

@@ -19,6 +19,8 @@ def commands_page() -> str:
     commands = re.sub(
         r" -m \S+", "", commands
     )  # groups of commands take the name of the running program into their usage
+    # cyclopts drops the hyphens of this command from its links, but not from the anchor of its heading.
+    commands = commands.replace("(#coordinator-install-completion)", "(#coordinator---install-completion)")
     hosts = subprocess.run(
         [sys.executable, "-m", "emunode", "--help"],
         capture_output=True,

@@ -12,9 +12,10 @@ import trio.testing
 
 from benchmarks.worker import answer
 from emunode.host.parking import at_every_wake, parked_message
-from emunode.host.process import LINGER_SECONDS, collect_seldom, keep_memory
+from emunode.host.process import LINGER_SECONDS, keep_memory
 from emunode.net import wire
 from emunode.net.framed_streams import FramedStreams
+from emunode.runtime import collect_seldom
 
 
 def packets(ends: list[int], size: int, rounds: int, degree: int) -> float:

@@ -1,4 +1,4 @@
-"""The command line: what it prints, what it leaves, and the exit status, which says what kind of end it was."""
+"""The command line: output, files left behind, and exit statuses."""
 
 import json
 import os
@@ -199,7 +199,7 @@ BAD_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
 
 
 @pytest.mark.parametrize("name", BAD_COMMANDS)
-def test_status_2_is_for_what_will_not_do(call: Call, tmp_path: Path, name: str) -> None:
+def test_status_2_is_for_usage_and_scenario_errors(call: Call, tmp_path: Path, name: str) -> None:
     arguments, message = BAD_COMMANDS[name]
     said = call(*arguments)
     assert said.status == 2
@@ -350,7 +350,7 @@ def test_a_plan_in_words(call: Call) -> None:
     said = call("plan", *STAR)
     assert (said.status, said.err) == (0, "")
     assert "permutation star graph S_4: broadcast by greedy-tree, driver memory" in said.out
-    assert "receivers_per_step" in said.out
+    assert "receivers per step" in said.out
 
 
 def test_a_plan_of_a_giant_is_instant(call: Call) -> None:
@@ -370,7 +370,7 @@ def test_a_plan_that_cannot_work_here_says_so_after_all_the_rest(call: Call, mon
     monkeypatch.setattr(machine, "descriptor_limit", lambda: 65)  # no room for a single node
     words = call("plan", *LOCAL)
     assert words.status == 4
-    assert "receivers_per_step" in words.out
+    assert "receivers per step" in words.out
     assert "file descriptors" in words.err
 
 
@@ -701,13 +701,15 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("full", "flags", "status"),
     [
-        pytest.param("stdout", ("--out", "there"), 4, id="the result cannot be told"),
-        pytest.param("stdout", ("--out", "there", "--json"), 4, id="nor as JSON"),
-        pytest.param("stderr", ("--seed", "-1"), 2, id="nor what will not do"),
-        pytest.param("stderr", ("--out", "/proc/there"), 2, id="nor where no run can be"),
+        pytest.param("stdout", ("--out", "there"), 4, id="the result cannot be printed"),
+        pytest.param("stdout", ("--out", "there", "--json"), 4, id="the JSON cannot be printed"),
+        pytest.param("stderr", ("--seed", "-1"), 2, id="the error cannot be printed"),
+        pytest.param("stderr", ("--out", "/proc/there"), 2, id="the error about --out cannot be printed"),
     ],
 )
-def test_output_that_nobody_takes_is_no_verdict(tmp_path: Path, full: str, flags: tuple[str, ...], status: int) -> None:
+def test_output_that_cannot_be_written_does_not_change_the_status(
+    tmp_path: Path, full: str, flags: tuple[str, ...], status: int
+) -> None:
     """Where output goes to a file on a full disk, the status is still that of the list; it was 1, for a violated claim."""
     with Path("/dev/full").open("w") as nowhere:
         streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | {full: nowhere}

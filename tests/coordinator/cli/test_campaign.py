@@ -1,4 +1,4 @@
-"""`coordinator campaign` and `certify` as they are called: results, going on after a kill, Ctrl-C, bad input."""
+"""`coordinator campaign` and `certify` from the command line: results, resuming after a kill, Ctrl-C, invalid input."""
 
 import json
 import os
@@ -175,7 +175,7 @@ def test_an_excluded_theory_is_a_finding(
 
 
 def test_theory_is_left_out_where_it_does_not_apply(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A tree that is grown around known faults loses nobody who can be reached."""
+    """A tree that is grown around known faults still serves every node that can be reached."""
     arguments = ("campaign", "--topology", "star:4", "--algorithm", "bfs-tree", "--vary", "fault_knowledge=none,all")
     status, said = called(capsys, *arguments, "--faults", "all:nodes=1", "--out", str(tmp_path / "campaign"))
     assert status == 0
@@ -301,7 +301,7 @@ def test_a_violated_claim_is_made_small_and_can_be_repeated(
     from emunode.algorithms.claims import Claim
     from emunode.algorithms.star.edge_disjoint import DisjointTreesBroadcast
 
-    false = Claim("delivery_ratio", 1.0, "==", "nobody, 1999")
+    false = Claim("delivery_ratio", 1.0, "==", "nowhere, 1999")
     monkeypatch.setattr(DisjointTreesBroadcast, "claims_with_outages", lambda *_: [false])
     folder = tmp_path / "campaign"
     arguments = ("campaign", *STAR, "--faults", "nodes=5@2", "--message-bytes", "4096", "--seed", "9", "--workers", "1")

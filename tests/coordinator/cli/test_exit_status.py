@@ -1,4 +1,4 @@
-"""Every way in which a command can end has its exit status; 1 is only for what was judged and found wrong."""
+"""Exit statuses: each kind of ending has its own; 1 is only for a judgement that something is wrong."""
 
 import json
 import os
@@ -116,9 +116,7 @@ def test_an_exception_in_an_algorithm_says_where(
     assert not (tmp_path / "runs").exists()
 
 
-def test_an_error_that_nobody_foresaw_is_no_verdict(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unexpected_error_is_no_verdict(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def fail() -> None:
         raise ValueError("a mistake of ours")
 
@@ -126,7 +124,7 @@ def test_an_error_that_nobody_foresaw_is_no_verdict(
     assert cli.main(["doctor"]) == 4
     said = capsys.readouterr()
     assert said.out == ""
-    assert "Traceback" in said.err  # for whoever reports it
+    assert "Traceback" in said.err  # for a bug report
     assert said.err.endswith("coordinator: internal error: ValueError: a mistake of ours\n")
 
 

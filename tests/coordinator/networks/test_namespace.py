@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coordinator.cli import app as cli
-from coordinator.cli.options import with_netns_value
+from coordinator.cli.invoke import with_netns_value
 from coordinator.planning import machine, namespace
 from coordinator.planning.feasibility import needs_own_network, require_possible
 from coordinator.planning.plan import make_plan
@@ -116,7 +116,7 @@ def test_a_run_that_moves_says_so(
     moved: list[bool] = []
     monkeypatch.setattr(machine, "tracked_connections", lambda: (100, 130))
     monkeypatch.setattr(namespace, "why_not", lambda: None)
-    monkeypatch.setattr(namespace, "enter_own_network", lambda: moved.append(True))
+    monkeypatch.setattr("coordinator.cli.run.enter_own_network", lambda: moved.append(True))
     flags = [f"--{name}={value}" for name, value in FLOOD.items()]
     assert cli.main(["run", *flags, "--out", str(tmp_path / "run")]) == 0
     assert moved == [True]

@@ -412,7 +412,7 @@ def test_terminal_lists_cut_off_nodes(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_omitted_idle_links_are_mentioned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("coordinator.results.tables", "coordinator.cli.render", "coordinator.reports.panels.links"):
+    for module in ("coordinator.results.tables", "coordinator.cli.result", "coordinator.reports.panels.links"):
         monkeypatch.setattr(f"{module}.LISTED_LINKS", 71)
     out = io.StringIO()
     monkeypatch.setattr("coordinator.cli.render.console", lambda: Console(file=out, width=150))

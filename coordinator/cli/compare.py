@@ -1,0 +1,65 @@
+"""`coordinator compare`."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+from rich.markup import escape
+
+from coordinator.cli import render
+from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command, print_json
+from coordinator.cli.verify import warn_unverified
+from coordinator.reports.compare import as_rows, compare, compare_figure, read_runs, write_figure
+from coordinator.reports.tables import to_csv, to_markdown
+from emunode.errors import ScenarioError
+
+
+def compare_runs(
+    *runs: RunArgument,
+    json: JsonFlag = False,
+    markdown: Annotated[
+        bool, Parameter(negative=(), show_default=False, group=OUTPUT, help="print a Markdown table")
+    ] = False,
+    csv: Annotated[
+        bool, Parameter(negative=(), show_default=False, group=OUTPUT, help="print comma-separated values")
+    ] = False,
+    plot: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="draw the main metrics as bars: FILE.svg or FILE.png")
+    ] = None,
+) -> int:
+    """Compare stored runs: scenarios, metrics and claims side by side.
+
+    Examples:
+      coordinator compare runs/star-4-broadcast-edt runs/star-4-broadcast-flood
+      coordinator compare runs/* --csv
+    """
+    if json + markdown + csv > 1:
+        raise ScenarioError("compare", "--json --markdown --csv", "one of them at a time")
+    read = read_runs(runs)
+    warn_unverified(data.path for data in read.values())
+    comparison = compare(read)
+    rows = as_rows(comparison)
+    if plot is not None:
+        write_figure(compare_figure(read), plot)
+    if json:
+        print_json(comparison)
+    elif markdown or csv:
+        print(to_markdown(rows) if markdown else to_csv(rows), end="")
+    else:
+        show_comparison(comparison, rows)
+    return 0
+
+
+def show_comparison(comparison: Mapping[str, Any], rows: Sequence[Mapping[str, object]]) -> None:
+    """Print what differs between runs, and their metrics and claims side by side."""
+    out = render.console()
+    for name, notes in comparison["missing"].items():
+        out.print(f"[yellow]{escape(name)} is incomplete[/]: {escape('; '.join(notes))}", soft_wrap=True)
+    same = "the same history, byte for byte" if comparison["same_history"] else "different histories"
+    differs = ", ".join(comparison["differs"]) or "nothing"
+    out.print(f"the scenarios differ in: {escape(differs)}; {same}", soft_wrap=True)
+    render.show_rows("compared", rows)
+
+
+compare_command = as_command(compare_runs, "compare")

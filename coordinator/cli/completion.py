@@ -1,0 +1,28 @@
+"""`coordinator --install-completion`: completion of commands, flags and values in bash, zsh, fish and PowerShell."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from coordinator.cli.output import JsonFlag, print_json
+
+
+def install_completion(
+    *,
+    shell: Annotated[
+        Literal["bash", "zsh", "fish", "powershell"] | None, Parameter(help="default: the shell that runs the command")
+    ] = None,
+    out: Annotated[Path | None, Parameter(help="file to write; default: where the shell looks for completions")] = None,
+    startup: Annotated[bool, Parameter(help="also load the file from the shell's startup file")] = True,
+    json: JsonFlag = False,
+) -> None:
+    """Install shell completion."""
+    # Only here: `app` imports this module by name, and the script is generated from all commands of `app`.
+    from coordinator.cli.app import app  # noqa: PLC0415
+
+    written = app.install_completion(shell=shell, output=out, add_to_startup=startup and out is None)
+    if json:
+        print_json({"written": str(written)})
+    else:
+        print(written)

@@ -1,0 +1,67 @@
+"""`coordinator export`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Group, Parameter
+
+from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command, print_json
+from coordinator.cli.verify import warn_unverified
+from coordinator.reports.data import find_run, read_run
+from coordinator.reports.export import goal_of_run, graphml_of_plan, graphml_of_run, write_lines
+from emunode.errors import ScenarioError
+
+WITHOUT_RUN = Group("Without a run", sort_key=1)
+
+
+def export(
+    run: RunArgument | None = None,
+    *,
+    graphml: Annotated[Path | None, Parameter(group=OUTPUT, help="write the network and its trees as GraphML")] = None,
+    goal: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="write the executed schedule of a run for LogGOPSim")
+    ] = None,
+    topology: Annotated[str | None, Parameter(group=WITHOUT_RUN, help="network, such as star:4")] = None,
+    collective: Annotated[str, Parameter(group=WITHOUT_RUN, help="collective of the algorithm")] = "broadcast",
+    algorithm: Annotated[str | None, Parameter(group=WITHOUT_RUN, help="algorithm whose trees are written")] = None,
+    source: Annotated[
+        str | None, Parameter(group=WITHOUT_RUN, help="label of the root", allow_leading_hyphen=True)
+    ] = None,
+    json: JsonFlag = False,
+) -> int:
+    """Write a network, its trees or an executed schedule for other programs.
+
+    Examples:
+      coordinator export runs/star-4-broadcast-edt --goal edt.goal
+      coordinator export --topology star:4 --algorithm edt --graphml edt.graphml
+    """
+    if graphml is None and goal is None:
+        raise ScenarioError("export", None, "say what to write: --graphml FILE or --goal FILE")
+    if (run is None) == (topology is None):
+        raise ScenarioError("export", None, "give a run, or else --topology")
+    if run is not None:
+        files = dict(_export_run(run, graphml, goal))
+    elif goal or graphml is None:
+        raise ScenarioError("goal", str(goal), "only a run has an executed schedule: give the run")
+    else:
+        lines = graphml_of_plan(topology or "", collective, algorithm, source)
+        files = {"graphml": write_lines(graphml, lines, "graphml")}
+    if json:
+        print_json({"written": {kind: str(path) for kind, path in files.items()}})
+    else:
+        for kind, path in files.items():
+            print(f"wrote {kind}: {path}")
+    return 0
+
+
+def _export_run(run: Path, graphml: Path | None, goal: Path | None) -> Iterator[tuple[str, Path]]:
+    data = read_run(find_run(run))
+    warn_unverified([data.path])
+    if graphml:
+        yield "graphml", write_lines(graphml, graphml_of_run(data), "graphml")
+    if goal:
+        yield "goal", write_lines(goal, goal_of_run(data), "goal")
+
+
+export_command = as_command(export)

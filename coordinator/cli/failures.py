@@ -1,0 +1,70 @@
+"""Errors as messages, as JSON records and as exit statuses."""
+
+import contextlib
+import sys
+import traceback
+
+from cyclopts import CycloptsError, UnknownOptionError
+
+from coordinator.cli.output import print_json
+from emunode.errors import EmulatorError, RuleError, ScenarioError
+
+INTERNAL = "internal error: "
+
+
+def report_error(error: BaseException, as_json: bool) -> int:
+    """Print an error on standard error, with `as_json` also as JSON on standard output; return its exit status."""
+    while isinstance(error, BaseExceptionGroup):  # of tasks that failed together, the first names the cause
+        error = error.exceptions[0]
+    message, status = describe(error)
+    with contextlib.suppress(OSError):  # where nothing can be written, the status remains
+        if message.startswith(INTERNAL):
+            traceback.print_exception(error)
+        print(f"coordinator: {message}", file=sys.stderr)
+        if as_json:
+            print_json({"error": _record(error, message), "exit_status": status})
+    return status
+
+
+def describe(error: BaseException) -> tuple[str, int]:
+    """The message of an error and its exit status."""
+    match error:
+        case CycloptsError():
+            return f"{_usage_message(error)}\n  see `coordinator --help`", 2
+        case ScenarioError():
+            return str(error), 2
+        case KeyboardInterrupt():
+            return "interrupted", 130
+    return _machine_message(error), 4
+
+
+def _machine_message(error: BaseException) -> str:
+    match error:
+        case RuleError():
+            return f"algorithm error: {error}"
+        case EmulatorError():
+            return str(error)
+        case OSError():
+            return f"operating system error: {error}"
+        case MemoryError():
+            return "out of memory"
+    return f"{INTERNAL}{type(error).__name__}: {error}"
+
+
+def _record(error: BaseException, message: str) -> dict[str, object]:
+    """An error as plain values; for a scenario error also the field, its value and the allowed values."""
+    record: dict[str, object] = {"kind": type(error).__name__, "message": message}
+    if isinstance(error, ScenarioError):
+        value = error.value if isinstance(error.value, str | int | float | None) else str(error.value)
+        record |= {"field": error.field, "value": value, "allowed": error.allowed}
+    return record
+
+
+def _usage_message(error: CycloptsError) -> str:
+    """The message of cyclopts; for an abbreviated flag, the flags that begin with it."""
+    if isinstance(error, UnknownOptionError):
+        given = error.token.keyword or error.token.value
+        flags = [flag for argument in error.argument_collection for flag in argument.names if flag.startswith(given)]
+        if flags:
+            return f"Unknown option: {given}. Did you mean {' or '.join(flags)}?"
+    return str(error).strip()

@@ -1,0 +1,66 @@
+"""Runs one command line: interrupts and errors become an exit status, and output survives a reader that goes away."""
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
+
+from cyclopts import App
+
+from coordinator.cli.failures import report_error
+from coordinator.cli.interrupts import Interrupts
+
+NETNS = ("auto", "always", "never", "true", "false")
+
+
+def run_command_line(app: App, arguments: list[str]) -> int:
+    """Run a command of `app` and return its exit status."""
+    as_json = "--json" in arguments
+    interrupts = Interrupts()
+    try:
+        interrupts.install()  # within `try`: the handlers are active one after the other
+        return _invoke(app, arguments, as_json, interrupts)
+    except BaseException:
+        if interrupts.received:  # a second interrupt, while the first was being reported
+            return _fail(KeyboardInterrupt(), as_json)
+        raise
+    finally:
+        interrupts.restore()
+
+
+def _invoke(app: App, arguments: list[str], as_json: bool, interrupts: Interrupts) -> int:
+    try:
+        status = app(with_netns_value(arguments), exit_on_error=False, print_error=False, result_action="return_value")
+        sys.stdout.flush()
+    except (Exception, BaseExceptionGroup, KeyboardInterrupt) as error:
+        _discard_unwritable(sys.stdout)
+        # A library may have turned the interrupt into an exception of its own.
+        return _fail(KeyboardInterrupt() if interrupts.received else error, as_json)
+    return status if isinstance(status, int) else 0
+
+
+def _fail(error: BaseException, as_json: bool) -> int:
+    status = report_error(error, as_json)
+    _discard_unwritable(sys.stderr)
+    _discard_unwritable(sys.stdout)
+    return status
+
+
+def _discard_unwritable(stream: TextIO) -> None:
+    """Discard buffered output that cannot be written; otherwise the interpreter retries at exit and changes the status."""
+    try:
+        stream.flush()
+    except OSError:
+        with contextlib.suppress(OSError), Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), stream.fileno())
+
+
+def with_netns_value(arguments: Sequence[str]) -> list[str]:
+    """Replace a bare `--netns`, which older versions accepted as a switch, by `--netns=always`."""
+    following = [*arguments[1:], ""]
+    return [
+        "--netns=always" if argument == "--netns" and after.lower() not in NETNS else argument
+        for argument, after in zip(arguments, following, strict=False)
+    ]

@@ -1,0 +1,171 @@
+"""`coordinator list`: topologies, algorithms and faults."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from difflib import get_close_matches
+from inspect import getdoc
+from itertools import product
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+from rich.markup import escape
+
+from coordinator.cli import render
+from coordinator.cli.output import JsonFlag, as_command, print_json
+from coordinator.scenario.fault_syntax import forms
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.registry import Entry, registered
+from emunode.errors import ScenarioError
+from emunode.model import Collective, CollectiveSpec
+from emunode.topologies.base import FAMILIES
+from emunode.topologies.registry import descriptions, parse_topology
+
+FILTERS = Group("Filters", sort_key=1)
+EXAMPLE_BYTES = 720
+"""Size of a message in the example of an algorithm, which divides into as many parts as any of them needs."""
+
+
+def list_topologies(*, json: JsonFlag = False) -> None:
+    """List the topologies, with the form of their names and an example.
+
+    Examples:
+      coordinator list topologies
+      coordinator list topologies --json
+    """
+    rows: list[dict[str, object]] = [
+        {
+            "family": known.family,
+            "form": known.form,
+            "condition": known.condition,
+            "example": known.example,
+            **{key: value for key, value in parse_topology(known.example).facts().items() if key != "topology"},
+        }
+        for known in descriptions()
+    ]
+    if json:
+        print_json(rows)
+        return
+    # A column per topology: a column per property would not fit 80 columns.
+    shown = [{"topology": key, **{str(row["family"]): row[key] for row in rows}} for key in list(rows[0])[1:]]
+    render.show_rows("", [{**row, "topology": str(row["topology"]).replace("_", " ")} for row in shown])
+
+
+def list_algorithms(
+    name: Annotated[str | None, Parameter(help="algorithm to describe in full")] = None,
+    *,
+    topology: Annotated[
+        str | None, Parameter(group=FILTERS, help="only for this family, such as star, or star:5")
+    ] = None,
+    collective: Annotated[Collective | None, Parameter(group=FILTERS, help="only for this collective")] = None,
+    json: JsonFlag = False,
+) -> None:
+    """List the algorithms, or describe one in full.
+
+    With NAME: its documentation, port models, duplexes, citation, and its claims on a small network.
+
+    Examples:
+      coordinator list algorithms --topology star --collective broadcast
+      coordinator list algorithms edt
+    """
+    entries = list(_entries(topology, collective))
+    if name is not None:
+        chosen = [(family, entry) for family, entry in entries if entry.name == name.lower()]
+        if not chosen:
+            raise ScenarioError("algorithm", name, _suggestion(name, [entry.name for _, entry in entries]))
+        details = [_details(family, entry) for family, entry in chosen]
+        if json:
+            print_json(details)
+        for each in () if json else details:
+            show_algorithm(each)
+    elif json:
+        print_json([_row(family, entry) for family, entry in entries])
+    else:
+        for family in dict.fromkeys(family for family, _ in entries):
+            rows = [_row(family, entry) for other, entry in entries if other == family]
+            # The title names the topology: a column for it would leave too little room in 80 columns.
+            shown = [{key: value for key, value in row.items() if key != "topology"} for row in rows]
+            render.show_rows(f"algorithms on {family}", shown)
+
+
+def list_faults(*, json: JsonFlag = False) -> None:
+    """List the kinds of fault and their syntax.
+
+    Examples:
+      coordinator list faults
+      coordinator list faults --json
+    """
+    render.print_rows("faults", forms(), json)
+
+
+def _entries(topology: str | None, collective: Collective | None) -> Iterator[tuple[str, Entry]]:
+    """Every algorithm with its family, filtered."""
+    wanted = topology and topology.partition(":")[0].lower()
+    if wanted and wanted not in FAMILIES:
+        raise ScenarioError("topology", topology, f"expected one of {', '.join(FAMILIES)}")
+    for family, entry in registered():
+        if wanted in (None, family) and collective in (None, entry.collective):
+            yield family, entry
+
+
+def _suggestion(name: str, known: list[str]) -> str:
+    near = get_close_matches(name.lower(), known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(dict.fromkeys(known))}"
+
+
+def _row(family: str, entry: Entry) -> dict[str, object]:
+    return {
+        "topology": family,
+        "collective": str(entry.collective),
+        "algorithm": entry.name,
+        "port_models": ", ".join(entry.port_models),
+        "citation": entry.citation,
+    }
+
+
+def _details(family: str, entry: Entry) -> dict[str, Any]:
+    """All that is known of an algorithm, with its claims on the example network of the family."""
+    example = _example(family, entry)
+    return {
+        **_row(family, entry),
+        "duplexes": ", ".join(entry.duplexes),
+        "documentation": getdoc(entry) or "",
+        "example": None if example is None else _setting(example.spec),
+        "claims": [
+            {"name": claim.name, "relation": claim.relation, "predicted": claim.predicted, "source": claim.source}
+            for claim in (() if example is None else example.claims())
+        ],
+    }
+
+
+def _example(family: str, entry: Entry) -> Algorithm | None:
+    """The algorithm on the example network of its family, under the first setting that it accepts."""
+    topology = parse_topology(FAMILIES[family].example)
+    # Some algorithms send one message over each port and accept no other number.
+    for port_model, duplex, messages in product(entry.port_models, entry.duplexes, (1, topology.degree)):
+        spec = CollectiveSpec(
+            topology.name, entry.collective, entry.name, 0, port_model, duplex, EXAMPLE_BYTES, messages
+        )
+        with suppress(ScenarioError):
+            return entry(topology, spec)
+    return None
+
+
+def _setting(spec: CollectiveSpec) -> str:
+    messages = render.plural(spec.messages, "message")
+    return f"{spec.topology}, {spec.port_model}, {spec.duplex}-duplex, {messages} of {spec.message_bytes} bytes"
+
+
+def show_algorithm(details: Mapping[str, Any]) -> None:
+    """Print the documentation of one algorithm and its claims."""
+    out = render.console()
+    out.print(f"[bold]{details['algorithm']}[/]: {details['collective']} on {details['topology']}\n")
+    out.print(f"{escape(details['documentation'])}\n")
+    for key in ("port_models", "duplexes", "citation"):
+        out.print(f"{key.replace('_', ' ')}: {escape(details[key])}", soft_wrap=True)
+    out.print(f"claims on {details['example']}:\n", soft_wrap=True)
+    render.show_claims(details["claims"])
+
+
+topologies_command = as_command(list_topologies, "topologies")
+algorithms_command = as_command(list_algorithms, "algorithms")
+faults_command = as_command(list_faults, "faults")

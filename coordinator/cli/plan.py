@@ -1,0 +1,50 @@
+"""`coordinator plan`."""
+
+import sys
+from collections.abc import Mapping, Sequence
+
+from coordinator.cli import render
+from coordinator.cli.options import ScenarioFile, ScenarioFlags, scenario_from
+from coordinator.cli.output import JsonFlag, as_command, print_json
+from coordinator.planning.feasibility import describe_needs, why_impossible
+from coordinator.planning.plan import Plan, make_plan
+
+
+def plan(scenario: ScenarioFile = None, *, flags: ScenarioFlags = None, json: JsonFlag = False) -> int:
+    """Print what a scenario needs and what theory predicts, without running it.
+
+    If this machine cannot run the scenario, the reason follows the plan and the exit status is 4.
+
+    Examples:
+      coordinator plan --topology star:9 --collective broadcast --algorithm edt
+      coordinator plan scenario.toml --driver memory --json
+    """
+    made = make_plan(scenario_from(scenario, flags), estimate=True)
+    needs, claims, reason = describe_needs(made), made.predictions(), why_impossible(made)
+    if json:
+        print_json({**needs, "claims": claims, "possible": reason is None, "impossible_because": reason})
+    else:
+        show_plan(made, needs, claims)
+    if reason is not None:
+        print(f"coordinator: {reason}", file=sys.stderr)
+    return 0 if reason is None else 4
+
+
+def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[str, object]]) -> None:
+    """Print what a run would need, and what theory predicts."""
+    out, spec = render.console(), plan.spec
+    out.print(
+        f"[bold]{plan.topology.title}[/bold]: {spec.collective} by {spec.algorithm}, driver {plan.scenario.driver}"
+    )
+    rows = [
+        {"needs": name.removesuffix("_bytes").replace("_", " "), "amount": _amount(name, needs[name])} for name in needs
+    ]
+    render.show_rows("", rows)
+    render.show_claims(claims)
+
+
+def _amount(name: str, value: object) -> object:
+    return f"{value / 2**20:,.0f} MiB" if name.endswith("_bytes") and isinstance(value, int) else value
+
+
+plan_command = as_command(plan)

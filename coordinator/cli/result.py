@@ -1,0 +1,73 @@
+"""The result of a run as text."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from rich.markup import escape
+
+from coordinator.cli import render
+from coordinator.cli.render import plural
+from coordinator.execution.run import RunResult
+from coordinator.planning.plan import Plan
+from coordinator.results.tables import LISTED_LINKS
+
+SHOWN_NODES = 12
+"""Most nodes that are listed for one fault that cut nodes off."""
+
+
+def show_result(plan: Plan, result: RunResult) -> None:
+    """Print what was run, each claim with its measurement, what was delivered, and the run directory."""
+    summary: dict[str, Any] = result.summary
+    out = render.console()
+    for line in _run_lines(plan, summary):
+        out.print(line, soft_wrap=True)
+    render.show_claims([judgement.record() for judgement in result.judgements])
+    out.print(
+        f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in "
+        f"{plural(summary['steps'], 'step')} with {plural(summary['packets'], 'packet')}; "
+        f"set up in {summary['setup_seconds']:.2f} s, ran in {summary['wall_seconds']:.2f} s",
+        soft_wrap=True,
+    )
+    for line in _notes(plan, summary):
+        out.print(line, soft_wrap=True)
+    if result.report_error:
+        out.print(f"[yellow]report.html was not drawn[/]: {escape(result.report_error)}", soft_wrap=True)
+    because = f" ({escape(str(summary['undecided_because']))})" if summary["undecided_because"] else ""
+    verdict = render.verdict_text(result.verdict)
+    out.print(f"verdict: {verdict}{because}   journal {summary['journal_hash']}", soft_wrap=True)
+    out.print(f"run directory: {escape(str(result.path))}", soft_wrap=True)
+
+
+def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
+    """What was run, and where."""
+    spec = plan.spec
+    connections = f"{summary['links_opened']:,} TCP connections, {plural(plan.hosts, 'host process', 'es')}"
+    where = connections if plan.hosts else "in memory"
+    yield f"[bold]{plan.topology.title}[/bold], {plan.topology.order:,} nodes, {where}"
+    source = f" from {plan.topology.label(spec.source)}" if len(plan.algorithm.sources) == 1 else ""
+    faults = f", faults: {escape(', '.join(plan.scenario.fault))}" if plan.faults else ""
+    size = f"{plural(spec.messages, 'message')} of {plural(spec.message_bytes, 'byte')}"
+    yield f"{spec.collective}{source} by {spec.algorithm}, {spec.port_model}, {size}{faults}"
+
+
+def _notes(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
+    """Nodes that were cut off, idle links that are not listed, and faults without effect."""
+    yield from _cut_off(summary)
+    if plan.topology.order * plan.topology.degree > LISTED_LINKS:
+        yield f"links.parquet leaves out idle links, as the network has more than {LISTED_LINKS:,} directed links"
+    if summary["without_effect"]:
+        yield f"after the last step, so without effect: {escape(', '.join(map(str, summary['without_effect'])))}"
+
+
+def _cut_off(summary: Mapping[str, Any]) -> Iterator[str]:
+    """One line per fault that cut healthy nodes off from something that was due to them."""
+    groups: dict[str | None, list[str]] = {}
+    for node in summary.get("cut_off") or ():
+        groups.setdefault(node["because"], []).append(node["label"])
+    unlisted = summary.get("cut_off_count", 0) - sum(map(len, groups.values()))
+    what = "without the right value" if summary["corrupt"] else "cut off"
+    for number, (because, labels) in enumerate(groups.items(), 1):
+        count = len(labels) + (unlisted if number == len(groups) else 0)
+        more = f" and {count - SHOWN_NODES:,} more" if count > SHOWN_NODES else ""
+        cause = f" by {because}" if because else ""
+        yield escape(f"{what}{cause}, {plural(count, 'node')}: {', '.join(labels[:SHOWN_NODES])}{more}")

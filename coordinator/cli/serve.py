@@ -1,0 +1,53 @@
+"""`coordinator serve`."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from coordinator.cli.execute import OutFlag, run_plan
+from coordinator.cli.options import ScenarioFile, ScenarioFlags, seconds_from, values_from
+from coordinator.cli.output import JsonFlag, as_command
+from coordinator.planning.endpoint import JoinEndpoint
+from coordinator.planning.feasibility import require_possible
+from coordinator.planning.plan import make_plan
+from coordinator.scenario.model import make_scenario, scenario_from_environment
+from emunode.errors import ScenarioError
+from emunode.host.process import forgo_privileges
+
+
+def serve(
+    scenario: ScenarioFile = None,
+    *,
+    flags: ScenarioFlags = None,
+    listen: Annotated[str, Parameter(metavar="ADDRESS:PORT", help="where hosts join")] = "127.0.0.1:7000",
+    token_file: Annotated[Path, Parameter(help="secret that hosts must know; created if missing")] = Path("token"),
+    hosts: Annotated[int | None, Parameter(help="number of hosts; default: as --ranks-per-host requires")] = None,
+    join_seconds: Annotated[str, Parameter(metavar="TIME", help="how long to wait for the next host")] = "60s",
+    out: OutFlag = None,
+    json: JsonFlag = False,
+) -> int:
+    """Wait for hosts that are started elsewhere, then run a scenario on them.
+
+    Start each host with `emunode --coordinator HOST:PORT --token-file FILE`. Keys that neither the file nor a flag sets
+    are read from variables such as TESTBENCH_TOPOLOGY.
+
+    Examples:
+      coordinator serve --hosts 2 --topology star:4 --collective broadcast \\
+          --algorithm flood
+      coordinator serve scenario.toml --listen 0.0.0.0:7000 --token-file secret
+    """
+    forgo_privileges()
+    address, _, port = listen.rpartition(":")
+    if not address or not port.isdigit() or not 0 < int(port) < 65536:
+        raise ScenarioError("listen", listen, "expected ADDRESS:PORT, such as 127.0.0.1:7000 or 0.0.0.0:7000")
+    seconds = seconds_from("join_seconds", join_seconds)
+    values = scenario_from_environment(os.environ) | values_from(scenario, flags)
+    wanted = make_scenario(values | {"driver": "join"})
+    plan = make_plan(wanted, hosts, JoinEndpoint(address, int(port), token_file, seconds))
+    require_possible(plan)
+    return run_plan(plan, out, json)
+
+
+serve_command = as_command(serve)

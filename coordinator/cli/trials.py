@@ -1,0 +1,12 @@
+"""Flags and defaults that `campaign` and `certify` share."""
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from coordinator.cli.options import make_flags
+
+TRIAL_DEFAULTS = {"collective": "broadcast", "driver": "memory"}
+"""All drivers have the same history, and memory is the fastest."""
+TrialFlags: Any = Annotated[make_flags("TrialFlags", TRIAL_DEFAULTS) | None, Parameter(name="*")]
+WorkersFlag = Annotated[int | None, Parameter(help="worker processes; default: one per core in memory, else one")]

@@ -1,0 +1,46 @@
+"""`coordinator verify`, and the warning of other commands about runs that do not verify."""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from coordinator.cli.output import JsonFlag, RunArgument, as_command, print_json
+from coordinator.execution.verify import verify as verify_run
+from coordinator.reports.data import find_run
+from emunode.errors import ScenarioError
+
+
+def verify(*runs: RunArgument, json: JsonFlag = False) -> int:
+    """Check stored runs against their journals, and the journals against the rules.
+
+    Hash, tables, claims and verdict are
+    computed again from the journal; each finding is one line. The exit status is 1 if a run does not verify.
+
+    Examples:
+      coordinator verify runs/star-4-broadcast-edt
+      coordinator verify runs/* --json
+    """
+    if not runs:
+        raise ScenarioError("run", None, "give one or more runs to verify")
+    checked = [verify_run(find_run(run)) for run in runs]
+    if json:
+        print_json([found.record() for found in checked])
+    else:
+        for found in checked:
+            for finding in found.findings:
+                print(f"{found.path}: {finding}")
+            for note in found.unchecked:
+                print(f"{found.path}: not checked: {note}")
+            print(f"{found.path}: {'verified' if found.verified else 'does not verify'}")
+    return 0 if all(found.verified for found in checked) else 1
+
+
+def warn_unverified(runs: Iterable[Path]) -> None:
+    """Name on standard error each of `runs` that does not verify."""
+    for run in dict.fromkeys(runs):
+        warning = verify_run(run).warning()
+        if warning:
+            print(f"warning: {warning}", file=sys.stderr)
+
+
+verify_command = as_command(verify)
