@@ -30,7 +30,7 @@ MESSAGE_BYTES = 840
 
 
 @dataclass(frozen=True)
-class Problem:
+class ProblemBounds:
     """One row of tables 4 and 5: bounds as functions of the network, and who meets them on each."""
 
     name: str
@@ -55,7 +55,7 @@ def _others_over_links(network: Topology) -> float:
 
 
 PROBLEMS = (
-    Problem(
+    ProblemBounds(
         "multinode broadcast",
         "allgather",
         lambda network: network.order * (network.order - 1),
@@ -69,7 +69,7 @@ PROBLEMS = (
         },
         {"star": "rotated-trees", "hypercube": "sbntc"},
     ),
-    Problem(
+    ProblemBounds(
         "single node scatter",
         "scatter",
         _total_distance,
@@ -83,7 +83,7 @@ PROBLEMS = (
         },
         {"star": "replicated-balanced-tree", "hypercube": "sbntc"},
     ),
-    Problem(
+    ProblemBounds(
         "total exchange",
         "alltoall",
         lambda network: network.order * _total_distance(network),
@@ -133,16 +133,16 @@ def _side_by_side(
     row: dict[str, object] = {"problem": problem, "quantity": quantity}
     for network, half in zip(pair, halves, strict=True):
         for column in ("bound", "predicted", "measured"):
-            row[f"{_name(network)} {column}"] = half["lower bound" if column == "bound" else column]
+            row[f"{network_name(network)} {column}"] = half["lower bound" if column == "bound" else column]
     return row | {VERDICT: str(verdict_of(Verdict(str(half[VERDICT])) for half in halves))}
 
 
-def _name(network: Topology) -> str:
+def network_name(network: Topology) -> str:
     """S_n or C_k, as the papers write them."""
     return f"S_{network.n}" if isinstance(network, StarGraph) else f"C_{network.degree}"
 
 
-def bound_row(cache: RunCache, network: Topology, problem: Problem, quantity: str) -> dict[str, object]:
+def bound_row(cache: RunCache, network: Topology, problem: ProblemBounds, quantity: str) -> dict[str, object]:
     """A bound of table 4 or 5, or that for parts, and a run, as the columns of `compared`; the bound stands under paper."""
     if quantity == "transmissions":
         trial = _run(cache, problem, network, "one-port")
@@ -167,7 +167,7 @@ def necklace_distances(k: int) -> int:
     return sum(label.bit_count() for label in least)
 
 
-def _run(cache: RunCache, problem: Problem, network: Topology, model: str) -> Trial:
+def _run(cache: RunCache, problem: ProblemBounds, network: Topology, model: str) -> Trial:
     """Whole messages, one in a packet: where a step has several for a link, each takes a start-up."""
     return cache.run(
         topology=network.name,
@@ -179,7 +179,7 @@ def _run(cache: RunCache, problem: Problem, network: Topology, model: str) -> Tr
     )
 
 
-def _run_in_parts(cache: RunCache, problem: Problem, network: Topology) -> Trial:
+def _run_in_parts(cache: RunCache, problem: ProblemBounds, network: Topology) -> Trial:
     """Equal parts over all ports; the trees with repeated nodes take them as n - 1 messages for each node."""
     algorithm = problem.in_parts[network.family]
     many = network.degree if algorithm == "replicated-balanced-tree" else 1
