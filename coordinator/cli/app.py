@@ -38,7 +38,7 @@ from emunode.host.process import forgo_privileges
 
 if TYPE_CHECKING:
     from coordinator.papers.base import Reproduction, Section
-    from coordinator.papers.costs import Cost
+    from coordinator.papers.costs import RunEstimate
     from coordinator.planning.plan import Plan
 
 app = App(
@@ -537,7 +537,7 @@ def reproduce(
 
 def _reproduce(
     chosen: "Sequence[tuple[Reproduction, Sequence[int]]]",
-    cost: "Cost | None",
+    cost: "RunEstimate | None",
     out: Path | None,
     minutes: float,
     *,

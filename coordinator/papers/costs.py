@@ -16,7 +16,7 @@ COLUMNS = ("name", "n", "runs", "seconds")
 
 
 @dataclass(frozen=True)
-class Cost:
+class RunEstimate:
     """Runs, and seconds on two cores."""
 
     runs: int
@@ -36,12 +36,15 @@ def duration(seconds: float) -> str:
 
 
 @cache
-def _costs() -> dict[tuple[str, str], Cost]:
+def _costs() -> dict[tuple[str, str], RunEstimate]:
     with FILE.open(encoding="utf-8", newline="") as file:
-        return {(row["name"], row["n"]): Cost(int(row["runs"]), float(row["seconds"])) for row in csv.DictReader(file)}
+        return {
+            (row["name"], row["n"]): RunEstimate(int(row["runs"]), float(row["seconds"]))
+            for row in csv.DictReader(file)
+        }
 
 
-def cost_of(name: str, n: int | None = None) -> Cost | None:
+def cost_of(name: str, n: int | None = None) -> RunEstimate | None:
     """What one reproduction costs, at one size or at all of them; `name` may be `--all`.
 
     A size that was not measured costs no more than all sizes; None if those were not measured either.

@@ -81,35 +81,33 @@ def substar_checks(n: int) -> Iterator[dict[str, object]]:
     parts: dict[int, list[Rank]] = {}
     for rank in star.ranks():
         parts.setdefault(star.permutation(rank)[-1], []).append(rank)
-    about = {"trees": f"figure 1, S_{n}"}
+    trees = f"figure 1, S_{n}"
     sizes = tuple(len(part) for part in parts.values())
-    yield (
-        about
-        | {"quantity": "nodes of the substars"}
-        | compared((factorial(n - 1),) * n, sizes, paper="n groups of (n-1)! nodes")
+    yield compared(
+        (factorial(n - 1),) * n, sizes, paper="n groups of (n-1)! nodes", trees=trees, quantity="nodes of the substars"
     )
-    yield (
-        about
-        | {"quantity": f"substars that are an S_{n - 1}"}
-        | compared(n, sum(is_star(star, part) for part in parts.values()), paper="all isomorphic to S_{n-1}")
+    yield compared(
+        n,
+        sum(is_star(star, part) for part in parts.values()),
+        paper="all isomorphic to S_{n-1}",
+        trees=trees,
+        quantity=f"substars that are an S_{n - 1}",
     )
     between = Counter(
         frozenset((symbol, star.permutation(star.neighbour(rank, star.degree - 1))[-1]))
         for symbol, part in parts.items()
         for rank in part
     )
-    yield (
-        about
-        | {"quantity": "links between two substars"}
-        | compared(
-            (factorial(n - 2),) * (n * (n - 1) // 2),
-            tuple(count // 2 for count in between.values()),
-            paper="interconnected",
-        )
+    yield compared(
+        (factorial(n - 2),) * (n * (n - 1) // 2),
+        tuple(count // 2 for count in between.values()),
+        paper="interconnected",
+        trees=trees,
+        quantity="links between two substars",
     )
     for k in range(1, n):
         found = len({star.permutation(rank)[k:] for rank in star.ranks()})
-        yield about | {"quantity": f"substars S_{k}"} | compared(factorial(n) // factorial(k), found, paper="n!/k!")
+        yield compared(factorial(n) // factorial(k), found, paper="n!/k!", trees=trees, quantity=f"substars S_{k}")
 
 
 def is_star(star: StarGraph, part: Sequence[Rank]) -> bool:

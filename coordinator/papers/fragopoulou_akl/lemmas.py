@@ -44,8 +44,7 @@ def _rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     distance = distances(star)
 
     def row(graph: str, quantity: str, predicted: Value, measured: Value, paper: str) -> dict[str, object]:
-        about: dict[str, object] = {"graph": graph, "quantity": quantity}
-        return about | compared(predicted, measured, trial, paper=paper)
+        return compared(predicted, measured, trial, paper=paper, graph=graph, quantity=quantity)
 
     position = {rank: star.permutation(rank).index(1) for rank in range(1, star.order)}
     own = [(rank, place - 1) for rank, place in position.items() if place]

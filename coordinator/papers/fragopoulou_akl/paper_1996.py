@@ -16,7 +16,7 @@ from coordinator.papers.fragopoulou_akl.lemmas import lemmas
 from coordinator.papers.fragopoulou_akl.orders import order_tables, sum_of_depths
 from coordinator.papers.fragopoulou_akl.report_1993 import others, total_distance
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, unmeasured
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, compared_metric, notes
 from coordinator.reports.paper_figures import COLOURS, branch_of, drawing, network_panel, tree_arcs, tree_panel
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
@@ -90,23 +90,21 @@ def _depth(cache: RunCache, n: int) -> dict[str, object]:
 
 def _disjoint(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     trial = _broadcast(cache, n, 1, n - 1)
-    about = {"n": n}
-    yield (
-        about | {"quantity": "trees that use one arc"} | compared(1, trial.number("max_link_segments"), trial, paper=1)
-    )
-    yield (
-        about
-        | {"quantity": "arcs used"}
-        | compared((n - 1) * others(n), trial.number("links_used"), trial, paper="(n-1)(n!-1)")
+    yield compared(1, trial.number("max_link_segments"), trial, paper=1, n=n, quantity="trees that use one arc")
+    yield compared(
+        (n - 1) * others(n), trial.number("links_used"), trial, paper="(n-1)(n!-1)", n=n, quantity="arcs used"
     )
     spread = _on_trees(cache, n, "scatter", 1, n - 1)
-    yield (
-        about
-        | {"quantity": "sum of depths d"}
-        | compared(sum_of_depths(n), spread.number("segments") // (n - 1), spread, bound=total_distance(n))
+    yield compared(
+        sum_of_depths(n),
+        spread.number("segments") // (n - 1),
+        spread,
+        bound=total_distance(n),
+        n=n,
+        quantity="sum of depths d",
     )
     apart = shared_rank(EdgeDisjointTrees(StarGraph(n))) is None
-    yield about | {"quantity": "root paths of a node share no node"} | compared(True, apart, paper="yes")
+    yield compared(True, apart, paper="yes", n=n, quantity="root paths of a node share no node")
 
 
 def _degrees(n: int) -> list[tuple[int, int]]:
@@ -117,13 +115,10 @@ def _degrees(n: int) -> list[tuple[int, int]]:
 def _pair(
     about: Mapping[str, object], trial: Trial | None, steps: tuple[int, int, str], hops: tuple[int, int, str]
 ) -> Iterator[dict[str, object]]:
-    """Rows of time and transmissions: each predicted, lower bound, and as derived."""
+    """The rows of time and transmissions; each quantity is given as (predicted, lower bound, as derived from the paper)."""
     for quantity, metric, (predicted, bound, paper) in (("time", "steps", steps), ("transmissions", "segments", hops)):
-        row = {**about, "quantity": quantity}
-        if trial is None:
-            yield row | unmeasured(predicted, paper=paper, bound=bound)
-        else:
-            yield row | compared(predicted, trial.number(metric), trial, paper=paper, bound=bound)
+        row = compared_metric(predicted, trial, metric, paper=paper, bound=bound, quantity=quantity)
+        yield {**about, **row}
 
 
 def _broadcasts(cache: RunCache, n: int) -> Iterator[dict[str, object]]:

@@ -26,7 +26,6 @@ NOTES = notes("fragopoulou_akl", "theorems")
 MESSAGE_BYTES = 60
 EXCEPTIONS_8_3 = {3: 2}
 """Nodes for which the printed condition of theorem 8.3 fails; one for larger n."""
-Row = dict[str, object]
 
 
 def theorems(cache: RunCache) -> Iterator[Section]:
@@ -42,10 +41,8 @@ def theorems(cache: RunCache) -> Iterator[Section]:
 
 def _row(
     theorem: str, quantity: str, predicted: Value, measured: Value, *trials: Trial, paper: str, relation: str = "=="
-) -> Row:
-    """One statement."""
-    about: Row = {"theorem": theorem, "quantity": quantity}
-    return about | compared(predicted, measured, *trials, paper=paper, relation=relation)
+) -> dict[str, object]:
+    return compared(predicted, measured, *trials, paper=paper, relation=relation, theorem=theorem, quantity=quantity)
 
 
 # Rotation.
@@ -72,7 +69,7 @@ def necklace_of(symbols: bytes) -> list[bytes]:
     return orbit
 
 
-def _rotation(_: RunCache, n: int) -> Iterator[Row]:
+def _rotation(_: RunCache, n: int) -> Iterator[dict[str, object]]:
     star = StarGraph(n)
     turned = [star.rank_of(rotate(star.permutation(rank))) for rank in star.ranks()]
     links = [(rank, port) for rank in star.ranks() for port in range(star.degree)]
@@ -116,7 +113,7 @@ def distances(topology: Topology) -> list[int]:
 # Trees.
 
 
-def _mbst(cache: RunCache, n: int) -> Iterator[Row]:
+def _mbst(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     star = StarGraph(n)
     trial = cache.run(
         topology=star.name,
@@ -165,7 +162,7 @@ def _subtrees(trial: Trial) -> dict[Rank, set[Port]]:
     return found
 
 
-def _common(theorem: int, trial: Trial, star: StarGraph, messages: int) -> Iterator[tuple[str, Row]]:
+def _common(theorem: int, trial: Trial, star: StarGraph, messages: int) -> Iterator[tuple[str, dict[str, object]]]:
     """Parts 1, the leaves and the shortest paths, which theorems 9 and 10 have alike, by name."""
     n = star.n
     subtrees = _subtrees(trial)
@@ -193,7 +190,7 @@ def _common(theorem: int, trial: Trial, star: StarGraph, messages: int) -> Itera
     yield "shortest", _row(f"{theorem}.{part}", quantity, expected, shortest, trial, paper="all: M(n!-1)")
 
 
-def _near_balanced(cache: RunCache, n: int) -> Iterator[Row]:
+def _near_balanced(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     star, trial = StarGraph(n), _scatter(cache, n, "near-balanced-tree", 1)
     common = dict(_common(9, trial, star, 1))
     subtrees = _subtrees(trial)
@@ -208,7 +205,7 @@ def _near_balanced(cache: RunCache, n: int) -> Iterator[Row]:
     yield _row("9.5", "smallest subtree", full, min(sizes), trial, paper="at least (n-1)!", relation=">=")
 
 
-def _replicated(cache: RunCache, n: int) -> Iterator[Row]:
+def _replicated(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     star, messages = StarGraph(n), n - 1
     trial = _scatter(cache, n, "replicated-balanced-tree", messages)
     common = dict(_common(10, trial, star, messages))

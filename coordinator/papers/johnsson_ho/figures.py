@@ -215,15 +215,15 @@ def _figure_14(trial: Trial) -> Figure:
 
 @dataclass(frozen=True)
 class Checks:
-    """The rows of the table at the end."""
+    """Collects the rows of the last table."""
 
     rows: list[dict[str, object]] = field(default_factory=list)
 
     def __call__(
         self, number: int, what: str, paper: object, predicted: Value, measured: Value, *trials: Trial
     ) -> None:
-        """Add a row: a statement about a figure, as printed, as it must be, and as found."""
-        self.rows.append({"figure": number, "what": what} | compared(predicted, measured, *trials, paper=paper))
+        """Add a row: a statement about a figure, as printed, predicted and measured."""
+        self.rows.append(compared(predicted, measured, *trials, paper=paper, figure=number, what=what))
 
 
 def build(cache: RunCache) -> Iterator[Section]:

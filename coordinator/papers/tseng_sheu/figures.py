@@ -202,4 +202,4 @@ def _height(trees: Trees, tree: int) -> int:
 
 
 def _check(tree: str, quantity: str, paper: str, predicted: Value, measured: Value) -> dict[str, object]:
-    return {"trees": tree, "quantity": quantity} | compared(predicted, measured, paper=paper)
+    return compared(predicted, measured, paper=paper, trees=tree, quantity=quantity)

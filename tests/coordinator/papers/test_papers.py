@@ -14,7 +14,7 @@ import pytest
 from coordinator.cli.app import main
 from coordinator.papers import document
 from coordinator.papers.base import Figure, Reproduction, Section
-from coordinator.papers.costs import ALL, Cost, cost_of, duration
+from coordinator.papers.costs import ALL, RunEstimate, cost_of, duration
 from coordinator.papers.document import Reproduced, write
 from coordinator.papers.fragopoulou_akl.star_against_hypercube import (
     IN_PARTS,
@@ -272,7 +272,7 @@ def test_a_size_that_was_not_measured_costs_at_most_all_sizes() -> None:
     whole = cost_of("tseng-sheu-1997")
     assert whole is not None
     assert cost_of("tseng-sheu-1997", 99) == replace(whole, at_most=True)
-    assert str(Cost(1234, 200, at_most=True)) == "at most 1,234 runs, about 3 min 20 s"
+    assert str(RunEstimate(1234, 200, at_most=True)) == "at most 1,234 runs, about 3 min 20 s"
     assert cost_of("nothing") is None
 
 

@@ -333,7 +333,7 @@ def test_one_fault_more_than_claimed_is_not_judged_and_does_harm(disjoint: tuple
 )
 def test_orbits_cover_every_set_once(n: int, kind: str, count: int) -> None:
     star = StarGraph(n)
-    case = fragopoulou_akl_faults.Case(n, n - 1, kind, count)
+    case = fragopoulou_akl_faults.FaultCase(n, n - 1, kind, count)
     every = list(fragopoulou_akl_faults.fault_sets(star, case))
     nodes, edges = star.order - 1, star.order * star.degree // 2
     sites = {"nodes": nodes, "edges": edges}
@@ -346,7 +346,7 @@ def test_orbits_cover_every_set_once(n: int, kind: str, count: int) -> None:
 
 def test_sets_of_one_orbit_do_the_same_harm(run_cache: RunCache) -> None:
     """With one fault more than is claimed, so that there is harm."""
-    star, case = StarGraph(4), fragopoulou_akl_faults.Case(4, 3, "edges", 3)
+    star, case = StarGraph(4), fragopoulou_akl_faults.FaultCase(4, 3, "edges", 3)
     rotation, least = Rotation(star), 1.0
     for faults in islice(fragopoulou_akl_faults.fault_sets(star, case), 0, None, 900):
         images = [
@@ -372,7 +372,7 @@ def test_sets_of_one_orbit_do_the_same_harm(run_cache: RunCache) -> None:
     ],
 )
 def test_what_is_promised_of_faults(case: tuple[int, int, str, int], promised: bool) -> None:
-    assert fragopoulou_akl_faults.Case(*case).promised == promised
+    assert fragopoulou_akl_faults.FaultCase(*case).promised == promised
 
 
 def test_lemmas_count_what_brute_force_counted(disjoint: tuple[int, list[Section]]) -> None:
