@@ -39,7 +39,7 @@ class FaultCase:
 
     @property
     def faulty(self) -> str:
-        """The faults in words."""
+        """The faults in words, such as `2 nodes`."""
         if self.kind == BOTH:
             return BOTH
         return f"{self.count} {self.kind}" if self.count > 1 else f"1 {self.kind.removesuffix('s')}"
@@ -63,10 +63,10 @@ ALTERING = (
 
 
 def fault_tables(cache: RunCache) -> Iterator[Table]:
-    """Blocking and altering faults, in the sizes that there are sets for."""
+    """Blocking and altering faults, for the sizes that have fault sets."""
     for title, cases, notes_below in (
-        ("Every set of faulty nodes and edges, broadcast", BLOCKING, NOTES["blocking"]),
-        ("Election: every set of nodes and edges that alter messages, broadcast", ALTERING, NOTES["altering"]),
+        ("Every set of faulty nodes and edges, in a broadcast", BLOCKING, NOTES["blocking"]),
+        ("Election: every set of nodes and edges that alter messages, in a broadcast", ALTERING, NOTES["altering"]),
     ):
         if rows := [_row(cache, case) for case in cases if case.n in cache.sizes]:  # the largest size has none
             yield Table(title, rows, notes_below)

@@ -1,4 +1,4 @@
-"""Fragopoulou and Akl 1996: the n-1 edge-disjoint spanning trees, what runs on them, and which faults that survives.
+"""Fragopoulou and Akl 1996: the n-1 edge-disjoint spanning trees, collectives on them, and fault tolerance.
 
 P. Fragopoulou and S. G. Akl, "Edge-disjoint spanning trees on the star network with applications to fault tolerance",
 IEEE Trans. Computers 45(2), 1996. All-port; M messages, each on x of the trees, which the paper calls degree x of fault
@@ -28,9 +28,9 @@ NOTES = notes("fragopoulou_akl", "paper_1996")
 BEST_DEPTH = {3: 5, 4: 6, 5: 8, 6: 9}
 """Smallest depth of any n - 1 arc-disjoint spanning trees of S_n, by exhaustive search."""
 UNHEARD = {3: 0, 4: 49, 5: 993}
-"""Pairs (place of the fault, node) that a traversal by acknowledgements leaves without any copy, a source over."""
+"""Pairs (place of the fault, node) per source that get no copy in a traversal by acknowledgements."""
 DEPTHS = (7, 8)
-"""Larger networks of which only the depth is measured."""
+"""Larger sizes for which only the depth is measured."""
 LARGEST_EXCHANGE = 5
 
 
@@ -40,7 +40,7 @@ def depth(n: int) -> int:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """The trees, the four problems, faults, and the hypercube beside it."""
+    """The trees, the four problems, faults, and the comparison with the hypercube."""
     sizes = cache.sizes
     yield Table("Depth of the trees", [_depth(cache, n) for n in _deeper(sizes)], NOTES["depth"])
     yield Table("The trees are disjoint", [row for n in sizes for row in _disjoint(cache, n)])
@@ -56,7 +56,7 @@ def build(cache: RunCache) -> Iterator[Section]:
             (row for n in sizes for row in _one_fault(cache, n)),
             NOTES["one_fault"],
         ),
-        ("Lower bounds on the hypercube C_k beside S_n", _hypercubes(cache), NOTES["hypercube"]),
+        ("Lower bounds on the hypercube C_k and on S_n", _hypercubes(cache), NOTES["hypercube"]),
     ):
         if found := list(rows):  # the largest sizes have none
             yield Table(title, found, notes_below)
@@ -65,7 +65,7 @@ def build(cache: RunCache) -> Iterator[Section]:
 
 
 def _deeper(sizes: Sequence[int]) -> list[int]:
-    """Depths are measured beyond the sizes, unless one size was asked for."""
+    """The sizes for the depth: larger ones as well, unless one size was requested."""
     return [*sizes, *(DEPTHS if len(sizes) > 1 else ())]
 
 
@@ -108,7 +108,7 @@ def _disjoint(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def _degrees(n: int) -> list[tuple[int, int]]:
-    """(M, x) whose copies fill all trees alike."""
+    """Values of (M, x) whose copies fill all trees equally."""
     return sorted({(n - 1, 1), (n - 1, 2), (1, n - 1)}, reverse=True)
 
 
@@ -166,7 +166,7 @@ def _exchanges(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def _one_fault(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
-    """All nodes are sources, so one faulty node takes every place relative to some source."""
+    """All nodes are sources, so one faulty node occupies every position relative to some source."""
     if n not in UNHEARD:
         return
     star = StarGraph(n)

@@ -2,8 +2,8 @@
 
 P. Fragopoulou and S. G. Akl, "Optimal communication algorithms on star graphs using spanning tree constructions",
 TR 93-346, Queen's University 1993. SLA is the one-port, MLA the all-port model; a message crosses a link in a step.
-t_n = n! (n + 2/n + H_n - 4) is the sum of all distances from a node. M messages are M = n - 1 here, of which every
-method makes whole shares.
+t_n = n! (n + 2/n + H_n - 4) is the sum of all distances from a node. M is n - 1 here, which every method
+divides into whole shares.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -35,14 +35,14 @@ NOTES = notes("fragopoulou_akl", "report_1993")
 
 MESSAGE_BYTES = 60
 MOST_HOPS = {"SLA": 600_000, "MLA": 2_500_000}
-"""Larger runs are evaluated and not measured: they take a minute each."""
+"""Hops of the largest run per model; larger ones take a minute each and are only evaluated."""
 LARGEST_PAIR = 5
 """The largest star graph that is compared with a hypercube."""
 MODELS = {"SLA": "one-port", "MLA": "all-port"}
 
 
 def total_distance(n: int) -> int:
-    """t_n by the closed form."""
+    """t_n in closed form."""
     harmonic = sum(Fraction(1, i) for i in range(1, n + 1))
     return int(factorial(n) * (n + Fraction(2, n) + harmonic - 4))
 
@@ -111,7 +111,7 @@ def _steps(method: Mapping[str, str], n: int, many: int) -> int:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Tables 1 to 3 and theorems over the sizes, tables 4 to 6 over pairs of networks, then the figures."""
+    """Tables 1 to 3 and the theorems for all sizes, tables 4 to 6 for pairs of networks, then the figures."""
     for table in METHOD_TABLES:
         rows = (row for n in cache.sizes for method in table.methods for row in _method_rows(cache, table, method, n))
         yield Table(table.title, rows, NOTES[table.notes])
@@ -219,7 +219,7 @@ REPRODUCTION = Reproduction(
     name="fragopoulou-akl-1993",
     title="Optimal communication on star graphs by spanning trees",
     paper="Fragopoulou-Akl 1993 (TR 93-346), tables 1 to 6, theorems 3 and 5 to 10, figures 1 to 6",
-    description="Multinode broadcasting, scattering and total exchange, for one message and for M, beside the hypercube.",
+    description="Multinode broadcasting, scattering and total exchange, for one message and M, compared with the hypercube.",
     build=build,
     sizes=range(3, 7),
 )

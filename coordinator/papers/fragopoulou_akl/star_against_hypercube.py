@@ -1,4 +1,4 @@
-"""The star graph beside the hypercube of nearest size: lower bounds of the papers, and what runs measure.
+"""The star graph compared with the hypercube of nearest size: lower bounds of the papers, and measurements.
 
 Fragopoulou and Akl 1993 (TR 93-346), tables 4 (S_n), 5 (C_k) and 6 (the two compared), and the closing table of
 Fragopoulou and Akl 1996 for fault-tolerant single node broadcast. Their unit of time is one message over one link, which
@@ -24,14 +24,14 @@ NOTES = notes("fragopoulou_akl", "star_against_hypercube")
 
 QUANTITIES = ("transmissions", "one-port time", "all-port time")
 IN_PARTS = "all-port time in parts"
-"""The same with every message cut into as many equal parts as a node has links; not in the papers."""
+"""All-port time with every message cut into one part per link of a node; not in the papers."""
 MESSAGE_BYTES = 840
-"""A multiple of every degree in question, so that parts are equal."""
+"""A multiple of every degree, so that parts are equal."""
 
 
 @dataclass(frozen=True)
 class ProblemBounds:
-    """One row of tables 4 and 5: bounds as functions of the network, and who meets them on each."""
+    """One row of tables 4 and 5: bounds as functions of the network, and the algorithms that meet them."""
 
     name: str
     collective: str
@@ -43,7 +43,7 @@ class ProblemBounds:
     in_parts: Mapping[str, str]
     """Family -> algorithm for parts of messages, all-port."""
     by_necklace: bool = False
-    """Whether a hypercube's nodes are served one necklace after the other, instead of meeting the bound."""
+    """Whether the hypercube algorithm serves one necklace after the other and therefore misses the bound."""
 
 
 def _total_distance(network: Topology) -> int:
@@ -107,12 +107,10 @@ def networks(n: int) -> tuple[Topology, Topology]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """One table a size: both networks side by side."""
+    """One table per size, with both networks side by side."""
     for n in cache.sizes:
         star, cube = networks(n)
-        yield Table(
-            f"{star.title} beside {cube.title}", rows(cache, n), NOTES["bounds"] if n == cache.sizes[-1] else ()
-        )
+        yield Table(f"{star.title} and {cube.title}", rows(cache, n), NOTES["bounds"] if n == cache.sizes[-1] else ())
 
 
 def rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
@@ -212,9 +210,9 @@ def _broadcast(cache: RunCache, network: Topology, redundancy: int) -> dict[str,
 
 REPRODUCTION = Reproduction(
     name="star-against-hypercube",
-    title="The star graph beside the hypercube",
+    title="The star graph compared with the hypercube",
     paper="Fragopoulou-Akl 1993 (TR 93-346), tables 4 to 6; Fragopoulou-Akl 1996, closing table",
-    description="S_n and the hypercube of nearest size: lower bounds, and what runs measure.",
+    description="S_n and the hypercube of nearest size: lower bounds and measurements.",
     build=build,
     sizes=range(3, 6),
 )

@@ -1,8 +1,8 @@
 """Theorems 3, 5 to 10 of Fragopoulou and Akl 1993, counted over whole networks and in the journals of runs.
 
-What the report proves of cycle rotation is counted on the network, with the rotation written down here as in definition 5.
-What it proves of the trees is counted in the runs that use them: the message to a node crosses the root's link of the
-subtree that the node is in, and every hop is an arc of the tree.
+Theorems on cycle rotation are counted over the network, with the rotation implemented as in definition 5. Theorems on trees
+are counted in the runs that use them: the message to a node crosses the root's link of the subtree with that node, and every
+hop is an arc of the tree.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ NOTES = notes("fragopoulou_akl", "theorems")
 
 MESSAGE_BYTES = 60
 EXCEPTIONS_8_3 = {3: 2}
-"""Nodes for which the printed condition of theorem 8.3 fails; one for larger n."""
+"""Number of nodes for which the printed condition of theorem 8.3 fails, by n; 1 for larger n."""
 
 
 def theorems(cache: RunCache) -> Iterator[Section]:
@@ -62,7 +62,7 @@ def rotate(symbols: bytes) -> bytes:
 
 
 def necklace_of(symbols: bytes) -> list[bytes]:
-    """The node and its rotations, until the node comes again."""
+    """The node and its rotations, up to the first repetition."""
     orbit = [symbols]
     while (following := rotate(orbit[-1])) != symbols:
         orbit.append(following)
@@ -99,7 +99,7 @@ def _rotation(_: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def distances(topology: Topology) -> list[int]:
-    """From rank 0, by breadth-first search."""
+    """Distances from rank 0, by breadth-first search."""
     found = {0: 0}
     queue = [0]
     for rank in queue:
@@ -154,7 +154,7 @@ def _scatter(cache: RunCache, n: int, algorithm: str, messages: int) -> Trial:
 
 
 def _subtrees(trial: Trial) -> dict[Rank, set[Port]]:
-    """The root's ports by which messages for each node leave."""
+    """The ports by which the messages for each node leave the root."""
     root = trial.journal().filter(pl.col("sender") == 0).select("target", "port").unique().collect()
     found: dict[Rank, set[Port]] = {}
     for target, port in root.rows():
@@ -163,7 +163,7 @@ def _subtrees(trial: Trial) -> dict[Rank, set[Port]]:
 
 
 def _common(theorem: int, trial: Trial, star: StarGraph, messages: int) -> Iterator[tuple[str, dict[str, object]]]:
-    """Parts 1, the leaves and the shortest paths, which theorems 9 and 10 have alike, by name."""
+    """The parts that theorems 9 and 10 share, by name: part 1, the leaves and the shortest paths."""
     n = star.n
     subtrees = _subtrees(trial)
     own = sum(

@@ -30,12 +30,12 @@ SIZES = range(2, 6)
 Printed = Callable[[int, int, int], Fraction | int]
 """An entry of table 1: of n, l and d."""
 Loads = dict[tuple[int, int], Fraction]
-"""By (l, d); what is missing is 0."""
+"""By (l, d); missing entries are 0."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """One line of table 1, and the algorithms whose links show it."""
+    """One line of table 1, and the algorithms whose link loads show it."""
 
     name: str
     trees: Callable[[Hypercube], Trees]
@@ -45,7 +45,7 @@ class Graph:
     allgather: str
     postorder: str
     levels: str | None
-    """None where no schedule in reverse breadth first order is published."""
+    """None if no reverse breadth-first schedule is published."""
     ports: str = ALL
     height: Callable[[int], int] = lambda n: n
 
@@ -60,7 +60,7 @@ def _gray(value: Callable[[int, int], int]) -> Printed:
 
 
 def _above(n: int, level: int, _: int = 0) -> Fraction:
-    """Sum over i > l of C(n, i), n-ths."""
+    """Sum over i > l of C(n, i) / n."""
     return Fraction(sum(comb(n, i) for i in range(level + 1, n + 1)), n)
 
 
@@ -147,7 +147,7 @@ GRAPHS = (
 
 
 def loads_of(trial: Trial, *, backwards: bool = False) -> tuple[Loads, bool]:
-    """What a link of dimension d carries in each cycle, in messages; whether all links of a dimension carry the same."""
+    """The load of a link of dimension d in each cycle, in messages, and whether all links of a dimension carry the same."""
     links = (
         trial.journal()
         .group_by("step", "port", "sender")
@@ -226,12 +226,11 @@ def _row(
 
 
 def _same(expected: Loads, found: measure.Table) -> bool:
-    """Entry by entry."""
     return all(found.get(key, 0) == value for key, value in expected.items()) and set(found) <= set(expected)
 
 
 def _by_level(loads: measure.Table, levels: range) -> str:
-    """The largest of all dimensions, level by level; long rows are cut short."""
+    """The largest entry over all dimensions per level; long rows are truncated."""
     largest = [max((value for (at, _), value in loads.items() if at == level), default=Fraction(0)) for level in levels]
     shown = [text(value) for value in largest[:8]]
     return ", ".join(shown + [".."] * (len(largest) > 8))
@@ -247,7 +246,7 @@ def _edges(name: str, n: int) -> list[Fraction]:
 
 
 def _totals(cache: RunCache) -> Iterator[dict[str, object]]:
-    """E_d: what a link of dimension d carries over a whole all-to-all broadcast."""
+    """E_d: the load of a link of dimension d over a whole all-to-all broadcast."""
     for graph in GRAPHS:
         for n in cache.sizes:
             trial = _run(cache, n, "allgather", graph.allgather, graph.ports)

@@ -1,4 +1,4 @@
-"""The reproductions of the star graph's papers, small sizes: every row holds, and measures what brute force counted."""
+"""Reproductions of the papers on the star graph at small sizes: every row holds and matches counts by brute force."""
 
 import csv
 from collections.abc import Iterator, Mapping
@@ -51,7 +51,7 @@ def tables_of(found: list[Section]) -> dict[str, Table]:
 
 
 def require_sound(found: list[Section], tables: int, figures: int) -> None:
-    """Every row that is judged holds, errata are explained, figures are SVG in the colours of the page."""
+    """Every judged row holds, errata are explained, and figures are SVG in the colours of the page."""
     assert len(tables_of(found)) == tables
     for section in found:
         if isinstance(section, Figure):
@@ -66,7 +66,7 @@ def require_sound(found: list[Section], tables: int, figures: int) -> None:
 
 
 def cells(table: Table, **wanted: object) -> list[object]:
-    """What was measured in the rows that have these values."""
+    """The measurements of the rows with these values."""
     return [row["measured"] for row in table.rows if all(row[key] == value for key, value in wanted.items())]
 
 
@@ -82,7 +82,7 @@ def test_every_row_of_tseng_and_sheu_holds(tseng: list[Section]) -> None:
     require_sound(tseng, tables=7, figures=6)
 
 
-def test_every_algorithm_that_table_1_names_is_there(tseng: list[Section]) -> None:
+def test_table_1_includes_every_algorithm_it_names(tseng: list[Section]) -> None:
     table = next(table for title, table in tables_of(tseng).items() if title.startswith("Table 1"))
     names = dict.fromkeys(str(row["algorithm"]) for row in table.rows)
     assert [name.split(" ")[0] for name in names] == [
@@ -118,7 +118,7 @@ def test_the_closed_form_of_the_recursion_over_substars(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", [3, 4])
-def test_lemmas_3_to_6_measure_what_brute_force_counted(n: int, tseng: list[Section]) -> None:
+def test_lemmas_3_to_6_match_counts_by_brute_force(n: int, tseng: list[Section]) -> None:
     (row,) = [row for row in golden("lhat_congestion") if row["n"] == str(n)]
     tables = tables_of(tseng)
     greedy = tables["Lemmas 3 and 4: the greedy tree L, and its n - 1 shifts together"]
@@ -137,7 +137,7 @@ def test_figure_3_has_the_cycles_of_the_text(tseng: list[Section]) -> None:
 
 
 @pytest.mark.parametrize(("n", "i"), [(n, i) for n in range(3, 11) for i in range(1, n)])
-def test_a_shift_has_as_many_cycles_as_the_proof_of_lemma_5_says(n: int, i: int) -> None:
+def test_the_number_of_cycles_of_a_shift_follows_lemma_5(n: int, i: int) -> None:
     cycles = cycles_of_shift(n, i)
     assert len(cycles) == gcd(n, i)
     assert sorted(dimension for cycle in cycles for dimension in cycle) == list(range(n))
@@ -145,7 +145,7 @@ def test_a_shift_has_as_many_cycles_as_the_proof_of_lemma_5_says(n: int, i: int)
         assert cycle == tuple((k + step * i) % n for step in range(n // gcd(n, i)))
 
 
-def test_heights_of_lhat_are_those_counted_and_lemma_5_is_marked_where_it_fails(tseng: list[Section]) -> None:
+def test_heights_of_lhat_match_the_counts_and_lemma_5_is_marked_where_it_fails(tseng: list[Section]) -> None:
     table = tables_of(tseng)["Lemmas 5 and 6: heights and congestion"]
     for row in golden("lhat_heights"):
         if int(row["n"]) not in (3, 4):
@@ -202,7 +202,7 @@ METHODS = {
 }
 
 
-def test_tables_1_to_3_measure_what_brute_force_counted(report: tuple[int, list[Section]]) -> None:
+def test_tables_1_to_3_match_counts_by_brute_force(report: tuple[int, list[Section]]) -> None:
     n, found = report
     tables, compared = tables_of(found), 0
     for row in golden("tr_algorithms"):
@@ -227,7 +227,7 @@ def test_the_closed_form_of_all_distances(n: int) -> None:
     assert fragopoulou_akl_1993.total_distance(n) == counted
 
 
-def test_every_part_of_the_theorems_is_there(report: tuple[int, list[Section]]) -> None:
+def test_every_part_of_the_theorems_is_covered(report: tuple[int, list[Section]]) -> None:
     n, found = report
     rows = [row for title, table in tables_of(found).items() if title.startswith("Theorem") for row in table.rows]
     parts = {"3.1", "3.2", "5", "6", "7", "8.1", "8.2", "8.3", *(f"9.{i}" for i in range(1, 6))}
@@ -245,7 +245,7 @@ def test_every_part_of_the_theorems_is_there(report: tuple[int, list[Section]]) 
 
 
 @pytest.mark.parametrize("n", range(3, 7))
-def test_rotation_as_the_theorems_have_it_is_that_of_the_trees(n: int) -> None:
+def test_the_rotation_of_the_theorems_is_that_of_the_trees(n: int) -> None:
     star = StarGraph(n)
     rotation, tree = Rotation(star), NearBalancedTree(star)
     for rank in range(1, star.order):
@@ -312,7 +312,7 @@ def test_every_row_of_the_disjoint_trees_holds(disjoint: tuple[int, list[Section
     require_sound(disjoint[1], tables=13, figures=1)
 
 
-def test_one_fault_more_than_claimed_is_not_judged_and_does_harm(disjoint: tuple[int, list[Section]]) -> None:
+def test_one_fault_more_than_claimed_is_not_judged_and_loses_deliveries(disjoint: tuple[int, list[Section]]) -> None:
     n, found = disjoint
     tables = tables_of(found)
     blocking = tables["Every set of faulty nodes and edges, broadcast"].rows
@@ -344,7 +344,7 @@ def test_orbits_cover_every_set_once(n: int, kind: str, count: int) -> None:
     assert len(found) >= len(every) / (n - 1)
 
 
-def test_sets_of_one_orbit_do_the_same_harm(run_cache: RunCache) -> None:
+def test_fault_sets_of_one_orbit_have_the_same_effect(run_cache: RunCache) -> None:
     """With one fault more than is claimed, so that there is harm."""
     star, case = StarGraph(4), fragopoulou_akl_faults.FaultCase(4, 3, "edges", 3)
     rotation, least = Rotation(star), 1.0
@@ -371,11 +371,11 @@ def test_sets_of_one_orbit_do_the_same_harm(run_cache: RunCache) -> None:
         ((5, 4, "edges", 2, True), False),
     ],
 )
-def test_what_is_promised_of_faults(case: tuple[int, int, str, int], promised: bool) -> None:
+def test_the_number_of_survived_faults(case: tuple[int, int, str, int], promised: bool) -> None:
     assert fragopoulou_akl_faults.FaultCase(*case).promised == promised
 
 
-def test_lemmas_count_what_brute_force_counted(disjoint: tuple[int, list[Section]]) -> None:
+def test_lemmas_match_counts_by_brute_force(disjoint: tuple[int, list[Section]]) -> None:
     n, found = disjoint
     table = tables_of(found)["The lemmas on SPT, SPG and EDT"]
     assert {row["graph"] for row in table.rows} == {"SPT", "SPG", "EDT"}
@@ -430,7 +430,7 @@ def test_bound_ratios_are_those_of_the_networks(n: int) -> None:
     assert ratio == pytest.approx(total / (n - 1) / (factorial(n) / 2))
 
 
-def test_the_trees_measure_what_brute_force_counted(disjoint: tuple[int, list[Section]]) -> None:
+def test_the_trees_match_counts_by_brute_force(disjoint: tuple[int, list[Section]]) -> None:
     n, found = disjoint
     tables, compared = tables_of(found), 0
     titles = {"SNB": "Single node broadcast", "FT-SNB": "Single node broadcast", "FT-SNS": "Single node scattering"}

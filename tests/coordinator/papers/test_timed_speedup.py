@@ -1,4 +1,4 @@
-"""Figures 16 and 17 of Johnsson and Ho by the timed clock, in memory."""
+"""Figures 16 and 17 of Johnsson and Ho on the timed clock, in memory."""
 
 import csv
 from dataclasses import replace
@@ -12,8 +12,8 @@ from coordinator.papers.run_cache import open_run_cache
 GOLDEN = Path(__file__).parent.parent.parent / "golden" / "hypercube" / "ipsc_broadcast_prediction.csv"
 
 
-def test_speed_up_by_the_clock_is_that_of_theory() -> None:
-    """Beside the closed forms of the golden file."""
+def test_the_timed_speed_up_matches_theory() -> None:
+    """Compared with the closed forms of the golden file."""
     with GOLDEN.open() as file:
         golden = {int(row["n"]): row for row in csv.DictReader(file) if row["P=packets"] == "60"}
     with open_run_cache() as run_cache:
