@@ -95,7 +95,7 @@ def play(spec: CollectiveSpec) -> History:
         rows += network.step(step)
     history = History(np.frombuffer(bytes(rows), dtype=RECORD))
     assert set(np.unique(history.rows["outcome"])) <= {0, 2}, "something was lost, altered or sent twice"
-    others, pieces = algorithm.topology.order - 1, algorithm.pieces * spec.messages
+    others, pieces = algorithm.topology.order - 1, algorithm.segments_per_message * spec.messages
     if spec.collective is not Collective.REDUCE:
         pairs = others * (1 if spec.collective is Collective.GATHER else len(algorithm.sources))
         assert np.count_nonzero(history.rows["outcome"] == 0) == pairs * pieces

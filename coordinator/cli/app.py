@@ -202,8 +202,9 @@ def run(
     json: JsonFlag = False,
 ) -> int:
     """Run a scenario, from a file, from flags, or from a file with flags that override it."""
+    from coordinator.planning.feasibility import needs_own_network, require_possible, tracking_exceeded  # noqa: PLC0415
     from coordinator.planning.namespace import enter_own_network  # noqa: PLC0415
-    from coordinator.planning.plan import crowded, make_plan, require_possible  # noqa: PLC0415
+    from coordinator.planning.plan import make_plan  # noqa: PLC0415
 
     plan = make_plan(scenario_from(scenario, flags))
     if join_seconds is not None:
@@ -211,9 +212,12 @@ def run(
             raise ScenarioError("join_seconds", join_seconds, "the memory driver has no hosts; leave it out")
         plan = replace(plan, join_seconds=seconds_from("join_seconds", join_seconds))
     require_possible(plan)
-    if plan.own_network:
+    if needs_own_network(plan):
         if plan.scenario.netns == "auto":
-            print(f"{plan.topology.title}: {crowded(plan)}; moving to a network namespace of its own", file=sys.stderr)
+            print(
+                f"{plan.topology.title}: {tracking_exceeded(plan)}; moving to a network namespace of its own",
+                file=sys.stderr,
+            )
         enter_own_network()
     return _run_plan(plan, out, json)
 
@@ -235,7 +239,8 @@ def serve(
     What neither file nor flags say of the scenario is taken from variables such as TESTBENCH_TOPOLOGY.
     """
     from coordinator.planning.endpoint import JoinEndpoint  # noqa: PLC0415
-    from coordinator.planning.plan import make_plan, require_possible  # noqa: PLC0415
+    from coordinator.planning.feasibility import require_possible  # noqa: PLC0415
+    from coordinator.planning.plan import make_plan  # noqa: PLC0415
 
     forgo_privileges()
     address, _, port = listen.rpartition(":")
@@ -270,10 +275,11 @@ def plan(scenario: Path | None = None, *, flags: ScenarioFlags = None, json: Jso
     Where this machine cannot run it, the whole plan is printed all the same, then the reason; the exit status is 4.
     """
     from coordinator.cli.render import show_plan  # noqa: PLC0415
-    from coordinator.planning.plan import make_plan, why_impossible  # noqa: PLC0415
+    from coordinator.planning.feasibility import describe_needs, why_impossible  # noqa: PLC0415
+    from coordinator.planning.plan import make_plan  # noqa: PLC0415
 
     made = make_plan(scenario_from(scenario, flags), estimate=True)
-    needs, claims, reason = made.needs(), made.predictions(), why_impossible(made)
+    needs, claims, reason = describe_needs(made), made.predictions(), why_impossible(made)
     if json:
         print_json({**needs, "claims": claims, "possible": reason is None, "impossible_because": reason})
     else:

@@ -12,8 +12,8 @@ import psutil
 
 from coordinator.history.run_directory import RUNS, abandoned, stamp_of_now
 from coordinator.networks.launchers.records import orphans
+from coordinator.planning.machine import RESERVED_DESCRIPTORS, descriptor_limit, system_files, tracked_connections
 from coordinator.planning.namespace import why_not
-from coordinator.planning.plan import RESERVED_DESCRIPTORS, descriptor_limit, system_files, tracked_connections
 from emunode import runtime as libc
 from emunode.errors import RunError
 
@@ -195,4 +195,6 @@ def _containers() -> CheckResult:
         return CheckResult("containers", "good", f"Docker {find_image()}, image {IMAGE}")
     except RunError as error:
         seen, _, remedy = str(error).partition("; ")
-        return CheckResult("containers", "limit", seen, remedy or "see docs/containers.md; the other drivers need none")
+        return CheckResult(
+            "containers", "limit", seen, remedy or "see docs/how-to/containers.md; the other drivers need none"
+        )

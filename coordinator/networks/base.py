@@ -8,7 +8,7 @@ import trio
 from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
-from emunode.faults.injector import Fault
+from emunode.faults.kinds import Fault
 from emunode.model import Step
 
 Result = TypeVar("Result")
@@ -34,7 +34,9 @@ class StepResult(NamedTuple):
 class Network(Protocol):
     """A network of nodes that can be brought up, stepped and taken down, once each."""
 
-    links_opened: int
+    @property
+    def links_opened(self) -> int:
+        """The number of links that `open` brought up."""
 
     async def open(self, progress: Progress) -> None:
         """Bring every node and link up; raises RunError when it cannot."""

@@ -1,19 +1,26 @@
-"""What faults of ranks mean for the processes in which the ranks live: decided here, carried out by `HostNetwork`.
+"""Faults of processes: which host processes to kill, stop, restart or resume, and doing so before a step opens.
 
-A process is struck when all of its ranks are, alike and until the same step. Any other rank is struck inside its process,
-which lives on for the rest.
+When all ranks of a host crash, or hang until the same step, the fault applies to its process. Otherwise it applies to the
+ranks within the process, which continues for the others.
 """
 
 from collections.abc import Collection, Mapping, Sequence
 
+from coordinator.networks.admission import ConnectedHost
+from coordinator.networks.control_channel import ControlChannel
+from coordinator.networks.launchers.base import Launch
+from coordinator.networks.link_waves import LinkWaves
+from coordinator.networks.step_barrier import StepBarrier
 from coordinator.planning.plan import Plan
-from emunode.faults.injector import Crash, Drop, Fault, Hang, Recover
+from emunode.faults.connections import Connections
+from emunode.faults.injector import Faults
+from emunode.faults.kinds import Crash, Drop, Fault, Hang, Recover
 from emunode.host.placement import Placement
 from emunode.model import Rank, Step
 
 
 class ProcessFaultPlan:
-    """Of the hosts of one plan: which are to be killed, stopped or started again."""
+    """Decides for the hosts of one plan which processes faults kill, stop or restart."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -24,26 +31,26 @@ class ProcessFaultPlan:
                 self._recoveries.setdefault(fault.rank, []).append(fault.step)
 
     def killed(self, faults: Sequence[Fault], alive: Collection[int]) -> list[int]:
-        """Hosts of those alive all of whose ranks crash by these faults of one step."""
-        return list(self._struck({fault.rank: fault.step for fault in faults if isinstance(fault, Crash)}, alive))
+        """The live hosts all of whose ranks crash by these faults of one step."""
+        return list(self._affected({fault.rank: fault.step for fault in faults if isinstance(fault, Crash)}, alive))
 
     def stopped(self, step: Step, faults: Sequence[Fault], alive: Collection[int]) -> dict[int, Step]:
-        """Hosts of those alive all of whose ranks hang by these faults of `step`, each with the last step of that."""
+        """The live hosts all of whose ranks hang by these faults of `step`, with the last step of each hang."""
         hangs = [fault for fault in faults if isinstance(fault, Hang) and not self._recovery(fault.rank, step)]
-        return self._struck({fault.rank: fault.last for fault in hangs}, alive)
+        return self._affected({fault.rank: fault.last for fault in hangs}, alive)
 
     def revived(self, faults: Sequence[Fault]) -> set[int]:
-        """Hosts of ranks that recover by these faults."""
+        """The hosts of ranks that recover by these faults."""
         return {self._placement.host(fault.rank) for fault in faults if isinstance(fault, Recover)}
 
-    def _struck(self, when: Mapping[Rank, Step], alive: Collection[int]) -> dict[int, Step]:
-        """Hosts all of whose ranks are struck, until the same step or for good, and recover together; and that step."""
+    def _affected(self, until: Mapping[Rank, Step], alive: Collection[int]) -> dict[int, Step]:
+        """The hosts all of whose ranks have the same step in `until` and recover together, with that step."""
         found: dict[int, Step] = {}
-        for index in sorted({self._placement.host(rank) for rank in when} & {*alive}):
+        for index in sorted({self._placement.host(rank) for rank in until} & {*alive}):
             ranks = self._placement.ranks(index)
-            fates = {(when.get(rank, 0), self._recovery(rank, when.get(rank, 0))) for rank in ranks}
-            step, recovery = min(fates)
-            if len(fates) == 1 and step and not (recovery and self._are_counted(ranks)):
+            ends = {(until.get(rank, 0), self._recovery(rank, until.get(rank, 0))) for rank in ranks}
+            step, recovery = min(ends)
+            if len(ends) == 1 and step and not (recovery and self._have_counted_packets(ranks)):
                 found[index] = step
         return found
 
@@ -51,6 +58,98 @@ class ProcessFaultPlan:
         """The step in which a rank next recovers, or 0."""
         return min((step for step in self._recoveries.get(rank, ()) if step > after), default=0)
 
-    def _are_counted(self, ranks: range) -> bool:
-        """Whether a fault counts packets that these ranks send, which a process that begins anew could not go on with."""
+    def _have_counted_packets(self, ranks: range) -> bool:
+        """Whether a fault counts packets that these ranks send; a restarted process would lose the count."""
         return any(isinstance(fault, Drop) and fault.sender in ranks for fault in self._plan.faults)
+
+
+class ProcessFaults:
+    """Carries out the faults of one plan on the hosts of `channel`, step by step."""
+
+    def __init__(
+        self, plan: Plan, channel: ControlChannel, launch: Launch, barrier: StepBarrier, links: LinkWaves
+    ) -> None:
+        self._channel = channel
+        self._launch = launch
+        self._barrier = barrier
+        self._links = links
+        self._plan = ProcessFaultPlan(plan)
+        self._faults = Faults(plan.topology, plan.spec.seed)
+        self._history: list[Fault] = []
+        """All faults of earlier steps, for processes that missed some."""
+        self.connections = Connections(plan.topology, self._faults)
+
+    async def before_step(self, step: Step, faults: Sequence[Fault]) -> None:
+        """Bring processes and connections into the state that they have in `step`."""
+        if not faults and not self._history:
+            return
+        # Processes resume and restart before the new faults apply, since a fault of this step may affect them again.
+        await self._resume(step)
+        await self._restart(step, faults)
+        self._faults.apply(faults)
+        _, opening = self.connections.update(step, faults)
+        if self._launch.can_kill:
+            await self._kill_and_stop(step, faults)
+        self._history += faults
+        await self._links.open_again(opening, self.connections.closed)
+
+    async def _kill_and_stop(self, step: Step, faults: Sequence[Fault]) -> None:
+        """Kill and stop processes, after their ranks have read what arrived in the step before."""
+        hosts = self._channel.hosts
+        alive = [index for index, host in hosts.items() if host.alive]
+        killed = [hosts[index] for index in self._plan.killed(faults, alive)]
+        stopped = self._plan.stopped(step, faults, alive)
+        draining = [host for host in (*killed, *(hosts[index] for index in stopped)) if not host.paused_until]
+        if draining:
+            await self._barrier.drain(step, faults, draining)
+        for host in killed:
+            host.end_expected = True
+        for host in killed:
+            self._barrier.expect_nothing_of(host)
+            await self._launch.kill(host.index, host.pid)
+        await self._channel.wait_until(lambda: not any(host.alive for host in killed), "killed hosts to disconnect")
+        for index, last in stopped.items():
+            host = hosts[index]
+            if not host.paused_until:
+                host.paused_since = step
+                await self._launch.pause(index, host.pid)
+            host.paused_until = max(last, host.paused_until)
+
+    async def _restart(self, step: Step, faults: Sequence[Fault]) -> None:
+        """Restart killed processes all of whose ranks recover now, and send them the faults so far."""
+        hosts = self._channel.hosts
+        returning = [index for index in sorted(self._plan.revived(faults)) if hosts[index].end_expected]
+        if not returning:
+            return
+        for index in returning:
+            hosts[index].restarting = True
+        for index in returning:
+            await self._launch.restart(index)
+        # A host that joins again replaces the one that was killed, and is not `restarting`.
+        await self._channel.wait_until(
+            lambda: not any(hosts[index].restarting for index in returning),
+            "hosts to restart",
+            stall_seconds=self._launch.join_seconds,
+        )
+        again = [hosts[index] for index in returning]
+        await self._links.configure(again)
+        await self._barrier.catch_up(step - 1, self._history, again)
+
+    async def _resume(self, step: Step) -> None:
+        """Resume stopped processes whose ranks hang no longer, and send them the faults that they missed."""
+        for host in self._channel.in_order:
+            if host.alive and host.paused_until and host.paused_until < step:
+                await self._continue(host)
+                self._links.close_deferred([host])
+                missed = [fault for fault in self._history if fault.step > host.paused_since]
+                await self._barrier.catch_up(step - 1, missed, [host])
+
+    async def resume_all(self) -> None:
+        """Resume all stopped processes, whatever they missed."""
+        for host in self._channel.in_order:
+            if host.paused_until:
+                await self._continue(host)
+
+    async def _continue(self, host: ConnectedHost) -> None:
+        host.paused_until = 0
+        await self._launch.resume(host.index, host.pid)

@@ -1,32 +1,33 @@
-"""The coordinator's side of the timed clock: hand out what each node waits for, say when to begin, collect what hosts tell.
+"""The coordinator's side of the timed clock: predict the timetable, hand it out, start the clock, collect records.
 
-Nothing is said to anybody while the run goes on: there are no steps to open.
+The coordinator sends nothing during the run, since there are no steps to open.
 """
 
 import time
-from collections.abc import Sequence
 from typing import Protocol
 
 import trio
 
 from coordinator.history.timetable import Timetable, make_timetable
+from coordinator.networks.admission import ConnectedHost
 from coordinator.networks.base import Progress
-from coordinator.networks.host_network import HostNetwork, HostState
+from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.base import Launch
+from coordinator.networks.messages import Finished, Heartbeat, Message, Prepared, Times
 from coordinator.planning.plan import Plan
 from emunode.engine.memory import MemoryEngine
-from emunode.errors import FrameError
+from emunode.host.placement import Placement
 from emunode.timed.cost_model import LinearCostModel
 
 LEAD_SECONDS = 0.05
 LEAD_SECONDS_PER_HOST = 0.0005
-"""From the order to begin to the beginning: time for every host to hear it."""
+"""Time between sending the order to begin and the beginning, so that every host receives it early enough."""
 TABLE_BYTES = 8 * 2**20
-"""Timetables of so many bytes go into one order."""
+"""The size at which the timetables of a host are split over several orders."""
 
 
 async def predict(plan: Plan, progress: Progress) -> Timetable:
-    """Work the timetable of a plan out, by the in-memory engine; Ctrl-C can interrupt it at every step."""
+    """Compute the timetable of a plan with the memory engine; cancellation is possible at every step."""
     network, rows = MemoryEngine(plan.algorithm), []
     limit, step = plan.scenario.step_limit, 0
     while (network.busy or not step) and step <= limit:
@@ -38,32 +39,37 @@ async def predict(plan: Plan, progress: Progress) -> Timetable:
 
 
 def costs_of(plan: Plan) -> LinearCostModel:
-    """What a packet costs in this scenario."""
+    """The cost of a packet in this scenario."""
     scenario = plan.scenario
     return LinearCostModel(scenario.startup, scenario.per_byte, scenario.packet_limit or 0)
 
 
 class Timed(Protocol):
-    """A network under the timed clock: brought up, run once as a whole, and taken down."""
+    """A network under the timed clock: open it, run it once, close it."""
 
-    links_opened: int
-    rows: list[bytes]
-    """Journal rows told so far."""
+    @property
+    def links_opened(self) -> int:
+        """The number of links that `open` brought up."""
+
+    @property
+    def rows(self) -> list[bytes]:
+        """Journal rows so far."""
+
     times: list[bytes]
-    """Times of hops told so far (`wire.TIME`)."""
+    """Times of hops so far (`wire.TIME`)."""
 
     async def open(self, progress: Progress) -> None:
         """Bring every node and link up; raises RunError when it cannot."""
 
     async def run(self, timetable: Timetable, progress: Progress) -> None:
-        """Let every node run by itself, from beginning to end; raises RunError when the end does not come."""
+        """Run every node on its own to the end; RunError if it does not come."""
 
     async def close(self) -> None:
         """Take everything down; safe after a failure at any point, and quick."""
 
 
 class TimedMemoryNetwork:
-    """The memory driver: there is no machine that could be late, so what is achieved is the timetable."""
+    """The memory driver: no machine can be late, so the achieved times are those of the timetable."""
 
     links_opened = 0
 
@@ -88,61 +94,64 @@ class TimedMemoryNetwork:
 
 
 class TimedHostNetwork(HostNetwork):
-    """Hosts under the timed clock; all of them must share CLOCK_MONOTONIC, that is, run on one machine."""
+    """Hosts under the timed clock. All of them must share CLOCK_MONOTONIC, so they run on one machine."""
 
     def __init__(self, plan: Plan, launch: Launch) -> None:
         super().__init__(plan, launch)
-        self.rows: list[bytes] = self._rows
         self.times: list[bytes] = []
         self._ready: set[int] = set()
-        self._ended: set[int] = set()
+        self._finished: set[int] = set()
+
+    @property
+    def rows(self) -> list[bytes]:
+        """The journal rows so far."""
+        return self._barrier.rows
 
     async def run(self, timetable: Timetable, progress: Progress) -> None:
-        """As `Timed.run`; a host that is not heard of for STALL_SECONDS ends it."""
+        """As `Timed.run`; RunError also when no host sends anything for STALL_SECONDS."""
         await self._hand_out(timetable)
-        hosts = self._plan.hosts
-        self._ready.clear()
+        channel, hosts = self._channel, self._plan.hosts
         lead = LEAD_SECONDS + LEAD_SECONDS_PER_HOST * hosts
         begin = time.monotonic_ns() + round(lead * 1e9)
-        for state in self._hosts.values():
-            self._send(state, "begin", begin)
+        channel.send_to_all(channel.in_order, "begin", begin)
         total = round(timetable.intended_seconds * 1000)
-
-        def tell_progress() -> None:
-            progress("milliseconds", min(total, (time.monotonic_ns() - begin) // 1_000_000), total)
-
-        self._progress = tell_progress
-        await self._until(lambda: len(self._ended) == hosts, "hosts to finish", explain=self._unfinished)
+        await channel.wait_until(
+            lambda: len(self._finished) == hosts,
+            "hosts to finish",
+            explain=self._unfinished,
+            progress=lambda: progress("milliseconds", min(total, (time.monotonic_ns() - begin) // 1_000_000), total),
+        )
 
     async def _hand_out(self, timetable: Timetable) -> None:
-        """Tell every host what its ranks wait for."""
+        """Send every host the receipts that its ranks wait for, and wait until all hosts are ready."""
         receipts, costs = timetable.receipts(), costs_of(self._plan)
-        for index, state in sorted(self._hosts.items()):
-            ranks = self._placement.ranks(index)
+        placement = Placement(self._plan.topology.order, self._plan.hosts)
+        for host in self._channel.in_order:
+            ranks = placement.ranks(host.index)
             tables: list[bytes] = []
             first = ranks[0]
             for rank in ranks:
                 tables.append(receipts.get(rank, b""))
                 if sum(map(len, tables)) > TABLE_BYTES:
-                    self._send(state, "timetable", first, tables)
+                    self._channel.send(host, "timetable", first, tables)
                     first, tables = rank + 1, []
-            self._send(state, "timetable", first, tables)
-            self._send(state, "prepare", *costs, timetable.steps)
-        await self._until(lambda: len(self._ready) == self._plan.hosts, "hosts to prepare")
+            self._channel.send(host, "timetable", first, tables)
+            self._channel.send(host, "prepare", *costs, timetable.steps)
+        await self._channel.wait_until(lambda: len(self._ready) == self._plan.hosts, "hosts to prepare")
 
     def _unfinished(self) -> str:
-        waiting = [str(index) for index in sorted(self._hosts) if index not in self._ended]
-        return f"hosts not at their end: {', '.join(waiting[:5])}"
+        waiting = [str(host.index) for host in self._channel.in_order if host.index not in self._finished]
+        return f"hosts that have not finished: {', '.join(waiting[:5])}"
 
-    def _on_news(self, index: int, state: HostState, name: str, fields: Sequence[object]) -> None:
-        match name, *fields:
-            case ("prepared",):
-                self._ready.add(index)
-            case "times", bytes(times):
+    def _on_message(self, host: ConnectedHost, message: Message) -> None:
+        match message:
+            case Prepared():
+                self._ready.add(host.index)
+            case Times(times):
                 self.times.append(times)
-            case ("heartbeat",):
-                pass
-            case ("finished",):
-                self._ended.add(index)
+            case Heartbeat():
+                pass  # that it came is what counts: it postpones the deadline
+            case Finished():
+                self._finished.add(host.index)
             case _:
-                raise FrameError(f"a message that is none: {name!r}")
+                super()._on_message(host, message)

@@ -11,7 +11,8 @@ import polars as pl
 from coordinator.execution.run import run
 from coordinator.history.run_directory import temporary_prefix
 from coordinator.networks.base import Progress
-from coordinator.planning.plan import Plan, make_plan, require_possible
+from coordinator.planning.feasibility import require_possible
+from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import make_scenario
 from emunode.errors import RunError

@@ -20,7 +20,7 @@ from pathlib import Path
 from coordinator.papers.run_cache import Trial
 from coordinator.reports.tables import Row, show
 from coordinator.results.claims import Verdict, judge, ratio_to
-from emunode.algorithms.base import Claim, Value
+from emunode.algorithms.claims import Claim, Value
 
 DATA = Path(__file__).parent / "data"
 VERDICT = "verdict"
@@ -126,7 +126,7 @@ def compared(
     `relation` is read as "measured relation predicted". The ratio is measurement to lower bound. A trial that violates its
     own claims, or is undecided, determines the verdict of the row.
     """
-    claims = [Claim("measured", predicted, relation, "the paper")]
+    claims = [Claim("measured", predicted, relation, "the paper")]  # type: ignore[arg-type]  # checked by Claim
     if bound is not None:
         claims.append(Claim("measured", bound, ">=", "the lower bound"))
     own = [judgement.verdict is Verdict.HOLDS for judgement in judge(claims, {"measured": measured}, None)]

@@ -1,11 +1,11 @@
-"""Where hosts join a run that does not start them itself."""
+"""The endpoint of a run whose hosts are started elsewhere."""
 
 from pathlib import Path
 from typing import NamedTuple
 
 
 class JoinEndpoint(NamedTuple):
-    """Where hosts join that somebody else starts, and what they must know."""
+    """Where hosts join, and the token that they must know."""
 
     address: str
     port: int

@@ -1,8 +1,8 @@
-"""A network namespace of a run's own: its loopback has no packet filter, no tracked connections and nobody else's ports.
+"""A network namespace for one run: its loopback has no packet filter, no tracked connections and all ports free.
 
-Entered before anything else is opened, by the thread that goes on to open the listener and to fork hosts; what is opened
-there stays there, and the namespace is gone with its last process. Without the right to make one, a user namespace in
-which this user keeps their own number lends it; that needs a process of one thread.
+The thread that later opens the listener and forks the hosts enters it before it opens anything else. The namespace ends
+with its last process. A user without the right to create one creates a user namespace as well, which maps the user to
+itself; this needs a process with a single thread.
 """
 
 import fcntl
@@ -25,7 +25,7 @@ FLAGS = Struct("16sH14x")
 def enter_own_network() -> None:
     """Move this thread, and every process it forks, into a new network with a loopback that is up.
 
-    Raises RunError where the system does not allow that.
+    RunError if the system does not allow that.
     """
     user, group = os.getuid(), os.getgid()
     try:
@@ -44,7 +44,7 @@ def enter_own_network() -> None:
 
 
 def why_not() -> str | None:
-    """What `enter_own_network` would fail with, found out in a child; None if it works."""
+    """The error that `enter_own_network` would raise, found by trying it in a child process; None if it works."""
     ours, its = os.pipe()
     pid = os.fork()
     if not pid:

@@ -1,17 +1,17 @@
-"""From the faults of a plan to outages: what is out of service, and in which steps."""
+"""From the faults of a plan to outages: the steps in which nodes and links are out of service."""
 
 from collections.abc import Collection, Iterable
 
 from emunode.algorithms.losses import Interval, Outages
-from emunode.faults.injector import FOREVER, Crash, Down, Fault, Hang, Up
+from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, Up
 from emunode.model import Port, Rank
 
 
 def outages_of(faults: Iterable[Fault], faulty: Collection[Rank]) -> Outages | None:
-    """The outages that the faults amount to, or None if one of them does anything else.
+    """The outages that the faults amount to, or None if a fault has another effect.
 
-    `faults` are in the order in which they take effect. Crashes for good, hangs and links that are down are outages; a node
-    that recovers has lost its state, and what is lost, altered, repeated or delayed on a link is more than an outage.
+    `faults` are in the order in which they take effect. Crashes, hangs and links that are down are outages. A recovery is
+    not, since the node has lost its state; nor is a fault that loses, alters, repeats or delays single packets.
     """
     nodes: dict[Rank, list[Interval]] = {}
     links: dict[tuple[Rank, Port], list[Interval]] = {}

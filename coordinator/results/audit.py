@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from coordinator.planning.plan import Plan
-from emunode.faults.injector import Crash, Delay, Drop, Duplicate, Faults, LinkFault, NodeFault, Recover
+from emunode.faults.injector import Faults
+from emunode.faults.kinds import Crash, Delay, Drop, Duplicate, LinkFault, NodeFault, Recover
 from emunode.model import ALL_RANKS, Collective, Duplex, FaultKnowledge, Port, PortModel, Rank, Step
 
 PIECE = ["origin", "target", "segment"]
@@ -60,12 +61,12 @@ def wrong_addresses(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     made = origin == spec.source if from_one else origin.is_between(0, order - 1) & (origin != algorithm.target)
     personal = spec.collective in (Collective.SCATTER, Collective.ALLTOALL)
     meant = target.is_between(0, order - 1) & (target != origin) if personal else target == algorithm.target
-    size, longer = divmod(spec.message_bytes, algorithm.pieces)
-    whole = pl.col("bytes") == size + (number % algorithm.pieces < longer).cast(pl.Int32)
+    size, longer = divmod(spec.message_bytes, algorithm.segments_per_message)
+    whole = pl.col("bytes") == size + (number % algorithm.segments_per_message < longer).cast(pl.Int32)
     message = meant & whole
     if algorithm.ack_bytes:
         message |= (target == pl.col("sender")) & (pl.col("bytes") == algorithm.ack_bytes)
-    counted = number.is_between(0, spec.messages * algorithm.pieces - 1)
+    counted = number.is_between(0, spec.messages * algorithm.segments_per_message - 1)
     return journal.filter(~(made & message & counted & (pl.col("tree") >= 0))).select("step")
 
 
@@ -164,20 +165,20 @@ def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[tuple[Step, Rank, Por
     for step, sender, port, receiver in packets.iter_rows():
         while due and due[-1].step <= step:
             faults.apply([due.pop()])
-        altered = faults.lies(step, sender)
+        altered = faults.is_byzantine(step, sender)
         if not 0 <= port < plan.topology.degree or plan.topology.neighbour(sender, port) != receiver:
             yield step, sender, port, True, True, True  # counted as going astray
             continue
-        dead = faults.dead(step, sender, port)
+        dead = faults.is_dead(step, sender, port)
         if faults.silent(sender, step) or (knows and dead and (sender, port) not in late):
             yield step, sender, port, False, False, altered
         elif (sender, port) in late:
             crossings, losses, altered_ever = late[sender, port]
             yield step, sender, port, not dead and step in crossings, dead or step in losses, altered_ever
         else:
-            passage = faults.passage(step, sender, port, ())
-            lost = dead or passage.lost
-            yield step, sender, port, not lost, lost, altered or passage.altered
+            transit = faults.transit(step, sender, port, ())
+            lost = dead or transit.lost
+            yield step, sender, port, not lost, lost, altered or transit.altered
 
 
 def _late(plan: Plan, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step], set[Step], bool]]:
@@ -193,9 +194,9 @@ def _late(plan: Plan, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step]
     altering = {(fault.sender, fault.port) for fault in there if fault.alters_payload}
     found = {}
     for link in sorted(delayed):
-        passages = [(step, chances.passage(step, *link, ())) for step in range(1, steps + 1)]
-        losses = {step for step, passage in passages if passage.lost or link in dropping}
-        crossings = {step + passage.delay for step, passage in passages if not passage.lost}
+        transits = [(step, chances.transit(step, *link, ())) for step in range(1, steps + 1)]
+        losses = {step for step, transit in transits if transit.lost or link in dropping}
+        crossings = {step + transit.delay for step, transit in transits if not transit.lost}
         lying = plan.states.get(link[0]) == "byzantine"
         found[link] = (crossings, losses, lying or link in altering)
     return found

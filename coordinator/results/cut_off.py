@@ -9,7 +9,7 @@ from coordinator.results.claims import broken_root
 from coordinator.results.metrics import Measurement
 from coordinator.scenario.fault_syntax import parse_fault
 from emunode.algorithms.losses import Place
-from emunode.faults.injector import Fault, LinkFault, NodeFault, Recover
+from emunode.faults.kinds import Fault, LinkFault, NodeFault, Recover
 from emunode.model import Rank
 
 LISTED_NODES = 100

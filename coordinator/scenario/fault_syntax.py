@@ -11,7 +11,18 @@ from decimal import Decimal
 from typing import Final
 
 from emunode.errors import ScenarioError
-from emunode.faults.injector import KINDS, Crash, Down, Fault, Hang, NodeFault, Recover, Up, field_names, in_order
+from emunode.faults.kinds import (
+    KINDS,
+    Crash,
+    Down,
+    Fault,
+    Hang,
+    NodeFault,
+    Recover,
+    Up,
+    field_names,
+    in_order,
+)
 from emunode.model import Port, Rank, Step
 from emunode.topologies.base import Topology
 

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 import tomli_w
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
+from coordinator.scenario.drivers import DriverName
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Duplex, FaultKnowledge, PortModel
 
@@ -90,7 +91,7 @@ class Scenario(BaseModel):
         1, description="pieces of a message on each tree"
     )
     redundancy: Number = Field(1, ge=1, le=MOST_REDUNDANCY, description="trees that carry each message")
-    driver: Annotated[Literal["memory", "local", "docker", "join"], BeforeValidator(_lower)] = Field(
+    driver: Annotated[DriverName, BeforeValidator(_lower)] = Field(
         "local",
         description="where ranks run: in one loop, in host processes, in containers, in hosts that join (`serve`)",
     )

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from emunode.algorithms.base import Algorithm
 from emunode.engine.rank_set import AlteredCopy, RankSet
 from emunode.errors import RuleError
-from emunode.faults.injector import Fault
+from emunode.faults.kinds import Fault
 from emunode.model import HopOutcome, Port, PortPacket, Rank, Step
 from emunode.net.wire import encode_losses, encode_rows
 

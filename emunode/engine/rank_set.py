@@ -12,7 +12,8 @@ from hashlib import blake2b
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.engine.node import Node, failure
 from emunode.errors import RuleError
-from emunode.faults.injector import Fault, Faults, NodeFault, Recover
+from emunode.faults.injector import Faults
+from emunode.faults.kinds import Fault, NodeFault, Recover
 from emunode.model import ALL_RANKS, Collective, FaultKnowledge, Hop, HopOutcome, Port, Rank, Step
 
 AlteredCopy = tuple[Step, Rank, Port, Rank, int, int, int]

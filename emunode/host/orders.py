@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from emunode.errors import FrameError
-from emunode.faults.injector import FOREVER, Fault, from_record
+from emunode.faults.kinds import FOREVER, Fault, from_record
 from emunode.model import CollectiveSpec, Port, Rank, Step
 from emunode.net import wire
 from emunode.net.protocol import HostConfig, spec_from_record

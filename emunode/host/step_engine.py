@@ -20,7 +20,7 @@ from emunode.algorithms.registry import make_algorithm
 from emunode.engine.node import Node
 from emunode.engine.rank_set import AlteredCopy, RankSet
 from emunode.errors import EmulatorError, FrameError, RunError
-from emunode.faults.injector import Connections
+from emunode.faults.connections import Connections
 from emunode.host.link_table import LinkTable
 from emunode.host.orders import OpenStep
 from emunode.host.parking import at_every_wake, parked_message

@@ -19,6 +19,8 @@ from typing import Any
 from stress_tests.common import Budget, Experiment, Row, in_fork, preload, readable
 
 DEADLINE_SECONDS = 60.0
+REASONS = ("operating system error", "cannot be")
+"""One of these must be in the message of a command that fails with status 4."""
 SCENARIO = ("run", "--topology", "star:4", "--collective", "allgather", "--algorithm", "rotated-trees")
 Say = Callable[[str], None]
 Patch = Callable[[Say], None]
@@ -59,21 +61,22 @@ def vanish(when: str, _say: Say) -> None:
 
 def deaf_log(_say: Say) -> None:
     """Every event is lost: the log is a device that is always full."""
-    from coordinator.execution import run
+    from coordinator.execution import drive as driving
     from coordinator.history.run_directory import RunDirectory
+    from emunode.logging import log
 
-    make, drive = RunDirectory.make, run._open_and_step
+    make, drive = RunDirectory.make, driving._open_and_step
 
     def made(self: RunDirectory) -> None:
         make(self)
         (self.path / "log.jsonl").symlink_to("/dev/full")
 
     async def talkative(*arguments: Any) -> None:
-        run.log("something to say")
+        log("something to say")
         await drive(*arguments)
 
     RunDirectory.make = made  # type: ignore[method-assign]
-    run._open_and_step = talkative
+    driving._open_and_step = talkative
 
 
 def set_clock(shift: float, _say: Say) -> None:
@@ -136,7 +139,7 @@ def attempt(where: Path, name: str, flags: tuple[str, ...], patch: Patch, status
         if "Traceback" in said:
             wrong.append(f"a traceback: {said[-300:]!r}")
         silenced = len(said) < 2  # where files of one byte are all there can be, standard error is one of them
-        if status == 4 and not silenced and "refuses" not in said and "cannot be" not in said:
+        if status == 4 and not silenced and not any(reason in said for reason in REASONS):
             wrong.append(f"it does not say why: {said!r}")
         wrong += experiment.leftovers()
         wrong += [f"half-written: {path.name}" for path in where.rglob(".partial-*")]
@@ -163,7 +166,7 @@ def readable_summary(folder: Path) -> str:
     return str(readable(folder)["journal_hash"])
 
 
-def torture(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> list[Row]:
     """Every trouble on both kinds of drivers."""
     preload()
     row = Row("disk", "full, read-only, vanished; clocks that are set")
@@ -203,7 +206,7 @@ def full(where: Path, flags: tuple[str, ...]) -> list[str]:
 def read_only(where: Path, flags: tuple[str, ...]) -> list[str]:
     """A place that cannot be written: /proc takes nobody's folders, not even root's."""
     del where
-    return _run_at(Path("/proc"), Path(os.environ.get("TMPDIR", "/tmp")) / f"torture-ro-{os.getpid()}", flags, (2, 4))
+    return _run_at(Path("/proc"), Path(os.environ.get("TMPDIR", "/tmp")) / f"stress-ro-{os.getpid()}", flags, (2, 4))
 
 
 def _run_at(where: Path, side: Path, flags: tuple[str, ...], statuses: tuple[int, ...]) -> list[str]:

@@ -97,13 +97,15 @@ class Contained(Experiment):
 
 def patch(phase: str, at: int, say: Callable[[str], None]) -> None:
     """Tell when the phase comes, and stay in it for a moment."""
-    from coordinator.execution import run
+    from coordinator.execution import drive, run
     from coordinator.history.journal import Journal
     from coordinator.history.run_directory import RunDirectory
-    from coordinator.networks import host_network as control
+    from coordinator.networks import control_channel
+    from coordinator.networks.host_network import HostNetwork
     from coordinator.networks.launchers.base import Launch
+    from coordinator.networks.step_barrier import StepBarrier
 
-    control.STALL_SECONDS, Launch.join_seconds = STALL_SECONDS, JOIN_SECONDS
+    control_channel.STALL_SECONDS, Launch.join_seconds = STALL_SECONDS, JOIN_SECONDS
     told: list[str] = []
 
     def tell(name: str) -> None:
@@ -124,7 +126,7 @@ def patch(phase: str, at: int, say: Callable[[str], None]) -> None:
     def during(phase_now: str, done: int, _: int) -> None:
         tell({"steps": "step" if done == at else ""}.get(phase_now, phase_now))
 
-    open_and_step = run._open_and_step
+    open_and_step = drive._open_and_step
 
     async def listened(plan: Any, network: Any, journal: Any, outcome: Any, progress: Any) -> None:
         def both(*news: Any) -> None:
@@ -133,16 +135,16 @@ def patch(phase: str, at: int, say: Callable[[str], None]) -> None:
 
         await open_and_step(plan, network, journal, outcome, both)
 
-    run._open_and_step = listened
-    order = control.HostNetwork._order
+    drive._open_and_step = listened
+    order = StepBarrier.order
 
-    def ordered(self: Any, name: str, step: int, *rest: Any) -> None:
+    def ordered(self: Any, name: Any, step: int, *rest: Any) -> None:
         order(self, name, step, *rest)
         if step == at:
             tell("barrier")
 
-    control.HostNetwork._order = ordered  # type: ignore[method-assign]
-    before(control.HostNetwork, "close", "teardown")
+    StepBarrier.order = ordered  # type: ignore[method-assign]
+    before(HostNetwork, "close", "teardown")
     before(Journal, "close", "collection")
     before(run, "_draw", "report")
     before(RunDirectory, "finish", "finish")
@@ -250,7 +252,7 @@ def experiments(driver: str) -> list[tuple[str, str, signal.Signals]]:
     return list(product(PHASES, TARGETS if driver == "local" else TARGETS[:-1], SIGNALS))
 
 
-def torture(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> list[Row]:
     """Five hundred experiments with processes and one round with containers, or a sample."""
     preload()
     first = Experiment(budget.scratch / "kill-whole", ("run", *SCENARIO), lambda _: None)

@@ -12,13 +12,14 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, TextIO
 
 import trio
 
 from coordinator.networks.launchers.base import Launch
 from coordinator.networks.launchers.records import Record, new_record
-from coordinator.planning.plan import RESERVED_DESCRIPTORS, Plan
+from coordinator.planning.plan import Plan
+from coordinator.planning.resources import descriptors_per_host, memory_bytes
 from emunode import __version__
 from emunode.errors import RunError
 from emunode.logging import log
@@ -203,13 +204,13 @@ class DockerLaunch(Launch):
 
     def _host_config(self) -> dict[str, Any]:
         plan = self._plan
-        descriptors = plan.ends_per_host + RESERVED_DESCRIPTORS
+        descriptors = descriptors_per_host(plan)
         config: dict[str, Any] = self._client.create_host_config(
             network_mode=self.network,
             read_only=True,
             cap_drop=["ALL"],
             security_opt=["no-new-privileges"],
-            mem_limit=max(128 * 2**20, HOST_MEMORY_BYTES + 2 * plan.memory_bytes // plan.hosts),
+            mem_limit=max(128 * 2**20, HOST_MEMORY_BYTES + 2 * memory_bytes(plan) // plan.hosts),
             pids_limit=64,
             nano_cpus=round(HOST_CPUS * 1e9),
             ulimits=[types.Ulimit(name="nofile", soft=descriptors, hard=descriptors)],
@@ -343,6 +344,11 @@ class DockerLaunch(Launch):
             for index, name, status in [entry for entry in sorted(failed) if entry[0] not in self._killed][:TOLD_LOGS]:
                 words = self._client.logs(name, tail=LOG_LINES).decode(errors="replace").strip()
                 log("container failed", host=index, container=name, status=status, last_words=words)
+
+
+def launch(plan: Plan, _log: TextIO) -> DockerLaunch:
+    """The launcher of the docker driver."""
+    return DockerLaunch(plan)
 
 
 def options(run: str, index: int, coordinator: str, token: bytes, join_seconds: float) -> dict[str, Any]:

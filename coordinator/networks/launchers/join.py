@@ -3,11 +3,13 @@
 import os
 import secrets
 from collections.abc import Collection
+from typing import TextIO
 
 import trio
 
 from coordinator.networks.launchers.base import Launch
 from coordinator.planning.endpoint import JoinEndpoint
+from coordinator.planning.plan import Plan
 from emunode.errors import ScenarioError
 
 
@@ -64,3 +66,12 @@ class JoinLaunch(Launch):
         if self._token_is_ours:
             self._door.token_file.unlink(missing_ok=True)
         await trio.lowlevel.checkpoint()
+
+
+def launch(plan: Plan, _log: TextIO) -> JoinLaunch:
+    """The launcher of the join driver; ScenarioError if the plan has no endpoint."""
+    if plan.door is None:
+        raise ScenarioError(
+            "driver", "join", "it is only available with `coordinator serve`; use another driver for `coordinator run`"
+        )
+    return JoinLaunch(plan.door)

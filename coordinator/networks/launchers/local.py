@@ -13,6 +13,7 @@ from typing import TextIO
 import trio
 
 from coordinator.networks.launchers.base import Launch
+from coordinator.planning.plan import Plan
 from emunode.errors import RunError
 from emunode.host.process import die_with_parent
 
@@ -111,6 +112,14 @@ class LocalLaunch(Launch):
                 # that was stopped before it asked for that
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+
+def launch(plan: Plan, log: TextIO) -> LocalLaunch:
+    """The launcher of the local driver."""
+    found = LocalLaunch(log)
+    if plan.join_seconds is not None:
+        found.join_seconds = plan.join_seconds
+    return found
 
 
 def _die_with(parent: int) -> None:

@@ -13,7 +13,7 @@ import polars as pl
 from coordinator.papers.fragopoulou_akl.theorems import distances, rotate
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import Table, compared, notes
-from emunode.algorithms.base import Value
+from emunode.algorithms.claims import Value
 from emunode.model import Port, Rank
 from emunode.topologies.star import StarGraph
 from emunode.trees.star.edge_disjoint import ShortestPathGraph

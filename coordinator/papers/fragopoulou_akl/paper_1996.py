@@ -20,8 +20,9 @@ from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, compare
 from coordinator.reports.paper_figures import COLOURS, branch_of, drawing, network_panel, tree_arcs, tree_panel
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import levels, shared_rank
+from emunode.trees.base import levels
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
+from emunode.trees.statistics import shared_rank
 
 NOTES = notes("fragopoulou_akl", "paper_1996")
 

@@ -14,7 +14,7 @@ import polars as pl
 from coordinator.papers.base import Section
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import ERRATUM, Table, compared, notes
-from emunode.algorithms.base import Value
+from emunode.algorithms.claims import Value
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph

@@ -13,7 +13,7 @@ from coordinator.papers.hussain.node_counts import PAPER
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import NOT_MEASURED, VERDICT, Table, compared
 from coordinator.reports.paper_figures import Arc, drawing, network_panel
-from emunode.algorithms.base import Value
+from emunode.algorithms.claims import Value
 from emunode.model import Rank
 from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi
 

@@ -182,7 +182,7 @@ def predicted(trial: Trial, case: CubeCase) -> Cost:
         assert isinstance(startups, int)
         assert isinstance(transfer, int)
         return Cost(startups, Fraction(transfer, int(trial.number("message_bytes"))))
-    pieces = trial.plan.algorithm.pieces
+    pieces = trial.plan.algorithm.segments_per_message
     parts = [Fraction(load, pieces) for load in loads]
     return Cost(case.sum_of(parts), sum(parts, Fraction(0)))
 

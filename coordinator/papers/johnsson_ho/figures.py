@@ -27,7 +27,7 @@ from coordinator.reports.paper_figures import (
     tree_arcs,
     tree_panel,
 )
-from emunode.algorithms.base import Value
+from emunode.algorithms.claims import Value
 from emunode.model import Port, Rank
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees.base import Trees

@@ -9,7 +9,8 @@ from benchmarks.interleaved import race
 from benchmarks.networks import network_up, plan_of
 from benchmarks.record import Note, Options, Row, Section
 from benchmarks.registry import measure, missing, others
-from coordinator.planning.plan import Plan, descriptor_limit
+from coordinator.planning.machine import descriptor_limit
+from coordinator.planning.plan import Plan
 
 OURS = "links of a run"
 WANTED = 0.6

@@ -3,7 +3,7 @@
 import contextlib
 
 from emunode.errors import FrameError
-from emunode.faults.injector import Crash, to_record
+from emunode.faults.kinds import Crash, to_record
 from emunode.host import process
 from emunode.net import wire
 from stress_tests.fuzzing.source import NONCE, RUN, SECRET, Target

@@ -7,13 +7,14 @@ from itertools import count
 from types import SimpleNamespace
 from typing import Self
 
-from coordinator.networks import host_network as control
+from coordinator.networks import control_channel as control
+from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.base import Launch
 from coordinator.planning.plan import make_plan
 from coordinator.scenario import model as scenario
 from emunode import __version__
 from emunode.errors import EmulatorError, FrameError
-from emunode.faults.injector import Crash, to_record
+from emunode.faults.kinds import Crash, to_record
 from emunode.host import link_table, session
 from emunode.model import Collective, CollectiveSpec
 from emunode.net import framed_streams, wire
@@ -176,7 +177,7 @@ def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
                 engine.on_frame(fd, wire.link_hello(SECRET, run, NONCE, *rest))
         except FrameError:
             if fd < len(links.slots):
-                one._on_end(fd, "refused")
+                one._channel._on_end(fd, "refused")
 
     return fuzz_host
 
@@ -193,33 +194,33 @@ def make_fuzz_coordinator() -> Callable[[bytes], None]:
     control.trio = SimpleNamespace(current_time=time.monotonic)  # type: ignore[assignment]
     control.listening_socket = lambda *_, **__: NoSocket()
     control.log = lambda *_, **__: None  # type: ignore[assignment]
-    control._peer_address = lambda _: "127.0.0.1"  # type: ignore[assignment]
+    control.peer_address = lambda _: "127.0.0.1"  # type: ignore[assignment]
     control.FramedStreams = QuietHosts  # type: ignore[misc]
     plan = make_plan(scenario.make_scenario({"topology": "star:3", "collective": "broadcast", "algorithm": "flood"}))
 
     def fuzz_coordinator(data: bytes) -> None:
         source = Source(data)
-        one = control.HostNetwork(plan, NoLaunch())
+        one = HostNetwork(plan, NoLaunch())
         try:
             for number in range(source.number(1, 5)):
                 fd = 10 + number
-                one._on_accept(fd)
+                one._admission.challenge(fd)
                 try:
                     meet(source, one, fd)
                 except FrameError:
-                    one._on_end(fd, "refused")
-            assert len(one._hosts) <= plan.hosts
-            assert not set(one._by_fd) & set(one._challenges)
-            assert all(state.pid > 0 for state in one._hosts.values())
+                    one._channel._on_end(fd, "refused")
+            assert len(one._channel.hosts) <= plan.hosts
+            assert not set(one._channel._by_fd) & set(one._admission.pending)
+            assert all(host.pid > 0 for host in one._channel.hosts.values())
         finally:
-            one._streams.close_poller()
+            one._channel.close(keep_hosts=True)
 
-    def meet(source: Source, one: control.HostNetwork, fd: int) -> None:
+    def meet(source: Source, one: HostNetwork, fd: int) -> None:
         if source.number(0, 4) == 0:
-            one._on_frame(fd, wire.frame(source.some_bytes(200)))
+            one._channel._on_frame(fd, wire.frame(source.some_bytes(200)))
             raise AssertionError("a host without proof was let in")
         hello = source.spoiled(["hello", __version__, source.number(-2, 3), 99, "name"])
-        one._on_frame(fd, wire.host_hello(one._token, one._challenges[fd], NONCE, *hello))
+        one._channel._on_frame(fd, wire.host_hello(one._token, one._admission._challenges[fd], NONCE, *hello))
         for _ in range(source.number(0, 4)):
             match source.number(0, 6):
                 case 0:
@@ -235,9 +236,9 @@ def make_fuzz_coordinator() -> Callable[[bytes], None]:
                 case 5:
                     message = ["failed", "RuleError", "it did"]
                 case _:
-                    one._on_frame(fd, wire.frame(source.some_bytes(100)))
+                    one._channel._on_frame(fd, wire.frame(source.some_bytes(100)))
                     continue
-            one._on_frame(fd, wire.encode_control(*source.spoiled(message)))
+            one._channel._on_frame(fd, wire.encode_control(*source.spoiled(message)))
             one._silent()
             one._missing(1)
 

@@ -23,15 +23,15 @@ from coordinator.history.run_directory import temporary_prefix
 from coordinator.maintenance import doctor
 from coordinator.networks.base import Progress
 from coordinator.networks.launchers.records import Record
-from coordinator.planning import plan
+from coordinator.planning import machine
 from coordinator.results.claims import claims_of
 from coordinator.scenario.model import Scenario
 from emunode import __version__
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.flooding import Flood
-from emunode.algorithms.registry import ANY, BY_FAMILY
+from emunode.algorithms.registry import registered
 from emunode.errors import RunError
-from emunode.faults.injector import KINDS
+from emunode.faults.kinds import KINDS
 from emunode.topologies.registry import parse_topology
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -173,10 +173,10 @@ BAD_COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
         ("run", "--collective", "broadcast"),
         "scenario: these are required: topology (star:N, hypercube:N, ej:A+B or ej:A+B^DIMENSIONS); algorithm (",
     ),
-    "unknown topology": (("run", *star(topology="ring:5")), "topology: 'ring:5' will not do; known are"),
+    "unknown topology": (("run", *star(topology="ring:5")), "invalid topology 'ring:5': known are"),
     "unknown algorithm": (("run", *star(algorithm="gredy-tree")), "did you mean 'greedy-tree'?"),
-    "unknown collective": (("run", *star(collective="gossip")), "collective: 'gossip' will not do"),
-    "no label": (("run", *STAR, "--source", "1235"), "source: '1235' will not do"),
+    "unknown collective": (("run", *star(collective="gossip")), "invalid collective 'gossip'"),
+    "no label": (("run", *STAR, "--source", "1235"), "invalid source '1235'"),
     "algorithm of another network": (("run", *star(algorithm="sbt")), "it is defined for broadcast on hypercube"),
     "no such port model": (
         ("run", *STAR, "--port-model", "exchange"),
@@ -231,7 +231,7 @@ def test_status_3_is_for_what_could_not_be_told(call: Call, flags: tuple[str, ..
 
 
 def test_status_4_is_for_what_cannot_work_here(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "descriptor_limit", lambda: 100)
+    monkeypatch.setattr(machine, "descriptor_limit", lambda: 100)
     said = call("run", *LOCAL, "--ranks-per-host", "24")
     assert said.status == 4
     assert said.err == (
@@ -269,7 +269,15 @@ def test_status_4_is_for_what_the_system_refuses(
 
 
 @pytest.mark.parametrize("error", [OSError, polars.exceptions.ComputeError])
-@pytest.mark.parametrize("where", ["journal.Journal.add", "run.measure", "run.dump_scenario", "run.trio.run"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "history.journal.Journal.add",
+        "results.conclude.measure",
+        "execution.run.dump_scenario",
+        "execution.run.trio.run",
+    ],
+)
 def test_an_error_refers_to_no_file_that_was_removed(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception], where: str
 ) -> None:
@@ -329,7 +337,7 @@ def test_a_plan_says_what_it_takes_and_what_is_claimed(call: Call, tmp_path: Pat
     needs = said.data
     expected = {
         "order": 24, "degree": 3, "diameter": 4, "processes": 6, "hosts": 4, "ranks_per_host": 6, "links": 36,
-        "descriptors_per_host": 6 * 3 + plan.RESERVED_DESCRIPTORS, "listening_ports": 5,
+        "descriptors_per_host": 6 * 3 + machine.RESERVED_DESCRIPTORS, "listening_ports": 5,
     }  # fmt: skip
     assert {key: needs[key] for key in expected} == expected
     assert 0 < needs["links_across_hosts"] < 36
@@ -351,7 +359,7 @@ def test_a_plan_of_a_giant_is_instant(call: Call) -> None:
 
 
 def test_a_plan_that_cannot_work_here_says_so_after_all_the_rest(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "descriptor_limit", lambda: 100)
+    monkeypatch.setattr(machine, "descriptor_limit", lambda: 100)
     said = call("plan", *LOCAL, "--ranks-per-host", "24", "--json")
     assert said.status == 4
     assert said.data["descriptor_limit"] == 100
@@ -359,7 +367,7 @@ def test_a_plan_that_cannot_work_here_says_so_after_all_the_rest(call: Call, mon
     assert said.data["possible"] is False
     assert "use --ranks-per-host 12 or less" in said.data["impossible_because"]
     assert said.err == f"coordinator: {said.data['impossible_because']}\n"
-    monkeypatch.setattr(plan, "descriptor_limit", lambda: 65)  # no room for a single node
+    monkeypatch.setattr(machine, "descriptor_limit", lambda: 65)  # no room for a single node
     words = call("plan", *LOCAL)
     assert words.status == 4
     assert "receivers_per_step" in words.out
@@ -383,10 +391,7 @@ def test_topologies_are_listed_with_an_example_that_works(call: Call) -> None:
 def test_every_algorithm_is_listed(call: Call) -> None:
     rows = call("list", "algorithms", "--json").data
     listed = {(row["topology"], row["collective"], row["algorithm"]) for row in rows}
-    for family, collectives in BY_FAMILY.items():
-        for entries in (*collectives.values(), *ANY.values()):
-            for entry in entries:
-                assert (family, str(entry.collective), entry.name) in listed
+    assert listed == {(family, str(entry.collective), entry.name) for family, entry in registered()}
     assert all(row["citation"] and row["port_models"] for row in rows)
     assert len(listed) == len(rows)
     assert call("list", "algorithms").status == 0

@@ -19,8 +19,9 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.execution.run import make_network, run
+from coordinator.execution.run import run
 from coordinator.networks.launchers.records import Record, new_record, orphans
+from coordinator.networks.registry import make_network
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 from emunode import __version__
@@ -240,7 +241,7 @@ def altered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
 @pytest.mark.skipif(bool(reason), reason=str(reason))
 def test_hosts_of_another_version_are_refused_and_named(altered: Callable[[str], None], tmp_path: Path) -> None:
     altered("sed -i 's/^__version__ = .*/__version__ = \"0.0.9\"/' /opt/project/emunode/__init__.py")
-    with pytest.raises(RunError, match=rf"a host of version 0\.0\.9, and this is {__version__}"):
+    with pytest.raises(RunError, match=rf"emunode 0\.0\.9 cannot join coordinator {__version__}"):
         run_scenario(tmp_path / "d", topology="star:3", collective="broadcast", algorithm="flood", driver="docker")
     assert not list(tmp_path.glob("d*"))
 
@@ -298,7 +299,7 @@ def test_two_runs_with_one_id() -> None:
 
 
 def test_more_containers_than_a_network_holds() -> None:
-    from coordinator.planning.plan import require_possible
+    from coordinator.planning.feasibility import require_possible
 
     plan = make_plan(make_scenario({**STAR, "topology": "star:7", "driver": "docker", "ranks_per_host": 1}))
     with pytest.raises(RunError, match="--ranks-per-host 6"):

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from coordinator.execution.run import run
-from coordinator.networks import host_network as control
+from coordinator.networks import control_channel as control
 from coordinator.networks.launchers import local
 from coordinator.networks.launchers.local import LocalLaunch
 from coordinator.planning.plan import make_plan
@@ -270,16 +270,19 @@ def test_a_parent_of_all_hosts_that_is_stopped_ends_the_run_in_time(
     assert LocalLaunch.join_seconds <= control.STALL_SECONDS == 30
     monkeypatch.setattr(LocalLaunch, "join_seconds", 2.0)
     stopped: list[psutil.Process] = []
+    spawn = LocalLaunch._spawn
 
-    def stop_the_parent(phase: str, done: int, _: int) -> None:
-        if phase == "hosts joined" and not done and not stopped:
-            stopped.extend(psutil.Process().children())
-            stopped[0].suspend()
+    def spawn_stopped(launch: LocalLaunch, *more: str) -> "subprocess.Popen[bytes]":
+        process = spawn(launch, *more)
+        stopped.append(psutil.Process(process.pid))
+        stopped[0].suspend()
+        return process
 
+    monkeypatch.setattr(LocalLaunch, "_spawn", spawn_stopped)
     plan = make_plan(make_scenario({"topology": "star:4", "collective": "broadcast", "algorithm": "flood"}))
     began = time.monotonic()
-    with pytest.raises(RunError, match="2 s for hosts to join") as caught:
-        run(plan, tmp_path / "run", stop_the_parent)
+    with pytest.raises(RunError, match="no message for 2 s while waiting for hosts to join") as caught:
+        run(plan, tmp_path / "run", lambda *_: None)
     assert time.monotonic() - began < 2 + 5
     assert "log.jsonl" not in str(caught.value)
     assert is_gone(stopped[0])
@@ -342,7 +345,9 @@ def test_a_host_that_hangs_is_named_when_patience_ends(tmp_path: Path, monkeypat
     result = run(make_plan(make_scenario({**flood, "ranks_per_host": 1})), tmp_path / "run", hang_one)
     because = result.outcome.undecided
     assert because is not None
-    assert because.startswith("waited 0.5 s for step 4 to end without news; hosts that said nothing: 2")
+    assert because.startswith(
+        "timed out: no message for 0.5 s while waiting for step 4 to end; hosts without a report: 2"
+    )
     assert result.verdict == Verdict.UNDECIDED
     wait_until(lambda: is_gone(hung[0]), "the host that hung to leave")
 
@@ -409,7 +414,7 @@ def pester(address: tuple[str, int], data: bytes) -> None:
 
 def refusals(run: Coordinator) -> list[dict[str, Any]]:
     """The strangers that a run speaks of in its log."""
-    return [event for event in run.log() if event["event"] == "stranger refused"]
+    return [event for event in run.log() if event["event"] == "connection refused"]
 
 
 def refused_by(run: Coordinator, pid: int) -> list[dict[str, Any]]:

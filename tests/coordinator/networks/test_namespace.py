@@ -9,9 +9,9 @@ import pytest
 
 from coordinator.cli import app as cli
 from coordinator.cli.options import with_netns_value
-from coordinator.planning import namespace
-from coordinator.planning import plan as plans
-from coordinator.planning.plan import make_plan, require_possible
+from coordinator.planning import machine, namespace
+from coordinator.planning.feasibility import needs_own_network, require_possible
+from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 from emunode.errors import RunError, ScenarioError
 from tests.support import run_scenario
@@ -48,11 +48,11 @@ def test_the_namespace_has_a_loopback_and_nothing_else() -> None:
 
 
 def test_more_connections_than_are_tracked_are_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "tracked_connections", lambda: (100, 130))
+    monkeypatch.setattr(machine, "tracked_connections", lambda: (100, 130))
     with pytest.raises(RunError, match=r"tracks at most 130, 100 of which are taken; use --netns auto"):
         require_possible(make_plan(make_scenario({**FLOOD, "netns": "never"})))
     require_possible(make_plan(make_scenario({**FLOOD, "netns": "always"})))
-    monkeypatch.setattr(plans, "why_not", lambda: "no network namespace can be made here: no")
+    monkeypatch.setattr(namespace, "why_not", lambda: "no network namespace can be made here: no")
     with pytest.raises(RunError, match=r"130, 100 of which are taken; no network namespace can be made here: no"):
         require_possible(make_plan(make_scenario(FLOOD)))
 
@@ -71,10 +71,10 @@ def test_more_connections_than_are_tracked_are_refused_with_the_remedy(monkeypat
 def test_a_run_moves_to_a_namespace_only_where_it_must_and_can(
     monkeypatch: pytest.MonkeyPatch, netns: str, tracked: tuple[int, int] | None, possible: bool, own: bool
 ) -> None:
-    monkeypatch.setattr(plans, "tracked_connections", lambda: tracked)
-    monkeypatch.setattr(plans, "why_not", lambda: None if possible else "no")
-    assert make_plan(make_scenario({**FLOOD, "netns": netns})).own_network is own
-    assert make_plan(make_scenario({**FLOOD, "netns": "auto", "driver": "memory"})).own_network is False
+    monkeypatch.setattr(machine, "tracked_connections", lambda: tracked)
+    monkeypatch.setattr(namespace, "why_not", lambda: None if possible else "no")
+    assert needs_own_network(make_plan(make_scenario({**FLOOD, "netns": netns}))) is own
+    assert not needs_own_network(make_plan(make_scenario({**FLOOD, "netns": "auto", "driver": "memory"})))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_the_flag_may_stand_without_a_value(flags: list[str], whole: list[str]) 
 
 
 def test_more_sockets_than_the_machine_has_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plans, "system_files", lambda: (1000, 1071))
+    monkeypatch.setattr(machine, "system_files", lambda: (1000, 1071))
     with pytest.raises(RunError, match="needs 72 sockets and the file table of this machine has room for 71 more"):
         require_possible(make_plan(make_scenario(FLOOD)))
 
@@ -114,8 +114,8 @@ def test_a_run_that_moves_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     moved: list[bool] = []
-    monkeypatch.setattr(plans, "tracked_connections", lambda: (100, 130))
-    monkeypatch.setattr(plans, "why_not", lambda: None)
+    monkeypatch.setattr(machine, "tracked_connections", lambda: (100, 130))
+    monkeypatch.setattr(namespace, "why_not", lambda: None)
     monkeypatch.setattr(namespace, "enter_own_network", lambda: moved.append(True))
     flags = [f"--{name}={value}" for name, value in FLOOD.items()]
     assert cli.main(["run", *flags, "--out", str(tmp_path / "run")]) == 0

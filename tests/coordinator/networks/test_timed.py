@@ -179,7 +179,7 @@ class Meddler:
 
 
 @pytest.mark.parametrize(
-    ("harm", "whom", "because"), [(signal.SIGINT, "me", "interrupted"), (signal.SIGKILL, "a host", "is gone")]
+    ("harm", "whom", "because"), [(signal.SIGINT, "me", "interrupted"), (signal.SIGKILL, "a host", "disconnected")]
 )
 def test_a_timed_run_that_is_cut_short_keeps_what_was_measured(
     harm: int, whom: str, because: str, tmp_path: Path

@@ -15,6 +15,7 @@ from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 from emunode import __version__
 from emunode.errors import FrameError, RunError
+from emunode.host import process
 from emunode.host.process import ANY_HOST, CANNOT_JOIN, join, run_host
 from emunode.host.session import serve
 from emunode.model import Collective, CollectiveSpec
@@ -106,7 +107,6 @@ async def say_hello(port: int, token: bytes, *hello: object) -> tuple[trio.Socke
     ("token", "hello"),
     [
         (b"another token", ("hello", __version__, 0, 9, "here")),
-        (None, ("hello", "0.0.0", 0, 9, "here")),
         (None, ("hello", __version__, 2, 9, "here")),
         (None, ("hello", __version__, -7, 9, "here")),
         (None, ("hello", __version__, 0, 0, "here")),
@@ -114,7 +114,7 @@ async def say_hello(port: int, token: bytes, *hello: object) -> tuple[trio.Socke
         (None, ("hello", __version__, "0", 9, "here")),
         (None, ("hullo",)),
     ],
-    ids=["token", "version", "host", "negative host", "process 0", "every process", "no number", "no hello"],
+    ids=["token", "host", "negative host", "process 0", "every process", "no number", "no hello"],
 )
 async def test_a_host_that_will_not_do_is_refused(token: bytes | None, hello: tuple[object, ...]) -> None:
     async with coordinator() as (network, port, failures, _):
@@ -123,6 +123,30 @@ async def test_a_host_that_will_not_do_is_refused(token: bytes | None, hello: tu
         await stream.aclose()
         assert network.pids == []
         assert failures == []
+
+
+async def test_a_host_of_another_version_is_refused_with_the_reason_on_both_sides() -> None:
+    reason = f"emunode 0.0.9 cannot join coordinator {__version__}: install the same version on both sides"
+    async with coordinator() as (network, port, failures, _):
+        stream, answer = await say_hello(port, network._token, "hello", "0.0.9", 0, 9, "here")
+        while more := await receive(stream):
+            answer += more
+        assert answer.endswith(wire.body(wire.encode_control("refused", reason)))
+        await stream.aclose()
+        assert network.pids == []
+        assert network._admission.refusals == {reason: 1}
+        assert failures == []
+
+
+async def test_an_old_host_that_is_refused_gives_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "__version__", "0.0.9")
+    async with coordinator() as (network, port, _, _):
+        control = await trio.to_thread.run_sync(join, "127.0.0.1", port, network._token, 0)
+        problem = await serve(control, network._token)
+    assert problem == (
+        "refused by the coordinator: emunode 0.0.9 cannot join coordinator "
+        f"{__version__}: install the same version on both sides"
+    )
 
 
 async def test_a_place_is_given_once_and_then_there_is_none() -> None:
@@ -219,8 +243,8 @@ async def test_a_joined_host_that_others_cannot_dial_is_refused_whoever_comes_fi
         while more := await receive(streams[refused]):  # until it is disconnected
             heard[refused] += more
         assert heard[refused].endswith(wire.encode_control("refused", unreachable(refused))[4:])
-        assert [state.name for state in network._hosts.values()] == ["10.0.0.9"]
-        assert network._refused == {unreachable(refused): 1}
+        assert [host.name for host in network._channel.in_order] == ["10.0.0.9"]
+        assert network._admission.refusals == {unreachable(refused): 1}
         assert failures == []
         for stream in streams.values():
             await stream.aclose()

@@ -35,8 +35,8 @@ from coordinator.papers.tables import ERRATUM, Table
 from coordinator.results.claims import Verdict
 from emunode.algorithms.hypercube import scatter_rest as hypercube_scatter_rest
 from emunode.errors import ScenarioError
+from emunode.testing import check_trees
 from emunode.topologies.hypercube import Hypercube
-from emunode.trees.base import verify
 from emunode.trees.hypercube.reflected import TurnedBinomialTrees
 from emunode.trees.hypercube.rotated import RotatedBinomialTrees
 from tests.hypercube_support import golden
@@ -303,7 +303,7 @@ def test_all_rotations_and_reflections_are_spanning_trees() -> None:
     for n in (2, 3, 4, 5):
         turns = [(turn, reflected) for turn in range(n) for reflected in (False, True)]
         trees = TurnedBinomialTrees(Hypercube(n), turns)
-        verify(trees)
+        check_trees(trees)
         rotated = RotatedBinomialTrees(Hypercube(n))
         for rank in range(1, 2**n):
             assert all(trees.route(rank, 2 * tree) == rotated.route(rank, tree) for tree in range(n))
@@ -332,7 +332,7 @@ def test_a_suboptimal_choice_of_trees_is_violated(run_cache: RunCache, monkeypat
 def test_the_number_of_parts_follows_from_the_choice_of_trees(run_cache: RunCache) -> None:
     def pieces(n: int, algorithm: str, message_bytes: int) -> int:
         values = {"topology": f"hypercube:{n}", "collective": "scatter", "algorithm": algorithm}
-        return run_cache.run(**values, message_bytes=message_bytes).plan.algorithm.pieces
+        return run_cache.run(**values, message_bytes=message_bytes).plan.algorithm.segments_per_message
 
     assert [pieces(6, "sbt-rotations", size) for size in (1, 2, 3, 60)] == [1, 2, 3, 3]
     assert [pieces(6, "sbt-reflections", size) for size in (2, 3, 4, 60)] == [2, 2, 4, 4]

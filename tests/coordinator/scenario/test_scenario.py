@@ -20,7 +20,19 @@ from coordinator.scenario.model import (
     read_scenario,
 )
 from emunode.errors import ScenarioError
-from emunode.faults.injector import Byzantine, Corrupt, Crash, Delay, Down, Drop, Fault, Hang, Loss, Recover, Up
+from emunode.faults.kinds import (
+    Byzantine,
+    Corrupt,
+    Crash,
+    Delay,
+    Down,
+    Drop,
+    Fault,
+    Hang,
+    Loss,
+    Recover,
+    Up,
+)
 from emunode.model import Collective, Duplex, PortModel
 from emunode.topologies.registry import parse_topology
 from tests.support import run_scenario
@@ -58,7 +70,7 @@ def refused(**values: object) -> ScenarioError:
     """How a scenario is refused, whether by itself or for what it means."""
     with pytest.raises(ScenarioError) as caught:
         make_plan(make_scenario({**BASE, **values}))
-    assert str(caught.value) == f"{caught.value.field}: {caught.value.value!r} will not do; {caught.value.allowed}"
+    assert str(caught.value) == f"invalid {caught.value.field} {caught.value.value!r}: {caught.value.allowed}"
     return caught.value
 
 
@@ -328,7 +340,7 @@ def test_what_will_not_do_is_refused_with_what_would(field: str, value: object, 
         ({"topology": "hypercube:3", "source": "1234"}, "source", "3 binary digits"),
         ({"topology": "ej:2+3", "algorithm": "greedy-tree"}, "algorithm", "it is defined for broadcast on star"),
         ({"segments": "auto", "algorithm": "flood"}, "segments", "has no formula for it; give a number"),
-        ({"clock": "timed", "startup": 0, "per_byte": 0}, "startup", "a packet takes time"),
+        ({"clock": "timed", "startup": 0, "per_byte": 0}, "startup", "packets take time"),
         ({"clock": "timed", "fault": ["crash:2134@2"]}, "fault", "use --clock steps"),
         ({"clock": "timed", "duplex": "half"}, "duplex", "use --clock steps"),
     ],
@@ -491,7 +503,7 @@ def test_up_ends_every_interval_of_down_that_overlaps(faults: tuple[str, ...], u
 @pytest.mark.parametrize("rate", ["1e-300", "1e-999", "0.00000000000000000001", "5e-17"])
 @pytest.mark.parametrize("kind", ["loss", "corrupt", "duplicate"])
 def test_a_rate_too_small_to_be_drawn_is_refused_with_the_limit(kind: str, rate: str) -> None:
-    with pytest.raises(ScenarioError, match=r"0 or at least 2\^-53 \(about 1.1e-16\)"):
+    with pytest.raises(ScenarioError, match=r"at least 2\^-53"):
         parse_faults([f"{kind}:1234~2134:{rate}"], parse_topology("star:4"))
     for good in ("0", "0.0", "0e-5", "1.2e-16", "1"):
         parse_faults([f"{kind}:1234~2134:{good}"], parse_topology("star:4"))

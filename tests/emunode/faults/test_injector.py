@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emunode.faults.injector import (
+from emunode.faults.connections import Connections
+from emunode.faults.injector import Faults
+from emunode.faults.kinds import (
     KINDS,
     Byzantine,
-    Connections,
     Corrupt,
     Crash,
     Delay,
@@ -17,17 +18,16 @@ from emunode.faults.injector import (
     Drop,
     Duplicate,
     Fault,
-    Faults,
     Hang,
     Loss,
     Recover,
     Up,
-    forge_segment,
     from_record,
     in_order,
     kind_of,
     to_record,
 )
+from emunode.faults.transit import forge_segment
 from emunode.model import ALL_RANKS, Segment
 from emunode.topologies.hypercube import Hypercube
 

@@ -2,7 +2,6 @@
 
 import csv
 from collections import Counter
-from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
 
@@ -10,12 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import Topology
+from emunode.testing import check_trees
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
-from emunode.topologies.hypercube import Hypercube
-from emunode.trees.base import Trees, arc_congestion, levels, shared_rank, verify
+from emunode.trees.base import Trees, levels
 from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
 from emunode.trees.eisenstein_jacobi.phased import (
     ONE_PHASE,
@@ -29,6 +26,7 @@ from emunode.trees.eisenstein_jacobi.phased import (
     PrintedTree,
 )
 from emunode.trees.eisenstein_jacobi.sectors import SectorTree
+from emunode.trees.statistics import arc_congestion, shared_rank
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "ej"
 PRINTED = "paper algorithms 3-4, own message restarts once per phase (intended reading)"
@@ -105,20 +103,6 @@ def test_load_is_golden_and_that_of_a_walk(line: dict[str, str]) -> None:
         assert tree.begins[-1] == measured["last_step"] == measured["allotted_steps"]
     else:
         assert tree.begins[-1] <= measured["last_step"]
-
-
-@pytest.mark.parametrize("line", [line for line in SUMMARY if line["algorithm"] != PRINTED], ids=name_of)
-def test_phased_trees_span_by_shortest_paths(line: dict[str, str]) -> None:
-    tree = tree_of(line)
-    verify(tree)
-    found = levels(tree, 0)
-    assert all(found[rank] == tree.network.weight(rank) == tree.level(rank, 0) for rank in tree.network.ranks())
-    assert tree.height(0) == Trees.height(tree, 0)
-    for rank in tree.network.ranks():
-        assert tuple(sorted(tree.children(rank, 0))) == Trees.child_ports(tree, rank, 0)
-        assert [stage for stage, _ in tree.phase_children(rank)] == sorted(
-            stage for stage, _ in tree.phase_children(rank)
-        )
 
 
 @pytest.mark.parametrize(
@@ -268,7 +252,7 @@ def test_independent_trees_are_golden(line: dict[str, str]) -> None:
 )
 def test_independent_trees_are_independent(line: dict[str, str]) -> None:
     trees = IndependentTrees(network_of(line))
-    verify(trees)
+    check_trees(trees)
     assert arc_congestion(trees) == 1
     assert shared_rank(trees) is None
     assert all(trees.children(0, tree) == (tree,) for tree in range(trees.count))
@@ -346,21 +330,3 @@ def test_large_independent_trees_are_independent_at_any_rank(
     assert len(inner) == len(set(inner))
     assert [trees.route(rank, tree)[0] for tree in range(trees.count)] == list(range(trees.count))
     assert len({trees.parent(rank, tree) for tree in range(trees.count)}) == trees.count
-
-
-def independent(topology: Topology) -> Trees:
-    return IndependentTrees(topology)
-
-
-def phased(topology: Topology) -> Trees:
-    return PhasedTree(topology, TWO_PHASES)
-
-
-@pytest.mark.parametrize("make", [independent, phased])
-def test_trees_refuse_other_networks_and_have_no_parent_at_the_root(make: Callable[[Topology], Trees]) -> None:
-    with pytest.raises(ScenarioError) as caught:
-        make(Hypercube(3))
-    assert caught.value.field == "topology"
-    assert caught.value.value == "hypercube:3"
-    with pytest.raises(ValueError, match="no parent"):
-        make(EisensteinJacobi(2, 3, 2)).parent(0, 0)

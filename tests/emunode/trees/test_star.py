@@ -2,34 +2,25 @@
 
 import csv
 from collections import Counter
-from collections.abc import Callable
-from itertools import pairwise
 from math import factorial
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import Topology
-from emunode.topologies.hypercube import Hypercube
+from emunode.testing import check_trees
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import Trees, arc_congestion, arc_loads, levels, shared_rank, verify
+from emunode.trees.base import Trees, levels
 from emunode.trees.star.balanced import BalancedTree, NearBalancedTree, ReplicatedTrees, ScatterTrees
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees, ShortestPathGraph
 from emunode.trees.star.greedy import CongestionTwoTrees, GreedyTree
 from emunode.trees.star.hamiltonian import RotatedPaths, ehrlich, hamiltonian_cycle
 from emunode.trees.star.necklace import NecklaceTree
 from emunode.trees.star.rotation import RotatedTrees, Rotation, necklace_count
+from emunode.trees.statistics import arc_congestion, arc_loads, shared_rank
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "star"
 SCATTER: dict[str, type[ScatterTrees]] = {"5.1": BalancedTree, "5.2": NearBalancedTree, "Def15": ReplicatedTrees}
-Make = Callable[[Topology], Trees]
-SHORTEST: tuple[Make, ...] = (NecklaceTree, BalancedTree, NearBalancedTree, ReplicatedTrees)
-LOCAL: tuple[Make, ...] = (CongestionTwoTrees, EdgeDisjointTrees, NearBalancedTree, ReplicatedTrees)
-EVERY: tuple[Make, ...] = (CongestionTwoTrees, EdgeDisjointTrees, RotatedPaths, *SHORTEST)
 
 
 def golden(name: str) -> list[dict[str, str]]:
@@ -234,39 +225,6 @@ def test_root_subtree_sizes(name: str, n: int) -> None:
     assert [sizes[port] for port in range(n - 1)] == numbers(row["sizes_for_link_types_2..n"])
 
 
-# Every tree.
-
-
-@pytest.mark.parametrize("n", [3, 4, 5])
-@pytest.mark.parametrize("make", EVERY)
-def test_spans_and_children_are_the_inverse_of_parents(make: Make, n: int) -> None:
-    trees = make(StarGraph(n)) if make is not RotatedPaths else RotatedPaths(StarGraph(n), n)
-    verify(trees)
-    for tree in range(trees.count):
-        found = levels(trees, tree)
-        for rank in trees.topology.ranks():
-            assert tuple(sorted(trees.children(rank, tree))) == Trees.child_ports(trees, rank, tree)
-            assert trees.level(rank, tree) == found[rank]
-        assert trees.height(tree) == max(found.values())
-
-
-@pytest.mark.parametrize("make", EVERY)
-def test_refuses_other_networks(make: Make) -> None:
-    with pytest.raises(ScenarioError) as caught:
-        make(Hypercube(3))
-    assert caught.value.field == "topology"
-
-
-@pytest.mark.parametrize("n", range(3, 7))
-@pytest.mark.parametrize("make", SHORTEST)
-def test_shortest_path_trees(make: Make, n: int) -> None:
-    star = StarGraph(n)
-    trees = make(star)
-    for tree in range(trees.count):
-        for rank in range(1, star.order):
-            assert star.weight(star.neighbour(rank, trees.parent(rank, tree))) == star.weight(rank) - 1
-
-
 @pytest.mark.parametrize("n", range(3, 8))
 def test_rotation_is_an_automorphism_of_period_n_minus_1(n: int) -> None:
     star = StarGraph(n)
@@ -297,16 +255,6 @@ def test_preorders_reach_over_different_types(n: int) -> None:
     for reached in zip(*orders, strict=True):
         if reached[0]:
             assert len({trees.parent(rank, tree) for tree, rank in enumerate(reached)}) == n - 1
-
-
-@pytest.mark.parametrize("n", range(3, 7))
-def test_rotated_greedy_trees(n: int) -> None:
-    star = StarGraph(n)
-    trees = RotatedTrees(star, GreedyTree(star))
-    verify(trees)
-    for tree in range(n - 1):
-        assert trees.height(tree) == star.diameter
-        assert all(trees.level(rank, tree) == star.weight(rank) for rank in star.ranks())
 
 
 @pytest.mark.parametrize("n", range(3, 7))
@@ -445,29 +393,8 @@ def test_families_of_least_depth(n: int, depth: int) -> None:
             for turn in turns:
                 ports[rotation.rotate(rank, turn), tree + turn] = rotation.port(int(row["link_type"]) - 2, turn)
     trees = Family(star, ports)
-    verify(trees)
+    check_trees(trees)
     assert [trees.height(tree) for tree in range(n - 1)] == [depth] * (n - 1)
     assert arc_congestion(trees) == 1
     assert shared_rank(trees) is None
     assert depth == EdgeDisjointTrees(star).height(0) - 1
-
-
-@st.composite
-def far_rank(draw: st.DrawFn) -> tuple[Trees, Rank, int]:
-    """A local tree on a star graph that nobody could enumerate, a rank of it and a tree index."""
-    make = draw(st.sampled_from(LOCAL))
-    trees = make(StarGraph(draw(st.integers(9, 13))))
-    return trees, draw(st.integers(1, trees.topology.order - 1)), draw(st.integers(0, trees.count - 1))
-
-
-@given(far_rank())
-@settings(derandomize=True, deadline=None, database=None, max_examples=60)
-def test_local_rules_work_anywhere_in_huge_networks(drawn: tuple[Trees, Rank, int]) -> None:
-    trees, rank, tree = drawn
-    star = trees.topology
-    port = trees.parent(rank, tree)
-    assert port in trees.children(star.neighbour(rank, port), tree)
-    assert all(trees.parent(star.neighbour(rank, down), tree) == down for down in trees.children(rank, tree))
-    path = trees.path(rank, tree)
-    assert path[0] == 0
-    assert all(later in star.neighbours(earlier) for earlier, later in pairwise(path))

@@ -2,44 +2,23 @@
 
 import csv
 from collections import Counter
-from collections.abc import Callable
 from math import comb
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from emunode.errors import RuleError, ScenarioError
+from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
-from emunode.topologies.graph import ContractError
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import Trees, arc_congestion, levels, shared_rank, verify
-from emunode.trees.breadth_first import BreadthFirstTree
+from emunode.trees.base import Trees, levels
 from emunode.trees.eisenstein_jacobi.sectors import SectorTree, improved_broadcast
 from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.star.greedy import GreedyTree
 
 GOLDEN = Path(__file__).parents[2] / "golden"
-
-Make = Callable[[Topology], Trees]
-OWN_TREE: dict[str, Make] = {"star": GreedyTree, "hypercube": BinomialTree, "ej": SectorTree}
-ALPHAS = [(a, b) for b in range(9) for a in range(b + 1) if a * a + a * b + b * b >= 7]
-NAMES = [
-    *(f"star:{n}" for n in (3, 4, 5, 6)),
-    *(f"hypercube:{n}" for n in (2, 3, 4, 5, 6, 7)),
-    *(f"ej:{a}+{b}" for a, b in ALPHAS),
-    *("ej:1+2^2", "ej:0+3^2", "ej:2+2^2", "ej:1+3^2", "ej:2+4^2", "ej:1+2^3"),
-]
-CASES = [
-    pytest.param(make, name, id=f"{make.__name__}-{name}")
-    for name in NAMES
-    for make in (OWN_TREE[name.partition(":")[0]], BreadthFirstTree)
-]
 
 
 def golden(family: str, name: str) -> list[dict[str, str]]:
@@ -162,69 +141,6 @@ def test_printed_counters_need_neighbouring_a_and_b() -> None:
         next(improved_broadcast(EisensteinJacobi(2, 4)))
 
 
-# Every tree.
-
-
-@pytest.mark.parametrize(("make", "name"), CASES)
-def test_is_a_spanning_tree_of_shortest_paths(make: Make, name: str) -> None:
-    topology = parse_topology(name)
-    tree = make(topology)
-    verify(tree)
-    found = levels(tree, 0)
-    assert all(found[rank] == topology.weight(rank) == tree.level(rank, 0) for rank in topology.ranks())
-    assert tree.height(0) == Trees.height(tree, 0) == topology.diameter
-    assert arc_congestion(tree) == 1
-
-
-@pytest.mark.parametrize(("make", "name"), CASES)
-def test_children_in_closed_form_are_the_inverse_of_parent(make: Make, name: str) -> None:
-    tree = make(parse_topology(name))
-    for rank in tree.topology.ranks():
-        children = tree.children(rank, 0)
-        assert tuple(sorted(children)) == Trees.child_ports(tree, rank, 0)
-        assert children == tree.child_ports(rank, 0)
-
-
-@pytest.mark.parametrize(
-    ("name", "make"), [(name, OWN_TREE[name.partition(":")[0]]) for name in ("star:5", "hypercube:5")]
-)
-def test_children_of_star_and_cube_are_served_by_ascending_port(name: str, make: Make) -> None:
-    tree = make(parse_topology(name))
-    assert all(list(tree.children(r, 0)) == sorted(tree.children(r, 0)) for r in tree.topology.ranks())
-
-
-@pytest.mark.parametrize(
-    ("make", "name"), [(GreedyTree, "hypercube:4"), (BinomialTree, "ej:3+4"), (SectorTree, "star:4")]
-)
-def test_trees_refuse_other_networks(make: Make, name: str) -> None:
-    with pytest.raises(ScenarioError) as caught:
-        make(parse_topology(name))
-    assert caught.value.field == "topology"
-    assert caught.value.value == name
-
-
-@st.composite
-def tree_and_rank(draw: st.DrawFn) -> tuple[Trees, Rank]:
-    """A tree on a network that nobody could enumerate, and one of its ranks."""
-    name = draw(st.sampled_from(["star:9", "star:12", "hypercube:40", "ej:3+4^4", "ej:2+4^6", "ej:1000+1001"]))
-    topology = parse_topology(name)
-    make = draw(st.sampled_from([OWN_TREE[topology.family], BreadthFirstTree]))
-    return make(topology), draw(st.integers(1, topology.order - 1))
-
-
-@given(tree_and_rank())
-@settings(derandomize=True, deadline=None, database=None, max_examples=60)
-def test_large_trees_are_consistent_around_any_rank(drawn: tuple[Trees, Rank]) -> None:
-    tree, rank = drawn
-    topology = tree.topology
-    port = tree.parent(rank, 0)
-    parent = topology.neighbour(rank, port)
-    assert topology.weight(parent) == topology.weight(rank) - 1
-    assert topology.reverse_port(port) in tree.children(parent, 0)
-    for down in tree.children(rank, 0):
-        assert tree.parent(topology.neighbour(rank, down), 0) == topology.reverse_port(down)
-
-
 def test_route_and_path_lead_from_the_root() -> None:
     star = StarGraph(4)
     tree = GreedyTree(star)
@@ -233,74 +149,6 @@ def test_route_and_path_lead_from_the_root() -> None:
     assert tree.route(rank, 0) == (1, 2, 1, 0)
     assert tree.route(0, 0) == ()
     assert tree.path(0, 0) == (0,)
-
-
-# The checks themselves.
-
-
-class Rings(Trees):
-    """Two Hamiltonian paths of Q_2 in opposite senses: arc-disjoint, and their root paths share no inner rank."""
-
-    UP = ({1: 0, 3: 1, 2: 0}, {2: 1, 3: 0, 1: 1})
-
-    def __init__(self) -> None:
-        super().__init__(Hypercube(2), 2)
-
-    def parent(self, rank: Rank, tree: int) -> Port:
-        if not rank:
-            raise ValueError("the root has no parent")
-        return self.UP[tree][rank]
-
-
-class Cycle(Rings):
-    """Ranks 1 and 3 name each other."""
-
-    UP = ({1: 1, 3: 1, 2: 1}, {1: 1, 3: 1, 2: 1})
-
-
-class Denial(Rings):
-    """The root claims a child twice."""
-
-    def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        return super().child_ports(rank, tree) if rank else (0, 1)
-
-
-class Crown(Rings):
-    """The root has a parent."""
-
-    def parent(self, rank: Rank, tree: int) -> Port:
-        return super().parent(rank, tree) if rank else 0
-
-
-class Twins(Rings):
-    """Twice the same tree."""
-
-    UP = ({1: 0, 3: 1, 2: 0}, {1: 0, 3: 1, 2: 0})
-
-
-def test_a_good_family_passes() -> None:
-    trees = Rings()
-    verify(trees)
-    assert arc_congestion(trees) == 1
-    assert shared_rank(trees) is None
-    assert [trees.height(tree) for tree in range(2)] == [3, 3]
-
-
-@pytest.mark.parametrize(("bad", "message"), [(Cycle, "spans"), (Denial, "twice"), (Crown, "the root has a parent")])
-def test_verify_finds_what_is_broken(bad: type[Rings], message: str) -> None:
-    with pytest.raises(ContractError, match=message):
-        verify(bad())
-
-
-def test_a_route_through_a_cycle_is_an_error() -> None:
-    with pytest.raises(RuleError, match="cycle"):
-        Cycle().route(1, 0)
-
-
-def test_shared_arcs_and_ranks_are_seen() -> None:
-    trees = Twins()
-    assert arc_congestion(trees) == 2
-    assert shared_rank(trees) == 2
 
 
 def test_memory_of_children_is_bounded() -> None:

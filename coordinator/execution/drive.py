@@ -1,0 +1,132 @@
+"""Drive a network through a run: open it, step it until nothing is left to do, close it. What came of it is the result."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import polars as pl
+import trio
+
+from coordinator.execution.stop_signal import InterruptGuard
+from coordinator.history.journal import Journal
+from coordinator.history.timetable import Timetable
+from coordinator.networks.base import Network, Progress
+from coordinator.networks.timed import Timed, predict
+from coordinator.planning.plan import Plan
+from emunode.engine.rank_set import AlteredCopy
+from emunode.errors import EmulatorError, RuleError, RunError
+from emunode.model import Step
+
+REFUSALS = (OSError, pl.exceptions.ComputeError)
+"""Exceptions for errors of the operating system such as a full disk; Polars raises the second for Parquet files."""
+CLOSE_SECONDS = 5.0
+
+
+@dataclass
+class ExecutionResult:
+    """What the network did in a run, and how the run ended."""
+
+    steps: Step = 0
+    undecided: str | None = None
+    """The reason why the run proves nothing, or None."""
+    interrupted: bool = False
+    failure: EmulatorError | None = None
+    setup_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    links_opened: int = 0
+    altered_copies: list[AlteredCopy] = field(default_factory=list)
+    timetable: Timetable | None = None
+    """The intended times, under the timed clock."""
+    times: list[bytes] = field(default_factory=list)
+    """The times of hops that hosts reported, under the timed clock."""
+
+
+def refusal(error: Exception, folder: Path) -> str:
+    """The message for an error in REFUSALS, without paths in `folder`, which is about to be removed or renamed."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return f"operating system error: [Errno {error.errno}] {error.strerror}"
+    return f"operating system error: {str(error).replace(f'{folder}/', '')}"
+
+
+async def drive(
+    plan: Plan, network: Network | Timed, journal: Journal, progress: Progress, stop: InterruptGuard
+) -> ExecutionResult:
+    """Run the plan on the network and close it; the error of a run that did not begin, or broke a rule, is raised."""
+    outcome = ExecutionResult()
+    try:
+        with trio.CancelScope() as scope:
+            stop.cancels(scope)
+            await _open_and_step(plan, network, journal, outcome, progress)
+    finally:
+        with trio.move_on_after(CLOSE_SECONDS, shield=True):
+            await network.close()
+    outcome.interrupted = stop.asked
+    if outcome.interrupted:
+        outcome.undecided = "interrupted"
+    elif outcome.failure and (not outcome.steps or isinstance(outcome.failure, RuleError)):
+        raise outcome.failure
+    return outcome
+
+
+async def _open_and_step(
+    plan: Plan, network: Network | Timed, journal: Journal, outcome: ExecutionResult, progress: Progress
+) -> None:
+    began = time.perf_counter()
+    try:
+        if plan.scenario.clock == "timed":
+            outcome.timetable = await predict(plan, progress)
+        await network.open(progress)
+        outcome.links_opened = network.links_opened
+        outcome.setup_seconds = time.perf_counter() - began
+        began = time.perf_counter()
+        if outcome.timetable is None:
+            await take_steps(plan, network, journal, outcome, progress)  # type: ignore[arg-type]
+        else:
+            await _run_timed(plan, network, outcome.timetable, journal, outcome, progress)  # type: ignore[arg-type]
+    except (EmulatorError, *REFUSALS) as error:
+        outcome.failure = error if isinstance(error, EmulatorError) else RunError(refusal(error, journal.path.parent))
+        outcome.undecided = str(outcome.failure)
+    finally:
+        outcome.wall_seconds = time.perf_counter() - began
+
+
+async def _run_timed(
+    plan: Plan, network: Timed, timetable: Timetable, journal: Journal, outcome: ExecutionResult, progress: Progress
+) -> None:
+    outcome.steps = timetable.steps
+    try:
+        await network.run(timetable, progress)
+    finally:
+        journal.add(network.rows)
+        outcome.times = network.times
+    if not timetable.complete:
+        outcome.undecided = f"the step limit of {plan.scenario.step_limit} was reached"
+
+
+class Collector(Protocol):
+    """Collects the journal rows of a run."""
+
+    def add(self, rows: Sequence[bytes | bytearray]) -> None:
+        """Add packed rows of steps that are not settled yet."""
+
+    def settle(self, step: Step) -> None:
+        """Note that all rows up to `step` have been added."""
+
+
+async def take_steps(
+    plan: Plan, network: Network, journal: Collector, outcome: ExecutionResult, progress: Progress
+) -> None:
+    """Run steps until nothing is left to do; at the step limit, `outcome` becomes undecided."""
+    limit = plan.scenario.step_limit
+    for step in range(1, limit + 2):
+        result = await network.step(step, plan.faults_at(step))
+        journal.add(result.rows)
+        journal.settle(step - 1)
+        outcome.altered_copies += result.altered_copies
+        outcome.steps = step
+        progress("steps", step, 0)
+        if not result.busy and step >= plan.last_revival:
+            return
+    outcome.undecided = f"the step limit of {limit} was reached"

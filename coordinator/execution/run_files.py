@@ -1,0 +1,60 @@
+"""The files of a run directory that follow from its conclusion: tables, faults and the summary."""
+
+from coordinator.execution.drive import ExecutionResult
+from coordinator.history.journal import Journal
+from coordinator.history.run_directory import RunDirectory
+from coordinator.planning.plan import Plan
+from coordinator.results.conclude import Conclusion
+from coordinator.results.cut_off import faults_without_effect
+
+
+def write_conclusion(directory: RunDirectory, conclusion: Conclusion, summary: dict[str, object]) -> None:
+    """Write every file but the scenario, the journal, the log and the report."""
+    measurement = conclusion.measurement
+    tables = {
+        "timeline": conclusion.timeline,
+        "nodes": measurement.nodes,
+        "links": measurement.links,
+        "steps": measurement.steps,
+        "elections": measurement.elections,
+    }
+    for name, table in tables.items():
+        if table is not None:
+            table.write_parquet(directory.path / f"{name}.parquet")
+    directory.write_json("faults.json", measurement.faults)
+    directory.write_json("summary.json", summary)
+
+
+def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, outcome: ExecutionResult) -> dict[str, object]:
+    """The content of summary.json."""
+    scenario, topology = plan.scenario, plan.topology
+    return {
+        "topology": topology.name,
+        "order": topology.order,
+        "degree": topology.degree,
+        "diameter": topology.diameter,
+        "collective": str(scenario.collective),
+        "algorithm": scenario.algorithm,
+        "source": topology.label(plan.spec.source),
+        "port_model": str(scenario.port_model),
+        "driver": scenario.driver,
+        "hosts": plan.hosts,
+        "clock": scenario.clock,
+        "seed": scenario.seed,
+        "messages": scenario.messages,
+        "message_bytes": scenario.message_bytes,
+        "segments_per_tree": scenario.segments,
+        "redundancy": scenario.redundancy,
+        "faults": list(scenario.fault),
+        "without_effect": faults_without_effect(plan),
+        **conclusion.metrics,
+        **conclusion.cut_off.record(),
+        "wall_seconds": round(outcome.wall_seconds, 6),
+        "setup_seconds": round(outcome.setup_seconds, 6),
+        "links_opened": outcome.links_opened,
+        "journal_rows": journal.rows,
+        "journal_hash": journal.hash,
+        "verdict": str(conclusion.ruling.verdict),
+        "undecided_because": conclusion.ruling.undecided,
+        "claims": [judgement.record() for judgement in conclusion.ruling.judgements],
+    }

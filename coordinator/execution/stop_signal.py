@@ -1,0 +1,42 @@
+"""Ctrl-C and SIGTERM as a request to stop, not as an exception."""
+
+import contextlib
+import signal
+from collections.abc import Callable
+from typing import Self
+
+import trio
+
+
+class InterruptGuard:
+    """Notes Ctrl-C and SIGTERM instead of raising: an exception could strike at any line, even within trio."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        """Whether a signal to stop has come."""
+        self._cancel: Callable[[], None] = lambda: None
+        self._previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def __enter__(self) -> Self:
+        self._previous = {number: signal.signal(number, self._on_signal) for number in self._previous}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _on_signal(self, *_: object) -> None:
+        self.asked = True
+        self._cancel()
+
+    def cancels(self, scope: trio.CancelScope) -> None:
+        """From now on, cancel this scope on a signal; at once if a signal has come before."""
+        token = trio.lowlevel.current_trio_token()
+
+        def cancel() -> None:
+            with contextlib.suppress(trio.RunFinishedError):
+                token.run_sync_soon(scope.cancel)
+
+        self._cancel = cancel
+        if self.asked:
+            scope.cancel()

@@ -1,0 +1,210 @@
+"""The control connections of a run: one poller for all of them, and waiting with deadlines.
+
+The coordinator waits for conditions over what hosts report. A wait ends when its condition holds, when a host fails or
+disconnects, or when no host has sent anything for a while, whichever comes first.
+"""
+
+import contextlib
+import os
+import socket
+from collections.abc import Callable, Iterable
+
+import trio
+
+from coordinator.networks.admission import Admission, ConnectedHost, HostRefusedError
+from coordinator.networks.messages import Message, read_message
+from emunode.errors import EmulatorError, FrameError, RunError
+from emunode.logging import log
+from emunode.net import wire
+from emunode.net.framed_streams import HELLO_SECONDS, FramedStreams, listening_socket
+
+STALL_SECONDS = 30.0
+"""How long to wait without a message from any host."""
+LISTEN_BACKLOG = 4096
+
+
+class ControlChannel:
+    """Connections to the hosts of a run with `places` hosts.
+
+    `on_message(host, message)` is called for every message of a host that was admitted, `on_joined(host)` for every host
+    that takes a place.
+    """
+
+    def __init__(
+        self,
+        admission: Admission,
+        places: int,
+        on_message: Callable[[ConnectedHost, Message], None],
+        on_joined: Callable[[ConnectedHost], None],
+    ) -> None:
+        self.hosts: dict[int, ConnectedHost] = {}
+        """The hosts that have joined, by index."""
+        self._admission = admission
+        self._places = places
+        self._on_message = on_message
+        self._on_joined = on_joined
+        self._by_fd: dict[int, ConnectedHost | None] = {}
+        """Admitted hosts by descriptor; None for those in reserve."""
+        self._streams = FramedStreams(self._on_frame, self._on_end)
+        self._listener: socket.socket | None = None
+        self._error: EmulatorError | None = None
+        self._last_message = 0.0
+
+    @property
+    def in_order(self) -> list[ConnectedHost]:
+        """The hosts that have joined, by ascending index."""
+        return [host for _, host in sorted(self.hosts.items())]
+
+    @property
+    def active(self) -> list[ConnectedHost]:
+        """The hosts whose processes are there and not stopped, by ascending index."""
+        return [host for host in self.in_order if host.active]
+
+    def listen(self, address: str, port: int) -> int:
+        """Accept hosts at an address; the port, which the system chooses if `port` is 0."""
+        try:
+            listener = listening_socket(address, port, backlog=LISTEN_BACKLOG)
+        except OSError as error:
+            raise RunError(f"cannot listen for hosts at {address}:{port}: {error.strerror or error}") from None
+        self._listener = listener
+        self._streams.listen(listener, lambda fd: self._streams.send(fd, self._admission.challenge(fd)))
+        bound: int = listener.getsockname()[1]
+        return bound
+
+    def watch(self, fd: int, on_readable: Callable[[], None]) -> None:
+        """Call `on_readable` once, when a descriptor is readable during a wait."""
+
+        def once() -> None:
+            self._streams.unwatch(fd)
+            on_readable()
+
+        self._streams.watch(fd, once)
+
+    # --- sending ---------------------------------------------------------------------------------------------------
+
+    def send(self, host: ConnectedHost, *message: object) -> None:
+        """Send an order to a host."""
+        self._streams.send(host.fd, wire.encode_control(*message))
+
+    def send_to_all(self, hosts: Iterable[ConnectedHost], *message: object) -> None:
+        """Send the same order to several hosts; it is encoded once."""
+        frame = wire.encode_control(*message)
+        self._streams.send_all([(host.fd, frame) for host in hosts])
+
+    # --- waiting ---------------------------------------------------------------------------------------------------
+
+    async def wait_until(
+        self,
+        condition: Callable[[], bool],
+        what: str,
+        *,
+        stall_seconds: float | None = None,
+        explain: Callable[[], str] = lambda: "",
+        progress: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Process messages until `condition` holds.
+
+        RunError if no host has sent anything for `stall_seconds` (STALL_SECONDS by default), with what `explain` adds; the
+        error of a host, if one failed. `progress` is called after every batch of messages.
+        """
+        self._last_message = trio.current_time()
+        stall_seconds = stall_seconds or STALL_SECONDS
+        while not condition():
+            if self._error:
+                raise self._error
+            left = self._last_message + stall_seconds - trio.current_time()
+            if left < 0:
+                problem = f"timed out: no message for {stall_seconds:g} s while waiting for {what}"
+                raise RunError("; ".join(filter(None, (problem, explain()))))
+            with trio.move_on_after(min(left, HELLO_SECONDS)):
+                await trio.lowlevel.wait_readable(self._streams.fileno())
+            self._streams.poll_until_idle()
+            self._streams.expire_unauthenticated()
+            progress()
+        if self._error:
+            raise self._error
+
+    def fail(self, error: EmulatorError) -> None:
+        """Let the current wait, or the next, raise `error`; the first error counts."""
+        self._error = self._error or error
+
+    # --- frames and ends -------------------------------------------------------------------------------------------
+
+    def _on_frame(self, fd: int, frame: bytes) -> None:
+        if fd not in self._by_fd:
+            self._admit(fd, frame)
+            return
+        host = self._by_fd[fd]
+        if host is None:
+            raise FrameError("a host in reserve sent a message")
+        self._last_message = trio.current_time()
+        self._on_message(host, read_message(frame, self._places))
+
+    def _admit(self, fd: int, frame: bytes) -> None:
+        try:
+            host, proof, unreachable = self._admission.admit(fd, frame, peer_address(fd), self.hosts)
+        except HostRefusedError as error:
+            self._streams.send(fd, error.reply)
+            raise
+        for index, reason in unreachable.items():
+            self._dismiss(self.hosts.pop(index), reason)
+        self._last_message = trio.current_time()
+        self._streams.mark_authenticated(fd)
+        self._streams.send(fd, proof)
+        if host.index < 0:
+            self._by_fd[fd] = None
+            log("host in reserve", name=host.name)
+            return
+        self._by_fd[fd] = self.hosts[host.index] = host
+        self._on_joined(host)
+
+    def _dismiss(self, host: ConnectedHost, reason: str) -> None:
+        """Disconnect a host that joined before another one that cannot reach it."""
+        log("host refused", name=host.name, why=reason)
+        self._admission.refusals[reason] += 1
+        self.send(host, "refused", reason)
+        del self._by_fd[host.fd]
+        self._streams.close(host.fd)
+
+    def _on_end(self, fd: int, reason: str) -> None:
+        if fd not in self._by_fd:
+            self._admission.forget(fd, reason)
+            log("connection refused", why=reason)
+            return
+        host = self._by_fd.pop(fd)
+        if host is None:
+            return
+        host.alive = False
+        if not host.end_expected:
+            self.fail(RunError(f"host {host.index} (process {host.pid} on {host.name}) disconnected: {reason}"))
+
+    # --- the end ---------------------------------------------------------------------------------------------------
+
+    def close_pending(self) -> None:
+        """Disconnect everything that has not been admitted."""
+        for fd in self._admission.pending:
+            self._streams.close(fd)
+
+    def close(self, *, keep_hosts: bool) -> None:
+        """Stop listening; disconnect the hosts unless they are to stay until this process ends."""
+        if not keep_hosts:
+            for host in self.hosts.values():
+                if host.alive:
+                    self._streams.close(host.fd)
+        self._streams.close_poller()
+        if self._listener is not None:
+            self._listener.close()
+
+    def send_last(self, *message: object) -> None:
+        """Send a message to every connected host, those in reserve included, after `close`."""
+        frame = wire.encode_control(*message)
+        for fd in self._by_fd:
+            with contextlib.suppress(OSError):  # a host that has left
+                os.write(fd, frame)
+
+
+def peer_address(fd: int) -> str:
+    """The remote address of a connection."""
+    with socket.socket(fileno=os.dup(fd)) as stream:
+        address: str = stream.getpeername()[0]
+        return address

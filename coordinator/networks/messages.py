@@ -1,0 +1,181 @@
+"""Messages of hosts as typed records, decoded and checked where they enter the coordinator.
+
+The counterpart of `emunode.host.orders`. A record has the right shape and names hosts that exist; anything else is a
+FrameError, which closes that host's connection. So an exception behind this point is a mistake of ours.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from emunode.engine.rank_set import AlteredCopy
+from emunode.errors import FrameError
+from emunode.model import Step
+from emunode.net import validation, wire
+
+
+class Listening(NamedTuple):
+    """The host listens for links at `port`; it will dial the hosts `to_dial`."""
+
+    port: int
+    nonce: bytes
+    to_dial: Sequence[int]
+
+
+class LinkProgress(NamedTuple):
+    """Links of a host after a wave: dialled, accepted, and still to dial in later waves."""
+
+    wave: int
+    dialled: int
+    accepted: int
+    left: int
+
+
+class Rows(NamedTuple):
+    """Journal rows ahead of a report."""
+
+    rows: bytes
+
+
+class AlteredCopies(NamedTuple):
+    """Altered copies that arrived in the step before."""
+
+    copies: Sequence[AlteredCopy]
+
+
+class Report(NamedTuple):
+    """A host is done with `step`: packets sent and received so far, by peer host, and journal rows.
+
+    `due` is the next step in which it sends without receiving anything first, or 0.
+    """
+
+    step: Step
+    sent: Mapping[int, int]
+    received: Mapping[int, int]
+    due: Step
+    rows: bytes
+
+
+class Received(NamedTuple):
+    """Packets received in `step` by sending host, when that changed after the report."""
+
+    step: Step
+    received: Mapping[int, int]
+
+
+class Failed(NamedTuple):
+    """The host cannot continue; `kind` is the class name of the exception."""
+
+    kind: str
+    text: str
+
+
+class Times(NamedTuple):
+    """Times of hops under the timed clock (`wire.TIME`)."""
+
+    times: bytes
+
+
+class Prepared(NamedTuple):
+    """The host is ready for the timed clock to start."""
+
+
+class Heartbeat(NamedTuple):
+    """The host runs, under the timed clock."""
+
+
+class Finished(NamedTuple):
+    """All ranks of the host are done, under the timed clock."""
+
+
+Message = (
+    Listening
+    | LinkProgress
+    | Rows
+    | AlteredCopies
+    | Report
+    | Received
+    | Failed
+    | Times
+    | Prepared
+    | Heartbeat
+    | Finished
+)
+
+
+def read_message(frame: bytes, hosts: int) -> Message:
+    """Decode a message from a host in a run of `hosts` hosts; FrameError if it is malformed."""
+    name, *fields = wire.decode_control(frame)
+    decode = DECODERS.get(str(name))
+    if decode is None:
+        raise FrameError(f"unknown message {name!r:.80}")
+    return decode(fields, hosts)
+
+
+def _listening(fields: Sequence[object], hosts: int) -> Listening:
+    port, nonce, to_dial = validation.items(fields, 3)
+    return Listening(
+        validation.integer(port, 1, 65535), validation.nonce(nonce), validation.integers(to_dial, most=hosts - 1)
+    )
+
+
+def _links(fields: Sequence[object], _hosts: int) -> LinkProgress:
+    return LinkProgress(*validation.integers(fields, 4))
+
+
+def _rows(fields: Sequence[object], _hosts: int) -> Rows:
+    (rows,) = validation.items(fields, 1)
+    return Rows(validation.rows(rows))
+
+
+def _altered_copies(fields: Sequence[object], _hosts: int) -> AlteredCopies:
+    (copies,) = validation.items(fields, 1)
+    return AlteredCopies(validation.altered_copies(copies))  # type: ignore[arg-type]  # seven integers each
+
+
+def _report(fields: Sequence[object], hosts: int) -> Report:
+    step, sent, received, due, rows = validation.items(fields, 5)
+    return Report(
+        validation.integer(step),
+        validation.counts(sent, hosts),
+        validation.counts(received, hosts),
+        validation.integer(due),
+        validation.rows(rows),
+    )
+
+
+def _received(fields: Sequence[object], hosts: int) -> Received:
+    step, received = validation.items(fields, 2)
+    return Received(validation.integer(step), validation.counts(received, hosts))
+
+
+def _failed(fields: Sequence[object], _hosts: int) -> Failed:
+    kind, text = validation.items(fields, 2)
+    return Failed(validation.text(kind), validation.text(text))
+
+
+def _times(fields: Sequence[object], _hosts: int) -> Times:
+    (times,) = validation.items(fields, 1)
+    return Times(validation.octets(times, wire.TIME.size))
+
+
+def _without_fields(record: Callable[[], Message]) -> Callable[[Sequence[object], int], Message]:
+    def decode(fields: Sequence[object], _hosts: int) -> Message:
+        validation.items(fields, 0)
+        return record()
+
+    return decode
+
+
+DECODERS: Mapping[str, Callable[[Sequence[object], int], Message]] = {
+    "listening": _listening,
+    "links": _links,
+    "rows": _rows,
+    "altered_copies": _altered_copies,
+    "report": _report,
+    "received": _received,
+    "failed": _failed,
+    "times": _times,
+    "prepared": _without_fields(Prepared),
+    "heartbeat": _without_fields(Heartbeat),
+    "finished": _without_fields(Finished),
+}

@@ -1,0 +1,67 @@
+"""Estimates of what a plan needs: hosts, descriptors, ports and memory. Pure arithmetic on the plan.
+
+A link takes a descriptor at each end; a host also needs a listener, a control connection and a few more.
+"""
+
+from math import ceil
+
+from coordinator.planning.machine import RESERVED_DESCRIPTORS
+from coordinator.planning.plan import Plan
+from emunode.host.placement import Placement
+from emunode.model import Collective
+
+# The figures per link end, per rank and per process were measured by `scripts/bench`.
+KERNEL_BYTES_PER_END = 5200
+USER_BYTES_PER_END = 40
+USER_BYTES_PER_RANK = 6000
+BYTES_PER_PROCESS = 3_500_000
+BASE_BYTES = 150_000_000
+MEMORY_ENGINE_BYTES_PER_RANK = 2500
+BYTES_PER_DELIVERY = 350
+"""Packets, journal and tables, at least. Measured: broadcasts of 30,000 messages in S_4 took 240 to 270 MB."""
+LINK_ENDS_COUNTED = 2_000_000
+"""Up to this many link ends, counting those across hosts takes about a second."""
+
+
+def deliveries(plan: Plan) -> int:
+    """Deliveries of segments in a run without faults; the journal has at least this many rows."""
+    order, spec = plan.topology.order, plan.spec
+    pairs = order - 1 if len(plan.algorithm.sources) == 1 else order * (order - 1)
+    if spec.collective in (Collective.REDUCE, Collective.GATHER):
+        pairs = order - 1
+    return pairs * spec.messages * plan.algorithm.segments_per_message
+
+
+def ranks_per_host(plan: Plan) -> int:
+    """Ranks of the largest host; of the whole network where there are no hosts."""
+    return ceil(plan.topology.order / (plan.hosts or 1))
+
+
+def ends_per_host(plan: Plan) -> int:
+    """Link ends of the largest host."""
+    return ranks_per_host(plan) * plan.topology.degree if plan.hosts else 0
+
+
+def descriptors_per_host(plan: Plan) -> int:
+    """File descriptors that the largest host needs."""
+    return ends_per_host(plan) + RESERVED_DESCRIPTORS
+
+
+def memory_bytes(plan: Plan) -> int:
+    """User and kernel memory of all processes of the run."""
+    order, ends = plan.topology.order, plan.topology.order * plan.topology.degree
+    base = BASE_BYTES + deliveries(plan) * BYTES_PER_DELIVERY
+    if not plan.hosts:
+        return base + order * MEMORY_ENGINE_BYTES_PER_RANK
+    processes = plan.hosts * BYTES_PER_PROCESS
+    return base + processes + ends * (KERNEL_BYTES_PER_END + USER_BYTES_PER_END) + order * USER_BYTES_PER_RANK
+
+
+def links_across_hosts(plan: Plan) -> int | None:
+    """Links between hosts; None for a network that is too large to count them."""
+    if not plan.hosts:
+        return 0
+    if plan.topology.order * plan.topology.degree > LINK_ENDS_COUNTED:
+        return None
+    host = Placement(plan.topology.order, plan.hosts).host
+    return sum(host(one) != host(other) for one, _, other, _ in plan.topology.links())

@@ -1,0 +1,38 @@
+"""Which connections the faults in force have closed."""
+
+from collections.abc import Iterable
+
+from emunode.faults.injector import Faults
+from emunode.faults.kinds import Crash, Down, Fault
+from emunode.model import Port, Rank, Step
+from emunode.topologies.base import Topology
+
+LinkId = tuple[Rank, Port]
+"""A link, named by its lower rank and the port there."""
+
+
+class Connections:
+    """The links that are closed. From the first step with faults on, call `update` in every step, after `Faults.apply`."""
+
+    def __init__(self, topology: Topology, faults: Faults) -> None:
+        self._topology = topology
+        self._faults = faults
+        self.concerned: set[LinkId] = set()
+        """Links that any fault so far may have closed."""
+        self.closed: set[LinkId] = set()
+
+    def link(self, rank: Rank, port: Port) -> LinkId:
+        """The name of the link with this end."""
+        peer = self._topology.neighbour(rank, port)
+        return (rank, port) if rank < peer else (peer, self._topology.reverse_port(port))
+
+    def update(self, step: Step, faults: Iterable[Fault]) -> tuple[set[LinkId], set[LinkId]]:
+        """Note the faults that are due in `step`; returns the links that close now and the links that open again."""
+        for fault in faults:
+            match fault:
+                case Crash(rank=rank):
+                    self.concerned.update(self.link(rank, port) for port in range(self._topology.degree))
+                case Down(sender=sender, port=port):
+                    self.concerned.add(self.link(sender, port))
+        before, self.closed = self.closed, {link for link in self.concerned if self._faults.is_closed(step, *link)}
+        return self.closed - before, before - self.closed

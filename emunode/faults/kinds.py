@@ -1,0 +1,270 @@
+"""The kinds of faults, as frozen records.
+
+A fault takes effect at the beginning of a step, when no packet is in flight, and lasts to the end of its last step.
+`NodeFault` affects a rank, `LinkFault` one direction of a link.
+
+To add a kind, define its record here and add a line to `KINDS`; a `LinkFault` that acts on packets defines `act`. Faults
+change payloads only, never headers: the origin of a segment and its tree belong to the emulator.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, fields
+from typing import ClassVar
+
+from emunode.errors import FrameError
+from emunode.faults.transit import LinkTransit
+from emunode.model import Port, Rank, Step
+from emunode.topologies.base import Topology
+
+FOREVER: Step = 2**31 - 1
+"""The last step of a fault that does not end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault that takes effect at the beginning of `step`."""
+
+    step: Step
+
+    form: ClassVar[str]
+    """Its syntax in a scenario."""
+    affects_timing: ClassVar[bool] = True
+    """Whether other nodes can receive packets early or late; sends that the port model then forbids have to wait."""
+    alters_payload: ClassVar[bool] = False
+    """Whether it changes payloads."""
+    evidence: ClassVar[tuple[str, ...]]
+    """Outcomes of hops that show its effect."""
+
+    @property
+    def end(self) -> Step:
+        """The last step in which it is in force."""
+        return getattr(self, "last", FOREVER)
+
+    @property
+    def breaks(self) -> bool:
+        """Whether it can do harm; a repair and a fault with a rate of 0 cannot."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFault(Fault):
+    """A fault of one rank."""
+
+    rank: Rank
+
+    state: ClassVar[str]
+    """The state of the rank in nodes.parquet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crash(NodeFault):
+    """From the beginning of `step`, `rank` is gone: its connections are reset and its state is lost."""
+
+    form = "crash:LABEL@STEP"
+    state = "crashed"
+    affects_timing = False
+    evidence = ("lost",)
+
+
+@dataclass(frozen=True, slots=True)
+class Hang(NodeFault):
+    """From `step` to `last`, `rank` neither reads nor sends; it keeps its state and continues afterwards."""
+
+    last: Step = FOREVER
+
+    form = "hang:LABEL@STEP[-STEP]"
+    state = "hung"
+    evidence = ("lost",)
+
+
+@dataclass(frozen=True, slots=True)
+class Recover(NodeFault):
+    """At the beginning of `step`, a crashed `rank` returns with fresh state and all links up."""
+
+    form = "recover:LABEL@STEP"
+    state = "recovered"
+    evidence = ("first", "duplicate", "relay", "corrupt")
+
+
+@dataclass(frozen=True, slots=True)
+class Byzantine(NodeFault):
+    """From `step` to `last`, `rank` alters what it forwards; all byzantine nodes forge the same bytes for a segment."""
+
+    last: Step = FOREVER
+
+    form = "byzantine:LABEL[@STEP[-STEP]]"
+    state = "byzantine"
+    affects_timing = False
+    alters_payload = True
+    evidence = ("corrupt",)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFault(Fault):
+    """A fault of one direction of a link: the one in which `sender` sends by `port`."""
+
+    sender: Rank
+    port: Port
+
+    def act(self, transit: LinkTransit) -> None:
+        """Apply the fault to a packet; by default nothing, for faults of the connection itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Down(LinkFault):
+    """From `step` to `last`, nothing crosses; the connection of a link that is down in both directions is closed."""
+
+    last: Step = FOREVER
+
+    form = "down:A~B@STEP[-STEP]"
+    evidence = ("lost",)
+
+
+@dataclass(frozen=True, slots=True)
+class Up(LinkFault):
+    """At the beginning of `step`, a direction that was down is up again."""
+
+    form = "up:A~B@STEP"
+    evidence = ("first", "duplicate", "relay", "corrupt")
+
+    @property
+    def breaks(self) -> bool:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class RatedFault(LinkFault):
+    """A fault that affects each packet with a probability of `rate`."""
+
+    rate: float
+    last: Step = FOREVER
+
+    @property
+    def breaks(self) -> bool:
+        return self.rate > 0
+
+    def act(self, transit: LinkTransit) -> None:
+        if transit.occurs(self.rate):
+            self.apply(transit)
+
+    def apply(self, transit: LinkTransit) -> None:
+        """Affect a packet that was chosen."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Loss(RatedFault):
+    """A packet is lost with a probability of `rate`."""
+
+    form = "loss:A~B:RATE[@STEP[-STEP]]"
+    evidence = ("lost",)
+
+    def apply(self, transit: LinkTransit) -> None:
+        transit.lost = True
+
+
+@dataclass(frozen=True, slots=True)
+class Corrupt(RatedFault):
+    """A packet arrives with other bytes than were sent, with a probability of `rate`."""
+
+    form = "corrupt:A~B:RATE[@STEP[-STEP]]"
+    affects_timing = False
+    alters_payload = True
+    evidence = ("corrupt",)
+
+    def apply(self, transit: LinkTransit) -> None:
+        transit.alter()
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate(RatedFault):
+    """A packet arrives twice in its step, with a probability of `rate`."""
+
+    form = "duplicate:A~B:RATE[@STEP[-STEP]]"
+    evidence = ("duplicate", "relay", "corrupt")
+
+    def apply(self, transit: LinkTransit) -> None:
+        transit.copies *= 2
+
+
+@dataclass(frozen=True, slots=True)
+class Delay(LinkFault):
+    """A packet crosses `steps` steps after the step in which it left."""
+
+    steps: int
+    last: Step = FOREVER
+
+    form = "delay:A~B:STEPS[@STEP[-STEP]]"
+    evidence = ("first", "duplicate", "relay", "corrupt")
+
+    def act(self, transit: LinkTransit) -> None:
+        transit.delay += self.steps
+
+
+@dataclass(frozen=True, slots=True)
+class Drop(LinkFault):
+    """Packet number `packet` of those that leave from `step` on is lost."""
+
+    packet: int
+    last: Step = FOREVER
+
+    form = "drop:A~B:NUMBER[@STEP[-STEP]]"
+    evidence = ("lost",)
+
+    def act(self, transit: LinkTransit) -> None:
+        if transit.number() == self.packet:
+            transit.lost = True
+
+
+KINDS: Mapping[str, type[Fault]] = {
+    "crash": Crash,
+    "hang": Hang,
+    "recover": Recover,
+    "byzantine": Byzantine,
+    "down": Down,
+    "up": Up,
+    "loss": Loss,
+    "corrupt": Corrupt,
+    "duplicate": Duplicate,
+    "delay": Delay,
+    "drop": Drop,
+}
+"""Every kind of fault, by its name in scenarios, journals and on the wire, in the order in which faults of a step act."""
+_NAMES: Mapping[type[Fault], str] = {record: kind for kind, record in KINDS.items()}
+_ORDER: Mapping[type[Fault], int] = {record: number for number, record in enumerate(KINDS.values())}
+
+
+def kind_of(fault: Fault) -> str:
+    """The name of a fault's kind."""
+    return _NAMES[type(fault)]
+
+
+def to_record(fault: Fault) -> tuple[object, ...]:
+    """A fault as plain values: its kind, then its fields."""
+    return (kind_of(fault), *astuple(fault))
+
+
+def from_record(record: object, topology: Topology) -> Fault:
+    """Inverse of `to_record`; FrameError unless it is a fault of a rank or link of `topology`."""
+    if not isinstance(record, list | tuple) or not record or record[0] not in KINDS:
+        raise FrameError(f"malformed fault {record!r:.200}")
+    kind = KINDS[record[0]]
+    names = field_names(kind)
+    if len(record) != 1 + len(names):
+        raise FrameError(f"malformed fault {record!r:.200}: {record[0]} has {len(names)} fields")
+    values = dict(zip(names, record[1:], strict=True))
+    most = {"rank": topology.order - 1, "sender": topology.order - 1, "port": topology.degree - 1, "rate": 1}
+    for name, value in values.items():
+        if type(value) is not (float if name == "rate" else int) or not 0 <= value <= most.get(name, FOREVER):
+            raise FrameError(f"malformed fault {record!r:.200}: {name} is {value!r:.80}")
+    return kind(**values)
+
+
+def in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
+    """Faults in the order in which they take effect."""
+    return tuple(sorted(faults, key=lambda fault: (fault.step, _ORDER[type(fault)], astuple(fault))))
+
+
+def field_names(kind: type[Fault]) -> tuple[str, ...]:
+    """The fields of a kind of fault, in order."""
+    return tuple(field.name for field in fields(kind))

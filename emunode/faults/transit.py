@@ -1,0 +1,92 @@
+"""One packet on its way over a link, and the random numbers that faults draw for it.
+
+A rank sends at most one packet by a port in a step, so (step, rank, port) identifies the packet. Every draw is a pure
+function of (seed, step, rank, port, fault). So both engines lose, alter and repeat the same packets, and a test can ask
+about any packet without running the steps before it. A rate of 0 means never, a rate of 1 always.
+"""
+
+from hashlib import blake2b, shake_128
+
+from emunode.model import Packet, Port, Rank, Segment, Step
+
+
+class FaultRandom:
+    """Deterministic random numbers for one packet, keyed by (seed, step, rank, port, fault).
+
+    `name` identifies the fault and is set by `start` before the fault acts: its kind, and its number among the faults of
+    this kind on the link.
+    """
+
+    __slots__ = ("_drawn", "_packet", "name")
+
+    def __init__(self, seed: int, step: Step, rank: Rank, port: Port) -> None:
+        self._packet = f"{seed}/{step}/{rank}/{port}"
+        self._drawn = 0
+        self.name = ""
+
+    def _digest(self) -> int:
+        self._drawn += 1
+        return int.from_bytes(blake2b(f"{self._packet}/{self.name}/{self._drawn}".encode(), digest_size=8).digest())
+
+    def start(self, name: str) -> None:
+        """Begin the sequence of the fault with this name."""
+        self.name, self._drawn = name, 0
+
+    def draw(self) -> float:
+        """The next number in [0, 1)."""
+        return (self._digest() >> 11) / 2**53  # 53 bits: every value is exact as a float
+
+    def damaged(self, segment: Segment) -> Segment:
+        """A segment with one byte of its payload changed; an empty payload stays empty."""
+        *header, payload = segment
+        if not payload:
+            return segment
+        digest = self._digest()
+        damaged = bytearray(payload)
+        # The low bits choose the byte and the high bits the change, which is never 0: the byte always differs.
+        damaged[digest % len(damaged)] ^= 1 + (digest >> 40) % 255
+        return (*header, bytes(damaged))  # type: ignore[return-value]
+
+
+class LinkTransit:
+    """One packet that leaves a rank by a port, as the faults of the link change it."""
+
+    __slots__ = ("_counts", "_random", "altered", "copies", "delay", "lost", "segments")
+
+    def __init__(self, segments: Packet, random: FaultRandom, counts: dict[str, int]) -> None:
+        self.segments = segments
+        self._random = random
+        self._counts = counts
+        self.lost = False
+        self.copies = 1
+        self.delay = 0
+        self.altered = False
+
+    def occurs(self, rate: float) -> bool:
+        """Whether a fault with this rate affects this packet."""
+        return self._random.draw() < rate
+
+    def alter(self) -> None:
+        """Change one byte of every payload; the result always differs from the original."""
+        self.altered = True
+        self.segments = tuple(self._random.damaged(segment) for segment in self.segments)
+
+    def number(self) -> int:
+        """The number of this packet, from 1, among those that left while the current fault was in force."""
+        count = self._counts[self._random.name] = self._counts.get(self._random.name, 0) + 1
+        return count
+
+
+def forge_segment(seed: int, segment: Segment) -> Segment:
+    """A segment as a byzantine node forwards it: other bytes of the same length.
+
+    All byzantine nodes forge the same bytes for a segment, unless these are what one of them received.
+    """
+    origin, target, tree, index, payload = segment
+    if not payload:
+        return segment
+    name = f"{seed}/lie/{origin}/{target}/{index}".encode()
+    forged = shake_128(name, usedforsecurity=False).digest(len(payload))
+    if forged == payload:
+        forged = forged[:-1] + bytes([forged[-1] ^ 1])
+    return origin, target, tree, index, forged

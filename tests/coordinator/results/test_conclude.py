@@ -1,0 +1,150 @@
+"""One judge: a run and a trial get the same verdict, and an invalid measurement decides nothing."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import trio
+
+from coordinator.history.journal import sorted_records, table
+from coordinator.history.timetable import TIME_RECORD, Timetable
+from coordinator.networks.timed import predict
+from coordinator.papers.run_cache import Trial
+from coordinator.papers.tables import compared, row_verdict
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.results.claims import Verdict
+from coordinator.results.conclude import Conclusion, History, conclude, rule_counted
+from coordinator.results.deliveries import Records
+from coordinator.results.metrics import count_trial
+from coordinator.scenario.model import make_scenario
+from emunode.engine.memory import MemoryEngine
+from tests.support import run_scenario
+
+TREE: dict[str, object] = {
+    "topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree", "driver": "memory",
+}  # fmt: skip
+TIMED: dict[str, object] = {
+    "topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "segments": 40, "clock": "timed",
+    "startup": "1ms", "per_byte": "0s", "driver": "memory",
+}  # fmt: skip
+
+
+def plan_of(values: dict[str, object], **more: object) -> Plan:
+    return make_plan(make_scenario({**values, **more}))
+
+
+def history_of(plan: Plan) -> tuple[Records, list[Any]]:
+    """What happens in memory, and the altered copies."""
+    network, rows, step = MemoryEngine(plan.algorithm), [], 0
+    while network.busy or not step:
+        step += 1
+        rows.append(network.step(step, plan.faults_at(step)))
+    return sorted_records(rows), network.altered_copies
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"fault": ["crash:2134@1"]},
+        {"fault": ["crash:1234@1"]},
+        {"fault": ["loss:1234~2134:0.5"]},
+        {"fault": ["byzantine:2134"]},
+        {"algorithm": "edt", "redundancy": 3, "fault": ["byzantine:2134", "byzantine:3214"]},
+        {"collective": "scatter", "algorithm": "balanced-tree", "fault": ["crash:2134@1", "crash:3214@1"]},
+        {"collective": "allgather", "algorithm": "edt-dfs-ack", "redundancy": 3, "fault": ["crash:3412@2"]},
+        {"collective": "gather", "algorithm": "edt", "fault": ["down:1234~2134@1"]},
+    ],
+)
+@pytest.mark.parametrize("ended", [None, "interrupted"])
+def test_a_trial_is_judged_as_a_run_is(values: dict[str, object], ended: str | None) -> None:
+    plan = plan_of(TREE, **values)
+    records, altered = history_of(plan)
+    whole = conclude(plan, History(table(records).lazy(), len(records), ended, altered)).ruling
+    counted = count_trial(plan, records, altered)
+    quick = rule_counted(plan, counted.metrics, ended)
+    assert (quick.verdict, quick.invalid, quick.undecided) == (whole.verdict, whole.invalid, whole.undecided)
+    judged = {(each.claim, each.verdict) for each in whole.judgements if each.claim.name in counted.metrics}
+    assert {(each.claim, each.verdict) for each in quick.judgements} == judged
+    assert (ended is None) or whole.verdict is Verdict.UNDECIDED
+
+
+def test_numbers_of_an_undecided_run_are_not_judged(tmp_path: Path) -> None:
+    result = run_scenario(tmp_path / "run", **TREE, step_limit=1)
+    trial = Trial(plan_of(TREE), result.summary, result.path, result.verdict)
+    assert compared(99, 1, trial)["verdict"] == "undecided"
+    assert compared(1, 1, trial, bound=99)["verdict"] == "undecided"
+    assert row_verdict(False, trials=[trial]) == "undecided"
+    good = run_scenario(tmp_path / "good", **TREE)
+    decided = Trial(plan_of(TREE), good.summary, good.path, good.verdict)
+    assert row_verdict(False, trials=[decided]) == "violated"
+    assert row_verdict(False, trials=[decided, trial]) == "undecided"
+
+
+# --- lateness --------------------------------------------------------------------------------------------------------
+
+
+def late_by(seconds: float, **values: object) -> Conclusion:
+    """What is concluded where one packet in the middle of a timed run is late by so much, and all others are on time."""
+    plan = plan_of(TIMED, **values)
+
+    async def work_out() -> Timetable:
+        return await predict(plan, lambda *_: None)
+
+    timetable = trio.run(work_out)
+    times = np.frombuffer(timetable.times(), dtype=TIME_RECORD).copy()
+    times["achieved"][len(times) // 2] += round(seconds * 1e9)
+    records, _ = history_of(plan)
+    return conclude(plan, History(table(records).lazy(), len(records), None, (), timetable, [times.tobytes()]))
+
+
+def test_one_packet_that_is_very_late_makes_a_run_undecided_though_the_last_is_on_time() -> None:
+    conclusion = late_by(0.027)
+    assert conclusion.metrics["lateness_ratio"] == 0
+    assert conclusion.metrics["worst_lateness_packets"] == pytest.approx(27)
+    assert conclusion.ruling.verdict is Verdict.UNDECIDED
+    assert "late by 27.0 times" in str(conclusion.ruling.undecided)
+    assert {each.verdict for each in conclusion.ruling.judgements} == {Verdict.UNDECIDED}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "limit", "expected"), [(0.004, 5, "holds"), (0.006, 5, "undecided"), (0.027, 30, "holds")]
+)
+def test_the_worst_lateness_has_a_limit_of_its_own(seconds: float, limit: float, expected: str) -> None:
+    assert late_by(seconds, worst_lateness_limit=limit).ruling.verdict == expected
+
+
+# --- who is cut off --------------------------------------------------------------------------------------------------
+
+
+def test_a_run_names_whom_it_cut_off_and_the_fault_that_did_it(tmp_path: Path) -> None:
+    faults = ["crash:2134@1", "crash:3214@1"]
+    values = TREE | {"collective": "scatter", "algorithm": "balanced-tree", "fault": faults}
+    summary = run_scenario(tmp_path / "run", **values).summary
+    assert summary["cut_off_count"] == 14
+    named = {entry["label"]: entry["because"] for entry in summary["cut_off"]}  # type: ignore[attr-defined]
+    assert len(named) == 14
+    assert set(named.values()) == set(faults)
+    for fault in faults:
+        alone = run_scenario(tmp_path / fault, **values | {"fault": [fault]}).summary
+        mine = {entry["label"] for entry in alone["cut_off"]}  # type: ignore[attr-defined]
+        assert {label for label, because in named.items() if because == fault} <= mine
+
+
+def test_the_list_of_nodes_is_bounded(tmp_path: Path) -> None:
+    summary = run_scenario(tmp_path / "run", **TREE | {"topology": "star:6", "fault": ["crash:213456@1"]}).summary
+    assert len(summary["cut_off"]) == 100  # type: ignore[arg-type]
+    assert summary["cut_off_count"] == summary["expected_deliveries"] - summary["intact_deliveries"] > 100  # type: ignore[operator]
+
+
+def test_a_fault_after_the_last_step_affects_nothing_and_the_run_says_so(tmp_path: Path) -> None:
+    whole = run_scenario(tmp_path / "whole", **TREE).summary
+    for fault in ("crash:2134@5", "crash:1234@9", "hang:2134@5-7", "down:1234~2134@5", "byzantine:2134@5"):
+        late = run_scenario(tmp_path / fault, **TREE, fault=[fault])
+        assert (late.verdict, late.summary["without_effect"]) == ("holds", [fault])
+        assert late.summary["journal_hash"] == whole["journal_hash"]
+        assert late.summary["intact_deliveries"] == 23
+        assert [claim["verdict"] for claim in late.summary["claims"]] == ["holds"] * len(whole["claims"])  # type: ignore[arg-type,attr-defined]
+    early = run_scenario(tmp_path / "early", **TREE, fault=["crash:2134@4"]).summary
+    assert early["without_effect"] == []
