@@ -1,6 +1,6 @@
 """Reproductions of Johnsson and Ho: printed numbers, runs, and detection of wrong prints."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from math import pi
@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.base import Figure, Reproduction
 from coordinator.papers.communication_cost import Cost
 from coordinator.papers.johnsson_ho import allgather as johnsson_ho_allgather
 from coordinator.papers.johnsson_ho import alltoall as johnsson_ho_alltoall
@@ -30,7 +30,7 @@ from coordinator.papers.johnsson_ho.common import (
     printed_optima,
     printed_times,
 )
-from coordinator.papers.run_cache import RunCache, open_run_cache
+from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, Table
 from coordinator.results.claims import Verdict
 from emunode.algorithms.hypercube import scatter_rest as hypercube_scatter_rest
@@ -39,7 +39,7 @@ from emunode.testing import check_trees
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees.hypercube.reflected import TurnedBinomialTrees
 from emunode.trees.hypercube.rotated import RotatedBinomialTrees
-from tests.hypercube_support import golden
+from tests.paper_support import carry_out, golden, require_sound
 
 REPRODUCTIONS = (
     johnsson_ho_graphs.REPRODUCTION,
@@ -50,16 +50,6 @@ REPRODUCTIONS = (
     johnsson_ho_summary.REPRODUCTION,
     johnsson_ho_ipsc.REPRODUCTION,
 )
-
-
-@pytest.fixture(scope="module")
-def run_cache() -> Iterator[RunCache]:
-    with open_run_cache() as opened:
-        yield opened
-
-
-def carry_out(run_cache: RunCache, about: Reproduction, n: int) -> list[Section]:
-    return list(about.build(replace(run_cache, sizes=about.over(n))))
 
 
 SMALL = [
@@ -75,11 +65,7 @@ def test_every_row_holds_in_small_cubes(about: Reproduction, n: int, run_cache: 
     assert tables
     for table in tables:
         assert table.rows, table.title
-        assert all({*row} == {*table.columns} for row in table.rows)
-        assert set(table.verdicts) <= {Verdict.HOLDS}, [row for row in table.rows if row["verdict"] == "violated"]
-        assert len(table.statuses) == len(table.rows)
-        marked = any(ERRATUM in str(value) for row in table.rows for value in row.values())
-        assert not marked or any(note.startswith(ERRATUM) for note in table.notes), table.title
+        require_sound(table)
 
 
 # --- what is printed -------------------------------------------------------------------------------------------------
@@ -109,7 +95,7 @@ def entry_of(row: dict[str, str]) -> PrintedTime | None:
 def test_printed_times_match_the_expected_numbers() -> None:
     """For every packet size of the file, including those outside the tables."""
     found = 0
-    for row in golden("startups_vs_packet_size"):
+    for row in golden("hypercube", "startups_vs_packet_size"):
         entry = entry_of(row)
         if entry is None or not row["startups_paper_table"]:
             continue
@@ -128,7 +114,7 @@ def test_printed_times_match_the_expected_numbers() -> None:
 
 def test_printed_broadcasts_match_the_expected_numbers() -> None:
     found = 0
-    for row in golden("broadcast_time"):
+    for row in golden("hypercube", "broadcast_time"):
         ports = {"one": ONE, "n": ALL}.get(row["ports"], "")
         line = johnsson_ho_broadcast.LINES.get((ports, row["algorithm"]))
         size, packet = int(row["M_elements"]), int(row["B_elements"])
@@ -144,7 +130,7 @@ def test_printed_broadcasts_match_the_expected_numbers() -> None:
 def test_printed_levels_match_the_expected_numbers() -> None:
     graphs = {graph.name: graph for graph in johnsson_ho_graphs.GRAPHS}
     found = 0
-    for row in golden("graph_level_dim"):
+    for row in golden("hypercube", "graph_level_dim"):
         graph = graphs.get({"SBnTc": "SBnT", "SBnT": ""}.get(row["graph"], row["graph"]))
         if graph is None:
             continue
@@ -160,7 +146,7 @@ NAMES_10 = {entry.graph: entry for entry in johnsson_ho_allgather.TABLE_10} | {
 }
 SEARCHED = [
     row
-    for row in golden("min_startups_oneport")
+    for row in golden("hypercube", "min_startups_oneport")
     if int(row["n"]) <= 4 and row["graph"] in NAMES_10 and row["graph"] != "SBnT"
 ]
 
@@ -222,11 +208,11 @@ def test_the_erratum_of_table_19_needs_its_wrong_line_to_fail(
 def test_times_of_the_ipsc_match_the_expected_numbers(run_cache: RunCache) -> None:
     sections = [s for s in carry_out(run_cache, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Table)]
     by_packet, graphs, speedups, scatters, allgathers = ([*table.rows] for table in sections)
-    for row in golden("ipsc_fig15_prediction"):
+    for row in golden("hypercube", "ipsc_fig15_prediction"):
         if row["n"] == "3" and row["total_bytes(assumed; not in the text)"] == str(johnsson_ho_ipsc.TOTAL_BYTES):
             (mine,) = (r for r in by_packet if str(r["external packet"]) == row["external_packet_bytes"])
             assert mine["measured"] == pytest.approx(float(row["SBT_broadcast_ms_predicted"]), abs=0.02)
-    for row in golden("ipsc_broadcast_prediction"):
+    for row in golden("hypercube", "ipsc_broadcast_prediction"):
         if row["n"] != "3":
             continue
         for mine in speedups:
@@ -235,7 +221,7 @@ def test_times_of_the_ipsc_match_the_expected_numbers(run_cache: RunCache) -> No
         if row["P=packets"] == str(johnsson_ho_ipsc.PACKETS_16):
             expected = [row["SBT_ms"], row["nESBT_ms_exchange"], row["nESBT_ms_send_or_receive"]]
             assert [r["measured"] for r in graphs] == pytest.approx([*map(float, expected)], abs=0.06)
-    for row in golden("ipsc_other_prediction"):
+    for row in golden("hypercube", "ipsc_other_prediction"):
         if row["n"] == "3":
             values = [float(value) for value in list(row.values())[2:]]
             some = [r["measured"] for r in allgathers if str(r["bytes per node"]) == row["M_bytes"]]

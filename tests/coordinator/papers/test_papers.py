@@ -28,8 +28,8 @@ from coordinator.papers.tables import Table, compared, counts_of, row_verdict, u
 from coordinator.results.claims import Verdict
 from emunode.errors import RunError, ScenarioError
 from emunode.topologies.hypercube import Hypercube
+from tests.paper_support import golden
 
-GOLDEN = Path(__file__).parent.parent.parent / "golden" / "star" / "hypercube_bounds.csv"
 NAMES = {"multinode broadcast": "MNB", "single node scatter": "SNS", "total exchange": "TE"}
 BROADCAST = {"topology": "star:3", "collective": "broadcast", "algorithm": "greedy-tree"}
 
@@ -399,12 +399,10 @@ def test_sections_before_an_error_are_kept_and_the_verdict_is_undecided(
 # --- the star graph and the hypercube --------------------------------------------------------------------------------
 
 
-def golden() -> list[dict[str, str]]:
-    with GOLDEN.open() as file:
-        return [row for row in csv.DictReader(file) if row["problem"] in NAMES.values()]
+BOUNDS = [row for row in golden("star", "hypercube_bounds") if row["problem"] in NAMES.values()]
 
 
-@pytest.mark.parametrize("row", golden(), ids=lambda row: f"C_{row['k']}-{row['problem']}")
+@pytest.mark.parametrize("row", BOUNDS, ids=lambda row: f"C_{row['k']}-{row['problem']}")
 def test_bounds_of_table_5(row: dict[str, str]) -> None:
     problem = next(problem for problem in PROBLEMS if NAMES[problem.name] == row["problem"])
     network = Hypercube(int(row["k"]))
@@ -426,7 +424,7 @@ def test_star_and_hypercube_meet_their_bounds(n: int, run_cache: RunCache) -> No
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in golden() if int(row["k"]) <= 5], ids=lambda row: f"C_{row['k']}-{row['problem']}"
+    "row", [row for row in BOUNDS if int(row["k"]) <= 5], ids=lambda row: f"C_{row['k']}-{row['problem']}"
 )
 def test_whole_messages_on_the_hypercube_take_what_table_5_prints(row: dict[str, str], run_cache: RunCache) -> None:
     """No run undercuts a bound in the unit of the paper; in prime dimensions SBnT meets the first two bounds."""

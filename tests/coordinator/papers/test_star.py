@@ -1,16 +1,14 @@
 """Reproductions of the papers on the star graph at small sizes: every row holds and matches counts by brute force."""
 
-import csv
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from math import comb, factorial, gcd, log2
-from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.base import Figure, Section
 from coordinator.papers.fragopoulou_akl import faults as fragopoulou_akl_faults
 from coordinator.papers.fragopoulou_akl import figures as fragopoulou_akl_figures
 from coordinator.papers.fragopoulou_akl import lemmas as fragopoulou_akl_lemmas
@@ -18,7 +16,7 @@ from coordinator.papers.fragopoulou_akl import orders as fragopoulou_akl_orders
 from coordinator.papers.fragopoulou_akl import paper_1996 as fragopoulou_akl_1996
 from coordinator.papers.fragopoulou_akl import report_1993 as fragopoulou_akl_1993
 from coordinator.papers.fragopoulou_akl import theorems as fragopoulou_akl_theorems
-from coordinator.papers.run_cache import RunCache, open_run_cache
+from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, verdict_of
 from coordinator.papers.tseng_sheu import closed_forms, paper_1997
 from coordinator.papers.tseng_sheu.figures import cycles_of_shift
@@ -26,28 +24,9 @@ from coordinator.results.claims import Verdict
 from emunode.topologies.star import StarGraph
 from emunode.trees.star.balanced import NearBalancedTree
 from emunode.trees.star.rotation import Rotation
+from tests.paper_support import carry_out, golden, require_explained_errata, tables_of
 
-GOLDEN = Path(__file__).parent.parent.parent / "golden" / "star"
 Tables = Mapping[str, Table]
-
-
-@pytest.fixture(scope="module")
-def run_cache() -> Iterator[RunCache]:
-    with open_run_cache() as opened:
-        yield opened
-
-
-def golden(name: str) -> list[dict[str, str]]:
-    with (GOLDEN / f"{name}.csv").open() as file:
-        return list(csv.DictReader(file))
-
-
-def sections(run_cache: RunCache, about: Reproduction, n: int) -> list[Section]:
-    return list(about.build(replace(run_cache, sizes=about.over(n))))
-
-
-def tables_of(found: list[Section]) -> dict[str, Table]:
-    return {section.title: section for section in found if isinstance(section, Table)}
 
 
 def require_sound(found: list[Section], tables: int, figures: int) -> None:
@@ -60,8 +39,7 @@ def require_sound(found: list[Section], tables: int, figures: int) -> None:
             figures -= 1
             continue
         assert verdict_of(section.verdicts) is Verdict.HOLDS, [row for row in section.rows if row[VERDICT] != "holds"]
-        if any(ERRATUM in str(value) for row in section.rows for value in row.values()):
-            assert any(note.startswith(ERRATUM) for note in section.notes), section.title
+        require_explained_errata(section)
     assert not figures
 
 
@@ -75,7 +53,7 @@ def cells(table: Table, **wanted: object) -> list[object]:
 
 @pytest.fixture(scope="module")
 def tseng(run_cache: RunCache) -> list[Section]:
-    return sections(run_cache, paper_1997.REPRODUCTION, 4)
+    return carry_out(run_cache, paper_1997.REPRODUCTION, 4)
 
 
 def test_every_row_of_tseng_and_sheu_holds(tseng: list[Section]) -> None:
@@ -119,10 +97,10 @@ def test_the_closed_form_of_the_recursion_over_substars(n: int) -> None:
 
 @pytest.mark.parametrize("n", [3, 4])
 def test_lemmas_3_to_6_match_counts_by_brute_force(n: int, tseng: list[Section]) -> None:
-    (row,) = [row for row in golden("lhat_congestion") if row["n"] == str(n)]
+    (row,) = [row for row in golden("star", "lhat_congestion") if row["n"] == str(n)]
     tables = tables_of(tseng)
     greedy = tables["Lemmas 3 and 4: the greedy tree L, and its n - 1 shifts together"]
-    levels = tuple(int(found["nodes"]) for found in golden("distance_distribution") if found["n"] == str(n))[1:]
+    levels = tuple(int(found["nodes"]) for found in golden("star", "distance_distribution") if found["n"] == str(n))[1:]
     assert cells(greedy, n=n, quantity="nodes reached in step t = 1..D_n") == [levels]
     assert cells(greedy, n=n, quantity="congestion of L(rho^1(r)), .., L(rho^{n-1}(r))") == [2]
     heights = tables["Lemmas 5 and 6: heights and congestion"]
@@ -147,7 +125,7 @@ def test_the_number_of_cycles_of_a_shift_follows_lemma_5(n: int, i: int) -> None
 
 def test_heights_of_lhat_match_the_counts_and_lemma_5_is_marked_where_it_fails(tseng: list[Section]) -> None:
     table = tables_of(tseng)["Lemmas 5 and 6: heights and congestion"]
-    for row in golden("lhat_heights"):
+    for row in golden("star", "lhat_heights"):
         if int(row["n"]) not in (3, 4):
             continue
         (found,) = [
@@ -160,7 +138,7 @@ def test_heights_of_lhat_match_the_counts_and_lemma_5_is_marked_where_it_fails(t
 
 
 @pytest.mark.parametrize(
-    "row", golden("alg1_time_formula"), ids=lambda row: f"{row['n']}-{row['m']}-{row['Ts']}-{row['Tc']}"
+    "row", golden("star", "alg1_time_formula"), ids=lambda row: f"{row['n']}-{row['m']}-{row['Ts']}-{row['Tc']}"
 )
 def test_the_closed_form_of_algorithm_1(row: dict[str, str]) -> None:
     n, m, p = int(row["n"]), int(row["m"]), int(row["p_best_integer"])
@@ -176,7 +154,7 @@ def test_the_closed_form_of_algorithm_1(row: dict[str, str]) -> None:
 
 @pytest.fixture(scope="module", params=[3, 4])
 def report(request: pytest.FixtureRequest, run_cache: RunCache) -> tuple[int, list[Section]]:
-    return request.param, sections(run_cache, fragopoulou_akl_1993.REPRODUCTION, request.param)
+    return request.param, carry_out(run_cache, fragopoulou_akl_1993.REPRODUCTION, request.param)
 
 
 def test_every_row_of_the_report_holds(report: tuple[int, list[Section]]) -> None:
@@ -205,7 +183,7 @@ METHODS = {
 def test_tables_1_to_3_match_counts_by_brute_force(report: tuple[int, list[Section]]) -> None:
     n, found = report
     tables, compared = tables_of(found), 0
-    for row in golden("tr_algorithms"):
+    for row in golden("star", "tr_algorithms"):
         if int(row["n"]) != n or (row["problem"], row["method"]) not in METHODS:
             continue
         title, method = METHODS[row["problem"], row["method"]]
@@ -236,12 +214,12 @@ def test_every_part_of_the_theorems_is_covered(report: tuple[int, list[Section]]
     (smallest,) = [row["measured"] for row in rows if row["quantity"] == "smallest subtree"]
     (sizes,) = [
         [int(size) for size in row["sizes_for_link_types_2..n"].split()]
-        for row in golden("root_subtree_sizes")
+        for row in golden("star", "root_subtree_sizes")
         if (row["n"], row["tree"]) == (str(n), "5.2")
     ]
     assert (largest, smallest) == (max(sizes), min(sizes))
     (necklaces,) = [row["measured"] for row in rows if row["quantity"] == "necklaces"]
-    assert necklaces == 1 + sum(int(row["necklaces"]) for row in golden("necklaces") if row["n"] == str(n))
+    assert necklaces == 1 + sum(int(row["necklaces"]) for row in golden("star", "necklaces") if row["n"] == str(n))
 
 
 @pytest.mark.parametrize("n", range(3, 7))
@@ -305,7 +283,7 @@ def disjoint(request: pytest.FixtureRequest, run_cache: RunCache) -> Iterator[tu
         for name in ("BLOCKING", "ALTERING"):
             cases = getattr(fragopoulou_akl_faults, name)
             patch.setattr(fragopoulou_akl_faults, name, [case for case in cases if case.n == 3 or case.count == 1])
-        yield request.param, sections(run_cache, fragopoulou_akl_1996.REPRODUCTION, request.param)
+        yield request.param, carry_out(run_cache, fragopoulou_akl_1996.REPRODUCTION, request.param)
 
 
 def test_every_row_of_the_disjoint_trees_holds(disjoint: tuple[int, list[Section]]) -> None:
@@ -315,8 +293,8 @@ def test_every_row_of_the_disjoint_trees_holds(disjoint: tuple[int, list[Section
 def test_one_fault_more_than_claimed_is_not_judged_and_loses_deliveries(disjoint: tuple[int, list[Section]]) -> None:
     n, found = disjoint
     tables = tables_of(found)
-    blocking = tables["Every set of faulty nodes and edges, broadcast"].rows
-    altering = tables["Election: every set of nodes and edges that alter messages, broadcast"].rows
+    blocking = tables["Every set of faulty nodes and edges, in a broadcast"].rows
+    altering = tables["Election: every set of nodes and edges that alter messages, in a broadcast"].rows
     for row in (*blocking, *altering):
         beyond = row["paper"] == "no claim"
         assert (row[VERDICT] not in ("holds", "violated", "undecided")) == beyond
@@ -379,12 +357,12 @@ def test_lemmas_match_counts_by_brute_force(disjoint: tuple[int, list[Section]])
     n, found = disjoint
     table = tables_of(found)["The lemmas on SPT, SPG and EDT"]
     assert {row["graph"] for row in table.rows} == {"SPT", "SPG", "EDT"}
-    (row,) = [row for row in golden("edt") if row["n"] == str(n)]
+    (row,) = [row for row in golden("star", "edt") if row["n"] == str(n)]
     (lengths,) = cells(table, quantity="paths of length d, d + 2, d + 4")
     assert sum(lengths) == int(row["arcs_used_measured"])  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize("row", golden("edt"), ids=lambda row: f"S_{row['n']}")
+@pytest.mark.parametrize("row", golden("star", "edt"), ids=lambda row: f"S_{row['n']}")
 def test_the_closed_form_of_the_depths_of_edt(row: dict[str, str]) -> None:
     n = int(row["n"])
     assert fragopoulou_akl_orders.sum_of_depths(n) == int(row["sum_of_depths_per_tree_measured"])
@@ -435,7 +413,7 @@ def test_the_trees_match_counts_by_brute_force(disjoint: tuple[int, list[Section
     tables, compared = tables_of(found), 0
     titles = {"SNB": "Single node broadcast", "FT-SNB": "Single node broadcast", "FT-SNS": "Single node scattering"}
     titles |= {"FT-TE": "Total exchange", "FT-MNB clocked DFS": "Multinode broadcast"}
-    for row in golden("edt_algorithms"):
+    for row in golden("star", "edt_algorithms"):
         if int(row["n"]) != n or row["algorithm"] not in titles:
             continue
         wanted = {"n": n, "M": int(row["M"]), "x": int(row["degree_x"])}
@@ -453,7 +431,7 @@ def test_a_formula_that_is_wrong_is_violated(run_cache: RunCache, monkeypatch: p
     monkeypatch.setattr(fragopoulou_akl_1996, "depth", lambda n: 3 * n // 2)
     monkeypatch.setattr(fragopoulou_akl_faults, "BLOCKING", ())
     monkeypatch.setattr(fragopoulou_akl_faults, "ALTERING", ())
-    tables = tables_of(sections(run_cache, fragopoulou_akl_1996.REPRODUCTION, 3))
+    tables = tables_of(carry_out(run_cache, fragopoulou_akl_1996.REPRODUCTION, 3))
     assert verdict_of(tables["Depth of the trees"].verdicts) is Verdict.VIOLATED
     assert verdict_of(tables["Total exchange"].verdicts) is Verdict.HOLDS
     steps = [row[VERDICT] for row in tables["Single node broadcast"].rows if row["quantity"] == "time"]
