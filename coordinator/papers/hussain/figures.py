@@ -1,7 +1,7 @@
 """Figures 1 to 14 of Hussain, drawn from networks and runs, with the quantities that can be counted in them.
 
-The pictures are not in the text. Figures 1 to 11 are determined by caption and text; 12 to 14 show "part of" a network that
-is not named, with four senders that are not named either, and are listed as not reproducible.
+The pictures are not in the text. Caption and text determine figures 1 to 11. Figures 12 to 14 show "part of" an unnamed
+network with four unnamed senders; they are listed as not reproducible.
 """
 
 from collections.abc import Callable, Iterator
@@ -156,7 +156,7 @@ def _left_out() -> Iterator[dict[str, object]]:
         yield {
             "figure": number,
             "caption": f"the {step} step of phase 1 in part of a single dimensional EJ_alpha",
-            "why not": "neither alpha, nor the part of the network, nor the four senders are named",
+            "why not": "the caption names neither alpha, nor the part of the network, nor the four senders",
             VERDICT: NOT_MEASURED,
         }
 

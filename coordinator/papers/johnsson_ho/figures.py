@@ -1,8 +1,8 @@
 """Figures 1 to 14 of Johnsson and Ho 1986, drawn from trees and runs, with the quantities that can be counted in them.
 
-The pictures are not in the text of the report. What caption and text determine is drawn, with the choice named where they
-leave one: the tree of figure 1, the names of the nodes of figure 4, the node of figure 9, the order of dimensions of figure
-14. The measured figures 15 to 19 are a reproduction of their own.
+The pictures are not in the text of the report, so the figures are drawn from captions and text. Where these leave a choice,
+the caption names it: the tree of figure 1, the names of the nodes of figure 4, the node of figure 9, the order of dimensions
+of figure 14. The measured figures 15 to 19 have a separate reproduction.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

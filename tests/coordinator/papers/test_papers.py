@@ -281,19 +281,19 @@ def test_durations_in_words(seconds: float, words: str) -> None:
 
 
 def test_progress_counts_runs_towards_a_total() -> None:
-    said: list[str] = []
-    with open_run_cache(lambda phase, *_: said.append(phase), expected=2) as run_cache:
+    phases: list[str] = []
+    with open_run_cache(lambda phase, *_: phases.append(phase), expected=2) as run_cache:
         for seed in range(3):
             run_cache.run(**BROADCAST, seed=seed)
-    assert any(phase.startswith("run 2 of 2, ") for phase in said)
-    assert any(phase.startswith("run 3, ") for phase in said)
+    assert any(phase.startswith("run 2 of 2, ") for phase in phases)
+    assert any(phase.startswith("run 3, ") for phase in phases)
 
 
 def test_the_command_shows_the_estimate_before_and_the_effort_after(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "star-against-hypercube", "--n", "3"]) == 0
-    said = capsys.readouterr()
-    assert re.search(r"reproduce: .*runs, about .* on two idle cores", said.err)
-    assert re.search(r"\d+ runs, used again \d+ times; took \d+ s", said.out)
+    output = capsys.readouterr()
+    assert re.search(r"reproduce: .*runs, about .* on two idle cores", output.err)
+    assert re.search(r"\d+ runs, used again \d+ times; took \d+ s", output.out)
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ def test_without_a_name_the_command_lists_the_reproductions(capsys: pytest.Captu
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["table-99"], "star-against-hypercube"),
         (["star-agains-hypercube"], "did you mean"),
@@ -343,9 +343,9 @@ def test_without_a_name_the_command_lists_the_reproductions(capsys: pytest.Captu
         (["--out", "x"], "--all, or one of"),
     ],
 )
-def test_invalid_arguments_are_rejected(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_are_rejected(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", *arguments]) == 2
-    assert says in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_exit_status_output_and_files(
