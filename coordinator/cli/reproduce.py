@@ -13,7 +13,7 @@ from rich.markup import escape
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.cli.render import console, print_rows, progress_display, show_rows, verdict_text
 from coordinator.papers.base import Figure, Reproduction, Section
-from coordinator.papers.costs import ALL, Cost, cost_of, duration
+from coordinator.papers.costs import ALL, RunEstimate, cost_of, duration
 from coordinator.papers.document import Reproduced, require_folder, write
 from coordinator.papers.registry import REPRODUCTIONS, find_reproduction
 from coordinator.papers.run_cache import RunCache, open_run_cache
@@ -68,7 +68,7 @@ def _summary(about: Reproduction) -> dict[str, object]:
 
 def _reproduce(
     chosen: Sequence[tuple[Reproduction, Sequence[int]]],
-    cost: Cost | None,
+    cost: RunEstimate | None,
     out: Path | None,
     minutes: float,
     *,

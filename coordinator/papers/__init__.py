@@ -1,1 +1,1 @@
-"""The papers' tables and figures, run again."""
+"""Reproductions of the tables and figures of papers."""

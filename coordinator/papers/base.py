@@ -22,7 +22,7 @@ Section = Table | Figure
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What `coordinator reproduce NAME` runs and shows."""
+    """The unit of `coordinator reproduce NAME`."""
 
     name: str
     title: str

@@ -1,7 +1,7 @@
-"""How many runs a reproduction makes and how long it takes: measured, kept in costs.csv, and stated before it starts.
+"""Runs and time of each reproduction, measured, stored in costs.csv and shown before a reproduction starts.
 
 `scripts/reproduction-costs` measures all of them and writes the file again. Runs are exact until a reproduction changes;
-seconds are processor time and the time that timed runs wait, so that other work on the machine does not count.
+seconds are processor time plus the waiting time of timed runs, which excludes other work on the machine.
 """
 
 import csv
@@ -16,8 +16,8 @@ COLUMNS = ("name", "n", "runs", "seconds")
 
 
 @dataclass(frozen=True)
-class Cost:
-    """Runs, and seconds on two cores."""
+class RunEstimate:
+    """Number of runs, and seconds on two cores."""
 
     runs: int
     seconds: float
@@ -28,7 +28,7 @@ class Cost:
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it: seconds up to a minute, then minutes."""
+    """Seconds up to one minute, then minutes and tens of seconds."""
     if seconds < 60:
         return f"{max(1, round(seconds))} s"
     whole = round(seconds / 10) * 10
@@ -36,15 +36,18 @@ def duration(seconds: float) -> str:
 
 
 @cache
-def _costs() -> dict[tuple[str, str], Cost]:
+def _costs() -> dict[tuple[str, str], RunEstimate]:
     with FILE.open(encoding="utf-8", newline="") as file:
-        return {(row["name"], row["n"]): Cost(int(row["runs"]), float(row["seconds"])) for row in csv.DictReader(file)}
+        return {
+            (row["name"], row["n"]): RunEstimate(int(row["runs"]), float(row["seconds"]))
+            for row in csv.DictReader(file)
+        }
 
 
-def cost_of(name: str, n: int | None = None) -> Cost | None:
-    """What one reproduction costs, at one size or at all of them; `name` may be `--all`.
+def cost_of(name: str, n: int | None = None) -> RunEstimate | None:
+    """The estimate for one reproduction, at one size or at all sizes; `name` may be `--all`.
 
-    A size that was not measured costs no more than all sizes; None if those were not measured either.
+    A size without a measurement costs at most as much as all sizes; returns None if those were not measured either.
     """
     found, most = _costs().get((name, "" if n is None else str(n))), _costs().get((name, ""))
     return found or (replace(most, at_most=True) if most else None)

@@ -1,8 +1,8 @@
-"""What `coordinator reproduce --out` writes: one page with every table and figure, and each table as CSV.
+"""The output of `coordinator reproduce --out`: one page with every table and figure, and each table as CSV.
 
-The page opens on a list of its tables and figures; each opens where it stands, has a permalink, and filters reduce the list
-to errata, to what was not measured, or to what is violated. It needs nothing but itself: figures are SVG in it, colours
-follow the reader's light or dark setting, and it prints, with everything open.
+The page starts as a list of its tables and figures. Each entry expands in place and has a permalink, and filters restrict
+the list to errata, to rows that were not measured, or to violated rows. The page is self-contained: figures are inline SVG,
+colours follow the reader's light or dark setting, and the printed page shows every section expanded.
 """
 
 import re
@@ -39,17 +39,17 @@ FILTERS: Mapping[str, Collection[str]] = {
     "violated": (Verdict.VIOLATED,),
     "undecided": (Verdict.UNDECIDED,),
 }
-"""What the page can be reduced to, with the statuses of the rows that it then shows; errata are found by their mark."""
+"""The filters of the page, with the statuses of the rows each one shows; errata are found by their mark."""
 
 
 @dataclass(frozen=True)
 class Reproduced:
-    """A reproduction that was carried out: what it yielded, in order."""
+    """A completed reproduction, with the sections it yielded, in order."""
 
     reproduction: Reproduction
     sections: Sequence[Section]
     finished: bool = True
-    """Whether nothing was cut short: then what is missing is undecided."""
+    """False if the reproduction was interrupted; the missing rows then count as undecided."""
 
     @property
     def tables(self) -> list[Table]:
@@ -58,25 +58,25 @@ class Reproduced:
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """Of all rows that are judged."""
+        """The verdicts of all judged rows."""
         return [verdict for table in self.tables for verdict in table.verdicts]
 
     @property
     def verdict(self) -> Verdict:
-        """Of all rows together; undecided where there are rows and none of them was measured."""
+        """The verdict of all rows together; undecided if there are rows, but none was measured."""
         nothing_judged = any(self.counts.values()) and not self.verdicts
         return verdict_of([*self.verdicts, *([Verdict.UNDECIDED] if nothing_judged or not self.finished else [])])
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows there are of each status."""
+        """Number of rows per status."""
         return counts_of(self.tables)
 
     @property
     def counted(self) -> str:
         """The counts in words."""
         count = counts_in_words(self.counts)
-        return count if self.finished else f"{count}; it was cut short"
+        return count if self.finished else f"{count}; incomplete"
 
     def record(self) -> dict[str, object]:
         """For `--json`."""
@@ -100,7 +100,7 @@ class Reproduced:
 
 
 def counts_in_words(counts: Mapping[str, int]) -> str:
-    """Rows that hold, are violated, are only evaluated and are not measured; other kinds where there are any."""
+    """Numbers of rows that hold, are violated, only evaluated or not measured, and of other statuses that occur."""
     words = {
         Verdict.HOLDS: "hold",
         Verdict.VIOLATED: "violated",
@@ -115,9 +115,9 @@ def counts_in_words(counts: Mapping[str, int]) -> str:
 
 
 def write(done: Sequence[Reproduced], folder: Path) -> list[Path]:
-    """Write the page and the tables into `folder`, made if need be; the files, the page first.
+    """Write the page and the tables into `folder`, created if necessary; returns the files, the page first.
 
-    Raises ScenarioError (field `out`) where that cannot be done.
+    Raises ScenarioError (field `out`) if a file cannot be written.
     """
     require_folder(folder)
     try:
@@ -133,7 +133,7 @@ def write(done: Sequence[Reproduced], folder: Path) -> list[Path]:
 
 
 def require_folder(folder: Path) -> None:
-    """Make the folder if it is not there; ScenarioError (field `out`) where that cannot be done."""
+    """Create the folder if it is missing; raises ScenarioError (field `out`) if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -141,11 +141,11 @@ def require_folder(folder: Path) -> None:
 
 
 def _unwritable(folder: Path, error: OSError) -> ScenarioError:
-    return ScenarioError("out", str(folder), f"it cannot be written: {error.strerror}")
+    return ScenarioError("out", str(folder), f"cannot write: {error.strerror}")
 
 
 def _named(done: Sequence[Reproduced]) -> Iterator[tuple[str, Table]]:
-    """Every table with the name of its file: the reproduction, a number, the title."""
+    """Every table with its file name, made of the reproduction, a number and the title."""
     for reproduced in done:
         for number, table in enumerate(reproduced.tables, 1):
             yield f"{reproduced.reproduction.name}-{number:02}-{_slug(table.title)}"[:100].rstrip("-"), table
@@ -156,7 +156,7 @@ def _slug(title: str) -> str:
 
 
 def render(done: Sequence[Reproduced]) -> str:
-    """The page: a list of all tables and figures, each of which opens where it stands."""
+    """The page: a list of all tables and figures, each of which expands in place."""
     parts = [_part(reproduced) for reproduced in done]
     counts = counts_of(table for reproduced in done for table in reproduced.tables)
     return pages.template(TEMPLATE).render(
@@ -165,18 +165,18 @@ def render(done: Sequence[Reproduced]) -> str:
         counted=counts_in_words(counts),
         filters=_filters(done),
         marks=MARKS,
-        css=pages.style(paper_figures.CSS, _beside("document.css")),
-        js=Markup(_beside("document.js")),
+        css=pages.style(paper_figures.CSS, _template_text("document.css")),
+        js=Markup(_template_text("document.js")),
         colours=Markup(theme.colour_variables()),
     )
 
 
-def _beside(name: str) -> str:
+def _template_text(name: str) -> str:
     return TEMPLATE.with_name(name).read_text(encoding="utf-8")
 
 
 def _filters(done: Sequence[Reproduced]) -> list[tuple[str, int]]:
-    """Each filter with the number of rows that it shows; of errata, also those that only a note tells of."""
+    """Each filter with the number of rows it shows; errata include those that appear only in a note."""
     tables = [table for reproduced in done for table in reproduced.tables]
     found = Counter(kind for table in tables for row in table.rows for kind in _kinds(row))
     found["errata"] += sum("errata" not in _kinds_of_rows(table) for table in tables if "errata" in _table_kinds(table))
@@ -185,7 +185,7 @@ def _filters(done: Sequence[Reproduced]) -> list[tuple[str, int]]:
 
 
 def _kinds(row: Row) -> list[str]:
-    """By which filters a row is shown."""
+    """The filters that show a row."""
     status = row.get(VERDICT)
     errata = any(ERRATUM in str(value) for value in row.values())
     return [kind for kind, of in FILTERS.items() if status in of] + (["errata"] if errata else [])
@@ -215,7 +215,7 @@ def _part(reproduced: Reproduced) -> dict[str, object]:
 
 
 def _permalink(about: Reproduction, section: Section, taken: Counter[str]) -> str:
-    """An identifier that stays the same when sections are added elsewhere: reproduction and title."""
+    """An identifier from reproduction and title, which does not change when other sections are added."""
     name = f"{about.name}--{_slug(section.title)}"
     taken[name] += 1
     return name if taken[name] == 1 else f"{name}-{taken[name]}"
@@ -249,5 +249,5 @@ def _section(section: Section) -> dict[str, object]:
 
 
 def _is_number(value: object) -> bool:
-    """Whether a cell is a number, nothing, or a bound of one such as `<= 12`."""
+    """Whether a cell is a number, empty, or a bound such as `<= 12`."""
     return isinstance(value, int | float | None) or str(value).startswith(("<= ", ">= "))

@@ -34,6 +34,8 @@ OPERATORS: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = {
 FUNCTIONS: Mapping[str, Callable[..., Number]] = {
     "C": comb,
     "ceil": ceil,
+    "equal": lambda value, other: int(value == other),
+    "less": lambda value, other: int(value < other),
     "log2": log2,
     "sqrt": sqrt,
     "upper_row": _upper_row,

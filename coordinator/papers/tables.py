@@ -6,8 +6,8 @@ differ, if the measurement undercuts the bound, or if the run violates its own c
 hold. Rows that only evaluate a closed form, or have no measurement at all, get a status of their own and are counted
 separately.
 
-What the papers print is data: numbers and formulas are CSV files under `data/`, and the notes below the tables, which
-explain the errata, are one TOML file per paper.
+Printed numbers and formulas are CSV files under `data/`. The notes below the tables, which explain the errata, are one TOML
+file per paper.
 """
 
 import csv

@@ -23,7 +23,7 @@ NODES, EDGES, BOTH = "nodes", "edges", "a node and an edge"
 
 
 @dataclass(frozen=True)
-class Case:
+class FaultCase:
     """All sets of `count` faults in S_n while every message travels on x trees."""
 
     n: int
@@ -39,37 +39,40 @@ class Case:
 
     @property
     def faulty(self) -> str:
-        """The faults in words."""
+        """The faults in words, such as `2 nodes`."""
         if self.kind == BOTH:
             return BOTH
         return f"{self.count} {self.kind}" if self.count > 1 else f"1 {self.kind.removesuffix('s')}"
 
 
 BLOCKING = (
-    *(Case(n, x, NODES, count) for n, x, count in ((3, 1, 1), (3, 2, 1), (3, 2, 2), (4, 1, 1), (4, 2, 1), (4, 2, 2))),
-    *(Case(n, x, NODES, count) for n, x, count in ((4, 3, 2), (5, 2, 1))),
-    *(Case(n, x, EDGES, count) for n, x, count in ((3, 1, 1), (3, 2, 1), (3, 2, 2), (4, 1, 1), (4, 2, 1))),
-    *(Case(n, x, EDGES, count) for n, x, count in ((4, 3, 2), (5, 2, 1))),
-    Case(4, 3, BOTH, 2),
+    *(
+        FaultCase(n, x, NODES, count)
+        for n, x, count in ((3, 1, 1), (3, 2, 1), (3, 2, 2), (4, 1, 1), (4, 2, 1), (4, 2, 2))
+    ),
+    *(FaultCase(n, x, NODES, count) for n, x, count in ((4, 3, 2), (5, 2, 1))),
+    *(FaultCase(n, x, EDGES, count) for n, x, count in ((3, 1, 1), (3, 2, 1), (3, 2, 2), (4, 1, 1), (4, 2, 1))),
+    *(FaultCase(n, x, EDGES, count) for n, x, count in ((4, 3, 2), (5, 2, 1))),
+    FaultCase(4, 3, BOTH, 2),
 )
 ALTERING = (
-    *(Case(n, x, NODES, count, alters=True) for n, x, count in ((3, 2, 1), (4, 2, 1), (4, 3, 1), (4, 3, 2))),
-    *(Case(n, x, NODES, count, alters=True) for n, x, count in ((5, 3, 1), (5, 4, 1))),
-    *(Case(n, x, EDGES, count, alters=True) for n, x, count in ((4, 2, 1), (4, 3, 1), (5, 4, 1))),
+    *(FaultCase(n, x, NODES, count, alters=True) for n, x, count in ((3, 2, 1), (4, 2, 1), (4, 3, 1), (4, 3, 2))),
+    *(FaultCase(n, x, NODES, count, alters=True) for n, x, count in ((5, 3, 1), (5, 4, 1))),
+    *(FaultCase(n, x, EDGES, count, alters=True) for n, x, count in ((4, 2, 1), (4, 3, 1), (5, 4, 1))),
 )
 
 
 def fault_tables(cache: RunCache) -> Iterator[Table]:
-    """Blocking and altering faults, in the sizes that there are sets for."""
+    """Blocking and altering faults, for the sizes that have fault sets."""
     for title, cases, notes_below in (
-        ("Every set of faulty nodes and edges, broadcast", BLOCKING, NOTES["blocking"]),
-        ("Election: every set of nodes and edges that alter messages, broadcast", ALTERING, NOTES["altering"]),
+        ("Every set of faulty nodes and edges, in a broadcast", BLOCKING, NOTES["blocking"]),
+        ("Election: every set of nodes and edges that alter messages, in a broadcast", ALTERING, NOTES["altering"]),
     ):
         if rows := [_row(cache, case) for case in cases if case.n in cache.sizes]:  # the largest size has none
             yield Table(title, rows, notes_below)
 
 
-def _row(cache: RunCache, case: Case) -> dict[str, object]:
+def _row(cache: RunCache, case: FaultCase) -> dict[str, object]:
     star = StarGraph(case.n)
     chosen = orbits(star, fault_sets(star, case)) if case.x == star.degree else dict.fromkeys(fault_sets(star, case), 1)
     trials = [run_case(cache, star, case, faults) for faults in chosen]
@@ -88,7 +91,7 @@ def _total(sizes: Iterable[int], values: Iterable[float]) -> int:
     return sum(size * int(value) for size, value in zip(sizes, values, strict=True))
 
 
-def fault_sets(star: StarGraph, case: Case) -> Iterator[frozenset[Site]]:
+def fault_sets(star: StarGraph, case: FaultCase) -> Iterator[frozenset[Site]]:
     """All sets of a case; the source, rank 0, is never a faulty node."""
     nodes = [frozenset((rank,)) for rank in range(1, star.order)]
     edges = sorted({frozenset((rank, there)) for rank in star.ranks() for there in star.neighbours(rank)}, key=sorted)
@@ -112,7 +115,7 @@ def orbits(star: StarGraph, sets: Iterable[frozenset[Site]]) -> dict[frozenset[S
     return found
 
 
-def run_case(cache: RunCache, star: StarGraph, case: Case, faults: frozenset[Site]) -> Trial:
+def run_case(cache: RunCache, star: StarGraph, case: FaultCase, faults: frozenset[Site]) -> Trial:
     """One broadcast with these faults."""
     return cache.run(
         topology=star.name,
@@ -124,7 +127,7 @@ def run_case(cache: RunCache, star: StarGraph, case: Case, faults: frozenset[Sit
     )
 
 
-def _fault(star: StarGraph, case: Case, site: Site) -> str:
+def _fault(star: StarGraph, case: FaultCase, site: Site) -> str:
     ends = [star.label(rank) for rank in sorted(site)]
     if len(ends) == 1:
         return f"{'byzantine' if case.alters else 'crash'}:{ends[0]}@1"

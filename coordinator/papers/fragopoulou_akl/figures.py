@@ -1,7 +1,7 @@
 """Figures 1 to 6 of Fragopoulou and Akl 1993: S_4, and spanning trees of it, drawn from the trees that run.
 
-Links are named by their type, 2..n. Nodes are shaded by the step in which a run served them. Where the paper leaves a
-choice open (the Hamiltonian path, the order of necklaces) ours is drawn.
+Links are named by their type, 2..n. Nodes are shaded by the step in which a run reached them. Choices that the paper
+leaves open (the Hamiltonian path, the order of necklaces) are those of this project.
 """
 
 from collections import Counter
@@ -24,13 +24,13 @@ from emunode.trees.star.necklace import NecklaceTree
 from emunode.trees.statistics import is_greedy
 
 STAR = StarGraph(4)
-"""Which all of them show."""
-SHADES = "Darker nodes are served earlier."
-SCATTERED = "Darker nodes are served earlier: the farthest first."
+"""The network of all figures."""
+SHADES = "Darker nodes receive earlier."
+SCATTERED = "Darker nodes receive earlier: the farthest first."
 
 
 def figures(cache: RunCache) -> Iterator[Figure]:
-    """Each with the steps of its run."""
+    """Every figure, shaded by the steps of its run."""
     paths, necklaces = RotatedPaths(STAR), NecklaceTree(STAR)
     yield _figure_1()
     yield Figure(
@@ -39,7 +39,9 @@ def figures(cache: RunCache) -> Iterator[Figure]:
             "Rotated Hamiltonian paths",
             [
                 tree_panel("(a) construction", _scheme(), branch=120),
-                tree_panel("(b) on S_4", _branch(_phase_1(paths), _heard(_broadcast(cache, "rotated-hamiltonian")))),
+                tree_panel(
+                    "(b) on S_4", _branch(_phase_1(paths), _first_receipts(_broadcast(cache, "rotated-hamiltonian")))
+                ),
             ],
         ),
         f"Phase 1. {SHADES}",
@@ -47,7 +49,7 @@ def figures(cache: RunCache) -> Iterator[Figure]:
     yield _figure(
         "Figure 3: multinode broadcasting, algorithm 2 (MBST)",
         _children(necklaces),
-        _heard(_broadcast(cache, "mbst")),
+        _first_receipts(_broadcast(cache, "mbst")),
         SHADES,
     )
     for number, title, trees, algorithm, many in (
@@ -76,40 +78,38 @@ def _figure_1() -> Figure:
 
 
 def substar_checks(n: int) -> Iterator[dict[str, object]]:
-    """Of the substars with a symbol at position n, and all that the decomposition goes on to."""
+    """Properties of the substars with one symbol at position n, and of the further decomposition."""
     star = StarGraph(n)
     parts: dict[int, list[Rank]] = {}
     for rank in star.ranks():
         parts.setdefault(star.permutation(rank)[-1], []).append(rank)
-    about = {"trees": f"figure 1, S_{n}"}
+    trees = f"figure 1, S_{n}"
     sizes = tuple(len(part) for part in parts.values())
-    yield (
-        about
-        | {"quantity": "nodes of the substars"}
-        | compared((factorial(n - 1),) * n, sizes, paper="n groups of (n-1)! nodes")
+    yield compared(
+        (factorial(n - 1),) * n, sizes, paper="n groups of (n-1)! nodes", trees=trees, quantity="nodes of the substars"
     )
-    yield (
-        about
-        | {"quantity": f"substars that are an S_{n - 1}"}
-        | compared(n, sum(is_star(star, part) for part in parts.values()), paper="all isomorphic to S_{n-1}")
+    yield compared(
+        n,
+        sum(is_star(star, part) for part in parts.values()),
+        paper="all isomorphic to S_{n-1}",
+        trees=trees,
+        quantity=f"substars that are an S_{n - 1}",
     )
     between = Counter(
         frozenset((symbol, star.permutation(star.neighbour(rank, star.degree - 1))[-1]))
         for symbol, part in parts.items()
         for rank in part
     )
-    yield (
-        about
-        | {"quantity": "links between two substars"}
-        | compared(
-            (factorial(n - 2),) * (n * (n - 1) // 2),
-            tuple(count // 2 for count in between.values()),
-            paper="interconnected",
-        )
+    yield compared(
+        (factorial(n - 2),) * (n * (n - 1) // 2),
+        tuple(count // 2 for count in between.values()),
+        paper="interconnected",
+        trees=trees,
+        quantity="links between two substars",
     )
     for k in range(1, n):
         found = len({star.permutation(rank)[k:] for rank in star.ranks()})
-        yield about | {"quantity": f"substars S_{k}"} | compared(factorial(n) // factorial(k), found, paper="n!/k!")
+        yield compared(factorial(n) // factorial(k), found, paper="n!/k!", trees=trees, quantity=f"substars S_{k}")
 
 
 def is_star(star: StarGraph, part: Sequence[Rank]) -> bool:
@@ -125,7 +125,7 @@ def is_star(star: StarGraph, part: Sequence[Rank]) -> bool:
 
 
 def figure_checks(cache: RunCache) -> Iterator[dict[str, object]]:
-    """What the paper says of these trees, in the runs that used them."""
+    """Statements of the paper about these trees, checked in the runs that used them."""
     yield from substar_checks(STAR.n)
     for name, algorithm in (("figure 2", "rotated-hamiltonian"), ("figure 3", "mbst")):
         trial = _broadcast(cache, algorithm)
@@ -170,12 +170,12 @@ def _scheme() -> Branch:
 
 
 def _children(trees: Trees) -> Callable[[Rank], Iterable[Port]]:
-    """The children in any of the trees: a repeated node has several places, but one in each."""
+    """The children over all trees: a repeated node has several places, but only one per tree."""
     return lambda rank: sorted({port for tree in range(trees.count) for port in trees.children(rank, tree)})
 
 
 def _phase_1(trees: Trees) -> Callable[[Rank], Iterable[Port]]:
-    """Without the nodes that start with symbol 1."""
+    """The children without the nodes that start with symbol 1."""
 
     def children(rank: Rank) -> Iterable[Port]:
         ports = trees.children(rank, 0)
@@ -199,13 +199,13 @@ def _scatter(cache: RunCache, algorithm: str, many: int) -> Trial:
     )
 
 
-def _heard(trial: Trial) -> dict[Rank, int]:
-    """The step in which every rank heard rank 0."""
+def _first_receipts(trial: Trial) -> dict[Rank, int]:
+    """The step in which each rank first receives from rank 0."""
     firsts = trial.journal().filter(pl.col("origin") == 0, pl.col("outcome") == "first")
     return dict(firsts.select("receiver", "step").collect().iter_rows())
 
 
 def _types(trial: Trial) -> pl.DataFrame:
-    """Links and different link types that carry the message of rank 0, by step."""
+    """Per step, the number of links and of distinct link types that carry the message of rank 0."""
     hops = trial.journal().filter(pl.col("origin") == 0)
     return hops.group_by("step").agg(links=pl.len(), types=pl.col("port").n_unique()).collect()

@@ -1,8 +1,8 @@
 """The lemmas of Fragopoulou and Akl 1996 on SPT, SPG and EDT, counted in a broadcast over all n - 1 trees.
 
-The only text at hand has lost its formulas and numbers of lemmas. S^k are the nodes with symbol 1 at position k, I those
-with x_1 = 1. Tree l of EDT serves S^l by the arcs of SPT, and every node of I from its neighbour over link l, as SPG does:
-so one run over all trees shows all three.
+The only available text has lost its formulas and the numbers of its lemmas. S^k is the set of nodes with symbol 1 at
+position k, I the set with x_1 = 1. Tree l of EDT reaches S^l by the arcs of SPT, and every node of I from its neighbour over
+link l, as SPG does, so one run over all trees shows all three.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ from emunode.trees.star.edge_disjoint import ShortestPathGraph
 NOTES = notes("fragopoulou_akl", "lemmas")
 
 Parents = Mapping[Rank, tuple[Rank, Port]]
-"""Of every node of a tree its parent, and the parent's port."""
+"""The parent of every node of a tree, and the parent's port."""
 
 
 def lemmas(cache: RunCache) -> Table:
@@ -31,7 +31,7 @@ def lemmas(cache: RunCache) -> Table:
 
 
 def surpluses(n: int) -> tuple[int, int, int]:
-    """Nodes of one tree whose path is 0, 2 and 4 links longer than their distance, without the root."""
+    """Number of nodes of one tree, without the root, whose path is 0, 2 and 4 links longer than their distance."""
     both, apart = (n - 2) * factorial(n - 1), 2 * factorial(n - 2) - 2
     return factorial(n) - 1 - both, (both + apart) // 2, (both - apart) // 2
 
@@ -44,8 +44,7 @@ def _rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     distance = distances(star)
 
     def row(graph: str, quantity: str, predicted: Value, measured: Value, paper: str) -> dict[str, object]:
-        about: dict[str, object] = {"graph": graph, "quantity": quantity}
-        return about | compared(predicted, measured, trial, paper=paper)
+        return compared(predicted, measured, trial, paper=paper, graph=graph, quantity=quantity)
 
     position = {rank: star.permutation(rank).index(1) for rank in range(1, star.order)}
     own = [(rank, place - 1) for rank, place in position.items() if place]

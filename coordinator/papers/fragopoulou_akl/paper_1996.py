@@ -1,4 +1,4 @@
-"""Fragopoulou and Akl 1996: the n-1 edge-disjoint spanning trees, what runs on them, and which faults that survives.
+"""Fragopoulou and Akl 1996: the n-1 edge-disjoint spanning trees, collectives on them, and fault tolerance.
 
 P. Fragopoulou and S. G. Akl, "Edge-disjoint spanning trees on the star network with applications to fault tolerance",
 IEEE Trans. Computers 45(2), 1996. All-port; M messages, each on x of the trees, which the paper calls degree x of fault
@@ -16,7 +16,7 @@ from coordinator.papers.fragopoulou_akl.lemmas import lemmas
 from coordinator.papers.fragopoulou_akl.orders import order_tables, sum_of_depths
 from coordinator.papers.fragopoulou_akl.report_1993 import others, total_distance
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, unmeasured
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, compared_metric, notes
 from coordinator.reports.paper_figures import COLOURS, branch_of, drawing, network_panel, tree_arcs, tree_panel
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
@@ -29,9 +29,9 @@ NOTES = notes("fragopoulou_akl", "paper_1996")
 BEST_DEPTH = {3: 5, 4: 6, 5: 8, 6: 9}
 """Smallest depth of any n - 1 arc-disjoint spanning trees of S_n, by exhaustive search."""
 UNHEARD = {3: 0, 4: 49, 5: 993}
-"""Pairs (place of the fault, node) that a traversal by acknowledgements leaves without any copy, a source over."""
+"""Pairs (place of the fault, node) per source that get no copy in a traversal by acknowledgements."""
 DEPTHS = (7, 8)
-"""Larger networks of which only the depth is measured."""
+"""Larger sizes for which only the depth is measured."""
 LARGEST_EXCHANGE = 5
 
 
@@ -41,7 +41,7 @@ def depth(n: int) -> int:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """The trees, the four problems, faults, and the hypercube beside it."""
+    """The trees, the four problems, faults, and the comparison with the hypercube."""
     sizes = cache.sizes
     yield Table("Depth of the trees", [_depth(cache, n) for n in _deeper(sizes)], NOTES["depth"])
     yield Table("The trees are disjoint", [row for n in sizes for row in _disjoint(cache, n)])
@@ -57,7 +57,7 @@ def build(cache: RunCache) -> Iterator[Section]:
             (row for n in sizes for row in _one_fault(cache, n)),
             NOTES["one_fault"],
         ),
-        ("Lower bounds on the hypercube C_k beside S_n", _hypercubes(cache), NOTES["hypercube"]),
+        ("Lower bounds on the hypercube C_k and on S_n", _hypercubes(cache), NOTES["hypercube"]),
     ):
         if found := list(rows):  # the largest sizes have none
             yield Table(title, found, notes_below)
@@ -66,7 +66,7 @@ def build(cache: RunCache) -> Iterator[Section]:
 
 
 def _deeper(sizes: Sequence[int]) -> list[int]:
-    """Depths are measured beyond the sizes, unless one size was asked for."""
+    """The sizes for the depth: larger ones as well, unless one size was requested."""
     return [*sizes, *(DEPTHS if len(sizes) > 1 else ())]
 
 
@@ -91,40 +91,35 @@ def _depth(cache: RunCache, n: int) -> dict[str, object]:
 
 def _disjoint(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     trial = _broadcast(cache, n, 1, n - 1)
-    about = {"n": n}
-    yield (
-        about | {"quantity": "trees that use one arc"} | compared(1, trial.number("max_link_segments"), trial, paper=1)
-    )
-    yield (
-        about
-        | {"quantity": "arcs used"}
-        | compared((n - 1) * others(n), trial.number("links_used"), trial, paper="(n-1)(n!-1)")
+    yield compared(1, trial.number("max_link_segments"), trial, paper=1, n=n, quantity="trees that use one arc")
+    yield compared(
+        (n - 1) * others(n), trial.number("links_used"), trial, paper="(n-1)(n!-1)", n=n, quantity="arcs used"
     )
     spread = _on_trees(cache, n, "scatter", 1, n - 1)
-    yield (
-        about
-        | {"quantity": "sum of depths d"}
-        | compared(sum_of_depths(n), spread.number("segments") // (n - 1), spread, bound=total_distance(n))
+    yield compared(
+        sum_of_depths(n),
+        spread.number("segments") // (n - 1),
+        spread,
+        bound=total_distance(n),
+        n=n,
+        quantity="sum of depths d",
     )
     apart = shared_rank(EdgeDisjointTrees(StarGraph(n))) is None
-    yield about | {"quantity": "root paths of a node share no node"} | compared(True, apart, paper="yes")
+    yield compared(True, apart, paper="yes", n=n, quantity="root paths of a node share no node")
 
 
 def _degrees(n: int) -> list[tuple[int, int]]:
-    """(M, x) whose copies fill all trees alike."""
+    """Values of (M, x) whose copies fill all trees equally."""
     return sorted({(n - 1, 1), (n - 1, 2), (1, n - 1)}, reverse=True)
 
 
 def _pair(
     about: Mapping[str, object], trial: Trial | None, steps: tuple[int, int, str], hops: tuple[int, int, str]
 ) -> Iterator[dict[str, object]]:
-    """Rows of time and transmissions: each predicted, lower bound, and as derived."""
+    """The rows of time and transmissions; each quantity is given as (predicted, lower bound, as derived from the paper)."""
     for quantity, metric, (predicted, bound, paper) in (("time", "steps", steps), ("transmissions", "segments", hops)):
-        row = {**about, "quantity": quantity}
-        if trial is None:
-            yield row | unmeasured(predicted, paper=paper, bound=bound)
-        else:
-            yield row | compared(predicted, trial.number(metric), trial, paper=paper, bound=bound)
+        row = compared_metric(predicted, trial, metric, paper=paper, bound=bound, quantity=quantity)
+        yield {**about, **row}
 
 
 def _broadcasts(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
@@ -172,7 +167,7 @@ def _exchanges(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 
 def _one_fault(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
-    """All nodes are sources, so one faulty node takes every place relative to some source."""
+    """All nodes are sources, so one faulty node occupies every position relative to some source."""
     if n not in UNHEARD:
         return
     star = StarGraph(n)

@@ -1,4 +1,4 @@
-"""The star graph beside the hypercube of nearest size: lower bounds of the papers, and what runs measure.
+"""The star graph compared with the hypercube of nearest size: lower bounds of the papers, and measurements.
 
 Fragopoulou and Akl 1993 (TR 93-346), tables 4 (S_n), 5 (C_k) and 6 (the two compared), and the closing table of
 Fragopoulou and Akl 1996 for fault-tolerant single node broadcast. Their unit of time is one message over one link, which
@@ -24,14 +24,14 @@ NOTES = notes("fragopoulou_akl", "star_against_hypercube")
 
 QUANTITIES = ("transmissions", "one-port time", "all-port time")
 IN_PARTS = "all-port time in parts"
-"""The same with every message cut into as many equal parts as a node has links; not in the papers."""
+"""All-port time with every message cut into one part per link of a node; not in the papers."""
 MESSAGE_BYTES = 840
-"""A multiple of every degree in question, so that parts are equal."""
+"""A multiple of every degree, so that parts are equal."""
 
 
 @dataclass(frozen=True)
-class Problem:
-    """One row of tables 4 and 5: bounds as functions of the network, and who meets them on each."""
+class ProblemBounds:
+    """One row of tables 4 and 5: bounds as functions of the network, and the algorithms that meet them."""
 
     name: str
     collective: str
@@ -43,7 +43,7 @@ class Problem:
     in_parts: Mapping[str, str]
     """Family -> algorithm for parts of messages, all-port."""
     by_necklace: bool = False
-    """Whether a hypercube's nodes are served one necklace after the other, instead of meeting the bound."""
+    """Whether the hypercube algorithm serves one necklace after the other and therefore misses the bound."""
 
 
 def _total_distance(network: Topology) -> int:
@@ -55,7 +55,7 @@ def _others_over_links(network: Topology) -> float:
 
 
 PROBLEMS = (
-    Problem(
+    ProblemBounds(
         "multinode broadcast",
         "allgather",
         lambda network: network.order * (network.order - 1),
@@ -69,7 +69,7 @@ PROBLEMS = (
         },
         {"star": "rotated-trees", "hypercube": "sbntc"},
     ),
-    Problem(
+    ProblemBounds(
         "single node scatter",
         "scatter",
         _total_distance,
@@ -83,7 +83,7 @@ PROBLEMS = (
         },
         {"star": "replicated-balanced-tree", "hypercube": "sbntc"},
     ),
-    Problem(
+    ProblemBounds(
         "total exchange",
         "alltoall",
         lambda network: network.order * _total_distance(network),
@@ -107,12 +107,10 @@ def networks(n: int) -> tuple[Topology, Topology]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """One table a size: both networks side by side."""
+    """One table per size, with both networks side by side."""
     for n in cache.sizes:
         star, cube = networks(n)
-        yield Table(
-            f"{star.title} beside {cube.title}", rows(cache, n), NOTES["bounds"] if n == cache.sizes[-1] else ()
-        )
+        yield Table(f"{star.title} and {cube.title}", rows(cache, n), NOTES["bounds"] if n == cache.sizes[-1] else ())
 
 
 def rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
@@ -133,16 +131,16 @@ def _side_by_side(
     row: dict[str, object] = {"problem": problem, "quantity": quantity}
     for network, half in zip(pair, halves, strict=True):
         for column in ("bound", "predicted", "measured"):
-            row[f"{_name(network)} {column}"] = half["lower bound" if column == "bound" else column]
+            row[f"{network_name(network)} {column}"] = half["lower bound" if column == "bound" else column]
     return row | {VERDICT: str(verdict_of(Verdict(str(half[VERDICT])) for half in halves))}
 
 
-def _name(network: Topology) -> str:
+def network_name(network: Topology) -> str:
     """S_n or C_k, as the papers write them."""
     return f"S_{network.n}" if isinstance(network, StarGraph) else f"C_{network.degree}"
 
 
-def bound_row(cache: RunCache, network: Topology, problem: Problem, quantity: str) -> dict[str, object]:
+def bound_row(cache: RunCache, network: Topology, problem: ProblemBounds, quantity: str) -> dict[str, object]:
     """A bound of table 4 or 5, or that for parts, and a run, as the columns of `compared`; the bound stands under paper."""
     if quantity == "transmissions":
         trial = _run(cache, problem, network, "one-port")
@@ -167,7 +165,7 @@ def necklace_distances(k: int) -> int:
     return sum(label.bit_count() for label in least)
 
 
-def _run(cache: RunCache, problem: Problem, network: Topology, model: str) -> Trial:
+def _run(cache: RunCache, problem: ProblemBounds, network: Topology, model: str) -> Trial:
     """Whole messages, one in a packet: where a step has several for a link, each takes a start-up."""
     return cache.run(
         topology=network.name,
@@ -179,7 +177,7 @@ def _run(cache: RunCache, problem: Problem, network: Topology, model: str) -> Tr
     )
 
 
-def _run_in_parts(cache: RunCache, problem: Problem, network: Topology) -> Trial:
+def _run_in_parts(cache: RunCache, problem: ProblemBounds, network: Topology) -> Trial:
     """Equal parts over all ports; the trees with repeated nodes take them as n - 1 messages for each node."""
     algorithm = problem.in_parts[network.family]
     many = network.degree if algorithm == "replicated-balanced-tree" else 1
@@ -212,9 +210,9 @@ def _broadcast(cache: RunCache, network: Topology, redundancy: int) -> dict[str,
 
 REPRODUCTION = Reproduction(
     name="star-against-hypercube",
-    title="The star graph beside the hypercube",
+    title="The star graph compared with the hypercube",
     paper="Fragopoulou-Akl 1993 (TR 93-346), tables 4 to 6; Fragopoulou-Akl 1996, closing table",
-    description="S_n and the hypercube of nearest size: lower bounds, and what runs measure.",
+    description="S_n and the hypercube of nearest size: lower bounds and measurements.",
     build=build,
     sizes=range(3, 6),
 )

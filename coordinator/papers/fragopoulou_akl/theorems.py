@@ -1,8 +1,8 @@
 """Theorems 3, 5 to 10 of Fragopoulou and Akl 1993, counted over whole networks and in the journals of runs.
 
-What the report proves of cycle rotation is counted on the network, with the rotation written down here as in definition 5.
-What it proves of the trees is counted in the runs that use them: the message to a node crosses the root's link of the
-subtree that the node is in, and every hop is an arc of the tree.
+Theorems on cycle rotation are counted over the network, with the rotation implemented as in definition 5. Theorems on trees
+are counted in the runs that use them: the message to a node crosses the root's link of the subtree with that node, and every
+hop is an arc of the tree.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,8 +25,7 @@ NOTES = notes("fragopoulou_akl", "theorems")
 
 MESSAGE_BYTES = 60
 EXCEPTIONS_8_3 = {3: 2}
-"""Nodes for which the printed condition of theorem 8.3 fails; one for larger n."""
-Row = dict[str, object]
+"""Number of nodes for which the printed condition of theorem 8.3 fails, by n; 1 for larger n."""
 
 
 def theorems(cache: RunCache) -> Iterator[Section]:
@@ -42,10 +41,8 @@ def theorems(cache: RunCache) -> Iterator[Section]:
 
 def _row(
     theorem: str, quantity: str, predicted: Value, measured: Value, *trials: Trial, paper: str, relation: str = "=="
-) -> Row:
-    """One statement."""
-    about: Row = {"theorem": theorem, "quantity": quantity}
-    return about | compared(predicted, measured, *trials, paper=paper, relation=relation)
+) -> dict[str, object]:
+    return compared(predicted, measured, *trials, paper=paper, relation=relation, theorem=theorem, quantity=quantity)
 
 
 # Rotation.
@@ -65,14 +62,14 @@ def rotate(symbols: bytes) -> bytes:
 
 
 def necklace_of(symbols: bytes) -> list[bytes]:
-    """The node and its rotations, until the node comes again."""
+    """The node and its rotations, up to the first repetition."""
     orbit = [symbols]
     while (following := rotate(orbit[-1])) != symbols:
         orbit.append(following)
     return orbit
 
 
-def _rotation(_: RunCache, n: int) -> Iterator[Row]:
+def _rotation(_: RunCache, n: int) -> Iterator[dict[str, object]]:
     star = StarGraph(n)
     turned = [star.rank_of(rotate(star.permutation(rank))) for rank in star.ranks()]
     links = [(rank, port) for rank in star.ranks() for port in range(star.degree)]
@@ -102,7 +99,7 @@ def _rotation(_: RunCache, n: int) -> Iterator[Row]:
 
 
 def distances(topology: Topology) -> list[int]:
-    """From rank 0, by breadth-first search."""
+    """Distances from rank 0, by breadth-first search."""
     found = {0: 0}
     queue = [0]
     for rank in queue:
@@ -116,7 +113,7 @@ def distances(topology: Topology) -> list[int]:
 # Trees.
 
 
-def _mbst(cache: RunCache, n: int) -> Iterator[Row]:
+def _mbst(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     star = StarGraph(n)
     trial = cache.run(
         topology=star.name,
@@ -157,7 +154,7 @@ def _scatter(cache: RunCache, n: int, algorithm: str, messages: int) -> Trial:
 
 
 def _subtrees(trial: Trial) -> dict[Rank, set[Port]]:
-    """The root's ports by which messages for each node leave."""
+    """The ports by which the messages for each node leave the root."""
     root = trial.journal().filter(pl.col("sender") == 0).select("target", "port").unique().collect()
     found: dict[Rank, set[Port]] = {}
     for target, port in root.rows():
@@ -165,8 +162,8 @@ def _subtrees(trial: Trial) -> dict[Rank, set[Port]]:
     return found
 
 
-def _common(theorem: int, trial: Trial, star: StarGraph, messages: int) -> Iterator[tuple[str, Row]]:
-    """Parts 1, the leaves and the shortest paths, which theorems 9 and 10 have alike, by name."""
+def _common(theorem: int, trial: Trial, star: StarGraph, messages: int) -> Iterator[tuple[str, dict[str, object]]]:
+    """The parts that theorems 9 and 10 share, by name: part 1, the leaves and the shortest paths."""
     n = star.n
     subtrees = _subtrees(trial)
     own = sum(
@@ -193,7 +190,7 @@ def _common(theorem: int, trial: Trial, star: StarGraph, messages: int) -> Itera
     yield "shortest", _row(f"{theorem}.{part}", quantity, expected, shortest, trial, paper="all: M(n!-1)")
 
 
-def _near_balanced(cache: RunCache, n: int) -> Iterator[Row]:
+def _near_balanced(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     star, trial = StarGraph(n), _scatter(cache, n, "near-balanced-tree", 1)
     common = dict(_common(9, trial, star, 1))
     subtrees = _subtrees(trial)
@@ -208,7 +205,7 @@ def _near_balanced(cache: RunCache, n: int) -> Iterator[Row]:
     yield _row("9.5", "smallest subtree", full, min(sizes), trial, paper="at least (n-1)!", relation=">=")
 
 
-def _replicated(cache: RunCache, n: int) -> Iterator[Row]:
+def _replicated(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     star, messages = StarGraph(n), n - 1
     trial = _scatter(cache, n, "replicated-balanced-tree", messages)
     common = dict(_common(10, trial, star, messages))

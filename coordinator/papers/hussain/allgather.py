@@ -1,8 +1,9 @@
 """All-to-all broadcasting in Eisenstein-Jacobi networks: Hussain, section 4.2, Algorithms 3 and 4.
 
-The paper's claims: every node receives the N^n - 1 messages of all others, in 3 n M steps of half-duplex links. They are
-held against runs of the algorithm as printed (each node starting a phase once, the only reading that is exactly once in one
-dimension), of its correction, and of the two-phase algorithm that takes a third less.
+The paper claims that every node receives the N^n - 1 messages of all others, in 3 n M steps of half-duplex links. The claims
+are compared with runs of the algorithm as printed, of its correction, and of the two-phase algorithm, which takes a third
+fewer steps. In the printed reading each node starts a phase once, since only this reading delivers exactly once in one
+dimension.
 """
 
 from collections.abc import Iterator
@@ -18,18 +19,18 @@ NOTES = notes("hussain", "allgather")
 
 SIZES = range(1, 4)
 NETWORKS = {1: ((1, 2), (2, 3), (3, 4), (4, 5)), 2: ((1, 2), (2, 3)), 3: ((1, 2),)}
-"""alpha of the networks of each number of dimensions."""
+"""alpha of the networks, by number of dimensions."""
 READINGS = {
     "as printed": ("three-phase-printed", 3),
     "corrected": ("three-phase", 3),
     "two phases": ("two-phase", 2),
     "two phases, by dimension": ("dimension-wise", 2),
 }
-"""Algorithm, and phases of n M steps."""
+"""Algorithm, and number of phases of n M steps each."""
 
 
 def reached_as_printed(network: EisensteinJacobi) -> int:
-    """Nodes whose difference from a source has its components in sectors of one phase: 3 (((N+2)/3)^n - 1)."""
+    """Number of nodes whose difference from a source lies in sectors of one phase: 3 (((N+2)/3)^n - 1)."""
     return int(3 * (((network.modulus + 2) // 3) ** network.dimensions - 1))
 
 
@@ -52,7 +53,7 @@ def _row(network: EisensteinJacobi, reading: str, phases: int, trial: Trial) -> 
     return {
         "network": name_of(network),
         "algorithm": reading,
-        "messages a node, paper": None if "two" in reading else f"{others:,}{f' {ERRATUM}' if wrong else ''}",
+        "messages per node, paper": None if "two" in reading else f"{others:,}{f' {ERRATUM}' if wrong else ''}",
         "predicted": predicted,
         "measured": received,
         "steps, paper 3nM": None if "two" in reading else 3 * network.diameter,
@@ -63,9 +64,9 @@ def _row(network: EisensteinJacobi, reading: str, phases: int, trial: Trial) -> 
 
 
 RESTARTED = {1: ((1, 2), (2, 3), (3, 4)), 2: ((1, 2),), 3: ()}
-"""alpha of the networks in which Algorithm 4 is run to the letter: its traffic grows with (2M)^(2n)."""
+"""alpha of the networks in which Algorithm 4 is taken literally: its traffic grows with (2M)^(2n)."""
 RESTARTS = {"of the packet": RestartAllgather, "of the node": RestartOwnAllgather}
-"""Which message ALL-TO-ALL(n, 1, phase+1) sends, on which line 6 is silent."""
+"""The message that ALL-TO-ALL(n, 1, phase+1) sends; line 6 does not specify it."""
 
 
 def _restarts(cache: RunCache) -> Iterator[dict[str, object]]:
@@ -80,7 +81,7 @@ def _restarts(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _restart_row(network: EisensteinJacobi, message: str, trial: Trial) -> dict[str, object]:
-    """Phase 1 serves K nodes in two sectors with f packets that have step > nM; each of them repeats all that."""
+    """Phase 1 reaches K nodes in two sectors with f packets that have step > nM; each packet repeats all of it."""
     n, others = network.dimensions, network.order - 1
     served = ((network.modulus + 2) // 3) ** n - 1
     repeats = (2 * network.a) ** n
@@ -94,8 +95,8 @@ def _restart_row(network: EisensteinJacobi, message: str, trial: Trial) -> dict[
         "receipts, paper": f"{network.order * others:,} {ERRATUM}",
         "predicted": predicted,
         "measured": segments,
-        "messages a node, paper": f"{others:,}{f' {ERRATUM}' if reached != others else ''}",
-        "messages a node": received,
+        "messages per node, paper": f"{others:,}{f' {ERRATUM}' if reached != others else ''}",
+        "messages per node": received,
         "steps": int(trial.number("steps")),
         VERDICT: row_verdict(segments == predicted, received == reached, not rest, legal, trials=[trial], refuted=True),
     }
@@ -114,7 +115,7 @@ REPRODUCTION = Reproduction(
     name="hussain-allgather",
     title="All-to-all broadcasting in Eisenstein-Jacobi networks",
     paper=f"{PAPER}, section 4.2",
-    description="Whether all messages arrive in three phases: as printed, corrected, and in two phases.",
+    description="All-to-all broadcasting in three phases, as printed and corrected, and in two phases.",
     build=build,
     sizes=SIZES,
 )

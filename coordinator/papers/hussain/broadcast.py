@@ -1,8 +1,8 @@
 """Broadcasting in Eisenstein-Jacobi networks: Hussain, tables 1 to 3 and figures 15 to 22.
 
-Both one-to-all algorithms are run node by node in EJ_{3+4rho}^(n) for n = 1..3, and in those networks of twelve steps that
-are not larger than 226,981 nodes; what is larger is counted by the generating functions of `ej_counts`, which the runs
-confirm. The figures were pictures without numbers; they are drawn from the counts.
+Both one-to-all algorithms are run node by node in EJ_{3+4rho}^(n) for n = 1..3, and in the networks of twelve steps with at
+most 226,981 nodes. Larger networks are counted by the generating functions of `ej_counts`, which the runs confirm. The
+figures are pictures without numbers in the text; they are drawn from the counts.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ TWELVE_STEPS = ((1, 2, 12), (2, 3, 6), (3, 4, 4), (4, 5, 3), (6, 7, 2))
 
 
 def _steps(found: Counted, printed: Sequence[tuple[int, ...]]) -> Iterator[dict[str, object]]:
-    """A row a step; printed numbers are there for three dimensions only."""
+    """One row per step; the paper prints numbers for three dimensions only."""
     measured = found.measured or []
     for step, (predicted, seen) in enumerate(zip(found.predicted, measured, strict=True), 1):
         paper = printed[step - 1] if printed else None
@@ -93,7 +93,7 @@ def _formulas(found: Counted) -> Iterator[dict[str, object]]:
 
 
 def _by_step(title: str, column: int, pair: Sequence[Counted]) -> Figure:
-    """One of the columns of tables 1 and 2 over the steps."""
+    """One column of tables 1 and 2 over the steps."""
     what = ("free nodes", "senders", "receivers", "active nodes")[column]
     by_name = dict(zip(NAMES.values(), pair, strict=True))
     network = pair[0].network
@@ -136,7 +136,7 @@ def _totals(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _total_row(totals: Sequence[int]) -> tuple[int, int, int, str]:
-    """Previous, proposed, difference and their ratio to nine digits, as it is printed."""
+    """Previous, proposed, difference and their ratio to nine digits, as printed."""
     previous, proposed = totals
     ratio = "1" if previous == proposed else f"{previous / proposed:.9f}"
     return previous, proposed, previous - proposed, ratio
@@ -158,8 +158,8 @@ def _figure_22() -> Figure:
     return Figure(
         "Figure 22",
         drawing,
-        "Counted: 1.9 million, 69 million and 2.6 billion nodes. In all dimensions the previous algorithm begins alike: its "
-        "lines lie on one another.",
+        "Counted: 1.9 million, 69 million and 2.6 billion nodes. The previous algorithm starts the same way in all "
+        "dimensions, so its lines coincide.",
     )
 
 
@@ -167,7 +167,7 @@ def _figure_22() -> Figure:
 
 
 def _twelve(cache: RunCache) -> dict[str, list[Counted]]:
-    """Every network by each algorithm; the larger ones are counted only."""
+    """Every network with each algorithm; larger networks are only counted."""
     return {
         name: [counted(cache, name, a, b, n, run=n in cache.sizes and a > A) for a, b, n in TWELVE_STEPS]
         for name in ALGORITHMS
@@ -195,7 +195,7 @@ def _twelve_rows(networks: Mapping[str, Sequence[Counted]]) -> Iterator[dict[str
 
 
 def _averages(networks: Mapping[str, Sequence[Counted]]) -> Iterator[Figure]:
-    """The plain means of the five networks, step by step."""
+    """The unweighted means over the five networks, per step."""
     for number, what, column in ((19, "senders", 1), (20, "receivers", 2), (21, "active nodes", 3)):
         lines: dict[str, Held] = {}
         for name, all_of_them in networks.items():
@@ -213,17 +213,17 @@ def _averages(networks: Mapping[str, Sequence[Counted]]) -> Iterator[Figure]:
         yield Figure(
             f"Figure {number}",
             drawing,
-            "Counted. A plain mean, as in the paper, in which EJ_{1+2rho}^(12) has 99.6 percent of the nodes.",
+            "Counted. An unweighted mean, as in the paper, in which EJ_{1+2rho}^(12) has 99.6 percent of the nodes.",
         )
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Tables 1 to 3, the equations and examples beside them, and figures 15 to 22."""
+    """Tables 1 to 3 with their equations and examples, and figures 15 to 22."""
     for n in cache.sizes:
         yield from _one_network(cache, n)
     yield Table("Table 3: total senders in EJ_{3+4rho}^(n)", _totals(cache), NOTES["totals"])
     yield Table("Eqs. (20) to (23): the proposed algorithm", recurrences(cache))
-    yield Table("Steps, and the average step of receipt", averages_of_receipt(cache), NOTES["receipt"])
+    yield Table("Steps and average step of receipt", averages_of_receipt(cache), NOTES["receipt"])
     yield Table("Algorithm 1 with the misprint of line 6", misprint(cache), NOTES["misprint"])
     networks = _twelve(cache)
     yield Table("Networks of twelve steps", _twelve_rows(networks), NOTES["twelve"])
@@ -232,7 +232,7 @@ def build(cache: RunCache) -> Iterator[Section]:
 
 
 def _one_network(cache: RunCache, n: int) -> Iterator[Section]:
-    """Tables 1 and 2 and figures 15 to 18 in n dimensions; the paper's are those in three."""
+    """Tables 1 and 2 and figures 15 to 18 in n dimensions; those of the paper have three."""
     pair = [counted(cache, name, A, B, n, run=True) for name in ALGORITHMS]
     title, printed = name_of(pair[0].network), n == 3
     for number, found, paper in zip((1, 2), pair, (TABLE_1, TABLE_2), strict=True):

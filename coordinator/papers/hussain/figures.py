@@ -1,7 +1,7 @@
-"""Figures 1 to 14 of Hussain, drawn from networks and runs, and what can be counted in them.
+"""Figures 1 to 14 of Hussain, drawn from networks and runs, with the quantities that can be counted in them.
 
-The pictures are not in the text. Figures 1 to 11 are determined by caption and text; 12 to 14 show "part of" a network that
-is not named, with four senders that are not named either, and are listed as not reproducible.
+The pictures are not in the text. Caption and text determine figures 1 to 11. Figures 12 to 14 show "part of" an unnamed
+network with four unnamed senders; they are listed as not reproducible.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ EJ_1_2, SQUARE = EisensteinJacobi(1, 2, 1), EisensteinJacobi(2, 3, 2)
 LARGE = 960.0
 """Width of the network of 361 nodes."""
 Check = Callable[..., None]
-"""Adds a row to the table of what can be counted: figure, statement, print, prediction, measurement, runs."""
+"""Adds a row to the table of counted quantities: figure, statement, print, prediction, measurement, runs."""
 
 
 def black_node() -> Rank:
@@ -57,7 +57,7 @@ def _figure(number: int, title: str, panel: str, caption: str) -> Figure:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """The figures in order, what can be counted in them, and what cannot be drawn."""
+    """The figures in order, their counted quantities, and the figures that cannot be drawn."""
     rows: list[dict[str, object]] = []
 
     def check(number: int, what: str, paper: object, predicted: Value, measured: Value, *trials: Trial) -> None:
@@ -66,7 +66,7 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield from _networks(check)
     yield from _broadcasts(cache, check)
     yield from _phases(cache, check)
-    yield Table("Figures 1 to 11: what can be counted in them", rows)
+    yield Table("Figures 1 to 11: counted quantities", rows)
     yield Table("Figures 12 to 14: not reproducible", _left_out())
 
 
@@ -156,7 +156,7 @@ def _left_out() -> Iterator[dict[str, object]]:
         yield {
             "figure": number,
             "caption": f"the {step} step of phase 1 in part of a single dimensional EJ_alpha",
-            "why not": "neither alpha, nor the part of the network, nor the four senders are named",
+            "why not": "the caption names neither alpha, nor the part of the network, nor the four senders",
             VERDICT: NOT_MEASURED,
         }
 
@@ -165,6 +165,6 @@ REPRODUCTION = Reproduction(
     name="hussain-figures",
     title="Figures of networks and broadcasts",
     paper=f"{PAPER}, figures 1 to 14",
-    description="Networks, sectors and steps of both broadcasts, drawn from runs, and what can be counted in them.",
+    description="Networks, sectors and steps of both broadcasts, drawn from runs, and counted quantities.",
     build=build,
 )

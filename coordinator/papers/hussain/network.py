@@ -1,4 +1,4 @@
-"""What Hussain says of Eisenstein-Jacobi networks: eq. (10), the distance distribution, and that they are planar.
+"""Statements of Hussain about Eisenstein-Jacobi networks: eq. (10), the distance distribution, and planarity.
 
 Distances are measured by flooding: a node receives in the step that is its distance. That a network is not planar is shown
 by a subgraph of it that is K5 or K3,3 with some edges replaced by paths (Kuratowski's theorem), checked here edge by edge.
@@ -27,7 +27,7 @@ PLANAR = ((1, 2, 1), (2, 2, 1), (0, 3, 1), (2, 3, 1), (3, 4, 1), (5, 6, 1), (1, 
 def formula_10(a: int, b: int, *, floored: bool = False) -> tuple[Fraction, ...]:
     """W(0), W(1), .. up to the diameter by eq. (10), T and M as exact fractions; `floored` takes their integer parts.
 
-    Where s = T = M, the line of T is taken: it is what is left of all nodes.
+    Where s = T = M, the line of T applies: it takes the remaining nodes.
     """
     nodes = a * a + a * b + b * b
     middle, most = Fraction(a + b, 2), Fraction(a + 2 * b, 3)
@@ -85,7 +85,7 @@ def kuratowski(graph: nx.Graph, within: nx.Graph) -> str | None:
             while here not in branching:
                 before, here = here, next(other for other in graph.neighbors(here) if other != before)
             small.add_edge(node, here)
-    # replaced edges are not to meet: then the paths are as many as the edges
+    # paths that replace edges must not meet; then contracting them preserves edges minus nodes
     if graph.number_of_edges() - graph.number_of_nodes() != small.number_of_edges() - small.number_of_nodes():
         return None
     if nx.is_isomorphic(small, nx.complete_graph(5)):
@@ -136,7 +136,7 @@ def _notes_planar() -> Sequence[str]:
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """Two tables."""
+    """The distance distribution and planarity."""
     if 1 in cache.sizes:
         yield Table("Eq. (10): nodes at each distance", _distances(cache), NOTES["distances"])
     yield Table("Planarity", _planarity(cache), _notes_planar())

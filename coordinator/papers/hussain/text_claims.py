@@ -1,4 +1,4 @@
-"""What Hussain's text states beside its tables: steps of receipt, the recurrences, and Algorithm 1 with its misprint."""
+"""Statements of Hussain's text outside its tables: steps of receipt, recurrences, and the misprint of Algorithm 1."""
 
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -43,7 +43,7 @@ EVALUATED_SIZES = (8, 16, 32, 64, 128, 256, 512)
 
 
 def _constants(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Transfer over sqrt(n) N: run where that is quick, evaluated for large cubes, where it tends to 1/sqrt(2π)."""
+    """Transfer over sqrt(n) N, measured for small cubes and evaluated for large ones, where it tends to 1/sqrt(2π)."""
     sbt = next(entry for entry in printed_times(17) if entry.graph == "SBT")
     for n in [*cache.sizes, *EVALUATED_SIZES]:
         exact, table_17 = binomial_transfer(n), sbt.printed(CubeCase(n)).transfer

@@ -23,7 +23,7 @@ NOTES = notes("johnsson_ho", "broadcast")
 
 PACKET_BYTES = 60
 PACKETS = 60
-"""In a message of many packets: a multiple of every n."""
+"""The number of packets of a long message; a multiple of every n."""
 STARTUP, PER_BYTE = 1e-3, 1e-6
 """tau and t_c of the optima in seconds."""
 LONG_BYTES = 15_360
@@ -47,7 +47,7 @@ class Pipeline:
     rate: Callable[[int], Number] | None = None
     """Table 3: cycles per distinct packet."""
     merged: bool = False
-    """nRSBT over one port: parts that share a link go together, whatever they are cut into."""
+    """nRSBT over one port: parts that share a link are sent together, whatever segments they consist of."""
     least_n: int = 2
 
     def parts(self, n: int) -> int:
@@ -63,7 +63,7 @@ class Pipeline:
         return Cost(self.a(n) * ceil(packets / s) + self.b(n), Fraction(self.a(n)) / s + Fraction(self.b(n)) / packets)
 
     def run(self, cache: RunCache, n: int, packets: int) -> Trial:
-        """A broadcast of so many packets of PACKET_BYTES each, spread over the trees."""
+        """A broadcast of this number of packets of PACKET_BYTES each, spread over the trees."""
         each = ceil(packets / self.parts(n))
         counted_together = self.algorithm == "nesbt"
         return cache.run(
@@ -111,7 +111,7 @@ def of_table(number: int) -> list[Pipeline]:
 
 
 def claimed(trial: Trial, name: str) -> float:
-    """What the algorithm predicts of a metric."""
+    """The value of a metric that the algorithm claims."""
     claims = [claim for claim in trial.plan.fault_free_claims() if claim.name == name and claim.relation != ">="]
     value = claims[-1].predicted
     assert isinstance(value, int | float)
@@ -124,7 +124,7 @@ def cycles(line: Pipeline, trial: Trial) -> int:
 
 
 def _delays(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Table 2, from the first crossing to the last one of one packet, the slowest tree."""
+    """Table 2: the delay of the slowest packet."""
     for line in PIPELINES:
         for n in cache.sizes:
             if line.delay is None or n < line.least_n:
@@ -142,14 +142,14 @@ def _delays(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def slowest_packet(trial: Trial, n: int) -> int:
-    """Cycles from the first crossing to the last one of one packet, of the first n the slowest."""
+    """Cycles from the first to the last hop of a packet, for the slowest of the first n packets."""
     times = trial.journal().filter(pl.col("segment") < n).group_by("tree", "segment")
     spans = times.agg(cycles=pl.col("step").max() - pl.col("step").min() + 1).collect()["cycles"]
     return int(spans.max())  # type: ignore[arg-type]
 
 
 def _rates(cache: RunCache) -> Iterator[dict[str, object]]:
-    """Table 3, from two runs of which one has PACKETS more distinct packets."""
+    """Table 3: the difference between two runs, one with PACKETS more distinct packets."""
     for line in PIPELINES:
         for n in cache.sizes:
             if line.rate is None or n < line.least_n:
@@ -167,12 +167,12 @@ def _rates(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _bound(line: Pipeline, n: int) -> Cost:
-    """No broadcast costs less: section 4, in messages."""
+    """The lower bound of section 4, in messages."""
     return Cost(n, Fraction(1, n if line.ports == ALL else 1))
 
 
 def _times(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object]]:
-    """T of table 4 or 5, with many packets and with one on each tree."""
+    """T of table 4 or 5, with many packets and with one packet per tree."""
     for line in lines:
         for n in cache.sizes:
             if n < line.least_n:
@@ -205,7 +205,7 @@ def _times(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object]
 def best_run(cache: RunCache, line: Pipeline, n: int, size: int, startup: float) -> tuple[int, Trial]:
     """The run with the best whole number of packets on each tree, and that number.
 
-    It is one of the two next to M / (s B_opt), or 1.
+    It is one of the two whole numbers next to M / (s B_opt), or 1.
     """
     best, _ = line.optimum(n, size, startup / PER_BYTE)
     wanted = size / line.parts(n) / best
@@ -227,14 +227,14 @@ def _long_run(cache: RunCache, line: Pipeline, n: int, size: int, count: int, st
 
 
 def _optima(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object]]:
-    """B_opt and T_min of table 4 or 5 beside the best whole number of packets, of which one more or less is slower."""
+    """B_opt and T_min of table 4 or 5, and the best whole number of packets: one more or less must not be faster."""
     for line in lines:
         for n in cache.sizes:
             if n < line.least_n or line.merged:
                 continue
             packet, optimum = line.optimum(n, LONG_BYTES, STARTUP / PER_BYTE)
             count, trial = best_run(cache, line, n, LONG_BYTES, STARTUP)
-            beside = [
+            neighbours = [
                 _long_run(cache, line, n, LONG_BYTES, other, STARTUP) for other in (count - 1, count + 1) if other > 0
             ]
             found, closed, least = (
@@ -254,13 +254,13 @@ def _optima(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object
                 VERDICT: row_verdict(
                     found <= closed * (1 + 1e-9),
                     found >= least * (1 - 1e-9),
-                    all(other.number("virtual_seconds") >= found for other in beside),
-                    trials=[trial, *beside],
+                    all(other.number("virtual_seconds") >= found for other in neighbours),
+                    trials=[trial, *neighbours],
                 ),
             }
 
 
-# --- table 6: everybody against nESBT ------------------------------------------------------------------------------------
+# --- table 6: times relative to nESBT --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -269,26 +269,26 @@ class Regime:
 
     name: str
     startup: float | None
-    """tau in seconds where packets are of the best size; None: of PACKET_BYTES."""
+    """tau in seconds, for packets of the best size; None for packets of PACKET_BYTES."""
     amount: int
-    """Bytes, or packets."""
+    """Bytes; packets if `startup` is None."""
     rounding: float
-    """How far a run may be from the prediction, which knows no whole packets and bytes."""
+    """Relative tolerance of a run: the prediction ignores rounding to whole packets and bytes."""
     near: float
-    """How far from the printed limit, for each dimension of the cube."""
+    """Relative tolerance of the printed limit, per dimension of the cube."""
     erratum: bool = False
-    """What is further from the print is explained in a note of the table."""
+    """A note of the table explains larger differences."""
 
     def run(self, cache: RunCache, line: Pipeline, n: int) -> Trial:
         """A broadcast in this regime."""
         if self.startup is None:
-            # parts of nRSBT are merged on the way, so that a single packet shows in a run of one for each tree
+            # nRSBT merges parts on the way, so a single packet is visible only in a run with one packet per tree
             single = n if line.merged else line.parts(n)
             return line.run(cache, n, self.amount if self.amount > 1 else single)
         return best_run(cache, line, n, self.amount, self.startup)[1]
 
     def time(self, line: Pipeline, trial: Trial, n: int) -> float:
-        """What is compared: cycles, or virtual time. One packet of a graph of several trees takes one of them."""
+        """The compared quantity: cycles, or virtual time. A single packet uses one tree of a graph with several."""
         if self.startup is not None:
             return float(trial.number("virtual_seconds"))
         return slowest_packet(trial, n) if line.merged and self.amount == 1 else cycles(line, trial)
@@ -297,7 +297,7 @@ class Regime:
         """By tables 4 and 5: cycles, or T in units of t_c."""
         if self.startup is None:
             if line.merged and self.amount == 1:
-                return n  # down one SBT, as table 2 has it
+                return n  # down one SBT, as in table 2
             packets = self.amount if self.amount > 1 else line.parts(n)
             return float(line.cost(n, packets).startups)
         ratio = self.startup / PER_BYTE

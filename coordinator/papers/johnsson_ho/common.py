@@ -1,4 +1,4 @@
-"""What the tables of Johnsson and Ho (YALEU/DCS/TR-500, 1986) share: T = start-ups τ + transfer t_c.
+"""The common parts of the tables of Johnsson and Ho (YALEU/DCS/TR-500, 1986): T = start-ups τ + transfer t_c.
 
 Each row shows T as printed, as predicted by the closed forms of the algorithms, and as measured.
 

@@ -1,8 +1,8 @@
-"""Figures 1 to 14 of Johnsson and Ho 1986, drawn from trees and runs, and what can be counted in them.
+"""Figures 1 to 14 of Johnsson and Ho 1986, drawn from trees and runs, with the quantities that can be counted in them.
 
-The pictures are not in the text of the report. What caption and text determine is drawn, with the choice named where they
-leave one: the tree of figure 1, the names of the nodes of figure 4, the node of figure 9, the order of dimensions of figure
-14. The measured figures 15 to 19 are a reproduction of their own.
+The pictures are not in the text of the report, so the figures are drawn from captions and text. Where these leave a choice,
+the caption names it: the tree of figure 1, the names of the nodes of figure 4, the node of figure 9, the order of dimensions
+of figure 14. The measured figures 15 to 19 have a separate reproduction.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +41,7 @@ NOTES = notes("johnsson_ho", "figures")
 
 Q3, Q4, Q5, Q6 = (Hypercube(n) for n in (3, 4, 5, 6))
 NODE_9 = 0b001011
-"""The node of figure 9: not named in the text, and chosen for having parents and children in several trees."""
+"""The node of figure 9. The text does not name it; this one has parents and children in several trees."""
 SMALL = 330.0
 """Width of a 3-cube in a drawing of several."""
 
@@ -73,7 +73,7 @@ def _figure(number: int, title: str, panels: Sequence[Panel], caption: str, colu
 
 
 def on_the_way(trial: Trial) -> list[set[Rank]]:
-    """For whom there is data on the links in each step."""
+    """The nodes whose data is on the links in each step."""
     moved = trial.journal().group_by("step").agg(pl.col("target").unique()).sort("step").collect()
     return [set(targets) for targets in moved["target"]]
 
@@ -88,7 +88,7 @@ def _figure_1(cache: RunCache) -> Figure:
         1,
         "node sets for reverse-breadth-first scheduling",
         panels,
-        "Dark: nodes for which data is on the way, from a run. The tree of the figure is not named; this is the SBT of Q_3.",
+        "Dark: nodes whose data is on the links, from a run. The figure does not name its tree; this is the SBT of Q_3.",
         3,
     )
 
@@ -120,7 +120,7 @@ def _figure_5(loads: Mapping[Arc, Fraction]) -> Figure:
         5,
         "three rotated spanning binomial trees as a spanning graph in a 3-cube",
         panels,
-        "Weights of edges: shares of the message that each link carried in a broadcast.",
+        "Edge weights: the share of the message that each link carried in a broadcast.",
     )
 
 
@@ -149,7 +149,7 @@ def _figure_9() -> tuple[Figure, list[Port], list[Port]]:
         9,
         "parents and children of a node in a 6-cube",
         [panel("parents", up), panel("children", down)],
-        "On the edges their dimensions, in the nodes the ERSBT. The node is not named in the text; this is 001011.",
+        "Edges show dimensions, nodes the ERSBT. The text does not name the node; this is 001011.",
         1,
     )
     return figure, [port for _, port in up], [port for _, port in down]
@@ -184,7 +184,7 @@ def _scheduled(title: str, trees: Trees, trial: Trial, tree: int) -> Panel:
 
 
 def blocks_after(trial: Trial, cycle: int) -> dict[tuple[Rank, Rank], Rank]:
-    """Who holds the block of each (origin, target) after so many cycles."""
+    """The node that holds the block of each (origin, target) after `cycle` cycles."""
     held = {(origin, target): origin for origin in range(8) for target in range(8)}
     moved = (
         trial.journal().filter(pl.col("step") <= cycle).sort("step").select("origin", "target", "receiver").collect()
@@ -215,25 +215,25 @@ def _figure_14(trial: Trial) -> Figure:
 
 @dataclass(frozen=True)
 class Checks:
-    """The rows of the table at the end."""
+    """Collects the rows of the last table."""
 
     rows: list[dict[str, object]] = field(default_factory=list)
 
     def __call__(
         self, number: int, what: str, paper: object, predicted: Value, measured: Value, *trials: Trial
     ) -> None:
-        """Add a row: a statement about a figure, as printed, as it must be, and as found."""
-        self.rows.append({"figure": number, "what": what} | compared(predicted, measured, *trials, paper=paper))
+        """Add a row: a statement about a figure, as printed, predicted and measured."""
+        self.rows.append(compared(predicted, measured, *trials, paper=paper, figure=number, what=what))
 
 
 def build(cache: RunCache) -> Iterator[Section]:
-    """The figures in order, then a table of what they show."""
+    """The figures in order, then a table of their counted quantities."""
     check = Checks()
     yield from _single_trees(cache, check)
     yield from _several_trees(cache, check)
     yield from _nodes_and_balance(cache, check)
     yield from _schedules(cache, check)
-    yield Table("Figures 1 to 14: what can be counted in them", check.rows, NOTES["figures"])
+    yield Table("Figures 1 to 14: counted quantities", check.rows, NOTES["figures"])
 
 
 def _single_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
@@ -252,7 +252,7 @@ def _single_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
     trial = _run(cache, Q4, "broadcast", "sbt")
     check(3, "nodes at levels 1 to 4", "C(n, l)", (4, 6, 4, 1), tuple(trial.series("receivers_per_step")), trial)
 
-    caption = "The shape is determined, the embedding is not: ours. The root is 0000, its partner 1000."
+    caption = "The shape is determined, while the embedding is chosen here. The root is 0000, its partner 1000."
     yield _figure(4, "a 16 nodes two-rooted complete binary tree", [_tree("", TwoRootedTree(Q4), link=str)], caption, 1)
     trial = _run(cache, Q4, "broadcast", "tcbt")
     printed = "2, 3 2^(l-2), N/4"
@@ -285,7 +285,7 @@ def _several_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
     yield _figure(7, "three edge-disjoint directed spanning trees in a 3-cube", panels, "The source is ringed.", 3)
     trees = EdgeDisjointBinomialTrees(Q4)
     panels = [_tree(f"ERSBT {tree}", trees, tree, link=str) for tree in range(4)]
-    yield _figure(8, "four edge-disjoint directed spanning trees in a 4-cube", panels, "On the edges dimensions.")
+    yield _figure(8, "four edge-disjoint directed spanning trees in a 4-cube", panels, "Edges show dimensions.")
     for number, cube in ((7, Q3), (8, Q4)):
         trial = _run(cache, cube, "broadcast", "nesbt", segments=cube.n)
         check(number, "trees on one directed edge", 1, 1, trial.number("max_link_segments"), trial)
@@ -316,7 +316,7 @@ def _schedules(cache: RunCache, check: Checks) -> Iterator[Figure]:
     trial, rotated = _run(cache, Q3, "broadcast", "nrsbt"), RotatedBinomialTrees(Q3)
     panels = [_scheduled(f"SBT {tree}", rotated, trial, tree) for tree in range(3)]
     yield _figure(
-        12, "broadcasting based on 3 rotated SBTs in a 3-cube", panels, "On the edges routing cycles of a run.", 3
+        12, "broadcasting based on 3 rotated SBTs in a 3-cube", panels, "Edges show the routing cycles of a run.", 3
     )
     labels = [(tree, port, int(label)) for tree in range(3) for (_, port), label in labelled(trial, tree).items()]
     right = all((label + tree) % 3 == port for tree, port, label in labels)
@@ -326,7 +326,7 @@ def _schedules(cache: RunCache, check: Checks) -> Iterator[Figure]:
     trial, disjoint = _run(cache, Q3, "broadcast", "nesbt", ONE, segments=3), EdgeDisjointBinomialTrees(Q3)
     panels = [_scheduled(f"ERSBT {tree}", disjoint, trial, tree) for tree in range(3)]
     yield _figure(
-        13, "scheduling in an nESBT graph with one-port communication", panels, "On the edges cycles of a run.", 3
+        13, "scheduling in an nESBT graph with one-port communication", panels, "Edges show the cycles of a run.", 3
     )
     labels = [(tree, port, int(label)) for tree in range(3) for (_, port), label in labelled(trial, tree).items()]
     cycles = tuple(sorted({label for _, _, label in labels}))
@@ -356,6 +356,6 @@ REPRODUCTION = Reproduction(
     name="johnsson-ho-figures",
     title="Figures of spanning graphs and schedules",
     paper=f"{PAPER}, figures 1 to 14",
-    description="Trees, paths and schedules of the report's figures, drawn from runs, and what can be counted in them.",
+    description="Trees, paths and schedules of the report's figures, drawn from runs, and counted quantities.",
     build=build,
 )

@@ -5,17 +5,17 @@ ports cycle l loads them with ew_ld, in all-to-all personalised communication wi
 the last cycle back, rw_ld (reverse breadth first).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from math import comb
 
 import polars as pl
 
 from coordinator.papers.base import Reproduction, Section
-from coordinator.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE, PAPER, text
+from coordinator.papers.formulas import Number, evaluate
+from coordinator.papers.johnsson_ho.common import MESSAGE_BYTES, PAPER, text
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
+from coordinator.papers.tables import VERDICT, Table, notes, printed, row_verdict
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees import statistics as measure
 from emunode.trees.base import Trees
@@ -27,27 +27,30 @@ from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBi
 NOTES = notes("johnsson_ho", "graphs")
 
 SIZES = range(2, 6)
-Printed = Callable[[int, int, int], Fraction | int]
-"""An entry of table 1: of n, l and d."""
+Printed = Callable[[int, int, int], Number]
+"""An entry of table 1, as a function of n, l and d."""
 Loads = dict[tuple[int, int], Fraction]
-"""By (l, d); what is missing is 0."""
+"""By (l, d); missing entries are 0."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """One line of table 1, and the algorithms whose links show it."""
+    """One line of table 1, and the algorithms whose link loads show it."""
 
     name: str
     trees: Callable[[Hypercube], Trees]
     edges: Printed
     subtrees: Printed
     descendants: Printed
+    edges_of: Printed
+    """Ew_d, which does not depend on l."""
+    height: Printed
+    """Number of levels, which depends only on n."""
+    ports: str
     allgather: str
     postorder: str
-    levels: str | None
-    """None where no schedule in reverse breadth first order is published."""
-    ports: str = ALL
-    height: Callable[[int], int] = lambda n: n
+    levels: str
+    """Empty if no reverse breadth-first schedule is published."""
 
 
 def _transition(position: int) -> int:
@@ -55,99 +58,39 @@ def _transition(position: int) -> int:
     return (~position & position + 1).bit_length() - 1
 
 
-def _gray(value: Callable[[int, int], int]) -> Printed:
-    return lambda n, level, d: value(n, level) if d == _transition(level) else 0
+def _formula(text: str) -> Printed:
+    """A printed formula in n, N, l and d; t is the dimension of hop l of a Gray code path."""
+    return lambda n, level, d: evaluate(text, n=n, N=1 << n, l=level, d=d, t=_transition(level))
 
 
-def _above(n: int, level: int, _: int = 0) -> Fraction:
-    """Sum over i > l of C(n, i), n-ths."""
-    return Fraction(sum(comb(n, i) for i in range(level + 1, n + 1)), n)
-
-
-def _disjoint_edges(n: int, level: int, _: int) -> Fraction:
-    return Fraction((1, n - 1)[level] if level < 2 else comb(n, level), n)
-
-
-def _disjoint_nodes(n: int, level: int, _: int) -> Fraction:
-    order = 2**n
-    return Fraction((order - 1, order - 2)[level], n) if level < 2 else _above(n, level - 1)
-
-
-def _gray_descendants(n: int, level: int, d: int) -> int:
-    """N / 2^(d+1) - ceil((l - 2^d + 1) / 2^(d+1))."""
-    return int(2 ** (n - d - 1) + (2**d - level - 1) // 2 ** (d + 1))
-
-
-GRAPHS = (
+TREES: Mapping[str, Callable[[Hypercube], Trees]] = {
+    "BRG": GrayPaths,
+    "nRBRG": lambda cube: GrayPaths(cube, cube.degree),
+    "SBT": BinomialTree,
+    "nRSBT": RotatedBinomialTrees,
+    "nESBT": EdgeDisjointBinomialTrees,
+    "SBnT": lambda cube: BalancedTrees(cube, cube.degree),
+}
+GRAPHS = [
     Graph(
-        "BRG",
-        GrayPaths,
-        _gray(lambda _n, _level: 1),
-        _gray(lambda n, level: 2**n - level - 1),
-        _gray_descendants,
-        "brg",
-        "brg",
-        None,
-        ONE,
-        lambda n: 2**n - 1,
-    ),
-    Graph(
-        "nRBRG",
-        lambda cube: GrayPaths(cube, cube.degree),
-        lambda n, _level, _d: Fraction(1, n),
-        lambda n, level, _d: Fraction(2**n - level - 1, n),
-        lambda n, level, _d: Fraction(2**n - level - 1, n),
-        "nrbrg",
-        "nrbrg",
-        "nrbrg-rbf",
-        height=lambda n: 2**n - 1,
-    ),
-    Graph(
-        "SBT",
-        BinomialTree,
-        lambda _n, level, d: comb(d, level),
-        lambda n, level, d: comb(d, level) * 2 ** (n - d - 1),
-        lambda n, level, d: comb(n - d - 1, level) * 2**d,
-        "sbt",
-        "sbt",
-        "sbt-rbf",
-    ),
-    Graph(
-        "nRSBT",
-        RotatedBinomialTrees,
-        lambda n, level, _d: Fraction(comb(n, level + 1), n),
-        _above,
-        _above,
-        "nrsbt",
-        "nrsbt-postorder",
-        "nrsbt-rbf",
-    ),
-    Graph(
-        "nESBT",
-        EdgeDisjointBinomialTrees,
-        _disjoint_edges,
-        _disjoint_nodes,
-        _disjoint_nodes,
-        "nesbt",
-        "nesbt",
-        "nesbt-rbf",
-        height=lambda n: n + 1,
-    ),
-    Graph(
-        "SBnT",
-        lambda cube: BalancedTrees(cube, cube.degree),
-        lambda n, level, _d: Fraction(comb(n, level + 1), n),
-        _above,
-        _above,
-        "sbntc",
-        "sbntc",
-        "sbntc-rbf",
-    ),
-)
+        row["graph"],
+        TREES[row["graph"]],
+        _formula(row["edges"]),
+        _formula(row["subtrees"]),
+        _formula(row["descendants"]),
+        _formula(row["edges of d"]),
+        _formula(row["height"]),
+        ports=row["ports"],
+        allgather=row["allgather"],
+        postorder=row["postorder"],
+        levels=row["levels"],
+    )
+    for row in printed("johnsson_ho_table_1")
+]
 
 
 def loads_of(trial: Trial, *, backwards: bool = False) -> tuple[Loads, bool]:
-    """What a link of dimension d carries in each cycle, in messages; whether all links of a dimension carry the same."""
+    """The load of a link of dimension d in each cycle, in messages, and whether all links of a dimension carry the same."""
     links = (
         trial.journal()
         .group_by("step", "port", "sender")
@@ -170,8 +113,8 @@ def _rows(cache: RunCache) -> Iterator[dict[str, object]]:
         for n in cache.sizes:
             trees = graph.trees(Hypercube(n))
             yield from (
-                _row(graph, n, name, printed, walked(trees), trial, backwards=backwards)
-                for name, printed, walked, trial, backwards in (
+                _row(graph, n, name, entry, walked(trees), trial, backwards=backwards)
+                for name, entry, walked, trial, backwards in (
                     (
                         "edges ew_ld",
                         graph.edges,
@@ -208,10 +151,10 @@ def _run(cache: RunCache, n: int, collective: str, algorithm: str, ports: str) -
 
 
 def _row(
-    graph: Graph, n: int, name: str, printed: Printed, walked: measure.Table, trial: Trial | None, *, backwards: bool
+    graph: Graph, n: int, name: str, entry: Printed, walked: measure.Table, trial: Trial | None, *, backwards: bool
 ) -> dict[str, object]:
-    levels = range(graph.height(n))
-    expected = {(level, d): Fraction(printed(n, level, d)) for level in levels for d in range(n)}
+    levels = range(int(graph.height(n, 0, 0)))
+    expected = {(level, d): Fraction(entry(n, level, d)) for level in levels for d in range(n)}
     loads, alike = loads_of(trial, backwards=backwards) if trial else (None, True)
     agree = [_same(expected, walked), loads is None or _same(expected, loads), alike]
     return {
@@ -226,32 +169,22 @@ def _row(
 
 
 def _same(expected: Loads, found: measure.Table) -> bool:
-    """Entry by entry."""
     return all(found.get(key, 0) == value for key, value in expected.items()) and set(found) <= set(expected)
 
 
 def _by_level(loads: measure.Table, levels: range) -> str:
-    """The largest of all dimensions, level by level; long rows are cut short."""
+    """The largest entry over all dimensions per level; long rows are truncated."""
     largest = [max((value for (at, _), value in loads.items() if at == level), default=Fraction(0)) for level in levels]
     shown = [text(value) for value in largest[:8]]
     return ", ".join(shown + [".."] * (len(largest) > 8))
 
 
-def _edges(name: str, n: int) -> list[Fraction]:
-    """Ew_d as printed, dimension 0 first."""
-    if name == "BRG":
-        return [Fraction(2 ** (n - d - 1)) for d in range(n)]
-    if name == "SBT":
-        return [Fraction(2**d) for d in range(n)]
-    return [Fraction(2**n - 1, n)] * n
-
-
 def _totals(cache: RunCache) -> Iterator[dict[str, object]]:
-    """E_d: what a link of dimension d carries over a whole all-to-all broadcast."""
+    """E_d: the load of a link of dimension d over a whole all-to-all broadcast."""
     for graph in GRAPHS:
         for n in cache.sizes:
             trial = _run(cache, n, "allgather", graph.allgather, graph.ports)
-            expected = _edges(graph.name, n)
+            expected = [Fraction(graph.edges_of(n, 0, d)) for d in range(n)]
             links = trial.table("links")
             found = [
                 [Fraction(carried, MESSAGE_BYTES) for carried in links.filter(pl.col("port") == d)["bytes"].unique()]

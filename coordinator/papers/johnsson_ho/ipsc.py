@@ -4,8 +4,8 @@ The machine as the text describes it: one port at a time, 10 Mbit/s; what a prog
 up to 16 KiB, takes 8 ms to start, and the operating system cuts it into internal packets of 1 KiB that take 6 ms each to
 start. So b bytes over one hop take 8 ms + 6 ms (ceil(b / 1 KiB) - 1) + 8 b / 10^4 ms; that the 8 ms include the first
 internal packet is an assumption. The figures were pictures and their values are not in the text, nor is the length of the
-messages: what is reproduced is what the text says of them. Time is virtual: the heaviest links of every cycle, measured
-in runs, at these prices.
+messages; this reproduces the statements of the text. Time is virtual: the heaviest links of every cycle, measured in runs,
+at these costs.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,18 +26,18 @@ NOTES = notes("johnsson_ho", "ipsc")
 SIZES = range(2, 7)
 KIB = 1024
 EXTERNAL_BYTES = 16 * KIB
-"""Most that one start-up by a program covers."""
+"""The most bytes that one start-up by a program covers."""
 EXTERNAL_MS, INTERNAL_MS, BYTE_MS = 8.0, 6.0, 8 / 10**4
 
 
 def milliseconds(size: int) -> float:
-    """One hop of so many bytes; larger than an external packet, several of them."""
+    """The time of one hop of `size` bytes, which may need several external packets."""
     external, internal = ceil(size / EXTERNAL_BYTES), ceil(size / KIB)
     return EXTERNAL_MS * external + INTERNAL_MS * (internal - external) + BYTE_MS * size
 
 
 def time_of(trial: Trial) -> float:
-    """Milliseconds of a run: of the heaviest link in every step."""
+    """Milliseconds of a run: the sum over steps of the time of the heaviest link."""
     return sum(milliseconds(load) for load in trial.series("heaviest_link_bytes_per_step"))
 
 
@@ -55,7 +55,7 @@ def _run(
 
 
 def _judged(predicted: float, trial: Trial, *more: bool) -> dict[str, object]:
-    """Predicted and measured milliseconds and the verdict."""
+    """The cells for predicted and measured milliseconds and the verdict."""
     found = time_of(trial)
     return {
         "predicted": round(predicted, 2),
@@ -84,13 +84,13 @@ def _figure_15(cache: RunCache) -> Rows:
 
 
 def _slope(rows: Rows, n: int) -> float:
-    """How much longer packets of 64 bytes take than of 1 KiB, to the 16 times as many start-ups."""
+    """Time with packets of 64 bytes relative to packets of 1 KiB, which need 16 times fewer start-ups."""
     times = {int(str(row["external packet"])): float(str(row["measured"])) for row in rows if row["n"] == n}
     return times[64] / times[KIB]
 
 
 def _series(rows: Rows, by: str, x: str, y: str, name: str) -> dict[str, list[tuple[float, float]]]:
-    """Column y over column x, a series for every value of the column `by`."""
+    """Column y over column x, one series per value of the column `by`."""
     series: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
         series.setdefault(name.format(row[by]), []).append((float(str(row[x])), float(str(row[y]))))
@@ -99,20 +99,20 @@ def _series(rows: Rows, by: str, x: str, y: str, name: str) -> dict[str, list[tu
 
 @dataclass(frozen=True)
 class Drawing:
-    """How the rows of a table are drawn: a series for every value of the column `by` over the column x."""
+    """A drawing of the rows of a table: one series per value of the column `by`, over the column x."""
 
     title: str
     by: str
     x: str
     name: str
-    """Of a series, {} for its value."""
+    """The name of a series; {} stands for its value."""
     labels: tuple[str, str]
     caption: str
     log_x: bool = False
     log_y: bool = False
 
     def of(self, rows: Rows, **more: Points) -> Figure:
-        """Predictions as lines and measurements as marks, and further lines."""
+        """Draws predictions as lines and measurements as marks, plus the lines of `more`."""
         predicted = _series(rows, self.by, self.x, "predicted", self.name)
         measured = _series(rows, self.by, self.x, "measured", self.name)
         held = {name: Held(line, measured[name]) for name, line in predicted.items()}
@@ -125,7 +125,7 @@ class Drawing:
 # --- figures 16 and 17: SBT and nESBT ------------------------------------------------------------------------------------
 
 PACKETS_16 = 60
-"""Packets of 1 KiB: assumed, every n divides it."""
+"""Number of packets of 1 KiB, an assumption; every n divides it."""
 
 
 def _figure_16(cache: RunCache) -> Rows:
@@ -143,9 +143,9 @@ def _figure_16(cache: RunCache) -> Rows:
 
 
 def _printed_speedup(n: int, packets: int) -> tuple[str | None, float, float]:
-    """What the paper says of nESBT over SBT, and the least and the largest speed-up that agree with it.
+    """The printed speed-up of nESBT over SBT, and the smallest and largest speed-up that agree with it.
 
-    The text of figure 17 speaks of n, which is taken to mean at least 10 n packets; table 6 says what one packet takes.
+    The text of figure 17 states n, which is taken to mean at least 10 n packets; table 6 gives the ratio for one packet.
     """
     if packets == 1:
         return text(Fraction(n, n + 1)), n / (n + 1) - 1e-9, n / (n + 1) + 1e-9
@@ -180,14 +180,14 @@ def _figure_17(cache: RunCache, packets: Sequence[int]) -> Rows:
 # --- figures 18 and 19: scatter and allgather ----------------------------------------------------------------------------
 
 BLOCKS = (256, 512, KIB, 2 * KIB)
-"""Bytes for each node, or of each node: assumed."""
+"""Bytes per node, an assumption."""
 
 
 def _figure_18(cache: RunCache) -> Rows:
     return [
         {
             "n": n,
-            "bytes a node": size,
+            "bytes per node": size,
             "graph": graph,
             "packets": 2**n - 1,
             "packet on a port every": every,
@@ -203,7 +203,7 @@ def _figure_18(cache: RunCache) -> Rows:
 
 
 def _gap(trial: Trial) -> int:
-    """Cycles from one packet to the next on the port that the source uses most, in the middle case."""
+    """Median number of cycles between packets on the most used port of the source."""
     root = trial.journal().filter(pl.col("sender") == pl.col("origin")).select("step", "port").unique().collect()
     most = root.group_by("port").len().sort("len", "port", descending=[True, False])["port"][0]
     return int(root.filter(pl.col("port") == most).sort("step")["step"].diff().drop_nulls().median())  # type: ignore[arg-type]
@@ -226,7 +226,7 @@ def _figure_19(cache: RunCache) -> Rows:
                 rows.append(
                     {
                         "n": n,
-                        "bytes a node": size,
+                        "bytes per node": size,
                         "algorithm": name,
                         "predicted": round(wanted, 2),
                         "measured": round(found, 2),
@@ -238,7 +238,7 @@ def _figure_19(cache: RunCache) -> Rows:
 
 
 def _labelled(trial: Trial) -> float:
-    """Milliseconds by the loads that an algorithm predicts."""
+    """Milliseconds for the loads that the algorithm claims."""
     claims = [claim for claim in trial.plan.algorithm.claims() if claim.name == "heaviest_link_segments_per_step"]
     loads = claims[0].predicted
     assert isinstance(loads, tuple)
@@ -247,7 +247,7 @@ def _labelled(trial: Trial) -> float:
 
 # --- tables and figures --------------------------------------------------------------------------------------------------
 
-MARKS = "Marks: measured, at the prices of the iPSC."
+MARKS = "Marks: measured, at the costs of the iPSC."
 
 
 def build(cache: RunCache) -> Iterator[Section]:
@@ -325,10 +325,10 @@ def _scatter(rows: Rows, n: int) -> Iterator[Section]:
     yield Drawing(
         f"Figure 18: personalised communication in Q_{n}",
         "graph",
-        "bytes a node",
+        "bytes per node",
         "{}",
-        ("bytes for each node", "milliseconds"),
-        f"Lines: predicted, N - 1 packets; both graphs at the same places. {MARKS}",
+        ("bytes per node", "milliseconds"),
+        f"Lines: predicted, N - 1 packets; both graphs coincide. {MARKS}",
         log_x=True,
     ).of([row for row in rows if row["n"] == n])
 
@@ -342,9 +342,9 @@ def _allgather(rows: Rows, n: int) -> Iterator[Section]:
     yield Drawing(
         f"Figure 19: all-to-all broadcasting in Q_{n}",
         "algorithm",
-        "bytes a node",
+        "bytes per node",
         "{}",
-        ("bytes of each node", "milliseconds"),
+        ("bytes per node", "milliseconds"),
         f"Lines: predicted. {MARKS}",
         log_x=True,
     ).of([row for row in rows if row["n"] == n])
@@ -354,7 +354,7 @@ REPRODUCTION = Reproduction(
     name="johnsson-ho-ipsc",
     title="Experiments on the Intel iPSC",
     paper=f"{PAPER}, section 8, figures 15 to 19",
-    description="Broadcast, scatter and allgather at the prices of the iPSC; speed-up of nESBT over SBT near n.",
+    description="Broadcast, scatter and allgather at the costs of the iPSC; speed-up of nESBT over SBT near n.",
     build=build,
     sizes=SIZES,
 )

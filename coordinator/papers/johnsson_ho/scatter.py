@@ -51,7 +51,7 @@ def _gray_segments(case: CubeCase) -> int:
 TABLE_7 = (PrintedTime("BRG, one-port", "brg", ONE, _gray, cut=_gray_segments), *printed_times(7))
 
 
-# --- section 5.1.4: what is left over when n does not divide M ----------------------------------------------------------
+# --- section 5.1.4: elements left over when n does not divide M ----------------------------------------------------------
 
 Loads = Counter[tuple[Rank, Port]]
 """Elements on each directed link."""
@@ -59,7 +59,7 @@ Loads = Counter[tuple[Rank, Port]]
 
 @dataclass(frozen=True)
 class Rest:
-    """How k elements that are left over are spread: the algorithm that does it, and what is printed and right."""
+    """A way to spread k elements that are left over: its algorithm, the printed load and all choices of trees."""
 
     name: str
     algorithm: type[RestScatter]
@@ -93,7 +93,7 @@ RESTS = (
 
 
 def _rests(cache: RunCache) -> Iterator[dict[str, object]]:
-    """The largest load of a link when k elements of every block are left over, of each kind and every k that it has."""
+    """The largest load of a link when k elements of every block are left over, for each kind and admissible k."""
     for n in cache.sizes:
         for k in range(1, n):
             yield from (_rest_row(cache, rest, n, k) for rest in RESTS if rest.algorithm.admits(n, k))
@@ -113,14 +113,14 @@ def _rest_row(cache: RunCache, rest: Rest, n: int, k: int) -> dict[str, object]:
 
 @cache
 def edge_loads(n: int, turn: Turn) -> Loads:
-    """Elements on each link when one tree carries one element to every node, by walking the paths."""
+    """Elements on each link when one tree carries one element to every node, counted along the paths."""
     trees = TurnedBinomialTrees(Hypercube(n), [turn])
     paths = (trees.path(rank, 0) for rank in range(1, 2**n))
     return Counter((here, (here ^ there).bit_length() - 1) for path in paths for here, there in pairwise(path))
 
 
 def best_choice(n: int, choices: Iterable[Sequence[Turn]]) -> int:
-    """The least, over all choices of trees, of the largest load of a link."""
+    """The minimum over all choices of trees of the largest link load."""
     return min(max(sum((edge_loads(n, turn) for turn in turns), Counter()).values()) for turns in choices)
 
 
@@ -137,7 +137,7 @@ def build(cache: RunCache) -> Iterator[Section]:
 REPRODUCTION = Reproduction(
     name="johnsson-ho-scatter",
     title="Personalised communication from one node of a hypercube",
-    paper=f"{PAPER}, section 5, tables 7 to 9, and what is left over when n does not divide M",
+    paper=f"{PAPER}, section 5, tables 7 to 9, and elements left over when n does not divide M",
     description="T, B_opt and T_min of seven spanning graphs, printed, in closed form and measured.",
     build=build,
     sizes=SIZES,

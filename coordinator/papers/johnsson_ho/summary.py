@@ -1,4 +1,4 @@
-"""Which algorithm meets the lower bound of which problem: Johnsson and Ho 1986, table 19."""
+"""The algorithms that meet the lower bound of each problem: Johnsson and Ho 1986, table 19."""
 
 from collections.abc import Iterator
 
@@ -31,14 +31,14 @@ TABLE_19 = printed_optima(19)
 
 
 def _winners(cache: RunCache) -> Iterator[dict[str, object]]:
-    """A winner meets the lower bound exactly; the line with the wrong name does not, and its correction does."""
+    """Each line meets the lower bound exactly, except the line with the wrong name; its correction does."""
     for line in TABLE_19:
         for n in cache.sizes:
             case = CubeCase(n)
             trial = trial_of(cache, line.collective, line.algorithm, line.ports, n)
             best, found, closed = largest_packet(trial), measured(trial, case), predicted(trial, case)
             packet, printed, least = line.packet(n), line.least(n), COLLECTIVE_BOUNDS[line.collective](n, line.ports)
-            # a root is the asymptotic form of what is measured, and never below it; this one is misprinted
+            # the correct root is the asymptotic form of the measurement and never below it; the misprint is
             right = rotated_root(n) if line.misprint else packet
             packet_agrees = best <= right if line.roots else best == right
             agrees, meets = found.equals(printed), found.equals(least)
@@ -61,7 +61,7 @@ def _winners(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _broadcasts(cache: RunCache) -> Iterator[dict[str, object]]:
-    """One element, at most one an edge-disjoint tree, or many: T in elements and start-ups, or at the best packet size."""
+    """T for one element, for at most one per edge-disjoint tree, and for many with the best packet size."""
     for n in cache.sizes:
         for assumption, line, elements in (
             ("one-port, M = 1", LINES[ONE, "SBT"], 1),
@@ -73,7 +73,7 @@ def _broadcasts(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _small(cache: RunCache, line: Pipeline, n: int, assumption: str, elements: int) -> dict[str, object]:
-    """n (t_c + tau), of which an element is one byte here."""
+    """T = n (t_c + tau); an element is one byte here."""
     trial = cache.run(
         topology=f"hypercube:{n}",
         collective="broadcast",
@@ -91,7 +91,7 @@ def _small(cache: RunCache, line: Pipeline, n: int, assumption: str, elements: i
 
 
 def _large(cache: RunCache, line: Pipeline, n: int, assumption: str) -> dict[str, object]:
-    """T_min, which no whole number of packets undercuts; the best one is within a percent."""
+    """T_min, a lower bound for every whole number of packets; the best one is within one percent."""
     packet, least = line.optimum(n, LONG_BYTES, STARTUP / PER_BYTE)
     count, trial = best_run(cache, line, n, LONG_BYTES, STARTUP)
     found, printed = trial.number("virtual_seconds"), least * PER_BYTE
@@ -133,7 +133,7 @@ REPRODUCTION = Reproduction(
     name="johnsson-ho-summary",
     title="The best of a hypercube",
     paper=f"{PAPER}, table 19",
-    description="Which spanning graph meets the lower bound of which problem, and that it does.",
+    description="The spanning graphs that meet the lower bound of each problem.",
     build=build,
     sizes=SIZES,
 )

@@ -1,9 +1,9 @@
 """nESBT over SBT by a real clock: figures 16 and 17 of Johnsson and Ho, broadcast on cubes of 2 to 6 dimensions.
 
 On the iPSC/d7 the ratio of the two broadcast times was "approximately n". The length of the message is not in the text; with
-P packets of 1 KiB and both directions of a link in use, theory has n P cycles for SBT and P + n for nESBT, so the ratio is
-nP / (P + n). A packet of 1 KiB costs a start-up of 8 ms and 0.8 us a byte (10 Mbit/s). Both broadcasts run over TCP under
-the timed clock, where that is real time.
+P packets of 1 KiB and both directions of a link in use, theory gives n P cycles for SBT and P + n for nESBT, so the ratio is
+nP / (P + n). A packet of 1 KiB costs a start-up of 8 ms and 0.8 us a byte (10 Mbit/s). Both broadcasts run over TCP on the
+timed clock, which is real time.
 """
 
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
 NOTES = notes("johnsson_ho", "timed_speedup")
 
 TOLERANCE = 0.1
-"""Share by which a measured speed-up may differ from the predicted one."""
+"""Relative tolerance of the measured speed-up."""
 
 
 def rows(cache: RunCache, driver: str = "local") -> Iterator[dict[str, object]]:
     """One row for each dimension: milliseconds of both broadcasts and their ratio, predicted and measured.
 
-    `undecided` where the machine was late by more than a scenario allows by itself. Takes (n + 1) 60 cycles of 9 ms for
-    dimension n, and the bringing up of two networks.
+    `undecided` if the machine was late by more than the default limits of a scenario. Takes (n + 1) 60 cycles of 9 ms for
+    dimension n, plus the start of two networks.
     """
     cycle = milliseconds(KIB)
     for n in cache.sizes:
@@ -66,23 +66,23 @@ def build(cache: RunCache) -> Iterator[Section]:
     """Figures 16 and 17."""
     found = list(rows(cache))
     yield Table(
-        "Figures 16 and 17: SBT and nESBT by the clock, milliseconds",
+        "Figures 16 and 17: SBT and nESBT on the timed clock, milliseconds",
         found,
         NOTES["timed"],
     )
     yield Drawing(
-        "Figure 17: speed-up of nESBT over SBT by the clock",
+        "Figure 17: speed-up of nESBT over SBT on the timed clock",
         "speed-up",
         "n",
         "{}",
         ("dimensions of the cube", "time of SBT / time of nESBT"),
-        "Lines: predicted, nP/(P + n). Marks: measured over TCP, by the clock.",
+        "Lines: predicted, nP/(P + n). Marks: measured over TCP on the timed clock.",
     ).of(found, n=[(float(n), float(n)) for n in cache.sizes])
 
 
 REPRODUCTION = Reproduction(
     name="johnsson-ho-timed",
-    title="Experiments on the Intel iPSC, by the clock",
+    title="Experiments on the Intel iPSC, on the timed clock",
     paper=f"{PAPER}, section 8, figures 16 and 17",
     description="Broadcast by SBT and nESBT over TCP under the timed clock: speed-up near n.",
     build=build,

@@ -1,7 +1,7 @@
 """Tables 1 and 2 of Tseng and Sheu 1997: start-ups, bytes and T, printed as orders, evaluated and measured.
 
-What is evaluated are the closed forms of sections 4 to 6 behind the printed orders. Of the algorithms to which the paper
-compares its own, those without a schedule in this project are evaluated and not measured.
+The evaluated formulas are the closed forms of sections 4 to 6 behind the printed orders. Algorithms that the paper only
+cites, and that have no schedule in this project, are evaluated but not measured.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Figures 1 to 4 of Tseng and Sheu 1997, drawn from the trees that run; symbols count from 0, as they print them."""
+"""Figures 1 to 4 of Tseng and Sheu 1997, drawn from the trees that run; symbols count from 0, as in the paper."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from emunode.trees.star.rotation import RotatedTrees
 from emunode.trees.statistics import arc_congestion, is_greedy
 
 STAR = StarGraph(4)
-"""Which all of them show."""
+"""The network of figures 1, 2 and 4."""
 LABEL_CHANGE = "4132"
 """3021 where symbols count from 0."""
 SHIFTED, SHIFT = 8, 6
@@ -122,7 +122,7 @@ def _ring(title: str, cycle: Sequence[int]) -> Panel:
 
 
 def _arrow(start: tuple[float, float], end: tuple[float, float]) -> str:
-    """From the rim of one disc to that of the next."""
+    """An arrow from the rim of one disc to that of the next."""
     (x1, y1), (x2, y2) = start, end
     long = ((x2 - x1) ** 2 + (y2 - y1) ** 2) ** 0.5
     dx, dy = (x2 - x1) / long, (y2 - y1) / long
@@ -156,7 +156,7 @@ def figure_4() -> Figure:
 
 
 def figure_checks() -> Iterator[dict[str, object]]:
-    """What the paper says of the trees drawn; that they span S_4 is checked first, and raises ContractError if not."""
+    """Statements of the paper about the trees; raises ContractError if they do not span S_4."""
     greedy, hats, rotated = GreedyTree(STAR), CongestionTwoTrees(STAR), RotatedTrees(STAR, GreedyTree(STAR))
     for trees in (greedy, hats, rotated):
         check_trees(trees)
@@ -173,7 +173,7 @@ def figure_checks() -> Iterator[dict[str, object]]:
 
 
 def _cycle_checks() -> Iterator[dict[str, object]]:
-    """The cycles of figure 3, and the path p_6 that passes their dimensions, as the trees have it."""
+    """The cycles of figure 3, and the path p_6 of the trees, which passes their dimensions."""
     n, i = SHIFTED, SHIFT
     cycles = cycles_of_shift(n, i)
     expected = [tuple((k + step * i) % n for step in range(n // gcd(n, i))) for k in range(gcd(n, i))]
@@ -203,4 +203,4 @@ def _height(trees: Trees, tree: int) -> int:
 
 
 def _check(tree: str, quantity: str, paper: str, predicted: Value, measured: Value) -> dict[str, object]:
-    return {"trees": tree, "quantity": quantity} | compared(predicted, measured, paper=paper)
+    return compared(predicted, measured, paper=paper, trees=tree, quantity=quantity)

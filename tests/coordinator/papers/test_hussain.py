@@ -1,41 +1,24 @@
-"""Reproductions of Hussain's tables and figures: what is printed, what is run, and that a wrong print is found."""
-
-import csv
-from collections.abc import Iterator
-from dataclasses import replace
-from pathlib import Path
+"""Reproductions of Hussain: printed numbers, runs, and detection of wrong prints."""
 
 import networkx as nx
 import pytest
 
-from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.base import Figure, Reproduction
 from coordinator.papers.hussain import allgather as hussain_allgather
 from coordinator.papers.hussain import broadcast as hussain
 from coordinator.papers.hussain import figures as hussain_figures
 from coordinator.papers.hussain import network as hussain_network
 from coordinator.papers.hussain import node_counts
-from coordinator.papers.run_cache import RunCache, open_run_cache
-from coordinator.papers.tables import ERRATUM, Table
+from coordinator.papers.run_cache import RunCache
+from coordinator.papers.tables import Table
 from coordinator.results.claims import Verdict
 from emunode.errors import ScenarioError
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
-
-GOLDEN = Path(__file__).parent.parent.parent / "golden" / "ej"
-
-
-@pytest.fixture(scope="module")
-def run_cache() -> Iterator[RunCache]:
-    with open_run_cache() as opened:
-        yield opened
+from tests.paper_support import carry_out, golden, require_sound
 
 
-def golden(name: str, provenance: str) -> list[dict[str, str]]:
-    with (GOLDEN / f"{name}.csv").open(newline="") as file:
-        return [row for row in csv.DictReader(file) if row["provenance"] == provenance]
-
-
-def carry_out(run_cache: RunCache, about: Reproduction, n: int) -> list[Section]:
-    return list(about.build(replace(run_cache, sizes=about.over(n))))
+def rows_of(name: str, provenance: str) -> list[dict[str, str]]:
+    return [row for row in golden("ej", name) if row["provenance"] == provenance]
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -47,11 +30,7 @@ def carry_out(run_cache: RunCache, about: Reproduction, n: int) -> list[Section]
 def test_no_row_is_violated_in_small_networks(about: Reproduction, n: int, run_cache: RunCache) -> None:
     tables = [section for section in carry_out(run_cache, about, n) if isinstance(section, Table)]
     for table in tables:
-        assert all({*row} == {*table.columns} for row in table.rows)
-        assert set(table.verdicts) <= {Verdict.HOLDS}, [row for row in table.rows if row["verdict"] == "violated"]
-        assert len(table.statuses) == len(table.rows)
-        marked = any(ERRATUM in str(value) for row in table.rows for value in row.values())
-        assert not marked or any(note.startswith(ERRATUM) for note in table.notes), table.title
+        require_sound(table)
 
 
 @pytest.mark.parametrize(
@@ -61,28 +40,28 @@ def test_no_row_is_violated_in_small_networks(about: Reproduction, n: int, run_c
         ("table2_improved_EJ3+4rho_3D", hussain.TABLE_2),
     ],
 )
-def test_tables_1_and_2_are_printed_so(name: str, printed: tuple[tuple[int, ...], ...]) -> None:
-    rows = [row for row in golden(name, "paper") if row["free"]]
+def test_printed_tables_1_and_2_match_the_golden_files(name: str, printed: tuple[tuple[int, ...], ...]) -> None:
+    rows = [row for row in rows_of(name, "paper") if row["free"]]
     assert [tuple(int(row[column]) for column in node_counts.STEP_COLUMNS) for row in rows] == list(printed)
 
 
 @pytest.mark.parametrize("algorithm", node_counts.ALGORITHMS)
-def test_tables_1_and_2_are_predicted_so(algorithm: str) -> None:
-    """The runs of 50,653 nodes are left to `coordinator reproduce hussain-broadcast`."""
+def test_theory_predicts_tables_1_and_2(algorithm: str) -> None:
+    """Runs with 50,653 nodes are part of `coordinator reproduce hussain-broadcast`."""
     network = EisensteinJacobi(3, 4, 3)
     counted = node_counts.Counted(network, node_counts.ALGORITHMS[algorithm](network), None)
     assert counted.predicted == list(hussain.TABLE_1 if algorithm == node_counts.PREVIOUS else hussain.TABLE_2)
 
 
-def test_table_3_is_printed_so() -> None:
-    rows = golden("table3_total_senders_EJ3+4rho", "paper")
+def test_printed_table_3_matches_the_golden_file() -> None:
+    rows = rows_of("table3_total_senders_EJ3+4rho", "paper")
     columns = ("previous_total_senders", "improved_total_senders", "difference")
     assert [tuple(int(row[column]) for column in columns) for row in rows] == [row[:3] for row in hussain.TABLE_3]
     assert [row["ratio_previous_over_improved"] for row in rows] == [row[3] for row in hussain.TABLE_3]
 
 
-def test_figures_19_to_21_are_counted_so(run_cache: RunCache) -> None:
-    rows = [row for row in golden("fig19_21_twelve_step_networks", "computed") if row["alpha"].endswith("rho")]
+def test_counts_of_figures_19_to_21_match_the_golden_file(run_cache: RunCache) -> None:
+    rows = [row for row in rows_of("fig19_21_twelve_step_networks", "computed") if row["alpha"].endswith("rho")]
     assert len(rows) == 2 * 12 * len(hussain.TWELVE_STEPS)
     names = {"previous": node_counts.PREVIOUS, "improved": node_counts.PROPOSED}
     for row in rows:
@@ -101,7 +80,7 @@ def test_a_wrong_print_is_violated(run_cache: RunCache, monkeypatch: pytest.Monk
     assert table.statuses == ["holds", "evaluated", "violated"]
 
 
-def test_a_printed_step_that_was_not_measured_is_violated(run_cache: RunCache) -> None:
+def test_a_printed_step_that_differs_from_the_measurement_is_violated(run_cache: RunCache) -> None:
     found = node_counts.counted(run_cache, node_counts.PROPOSED, 3, 4, 1, run=True)
     right = found.predicted
     assert {row["verdict"] for row in hussain._steps(found, right)} == {"holds"}
@@ -109,8 +88,8 @@ def test_a_printed_step_that_was_not_measured_is_violated(run_cache: RunCache) -
     assert [row["verdict"] for row in hussain._steps(found, wrong)] == ["holds", "holds", "violated", "violated"]
 
 
-def test_figures_of_three_dimensions_hold_both_algorithms(run_cache: RunCache) -> None:
-    """Drawn here of one dimension: lines of what is predicted, a mark a step of what was measured."""
+def test_figures_of_three_dimensions_show_both_algorithms(run_cache: RunCache) -> None:
+    """Drawn here for one dimension: a line for the prediction, one mark per step for the measurement."""
     pair = [node_counts.counted(run_cache, name, 3, 4, 1, run=True) for name in node_counts.ALGORITHMS]
     figure = hussain._by_step("Figure 15", 1, pair)
     assert isinstance(figure, Figure)
@@ -125,8 +104,8 @@ def test_the_printed_all_to_all_broadcast_is_incomplete_from_two_dimensions_on()
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_what_is_counted_only_does_not_hold(n: int, run_cache: RunCache) -> None:
-    """Table 3 and the networks of twelve steps go beyond what is run."""
+def test_rows_without_a_run_are_evaluated(n: int, run_cache: RunCache) -> None:
+    """Table 3 and the networks of twelve steps include networks that are not run."""
     tables = [section for section in carry_out(run_cache, hussain.REPRODUCTION, n) if isinstance(section, Table)]
     (totals,) = (table for table in tables if table.title.startswith("Table 3"))
     assert totals.statuses == ["holds" if row["n"] == n else "evaluated" for row in totals.rows]
@@ -141,10 +120,9 @@ def test_what_is_counted_only_does_not_hold(n: int, run_cache: RunCache) -> None
 
 def test_eq_10_is_right_with_fractions_and_wrong_where_they_are_rounded() -> None:
     counts: dict[tuple[int, int], list[int]] = {}
-    with (GOLDEN / "distance_distribution.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            assert row["W_bfs"] == row["W_formula10"]
-            counts.setdefault((int(row["a"]), int(row["b"])), []).append(int(row["W_bfs"]))
+    for row in golden("ej", "distance_distribution"):
+        assert row["W_bfs"] == row["W_formula10"]
+        counts.setdefault((int(row["a"]), int(row["b"])), []).append(int(row["W_bfs"]))
     assert all(list(hussain_network.formula_10(*alpha)) == expected for alpha, expected in counts.items())
     wrong = [alpha for alpha in counts if list(hussain_network.formula_10(*alpha, floored=True)) != counts[alpha]]
     assert (0, 5) in wrong
@@ -177,8 +155,9 @@ def test_the_misprint_of_line_6_misses_what_is_expected(run_cache: RunCache) -> 
     tables = [s for n in (1, 2) for s in carry_out(run_cache, hussain.REPRODUCTION, n) if isinstance(s, Table)]
     rows = [row for table in tables if "misprint" in table.title for row in table.rows]
     found = {row["network"]: (row["measured"], row["received again"]) for row in rows}
-    with (GOLDEN / "o2a_variants.csv").open(newline="") as file:
-        expected = [row for row in csv.DictReader(file) if "line 6 as printed" in row["variant"] and row["n"] != "3"]
+    expected = [
+        row for row in golden("ej", "o2a_variants") if "line 6 as printed" in row["variant"] and row["n"] != "3"
+    ]
     assert len(found) == len(expected) == 6
     for row in expected:
         network = node_counts.name_of(EisensteinJacobi(int(row["a"]), int(row["b"]), int(row["n"])))
@@ -193,27 +172,26 @@ READINGS = {
 
 def test_literal_restarts_multiply_traffic_as_expected(run_cache: RunCache) -> None:
     found = 0
-    with (GOLDEN / "a2a_summary.csv").open(newline="") as file:
-        for row in csv.DictReader(file):
-            if row["algorithm"] not in READINGS:
-                continue
-            name = f"ej:{row['a']}+{row['b']}" + (f"^{row['n']}" if row["n"] != "1" else "")
-            trial = run_cache.run(
-                topology=name, collective="allgather", algorithm=READINGS[row["algorithm"]], duplex="half"
-            )
-            assert trial.verdict is Verdict.VIOLATED
-            assert trial.number("segments") == int(row["events"])
-            assert trial.number("intact_deliveries") == int(row["want"]) - int(row["missing"])
-            assert trial.number("duplicates") == int(row["dups"]) + int(row["self_receipts"])
-            assert trial.number("packets") == int(row["frames"])
-            assert trial.number("max_link_segments_per_step") == int(row["max_packets_per_link_step"])
-            assert trial.number("illegal_hops") == 0
-            found += 1
+    for row in golden("ej", "a2a_summary"):
+        if row["algorithm"] not in READINGS:
+            continue
+        name = f"ej:{row['a']}+{row['b']}" + (f"^{row['n']}" if row["n"] != "1" else "")
+        trial = run_cache.run(
+            topology=name, collective="allgather", algorithm=READINGS[row["algorithm"]], duplex="half"
+        )
+        assert trial.verdict is Verdict.VIOLATED
+        assert trial.number("segments") == int(row["events"])
+        assert trial.number("intact_deliveries") == int(row["want"]) - int(row["missing"])
+        assert trial.number("duplicates") == int(row["dups"]) + int(row["self_receipts"])
+        assert trial.number("packets") == int(row["frames"])
+        assert trial.number("max_link_segments_per_step") == int(row["max_packets_per_link_step"])
+        assert trial.number("illegal_hops") == 0
+        found += 1
     assert found == 8
 
 
 @pytest.mark.parametrize("algorithm", ["three-phase-restart", "three-phase-restart-own", "improved-printed"])
-def test_misprints_are_for_the_alpha_that_their_counters_are_written_for(algorithm: str, run_cache: RunCache) -> None:
+def test_misprints_run_only_for_the_alpha_of_the_paper(algorithm: str, run_cache: RunCache) -> None:
     collective = "broadcast" if algorithm == "improved-printed" else "allgather"
     with pytest.raises(ScenarioError, match="printed for alpha"):
         run_cache.run(topology="ej:1+3", collective=collective, algorithm=algorithm)
@@ -230,7 +208,7 @@ def test_a_misprint_has_the_same_history_over_sockets(run_cache: RunCache) -> No
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 
-def test_figures_that_are_determined_are_drawn_and_the_others_listed(run_cache: RunCache) -> None:
+def test_determined_figures_are_drawn_and_the_others_are_listed(run_cache: RunCache) -> None:
     sections = list(hussain_figures.REPRODUCTION.build(run_cache))
     figures = [section for section in sections if isinstance(section, Figure)]
     assert [figure.title.partition(":")[0] for figure in figures] == [f"Figure {number}" for number in range(1, 12)]

@@ -1,4 +1,4 @@
-"""Reproductions: what a row, a table, a page and the command are; and the star graph beside the hypercube."""
+"""Reproductions: rows, tables, pages and the command; and the star graph compared with the hypercube."""
 
 import csv
 import json
@@ -7,14 +7,13 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from textwrap import dedent
 
 import pytest
 
 from coordinator.cli.app import main
 from coordinator.papers import document
 from coordinator.papers.base import Figure, Reproduction, Section
-from coordinator.papers.costs import ALL, Cost, cost_of, duration
+from coordinator.papers.costs import ALL, RunEstimate, cost_of, duration
 from coordinator.papers.document import Reproduced, write
 from coordinator.papers.fragopoulou_akl.star_against_hypercube import (
     IN_PARTS,
@@ -29,8 +28,8 @@ from coordinator.papers.tables import Table, compared, counts_of, row_verdict, u
 from coordinator.results.claims import Verdict
 from emunode.errors import RunError, ScenarioError
 from emunode.topologies.hypercube import Hypercube
+from tests.paper_support import golden
 
-GOLDEN = Path(__file__).parent.parent.parent / "golden" / "star" / "hypercube_bounds.csv"
 NAMES = {"multinode broadcast": "MNB", "single node scatter": "SNS", "total exchange": "TE"}
 BROADCAST = {"topology": "star:3", "collective": "broadcast", "algorithm": "greedy-tree"}
 
@@ -44,7 +43,7 @@ def run_cache() -> Iterator[RunCache]:
 # --- rows and runs ---------------------------------------------------------------------------------------------------
 
 
-def test_a_row_sets_print_prediction_measurement_and_bound_side_by_side() -> None:
+def test_a_row_shows_print_prediction_measurement_and_bound() -> None:
     row = compared(12, 12, paper="3n", bound=8)
     assert list(row) == ["paper", "predicted", "measured", "lower bound", "ratio", "verdict"]
     assert (row["paper"], row["ratio"], row["verdict"]) == ("3n", 1.5, "holds")
@@ -61,11 +60,11 @@ def test_a_row_sets_print_prediction_measurement_and_bound_side_by_side() -> Non
         (compared(0.1 + 0.2, 0.3), "holds"),
     ],
 )
-def test_a_row_is_judged(row: dict[str, object], verdict: str) -> None:
+def test_the_verdict_of_a_row(row: dict[str, object], verdict: str) -> None:
     assert row["verdict"] == verdict
 
 
-def test_a_run_that_breaks_its_claims_or_proves_nothing_decides_the_row(run_cache: RunCache) -> None:
+def test_an_undecided_run_makes_the_row_undecided(run_cache: RunCache) -> None:
     undecided = run_cache.run(**BROADCAST, step_limit=1)
     assert compared(1, 1, undecided)["verdict"] == "undecided"
     holds = run_cache.run(**BROADCAST)
@@ -94,7 +93,7 @@ def test_a_negative_control_must_be_refuted(run_cache: RunCache) -> None:
     assert row_verdict(False, trials=[violated], refuted=True) is Verdict.VIOLATED
 
 
-# --- what is not measured --------------------------------------------------------------------------------------------
+# --- statuses --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -143,12 +142,12 @@ def test_rows_are_counted_by_status_everywhere(tmp_path: Path) -> None:
         assert [row["verdict"] for row in csv.DictReader(file)] == Table("", rows).statuses
 
 
-def test_nothing_but_evaluations_decides_nothing() -> None:
+def test_only_evaluated_rows_are_undecided() -> None:
     assert sample(Table("only evaluated", [{"n": 3, **unmeasured(3)}])).verdict is Verdict.UNDECIDED
     assert sample(Figure("Figure 1", "<svg></svg>")).verdict is Verdict.HOLDS
 
 
-def test_verdicts_together() -> None:
+def test_the_worst_verdict_wins() -> None:
     assert verdict_of([]) is Verdict.HOLDS
     assert verdict_of([Verdict.HOLDS, Verdict.UNDECIDED]) is Verdict.UNDECIDED
     assert verdict_of([Verdict.UNDECIDED, Verdict.VIOLATED, Verdict.HOLDS]) is Verdict.VIOLATED
@@ -165,7 +164,7 @@ def test_a_scenario_runs_once_and_its_tables_can_be_read(run_cache: RunCache) ->
     assert not (once.path / "report.html").exists()
 
 
-def test_run_directories_are_gone_afterwards_and_time_is_kept() -> None:
+def test_run_directories_are_deleted_and_the_time_limit_is_enforced() -> None:
     with open_run_cache() as run_cache:
         path = run_cache.run(**BROADCAST).path
     assert not path.exists()
@@ -176,7 +175,7 @@ def test_run_directories_are_gone_afterwards_and_time_is_kept() -> None:
         run_cache.run(**BROADCAST)
 
 
-def test_sizes_are_all_or_the_one_that_is_asked_for() -> None:
+def test_a_reproduction_covers_all_sizes_or_the_requested_one() -> None:
     sized = Reproduction("a", "A", "P", "D", lambda _: iter(()), range(3, 6))
     assert list(sized.over(None)) == [3, 4, 5]
     assert list(sized.over(4)) == [4]
@@ -190,7 +189,7 @@ def test_sizes_are_all_or_the_one_that_is_asked_for() -> None:
 
 
 def sample(*sections: Section) -> Reproduced:
-    about = Reproduction("sample", "A <sample>", "Nobody 1999", "Shows.", lambda _: iter(sections))
+    about = Reproduction("sample", "A <sample>", "Author 1999", "Shows.", lambda _: iter(sections))
     return Reproduced(about, list(sections))
 
 
@@ -220,7 +219,7 @@ def test_a_page_holds_every_table_and_figure_and_each_table_is_a_file(tmp_path: 
         assert next(csv.DictReader(file))["verdict"] == "violated"
 
 
-def test_a_page_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ScenarioError, match="out"):
         write([sample()], tmp_path / "file")
@@ -256,10 +255,10 @@ def replace_name(done: Reproduced, name: str) -> Reproduced:
     return replace(done, reproduction=replace(done.reproduction, name=name))
 
 
-# --- what a reproduction costs ---------------------------------------------------------------------------------------
+# --- estimates of runs and time --------------------------------------------------------------------------------------
 
 
-def test_every_reproduction_states_what_it_costs() -> None:
+def test_every_reproduction_has_an_estimate() -> None:
     total = cost_of(ALL)
     assert total is not None
     costs = {name: cost_of(name) for name in REPRODUCTIONS}
@@ -272,7 +271,7 @@ def test_a_size_that_was_not_measured_costs_at_most_all_sizes() -> None:
     whole = cost_of("tseng-sheu-1997")
     assert whole is not None
     assert cost_of("tseng-sheu-1997", 99) == replace(whole, at_most=True)
-    assert str(Cost(1234, 200, at_most=True)) == "at most 1,234 runs, about 3 min 20 s"
+    assert str(RunEstimate(1234, 200, at_most=True)) == "at most 1,234 runs, about 3 min 20 s"
     assert cost_of("nothing") is None
 
 
@@ -282,52 +281,56 @@ def test_durations_in_words(seconds: float, words: str) -> None:
 
 
 def test_progress_counts_runs_towards_a_total() -> None:
-    said: list[str] = []
-    with open_run_cache(lambda phase, *_: said.append(phase), expected=2) as run_cache:
+    phases: list[str] = []
+    with open_run_cache(lambda phase, *_: phases.append(phase), expected=2) as run_cache:
         for seed in range(3):
             run_cache.run(**BROADCAST, seed=seed)
-    assert any(phase.startswith("run 2 of 2, ") for phase in said)
-    assert any(phase.startswith("run 3, ") for phase in said)
+    assert any(phase.startswith("run 2 of 2, ") for phase in phases)
+    assert any(phase.startswith("run 3, ") for phase in phases)
 
 
-def test_it_says_what_it_takes_before_and_after(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_shows_the_estimate_before_and_the_effort_after(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "star-against-hypercube", "--n", "3"]) == 0
-    said = capsys.readouterr()
-    assert re.search(r"reproduce: .*runs, about .* on two idle cores", said.err)
-    assert re.search(r"\d+ runs, used again \d+ times; took \d+ s", said.out)
+    output = capsys.readouterr()
+    assert re.search(r"reproduce: .*runs, about .* on two idle cores", output.err)
+    assert re.search(r"\d+ runs, used again \d+ times; took \d+ s", output.out)
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
 
 
-def test_every_reproduction_is_named_as_it_is_registered() -> None:
+def test_every_reproduction_has_its_registered_name() -> None:
     assert all(name == about.name and about.paper and about.description for name, about in REPRODUCTIONS.items())
 
 
-def test_the_documentation_names_every_reproduction_and_its_example_runs(run_cache: RunCache) -> None:
-    text = (Path(__file__).parent.parent.parent.parent / "docs" / "reproduce.md").read_text()
+def test_the_documentation_names_every_reproduction() -> None:
+    pages = (Path(__file__).parent.parent.parent.parent / "docs").rglob("*.md")
+    text = "\n".join(page.read_text() for page in pages)
     assert all(f"`{name}`" in text for name in REPRODUCTIONS)
-    start = text.index("    def build(")
-    made: dict[str, object] = {
-        "RunCache": RunCache,
-        "Table": Table,
-        "Section": Section,
-        "Iterator": Iterator,
-        "compared": compared,
-    }
-    exec(compile(dedent(text[start : text.index("\n`coordinator/papers/base.py` says")]), "reproduce.md", "exec"), made)
-    (table,) = made["build"](replace(run_cache, sizes=[3, 4]))  # type: ignore[operator]
+
+
+def test_a_reproduction_is_a_function_from_a_run_cache_to_tables(run_cache: RunCache) -> None:
+    def build(cache: RunCache) -> Iterator[Section]:
+        rows = []
+        for n in cache.sizes:
+            trial = cache.run(topology=f"star:{n}", collective="broadcast", algorithm="greedy-tree")
+            height = 3 * (n - 1) // 2
+            rows.append(compared(height, trial.number("steps"), trial, paper="D_n", bound=height, n=n))
+        yield Table("Height of the greedy tree", rows)
+
+    (table,) = build(replace(run_cache, sizes=[3, 4]))
+    assert isinstance(table, Table)
     assert [row["measured"] for row in table.rows] == [3, 4]
     assert verdict_of(table.verdicts) is Verdict.HOLDS
 
 
-def test_without_a_name_it_says_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_name_the_command_lists_the_reproductions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", "--json"]) == 0
     assert [row["name"] for row in json.loads(capsys.readouterr().out)] == list(REPRODUCTIONS)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "message"),
     [
         (["table-99"], "star-against-hypercube"),
         (["star-agains-hypercube"], "did you mean"),
@@ -340,9 +343,9 @@ def test_without_a_name_it_says_what_there_is(capsys: pytest.CaptureFixture[str]
         (["--out", "x"], "--all, or one of"),
     ],
 )
-def test_what_is_refused(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_arguments_are_rejected(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["reproduce", *arguments]) == 2
-    assert says in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_exit_status_output_and_files(
@@ -378,7 +381,7 @@ def interrupt() -> None:
 
 
 @pytest.mark.parametrize(("end", "status"), [(interrupt, 130), (fail, 4)])
-def test_what_was_done_before_an_error_is_kept_and_undecided(
+def test_sections_before_an_error_are_kept_and_the_verdict_is_undecided(
     end: Callable[[], None], status: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def build(_: RunCache) -> Iterator[Section]:
@@ -389,19 +392,17 @@ def test_what_was_done_before_an_error_is_kept_and_undecided(
     assert main(["reproduce", "tried", "--out", str(tmp_path)]) == status
     text = (tmp_path / document.PAGE).read_text()
     assert "before" in text
-    assert "cut short" in text
+    assert "incomplete" in text
     assert 'class="verdict undecided"' in text
 
 
-# --- the star graph beside the hypercube -----------------------------------------------------------------------------
+# --- the star graph and the hypercube --------------------------------------------------------------------------------
 
 
-def golden() -> list[dict[str, str]]:
-    with GOLDEN.open() as file:
-        return [row for row in csv.DictReader(file) if row["problem"] in NAMES.values()]
+BOUNDS = [row for row in golden("star", "hypercube_bounds") if row["problem"] in NAMES.values()]
 
 
-@pytest.mark.parametrize("row", golden(), ids=lambda row: f"C_{row['k']}-{row['problem']}")
+@pytest.mark.parametrize("row", BOUNDS, ids=lambda row: f"C_{row['k']}-{row['problem']}")
 def test_bounds_of_table_5(row: dict[str, str]) -> None:
     problem = next(problem for problem in PROBLEMS if NAMES[problem.name] == row["problem"])
     network = Hypercube(int(row["k"]))
@@ -423,10 +424,10 @@ def test_star_and_hypercube_meet_their_bounds(n: int, run_cache: RunCache) -> No
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in golden() if int(row["k"]) <= 5], ids=lambda row: f"C_{row['k']}-{row['problem']}"
+    "row", [row for row in BOUNDS if int(row["k"]) <= 5], ids=lambda row: f"C_{row['k']}-{row['problem']}"
 )
 def test_whole_messages_on_the_hypercube_take_what_table_5_prints(row: dict[str, str], run_cache: RunCache) -> None:
-    """In the unit of the paper no run undercuts a bound, and in prime dimensions SBnT meets those of the first two."""
+    """No run undercuts a bound in the unit of the paper; in prime dimensions SBnT meets the first two bounds."""
     k = int(row["k"])
     problem = next(problem for problem in PROBLEMS if NAMES[problem.name] == row["problem"])
     found = {quantity: bound_row(run_cache, Hypercube(k), problem, quantity) for quantity in QUANTITIES}
@@ -440,7 +441,7 @@ def test_whole_messages_on_the_hypercube_take_what_table_5_prints(row: dict[str,
         assert {entry["verdict"] for entry in found.values()} == {"holds"}
 
 
-def test_parts_of_messages_have_a_bound_of_their_own(run_cache: RunCache) -> None:
+def test_parts_of_messages_have_their_own_bound(run_cache: RunCache) -> None:
     for problem in PROBLEMS:
         row = bound_row(run_cache, Hypercube(3), problem, IN_PARTS)
         assert row["measured"] == row["lower bound"] == {"MNB": 2.333, "SNS": 2.333, "TE": 4}[NAMES[problem.name]]
@@ -449,7 +450,7 @@ def test_parts_of_messages_have_a_bound_of_their_own(run_cache: RunCache) -> Non
 
 @pytest.mark.parametrize("k", range(2, 9))
 def test_distances_of_necklaces_of_the_hypercube(k: int) -> None:
-    """Counted by orbits, one node after the other."""
+    """Counted by orbits, node by node."""
     left, total = set(range(1 << k)), 0
     while left:
         label = left.pop()

@@ -1,0 +1,43 @@
+"""Helpers for the tests of reproductions: golden files, sections and tables of a reproduction, errata."""
+
+import csv
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.run_cache import RunCache
+from coordinator.papers.tables import ERRATUM, Table
+from coordinator.results.claims import Verdict
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def golden(family: str, name: str) -> list[dict[str, str]]:
+    """The rows of one golden file."""
+    with (GOLDEN / family / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def carry_out(cache: RunCache, about: Reproduction, n: int) -> list[Section]:
+    """The sections of a reproduction at one size."""
+    return list(about.build(replace(cache, sizes=about.over(n))))
+
+
+def tables_of(sections: Iterable[Section]) -> dict[str, Table]:
+    """The tables among the sections, by title."""
+    return {section.title: section for section in sections if isinstance(section, Table)}
+
+
+def require_explained_errata(table: Table) -> None:
+    """A table with a marked entry has a note that explains it."""
+    marked = any(ERRATUM in str(value) for row in table.rows for value in row.values())
+    assert not marked or any(note.startswith(ERRATUM) for note in table.notes), table.title
+
+
+def require_sound(table: Table) -> None:
+    """Rows have the same columns and a status, every judged row holds, and errata are explained."""
+    assert all({*row} == {*table.columns} for row in table.rows)
+    assert set(table.verdicts) <= {Verdict.HOLDS}, [row for row in table.rows if row["verdict"] == "violated"]
+    assert len(table.statuses) == len(table.rows)
+    require_explained_errata(table)
