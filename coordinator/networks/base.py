@@ -71,8 +71,7 @@ class MemoryNetwork:
         except trio.Cancelled:
             self._network.abandon()
             raise
-        altered_copies, self._network.altered_copies = self._network.altered_copies, []
-        return StepResult([rows], self._network.busy, altered_copies)
+        return StepResult([rows], self._network.busy, self._network.take_altered_copies())
 
     async def reset(self, plan: Plan) -> None:
         self._plan = plan
