@@ -135,7 +135,7 @@ class AlgorithmPerRank(RankSet):
         super().__init__(algorithm, algorithm.topology.ranks())
         self._make = make
 
-    def make(self, view: LocalView) -> Node:
+    def create_node(self, view: LocalView) -> Node:
         its = self._make()
         return Node(view.rank, its, its.rule(LocalView(its.topology, view.rank)))
 
