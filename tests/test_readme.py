@@ -164,7 +164,7 @@ def test_every_term_that_is_printed_is_in_the_glossary(tmp_path: Path, capsys: p
 
 
 def test_columns_that_are_printed_are_in_the_glossary() -> None:
-    columns = re.findall(r"make_table\(([^)*]*)\)", (ROOT / "coordinator" / "console.py").read_text())
+    columns = re.findall(r"make_table\(([^)*]*)\)", (ROOT / "coordinator" / "cli" / "render.py").read_text())
     shown = {column for text in columns for column in re.findall(r'"([a-z ]+)"', text)}
     assert {"to bound", "guaranteed", "theory"} <= shown
     assert shown - {"needs", "amount", "algorithm", "faults"} <= explained()

@@ -34,7 +34,7 @@ MANY_ROOTS = (Collective.ALLGATHER, Collective.ALLTOALL)
 
 def structure_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
     """The metrics that the structure claims of a fault-free run ask for."""
-    if plan.faults:
+    if plan.effective_faults:
         return {}
     wanted = {claim.name for claim in plan.algorithm.structure_claims()}
     paths = Paths(plan, journal)

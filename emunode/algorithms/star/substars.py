@@ -8,9 +8,11 @@ node. That leaves the paths and the order of the exchanges open; both are our ch
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from heapq import heapify, heappop, heappush
 from math import factorial
 
 from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.losses import Losses, Outages, Place
 from emunode.algorithms.star.bounds import MULTIPLE, least_time, time_bounds
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
@@ -102,6 +104,48 @@ class SubstarSegments(Algorithm):
 
     def rule(self, view: LocalView) -> Rule:
         return SubstarRule(self, view)
+
+    def losses(self, outages: Outages) -> Losses:
+        """Pieces that are lost on their way, and the exchanges that follow from where they were to arrive."""
+        source, messages = self.spec.source, self.spec.messages
+        seen = outages.renamed(lambda rank: self.star.relative(rank, source))
+        healthy = [rank for rank in self.star.ranks() if rank and rank not in seen.faulty]
+        losses = Losses(len(healthy) * messages)
+        missed: dict[Rank, set[Place]] = {}
+        for piece in range(self.pieces):
+            reached, blocked = self._reached(piece, seen)
+            for rank in healthy:
+                if rank not in reached:
+                    missed.setdefault(rank, set()).update(blocked)
+        for rank, places in missed.items():
+            losses.delivered -= messages
+            losses.blame(self.star.absolute(rank, source), (seen.names.get(place, place) for place in places))
+        return losses
+
+    def _reached(self, piece: int, seen: Outages) -> tuple[set[Rank], set[Place]]:
+        """The relative ranks that a piece reaches, in order of steps, and what is in its way."""
+        star, reached, blocked = self.star, {0}, set()
+        root = star.permutation(0)
+        crossings = [
+            (step, 0, port) for step, port in (self.hand_down(root, piece, star.n), *self.exchanges(root, piece))
+        ]
+        heapify(crossings)
+        while crossings:
+            step, rank, port = heappop(crossings)
+            peer = star.neighbour(rank, port)
+            place = seen.blocks(step, rank, port, peer)
+            if place is not None:
+                blocked.add(place)
+                continue
+            symbols = star.permutation(peer)
+            following = list(self.child_delays(symbols, piece, step, port))
+            if peer not in reached:
+                reached.add(peer)
+                following += self.exchanges(symbols, piece)
+            for later, out in following:
+                if later > step:
+                    heappush(crossings, (later, peer, out))
+        return reached, blocked
 
     def claims(self) -> list[Claim]:
         star, spec = self.star, self.spec

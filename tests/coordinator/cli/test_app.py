@@ -269,7 +269,15 @@ def test_status_4_is_for_what_the_system_refuses(
 
 
 @pytest.mark.parametrize("error", [OSError, polars.exceptions.ComputeError])
-@pytest.mark.parametrize("where", ["journal.Journal.add", "run.measure", "run.dump_scenario", "run.trio.run"])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "history.journal.Journal.add",
+        "results.conclude.measure",
+        "execution.run.dump_scenario",
+        "execution.run.trio.run",
+    ],
+)
 def test_an_error_refers_to_no_file_that_was_removed(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception], where: str
 ) -> None:

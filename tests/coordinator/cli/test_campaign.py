@@ -161,7 +161,7 @@ def test_an_excluded_theory_is_a_finding(
     arguments = ("campaign", *STAR, "--faults", faults, "--trials", "253", "--workers", "1")
     status, said = called(capsys, *arguments, "--out", str(tmp_path / "right"))
     assert (status, rows_of(said)[0]["finding"]) == (0, None)
-    monkeypatch.setattr(results, "expectation", wrong)
+    monkeypatch.setattr(results, "expected_delivery_ratio", wrong)
     status, said = called(capsys, *arguments, "--out", str(tmp_path / "wrong"))
     assert status == 1
     finding = rows_of(said)[0]["finding"]

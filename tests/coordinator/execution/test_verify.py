@@ -228,7 +228,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "nested": (lambda path: (path / "summary.json").write_text("[" * 100_000), "no JSON"),
     "list": (lambda path: (path / "summary.json").write_text("[]"), "holds no object"),
     "large": (lambda path: os.truncate(path / "summary.json", 10**9), "bytes, and at most"),
-    "messages": (lambda path: scenario_with(path, "messages = 1", "messages = 2147483647"), "pieces are due"),
+    "messages": (lambda path: scenario_with(path, "messages = 1", "messages = 2147483647"), "less than or equal to 1000000"),
     "network": (lambda path: scenario_with(path, "star:4", "star:12"), "nodes; at most"),
     "toml": (lambda path: (path / "scenario.toml").write_text("=" * 50), "no TOML"),
     "unknown": (lambda path: scenario_with(path, "star:4", "ring:4"), "ring"),

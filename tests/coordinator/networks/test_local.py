@@ -270,16 +270,19 @@ def test_a_parent_of_all_hosts_that_is_stopped_ends_the_run_in_time(
     assert LocalLaunch.join_seconds <= control.STALL_SECONDS == 30
     monkeypatch.setattr(LocalLaunch, "join_seconds", 2.0)
     stopped: list[psutil.Process] = []
+    spawn = LocalLaunch._spawn
 
-    def stop_the_parent(phase: str, done: int, _: int) -> None:
-        if phase == "hosts joined" and not done and not stopped:
-            stopped.extend(psutil.Process().children())
-            stopped[0].suspend()
+    def spawn_stopped(launch: LocalLaunch, *more: str) -> "subprocess.Popen[bytes]":
+        process = spawn(launch, *more)
+        stopped.append(psutil.Process(process.pid))
+        stopped[0].suspend()
+        return process
 
+    monkeypatch.setattr(LocalLaunch, "_spawn", spawn_stopped)
     plan = make_plan(make_scenario({"topology": "star:4", "collective": "broadcast", "algorithm": "flood"}))
     began = time.monotonic()
     with pytest.raises(RunError, match="no message for 2 s while waiting for hosts to join") as caught:
-        run(plan, tmp_path / "run", stop_the_parent)
+        run(plan, tmp_path / "run", lambda *_: None)
     assert time.monotonic() - began < 2 + 5
     assert "log.jsonl" not in str(caught.value)
     assert is_gone(stopped[0])

@@ -503,7 +503,7 @@ def test_up_ends_every_interval_of_down_that_overlaps(faults: tuple[str, ...], u
 @pytest.mark.parametrize("rate", ["1e-300", "1e-999", "0.00000000000000000001", "5e-17"])
 @pytest.mark.parametrize("kind", ["loss", "corrupt", "duplicate"])
 def test_a_rate_too_small_to_be_drawn_is_refused_with_the_limit(kind: str, rate: str) -> None:
-    with pytest.raises(ScenarioError, match=r"0 or at least 2\^-53 \(about 1.1e-16\)"):
+    with pytest.raises(ScenarioError, match=r"at least 2\^-53"):
         parse_faults([f"{kind}:1234~2134:{rate}"], parse_topology("star:4"))
     for good in ("0", "0.0", "0e-5", "1.2e-16", "1"):
         parse_faults([f"{kind}:1234~2134:{good}"], parse_topology("star:4"))

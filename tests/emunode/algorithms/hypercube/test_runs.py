@@ -108,6 +108,8 @@ def test_loads_in_closed_form_are_those_of_the_routes(n: int, collective: Collec
     for entry in HYPERCUBE[collective]:
         if not issubclass(entry, CubeRouting) or entry.name.endswith("-fifo"):
             continue
+        if (n, entry.name) == (2, "sbt-reflections"):
+            continue  # refused there: no even k < n divides 2n
         for ports in entry.port_models:
             algorithm = make_algorithm(cube(f"hypercube:{n}"), spec(n, collective, entry.name, ports))
             assert isinstance(algorithm, CubeRouting)
