@@ -30,7 +30,7 @@ from emunode.model import CollectiveSpec, HopOutcome, Packet, PortPacket, Rank, 
 from emunode.net import wire
 
 FRAMES = 64
-"""Packets collected before they are written: system calls in a row find their code and data in the processor's cache."""
+"""Packets collected before they are written: consecutive system calls find their code and data in the processor's cache."""
 FLUSH_BYTES = 4 * 2**20
 """Journal rows that a host collects before it sends them ahead of its report."""
 
@@ -79,7 +79,7 @@ class StepEngine:
         self._start_over()
 
     def _start_over(self) -> None:
-        """Nothing has happened yet to any rank or link."""
+        """Put all ranks and links into their initial state."""
         ranks = self._links.ranks
         self._runner = StepRunner(self.algorithm, RankSet(self.algorithm, ranks), ranks)
         self._faults = self._runner.faults
@@ -135,12 +135,13 @@ class StepEngine:
         step, packet = wire.decode_packet(frame, self._order)
         if not 0 <= step - self._step <= 1:
             raise FrameError(f"packet of step {step} in step {self._step}")
+        # Two files suffice, one for even and one for odd steps: see the module's docstring.
         slots, packets = self._arrivals[step & 1]
         slots.append(slot)
         packets.append(packet)
 
     def link_ended(self, slot: int, why: str) -> None:
-        """Note that a link ended by itself; whether a fault explains it is asked when the next step begins."""
+        """Note that a link ended by itself; the next step checks whether a fault explains it."""
         self._unexplained.append((slot, why))
 
     def _take_inboxes(self, arrivals: Arrivals) -> dict[Rank, list[PortPacket]]:
@@ -161,7 +162,7 @@ class StepEngine:
     # --- a step ----------------------------------------------------------------------------------------------------
 
     def open_step(self, order: OpenStep) -> None:
-        """Begin a step: wake the ranks with work, or report at once if there are none or nothing is to be sent."""
+        """Begin a step: wake the ranks with work; report at once if there are none, or if the step only drains."""
         self._step = step = order.step
         self._reported = False
         self._counted = 0
@@ -182,7 +183,7 @@ class StepEngine:
             trio.lowlevel.reschedule(self._tasks[rank])
 
     def _apply_faults(self, order: OpenStep, waking: AbstractSet[Rank]) -> set[Rank]:
-        """Let faults take effect on ranks and links; the ranks that wake in this step."""
+        """Let faults take effect on ranks and links; returns the ranks that wake in this step."""
         if order.kind != "step":  # sends scheduled for steps that this process does not run are discarded
             self._runner.forget_due(FOREVER if order.kind == "drain" else order.step)
         awake = self._runner.apply_faults(order.step, order.faults, waking, self._run_step)
@@ -191,7 +192,7 @@ class StepEngine:
         return awake
 
     def _check_ended_links(self) -> None:
-        """A link that ended although no fault explains it means that this run cannot be trusted: RunError."""
+        """RunError if a link ended that no fault closes: this run cannot be trusted."""
         for slot, why in self._unexplained:
             if self._connections.link(*self._links.end(slot)) not in self._connections.concerned:
                 raise RunError(f"link {self._links.name(slot)} ended: {why}")
@@ -239,7 +240,7 @@ class StepEngine:
     # --- reports ---------------------------------------------------------------------------------------------------
 
     def _report(self) -> None:
-        """Tell the coordinator that every rank has done its part of this step, and what is known of it so far."""
+        """Report that every rank has finished its part of this step, with the counts and rows so far."""
         self._links.flush()
         runner = self._runner
         if runner.altered_copies:
@@ -252,7 +253,7 @@ class StepEngine:
         runner.rows.clear()
 
     def report_late_arrivals(self) -> None:
-        """Tell the coordinator of arrivals since the report of this step, if there are any."""
+        """Report arrivals since the report of this step, if there are any."""
         if self._reported and len(self._arrivals[self._step & 1][0]) != self._counted:
             self._tell("received", self._step, self._count_received())
 

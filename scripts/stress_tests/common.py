@@ -68,7 +68,16 @@ def marked(mark: str) -> list[psutil.Process]:
 
 def preload() -> None:
     """Import in this process what forks of it would import: once for all, and never with another thread's lock held."""
-    for name in ("cli.app", "execution.run", "networks.host_network", "networks.launchers.local", "reports.run_report", "results.metrics", "results.differential", "maintenance.doctor"):
+    for name in (
+        "cli.app",
+        "execution.run",
+        "networks.host_network",
+        "networks.launchers.local",
+        "reports.run_report",
+        "results.metrics",
+        "results.differential",
+        "maintenance.doctor",
+    ):
         importlib.import_module(f"coordinator.{name}")
 
 

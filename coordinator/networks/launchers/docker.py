@@ -232,7 +232,8 @@ class DockerLaunch(Launch):
             os.eventfd_write(self._bell, 1)
 
     def _watch(self) -> None:
-        with contextlib.suppress(Exception):  # the stream is closed under this thread when the run is over
+        """Note containers that end unexpectedly; runs in a thread of its own."""
+        try:
             for event in self._events:
                 attributes = event["Actor"]["Attributes"]
                 index = int(attributes[HOST_LABEL])
@@ -240,6 +241,9 @@ class DockerLaunch(Launch):
                     self._expected.discard(index)
                 elif not self._leaving.is_set():
                     self._note(f"the container {attributes['name']} ended with status {attributes['exitCode']}")
+        except Exception as error:
+            if not self._leaving.is_set():  # else the run is over, and the stream was closed under this thread
+                self._note(f"cannot watch containers any more: {type(error).__name__}: {error}")
 
     def check(self) -> None:
         if self._problems:
@@ -324,7 +328,9 @@ class DockerLaunch(Launch):
             else:
                 self._record.remove()
         if self._events is not None:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(
+                Exception
+            ):  # calls of the SDK only: on a stream that has ended they fail in many ways
                 self._events.close()
                 self._events._response.close()
         if self._client is not None:

@@ -84,7 +84,7 @@ def test_a_host_that_never_joins_is_missed_and_a_wrong_token_named(start: Start,
     assert stranger.wait(SECONDS) == 4
     _, err = serve.communicate(timeout=SECONDS)
     assert serve.returncode == 4
-    assert "2 of 2 hosts never joined; none did; refused 1 times: a host without proof of the run's token" in err
+    assert "2 of 2 hosts never joined; none did; refused 1 times: the host does not know the run's token" in err
     assert (tmp_path / "token").read_text() == "right\n"
     assert not (tmp_path / "runs").exists()
 
