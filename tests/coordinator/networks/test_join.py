@@ -67,7 +67,7 @@ def test_a_host_without_token_or_coordinator_gives_up_in_time(start: Start, door
     (tmp_path / "there").write_text("token")
     patience = ("--join-seconds", "0.5")
     for file, status, complaint in (
-        ("absent", 4, "no token file 'absent' came"),
+        ("absent", 4, "timed out waiting for the token file 'absent'"),
         ("there", 4, "ConnectionRefusedError"),
         (".", 2, "--token-file: '.' cannot be read: Is a directory"),
     ):
