@@ -119,7 +119,7 @@ def test_a_run_lets_nobody_join(start: Start) -> None:
     )
     _, err = run.communicate(timeout=SECONDS)
     assert run.returncode == 2
-    assert "use `coordinator serve`" in err
+    assert "only available with `coordinator serve`" in err
 
 
 FAST = ("--join-seconds", "30")
