@@ -1,26 +1,34 @@
-"""One root, few leaves: whose fault it is decides the class, the message names the value and what is allowed."""
+"""The exceptions of both packages. The class tells whose mistake an error is; the message shows what is allowed."""
 
 
 class EmulatorError(Exception):
-    """Root of everything this software raises on purpose."""
+    """Base of every exception that this software raises on purpose."""
 
 
 class ScenarioError(EmulatorError):
-    """The user asked for something that does not exist or cannot be: exit status 2."""
+    """The user asked for something that does not exist or is not possible: exit status 2."""
 
     def __init__(self, field: str, value: object, allowed: str) -> None:
-        super().__init__(f"{field}: {allowed}" if value is None else f"{field}: {value!r} will not do; {allowed}")
+        super().__init__(f"{field}: {allowed}" if value is None else f"invalid {field} {value!r}: {allowed}")
         self.field = field
         self.value = value
         self.allowed = allowed
 
 
+class RegistrationError(EmulatorError):
+    """A topology, an algorithm or a fault kind cannot be registered: its author's mistake."""
+
+
+class ContractError(EmulatorError, AssertionError):
+    """A topology or a tree does not keep its interface's promises: its author's mistake."""
+
+
 class RuleError(EmulatorError):
-    """An algorithm's rule broke the port model, its own link capacity, or causality: ours."""
+    """An algorithm's rule broke the port model, the capacity of its own links, or causality: its author's mistake."""
 
 
 class FrameError(EmulatorError):
-    """A peer sent bytes that are no frame of ours, or did not prove who it is: theirs."""
+    """A peer sent malformed bytes, or failed to authenticate: the peer's mistake."""
 
 
 class RunError(EmulatorError):

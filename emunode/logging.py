@@ -1,4 +1,4 @@
-"""Structured events of the shells, one JSON object a line on standard error or in a file; never one a packet."""
+"""Structured events as JSON lines on standard error or in a file; never one event per packet, which costs as much as it."""
 
 import os
 import sys
@@ -14,13 +14,13 @@ _files: list[TextIO | None] = [None]
 
 
 def log(event: str, **fields: object) -> None:
-    """Write one event with its fields, the time and the process id: a line at once, so that those of others stay whole."""
+    """Write one event with its fields, the time and the process id, in one call: lines of several processes do not mix."""
     _logger(_files[-1] or sys.stderr, os.getpid()).info(event, **fields)
 
 
 @contextmanager
 def logging_to(file: TextIO) -> Iterator[None]:
-    """Write the events of this process to `file` meanwhile, instead of to standard error."""
+    """Write the events of this process to `file` instead of standard error within the context."""
     _files.append(file)
     try:
         yield
@@ -31,7 +31,7 @@ def logging_to(file: TextIO) -> Iterator[None]:
 
 @cache
 def _logger(file: TextIO, pid: int) -> "FilteringBoundLogger":
-    import structlog  # noqa: PLC0415  # on the first event: a process with nothing to say is spared a fifth of a second
+    import structlog  # noqa: PLC0415  # imported with the first event: most processes log nothing, and it takes 0.2 s
 
     logger: FilteringBoundLogger = structlog.wrap_logger(
         structlog.WriteLogger(file),

@@ -1,7 +1,7 @@
-"""The vocabulary of the emulator: what a node, a link and a step are called. No behaviour lives here.
+"""The data types that all layers share: ranks, ports, steps, segments, collectives. This module has no behaviour.
 
-A *segment* is a plain tuple because every hop of every run makes, sends and reads them by the million; the decoder of
-`wire` yields exactly this tuple and a node that relays a segment passes the very same object on.
+A *segment* is a plain tuple because runs create, send and read segments by the million. The decoder of `wire` yields
+exactly this tuple, and a node that relays a segment passes on the same object.
 """
 
 from collections.abc import Callable
@@ -13,48 +13,48 @@ Rank = int
 Port = int
 """Index of a link at a node, 0..degree-1."""
 Step = int
-"""One synchronous round, counted from 1; what is sent in step t can be used by its receiver from step t+1."""
+"""One synchronous round, counted from 1; a packet sent in step t can be used by its receiver from step t+1."""
 
 ALL_RANKS: Rank = -1
 """The target of a message that is meant for every rank."""
 
 Segment = tuple[Rank, Rank, int, int, bytes]
-"""(origin, target, tree, segment, payload): one numbered piece of what `origin` wants delivered to `target`.
+"""(origin, target, tree, segment, payload): one numbered part of the messages from `origin` to `target`.
 
-`segment` numbers the pieces of everything one origin sends to one target, over all of its messages; copies of one piece
-that travel over several trees differ in `tree` only. All three count from 0.
+`segment` numbers all parts of all messages from one origin to one target. Copies of a segment that travel over several
+trees differ in `tree` only. Ranks, trees and segments count from 0.
 """
 
 Packet = tuple[Segment, ...]
-"""What crosses one link in one direction in one step (a packet), in the order in which it was handed over."""
+"""The segments that cross one link in one direction in one step, in the order in which the rule produced them."""
 
 ScheduledSend = tuple[Step, Port, Segment | Callable[[], Segment]]
-"""A rule's decision: hand a segment to `port` in `step`, never earlier than the next step.
+"""A rule's decision to send a segment over `port` in `step`, which is the next step or a later one.
 
-A function in place of the segment is called when the step has come: that is how a rule sends what it will have by then.
+A function in place of the segment is called in that step, so that a rule can announce data that it does not have yet.
 """
 
 PortPacket = tuple[Port, Packet]
-"""Seen from a node: what leaves on, or came in by, one of its ports in one step."""
+"""A packet that leaves or arrives by one port of a node in one step."""
 
 
 class HopOutcome(IntEnum):
-    """What became of one segment on one hop (the journal's `outcome` column)."""
+    """The outcome of one segment on one hop (the journal's `outcome` column)."""
 
     FIRST = 0
-    """Intact, at a rank it is meant for, and the first copy there."""
+    """Intact, at a target, and the first copy there."""
     DUPLICATE = 1
-    """Intact, at a rank it is meant for, which had a copy already."""
+    """Intact, at a target that already had a copy."""
     RELAY = 2
-    """Intact, at a rank that only passes it on."""
+    """Intact, at a rank that only forwards it."""
     LOST = 3
-    """Sent, and never arrived: the link or the receiver was down, or a fault took it."""
+    """Sent but not received: the link or the receiver was down, or a fault dropped it."""
     CORRUPT = 4
-    """Arrived with other bytes than its origin sent."""
+    """Received with different bytes than its origin sent."""
 
 
 class Hop(NamedTuple):
-    """One arrival or loss as the node that saw it tells it: the journal row without the sender's name."""
+    """One arrival or loss as its observer reports it: a journal row without the sender."""
 
     port: Port
     outcome: HopOutcome
@@ -82,14 +82,14 @@ class Duplex(StrEnum):
 
 
 class FaultKnowledge(StrEnum):
-    """Who knows what is broken."""
+    """How much the nodes know about faults."""
 
     NONE = "none"
-    """Nobody, as in the papers."""
+    """Nothing, as in the papers."""
     NEIGHBOURS = "neighbours"
-    """Every rank knows which of its own links carry nothing and which of its neighbours are silent."""
+    """Every rank knows which of its own links are down and which of its neighbours are silent."""
     ALL = "all"
-    """And an algorithm that can use it knows all that is broken in step 1."""
+    """In addition, algorithms that can use it know every fault in force in step 1."""
 
 
 class Collective(StrEnum):
@@ -104,7 +104,7 @@ class Collective(StrEnum):
 
 
 class CollectiveSpec(NamedTuple):
-    """Everything about a run that a rank may know; every host of a run is given the same one."""
+    """All parameters of a run that a rank may know; every host of a run receives the same ones."""
 
     topology: str
     """Canonical name of the network, such as `star:5`."""
@@ -118,13 +118,12 @@ class CollectiveSpec(NamedTuple):
     messages: int = 1
     """Messages for each (source, target) pair of the collective."""
     segments: int = 1
-    """Pieces of a message on each tree that carries pieces of it."""
+    """Segments per message on each tree that carries a part of it."""
     redundancy: int = 1
     """Number of trees that carry each message."""
     seed: int = 0
     packet_limit: int = 0
-    """Most bytes that one start-up covers, B of the papers; 0: no limit."""
+    """Largest number of bytes per start-up, B of the papers; 0 for no limit."""
     knowledge: FaultKnowledge = FaultKnowledge.NONE
-    """What ranks know of faults."""
     broken: tuple[tuple[Rank, Port], ...] = ()
-    """Where everything is known: (rank, port) of every direction of a link that carries nothing in step 1."""
+    """With `FaultKnowledge.ALL`: (rank, port) of every direction of a link that is down in step 1."""

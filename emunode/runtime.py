@@ -1,4 +1,4 @@
-"""The few calls of the C library that Python 3.11 has no name for."""
+"""Calls of C library functions that Python 3.11 does not expose, such as prctl, mallopt and unshare."""
 
 import ctypes
 import os
@@ -9,21 +9,21 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def has(function: str) -> bool:
-    """Whether this C library has a function."""
+    """Whether this C library defines `function`: some are specific to glibc."""
     return hasattr(_LIBC, function)
 
 
 def call(function: str, *arguments: object) -> int:
-    """What a function returns that answers less than 0 when it fails; raises OSError then, naming the function."""
-    answer: int = getattr(_LIBC, function)(*arguments)
-    if answer < 0:
+    """Call a function that returns a negative number on failure; raises OSError, which names the function."""
+    result: int = getattr(_LIBC, function)(*arguments)
+    if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), function)
-    return answer
+    return result
 
 
 def require(function: str, *arguments: object) -> int:
-    """`call`, of what a run cannot do without: raises RunError."""
+    """`call` a function that a run depends on; raises RunError on failure."""
     try:
         return call(function, *arguments)
     except OSError as error:

@@ -10,9 +10,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from coordinator.papers.base import Reproduction, laboratory
+from coordinator.papers.base import Reproduction
 from coordinator.papers.costs import ALL, COLUMNS, FILE
 from coordinator.papers.registry import REPRODUCTIONS
+from coordinator.papers.run_cache import open_run_cache
 
 
 def main() -> None:
@@ -40,13 +41,13 @@ def measured() -> Iterator[tuple[str, str, int, float]]:
 def cost(chosen: Sequence[tuple[Reproduction, Sequence[int]]]) -> tuple[int, float]:
     """Runs and seconds of these reproductions in one process."""
     began = time.process_time()
-    with laboratory(lambda *_: None) as lab:
+    with open_run_cache() as cache:
         for about, sizes in chosen:
-            for _ in about.build(replace(lab, sizes=sizes)):
+            for _ in about.build(replace(cache, sizes=sizes)):
                 pass
-        timed = {id(trial): trial for trial in lab.trials.values() if trial.plan.scenario.clock == "timed"}
+        timed = {id(trial): trial for trial in cache.trials.values() if trial.plan.scenario.clock == "timed"}
         waited = sum(float(trial.number("achieved_seconds")) for trial in timed.values())
-        return lab.runs, round(time.process_time() - began + waited, 1)
+        return cache.runs, round(time.process_time() - began + waited, 1)
 
 
 if __name__ == "__main__":

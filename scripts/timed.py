@@ -19,8 +19,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 from coordinator.execution.run import run
-from coordinator.papers.base import laboratory
 from coordinator.papers.johnsson_ho import timed_speedup
+from coordinator.papers.run_cache import open_run_cache
 from coordinator.planning.namespace import enter_own_network, why_not
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
@@ -155,8 +155,8 @@ def main() -> int:
 def speedup(*, as_json: bool) -> int:
     """Figures 16 and 17 of Johnsson and Ho, really timed."""
     met = True
-    with laboratory(lambda *_: None) as lab:
-        for row in timed_speedup.rows(replace(lab, sizes=timed_speedup.REPRODUCTION.sizes)):
+    with open_run_cache() as cache:
+        for row in timed_speedup.rows(replace(cache, sizes=timed_speedup.REPRODUCTION.sizes)):
             met &= row["verdict"] == "holds"
             shown = "  ".join(f"{key} {_short(value)}" for key, value in row.items())
             print(json.dumps(row) if as_json else shown, flush=True)

@@ -1,4 +1,4 @@
-"""Hypothesis profiles: `repeatable` unless the environment says `HYPOTHESIS_PROFILE=thorough`; and one Docker engine."""
+"""Hypothesis profiles, chosen by HYPOTHESIS_PROFILE (default `repeatable`), and a lock on the Docker engine."""
 
 import fcntl
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# no verdict may depend on how fast or how busy the machine is
+# No verdict may depend on the speed or load of the machine.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 settings.register_profile("repeatable", UNHURRIED, derandomize=True)
@@ -19,7 +19,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 @pytest.fixture
 def the_engine() -> Iterator[None]:
-    """No test of another process uses the Docker engine meanwhile: each looks whether it leaves anything there."""
+    """Exclusive use of the Docker engine among test processes: these tests check that no container is left over."""
     with (Path(tempfile.gettempdir()) / "testbench-engine.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield

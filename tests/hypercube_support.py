@@ -1,10 +1,8 @@
-"""What the tests of hypercube algorithms share: expected numbers, and runs without anything around them."""
+"""Helpers of the tests of hypercube algorithms: expected numbers, and runs of the memory engine alone."""
 
-import csv
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from pathlib import Path
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
@@ -13,8 +11,9 @@ from emunode.algorithms.registry import make_algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.model import Collective, CollectiveSpec, PortModel
 from emunode.topologies.hypercube import Hypercube
+from tests.support import golden_rows
 
-GOLDEN = Path(__file__).parent / "golden" / "hypercube"
+golden = partial(golden_rows, "hypercube")
 
 PORTS = {
     "exchange": PortModel.EXCHANGE,
@@ -24,21 +23,15 @@ PORTS = {
     "one": PortModel.EXCHANGE,
     "n": PortModel.ALL_PORT,
 }
-"""The port models in the words of the expected numbers."""
+"""The port models by their names in the files of expected numbers."""
 
 TREES = {"BRG": 1, "SBT": 1, "TCBT": 1, "SBnT": 1, "nRBRG": 0, "nRSBT": 0, "nESBT": 0, "SBnTc": 0}
-"""How many trees a graph has; 0: as many as dimensions."""
-
-
-def golden(name: str) -> list[dict[str, str]]:
-    """The rows of one file of expected numbers."""
-    with (GOLDEN / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+"""Number of trees of each graph; 0 for as many as dimensions."""
 
 
 @dataclass(frozen=True)
 class History:
-    """Every hop of a run in memory."""
+    """The journal rows of a run."""
 
     rows: np.ndarray
 
@@ -52,7 +45,7 @@ class History:
 
     @cached_property
     def _packets(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Steps of all packets, their segments and bytes."""
+        """A key per packet that contains its step, and the packet's number of segments and bytes."""
         keys = self.rows["step"].astype(np.int64) * 2**32 + self.rows["sender"] * 64 + self.rows["port"]
         packets, index = np.unique(keys, return_inverse=True)
         return packets, np.bincount(index), np.bincount(index, weights=self.rows["bytes"]).astype(np.int64)
@@ -64,22 +57,22 @@ class History:
 
     @cached_property
     def segments_per_step(self) -> list[int]:
-        """Most segments on one directed link, step by step."""
+        """Largest number of segments on one directed link, per step."""
         return self._largest(self._packets[1])
 
     @cached_property
     def bytes_per_step(self) -> list[int]:
-        """Most bytes on one directed link, step by step."""
+        """Largest number of bytes on one directed link, per step."""
         return self._largest(self._packets[2])
 
     @property
     def busiest_link(self) -> int:
-        """Most segments on one directed link over the whole run."""
+        """Largest number of segments on one directed link over the whole run."""
         _, counts = np.unique(self.rows["sender"] * 64 + self.rows["port"], return_counts=True)
         return int(counts.max())
 
     def links_of_a_dimension_are_alike(self, order: int) -> bool:
-        """Whether in every step all links of a dimension carry the same number of segments, or none does any."""
+        """Whether in every step all links of a dimension carry the same number of segments."""
         alike: dict[tuple[int, int], Counter[int]] = {}
         for key, count in zip(*self._packets[:2], strict=True):
             alike.setdefault((int(key) >> 32, int(key) % 64), Counter())[int(count)] += 1
@@ -87,7 +80,7 @@ class History:
 
 
 def play(spec: CollectiveSpec) -> History:
-    """Run a job in memory, without faults, and judge that every piece arrived intact."""
+    """Run a collective in memory, without faults, and assert that every segment arrived intact."""
     algorithm = make_algorithm(cube(spec.topology), spec)
     network, rows, step = MemoryEngine(algorithm), bytearray(), 0
     while network.busy:
@@ -95,7 +88,7 @@ def play(spec: CollectiveSpec) -> History:
         rows += network.step(step)
     history = History(np.frombuffer(bytes(rows), dtype=RECORD))
     assert set(np.unique(history.rows["outcome"])) <= {0, 2}, "something was lost, altered or sent twice"
-    others, pieces = algorithm.topology.order - 1, algorithm.pieces * spec.messages
+    others, pieces = algorithm.topology.order - 1, algorithm.segments_per_message * spec.messages
     if spec.collective is not Collective.REDUCE:
         pairs = others * (1 if spec.collective is Collective.GATHER else len(algorithm.sources))
         assert np.count_nonzero(history.rows["outcome"] == 0) == pairs * pieces
@@ -104,7 +97,7 @@ def play(spec: CollectiveSpec) -> History:
 
 @lru_cache(64)
 def cube(name: str) -> Hypercube:
-    """The hypercube of a name."""
+    """The hypercube called `name`, cached."""
     return Hypercube(int(name.partition(":")[2]))
 
 
@@ -121,7 +114,7 @@ def spec(
     redundancy: int = 1,
     packet_limit: int = 0,
 ) -> CollectiveSpec:
-    """A job on Q_n."""
+    """A collective on Q_n."""
     return CollectiveSpec(
         f"hypercube:{n}",
         collective,

@@ -13,10 +13,10 @@ from coordinator.results.conclude import History, conclude
 from coordinator.results.differential import replay_mismatches
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.registry import ANY, BY_FAMILY
+from emunode.algorithms.registry import registered
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
-from emunode.model import Collective, HopOutcome, Port, Rank
+from emunode.model import HopOutcome, Port, Rank
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
 
@@ -24,12 +24,7 @@ Records = np.ndarray[Any, np.dtype[Any]]
 """Journal rows, packed, in the order of the journal."""
 
 SMALL: Final = {"star": "star:4", "hypercube": "hypercube:3", "ej": "ej:1+2"}
-CASES: Final = [
-    (family, entry)
-    for family, collectives in BY_FAMILY.items()
-    for collective in Collective
-    for entry in (*collectives.get(collective, ()), *ANY.get(collective, ()))
-]
+CASES: Final = list(registered())
 """Every algorithm on every family of networks that has it."""
 
 

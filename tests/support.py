@@ -1,5 +1,6 @@
-"""What many tests do: run a scenario and look at what it says."""
+"""Helpers of many tests: expected numbers from files, and runs of a scenario."""
 
+import csv
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,9 +10,17 @@ from coordinator.execution.run import RunResult, run
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def golden_rows(family: str, name: str) -> list[dict[str, str]]:
+    """The rows of a file of expected numbers, `tests/golden/<family>/<name>.csv`."""
+    with (GOLDEN / family / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
 
 def run_scenario(out: Path | None = None, **values: object) -> RunResult:
-    """Run a scenario (in memory unless it says otherwise) into `out`, or into a folder that is gone afterwards."""
+    """Run a scenario, in memory unless `values` name another driver, into `out` or a temporary folder."""
     plan = make_plan(make_scenario({"driver": "memory", **values}))
     if out is not None:
         return run(plan, out, lambda *_: None)
@@ -26,7 +35,7 @@ def run_journal(out: Path, **values: object) -> tuple[RunResult, pl.DataFrame]:
 
 
 def failures(result: RunResult) -> list[str]:
-    """The claims that do not hold, readable; empty when all do."""
+    """The claims that do not hold, as readable lines."""
     return [
         f"{judgement.claim.name}: measured {judgement.measured}, predicted {judgement.claim.relation} "
         f"{judgement.claim.predicted} ({judgement.claim.source})"

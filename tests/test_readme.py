@@ -22,9 +22,10 @@ from emunode.algorithms.tree_collective import TreeCollective
 from emunode.engine.memory import MemoryEngine
 from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank
 from emunode.net.wire import ROW
+from emunode.testing import check_trees
 from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube
-from emunode.trees.base import Trees, verify
+from emunode.trees.base import Trees
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -54,7 +55,7 @@ def readme_algorithm() -> type[TreeCollective]:
 def test_the_algorithm_of_the_readme_broadcasts(n: int) -> None:
     spec = CollectiveSpec(f"hypercube:{n}", Collective.BROADCAST, "gray-path", source=1)
     algorithm = readme_algorithm()(Hypercube(n), spec)
-    verify(algorithm.trees)
+    check_trees(algorithm.trees)
     network, rows, step = MemoryEngine(algorithm), bytearray(), 0
     while network.busy:
         step += 1
@@ -70,7 +71,7 @@ def test_the_algorithm_of_the_readme_is_twenty_lines() -> None:
     assert len([line for line in code.splitlines() if line.strip()]) <= 23
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/campaigns.md", "docs/faults.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/how-to/campaigns.md", "docs/how-to/faults.md"])
 def test_flags_that_are_shown_exist(page: str) -> None:
     commands = {f"--{name}" for command in (campaign, certify) for name in signature(command).parameters}
     commands |= {f"--{name.replace('_', '-')}" for name in signature(serve).parameters}
@@ -136,8 +137,8 @@ def test_the_sample_output_is_what_the_demo_prints(tmp_path: Path) -> None:
 
 
 def explained() -> set[str]:
-    """The terms of docs/glossary.md, several of them in one row apart."""
-    rows = re.findall(r"^\| (.+?) \| ", (ROOT / "docs" / "glossary.md").read_text(), re.MULTILINE)
+    """The terms of docs/reference/glossary.md, several of them in one row apart."""
+    rows = re.findall(r"^\| (.+?) \| ", (ROOT / "docs" / "reference" / "glossary.md").read_text(), re.MULTILINE)
     return {term.strip() for row in rows for term in re.sub(r"\(.*?\)", "", row).split(",")}
 
 

@@ -14,14 +14,14 @@ from typing import TextIO
 
 import trio
 
-from coordinator.campaigns.runner import CampaignRunner, crew_size
+from coordinator.campaigns.runner import CampaignRunner, worker_count
 from coordinator.campaigns.shrink import shrink
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner, plan_trials
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import Verdict
-from coordinator.scenario.fault_sets import FaultSetSpec, parse_recipes
+from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.model import Scenario
 from coordinator.theory.symmetry import Orbit, Orbits, Symmetry, identity, symmetries
 from emunode.errors import RunError, ScenarioError
@@ -35,7 +35,7 @@ CERTAIN = {"crash", "down", "hang"}
 
 @dataclass
 class Level:
-    """What was run of one recipe."""
+    """What was run of one fault set."""
 
     faults: str
     size: int
@@ -107,28 +107,28 @@ class FailingTrial:
 
     place: int
     trial: Trial
-    finding: TrialResult
+    result: TrialResult
 
 
-def recipes_of(texts: Sequence[str]) -> list[FaultSetSpec]:
+def exhaustive_fault_sets(texts: Sequence[str]) -> list[FaultSetSpec]:
     """What is certified against, by ascending number of faults; `nodes<=2` is every set of at most two nodes.
 
-    ScenarioError for a recipe that draws: a certificate goes through all there is.
+    ScenarioError for a fault set that draws: a certificate goes through all there is.
     """
     found = []
     for text in texts:
-        for recipe in parse_recipes(text):
-            if recipe.how not in ("random", "all") or recipe.sources or text.startswith("random"):
+        for fault_set in parse_fault_sets(text):
+            if fault_set.how not in ("random", "all") or fault_set.sources or text.startswith("random"):
                 raise ScenarioError(
                     "faults", text, "a certificate is about every set of faults, such as nodes<=2;links<=1"
                 )
-            found.append(replace(recipe, how="all"))
-    return sorted(dict.fromkeys(found), key=lambda recipe: recipe.size)
+            found.append(replace(fault_set, how="all"))
+    return sorted(dict.fromkeys(found), key=lambda fault_set: fault_set.size)
 
 
-def failed(finding: TrialResult) -> bool:
+def failed(result: TrialResult) -> bool:
     """Whether a trial is a counterexample: a healthy node misses something, or a claim does not hold."""
-    return finding.undecided is None and (not finding.served or bool(finding.violated))
+    return result.undecided is None and (not result.served or bool(result.violated))
 
 
 class Certifier:
@@ -141,8 +141,8 @@ class Certifier:
         self._progress = progress
         self._plan = plan_trials(scenario)
 
-    def certify(self, recipes: Sequence[FaultSetSpec], sample: int | None = None) -> Certificate:
-        """Run every set of the recipes, or up to the first that fails; without any, the scenario as it is.
+    def certify(self, fault_sets: Sequence[FaultSetSpec], sample: int | None = None) -> Certificate:
+        """Run every set of the fault sets, or up to the first that fails; without any, the scenario as it is.
 
         With a `sample`, all of them run in memory, and of each level the tight orbits and so many of the others once more
         on the driver of the scenario, where they must have the same history. Raises ScenarioError before anything runs.
@@ -151,27 +151,28 @@ class Certifier:
             raise ScenarioError("sample", sample, "with a driver other than memory, how many sets to run on it too")
         alike = symmetries(self._plan.algorithm) if not self._scenario.fault else []
         certificate = Certificate(self._plan, len(alike) or 1)
-        orbits = {recipe: self._orbits(recipe, alike) for recipe in recipes}
+        orbits = {fault_set: self._orbits(fault_set, alike) for fault_set in fault_sets}
         levels = [
-            Level(recipe.name.removeprefix("all:"), recipe.size, orbits[recipe].count(recipe)) for recipe in recipes
+            Level(fault_set.name.removeprefix("all:"), fault_set.size, orbits[fault_set].count(fault_set))
+            for fault_set in fault_sets
         ]
         chosen = (
             self._scenario
             if sample is None
             else self._scenario.model_copy(update={"driver": "memory", "ranks_per_host": "auto"})
         )
-        if not recipes:
-            recipes, levels = [FaultSetSpec("all", ())], [Level("as they are", len(self._scenario.fault), 1)]
-        for recipe, level in zip(recipes, levels, strict=True):
+        if not fault_sets:
+            fault_sets, levels = [FaultSetSpec("all", ())], [Level("as they are", len(self._scenario.fault), 1)]
+        for fault_set, level in zip(fault_sets, levels, strict=True):
             certificate.levels.append(level)
-            found = orbits[recipe].of(recipe) if recipe.parts else iter([Orbit((), 1)])
+            found = orbits[fault_set].of(fault_set) if fault_set.parts else iter([Orbit((), 1)])
             self._level(certificate, level, found, chosen, sample)
             if certificate.verdict is Verdict.VIOLATED or certificate.interrupted:
                 break
         return certificate
 
-    def _orbits(self, recipe: FaultSetSpec, alike: Sequence[Symmetry]) -> Orbits:
-        known = all(part.kind in CERTAIN and not part.argument for part in recipe.parts)
+    def _orbits(self, fault_set: FaultSetSpec, alike: Sequence[Symmetry]) -> Orbits:
+        known = all(part.kind in CERTAIN and not part.argument for part in fault_set.parts)
         kept = alike if known and alike else [identity(self._plan.topology)]
         return Orbits(self._plan.algorithm, kept, self._plan.scenario.fault)
 
@@ -179,37 +180,37 @@ class Certifier:
         self, certificate: Certificate, level: Level, orbits: Iterator[Orbit], scenario: Scenario, sample: int | None
     ) -> None:
         """Run one level; what is learned goes into the certificate."""
-        suspicion: list[FailingTrial] = []
+        failing: list[FailingTrial] = []
         current: list[Orbit] = []
         sizes = iter(_rounds())
         again: list[tuple[tuple[str, ...], bool, str]] = []
         seed = self._scenario.seed
 
         def next_round() -> Iterable[Trial]:
-            current[:] = [] if suspicion else islice(orbits, next(sizes))
+            current[:] = [] if failing else islice(orbits, next(sizes))
             return [Trial(0, orbit.faults, seed) for orbit in current]
 
-        def take(place: int, trial: Trial, finding: TrialResult) -> None:
+        def take(place: int, trial: Trial, result: TrialResult) -> None:
             orbit = current[place]
             level.orbits += 1
             level.covered += orbit.multiplicity
-            level.lost += orbit.multiplicity * len(finding.unserved)
-            level.undecided += finding.undecided is not None
-            level.tight += finding.least_copies == 1
+            level.lost += orbit.multiplicity * len(result.unserved)
+            level.undecided += result.undecided is not None
+            level.tight += result.least_copies == 1
             if sample is not None:
-                again.append((orbit.faults, finding.least_copies == 1, finding.journal_hash))
-            if failed(finding) and (not suspicion or place < suspicion[0].place):
-                suspicion[:] = [FailingTrial(place, trial, finding)]
+                again.append((orbit.faults, result.least_copies == 1, result.journal_hash))
+            if failed(result) and (not failing or place < failing[0].place):
+                failing[:] = [FailingTrial(place, trial, result)]
 
         expected = level.sets // certificate.symmetries
-        conductor = CampaignRunner(
-            [scenario], crew_size(self._workers, [scenario], expected), self._log, self._progress
+        campaign_runner = CampaignRunner(
+            [scenario], worker_count(self._workers, [scenario], expected), self._log, self._progress
         )
-        conductor.carry_out(next_round, take, expected)
-        _count(certificate, conductor)
-        if suspicion:
-            certificate.counterexample = self._small(suspicion[0])
-        elif sample is not None and not conductor.interrupted:
+        campaign_runner.carry_out(next_round, take, expected)
+        _count(certificate, campaign_runner)
+        if failing:
+            certificate.counterexample = self._small(failing[0])
+        elif sample is not None and not campaign_runner.interrupted:
             self._once_more(certificate, level, again, sample)
 
     def _once_more(
@@ -221,30 +222,30 @@ class Certifier:
         todo = [each for each in found if each[1]] + chosen
         rounds = iter([[Trial(0, faults, self._scenario.seed) for faults, _, _ in todo]])
 
-        def take(place: int, trial: Trial, finding: TrialResult) -> None:
-            if finding.journal_hash == todo[place][2]:
+        def take(place: int, trial: Trial, result: TrialResult) -> None:
+            if result.journal_hash == todo[place][2]:
                 level.again += 1
-            elif finding.undecided:
+            elif result.undecided:
                 level.undecided += 1
             elif certificate.different is None:
                 certificate.different = trial.faults
 
-        conductor = CampaignRunner([self._scenario], self._workers or 1, self._log, self._progress)
-        conductor.carry_out(lambda: next(rounds, []), take, len(todo))
-        _count(certificate, conductor)
+        campaign_runner = CampaignRunner([self._scenario], self._workers or 1, self._log, self._progress)
+        campaign_runner.carry_out(lambda: next(rounds, []), take, len(todo))
+        _count(certificate, campaign_runner)
 
-    def _small(self, suspicion: FailingTrial) -> Counterexample:
+    def _small(self, failing: FailingTrial) -> Counterexample:
         given = self._plan.scenario  # with the faults that were drawn for it
-        faults = (*given.fault, *suspicion.trial.faults)
-        whole = given.model_copy(update={"fault": faults, "seed": suspicion.trial.seed})
+        faults = (*given.fault, *failing.trial.faults)
+        whole = given.model_copy(update={"fault": faults, "seed": failing.trial.seed})
         smallest = smallest_failure(whole, failed, self._log)
-        return Counterexample(suspicion.trial.faults, suspicion.finding.unserved, suspicion.finding.violated, smallest)
+        return Counterexample(failing.trial.faults, failing.result.unserved, failing.result.violated, smallest)
 
 
-def _count(certificate: Certificate, conductor: CampaignRunner) -> None:
-    certificate.interrupted = conductor.interrupted
-    certificate.trials += conductor.clock.done
-    certificate.seconds += conductor.clock.seconds
+def _count(certificate: Certificate, campaign_runner: CampaignRunner) -> None:
+    certificate.interrupted = campaign_runner.interrupted
+    certificate.trials += campaign_runner.clock.done
+    certificate.seconds += campaign_runner.clock.seconds
 
 
 def _rounds() -> Iterator[int]:
@@ -267,9 +268,9 @@ def smallest_failure(scenario: Scenario, fails: Callable[[TrialResult], bool], l
     asked_for = {name: getattr(scenario, name) for name in HERE}
 
     async def try_out(simpler: Scenario) -> bool:
-        async with TrialRunner([simpler], log) as laboratory:
+        async with TrialRunner([simpler], log) as runner:
             try:
-                return fails(await laboratory.trial(Trial(0, (), simpler.seed)))
+                return fails(await runner.trial(Trial(0, (), simpler.seed)))
             except RunError:
                 return False
 

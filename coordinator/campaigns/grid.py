@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
 from itertools import product
-from math import ceil, floor, fsum, inf, log, prod, sqrt
+from math import prod
 from typing import NamedTuple
 
+from coordinator.campaigns.statistics import half_width
 from coordinator.campaigns.trial_runner import Trial, plan_trials
 from coordinator.planning.plan import Plan
-from coordinator.scenario.fault_sets import FaultSetSpec, FaultSites, draw, parse_recipes, sample_numbers, set_count
+from coordinator.scenario.fault_sets import FaultSetSpec, FaultSites, draw, parse_fault_sets, sample_numbers, set_count
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, make_scenario
 from emunode.errors import ScenarioError
@@ -95,7 +96,7 @@ class Grid:
     @cached_property
     def points(self) -> list[FaultSetSpec]:
         """The sets of faults, in the order in which they were given, ranges by ascending number."""
-        return list(dict.fromkeys(recipe for text in self.faults for recipe in parse_recipes(text)))
+        return list(dict.fromkeys(fault_set for text in self.faults for fault_set in parse_fault_sets(text)))
 
     @cached_property
     def variants(self) -> list[Variant]:
@@ -133,19 +134,19 @@ class Grid:
     def fingerprint(self) -> str:
         """Of all that decides what a trial is; how many of them there are is left free, so that more can be asked for."""
         scenarios = [_described(variant.scenario) for variant in self.variants]
-        said = f"{DRAWS}/{scenarios}/{[recipe.name for recipe in self.points]}"
-        redrawn = [recipe.name for recipe in self.points if self._redrawn(recipe)]
+        said = f"{DRAWS}/{scenarios}/{[fault_set.name for fault_set in self.points]}"
+        redrawn = [fault_set.name for fault_set in self.points if self._redrawn(fault_set)]
         return blake2b(f"{said}/{redrawn}".encode() if redrawn else said.encode(), digest_size=16).hexdigest()
 
-    def _redrawn(self, recipe: FaultSetSpec) -> bool:
+    def _redrawn(self, fault_set: FaultSetSpec) -> bool:
         """Whether draws are others than in version 0.1.0, so that a campaign that it began cannot be resumed.
 
         Its parts shared random numbers, and it drew places that the scenario breaks anyway.
         """
-        kinds = [part.on_links for part in recipe.parts]
+        kinds = [part.on_links for part in fault_set.parts]
         broken = {isinstance(place, tuple) for places in self.places for place in places.broken}
         return bool(broken.intersection(kinds)) or (
-            recipe.how not in ("all", "busiest") and len(set(kinds)) < len(kinds)
+            fault_set.how not in ("all", "busiest") and len(set(kinds)) < len(kinds)
         )
 
     def set_count(self, point: int, variant: int) -> int | None:
@@ -166,16 +167,16 @@ class Grid:
     def _numbers(self) -> dict[tuple[int, int], Sequence[int]]:
         return {}
 
-    def _choose_numbers(self, recipe: FaultSetSpec, variant: int) -> Sequence[int]:
+    def _choose_numbers(self, fault_set: FaultSetSpec, variant: int) -> Sequence[int]:
         places = self.places[variant]
-        count = set_count(recipe, places)
-        if recipe.how != "all":
+        count = set_count(fault_set, places)
+        if fault_set.how != "all":
             return range(min(self.trials, count or self.trials))
         if not count:
-            raise ScenarioError("faults", recipe.name, "it wants more nodes or links than may fail")
+            raise ScenarioError("faults", fault_set.name, "it wants more nodes or links than may fail")
         if count > MOST_TRIALS:
-            raise ScenarioError("faults", recipe.name, f"it has more than {MOST_TRIALS:,} sets; draw at random")
-        return sample_numbers(recipe, places, self.variants[variant].scenario.seed, self.trials)
+            raise ScenarioError("faults", fault_set.name, f"it has more than {MOST_TRIALS:,} sets; draw at random")
+        return sample_numbers(fault_set, places, self.variants[variant].scenario.seed, self.trials)
 
     def wanted(self, point: int, variant: int) -> int:
         """Draws at a point, at most."""
@@ -196,8 +197,8 @@ class Grid:
 
     def _sets(self, variant: int, point: int, missing: Iterable[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
         """(draw, its set of faults) for the draws that are asked for."""
-        recipe, places, seed = self.points[point], self.places[variant], self.variants[variant].scenario.seed
-        return ((number, draw(recipe, places, seed, number)) for number in missing)
+        fault_set, places, seed = self.points[point], self.places[variant], self.variants[variant].scenario.seed
+        return ((number, draw(fault_set, places, seed, number)) for number in missing)
 
     def rest(self, done: Done) -> Iterator[tuple[Key, Trial]]:
         """What to run next, given what is finished; nothing means that the campaign is over.
@@ -237,68 +238,6 @@ def _without_gap(order: Sequence[int], finished: Collection[int]) -> int:
     return next((at for at, number in enumerate(order) if number not in finished), len(order))
 
 
-def trial_seed(seed: int, recipe: FaultSetSpec, number: int) -> int:
+def trial_seed(seed: int, fault_set: FaultSetSpec, number: int) -> int:
     """The seed of a trial: that of the scenario, or where something is left to chance in each step, one of its own."""
-    return (seed + number) % 2**63 if any(part.argument for part in recipe.parts) else seed
-
-
-def half_width(outcomes: Iterable[bool | None]) -> float:
-    """Half the width of the interval of the share of trials in which all were served."""
-    counted = [outcome for outcome in outcomes if outcome is not None]
-    low, high = wilson(sum(counted), len(counted))
-    return (high - low) / 2
-
-
-def wilson(successes: float, trials: int, z: float = 1.959964) -> tuple[float, float]:
-    """Confidence interval of a share (Wilson 1927), 95% unless `z` says otherwise; (0, 1) of no trials."""
-    if not trials:
-        return 0.0, 1.0
-    share, square = successes / trials, z * z / trials
-    centre = (share + square / 2) / (1 + square)
-    margin = z * sqrt(share * (1 - share) / trials + square / (4 * trials)) / (1 + square)
-    return max(0.0, centre - margin), min(1.0, centre + margin)
-
-
-def mean_interval(shares: Sequence[float], z: float = 1.959964) -> tuple[float, float]:
-    """Confidence interval of the mean of numbers from 0 to 1: Wilson's formula with the mean in place of the share.
-
-    Such a number with mean m has a variance of at most m (1 - m), that of a coin, so this covers the mean at least as
-    often as Wilson's interval covers a share, however rare losses are.
-    """
-    return wilson(fsum(shares), len(shares), z)
-
-
-FINDING_LEVEL = 1e-4
-"""How often, at most, a correct prediction is reported as a finding."""
-
-
-def outside(mean: float, trials: int, predicted: float, level: float = FINDING_LEVEL) -> bool:
-    """Whether the mean of trials, each from 0 to 1, excludes a predicted mean with a confidence of 1 - `level`.
-
-    By the bound of Chernoff and Hoeffding (Hoeffding 1963, theorem 1): a mean beyond `mean` has a probability of at most
-    exp(-trials x relative entropy), for any distribution on [0, 1] and for samples without repetition as well.
-    """
-    return trials * _relative_entropy(mean, predicted) > log(2 / level)
-
-
-def _relative_entropy(mean: float, predicted: float) -> float:
-    """Of two coins, in nats; infinite where the second cannot show what the first does."""
-    total = 0.0
-    for part, of in ((mean, predicted), (1 - mean, 1 - predicted)):
-        if part > 0:
-            if of <= 0:
-                return inf
-            total += part * log(part / of)
-    return total
-
-
-def sure_interval(mean: float, trials: int, level: float = FINDING_LEVEL) -> tuple[float, float]:
-    """The predicted means that are not `outside`, to six digits, rounded outwards."""
-    ends = []
-    for end in (0.0, 1.0):
-        inner, outer = mean, end
-        for _ in range(30):
-            middle = (inner + outer) / 2
-            inner, outer = (inner, middle) if outside(mean, trials, middle, level) else (middle, outer)
-        ends.append(end if not outside(mean, trials, end, level) else outer)
-    return floor(ends[0] * 1e6) / 1e6, ceil(ends[1] * 1e6) / 1e6
+    return (seed + number) % 2**63 if any(part.argument for part in fault_set.parts) else seed

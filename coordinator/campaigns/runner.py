@@ -12,7 +12,8 @@ import trio
 
 from coordinator.campaigns.grid import Key
 from coordinator.campaigns.store import Store
-from coordinator.campaigns.trial_runner import Sink, Trial, TrialResult, TrialRunner, WorkerPool
+from coordinator.campaigns.trial_runner import Sink, Trial, TrialResult, TrialRunner
+from coordinator.campaigns.worker_pool import WorkerPool
 from coordinator.execution.drive import REFUSALS
 from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.networks.base import Progress
@@ -20,7 +21,7 @@ from coordinator.scenario.model import Scenario
 from emunode.errors import RunError, ScenarioError
 from emunode.logging import logging_to
 
-WORTH_A_CREW = 300
+MIN_POOLED_TRIALS = 300
 """Trials from which on starting processes pays."""
 SETTLING_SECONDS = 2.0
 """Before this, the rate so far says little."""
@@ -57,21 +58,21 @@ class CampaignRunner:
     ) -> None:
         clock = self.clock = Clock(total, self._progress)
 
-        def take(place: int, trial: Trial, finding: TrialResult) -> None:
-            sink(place, trial, finding)
+        def take(place: int, trial: Trial, result: TrialResult) -> None:
+            sink(place, trial, result)
             clock.tick()
 
         with trio.CancelScope() as scope:
             stop.cancels(scope)
-            async with self._laboratory() as laboratory:
+            async with self._trial_runner() as runner:
                 while True:
                     trials = iter(rounds())
                     first = next(trials, None)
                     if first is None:
                         return
-                    await laboratory.run(chain([first], trials), take)
+                    await runner.run(chain([first], trials), take)
 
-    def _laboratory(self) -> TrialRunner | WorkerPool:
+    def _trial_runner(self) -> TrialRunner | WorkerPool:
         if self._workers == 1:
             return TrialRunner(self._scenarios, self._log)
         return WorkerPool(self._scenarios, self._workers, self._log)
@@ -117,7 +118,7 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def crew_size(workers: int | None, scenarios: Sequence[Scenario], trials: int) -> int:
+def worker_count(workers: int | None, scenarios: Sequence[Scenario], trials: int) -> int:
     """How many processes run trials: as asked for, or in memory one a core where that pays; else this one.
 
     Raises ScenarioError for what is no number of processes.
@@ -127,7 +128,7 @@ def crew_size(workers: int | None, scenarios: Sequence[Scenario], trials: int) -
             raise ScenarioError("workers", workers, "a number of processes from 1 to 256")
         return workers
     in_memory = all(scenario.driver == "memory" for scenario in scenarios)
-    return len(os.sched_getaffinity(0)) if in_memory and trials >= WORTH_A_CREW else 1
+    return len(os.sched_getaffinity(0)) if in_memory and trials >= MIN_POOLED_TRIALS else 1
 
 
 @dataclass(frozen=True)
@@ -157,9 +158,9 @@ def run_campaign(store: Store, workers: int | None, progress: Progress) -> Sessi
             yield trial
 
     with log_file(store.folder) as log:
-        conductor = CampaignRunner(scenarios, crew_size(workers, scenarios, left), log, progress)
-        conductor.carry_out(next_round, lambda place, trial, found: store.add(keys[place], trial, found), left)
-    return Session(not conductor.interrupted, conductor.clock.done, conductor.clock.rate)
+        campaign_runner = CampaignRunner(scenarios, worker_count(workers, scenarios, left), log, progress)
+        campaign_runner.carry_out(next_round, lambda place, trial, found: store.add(keys[place], trial, found), left)
+    return Session(not campaign_runner.interrupted, campaign_runner.clock.done, campaign_runner.clock.rate)
 
 
 def _left(store: Store) -> int:

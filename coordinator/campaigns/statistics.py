@@ -1,140 +1,66 @@
-"""What a campaign found: one row for each variant and point, with intervals, and the rows' curves."""
+"""Confidence intervals for the figures of a campaign."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
-from math import isclose
-from statistics import fmean
-
-from coordinator.campaigns.grid import Grid, Key, mean_interval, outside, sure_interval, wilson
-from coordinator.campaigns.trial_runner import Trial, TrialResult
-from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
-
-Findings = Mapping[Key, tuple[Trial, TrialResult]]
-Row = dict[str, object]
+from collections.abc import Iterable, Sequence
+from math import ceil, floor, fsum, inf, log, sqrt
 
 
-def rows(grid: Grid, findings: Findings) -> list[Row]:
-    """One row for each point and variant that has trials, points first; figures over the trials that prove something.
+def half_width(outcomes: Iterable[bool | None]) -> float:
+    """Half the width of the interval of the share of trials in which all were served."""
+    counted = [outcome for outcome in outcomes if outcome is not None]
+    low, high = wilson(sum(counted), len(counted))
+    return (high - low) / 2
 
-    `sets` is how many sets of faults a point has, where it goes through all of them or a sample. `delivery_ratio` is the
-    mean share of messages due to healthy nodes that arrived intact, `guaranteed` the share of trials in which all did, each
-    with its 95% interval (where the point went through every set it has, the figure itself); `lost` the mean number of
-    healthy nodes that miss something; `predicted` the mean of what the algorithm's claims said of these very faults.
-    `theory` and `guaranteed_theory` are what the trees predict for both figures, where that is exact; `promised` is 1 where
-    the algorithm tolerates so many faults. `finding` says where a figure and its exact theory exclude each other.
+
+def wilson(successes: float, trials: int, z: float = 1.959964) -> tuple[float, float]:
+    """Confidence interval of a share (Wilson 1927), 95% unless `z` says otherwise; (0, 1) of no trials."""
+    if not trials:
+        return 0.0, 1.0
+    share, square = successes / trials, z * z / trials
+    centre = (share + square / 2) / (1 + square)
+    margin = z * sqrt(share * (1 - share) / trials + square / (4 * trials)) / (1 + square)
+    return max(0.0, centre - margin), min(1.0, centre + margin)
+
+
+def mean_interval(shares: Sequence[float], z: float = 1.959964) -> tuple[float, float]:
+    """Confidence interval of the mean of numbers from 0 to 1: Wilson's formula with the mean in place of the share.
+
+    Such a number with mean m has a variance of at most m (1 - m), that of a coin, so this covers the mean at least as
+    often as Wilson's interval covers a share, however rare losses are.
     """
-    table: list[Row] = []
-    by_cell = groupby(sorted(findings), key=lambda key: (key.point, key.variant))
-    for (point, variant), keys in by_cell:
-        numbers = [key.number for key in keys]
-        counted = [findings[Key(point, variant, number)][1] for number in sorted(grid.counted(point, variant, numbers))]
-        if counted:
-            table.append(_row(grid, point, variant, counted))
-    return table
+    return wilson(fsum(shares), len(shares), z)
 
 
-def _row(grid: Grid, point: int, variant: int, found: Sequence[TrialResult]) -> Row:
-    recipe, plan = grid.points[point], grid.variants[variant].plan
-    sets = grid.set_count(point, variant)
-    row: Row = {label_of(grid): grid.variants[variant].name, "faults": recipe.name, "sets": sets, **_counts(found)}
-    decided = [finding for finding in found if finding.undecided is None]
-    row |= _figures(decided, exact=sets == len(decided))
-    knowledge = plan.scenario.fault_knowledge
-    theory = expected_delivery_ratio(plan.algorithm, plan.faults, knowledge, recipe, grid.places[variant])
-    row["theory"] = _rounded(theory.ratio)
-    row["promised"] = 1 if promises(plan.algorithm, plan.faults, recipe) else None
-    row["guaranteed_theory"] = _rounded(theory.guaranteed)
-    row["finding"] = _finding(decided, theory, exact=sets == len(decided))
-    return row
+FINDING_LEVEL = 1e-4
+"""How often, at most, a correct prediction is reported as a finding."""
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 9)
+def outside(mean: float, trials: int, predicted: float, level: float = FINDING_LEVEL) -> bool:
+    """Whether the mean of trials, each from 0 to 1, excludes a predicted mean with a confidence of 1 - `level`.
+
+    By the bound of Chernoff and Hoeffding (Hoeffding 1963, theorem 1): a mean beyond `mean` has a probability of at most
+    exp(-trials x relative entropy), for any distribution on [0, 1] and for samples without repetition as well.
+    """
+    return trials * _relative_entropy(mean, predicted) > log(2 / level)
 
 
-def _finding(found: Sequence[TrialResult], theory: Expected, *, exact: bool) -> str | None:
-    """What of theory the trials exclude: a figure over all sets is equal to it, one over draws compatible with it."""
-    words = []
-    for name, measured, expected in (
-        ("delivery ratio", [finding.intact / finding.expected for finding in found], theory.ratio),
-        ("guaranteed delivery", [float(finding.served) for finding in found], theory.guaranteed),
-    ):
-        if expected is None or not measured:
-            continue
-        mean, trials = fmean(measured), len(measured)
-        if exact and not isclose(mean, expected, abs_tol=1e-9):
-            words.append(f"{name} {mean:.9f} over all sets, and theory says {expected:.9f}")
-        elif not exact and outside(mean, trials, expected):
-            low, high = sure_interval(mean, trials)
-            words.append(f"{name} {mean:.6f}, 99.99 % interval {low:.6f} to {high:.6f}, and theory says {expected:.9f}")
-    return "; ".join(words) or None
+def _relative_entropy(mean: float, predicted: float) -> float:
+    """Of two coins, in nats; infinite where the second cannot show what the first does."""
+    total = 0.0
+    for part, of in ((mean, predicted), (1 - mean, 1 - predicted)):
+        if part > 0:
+            if of <= 0:
+                return inf
+            total += part * log(part / of)
+    return total
 
 
-def label_of(grid: Grid) -> str:
-    """What the names of variants stand for: the fields that are varied (a redundancy names itself: `x=2`)."""
-    varied = [name for name in grid.vary if name != "redundancy"] or list(grid.vary)
-    return " and ".join(name.replace("_", " ") for name in varied) or "algorithm"
-
-
-def _counts(found: Sequence[TrialResult]) -> Row:
-    return {
-        "trials": len(found),
-        "undecided": sum(finding.undecided is not None for finding in found),
-        "violated": sum(bool(finding.violated) for finding in found),
-    }
-
-
-def _figures(found: Sequence[TrialResult], *, exact: bool) -> Row:
-    count = len(found)
-    if not count:
-        return dict.fromkeys(FIGURES)
-    ratios = [finding.intact / finding.expected for finding in found]
-    ratio, guaranteed = fmean(ratios), sum(finding.served for finding in found) / count
-    intervals = [(ratio, ratio), (guaranteed, guaranteed)]
-    if not exact:
-        intervals = [mean_interval(ratios), wilson(guaranteed * count, count)]
-    predictions = [finding.predicted / finding.expected for finding in found if finding.predicted is not None]
-    figures = (
-        ratio, *intervals[0], guaranteed, *intervals[1],
-        fmean(len(finding.unserved) for finding in found),
-        fmean(predictions) if len(predictions) == count else None,
-        fmean(finding.steps for finding in found), fmean(finding.segments for finding in found),
-    )  # fmt: skip
-    shown = (None if value is None else round(value, 9) for value in figures)
-    return dict(zip(FIGURES, shown, strict=True))
-
-
-FIGURES = (
-    "delivery_ratio", "ratio_low", "ratio_high", "guaranteed", "guaranteed_low", "guaranteed_high", "lost", "predicted",
-    "steps", "segments",
-)  # fmt: skip
-
-
-def families(grid: Grid) -> dict[str, list[tuple[int, float]]]:
-    """Points that make one curve together: name of what is counted -> (point, how many), ascending."""
-    found: dict[str, list[tuple[int, float]]] = {}
-    for point, recipe in enumerate(grid.points):
-        struck = [part for part in recipe.parts if part.count or part.share] or list(recipe.parts[:1])
-        words = " and ".join(f"{_NOUNS.get(part.kind, part.kind)}{part.argument}" for part in struck)
-        how = "" if recipe.how in ("random", "all") else f", {recipe.how}"
-        when = "" if recipe.when == "1" else f", step {recipe.when}"
-        size = sum(part.share for part in recipe.parts) if recipe.how == "bernoulli" else float(recipe.size)
-        found.setdefault(f"{words}{how}{when}", []).append((point, size))
-    return {name: sorted(points, key=lambda each: each[1]) for name, points in found.items()}
-
-
-_NOUNS = {"crash": "crashed nodes", "down": "links down"}
-
-
-def trial_rows(grid: Grid, findings: Findings) -> Iterator[Row]:
-    """One row for each trial, by point, variant and draw: what is kept as trials.parquet."""
-    for key in sorted(findings):
-        trial, finding = findings[key]
-        yield {
-            "point": grid.points[key.point].name,
-            label_of(grid): grid.variants[key.variant].name,
-            "draw": key.number,
-            "faults": " ".join(trial.faults),
-            "seed": trial.seed,
-            **{name: " ".join(value) if isinstance(value, tuple) else value for name, value in vars(finding).items()},
-        }
+def sure_interval(mean: float, trials: int, level: float = FINDING_LEVEL) -> tuple[float, float]:
+    """The predicted means that are not `outside`, to six digits, rounded outwards."""
+    ends = []
+    for end in (0.0, 1.0):
+        inner, outer = mean, end
+        for _ in range(30):
+            middle = (inner + outer) / 2
+            inner, outer = (inner, middle) if outside(mean, trials, middle, level) else (middle, outer)
+        ends.append(end if not outside(mean, trials, end, level) else outer)
+    return floor(ends[0] * 1e6) / 1e6, ceil(ends[1] * 1e6) / 1e6

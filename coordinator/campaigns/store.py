@@ -16,7 +16,7 @@ from typing import Any, Self
 import tomli_w
 
 from coordinator.campaigns.grid import Done, Grid, Key
-from coordinator.campaigns.trial_runner import Trial, TrialResult, finding_of
+from coordinator.campaigns.trial_runner import Trial, TrialResult, result_of
 from emunode.errors import ScenarioError
 
 GRID = "campaign.toml"
@@ -63,15 +63,15 @@ class Store:
     def done(self) -> Done:
         """What is finished, as the grid asks for it."""
         found: dict[tuple[int, int], dict[int, bool | None]] = {}
-        for key, (_, finding) in self.findings.items():
-            found.setdefault((key.point, key.variant), {})[key.number] = None if finding.undecided else finding.served
+        for key, (_, result) in self.findings.items():
+            found.setdefault((key.point, key.variant), {})[key.number] = None if result.undecided else result.served
         return found
 
-    def add(self, key: Key, trial: Trial, finding: TrialResult) -> None:
+    def add(self, key: Key, trial: Trial, result: TrialResult) -> None:
         """Record a trial that ended."""
-        record = {**key._asdict(), "faults": trial.faults, "seed": trial.seed, **vars(finding)}
+        record = {**key._asdict(), "faults": trial.faults, "seed": trial.seed, **vars(result)}
         self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
-        self.findings[key] = trial, finding
+        self.findings[key] = trial, result
         if time.monotonic() - self._synced > SYNC_SECONDS:
             os.fsync(self._file.fileno())
             self._synced = time.monotonic()
@@ -100,8 +100,8 @@ class Store:
         if whole < len(data):
             self._file.truncate(whole)
         for line in data[:whole].splitlines():
-            key, trial, finding = record_of(json.loads(line))
-            self.findings[key] = trial, finding
+            key, trial, result = record_of(json.loads(line))
+            self.findings[key] = trial, result
         self._file.seek(0, os.SEEK_END)
 
 
@@ -109,7 +109,7 @@ def record_of(fields: dict[str, Any]) -> tuple[Key, Trial, TrialResult]:
     """A record from its plain values."""
     key = Key(*(fields.pop(name) for name in Key._fields))
     trial = Trial(key.variant, tuple(fields.pop("faults")), fields.pop("seed"))
-    return key, trial, finding_of(fields)
+    return key, trial, result_of(fields)
 
 
 def grid_values(grid: Grid) -> dict[str, object]:

@@ -5,33 +5,24 @@ own. Both give the same findings for the same trials, and both leave nothing beh
 """
 
 import contextlib
-import json
-import os
-import subprocess
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import NamedTuple, Protocol, Self, TextIO
 
 import trio
 
 from coordinator.execution.drive import CLOSE_SECONDS, ExecutionResult, take_steps
+from coordinator.history.journal import sorted_records
 from coordinator.networks.base import Network
 from coordinator.networks.registry import make_stepped_network
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import rule_counted
-from coordinator.results.trial_metrics import Tally, records_of, tally
+from coordinator.results.metrics import TrialCounts, count_trial
 from coordinator.scenario.fault_syntax import parse_faults
-from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.model import Scenario
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
 from emunode.model import FaultKnowledge, Step
-
-BATCH = 16
-"""Trials that a process of a crew is given at once."""
-LEAVE_SECONDS = 5.0
-MOST_LINE = 2**24
 
 
 class Trial(NamedTuple):
@@ -132,7 +123,7 @@ class TrialRunner:
                 raise RunError(str(error)) from error
             outcome.undecided = str(error)
             await self._close()
-        return find(plan, tally(plan, records_of(rows.blocks), outcome.altered_copies), outcome)
+        return judge_trial(plan, count_trial(plan, sorted_records(rows.blocks), outcome.altered_copies), outcome)
 
     def plan(self, trial: Trial) -> Plan:
         """The plan of a trial: that of its scenario, with other faults, and as the case may be another seed.
@@ -190,7 +181,7 @@ class Rows:
         """Nothing is written, so nothing is to be settled."""
 
 
-def find(plan: Plan, counted: Tally, outcome: ExecutionResult) -> TrialResult:
+def judge_trial(plan: Plan, counted: TrialCounts, outcome: ExecutionResult) -> TrialResult:
     """What a trial showed, by the judge of all runs. A trial counts unless its measurement is invalid."""
     metrics = counted.metrics
     ruling = rule_counted(plan, metrics, outcome.undecided)
@@ -216,146 +207,6 @@ def find(plan: Plan, counted: Tally, outcome: ExecutionResult) -> TrialResult:
 EXACT = ("intact_deliveries", "==")
 
 
-# --- several processes -------------------------------------------------------------------------------------------------
-
-
-class WorkerPool:
-    """Runs trials in `size` processes; an asynchronous context, on the end of which none of them is left."""
-
-    def __init__(self, scenarios: Sequence[Scenario], size: int, log: TextIO) -> None:
-        self._scenarios = scenarios
-        self._size = size
-        self._log = log
-        self._workers: list[Worker] = []
-
-    async def __aenter__(self) -> Self:
-        await trio.lowlevel.checkpoint()
-        self._workers = [Worker(self._scenarios, self._log) for _ in range(self._size)]
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        for worker in self._workers:
-            worker.dismiss()
-        with trio.move_on_after(LEAVE_SECONDS, shield=True):
-            for worker in self._workers:
-                await worker.gone()
-        for worker in self._workers:
-            worker.end()
-
-    async def run(self, trials: Iterable[Trial], sink: Sink) -> None:
-        numbered = enumerate(trials)
-        failures: list[Exception] = []
-
-        async def work(worker: Worker) -> None:
-            try:
-                await worker.work(numbered, sink)
-            except Exception as error:  # a sink's too: a full disk, for one
-                failures.append(error)
-                nursery.cancel_scope.cancel()
-
-        async with trio.open_nursery() as nursery:
-            for worker in self._workers:
-                nursery.start_soon(work, worker)
-        if failures:
-            raise failures[0]
-
-
-class Worker:
-    """One process of a crew, from the outside."""
-
-    def __init__(self, scenarios: Sequence[Scenario], log: TextIO) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "coordinator.campaigns.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            start_new_session=True,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._in = trio.lowlevel.FdStream(os.dup(self._process.stdin.fileno()))
-        self._out = trio.lowlevel.FdStream(os.dup(self._process.stdout.fileno()))
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._pending = bytearray()
-        self._greeting = encode([scenario.model_dump(mode="json", exclude_none=True) for scenario in scenarios])
-
-    async def work(self, numbered: Iterator[tuple[int, Trial]], sink: Sink) -> None:
-        """Have trials run until there are no more."""
-        while batch := list(islice(numbered, BATCH)):
-            greeting, self._greeting = self._greeting, b""
-            try:
-                await self._in.send_all(greeting + b"".join(encode(trial) for _, trial in batch))
-            except trio.BrokenResourceError:
-                raise RunError("a process that runs trials is gone") from None
-            for place, trial in batch:
-                sink(place, trial, await self._read_result())
-
-    async def _read_result(self) -> TrialResult:
-        while True:
-            line, newline, rest = self._pending.partition(b"\n")
-            if newline:
-                self._pending = rest
-                return read_answer(bytes(line))
-            data = await self._out.receive_some(65536)
-            if not data:
-                raise RunError("a process that runs trials is gone")
-            self._pending += data
-
-    def dismiss(self) -> None:
-        """Tell it that there is no more to do."""
-        self._in.close()
-
-    async def gone(self) -> None:
-        """Wait until it has left."""
-        while await self._out.receive_some(65536):
-            pass
-
-    def end(self) -> None:
-        """See to it that it is gone."""
-        self._out.close()
-        try:
-            self._process.wait(0.5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-
-
-def encode(value: object) -> bytes:
-    """A value as a line of JSON."""
-    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
-
-
-def write_answer(answer: TrialResult | EmulatorError) -> bytes:
-    """What a worker says of a trial, as a line."""
-    if isinstance(answer, TrialResult):
-        return encode(vars(answer))
-    fields = [answer.field, answer.value, answer.allowed] if isinstance(answer, ScenarioError) else [str(answer)]
-    return encode({"error": type(answer).__name__, "fields": fields})
-
-
-ERRORS: Mapping[str, type[EmulatorError]] = {error.__name__: error for error in (RuleError, RunError, ScenarioError)}
-
-
-def read_answer(line: bytes) -> TrialResult:
-    """Inverse of `write_answer`; raises what it says was raised."""
-    fields = json.loads(line)
-    if "error" in fields:
-        raise ERRORS.get(fields["error"], RunError)(*fields["fields"])
-    return finding_of(fields)
-
-
-def finding_of(fields: Mapping[str, object]) -> TrialResult:
+def result_of(fields: Mapping[str, object]) -> TrialResult:
     """A finding from plain values, as JSON gives them."""
     return TrialResult(**{name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()})  # type: ignore[arg-type]
-
-
-def scenarios_of(line: bytes) -> list[Scenario]:
-    """The scenarios that a worker is told first."""
-    return [make_scenario(values) for values in json.loads(line)]
-
-
-def trial_of(line: bytes) -> Trial:
-    """A trial that a worker is told."""
-    variant, faults, seed = json.loads(line)
-    return Trial(variant, tuple(faults), seed)

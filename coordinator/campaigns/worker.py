@@ -8,7 +8,8 @@ import sys
 
 import trio
 
-from coordinator.campaigns.trial_runner import TrialRunner, scenarios_of, trial_of, write_answer
+from coordinator.campaigns.trial_runner import TrialRunner
+from coordinator.campaigns.worker_pool import scenarios_of, trial_of, write_answer
 from emunode.errors import EmulatorError
 from emunode.host.process import collect_seldom, die_with_parent
 from emunode.logging import logging_to
@@ -17,25 +18,25 @@ from emunode.logging import logging_to
 async def serve() -> None:
     """Run what is asked for until standard input ends."""
     asked, answers = trio.lowlevel.FdStream(0), trio.lowlevel.FdStream(1)
-    laboratory: TrialRunner | None = None
+    runner: TrialRunner | None = None
     pending = b""
     try:
         while data := await asked.receive_some(65536):
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
-                if laboratory is None:
-                    laboratory = TrialRunner(scenarios_of(line), sys.stderr)
+                if runner is None:
+                    runner = TrialRunner(scenarios_of(line), sys.stderr)
                     continue
                 try:
-                    answer = write_answer(await laboratory.trial(trial_of(line)))
+                    answer = write_answer(await runner.trial(trial_of(line)))
                 except EmulatorError as error:
                     answer = write_answer(error)
                 await answers.send_all(answer)
     except trio.BrokenResourceError:
         return
     finally:
-        if laboratory is not None:
-            await laboratory.__aexit__()
+        if runner is not None:
+            await runner.__aexit__()
 
 
 if __name__ == "__main__":

@@ -555,8 +555,9 @@ def _reproduce(
     """
     from coordinator.cli.render import progress_display  # noqa: PLC0415
     from coordinator.cli.reproduce import show_section, show_summary  # noqa: PLC0415
-    from coordinator.papers.base import laboratory, verdict_of  # noqa: PLC0415
     from coordinator.papers.document import Reproduced, require_folder, write  # noqa: PLC0415
+    from coordinator.papers.run_cache import open_run_cache  # noqa: PLC0415
+    from coordinator.papers.tables import verdict_of  # noqa: PLC0415
     from coordinator.results.claims import EXIT_STATUS  # noqa: PLC0415
 
     if out is not None:
@@ -568,12 +569,12 @@ def _reproduce(
     done: list[Reproduced] = []
     with (
         progress_display("reproduce") as progress,
-        laboratory(progress, lambda: time.monotonic() > began + 60 * minutes, runs) as lab,
+        open_run_cache(progress, lambda: time.monotonic() > began + 60 * minutes, runs) as cache,
     ):
         for about, sizes in chosen:
             sections: list[Section] = []
             try:
-                for section in about.build(replace(lab, sizes=sizes)):
+                for section in about.build(replace(cache, sizes=sizes)):
                     sections.append(section)
                     if not as_json:
                         show_section(section)
@@ -586,5 +587,5 @@ def _reproduce(
     if as_json:
         print_json([reproduced.record() for reproduced in done])
     else:
-        show_summary(done, files, lab, time.monotonic() - began)
+        show_summary(done, files, cache, time.monotonic() - began)
     return EXIT_STATUS[verdict_of(reproduced.verdict for reproduced in done)]

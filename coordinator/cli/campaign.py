@@ -12,8 +12,8 @@ from emunode.errors import ScenarioError
 
 if TYPE_CHECKING:
     from coordinator.campaigns.grid import Grid
-    from coordinator.campaigns.statistics import Row
     from coordinator.campaigns.store import Store
+    from coordinator.campaigns.tables import Row
 
 DEFAULTS = {"collective": "broadcast", "driver": "memory"}
 """Of a campaign and a certificate; all drivers have the same history, and this one is the fastest."""
@@ -138,7 +138,7 @@ def conclude(store: "Store") -> "tuple[list[Row], list[dict[str, object]]]":
     """Write the results of a campaign into its folder; its rows, and where violated claims are shown."""
     import polars as pl  # noqa: PLC0415
 
-    from coordinator.campaigns.statistics import families, rows, trial_rows  # noqa: PLC0415
+    from coordinator.campaigns.tables import families, rows, trial_rows  # noqa: PLC0415
     from coordinator.reports.campaign_report import charts_of, figures, page  # noqa: PLC0415
     from coordinator.reports.tables import to_csv, to_markdown  # noqa: PLC0415
 

@@ -36,17 +36,17 @@ def certify(
 
     Without --faults, the scenario itself with the faults it has.
     """
-    from coordinator.campaigns.certify import Certifier, recipes_of  # noqa: PLC0415
+    from coordinator.campaigns.certify import Certifier, exhaustive_fault_sets  # noqa: PLC0415
     from coordinator.cli.render import progress_display, show_certificate  # noqa: PLC0415
     from coordinator.results.claims import EXIT_STATUS  # noqa: PLC0415
     from coordinator.scenario.model import make_scenario  # noqa: PLC0415
 
     asked = make_scenario({**DEFAULTS, **values_from(scenario, flags)})
-    recipes = recipes_of(faults or [])
+    fault_sets = exhaustive_fault_sets(faults or [])
     with Path(os.devnull).open("w") as log, progress_display("certify") as progress:
-        certificate = Certifier(asked, workers, log, progress).certify(recipes, sample)
+        certificate = Certifier(asked, workers, log, progress).certify(fault_sets, sample)
     path = None
-    if certificate.counterexample is not None and recipes:
+    if certificate.counterexample is not None and fault_sets:
         path = out or Path("runs", "counterexamples", f"{certificate.plan.name}.toml")
         _save(path, certificate)
     if json:

@@ -14,7 +14,7 @@ from rich.table import Table
 from coordinator.execution.run import RunResult
 from coordinator.networks.base import Progress
 from coordinator.planning.plan import Plan
-from coordinator.results.metrics import LISTED_LINKS
+from coordinator.results.tables import LISTED_LINKS
 
 if TYPE_CHECKING:
     from coordinator.campaigns.certify import Certificate
@@ -86,7 +86,7 @@ def show_result(plan: Plan, result: RunResult) -> None:
     if result.judgements:
         out.print(table)
     if any(judgement.claim.derived for judgement in result.judgements):
-        out.print("* derived from the schedule that was run: see docs/claims.md")
+        out.print("* derived from the schedule that was run: see docs/explanation/claims.md")
     out.print(
         f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in "
         f"{_plural(summary['steps'], 'step')} with {_plural(summary['packets'], 'packet')}; "

@@ -6,9 +6,10 @@ from pathlib import Path
 from rich.markup import escape
 
 from coordinator.cli.render import console, show_rows, verdict_text
-from coordinator.papers.base import Figure, RunCache, Section
+from coordinator.papers.base import Figure, Section
 from coordinator.papers.costs import duration
 from coordinator.papers.document import Reproduced
+from coordinator.papers.run_cache import RunCache
 
 
 def show_section(section: Section) -> None:
@@ -23,14 +24,14 @@ def show_section(section: Section) -> None:
     out.print()
 
 
-def show_summary(done: Sequence[Reproduced], files: Sequence[Path], lab: RunCache, seconds: float) -> None:
+def show_summary(done: Sequence[Reproduced], files: Sequence[Path], cache: RunCache, seconds: float) -> None:
     """One line for each reproduction, what it took, and where the page and the tables are."""
     out = console()
     for reproduced in done:
         out.print(
             f"{reproduced.reproduction.name}: {verdict_text(reproduced.verdict)}, {reproduced.counted}", soft_wrap=True
         )
-    shared = len(lab.requests) - lab.runs
-    out.print(f"{lab.runs:,} runs, used again {shared:,} times; took {duration(seconds)}")
+    shared = len(cache.requests) - cache.runs
+    out.print(f"{cache.runs:,} runs, used again {shared:,} times; took {duration(seconds)}")
     if files:
         out.print(f"{escape(str(files[0]))}, and {len(files) - 1:,} tables as CSV beside it", soft_wrap=True)

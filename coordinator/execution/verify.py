@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from coordinator.history.journal import COLUMNS, OUTCOMES, RECORD, SORT_KEY, table
+from coordinator.history.run_directory import translate_summary
 from coordinator.history.timetable import TIME_RECORD, Timetable, make_timetable
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
@@ -98,7 +99,7 @@ def verify(path: Path) -> Verification:
 
 def _verify(path: Path, found: Verification) -> None:
     scenario, older = _read_scenario(path)
-    summary = _read_json(path / "summary.json", dict)
+    summary = translate_summary(_read_json(path / "summary.json", dict))
     older |= "cut_off_count" not in summary
     plan = replace(_plan(scenario), late_faults_count=older)
     records = _read_journal(path / "journal.parquet", plan)
@@ -206,7 +207,7 @@ def _read_journal(path: Path, plan: Plan) -> np.ndarray:
     if sum(frame.null_count().row(0)):
         raise UnreadableError(f"{path.name}: rows with missing values")
     order, algorithm = plan.topology.order, plan.algorithm
-    numbers = plan.spec.messages * algorithm.pieces
+    numbers = plan.spec.messages * algorithm.segments_per_message
     ranges: dict[str, tuple[int, int]] = {
         "step": (1, min(MOST_STEPS, plan.scenario.step_limit + 1)), "sender": (0, order - 1), "receiver": (0, order - 1),
         "port": (0, plan.topology.degree - 1), "origin": (0, order - 1), "target": (-1, order - 1),

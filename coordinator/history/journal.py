@@ -103,6 +103,12 @@ class Journal:
         self._parts.clear()
 
 
+def sorted_records(rows: Iterable[bytes | bytearray]) -> np.ndarray:
+    """Packed rows as records, sorted as a journal is."""
+    records = np.frombuffer(b"".join(rows), dtype=RECORD)
+    return records[np.lexsort([records[name] for name in ("bytes", "outcome", *reversed(SORT_KEY))])]
+
+
 def table(records: np.ndarray) -> pl.DataFrame:
     """Packed rows as a table with the columns of a journal."""
     frame = pl.DataFrame({name: records[name] for name in COLUMNS})

@@ -8,11 +8,12 @@ import contextlib
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from pathlib import Path
 from tempfile import gettempdir
+from typing import Any
 
 from coordinator.history.state_folder import state_folder
 from emunode.errors import ScenarioError
@@ -23,6 +24,10 @@ REPRODUCE = "coordinator-reproduce-"
 """How the names of folders of `reproduce` in the temporary folder begin; the process id follows."""
 TAIL_BYTES = 16 * 1024
 """How much of the end of a log is looked at."""
+
+
+RENAMED = {"strange_hops": "replay_mismatches", "late_share": "lateness_ratio"}
+"""Metrics in summaries of version 0.1.0 and their present names."""
 
 
 class RunDirectory:
@@ -87,6 +92,24 @@ class RunDirectory:
         with contextlib.suppress(OSError):  # not empty: the run stands there, or another one
             for parent in self._made:
                 parent.rmdir()
+
+
+def translate_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored summary with the present names of metrics, as keys and in claims.
+
+    The values are not trusted: what is no list of claims is left as it is.
+    """
+    current = {RENAMED.get(key, key): value for key, value in summary.items()}
+    claims = current.get("claims")
+    if isinstance(claims, list):
+        current["claims"] = [_translate_claim(claim) for claim in claims]
+    return current
+
+
+def _translate_claim(claim: Any) -> Any:
+    if not isinstance(claim, dict) or claim.get("name") not in tuple(RENAMED):
+        return claim
+    return {**claim, "name": RENAMED[claim["name"]]}
 
 
 def _names(folder: Path, seed: int) -> Iterator[Path]:

@@ -195,4 +195,6 @@ def _containers() -> CheckResult:
         return CheckResult("containers", "good", f"Docker {find_image()}, image {IMAGE}")
     except RunError as error:
         seen, _, remedy = str(error).partition("; ")
-        return CheckResult("containers", "limit", seen, remedy or "see docs/containers.md; the other drivers need none")
+        return CheckResult(
+            "containers", "limit", seen, remedy or "see docs/how-to/containers.md; the other drivers need none"
+        )

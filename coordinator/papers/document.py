@@ -13,16 +13,13 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from coordinator.papers.base import (
+from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.tables import (
     ERRATUM,
     EVALUATED,
     NO_CLAIM,
     NOT_MEASURED,
     VERDICT,
-    Figure,
-    Reproduction,
-    Row,
-    Section,
     Table,
     counts_of,
     verdict_of,
@@ -31,7 +28,7 @@ from coordinator.reports import network_svg as netmap
 from coordinator.reports import paper_figures as drawings
 from coordinator.reports import plots
 from coordinator.reports import run_report as html
-from coordinator.reports.tables import show, to_csv
+from coordinator.reports.tables import Row, show, to_csv
 from coordinator.results.claims import Verdict
 from emunode.errors import ScenarioError
 

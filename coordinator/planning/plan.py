@@ -15,7 +15,8 @@ from coordinator.scenario.drivers import DRIVERS
 from coordinator.scenario.fault_sets import resolve
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
-from emunode.algorithms.base import Algorithm, Claim
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.registry import find_algorithm, make_algorithm
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault, Recover

@@ -29,7 +29,7 @@ def deliveries(plan: Plan) -> int:
     pairs = order - 1 if len(plan.algorithm.sources) == 1 else order * (order - 1)
     if spec.collective in (Collective.REDUCE, Collective.GATHER):
         pairs = order - 1
-    return pairs * spec.messages * plan.algorithm.pieces
+    return pairs * spec.messages * plan.algorithm.segments_per_message
 
 
 def ranks_per_host(plan: Plan) -> int:

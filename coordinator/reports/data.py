@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import polars as pl
 
+from coordinator.history.run_directory import translate_summary
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.metrics import measure
 from coordinator.scenario.model import make_scenario
@@ -104,7 +105,7 @@ def read_run(path: Path, name: str | None = None) -> RunData:
     summary = _read(data, "summary.json", lambda file: json.loads(file.read_text()))
     scenario = _read(data, "scenario.toml", lambda file: tomllib.loads(file.read_text()))
     faults = _read(data, "faults.json", lambda file: json.loads(file.read_text()))
-    data.summary = _expect(data, "summary.json", summary, dict) or {}
+    data.summary = translate_summary(_expect(data, "summary.json", summary, dict) or {})
     data.scenario = scenario or {}
     data.faults = [fault for fault in _expect(data, "faults.json", faults, list) or [] if isinstance(fault, dict)]
     data.topology = _topology(data)

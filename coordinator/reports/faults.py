@@ -102,7 +102,7 @@ def _unserved(data: RunData, votes: Votes | None) -> list[int]:
     if votes is not None:
         return np.flatnonzero(votes.due & (votes.state != State.RIGHT)).tolist()
     got = _received(data, plan)
-    due = sum(plan.algorithm.pieces_due(number) for number in range(plan.spec.messages))
+    due = sum(plan.algorithm.segments_due(number) for number in range(plan.spec.messages))
     healthy = [rank for rank in data.topology.ranks() if rank not in plan.states]
     if plan.spec.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
         return [rank for rank in healthy if got.get(rank, due) < due * (len(healthy) - 1)]

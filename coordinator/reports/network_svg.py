@@ -314,7 +314,7 @@ def _full(data: RunData, gained: list[int]) -> list[int]:
     if data.plan is None or data.get("intact_deliveries") == data.get("expected_deliveries"):
         return [most] * order
     spec, healthy = data.plan.spec, order - len(data.plan.states)
-    due = sum(data.plan.algorithm.pieces_due(number) for number in range(spec.messages))
+    due = sum(data.plan.algorithm.segments_due(number) for number in range(spec.messages))
     return [due * (healthy - 1 if spec.collective in ALL_TO_ALL else 1)] * order
 
 

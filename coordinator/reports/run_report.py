@@ -28,7 +28,7 @@ from coordinator.reports.network_svg import network_map, packets_of
 from coordinator.reports.nodes import broken_nodes, giving
 from coordinator.reports.tables import show
 from coordinator.reports.votes import State, Votes, votes_of
-from coordinator.results.metrics import LISTED_LINKS
+from coordinator.results.tables import LISTED_LINKS
 
 FOLDER = Path(__file__).parent / "templates"
 ROWS_AT_ONCE = 2_000_000

@@ -133,14 +133,14 @@ def _messages(plan: Plan, pieces: pl.DataFrame) -> pl.DataFrame:
     """receiver, origin, intact and settled of every message that is complete; as `measure` counts them."""
     algorithm, numbers = plan.algorithm, range(plan.spec.messages)
     due = pl.DataFrame(
-        {"message": numbers, "due": [algorithm.pieces_due(number) for number in numbers]},
+        {"message": numbers, "due": [algorithm.segments_due(number) for number in numbers]},
         schema={"message": pl.Int32, "due": pl.UInt32},
     )
     from_all = plan.spec.collective in (Collective.GATHER, *ALL_TO_ALL)
     heard = pieces.filter(~pl.col("origin").is_in(list(plan.states) if from_all else []))
     by = ["receiver"] if plan.spec.collective is Collective.REDUCE else ["receiver", "origin"]
     return (
-        heard.group_by(*by, message=pl.col("segment") // algorithm.pieces)
+        heard.group_by(*by, message=pl.col("segment") // algorithm.segments_per_message)
         .agg(
             pl.col("origin").first() if "origin" not in by else pl.len().alias("copies"),
             got=pl.len(),
@@ -165,7 +165,7 @@ def _by_rank(plan: Plan, pieces: pl.DataFrame, messages: pl.DataFrame) -> Votes:
     state[(state == State.RIGHT) & (whole < plan.spec.messages * others)] = State.WAITING
     expected = plan.spec.messages * others * int(due.sum())
     by_state = pieces.group_by("settled", "state", rank=who).agg(count=pl.len()).sort("settled", "state", "rank")
-    pieces_due = others * sum(plan.algorithm.pieces_due(number) for number in range(plan.spec.messages))
+    pieces_due = others * sum(plan.algorithm.segments_due(number) for number in range(plan.spec.messages))
     return Votes(
         state, heard, settled, due, messages, expected, by_state, pieces_due, plan.spec.collective in ALL_TO_ALL
     )

@@ -61,12 +61,12 @@ def wrong_addresses(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     made = origin == spec.source if from_one else origin.is_between(0, order - 1) & (origin != algorithm.target)
     personal = spec.collective in (Collective.SCATTER, Collective.ALLTOALL)
     meant = target.is_between(0, order - 1) & (target != origin) if personal else target == algorithm.target
-    size, longer = divmod(spec.message_bytes, algorithm.pieces)
-    whole = pl.col("bytes") == size + (number % algorithm.pieces < longer).cast(pl.Int32)
+    size, longer = divmod(spec.message_bytes, algorithm.segments_per_message)
+    whole = pl.col("bytes") == size + (number % algorithm.segments_per_message < longer).cast(pl.Int32)
     message = meant & whole
     if algorithm.ack_bytes:
         message |= (target == pl.col("sender")) & (pl.col("bytes") == algorithm.ack_bytes)
-    counted = number.is_between(0, spec.messages * algorithm.pieces - 1)
+    counted = number.is_between(0, spec.messages * algorithm.segments_per_message - 1)
     return journal.filter(~(made & message & counted & (pl.col("tree") >= 0))).select("step")
 
 

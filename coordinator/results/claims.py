@@ -11,8 +11,9 @@ from math import isclose
 
 from coordinator.history.timetable import LatenessReport
 from coordinator.planning.plan import Plan
-from coordinator.results.metrics import Metric, startups
-from emunode.algorithms.base import Claim
+from coordinator.results.metrics import Metric
+from coordinator.results.tables import startups
+from emunode.algorithms.claims import Claim
 from emunode.model import Collective
 
 MODEL_CONFORMANCE = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality, faults")

@@ -29,7 +29,7 @@ from coordinator.results.claims import (
 from coordinator.results.cut_off import CutOff, cut_off
 from coordinator.results.differential import REPLAYED_ROWS, replay_mismatches
 from coordinator.results.metrics import Measurement, Metric, measure
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import AlteredCopy
 
 

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from coordinator.planning.plan import Plan
+from coordinator.results.deliveries import meant_for_receiver
 from emunode.engine.rank_set import AlteredCopy
-from emunode.model import ALL_RANKS
 
 COPY = {
     "step": pl.Int32,
@@ -37,9 +37,7 @@ def elect(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCop
     said = pl.DataFrame(altered_copies, schema={**COPY, "value": pl.Int64}, orient="row").unique(subset=list(COPY))
     copies = journal.filter(
         pl.col("outcome").is_in(["first", "duplicate", "corrupt"]),
-        (pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver")),
-        pl.col("receiver") != pl.col("origin"),
-        ~pl.col("receiver").is_in(list(plan.states)),
+        meant_for_receiver(plan),
     ).with_columns(pl.col("port").replace_strict(reverse, default=-1, return_dtype=pl.Int16))
     votes = (
         copies.sort("step", "port", "outcome")

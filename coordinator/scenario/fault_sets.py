@@ -49,7 +49,7 @@ STRATEGIES: Final = ("random", "bernoulli", "cut", "roots", "busiest", "all")
 FORM: Final = "[HOW:]PART[;PART..][@WHEN], such as random:nodes=2;links=1@1"
 PART: Final = re.compile(r"(?P<what>[a-z]+)(?P<relation><?=)(?P<amount>[^:]+)(?P<argument>:.+)?")
 WHEN: Final = re.compile(r"\d{1,9}(-\d{1,9})?")
-MOST_RECIPES = 10_000
+MAX_FAULT_SETS = 10_000
 """Recipes that the ranges of one description may stand for."""
 COUNTS: Final = re.compile(r"(\d{1,6})(?:\.\.(\d{1,6}))?")
 
@@ -100,7 +100,7 @@ class FaultSetSpec:
 
     @property
     def name(self) -> str:
-        """The recipe as it is written, in one canonical way: nothing said that is so anyway."""
+        """The fault set as it is written, in one canonical way: nothing said that is so anyway."""
         names = {kind: short for short, kind in SHORT.items()}
         words = [
             f"{names.get(part.kind, part.kind)}={part.share if self.how == 'bernoulli' else part.count}{part.argument}"
@@ -184,13 +184,13 @@ class FaultSites:
 # --- reading a description ---------------------------------------------------------------------------------------------
 
 
-def is_recipe(text: str) -> bool:
+def is_fault_set(text: str) -> bool:
     """Whether a fault of a scenario describes a set, and not one fault."""
     return text.partition(":")[0] in STRATEGIES
 
 
-def parse_recipes(text: str, field: str = "faults") -> list[FaultSetSpec]:
-    """The recipes of a description, by ascending number of faults: one, or where it has ranges one for each choice.
+def parse_fault_sets(text: str, field: str = "faults") -> list[FaultSetSpec]:
+    """The fault sets of a description, by ascending number of faults: one, or where it has ranges one for each choice.
 
     A number may be a range, `nodes=0..4` or `nodes<=4`. `any<=2` is nodes and links in every mixture of up to two. Raises
     ScenarioError (with `field`) for what is no description.
@@ -204,32 +204,36 @@ def parse_recipes(text: str, field: str = "faults") -> list[FaultSetSpec]:
     body, when = (body, when) if at else (rest, "1")
     if not WHEN.fullmatch(when) or "@" in body:
         raise ScenarioError(field, text, f"write {FORM}; WHEN is said once, at the end")
-    recipe = FaultSetSpec(how, (), when)
+    fault_set = FaultSetSpec(how, (), when)
     choices: list[list[tuple[FaultSetTerm, ...]]] = []
     for word in body.split(";"):
         if word == "sources":
-            recipe = replace(recipe, sources=True)
+            fault_set = replace(fault_set, sources=True)
         elif word.startswith("victim="):
-            recipe = replace(recipe, victim=word.removeprefix("victim="))
+            fault_set = replace(fault_set, victim=word.removeprefix("victim="))
         else:
             choices.append(_choices(word, how, text, field))
     if not choices:
         raise ScenarioError(field, text, f"write {FORM}; WHEN is said once, at the end")
-    if (recipe.victim is None) == (how == "cut"):
+    if (fault_set.victim is None) == (how == "cut"):
         raise ScenarioError(field, text, "a cut has a victim, and nothing else has: cut:victim=LABEL;nodes=2")
     _require_few(prod(map(len, choices)), text, field)
-    recipes = [replace(recipe, parts=tuple(part for parts in choice for part in parts)) for choice in product(*choices)]
-    _require_sound(recipes[0], text, field)
-    return sorted(recipes, key=lambda recipe: recipe.size)
+    fault_sets = [
+        replace(fault_set, parts=tuple(part for parts in choice for part in parts)) for choice in product(*choices)
+    ]
+    _require_sound(fault_sets[0], text, field)
+    return sorted(fault_sets, key=lambda fault_set: fault_set.size)
 
 
-def _require_sound(recipe: FaultSetSpec, text: str, field: str) -> None:
+def _require_sound(fault_set: FaultSetSpec, text: str, field: str) -> None:
     """Refuse parts that are said twice, and steps that some kind cannot have."""
     seen: set[tuple[str, str]] = set()
-    first, dash, last = recipe.when.partition("-")
+    first, dash, last = fault_set.when.partition("-")
     if int(first) < 1 or (dash and int(last) < int(first)):
-        raise ScenarioError(field, text, f"@{recipe.when} is no step or interval; steps count from 1, as in @2 or @2-5")
-    for part in recipe.parts:
+        raise ScenarioError(
+            field, text, f"@{fault_set.when} is no step or interval; steps count from 1, as in @2 or @2-5"
+        )
+    for part in fault_set.parts:
         if (part.kind, part.argument) in seen:
             name = next((short for short, kind in SHORT.items() if kind == part.kind), part.kind)
             raise ScenarioError(field, text, f"{name!r} is there twice; give one part with the total number")
@@ -294,9 +298,11 @@ def _choices(word: str, how: str, text: str, field: str) -> list[tuple[FaultSetT
     return [(FaultSetTerm(kind, count, argument=argument),) for count in range(first, last + 1)]
 
 
-def _require_few(recipes: int, text: str, field: str) -> None:
-    if recipes > MOST_RECIPES:
-        raise ScenarioError(field, text, f"its ranges stand for {recipes:,} recipes; at most {MOST_RECIPES:,} at once")
+def _require_few(fault_sets: int, text: str, field: str) -> None:
+    if fault_sets > MAX_FAULT_SETS:
+        raise ScenarioError(
+            field, text, f"its ranges stand for {fault_sets:,} fault sets; at most {MAX_FAULT_SETS:,} at once"
+        )
 
 
 def _down(text: str, field: str) -> str:
@@ -320,7 +326,7 @@ def _share(amount: str, text: str, field: str) -> float:
 
 
 def draw(
-    recipe: FaultSetSpec,
+    fault_set: FaultSetSpec,
     places: FaultSites,
     seed: int,
     number: int,
@@ -328,33 +334,33 @@ def draw(
     taken: Iterable[object] = (),
     field: str = "faults",
 ) -> tuple[str, ...]:
-    """Draw `number` of a recipe, as fault specifications; places in `taken` are left alone.
+    """Draw `number` of a fault set, as fault specifications; places in `taken` are left alone.
 
     Raises ScenarioError (with `field`) when there are more faults than places.
     """
-    if recipe.how == "all":
-        return set_number(recipe, places, number, field)
+    if fault_set.how == "all":
+        return set_number(fault_set, places, number, field)
     struck = set(taken)
     chosen: dict[FaultSetTerm, list[Rank | Link]] = {}
     for on_link in (False, True):
-        parts = [part for part in recipe.parts if part.on_links == on_link]
+        parts = [part for part in fault_set.parts if part.on_links == on_link]
         if parts:
-            free = [place for place in eligible(recipe, parts[0], places, field) if place not in struck]
+            free = [place for place in eligible(fault_set, parts[0], places, field) if place not in struck]
             stream = f"{seed}/{number}/{'links' if on_link else 'nodes'}"
-            chosen |= zip(parts, _choose(recipe, parts, free, stream, field), strict=True)
-    return tuple(places.spec(part, place, recipe.when) for part in recipe.parts for place in chosen[part])
+            chosen |= zip(parts, _choose(fault_set, parts, free, stream, field), strict=True)
+    return tuple(places.spec(part, place, fault_set.when) for part in fault_set.parts for place in chosen[part])
 
 
-def set_count(recipe: FaultSetSpec, places: FaultSites) -> int | None:
-    """How many sets a recipe has: those of `all`, 1 for what is not drawn at random, None for what is."""
-    if recipe.how == "busiest" or (recipe.how != "bernoulli" and not recipe.size):
+def set_count(fault_set: FaultSetSpec, places: FaultSites) -> int | None:
+    """How many sets a fault set has: those of `all`, 1 for what is not drawn at random, None for what is."""
+    if fault_set.how == "busiest" or (fault_set.how != "bernoulli" and not fault_set.size):
         return 1
-    return _sets_of(recipe.parts, _rooms(recipe, places)) if recipe.how == "all" else None
+    return _sets_of(fault_set.parts, _rooms(fault_set, places)) if fault_set.how == "all" else None
 
 
-def _rooms(recipe: FaultSetSpec, places: FaultSites) -> dict[bool, int]:
+def _rooms(fault_set: FaultSetSpec, places: FaultSites) -> dict[bool, int]:
     """How many links (True) and nodes (False) there are to choose from."""
-    return {True: len(places.links), False: len(places.nodes(sources=recipe.sources))}
+    return {True: len(places.links), False: len(places.nodes(sources=fault_set.sources))}
 
 
 def _sets_of(parts: Sequence[FaultSetTerm], rooms: Mapping[bool, int]) -> int:
@@ -366,20 +372,20 @@ def _sets_of(parts: Sequence[FaultSetTerm], rooms: Mapping[bool, int]) -> int:
     return count
 
 
-def set_number(recipe: FaultSetSpec, places: FaultSites, number: int, field: str = "faults") -> tuple[str, ...]:
+def set_number(fault_set: FaultSetSpec, places: FaultSites, number: int, field: str = "faults") -> tuple[str, ...]:
     """One set of `every_set` by its index, without going through those before it."""
-    rooms = _rooms(recipe, places)
-    if not 0 <= number < _sets_of(recipe.parts, rooms):
-        raise ScenarioError(field, recipe.name, f"it has no set number {number}")
+    rooms = _rooms(fault_set, places)
+    if not 0 <= number < _sets_of(fault_set.parts, rooms):
+        raise ScenarioError(field, fault_set.name, f"it has no set number {number}")
     struck: set[object] = set()
     specs: list[str] = []
-    for at, part in enumerate(recipe.parts):
-        free = [place for place in eligible(recipe, part, places, field) if place not in struck]
+    for at, part in enumerate(fault_set.parts):
+        free = [place for place in eligible(fault_set, part, places, field) if place not in struck]
         rooms[part.on_links] -= part.count
-        index, number = divmod(number, _sets_of(recipe.parts[at + 1 :], rooms))
+        index, number = divmod(number, _sets_of(fault_set.parts[at + 1 :], rooms))
         group = [free[position] for position in _combination(len(free), part.count, index)]
         struck.update(group)
-        specs += [places.spec(part, place, recipe.when) for place in group]
+        specs += [places.spec(part, place, fault_set.when) for place in group]
     return tuple(specs)
 
 
@@ -396,29 +402,29 @@ def _combination(total: int, count: int, index: int) -> Iterator[int]:
         position += 1
 
 
-def sample_numbers(recipe: FaultSetSpec, places: FaultSites, seed: int, most: int) -> Sequence[int]:
+def sample_numbers(fault_set: FaultSetSpec, places: FaultSites, seed: int, most: int) -> Sequence[int]:
     """The numbers of `most` sets of `all`: every number if there are no more, else a random sample without repetition.
 
     The sample for a larger `most` begins with the one for a smaller.
     """
-    count = set_count(recipe, places) or 0
+    count = set_count(fault_set, places) or 0
     if count <= most:
         return range(count)
-    return _shuffled(range(count), most, Random(f"{seed}/sets of {recipe.name}"))
+    return _shuffled(range(count), most, Random(f"{seed}/sets of {fault_set.name}"))
 
 
-def every_set(recipe: FaultSetSpec, places: FaultSites, field: str = "faults") -> Iterator[tuple[str, ...]]:
-    """Every set of a recipe as fault specifications, in lexicographic order of its places."""
-    count = _sets_of(recipe.parts, _rooms(recipe, places))
-    return (set_number(recipe, places, number, field) for number in range(count))
+def every_set(fault_set: FaultSetSpec, places: FaultSites, field: str = "faults") -> Iterator[tuple[str, ...]]:
+    """Every set of a fault set as fault specifications, in lexicographic order of its places."""
+    count = _sets_of(fault_set.parts, _rooms(fault_set, places))
+    return (set_number(fault_set, places, number, field) for number in range(count))
 
 
 def eligible(
-    recipe: FaultSetSpec, part: FaultSetTerm, places: FaultSites, field: str = "faults"
+    fault_set: FaultSetSpec, part: FaultSetTerm, places: FaultSites, field: str = "faults"
 ) -> Sequence[Rank | Link]:
     """The places that one part may strike, in the order in which they are preferred or drawn from."""
-    allowed = places.nodes(sources=recipe.sources)
-    match recipe.how:
+    allowed = places.nodes(sources=fault_set.sources)
+    match fault_set.how:
         case "busiest":
             return places.busiest_links if part.on_links else places.busiest_nodes(allowed)
         case "roots":
@@ -429,10 +435,10 @@ def eligible(
             return [rank for rank in allowed if rank in children or len(places.algorithm.sources) > 1]
         case "cut":
             try:
-                victim = places.topology.rank(recipe.victim or "")
+                victim = places.topology.rank(fault_set.victim or "")
             except ScenarioError as error:
                 raise ScenarioError(
-                    field, recipe.name, f"there is no victim {recipe.victim!r}: {error.allowed}"
+                    field, fault_set.name, f"there is no victim {fault_set.victim!r}: {error.allowed}"
                 ) from None
             if part.on_links:
                 return [link for link in places.links if victim in link]
@@ -442,16 +448,16 @@ def eligible(
 
 
 def _choose(
-    recipe: FaultSetSpec, parts: Sequence[FaultSetTerm], free: Sequence[Place], stream: str, field: str
+    fault_set: FaultSetSpec, parts: Sequence[FaultSetTerm], free: Sequence[Place], stream: str, field: str
 ) -> list[list[Place]]:
     """What each of the parts that concern one kind of place takes of the free places."""
-    if recipe.how == "bernoulli":
+    if fault_set.how == "bernoulli":
         return _thrown(parts, free, stream)
     counts = [part.count for part in parts]
     if sum(counts) > len(free):
         kind = "links" if parts[0].on_links else "nodes"
-        raise ScenarioError(field, recipe.name, f"it wants {sum(counts)} {kind}, and {len(free)} may fail")
-    if recipe.how == "busiest":
+        raise ScenarioError(field, fault_set.name, f"it wants {sum(counts)} {kind}, and {len(free)} may fail")
+    if fault_set.how == "busiest":
         ranked = iter(free)
         return [list(islice(ranked, count)) for count in counts]
     positions = _positions(counts, len(free))
@@ -505,22 +511,22 @@ def resolve(specs: Sequence[str], algorithm: Callable[[], Algorithm], seed: int)
     `algorithm` is asked for where there are sets, to look at a run in which nothing breaks. The places of explicit faults,
     and those of sets that come before, are not chosen again. Raises ScenarioError.
     """
-    if not any(map(is_recipe, specs)):
+    if not any(map(is_fault_set, specs)):
         return tuple(specs)
     places = FaultSites(algorithm())
     taken: set[object] = set()
     for spec in specs:
-        if not is_recipe(spec):
+        if not is_fault_set(spec):
             taken |= places.named_in(spec)
     found: list[str] = []
     for number, spec in enumerate(specs):
-        if not is_recipe(spec):
+        if not is_fault_set(spec):
             found.append(spec)
             continue
-        recipe, *others = parse_recipes(spec, "fault")
-        if others or recipe.how == "all":
+        fault_set, *others = parse_fault_sets(spec, "fault")
+        if others or fault_set.how == "all":
             raise ScenarioError("fault", spec, "one run has one set of faults; `coordinator campaign` runs many")
-        drawn = draw(recipe, places, seed, number, taken=taken, field="fault")
+        drawn = draw(fault_set, places, seed, number, taken=taken, field="fault")
         for one in drawn:
             taken |= places.named_in(one)
         found += drawn

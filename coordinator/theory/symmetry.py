@@ -136,7 +136,7 @@ def keeps(symmetry: Symmetry, algorithm: TreeCollective, trees: Sequence[Ranks] 
         for (number, segment), (its_number, its_segment) in zip(load, loads[other], strict=True):
             if number != its_number or renamed.setdefault(segment, its_segment) != its_segment:
                 return False
-    pieces = algorithm.pieces
+    pieces = algorithm.segments_per_message
     messages = {(segment // pieces, image // pieces) for segment, image in renamed.items()}
     return len(set(renamed.values())) == len(renamed) and len(messages) == algorithm.spec.messages
 
@@ -153,7 +153,7 @@ class Orbit:
 
 
 class Orbits:
-    """The sets of faults that recipes describe, all of them, up to symmetry. Sources are never among them.
+    """The sets of faults that fault sets describe, all of them, up to symmetry. Sources are never among them.
 
     Nor are the places of the fault specifications `broken`, which the symmetries have to keep.
     """
@@ -162,31 +162,31 @@ class Orbits:
         self.places = FaultSites(algorithm, broken)
         self.symmetries = symmetries
 
-    def count(self, recipe: FaultSetSpec) -> int:
-        """Number of sets of a recipe; ScenarioError when there are too many to go through, or more faults than places."""
-        for part in recipe.parts:
+    def count(self, fault_set: FaultSetSpec) -> int:
+        """Number of sets of a fault set; ScenarioError when there are too many to go through, or more faults than places."""
+        for part in fault_set.parts:
             there = len(self._places(part))
             if part.count > there:
                 noun = "links" if part.on_links else "nodes"
-                raise ScenarioError("faults", recipe.name, f"it wants {part.count} {noun}, and {there} may fail")
-        total = set_count(recipe, self.places) or 0
+                raise ScenarioError("faults", fault_set.name, f"it wants {part.count} {noun}, and {there} may fail")
+        total = set_count(fault_set, self.places) or 0
         if total > MOST_SETS:
             raise ScenarioError(
                 "faults",
-                recipe.name,
+                fault_set.name,
                 f"that is {total:,} sets and at most {MOST_SETS:,} can be gone through; take fewer",
             )
         return total
 
-    def of(self, recipe: FaultSetSpec) -> Iterator[Orbit]:
+    def of(self, fault_set: FaultSetSpec) -> Iterator[Orbit]:
         """One set of each orbit, the first of it in lexicographic order, with the size of the orbit."""
-        self.count(recipe)
-        parts = [part for part in recipe.parts if part.count]
+        self.count(fault_set)
+        parts = [part for part in fault_set.parts if part.count]
         for rows in _blocks([(len(self._places(part)), part.count) for part in parts]):
             rows = rows[_apart(rows, parts)]  # noqa: PLW2901
             kept, sizes = self._representatives(rows, parts)
             for row, size in zip(kept.tolist(), sizes.tolist(), strict=True):
-                yield Orbit(self._specs(row, parts, recipe), size)
+                yield Orbit(self._specs(row, parts, fault_set), size)
 
     def _representatives(self, rows: Codes, parts: Sequence[FaultSetTerm]) -> tuple[Codes, Codes]:
         """Of sets given by index of place, those that are the least of their orbit; and the sizes of these orbits."""
@@ -206,11 +206,11 @@ class Orbits:
                 code = code * len(table) + digit
         return code
 
-    def _specs(self, row: Sequence[int], parts: Sequence[FaultSetTerm], recipe: FaultSetSpec) -> tuple[str, ...]:
+    def _specs(self, row: Sequence[int], parts: Sequence[FaultSetTerm], fault_set: FaultSetSpec) -> tuple[str, ...]:
         specs, column = [], 0
         for part in parts:
             places = self._places(part)
-            specs += [self.places.spec(part, places[at], recipe.when) for at in row[column : column + part.count]]
+            specs += [self.places.spec(part, places[at], fault_set.when) for at in row[column : column + part.count]]
             column += part.count
         return tuple(specs)
 

@@ -9,10 +9,10 @@ and what it was sent.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import ClassVar
+from typing import ClassVar, get_args
 
+from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.losses import Losses, Outages
 from emunode.algorithms.payload import Payloads
 from emunode.errors import ScenarioError
@@ -30,26 +30,6 @@ from emunode.model import (
 from emunode.topologies.base import Topology
 
 Content = Callable[[Rank, Rank, int], bytes | None]
-Value = int | float | tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """One prediction: the metric `name` of a run stands in `relation` to `predicted`, says `source`.
-
-    `name` is a key of the measurements (`coordinator.results.claims` lists them); `relation` is `==`, `<=` or `>=`, read
-    "measured relation predicted".
-    """
-
-    name: str
-    predicted: Value
-    relation: str
-    source: str
-    derived: bool = False
-    """Whether the prediction is worked out from the trees or the timetable that the run itself executes.
-
-    Such a claim holds the engines against the schedule; it cannot find an error in the schedule. docs/claims.md lists them.
-    """
 
 
 class LocalView:
@@ -97,28 +77,32 @@ class Algorithm(ABC):
     """Most segments in one packet, by the paper; None where it sets no bound."""
     ack_bytes: ClassVar[int] = 0
     """Size of what receivers answer, over one hop, under the name of what they answer with themselves as target; or 0."""
+    disjoint_paths: ClassVar[bool] = False
+    """Whether the copies of a message take paths that share no inner node, so that each fault stops one copy at most."""
+    negative_control: ClassVar[bool] = False
+    """Whether it reproduces a printed error, so that runs violate what the paper claims of it."""
     copies_keep_trees: ClassVar[bool] = True
     """Whether a copy stays on its tree, and no link carries a copy twice in a step; not so in some negative controls."""
     citation: ClassVar[str]
     """The literature, with section, table or theorem."""
 
-    pieces: int = 1
-    """Pieces of each message."""
+    segments_per_message: int = 1
+    """Segments of each message, over all trees or routes."""
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         self.topology = topology
         self.spec = spec
         self.validate()
-        self.payloads = Payloads(spec.seed, spec.message_bytes, self.pieces)
+        self.payloads = Payloads(spec.seed, spec.message_bytes, self.segments_per_message)
 
     def renew(self, spec: CollectiveSpec) -> None:
         """Be the same algorithm for another run, whose job differs in nothing but its seed and what ranks know."""
         self.spec = spec
-        self.payloads = Payloads(spec.seed, spec.message_bytes, self.pieces)
+        self.payloads = Payloads(spec.seed, spec.message_bytes, self.segments_per_message)
         self.__dict__.pop("content", None)
 
     def validate(self) -> None:
-        """Refuse what this algorithm cannot do; subclasses add their own conditions and set `pieces`."""
+        """Refuse what this algorithm cannot do; subclasses add their own conditions and set `segments`."""
         spec = self.spec
         if spec.port_model not in self.port_models:
             allowed = ", ".join(self.port_models)
@@ -133,22 +117,32 @@ class Algorithm(ABC):
             raise ScenarioError("redundancy", spec.redundancy, f"{self.name} carries each message on {allowed}")
 
     def cut(self, parts: int = 1) -> None:
-        """Cut every message into `parts` parts of `segments` pieces each; refuse pieces of less than a byte."""
+        """Cut every message into `parts` parts of `spec.segments` segments each; refuse segments of less than a byte."""
         spec = self.spec
-        self.pieces = spec.segments * parts
+        self.segments_per_message = spec.segments * parts
         if spec.message_bytes < parts:
             raise ScenarioError(
                 "message_bytes",
                 spec.message_bytes,
                 f"{self.name} on {self.topology.name} cuts each message into {parts} parts: at least {parts} bytes",
             )
-        if self.pieces > spec.message_bytes:
+        if self.segments_per_message > spec.message_bytes:
             raise ScenarioError(
                 "segments",
                 spec.segments,
                 f"{self.name} cuts a message of {spec.message_bytes} bytes into at most "
                 f"{spec.message_bytes // parts} segments" + (f" for each of {parts} parts" if parts > 1 else ""),
             )
+
+    @property
+    def largest_segment_bytes(self) -> int:
+        """Size of the longest segment of a message, in bytes."""
+        return -(-self.spec.message_bytes // self.segments_per_message)
+
+    @property
+    def byte_relation(self) -> Relation:
+        """The relation of a claim that counts every segment as long as the longest one."""
+        return "<=" if self.spec.message_bytes % self.segments_per_message else "=="
 
     @property
     def max_redundancy(self) -> int:
@@ -158,7 +152,7 @@ class Algorithm(ABC):
     @property
     def tolerated_faults(self) -> int:
         """Number of faulty nodes or links that leave every healthy rank served, by theory."""
-        return 0
+        return self.spec.redundancy - 1 if self.disjoint_paths else 0
 
     @property
     def sources(self) -> range:
@@ -176,10 +170,10 @@ class Algorithm(ABC):
     def rule(self, view: LocalView) -> Rule:
         """The rule of one rank."""
 
-    def pieces_due(self, message: int) -> int:
-        """Different pieces that a rank must have received to have `message` (of one origin; of all, in a reduce)."""
+    def segments_due(self, message: int) -> int:
+        """Different segments that a rank must have received to have `message` (of one origin; of all, in a reduce)."""
         del message
-        return self.pieces
+        return self.segments_per_message
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
@@ -189,7 +183,7 @@ class Algorithm(ABC):
     @cached_property
     def content(self) -> Content:
         """The right payload of (origin, target, segment), for the judge at its receiver; None: only the end can tell."""
-        return self.payloads.piece
+        return self.payloads.segment
 
     @abstractmethod
     def claims(self) -> list[Claim]:
@@ -208,7 +202,7 @@ class Algorithm(ABC):
         Here: a claim about start-ups and one of the same relation about the bytes that cost time are together one about T.
         """
         claims = []
-        for relation in ("==", "<=", ">="):
+        for relation in get_args(Relation):
             found = {claim.name: claim for claim in self.claims() if claim.relation == relation}
             startups, transferred = found.get("startups"), found.get("transfer_bytes")
             if startups is not None and transferred is not None:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from functools import cached_property
 from typing import ClassVar
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, PortModel, Rank, Step
 from emunode.topologies.base import Topology
@@ -16,9 +16,9 @@ from emunode.trees.breadth_first import BreadthFirstTree, GrownTree
 
 
 class TreeBroadcast(TreeCollective):
-    """Pieces follow each other down a shortest-path tree: one a step over all ports.
+    """Segments follow each other down a shortest-path tree: one a step over all ports.
 
-    Over one port a node serves its children one after the other, and the source starts a piece whenever it has served
+    Over one port a node serves its children one after the other, and the source starts a segment whenever it has served
     all its children, which nobody has more of.
     """
 
@@ -35,7 +35,7 @@ class TreeBroadcast(TreeCollective):
         claims = super().claims()
         if self.spec.port_model is PortModel.ALL_PORT:
             steps = self.last_offset + self.numbers - 1
-            claims.append(Claim("steps", steps, "==", f"{self.citation}: height + pieces - 1"))
+            claims.append(Claim("steps", steps, "==", f"{self.citation}: height + segments - 1"))
             if self.numbers == 1 and self.collective is Collective.BROADCAST:
                 receivers = self.topology.distance_distribution()[1:]
                 claims.append(
@@ -55,8 +55,8 @@ class TreeBroadcast(TreeCollective):
     shortest_paths: ClassVar[str] = "shortest paths"
     """Where it is stated that all paths from the root are shortest ones."""
 
-    def one_port_height(self) -> tuple[int, str, str] | None:
-        """(steps, relation, formula) of the first piece over one port, children served by ascending port.
+    def one_port_height(self) -> tuple[int, Relation, str] | None:
+        """(steps, relation, formula) of the first segment over one port, children served by ascending port.
 
         None where there is no formula. Each was found by enumeration and holds there: S_3 to S_9, Q_2 to Q_9, and 56
         Eisenstein-Jacobi networks of one to five dimensions, for b = a + 1 as an equation.
@@ -73,17 +73,17 @@ class TreeBroadcast(TreeCollective):
         return None
 
     def _one_port_claims(self) -> list[Claim]:
-        """The height over one port and, for every piece after the first, a step for each child of the root."""
+        """The height over one port and, for every segment after the first, a step for each child of the root."""
         found = None if self.spec.broken else self.one_port_height()
         if found is None:
             return []
         height, relation, formula = found
         steps = height + (self.numbers - 1) * self.topology.degree
         source = f"{self.citation}: one child after the other, {formula}"
-        return [Claim("steps", steps, relation, f"{source} and a step a child for every further piece")]
+        return [Claim("steps", steps, relation, f"{source} and a step a child for every further segment")]
 
 
-def exact_for_successors(network: EisensteinJacobi) -> str:
+def exact_for_successors(network: EisensteinJacobi) -> Relation:
     """The relation of a formula that is exact for b = a + 1 and an upper bound for other alphas."""
     return "==" if network.b == network.a + 1 else "<="
 

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Losses, Outages, Place
 from emunode.model import ALL_RANKS, Collective, Duplex, FaultKnowledge, Port, PortPacket, Rank, ScheduledSend, Step
 
 
 class FloodRule(Rule):
-    """Send a new piece on every port on which it did not arrive in the step of its first arrival."""
+    """Send a new segment on every port on which it did not arrive in the step of its first arrival."""
 
     __slots__ = ("_algorithm", "_is_source", "_known", "_view")
 
@@ -22,9 +23,9 @@ class FloodRule(Rule):
         if not self._is_source:
             return
         source = self._algorithm.spec.source
-        for index in range(self._algorithm.pieces * self._algorithm.spec.messages):
+        for index in range(self._algorithm.segments_per_message * self._algorithm.spec.messages):
             self._known.add(index)
-            segment = (source, ALL_RANKS, 0, index, self._algorithm.payloads.piece(source, ALL_RANKS, index))
+            segment = (source, ALL_RANKS, 0, index, self._algorithm.payloads.segment(source, ALL_RANKS, index))
             for port in self._view.live_ports:
                 yield index + 1, port, segment
 
@@ -47,8 +48,8 @@ class FloodRule(Rule):
 class Flood(Algorithm):
     """Flooding on any network.
 
-    Needs nothing but a memory of what was heard. Everybody receives in the step that is its distance; P pieces are
-    pipelined, one a step. Every link carries each piece once, or twice where both ends hear it in the same step: so where
+    Needs nothing but a memory of what was heard. Everybody receives in the step that is its distance; P segments are
+    pipelined, one a step. Every link carries each segment once, or twice where both ends hear it in the same step: so where
     there are odd cycles, links must be full-duplex. It reaches every rank that the faults leave connected to the source.
     """
 
@@ -71,25 +72,25 @@ class Flood(Algorithm):
         return self.topology.degree - 1
 
     def losses(self, outages: Outages) -> Losses | None:
-        """Everybody hears a piece in the first step in which a neighbour that has just heard it gets it across.
+        """Everybody hears a segment in the first step in which a neighbour that has just heard it gets it across.
 
         Not determined where ranks know which of their links carry, and that changes while the run goes on.
         """
         if self.spec.knowledge is not FaultKnowledge.NONE and not outages.permanent:
             return None
-        messages = range(0, self.spec.messages * self.pieces, self.pieces)
+        messages = range(0, self.spec.messages * self.segments_per_message, self.segments_per_message)
         healthy = [rank for rank in self.topology.ranks() if rank != self.spec.source and rank not in outages.faulty]
         losses = Losses(len(healthy) * self.spec.messages)
         for first in messages:
-            pieces = [self._heard(outages, index) for index in range(first, first + self.pieces)]
+            segments = [self._heard(outages, index) for index in range(first, first + self.segments_per_message)]
             for rank in healthy:
-                if not all(rank in heard for heard, _ in pieces):
+                if not all(rank in heard for heard, _ in segments):
                     losses.delivered -= 1
-                    losses.blame(rank, set().union(*(blocked for _, blocked in pieces)))
+                    losses.blame(rank, set().union(*(blocked for _, blocked in segments)))
         return losses
 
     def _heard(self, outages: Outages, index: int) -> tuple[dict[Rank, Step], set[Place]]:
-        """When every rank hears a piece that the source sends in step index + 1, and what was in the way."""
+        """When every rank hears a segment that the source sends in step index + 1, and what was in the way."""
         heard, blocked = {self.spec.source: index}, set()
         reached = [self.spec.source]
         for rank in reached:
@@ -105,21 +106,21 @@ class Flood(Algorithm):
         return heard, blocked
 
     def claims(self) -> list[Claim]:
-        topology, pieces = self.topology, self.pieces * self.spec.messages
-        links = topology.link_count * pieces
+        topology, segments = self.topology, self.segments_per_message * self.spec.messages
+        links = topology.link_count * segments
         claims = [Claim("deliveries", (topology.order - 1) * self.spec.messages, "==", f"{self.citation}: connected")]
         if topology.bipartite:
             claims += [
-                Claim("steps", topology.diameter + pieces - 1, "==", f"{self.citation}: distance + piece"),
+                Claim("steps", topology.diameter + segments - 1, "==", f"{self.citation}: distance + segment"),
                 Claim("packets", links, "==", f"{self.citation}: each link once where no cycle is odd"),
             ]
         else:
             claims += [
-                Claim("steps", topology.diameter + pieces, "<=", f"{self.citation}: a last step between equals"),
+                Claim("steps", topology.diameter + segments, "<=", f"{self.citation}: a last step between equals"),
                 Claim("packets", links, ">=", f"{self.citation}: each link once or twice"),
                 Claim("packets", 2 * links, "<=", f"{self.citation}: each link once or twice"),
             ]
-        if pieces == 1:
+        if segments == 1:
             receivers = topology.distance_distribution()[1:]
             claims.append(Claim("receivers_per_step", receivers, "==", f"{self.citation}: everybody at its distance"))
         return claims

@@ -171,16 +171,16 @@ def _missing_below(spread: Spread, arcs: Iterable[Arc]) -> dict[Rank, dict[int, 
     return missing
 
 
-def lost_of_striped(
-    copies: int, trees: int, redundancy: int, pieces: int, missing: Mapping[int, int]
+def lost_if_split(
+    copies: int, trees: int, redundancy: int, segments_per_message: int, missing: Mapping[int, int]
 ) -> tuple[int, dict[int, int]]:
-    """`Spread.lost_messages` where copy c carries piece c div x, and is number c div `trees` on tree c mod `trees`."""
+    """`Spread.lost_messages` where copy c carries segment c div x, and is number c div `trees` on tree c mod `trees`."""
     guilty: dict[int, int] = {}
     lost: set[int] = set()
     for segment in range(copies // redundancy):
         places = [divmod(copy, trees)[::-1] for copy in range(segment * redundancy, (segment + 1) * redundancy)]
         if all(missing.get(tree, 0) >> number & 1 for tree, number in places):
-            lost.add(segment // pieces)
+            lost.add(segment // segments_per_message)
             for tree, number in places:
                 guilty[tree] = guilty.get(tree, 0) | 1 << number
     return len(lost), guilty
@@ -199,7 +199,7 @@ class Hop(NamedTuple):
 
 
 class Journey(NamedTuple):
-    """One copy of a piece, seen from its source (in a gather from its target), which is rank 0."""
+    """One copy of a segment, seen from its source (in a gather from its target), which is rank 0."""
 
     end: Rank
     """The rank at the other end."""
@@ -217,8 +217,8 @@ class Journeys:
         self._at_link: dict[tuple[Rank, Port], list[int]] = {}
         for number, journey in enumerate(journeys):
             self._journeys.append(journey)
-            piece = journey.end, journey.segment
-            self._copies[piece] = self._copies.get(piece, 0) + 1
+            key = journey.end, journey.segment
+            self._copies[key] = self._copies.get(key, 0) + 1
             for hop in journey.hops:
                 self._at_rank.setdefault(hop.sender, []).append(number)
                 self._at_link.setdefault((hop.sender, hop.port), []).append(number)
@@ -229,7 +229,7 @@ class Journeys:
         return {end for end, _ in self._copies}
 
     def missing(self, outages: Outages) -> Iterator[tuple[Rank, int, set[Place]]]:
-        """(end, segment, causes) of every piece of which no copy gets through."""
+        """(end, segment, causes) of every segment of which no copy gets through."""
         touched = {number for rank in outages.nodes for number in self._at_rank.get(rank, ())}
         touched.update(number for link in outages.links for number in self._at_link.get(link, ()))
         lost: dict[tuple[Rank, int], list[Place]] = {}
@@ -252,7 +252,7 @@ def along_journeys(
     relative: Callable[[Rank, Rank], Rank],
     absolute: Callable[[Rank, Rank], Rank],
     messages: int,
-    pieces: int,
+    segments_per_message: int,
 ) -> Losses:
     """What is lost of the messages of all healthy `sources`, or in a gather on the way to the one healthy target."""
     losses, ends = Losses(), journeys.ends()
@@ -264,7 +264,7 @@ def along_journeys(
         gone: set[tuple[Rank, int]] = set()
         for end, segment, causes in journeys.missing(seen):
             if end not in seen.faulty:
-                gone.add((end, segment // pieces))
+                gone.add((end, segment // segments_per_message))
                 losses.blame(absolute(end, source), (seen.names[cause] for cause in causes))
         losses.delivered -= len(gone)
     return losses
@@ -288,7 +288,7 @@ class Circuit:
     step: Callable[[int, int], Step]
     """The step in which copy number .. makes hop number .., the latter counted from 1."""
     copies: int
-    pieces: int
+    segments_per_message: int
 
     def seen_from(self, source: Rank, outages: Outages) -> Outages:
         """Outages by their distance from a source."""
@@ -338,7 +338,7 @@ class Circuit:
     def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
         """Every rank is reached one way only, so every copy counts."""
         numbers = reduce(or_, (bits for _, bits in missing), 0)
-        lost = {number // self.pieces for number in range(self.copies) if numbers >> number & 1}
+        lost = {number // self.segments_per_message for number in range(self.copies) if numbers >> number & 1}
         return len(lost), dict(missing)
 
     def spanned(self) -> range:

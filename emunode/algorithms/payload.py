@@ -10,32 +10,32 @@ CACHE_BYTES = 32 * 2**20
 
 
 class Payloads:
-    """The messages of one run, cut into `pieces` numbered pieces whose sizes differ by at most one byte.
+    """The messages of one run, cut into `segments` numbered segments whose sizes differ by at most one byte.
 
-    `message_bytes` is the size of one message in bytes. Piece numbers run over all messages of one (origin, target):
-    number = message x pieces + piece.
+    `message_bytes` is the size of one message in bytes. Segment numbers run over all messages of one (origin, target):
+    number = message x segments_per_message + place in the message.
     """
 
-    def __init__(self, seed: int, message_bytes: int, pieces: int) -> None:
+    def __init__(self, seed: int, message_bytes: int, segments_per_message: int) -> None:
         self.message_bytes = message_bytes
-        self.pieces = pieces
+        self.segments_per_message = segments_per_message
         self._seed = seed
-        keep = max(4, min(65536, CACHE_BYTES * pieces // max(1, message_bytes)))
-        self.piece = lru_cache(maxsize=keep)(self._piece)
-        self._message = lru_cache(maxsize=max(4, keep // pieces))(self.message)
+        keep = max(4, min(65536, CACHE_BYTES * segments_per_message // max(1, message_bytes)))
+        self.segment = lru_cache(maxsize=keep)(self._segment)
+        self._message = lru_cache(maxsize=max(4, keep // segments_per_message))(self.message)
 
     def message(self, origin: Rank, target: Rank, number: int) -> bytes:
         """Message `number` of `origin` for `target`: `message_bytes` bytes."""
         name = f"{self._seed}/{origin}/{target}/{number}".encode()
         return shake_128(name, usedforsecurity=False).digest(self.message_bytes)
 
-    def piece_bytes(self, piece: int) -> int:
-        """Size in bytes of one piece: the first `message_bytes mod pieces` are one byte longer."""
-        return self.message_bytes // self.pieces + (piece % self.pieces < self.message_bytes % self.pieces)
+    def segment_bytes(self, number: int) -> int:
+        """Size in bytes of one segment; the first `message_bytes mod segments_per_message` segments are one byte longer."""
+        size, longer = divmod(self.message_bytes, self.segments_per_message)
+        return size + (number % self.segments_per_message < longer)
 
-    def _piece(self, origin: Rank, target: Rank, segment: int) -> bytes:
-        number, piece = divmod(segment, self.pieces)
-        message = self._message(origin, target, number)
-        size, longer = divmod(self.message_bytes, self.pieces)
-        start = piece * size + min(piece, longer)
-        return message[start : start + size + (piece < longer)]
+    def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
+        message_number, place = divmod(segment, self.segments_per_message)
+        size, longer = divmod(self.message_bytes, self.segments_per_message)
+        start = place * size + min(place, longer)
+        return self._message(origin, target, message_number)[start : start + size + (place < longer)]

@@ -1,106 +1,44 @@
-"""Which algorithms there are: literal maps, one line an algorithm."""
+"""Every algorithm: those for any network, and one tuple for each family in the folder of the family."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from typing import Final
 
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.breadth_first import BreadthFirstBroadcast
-from emunode.algorithms.eisenstein_jacobi.allgather import (
-    DimensionWise,
-    ImprovedAllgather,
-    ThreePhase,
-    ThreePhasePrinted,
-    TwoPhase,
-)
-from emunode.algorithms.eisenstein_jacobi.broadcast import ImprovedBroadcast, IterativeBroadcast
-from emunode.algorithms.eisenstein_jacobi.independent import (
-    IndependentBroadcast,
-    IndependentGather,
-    IndependentReduce,
-    IndependentScatter,
-)
-from emunode.algorithms.eisenstein_jacobi.literal import PrintedBroadcast, RestartAllgather, RestartOwnAllgather
+from emunode.algorithms.eisenstein_jacobi import registry as eisenstein_jacobi
 from emunode.algorithms.flooding import Flood
-from emunode.algorithms.hypercube.registry import HYPERCUBE
-from emunode.algorithms.star.allgather import HamiltonianCycle, NecklaceAllgather, RotatedHamiltonian
-from emunode.algorithms.star.alltoall import ListSchedule, NearBalancedExchange, ReplicatedExchange
-from emunode.algorithms.star.edge_disjoint import (
-    DisjointTreesBroadcast,
-    DisjointTreesExchange,
-    DisjointTreesGather,
-    DisjointTreesReduce,
-    DisjointTreesScatter,
-)
-from emunode.algorithms.star.edge_disjoint_allgather import AcknowledgedTraversal, ClockedTraversal
-from emunode.algorithms.star.levels import NecklaceLevels
-from emunode.algorithms.star.multiple_trees import (
-    CongestionTwoBroadcast,
-    CongestionTwoReduce,
-    GreedyBroadcast,
-    GreedyReduce,
-    RotatedTreesAllgather,
-)
-from emunode.algorithms.star.scatter import (
-    BalancedGather,
-    BalancedScatter,
-    NearBalancedGather,
-    NearBalancedScatter,
-    ReplicatedGather,
-    ReplicatedScatter,
-)
-from emunode.algorithms.star.substars import SubstarSegments
+from emunode.algorithms.hypercube import registry as hypercube
+from emunode.algorithms.star import registry as star
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
-from emunode.topologies.base import Topology
+from emunode.topologies.base import FAMILIES, Topology
 
 Entry = type[Algorithm]
 
-ANY: Mapping[Collective, tuple[Entry, ...]] = {
-    Collective.BROADCAST: (Flood, BreadthFirstBroadcast),
-}
+ANY: Final[tuple[Entry, ...]] = (Flood, BreadthFirstBroadcast)
 """Algorithms for every topology."""
 
-BY_FAMILY: Mapping[str, Mapping[Collective, tuple[Entry, ...]]] = {
-    "star": {
-        Collective.BROADCAST: (GreedyBroadcast, CongestionTwoBroadcast, DisjointTreesBroadcast, SubstarSegments),
-        Collective.REDUCE: (GreedyReduce, CongestionTwoReduce, DisjointTreesReduce),
-        Collective.SCATTER: (BalancedScatter, NearBalancedScatter, ReplicatedScatter, DisjointTreesScatter),
-        Collective.GATHER: (BalancedGather, NearBalancedGather, ReplicatedGather, DisjointTreesGather),
-        Collective.ALLGATHER: (
-            RotatedTreesAllgather,
-            HamiltonianCycle,
-            RotatedHamiltonian,
-            NecklaceAllgather,
-            NecklaceLevels,
-            ClockedTraversal,
-            AcknowledgedTraversal,
-        ),
-        Collective.ALLTOALL: (NearBalancedExchange, ReplicatedExchange, DisjointTreesExchange, ListSchedule),
-    },
-    "hypercube": HYPERCUBE,
-    "ej": {
-        Collective.BROADCAST: (IterativeBroadcast, ImprovedBroadcast, IndependentBroadcast, PrintedBroadcast),
-        Collective.REDUCE: (IndependentReduce,),
-        Collective.SCATTER: (IndependentScatter,),
-        Collective.GATHER: (IndependentGather,),
-        Collective.ALLGATHER: (
-            ThreePhase,
-            TwoPhase,
-            DimensionWise,
-            ImprovedAllgather,
-            ThreePhasePrinted,
-            RestartAllgather,
-            RestartOwnAllgather,
-        ),
-    },
+BY_FAMILY: Final[Mapping[str, tuple[Entry, ...]]] = {
+    "star": star.ALGORITHMS,
+    "hypercube": hypercube.ALGORITHMS,
+    "ej": eisenstein_jacobi.ALGORITHMS,
 }
-"""Algorithms for one topology, by its family."""
+"""Algorithms for one family of topologies; a family without any runs those of `ANY`."""
 
 
 def algorithms(family: str, collective: Collective) -> dict[str, Entry]:
-    """The algorithms of a collective on a family of topologies, by name, in the order of the maps."""
-    entries = (*BY_FAMILY[family].get(collective, ()), *ANY.get(collective, ()))
-    return {entry.name: entry for entry in entries}
+    """The algorithms of a collective on a family of topologies, by name, in the order of the registry."""
+    entries = (*BY_FAMILY.get(family, ()), *ANY)
+    return {entry.name: entry for entry in entries if entry.collective is collective}
+
+
+def registered() -> Iterator[tuple[str, Entry]]:
+    """(family, algorithm) of everything that can run: each family in turn, by collective."""
+    for family in FAMILIES:
+        for collective in Collective:
+            for entry in algorithms(family, collective).values():
+                yield family, entry
 
 
 def find_algorithm(topology: Topology, spec: CollectiveSpec) -> Entry:
@@ -119,10 +57,10 @@ def make_algorithm(topology: Topology, spec: CollectiveSpec) -> Algorithm:
 
 def _allowed(topology: Topology, spec: CollectiveSpec, known: Mapping[str, Entry]) -> str:
     elsewhere = [
-        f"{collective} on {family}"
-        for family, collectives in BY_FAMILY.items()
-        for collective in collectives
-        if spec.algorithm in algorithms(family, collective)
+        f"{entry.collective} on {family}"
+        for family, entries in BY_FAMILY.items()
+        for entry in (*entries, *ANY)
+        if entry.name == spec.algorithm
     ]
     if elsewhere:
         hint = f"it is defined for {' and '.join(elsewhere)}; "

@@ -10,19 +10,23 @@ lists of (port, step): the link to take and the step in which the message crosse
 So an algorithm is data: `route`, and how many there are of them. The rule of a rank is local: it works out where on the
 route it stands from its own relative address and that of the target.
 
-Pieces. Piece number s of what one rank sends to another travels as copies x s .. x s + x - 1 (redundancy x); copy c takes
+Segments. Segment s of what one rank sends to another travels as copies x s .. x s + x - 1 (redundancy x); copy c takes
 route c mod count as its number c div count.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from itertools import accumulate
+from typing import ClassVar
 
-from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Hop, Journey, Journeys, Losses, Outages, along_journeys
-from emunode.model import Collective, CollectiveSpec, Port, PortPacket, Rank, ScheduledSend, Step
+from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import Topology
-from emunode.trees.base import CACHE_ENTRIES
+from emunode.trees.base import CACHE_ENTRIES, Trees, levels
 
 Route = Sequence[tuple[Port, Step]]
 """The links from rank 0 to a target, in order, each with the step in which it is crossed; steps increase."""
@@ -33,7 +37,7 @@ class RoutedCollective(Algorithm):
 
     link_capacity: int | None = 1
     splits_across_trees = True
-    """Whether a message is cut into different parts for the routes (`count` x segments pieces), or goes whole over one."""
+    """Whether a message is cut into `count` x `segments` parts, different ones for each route, or goes whole over one."""
     count: int = 1
     """Routes of each target."""
 
@@ -55,8 +59,8 @@ class RoutedCollective(Algorithm):
 
     @property
     def copies(self) -> int:
-        """Copies of pieces that one rank sends to another, over all routes."""
-        return self.spec.messages * self.pieces * self.spec.redundancy
+        """Copies of segments that one rank sends to another, over all routes."""
+        return self.spec.messages * self.segments_per_message * self.spec.redundancy
 
     def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
         """(way, number, segment) of every copy for one target; the same for all unless a subclass says otherwise."""
@@ -127,7 +131,7 @@ class RoutedCollective(Algorithm):
         ]
 
     def losses(self, outages: Outages) -> Losses | None:
-        """Whoever is at the end of a route on which every copy of a piece is blocked misses the message."""
+        """Whoever is at the end of a route on which every copy of a segment is blocked misses the message."""
         sources = [self.spec.source] if self.collective is Collective.GATHER else self.sources
         return along_journeys(
             self._journeys,
@@ -136,7 +140,7 @@ class RoutedCollective(Algorithm):
             relative=self.topology.relative,
             absolute=self.topology.absolute,
             messages=self.spec.messages,
-            pieces=self.pieces,
+            segments_per_message=self.segments_per_message,
         )
 
     @cached_property
@@ -161,6 +165,76 @@ class RoutedCollective(Algorithm):
         return [Hop(end - hop.step, hop.receiver, reverse(hop.port), hop.sender) for hop in reversed(hops)]
 
 
+class TreeRoutedCollective(RoutedCollective):
+    """Routes through spanning trees: route i of a target is its path in tree i."""
+
+    trees: Trees
+    trees_class: ClassVar[Callable[..., Trees]]
+    """Makes the spanning trees of a topology, rooted at 0; an algorithm may override `make_trees` instead."""
+
+    def make_trees(self, topology: Topology) -> Trees:
+        """The spanning trees, rooted at 0; here those of `trees_class`."""
+        return self.trees_class(topology)
+
+    def validate(self) -> None:
+        self.trees = self.make_trees(self.topology)
+        self.count = self.trees.count
+        super().validate()
+
+
+class PipelinedScatter(TreeRoutedCollective):
+    """Scatter through trees that share no arc: the root link of each carries one segment per step, farthest target first.
+
+    Copy c for relative target r takes tree ((r-1) copies + c) mod count, so the loads of any two trees differ by at most
+    one copy. Nodes pass on at once: two segments of a tree that leave the root in different steps never meet. Only the
+    source needs the table of depths.
+    """
+
+    collective = Collective.SCATTER
+    duplexes = (Duplex.FULL,)
+    disjoint_paths = True
+
+    @property
+    def max_redundancy(self) -> int:
+        return self.count
+
+    def first_tree(self, target: Rank) -> int:
+        """The tree of copy 0; the following copies take the following trees."""
+        return (target - 1) * self.copies % self.count
+
+    def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
+        first = self.first_tree(target)
+        for copy in range(self.copies):
+            yield (first + copy) % self.count, copy // self.count, copy // self.spec.redundancy
+
+    def number(self, target: Rank, route_index: int, segment: int) -> int:
+        first = segment * self.spec.redundancy
+        return (first + (route_index - first - self.first_tree(target)) % self.count) // self.count
+
+    def depths(self, tree: int) -> Mapping[Rank, int] | Sequence[int]:
+        """The level of every rank in one tree."""
+        return levels(self.trees, tree)
+
+    @cached_property
+    def _starts(self) -> list[dict[Rank, Step]]:
+        """By tree and target: the step in which the first copy leaves the root; the others follow it."""
+        loads: list[Counter[Rank]] = [Counter() for _ in range(self.count)]
+        for target in range(1, self.topology.order):
+            for tree, _, _ in self.copies_of(target):
+                loads[tree][target] += 1
+        starts: list[dict[Rank, Step]] = []
+        for tree, load in enumerate(loads):
+            depth = self.depths(tree)
+            farthest_first = sorted(load, key=lambda target: (-depth[target], target))
+            begins = accumulate((load[target] for target in farthest_first), initial=1)
+            starts.append(dict(zip(farthest_first, begins, strict=False)))
+        return starts
+
+    def route(self, target: Rank, route_index: int, number: int) -> Route:
+        start = self._starts[route_index][target] + number
+        return [(port, start + hop) for hop, port in enumerate(self.trees.route(target, route_index))]
+
+
 class DeliverRule(Rule):
     """Send every copy on its way, and pass on what is for others."""
 
@@ -176,7 +250,7 @@ class DeliverRule(Rule):
             return
         for step, port, relative, route_index, segment in algorithm.departures:
             target = algorithm.topology.absolute(relative, me)
-            yield step, port, (me, target, route_index, segment, algorithm.payloads.piece(me, target, segment))
+            yield step, port, (me, target, route_index, segment, algorithm.payloads.segment(me, target, segment))
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         algorithm, view = self._algorithm, self._view
@@ -215,7 +289,7 @@ class GatherRule(Rule):
             for route_index, number, segment in algorithm.copies_of(self._relative)
         )
         for step, port, route_index, segment in departures:
-            yield step, port, (me, root, route_index, segment, algorithm.payloads.piece(me, root, segment))
+            yield step, port, (me, root, route_index, segment, algorithm.payloads.segment(me, root, segment))
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         algorithm = self._algorithm

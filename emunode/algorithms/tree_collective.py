@@ -1,7 +1,7 @@
 """Collectives in which the same content goes to everybody, or comes from everybody into one: trees and a timetable.
 
 All of broadcast, allgather and reduce over trees is one idea. At root 0 there are some spanning trees and, for every arc
-of a tree, a *delay*: what reaches a node in step s leaves for that child in step s + delay. The source puts piece number q
+of a tree, a *delay*: what reaches a node in step s leaves for that child in step s + delay. The source puts segment number q
 of a tree on its way `period` steps after number q - 1. That is a schedule of one source; then
 
 * a **broadcast** runs it from one source;
@@ -9,19 +9,20 @@ of a tree on its way `period` steps after number q - 1. That is a schedule of on
   collisions under translation: links used in one step of different types, or capacity for those that coincide);
 * a **reduce** runs it backwards: what would arrive in step s leaves in step T + 1 - s, folded with what came in before.
 
-So an algorithm is data: `make_trees`, `delays`, `period`. Rules are local: a node needs its own relative address.
+So an algorithm is data: `trees_class`, `delays`, `period`. Rules are local: a node needs its own relative address.
 
-Pieces. A message is cut into `pieces`. With redundancy x, piece number s of the whole run travels as copies
-x s .. x s + x - 1, and copy c is number c div count on tree c mod count, so that the copies of one piece take different
+Segments. A message is cut into `segments`. With redundancy x, segment number s of the whole run travels as copies
+x s .. x s + x - 1, and copy c is number c div count on tree c mod count, so that the copies of one segment take different
 trees and every tree carries the same load within one.
 """
 
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from typing import ClassVar
 
-from emunode.algorithms.base import Algorithm, Claim, Content, LocalView, Rule
-from emunode.algorithms.losses import Arc, Losses, Outages, Place, along_trees, lost_of_striped
+from emunode.algorithms.base import Algorithm, Content, LocalView, Rule
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.losses import Arc, Losses, Outages, Place, along_trees, lost_if_split
 from emunode.model import (
     ALL_RANKS,
     Collective,
@@ -41,9 +42,12 @@ from emunode.trees.base import CACHE_ENTRIES, Trees
 class TreeCollective(Algorithm):
     """Spanning trees at root 0 with a timetable, run forwards from one source or all, or backwards into one."""
 
+    trees: Trees
+    trees_class: ClassVar[Callable[..., Trees]]
+    """Makes the spanning trees of a topology; an algorithm whose trees depend on more than that overrides `make_trees`."""
     link_capacity: int | None = 1
     splits_across_trees = True
-    """Whether a message is cut into different parts for the trees (`count` x segments pieces), or goes whole over one."""
+    """Whether a message is cut into `count` x `segments` parts, other parts for each tree, or goes whole over one tree."""
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         super().__init__(topology, spec)
@@ -60,12 +64,12 @@ class TreeCollective(Algorithm):
 
     # --- what an algorithm states ----------------------------------------------------------------------------------
 
-    @abstractmethod
     def make_trees(self, topology: Topology) -> Trees:
-        """The spanning trees, rooted at 0."""
+        """The spanning trees, rooted at 0; here those of `trees_class`."""
+        return self.trees_class(topology)
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
-        """Steps from the arrival of a piece at `relative` to its departure on each of `ports`, its children in order.
+        """Steps from the arrival of a segment at `relative` to its departure on each of `ports`, its children in order.
 
         Here: at once over all ports; over one port, one child after the other.
         """
@@ -75,7 +79,7 @@ class TreeCollective(Algorithm):
 
     @cached_property
     def period(self) -> Step:
-        """Steps between two pieces of one tree. Here: one; over one port, the number of the root's children."""
+        """Steps between two segments of one tree. Here: one; over one port, the number of the root's children."""
         return 1 if self.spec.port_model is PortModel.ALL_PORT else len(self.trees.children(0, 0))
 
     @property
@@ -113,8 +117,8 @@ class TreeCollective(Algorithm):
 
     @property
     def copies(self) -> int:
-        """Copies of pieces that one source sends, over all trees."""
-        return self.spec.messages * self.pieces * self.spec.redundancy
+        """Copies of segments that one source sends, over all trees."""
+        return self.spec.messages * self.segments_per_message * self.spec.redundancy
 
     @property
     def numbers(self) -> int:
@@ -146,28 +150,28 @@ class TreeCollective(Algorithm):
 
     # --- reduce ----------------------------------------------------------------------------------------------------
 
-    def pieces_due(self, message: int) -> int:
+    def segments_due(self, message: int) -> int:
         if self.collective is not Collective.REDUCE:
-            return self.pieces
-        pieces = range(message * self.pieces, (message + 1) * self.pieces)
-        return sum(len(self.trees.children(0, piece % self.trees.count)) for piece in pieces)
+            return self.segments_per_message
+        segments = range(message * self.segments_per_message, (message + 1) * self.segments_per_message)
+        return sum(len(self.trees.children(0, segment % self.trees.count)) for segment in segments)
 
     @cached_property
     def content(self) -> Content:
-        return self._partial_result if self.collective is Collective.REDUCE else self.payloads.piece
+        return self._partial_result if self.collective is Collective.REDUCE else self.payloads.segment
 
     def _partial_result(self, origin: Rank, target: Rank, segment: int) -> bytes:
         return self._folded(self.topology.relative(origin, target), segment)
 
     def _fold(self, relative: Rank, segment: int) -> bytes:
-        """The exclusive or of a piece over the subtree of `relative`: what a complete partial result says."""
+        """The exclusive or of a segment over the subtree of `relative`: what a complete partial result says."""
         total, reached = 0, [relative]
         for rank in reached:
             origin = self.topology.absolute(rank, self.spec.source)
-            total ^= int.from_bytes(self.payloads.piece(origin, self.spec.source, segment))
+            total ^= int.from_bytes(self.payloads.segment(origin, self.spec.source, segment))
             ports = self.trees.children(rank, segment % self.trees.count)
             reached += [self.topology.neighbour(rank, port) for port in ports]
-        return total.to_bytes(self.payloads.piece_bytes(segment))
+        return total.to_bytes(self.payloads.segment_bytes(segment))
 
     # --- theory ----------------------------------------------------------------------------------------------------
 
@@ -253,14 +257,16 @@ class TreeCollective(Algorithm):
         return frozenset(arcs)
 
     def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
-        """Messages of which a rank has not every piece, by the copies that it misses."""
+        """Messages of which a rank has not every segment, by the copies that it misses."""
         return self._lost(missing)
 
     def _lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
-        return lost_of_striped(self.copies, self.trees.count, self.spec.redundancy, self.pieces, dict(missing))
+        return lost_if_split(
+            self.copies, self.trees.count, self.spec.redundancy, self.segments_per_message, dict(missing)
+        )
 
     def _losses_of_reduce(self, outages: Outages) -> Losses:
-        """A message is lost with any contribution to any piece of it."""
+        """A message is lost with any contribution to any segment of it."""
         root = self.spec.source
         seen, losses, lost = self.seen_from(root, outages), Losses(), set()
         for tree in range(self.trees.count):
@@ -270,7 +276,7 @@ class TreeCollective(Algorithm):
                     step = self.last_step + 1 - self.crossing_step(child, tree, number)
                     place = seen.blocks(step, child, up, parent)
                     if place is not None:
-                        lost.add(segment // self.pieces)
+                        lost.add(segment // self.segments_per_message)
                         losses.blame(root, [seen.names[place]])
         losses.delivered = self.spec.messages - len(lost)
         return losses
@@ -289,9 +295,9 @@ class ForwardRule(Rule):
         algorithm, me = self._algorithm, self._view.rank
         if me not in algorithm.sources:
             return
-        piece = algorithm.payloads.piece
+        payload = algorithm.payloads.segment
         for step, tree, segment, _, port in algorithm.departures:
-            yield step, port, (me, ALL_RANKS, tree, segment, piece(me, ALL_RANKS, segment))
+            yield step, port, (me, ALL_RANKS, tree, segment, payload(me, ALL_RANKS, segment))
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         child_delays, relative = self._algorithm.child_delays, self._view.relative
@@ -334,8 +340,8 @@ class FoldRule(Rule):
         return ()
 
     def _fold(self, tree: int, segment: int) -> Segment:
-        """Own piece and everything folded so far."""
+        """Own segment and everything folded so far."""
         me, root = self._view.rank, self._algorithm.spec.source
-        own = self._algorithm.payloads.piece(me, root, segment)
+        own = self._algorithm.payloads.segment(me, root, segment)
         total = int.from_bytes(own) ^ self._partial.pop(segment, 0)
         return me, root, tree, segment, total.to_bytes(len(own))

@@ -1,7 +1,7 @@
 """Eisenstein-Jacobi networks EJ_alpha^(n): the residues of Z[rho] modulo alpha = a + b rho, in n dimensions.
 
 rho = (1 + i sqrt 3)/2, rho^2 = rho - 1, rho^6 = 1. An element x + y rho is the pair (x, y); its residue class is a
-node of the one-dimensional network, port k adds the unit rho^k. EJ_alpha^(n) is the Cartesian product of n copies
+node of the one-dimensional network, and port k adds the unit rho^k. EJ_alpha^(n) is the Cartesian product of n copies
 (Hussain, "An Improved One-to-All Broadcasting in Higher Dimensional Eisenstein-Jacobi Networks", section 2; Flahive
 and Bose). Any alpha can be brought to 0 <= a <= b by a unit and a reflection. N = a^2 + ab + b^2 residues; N >= 7 is
 required, because for N in {1, 3, 4} two of the six units are congruent and the graph is not simple.
@@ -12,7 +12,7 @@ arithmetic. Rank = sum of index(c_dim) N^(dim-1), port = 6 (dim-1) + k, dimensio
 
 *Canonical representative.* Of all pairs in a class the one of smallest hexagonal weight; of those the lexicographically
 largest (x, y). This tie-break is invariant under translation, which makes the canonical pairs closed under geodesic
-predecessors: the sector trees depend on it, so do not exchange it for another one.
+predecessors. The sector trees depend on that, so the tie-break must not change.
 
 *Erratum.* The paper calls M = (a + 2b)/3 the diameter; it is floor(M). Its distance distribution, eq. (10), holds
 with T and M as exact fractions and with the line s = T before the line s = M; it fails if they are floored first.
@@ -22,15 +22,14 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from math import gcd
-from typing import ClassVar, Self
+from typing import Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import Topology
+from emunode.topologies.base import CACHE_ENTRIES, Topology
 
-CACHE_ENTRIES = 1 << 16
 LARGEST_DIMENSIONS = 22
-"""7^22 is the last power of the smallest N below 2^63."""
+"""7^22 is the largest power of the smallest N below 2^63."""
 
 UNITS = ((1, 0), (0, 1), (-1, 1), (-1, 0), (0, -1), (1, -1))
 """The units rho^0 .. rho^5 as (x, y), by port."""
@@ -45,12 +44,12 @@ Position = tuple[int, int, int]
 
 
 def hexw(x: int, y: int) -> int:
-    """Hexagonal weight of x + y rho: the least |x'| + |y'| + |z'| with x' + y' rho + z' rho^2 equal to it."""
+    """Hexagonal weight of x + y rho: the smallest |x'| + |y'| + |z'| with x' + y' rho + z' rho^2 = x + y rho."""
     return max(abs(x), abs(y), abs(x + y))
 
 
 def sector_of(x: int, y: int) -> Position:
-    """The sector j of a nonzero x + y rho = p rho^j + q rho^(j-1) and (p, q); the axis rho^j belongs to sector j."""
+    """(j, p, q) of a nonzero x + y rho = p rho^j + q rho^(j-1) in sector j; the axis rho^j belongs to sector j."""
     if y >= 1 and x >= 0:
         return 1, y, x
     if x <= -1 and x + y >= 0:
@@ -69,13 +68,20 @@ def sector_of(x: int, y: int) -> Position:
 class EisensteinJacobi(Topology):
     """EJ_{a+b rho}^(n): N^n ranks, degree 6n, diameter n floor((a+2b)/3); not bipartite (0, 1, rho is a triangle).
 
-    Ranks, indices and ports given to methods are taken to be valid.
+    The methods do not validate ranks, indices and ports.
     """
 
     family = "ej"
-    form: ClassVar[str] = "ej:A+B or ej:A+B^DIMENSIONS"
-    condition: ClassVar[str] = "0 <= A <= B, N = A^2+AB+B^2 >= 7, N^DIMENSIONS < 2^63"
-    example: ClassVar[str] = "ej:3+4^3"
+    form = "ej:A+B or ej:A+B^DIMENSIONS"
+    condition = "0 <= A <= B, N = A^2+AB+B^2 >= 7, N^DIMENSIONS < 2^63"
+    example = "ej:3+4^3"
+    describe = "Eisenstein-Jacobi network of alpha = A+B rho in one or more dimensions of degree 6; a link adds a unit"
+    # every residue of a and b that the constructions treat differently: a = 0, a = b, a = 2 = b, b = a + 1, gcd(a, b) > 1
+    small_examples = (
+        *(f"ej:{a}+{b}" for b in range(1, 7) for a in range(b + 1) if a * a + a * b + b * b >= 7),
+        *("ej:1+2^2", "ej:0+3^2", "ej:2+2^2", "ej:1+3^2"),
+    )
+    large_examples = ("ej:3+4^4", "ej:2+4^6", "ej:1000+1001")
 
     def __init__(self, a: int, b: int, dimensions: int = 1) -> None:
         """Raises ScenarioError (field `topology`) unless 0 <= a <= b, N >= 7, dimensions >= 1 and N^n < 2^63."""
@@ -115,7 +121,6 @@ class EisensteinJacobi(Topology):
 
     @classmethod
     def parse(cls, parameters: str) -> Self:
-        """The network named `ej:<parameters>`; raises ScenarioError (field `topology`)."""
         match = _PARAMETERS.fullmatch(parameters)
         if match is None:
             raise ScenarioError("topology", f"ej:{parameters}", f"write {cls.form} with {cls.condition}")
@@ -138,11 +143,13 @@ class EisensteinJacobi(Topology):
         return self._sector(index)
 
     def canon(self, x: int, y: int) -> Pair:
-        """The canonical pair of the class of x + y rho: least hexagonal weight, then lexicographically largest."""
+        """The canonical pair of the class of x + y rho: smallest hexagonal weight, then lexicographically largest."""
+        # 1. Subtract the multiple (u + v rho) alpha nearest to x + y rho, found by rounding the quotient.
         a, b, modulus = self.a, self.b, self.modulus
         u = (2 * (x * (a + b) + y * b) + modulus) // (2 * modulus)
         v = (2 * (y * a - x * b) + modulus) // (2 * modulus)
         x, y = x - (u * a - v * b), y - (v * a + u * b + v * b)
+        # 2. The remainder is the best pair, or differs from it by alpha times a unit.
         candidates = [(x, y)] + [(x - u * a + v * b, y - v * a - u * b - v * b) for u, v in UNITS]
         return max(candidates, key=lambda pair: (-hexw(*pair), pair))
 
@@ -154,7 +161,7 @@ class EisensteinJacobi(Topology):
         return sector_of(*self._coordinates(index))
 
     def _find_shift(self) -> int:
-        """s such that s + d rho is a multiple of alpha: u b + v (a+b) = d by extended Euclid, s = u a - v b mod e."""
+        """s such that s + d rho is a multiple of alpha: extended Euclid gives u b + v (a+b) = d; s = u a - v b mod e."""
         r, u, v = self.b, 1, 0
         next_r, next_u, next_v = self.a + self.b, 0, 1
         while next_r:
@@ -166,7 +173,7 @@ class EisensteinJacobi(Topology):
 
     def _add(self, one: int, other: int) -> int:
         """Index of the sum."""
-        if self._rows == 1:
+        if self._rows == 1:  # gcd(a, b) = 1: the indices are the integers modulo N
             return (one + other) % self.modulus
         row, column = divmod(one, self._columns)
         other_row, other_column = divmod(other, self._columns)
@@ -192,9 +199,9 @@ class EisensteinJacobi(Topology):
         return "/".join(f"{x},{y}" for x, y in pairs)
 
     def rank(self, label: str) -> Rank:
-        """The rank of a label in the form `label` writes; raises ScenarioError (field `label`).
+        """The rank of a label in the form that `label` writes; raises ScenarioError (field `label`).
 
-        A label of the right form that is congruent to the canonical one but not equal to it is refused by name.
+        For a pair that is congruent to the canonical one but not equal to it, the message names the canonical one.
         """
         matches = [_PAIR.fullmatch(pair) for pair in label.split("/")]
         rank = 0
@@ -260,7 +267,7 @@ class EisensteinJacobi(Topology):
         return tuple(int.from_bytes(packed[at : at + 8], "little") for at in range(0, len(packed), 8))
 
     def _distribution_of_one_dimension(self) -> list[int]:
-        """W(s) for s = 0..floor(M), with T = (a+b)/2 and M = (a+2b)/3 compared exactly; s = T takes what is left."""
+        """W(s) for s = 0..floor(M), with T = (a+b)/2 and M = (a+2b)/3 compared exactly; W(T) is the remainder."""
         twice_t, thrice_m = self.a + self.b, self.a + 2 * self.b
         counts = [1]
         for s in range(1, thrice_m // 3 + 1):

@@ -5,7 +5,7 @@ from a source is the exclusive or with it, and that translation keeps dimensions
 """
 
 from math import comb
-from typing import ClassVar, Self
+from typing import Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
@@ -15,12 +15,15 @@ LARGEST_N = MAX_ORDER.bit_length() - 1
 
 
 class Hypercube(Topology):
-    """Q_n with n >= 2: 2^n ranks, degree and diameter n. Ranks and ports given to methods are taken to be valid."""
+    """Q_n with n >= 2: 2^n ranks, degree and diameter n. The methods do not validate ranks and ports."""
 
     family = "hypercube"
-    form: ClassVar[str] = "hypercube:N"
-    condition: ClassVar[str] = f"2 <= N <= {LARGEST_N}"
-    example: ClassVar[str] = "hypercube:7"
+    form = "hypercube:N"
+    condition = f"2 <= N <= {LARGEST_N}"
+    example = "hypercube:7"
+    describe = "hypercube Q_N: 2^N nodes, degree N; a link flips one bit"
+    small_examples = tuple(f"hypercube:{n}" for n in range(2, 8))
+    large_examples = ("hypercube:40", "hypercube:62")
 
     def __init__(self, n: int) -> None:
         """Raises ScenarioError (field `topology`) if n < 2 or 2^n ranks cannot be addressed."""
@@ -42,10 +45,7 @@ class Hypercube(Topology):
 
     @classmethod
     def parse(cls, parameters: str) -> Self:
-        """The network named `hypercube:<parameters>`; raises ScenarioError (field `topology`)."""
-        if not (parameters.isascii() and parameters.isdigit() and len(parameters) < 10):
-            raise ScenarioError("topology", f"hypercube:{parameters}", f"write {cls.form} with {cls.condition}")
-        return cls(int(parameters))
+        return cls(cls.parse_number(parameters))
 
     def label(self, rank: Rank) -> str:
         """n binary digits, bit n-1 first."""
@@ -75,7 +75,7 @@ class Hypercube(Topology):
         return rank ^ root
 
     def absolute(self, relative: Rank, root: Rank) -> Rank:
-        """Exclusive or with the root: its own inverse."""
+        """Exclusive or with the root, which is its own inverse."""
         return relative ^ root
 
     def weight(self, relative: Rank) -> int:

@@ -1,54 +1,38 @@
 """The network families by name: `star:5`, `hypercube:7`, `ej:3+4`, `ej:3+4^3`."""
 
-from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Final, NamedTuple
 
 from emunode.errors import ScenarioError
-from emunode.topologies.base import Topology
+from emunode.registry import register
+from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 
-Family = type[StarGraph] | type[Hypercube] | type[EisensteinJacobi]
-
-FAMILIES: Final[Mapping[str, Family]] = {
-    "star": StarGraph,
-    "hypercube": Hypercube,
-    "ej": EisensteinJacobi,
-}
+register(StarGraph)
+register(Hypercube)
+register(EisensteinJacobi)
 
 
-class Description(NamedTuple):
-    """One line of `list topologies`."""
-
-    family: str
-    form: str
-    condition: str
-    example: str
-    describe: str
-    """What the network is, for people."""
+def descriptions() -> tuple[type[Topology], ...]:
+    """Every family in the order of registration; its class attributes describe it."""
+    return tuple(FAMILIES.values())
 
 
-DESCRIBE: Final[Mapping[str, str]] = {
-    "star": "permutation star graph S_N: N! nodes, degree N-1; a link swaps the first symbol with another one",
-    "hypercube": "hypercube Q_N: 2^N nodes, degree N; a link flips one bit",
-    "ej": "Eisenstein-Jacobi network of alpha = A+B rho in one or more dimensions of degree 6; a link adds a unit",
-}
+def small_examples() -> list[str]:
+    """The small examples of every registered family: networks that a test can check exhaustively."""
+    return [name for family in FAMILIES.values() for name in family.small_examples]
 
 
-def descriptions() -> tuple[Description, ...]:
-    """Every family in the order of the registry."""
-    return tuple(
-        Description(name, family.form, family.condition, family.example, DESCRIBE[name])
-        for name, family in FAMILIES.items()
-    )
+def large_examples() -> list[str]:
+    """The large examples of every registered family: networks of which a test can only look at a few ranks."""
+    return [name for family in FAMILIES.values() for name in family.large_examples]
 
 
 def parse_topology(text: str) -> Topology:
     """The network called `text`; equal networks get the same canonical `name`.
 
-    Raises ScenarioError (field `topology`) that says what is allowed, and which family is nearest to an unknown one.
+    Raises ScenarioError (field `topology`), whose message lists what is allowed and suggests the nearest family.
     """
     name, colon, parameters = text.partition(":")
     family = FAMILIES.get(name.lower())

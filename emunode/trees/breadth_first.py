@@ -1,4 +1,4 @@
-"""The breadth-first tree of any network: every rank hangs under its lowest port that leads one closer to the root."""
+"""The breadth-first tree of any network: the parent of a rank is over its lowest port that leads one closer to the root."""
 
 from collections.abc import Container
 
@@ -8,11 +8,13 @@ from emunode.trees.base import Trees
 
 
 class BreadthFirstTree(Trees):
-    """One shortest-path tree, by closed-form distances alone.
+    """One shortest-path tree, by distances alone.
 
-    A node knows its own relative address and the distance formula. Height: the diameter. One faulty node or link cuts
-    off the subtree behind it.
+    A node knows its own relative address and the distance formula (or the table of distances, in a network without a
+    formula). Height: the diameter. One faulty node or link cuts off the subtree below it.
     """
+
+    shortest = True
 
     def __init__(self, topology: Topology) -> None:
         super().__init__(topology)
@@ -25,18 +27,12 @@ class BreadthFirstTree(Trees):
                 return port
         raise ValueError("the root has no parent")
 
-    def level(self, rank: Rank, tree: int) -> int:
-        return self.topology.weight(rank)
-
-    def height(self, tree: int) -> int:
-        return self.topology.diameter
-
 
 class GrownTree(Trees):
-    """The breadth-first tree over links that carry: grown rank by rank from the root, each rank trying its ports in order.
+    """The breadth-first tree over intact links, grown rank by rank from the root; each rank tries its ports in order.
 
-    `broken` holds (rank, port) of what carries nothing in that direction. A table of the whole network, which whoever knows
-    all that is broken can make; ranks that cannot be reached are not in the tree, and have no parent.
+    `broken` contains (rank, port) of every direction of a link that carries nothing. The tree is a table of the whole
+    network, which every node with full fault knowledge can compute. It omits unreachable ranks, which have no parent.
     """
 
     def __init__(self, topology: Topology, broken: Container[tuple[Rank, Port]]) -> None:
@@ -57,7 +53,7 @@ class GrownTree(Trees):
 
     def parent(self, rank: Rank, tree: int) -> Port:
         if rank not in self._parents:
-            raise ValueError(f"rank {rank} has no parent: it is the root, or cannot be reached")
+            raise ValueError(f"rank {rank} has no parent: it is the root or unreachable")
         return self._parents[rank]
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:

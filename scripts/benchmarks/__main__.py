@@ -18,9 +18,10 @@ from benchmarks.subprocesses import ROOT, ProgramError
 from benchmarks.tables import HEADER, line, render
 from emunode.errors import EmulatorError
 
-DOCUMENT = ROOT / "docs" / "scale.json"
-DRAWING = ROOT / "docs" / "scale.svg"
-RENDERED = (ROOT / "docs" / "scale.md", ROOT / "README.md")
+PAGES = ROOT / "docs" / "maintainers"
+DOCUMENT = PAGES / "scale.json"
+DRAWING = PAGES / "scale.svg"
+RENDERED = (PAGES / "scale.md",)
 QUICK_TURNS = 1
 
 
@@ -91,10 +92,10 @@ def parse(arguments: Sequence[str] | None, sections: dict[str, Section]) -> argp
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there; other sections in it stay")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="draw them: FILE.svg or FILE.png")
     parser.add_argument(
-        "--docs", action="store_true", help="write them into docs/scale.json, and refresh the documents"
+        "--docs", action="store_true", help="write them into docs/maintainers/scale.json, and refresh the documents"
     )
     parser.add_argument(
-        "--render", action="store_true", help="measure nothing, refresh the documents from docs/scale.json"
+        "--render", action="store_true", help="measure nothing, refresh the documents from docs/maintainers/scale.json"
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.sections if name not in sections]

@@ -1,10 +1,11 @@
-"""What the sections of the torture share: a row of the summary table, and a coordinator in a process of its own."""
+"""What the sections share: a row of the summary table, and a coordinator in a process of its own."""
 
 import contextlib
 import importlib
 import json
 import multiprocessing
 import os
+import pkgutil
 import shutil
 import signal
 import sys
@@ -17,10 +18,12 @@ from typing import Any, TypeVar
 
 import psutil
 
+import coordinator
+
 ROOT = Path(__file__).resolve().parents[2]
 LEAVE_SECONDS = 20.0
 """How long anything may take to be gone, on however busy a machine."""
-MARK = "TORTURE_MARK"
+MARK = "STRESS_MARK"
 """A variable that everything started for one experiment carries in its environment."""
 
 
@@ -47,7 +50,7 @@ class Budget:
     sample: bool
     seed: int
     scratch: Path
-    """An empty folder of the torture's own."""
+    """An empty folder that belongs to this run of the stress tests."""
 
     def times(self, whole: int, sample: int) -> int:
         """One of the two."""
@@ -67,18 +70,10 @@ def marked(mark: str) -> list[psutil.Process]:
 
 
 def preload() -> None:
-    """Import in this process what forks of it would import: once for all, and never with another thread's lock held."""
-    for name in (
-        "cli.app",
-        "execution.run",
-        "networks.host_network",
-        "networks.launchers.local",
-        "reports.run_report",
-        "results.metrics",
-        "results.differential",
-        "maintenance.doctor",
-    ):
-        importlib.import_module(f"coordinator.{name}")
+    """Import the whole coordinator before forking: once for all forks, and while no other thread holds an import lock."""
+    for module in pkgutil.walk_packages(coordinator.__path__, "coordinator."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
 
 
 Answer = TypeVar("Answer")

@@ -48,7 +48,7 @@ def scenarios(seed: int, count: int) -> list[list[str]]:
 
     from coordinator.planning.plan import make_plan
     from coordinator.scenario.model import make_scenario
-    from emunode.algorithms.registry import BY_FAMILY, algorithms
+    from emunode.algorithms.registry import algorithms
     from emunode.errors import EmulatorError
     from emunode.model import Collective
     from emunode.topologies.registry import parse_topology
@@ -67,7 +67,8 @@ def scenarios(seed: int, count: int) -> list[list[str]]:
     @given(st.data())
     def collect(data: st.DataObject) -> None:
         topology = parse_topology(data.draw(st.sampled_from(networks)))
-        collective = data.draw(st.sampled_from([one for one in Collective if one in BY_FAMILY[topology.family]]))
+        collectives = [one for one in Collective if algorithms(topology.family, one)]
+        collective = data.draw(st.sampled_from(collectives))
         entry = data.draw(st.sampled_from(list(algorithms(topology.family, collective).values())))
         values: dict[str, Any] = {
             "topology": topology.name,
@@ -129,7 +130,7 @@ def disorder(seed: int, _say: Callable[[str], None]) -> None:
 def host(seed: int, arguments: list[str]) -> int:
     """Be `emunode` with disorder in its shells."""
     from emunode.__main__ import main
-    from emunode.host import session as shell
+    from emunode.host import step_engine as shell
     from emunode.net import framed_streams as links
 
     draw = random.Random(seed)
@@ -206,7 +207,7 @@ def try_all(budget: Budget, chosen: list[list[str]], number: int) -> tuple[int, 
     return len(hashes), wrong, disturbed
 
 
-def torture(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> list[Row]:
     """Scenarios by drivers by two."""
     preload()
     row = Row("determinism", "one hash, whatever the driver, order and delay")

@@ -29,7 +29,7 @@ CORPUS_FILES = 40
 LARGEST_KEPT = 2048
 
 
-def torture(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> list[Row]:
     """Every target, one after the other."""
     if importlib.util.find_spec("atheris") is None:
         row = Row("fuzz", "bytes at every decoder")

@@ -252,7 +252,7 @@ def experiments(driver: str) -> list[tuple[str, str, signal.Signals]]:
     return list(product(PHASES, TARGETS if driver == "local" else TARGETS[:-1], SIGNALS))
 
 
-def torture(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> list[Row]:
     """Five hundred experiments with processes and one round with containers, or a sample."""
     preload()
     first = Experiment(budget.scratch / "kill-whole", ("run", *SCENARIO), lambda _: None)

@@ -160,7 +160,7 @@ def try_one(scratch: Path, chosen: list[tuple[str, str, str]], number: int) -> t
     return fate, f"{module} {what}"
 
 
-def torture(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> list[Row]:
     """Some mutants of every module, or one of every third; survivors are listed and are for a person to judge.
 
     Modules of which none survives are tried unchanged, too (in a sample the first of them): then their tests must pass.
@@ -187,7 +187,7 @@ def torture(budget: Budget) -> list[Row]:
     fates = each(partial(try_one, budget.scratch, controls), range(len(controls)), 2)
     row.wrong = [f"{which}: its tests do not pass" for fate, which in fates if fate != "survived"]
     row.note = (
-        f"{row.tried - len(survivors)} killed, {len(survivors)} survived (docs/robustness.md explains those it knows); "
-        f"{len(controls)} modules unchanged"
+        f"{row.tried - len(survivors)} killed, {len(survivors)} survived (known survivors: "
+        f"docs/maintainers/robustness.md); {len(controls)} modules unchanged"
     )
     return [row]

@@ -32,12 +32,12 @@ def try_all(rows: int, number: int) -> tuple[Counter[str], list[str]]:
     return tally, wrong
 
 
-def torture(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> list[Row]:
     """Every algorithm, or every tenth."""
     preload()
     from tests.mutation_support import CASES
 
-    row, tally = Row("judges", "histories with one wrong row"), Counter[str]()
+    row, tally = Row("oracle_mutation", "histories with one wrong row"), Counter[str]()
     for found, wrong in each(partial(try_all, budget.times(ROWS, 1)), range(0, len(CASES), budget.times(1, 10)), 2):
         tally += found
         row.wrong += wrong

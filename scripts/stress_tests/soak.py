@@ -24,7 +24,7 @@ SCENARIOS = (
 )
 
 
-def torture(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> list[Row]:
     """Runs in memory by the thousand, over hosts by the hundred."""
     preload()
     return [soak(budget, "memory", budget.times(3000, 64)), soak(budget, "local", budget.times(800, 8))]

@@ -10,7 +10,7 @@ import sys
 from stress_tests.common import ROOT, Budget, Row
 
 LOCK = ROOT / "requirements.lock"
-LICENCES = ROOT / "docs" / "licences.md"
+LICENCES = ROOT / "docs" / "maintainers" / "licences.md"
 FREE = re.compile(r"MIT|BSD|Apache|PSF|Python Software Foundation|ISC|MPL|Mozilla|Unlicense|0BSD", re.IGNORECASE)
 """Licences under which this project may be passed on together with what it needs."""
 WORDS = {
@@ -56,24 +56,24 @@ def _by_its_words(name: str) -> str:
 
 
 def table(packages: dict[str, tuple[str, int]]) -> str:
-    """docs/licences.md."""
+    """docs/maintainers/licences.md."""
     rows = [f"| {name} | {version} | {licence(name)} |" for name, (version, _) in sorted(packages.items())]
     head = [
         "# Licences of what is locked",
         "",
-        "Written by `scripts/stress supply`.",
+        "Written by `scripts/stress supply_chain`.",
         "",
         "| package | version | licence |",
     ]
     return "\n".join([*head, "|---|---|---|", *rows, ""])
 
 
-def torture(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> list[Row]:
     """Hashes, licences, advisories."""
     packages = locked()
-    hashes = Row("supply", "a hash for everything in the lock", len(packages))
+    hashes = Row("supply_chain", "a hash for everything in the lock", len(packages))
     hashes.wrong = [name for name, (_, count) in packages.items() if not count]
-    free = Row("supply", "licences", len(packages))
+    free = Row("supply_chain", "licences", len(packages))
     free.wrong = [
         f"{name}: {said}" for name in packages if not FREE.search(said := licence(name)) and "not installed" not in said
     ]
@@ -85,7 +85,7 @@ def torture(budget: Budget) -> list[Row]:
 
 def advisories() -> Row:
     """pip-audit over the lock, where it is installed and reaches its database: what of the lock is for this platform."""
-    row = Row("supply", "known advisories")
+    row = Row("supply_chain", "known advisories")
     if importlib.util.find_spec("pip_audit") is None:
         row.note = "left out: pip-audit is not installed"
         return row

@@ -19,7 +19,7 @@ import trio
 
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner
 from coordinator.planning.plan import make_plan
-from coordinator.scenario.fault_sets import FaultSites, draw, parse_recipes
+from coordinator.scenario.fault_sets import FaultSites, draw, parse_fault_sets
 from coordinator.scenario.model import Scenario, make_scenario
 from emunode.logging import logging_to
 from stress_tests.common import Budget, Row
@@ -56,8 +56,8 @@ def faults_of(number: int, places: FaultSites, seed: int) -> tuple[str, ...]:
     specs: list[str] = []
     taken: set[object] = set()
     for at, text in enumerate(kinds or ["crash=1@2"]):
-        (recipe,) = parse_recipes(text)
-        drawn = draw(recipe, places, seed, 7 * number + at, taken=taken)
+        (fault_set,) = parse_fault_sets(text)
+        drawn = draw(fault_set, places, seed, 7 * number + at, taken=taken)
         taken.update(place for place in [*places.nodes(), *places.links] if _strikes(drawn, place, places))
         specs += drawn
         for spec in drawn:
@@ -153,7 +153,7 @@ def growth(counts: list[Count], variants: int, block: int) -> list[str]:
     return wrong
 
 
-def torture(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> list[Row]:
     """Trials on small networks of both shapes."""
     row = Row("trials", "faults of every kind over TCP, as in memory")
     scenario = {

@@ -9,10 +9,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import combinations, product
 
-from coordinator.papers.base import RunCache, Table, Trial, compared, unmeasured
 from coordinator.papers.fragopoulou_akl.theorems import rotate
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import Table, compared, notes, unmeasured
 from emunode.model import Rank
 from emunode.topologies.star import StarGraph
+
+NOTES = notes("fragopoulou_akl", "faults")
 
 Site = frozenset[Rank]
 """One rank is a node, two are the ends of an edge."""
@@ -54,36 +57,22 @@ ALTERING = (
     *(Case(n, x, NODES, count, alters=True) for n, x, count in ((5, 3, 1), (5, 4, 1))),
     *(Case(n, x, EDGES, count, alters=True) for n, x, count in ((4, 2, 1), (4, 3, 1), (5, 4, 1))),
 )
-NOTES_BLOCKING = (
-    (
-        "Each set of as many nodes other than the source crashes before step 1, or edges go down, both ways. x - 1 faults "
-        "are claimed to be survived; with one more nothing is claimed, and the row is not judged."
-    ),
-    "Runs: where all n - 1 trees are used, one set of each orbit of the cycle rotation is run.",
-)
-NOTES_ALTERING = (
-    (
-        "Each set of as many nodes other than the source, or edges, alters all that it passes on, from step 1. Of x copies "
-        "the value that most have is elected: fewer than x/2 faults are survived. The text says that the degree of fault "
-        "tolerance decreases; by how much is lost. With more faults nothing is claimed, and the row is not judged."
-    ),
-)
 
 
-def fault_tables(lab: RunCache) -> Iterator[Table]:
+def fault_tables(cache: RunCache) -> Iterator[Table]:
     """Blocking and altering faults, in the sizes that there are sets for."""
-    for title, cases, notes in (
-        ("Every set of faulty nodes and edges, broadcast", BLOCKING, NOTES_BLOCKING),
-        ("Election: every set of nodes and edges that alter messages, broadcast", ALTERING, NOTES_ALTERING),
+    for title, cases, notes_below in (
+        ("Every set of faulty nodes and edges, broadcast", BLOCKING, NOTES["blocking"]),
+        ("Election: every set of nodes and edges that alter messages, broadcast", ALTERING, NOTES["altering"]),
     ):
-        if rows := [_row(lab, case) for case in cases if case.n in lab.sizes]:  # the largest size has none
-            yield Table(title, rows, notes)
+        if rows := [_row(cache, case) for case in cases if case.n in cache.sizes]:  # the largest size has none
+            yield Table(title, rows, notes_below)
 
 
-def _row(lab: RunCache, case: Case) -> dict[str, object]:
+def _row(cache: RunCache, case: Case) -> dict[str, object]:
     star = StarGraph(case.n)
     chosen = orbits(star, fault_sets(star, case)) if case.x == star.degree else dict.fromkeys(fault_sets(star, case), 1)
-    trials = [run_case(lab, star, case, faults) for faults in chosen]
+    trials = [run_case(cache, star, case, faults) for faults in chosen]
     sets = sum(chosen.values())
     served = _total(chosen.values(), (trial.number("delivery_ratio") == 1 for trial in trials))
     row: dict[str, object] = {"n": case.n, "x": case.x, "faulty": case.faulty, "sets": sets, "runs": len(trials)}
@@ -123,9 +112,9 @@ def orbits(star: StarGraph, sets: Iterable[frozenset[Site]]) -> dict[frozenset[S
     return found
 
 
-def run_case(lab: RunCache, star: StarGraph, case: Case, faults: frozenset[Site]) -> Trial:
+def run_case(cache: RunCache, star: StarGraph, case: Case, faults: frozenset[Site]) -> Trial:
     """One broadcast with these faults."""
-    return lab.run(
+    return cache.run(
         topology=star.name,
         collective="broadcast",
         algorithm="edt",

@@ -11,7 +11,9 @@ from math import factorial
 
 import polars as pl
 
-from coordinator.papers.base import Figure, RunCache, Trial, compared
+from coordinator.papers.base import Figure
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import compared
 from coordinator.reports.paper_figures import COLOURS, Arc, Branch, branch_of, drawing, network_panel, tree_panel
 from emunode.model import Port, Rank
 from emunode.topologies.star import StarGraph
@@ -27,7 +29,7 @@ SHADES = "Darker nodes are served earlier."
 SCATTERED = "Darker nodes are served earlier: the farthest first."
 
 
-def figures(lab: RunCache) -> Iterator[Figure]:
+def figures(cache: RunCache) -> Iterator[Figure]:
     """Each with the steps of its run."""
     paths, necklaces = RotatedPaths(STAR), NecklaceTree(STAR)
     yield _figure_1()
@@ -37,7 +39,7 @@ def figures(lab: RunCache) -> Iterator[Figure]:
             "Rotated Hamiltonian paths",
             [
                 tree_panel("(a) construction", _scheme(), branch=120),
-                tree_panel("(b) on S_4", _branch(_phase_1(paths), _heard(_broadcast(lab, "rotated-hamiltonian")))),
+                tree_panel("(b) on S_4", _branch(_phase_1(paths), _heard(_broadcast(cache, "rotated-hamiltonian")))),
             ],
         ),
         f"Phase 1. {SHADES}",
@@ -45,7 +47,7 @@ def figures(lab: RunCache) -> Iterator[Figure]:
     yield _figure(
         "Figure 3: multinode broadcasting, algorithm 2 (MBST)",
         _children(necklaces),
-        _heard(_broadcast(lab, "mbst")),
+        _heard(_broadcast(cache, "mbst")),
         SHADES,
     )
     for number, title, trees, algorithm, many in (
@@ -54,7 +56,7 @@ def figures(lab: RunCache) -> Iterator[Figure]:
         (6, "M messages, perfectly balanced with repeated nodes", ReplicatedTrees(STAR), "replicated-balanced-tree", 3),
     ):
         served = dict(
-            _scatter(lab, algorithm, many).table("nodes").select("rank", "last_step").drop_nulls().iter_rows()
+            _scatter(cache, algorithm, many).table("nodes").select("rank", "last_step").drop_nulls().iter_rows()
         )
         yield _figure(f"Figure {number}: single node scattering, {title}", _children(trees), served, SCATTERED)
 
@@ -122,11 +124,11 @@ def is_star(star: StarGraph, part: Sequence[Rank]) -> bool:
     return swaps and set(image.values()) == set(map(bytes, permutations(range(1, star.n))))
 
 
-def figure_checks(lab: RunCache) -> Iterator[dict[str, object]]:
+def figure_checks(cache: RunCache) -> Iterator[dict[str, object]]:
     """What the paper says of these trees, in the runs that used them."""
     yield from substar_checks(STAR.n)
     for name, algorithm in (("figure 2", "rotated-hamiltonian"), ("figure 3", "mbst")):
-        trial = _broadcast(lab, algorithm)
+        trial = _broadcast(cache, algorithm)
         repeated = len(_types(trial).filter(pl.col("links") > pl.col("types")))
         about = {"trees": name, "quantity": "steps in which two links of one source have one type"}
         yield about | compared(0, repeated, trial, paper="theorem 2: none")
@@ -141,7 +143,7 @@ def figure_checks(lab: RunCache) -> Iterator[dict[str, object]]:
         ("figure 5", "nodes behind the root's links", "near-balanced-tree", 1, (9, 7, 7)),
         ("figure 6", "messages over the root's links, M = 3", "replicated-balanced-tree", 3, (23, 23, 23)),
     ):
-        trial = _scatter(lab, algorithm, many)
+        trial = _scatter(cache, algorithm, many)
         root = trial.table("links").filter(pl.col("sender") == 0)["segments"].sort(descending=True)
         yield {"trees": name, "quantity": quantity} | compared(sizes, tuple(root), trial, paper=PRINTED[name])
 
@@ -182,12 +184,12 @@ def _phase_1(trees: Trees) -> Callable[[Rank], Iterable[Port]]:
     return children
 
 
-def _broadcast(lab: RunCache, algorithm: str) -> Trial:
-    return lab.run(topology=STAR.name, collective="allgather", algorithm=algorithm, message_bytes=60)
+def _broadcast(cache: RunCache, algorithm: str) -> Trial:
+    return cache.run(topology=STAR.name, collective="allgather", algorithm=algorithm, message_bytes=60)
 
 
-def _scatter(lab: RunCache, algorithm: str, many: int) -> Trial:
-    return lab.run(
+def _scatter(cache: RunCache, algorithm: str, many: int) -> Trial:
+    return cache.run(
         topology=STAR.name,
         collective="scatter",
         algorithm=algorithm,

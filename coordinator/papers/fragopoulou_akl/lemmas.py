@@ -10,32 +10,24 @@ from math import factorial
 
 import polars as pl
 
-from coordinator.papers.base import RunCache, Table, Trial, compared
 from coordinator.papers.fragopoulou_akl.theorems import distances, rotate
-from emunode.algorithms.base import Value
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import Table, compared, notes
+from emunode.algorithms.claims import Value
 from emunode.model import Port, Rank
 from emunode.topologies.star import StarGraph
 from emunode.trees.star.edge_disjoint import ShortestPathGraph
 
+NOTES = notes("fragopoulou_akl", "lemmas")
+
 Parents = Mapping[Rank, tuple[Rank, Port]]
 """Of every node of a tree its parent, and the parent's port."""
-NOTES = (
-    "Counted in the hops of a broadcast of one message over all n - 1 trees; distances by breadth-first search.",
-    (
-        "SPG: where position l of a node of I is right, its path in subtree l is two links longer than its distance; no "
-        "path that ends with link l is shorter."
-    ),
-    (
-        "EDT: how many paths are 0, 2, 4 links longer than the distance is derived, by enumeration of the trees (n = 3..9): "
-        "c_2 + c_4 = (n-2)(n-1)! and c_2 - c_4 = 2(n-2)! - 2 in each tree."
-    ),
-)
 
 
-def lemmas(lab: RunCache) -> Table:
+def lemmas(cache: RunCache) -> Table:
     """One table over all sizes."""
-    rows = [{"n": n, **row} for n in lab.sizes for row in _rows(lab, n)]
-    return Table("The lemmas on SPT, SPG and EDT", rows, NOTES)
+    rows = [{"n": n, **row} for n in cache.sizes for row in _rows(cache, n)]
+    return Table("The lemmas on SPT, SPG and EDT", rows, NOTES["lemmas"])
 
 
 def surpluses(n: int) -> tuple[int, int, int]:
@@ -44,9 +36,9 @@ def surpluses(n: int) -> tuple[int, int, int]:
     return factorial(n) - 1 - both, (both + apart) // 2, (both - apart) // 2
 
 
-def _rows(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def _rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     star = StarGraph(n)
-    trial = lab.run(topology=star.name, collective="broadcast", algorithm="edt", messages=1, redundancy=n - 1)
+    trial = cache.run(topology=star.name, collective="broadcast", algorithm="edt", messages=1, redundancy=n - 1)
     trees = [_parents(trial, tree) for tree in range(n - 1)]
     paths = [{rank: _path(parents, rank) for rank in parents} for parents in trees]
     distance = distances(star)

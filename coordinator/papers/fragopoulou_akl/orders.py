@@ -8,13 +8,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import ceil, factorial, lgamma, log
 
-from coordinator.papers.base import VERDICT, RunCache, Section, Table, compared, unmeasured, verdict_of
+from coordinator.papers.base import Section
 from coordinator.papers.fragopoulou_akl.lemmas import surpluses
 from coordinator.papers.fragopoulou_akl.report_1993 import total_distance
 from coordinator.papers.fragopoulou_akl.star_against_hypercube import networks
+from coordinator.papers.run_cache import RunCache
+from coordinator.papers.tables import VERDICT, Table, compared, notes, unmeasured, verdict_of
 from coordinator.results.claims import Verdict
 from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph
+
+NOTES = notes("fragopoulou_akl", "orders")
 
 MESSAGE_BYTES = 64
 LARGEST_PAIR = 5
@@ -97,30 +101,17 @@ PROBLEMS = (
         ("the same", "S_n by log n"),
     ),
 )
-NOTES_MEASURED = (
-    (
-        "Orders for M = 1, derived: the text has lost them. Time: start-ups with packets of one message, which is not cut. "
-        "On S_n time and transmissions, on C_k transmissions are held against closed forms, and time on C_k against its "
-        "lower bound, since the paper has no algorithm for C_k."
-    ),
-)
-NOTES_EVALUATED = (
-    (
-        "Lower bounds for x = n - 1, with a hypercube of n! nodes. Predicted: the largest over the smallest of S/C divided "
-        "by what the text says, for n = 6..48; 1 would be a constant, and a missing log n is 2.2."
-    ),
-)
 
 
-def order_tables(lab: RunCache) -> Iterator[Section]:
+def order_tables(cache: RunCache) -> Iterator[Section]:
     """Both networks measured, where a size is small enough, and the bounds evaluated."""
-    sizes = [n for n in lab.sizes if n <= LARGEST_PAIR]
+    sizes = [n for n in cache.sizes if n <= LARGEST_PAIR]
     if sizes:
-        yield Table("Comparison of orders, measured", list(_measured(lab, sizes)), NOTES_MEASURED)
-    yield Table("Comparison of orders, lower bounds evaluated", list(_evaluated()), NOTES_EVALUATED)
+        yield Table("Comparison of orders, measured", _measured(cache, sizes), NOTES["measured"])
+    yield Table("Comparison of orders, lower bounds evaluated", _evaluated(), NOTES["evaluated"])
 
 
-def _measured(lab: RunCache, sizes: list[int]) -> Iterator[dict[str, object]]:
+def _measured(cache: RunCache, sizes: list[int]) -> Iterator[dict[str, object]]:
     for problem in PROBLEMS:
         rows = {
             "time": dict[str, object](zip(("S_n, order", "C_k, order"), problem.time, strict=True)),
@@ -130,16 +121,16 @@ def _measured(lab: RunCache, sizes: list[int]) -> Iterator[dict[str, object]]:
         for n in sizes:
             star, cube = networks(n)
             for network, name in ((star, f"S_{n}"), (cube, f"C_{cube.degree}")):
-                for quantity, half in _halves(lab, problem, network, n - 1):
+                for quantity, half in _halves(cache, problem, network, n - 1):
                     rows[quantity][name] = half["measured"]
                     verdicts[quantity].append(Verdict(str(half[VERDICT])))
         for quantity, row in rows.items():
             yield {"problem": problem.name, "quantity": quantity, **row, VERDICT: str(verdict_of(verdicts[quantity]))}
 
 
-def _halves(lab: RunCache, problem: Problem, network: Topology, x: int) -> Iterator[tuple[str, dict[str, object]]]:
+def _halves(cache: RunCache, problem: Problem, network: Topology, x: int) -> Iterator[tuple[str, dict[str, object]]]:
     on_star = isinstance(network, StarGraph)
-    trial = lab.run(
+    trial = cache.run(
         topology=network.name,
         collective=problem.collective,
         algorithm=problem.algorithm if on_star else "nesbt",

@@ -10,27 +10,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, factorial
 
-from coordinator.papers.base import (
-    ERRATUM,
-    VERDICT,
-    Figure,
-    Reproduction,
-    RunCache,
-    Section,
-    Table,
-    Trial,
-    compared,
-    unmeasured,
-)
+from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.fragopoulou_akl.faults import fault_tables
 from coordinator.papers.fragopoulou_akl.lemmas import lemmas
 from coordinator.papers.fragopoulou_akl.orders import order_tables, sum_of_depths
 from coordinator.papers.fragopoulou_akl.report_1993 import others, total_distance
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, unmeasured
 from coordinator.reports.paper_figures import COLOURS, branch_of, drawing, network_panel, tree_arcs, tree_panel
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import levels, shared_rank
+from emunode.trees.base import levels
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
+from emunode.trees.statistics import shared_rank
+
+NOTES = notes("fragopoulou_akl", "paper_1996")
 
 BEST_DEPTH = {3: 5, 4: 6, 5: 8, 6: 9}
 """Smallest depth of any n - 1 arc-disjoint spanning trees of S_n, by exhaustive search."""
@@ -46,50 +40,29 @@ def depth(n: int) -> int:
     return 3 * n // 2 + 1
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """The trees, the four problems, faults, and the hypercube beside it."""
-    sizes = lab.sizes
-    yield Table("Depth of the trees", [_depth(lab, n) for n in _deeper(sizes)], NOTES_DEPTH)
-    yield Table("The trees are disjoint", [row for n in sizes for row in _disjoint(lab, n)])
-    yield lemmas(lab)
-    yield Table("Single node broadcast", [row for n in sizes for row in _broadcasts(lab, n)], NOTES)
-    yield Table("Multinode broadcast", [row for n in sizes for row in _multinode(lab, n)], NOTES_MULTINODE)
-    yield Table("Single node scattering", [row for n in sizes for row in _scatterings(lab, n)], NOTES)
-    yield Table("Total exchange", [row for n in sizes for row in _exchanges(lab, n)], NOTES)
-    yield from fault_tables(lab)
-    for title, rows, notes in (
-        ("One faulty node, multinode broadcast", (row for n in sizes for row in _one_fault(lab, n)), NOTES_ONE_FAULT),
-        ("Lower bounds on the hypercube C_k beside S_n", _hypercubes(lab), NOTES_HYPERCUBE),
+    sizes = cache.sizes
+    yield Table("Depth of the trees", [_depth(cache, n) for n in _deeper(sizes)], NOTES["depth"])
+    yield Table("The trees are disjoint", [row for n in sizes for row in _disjoint(cache, n)])
+    yield lemmas(cache)
+    yield Table("Single node broadcast", [row for n in sizes for row in _broadcasts(cache, n)], NOTES["bounds"])
+    yield Table("Multinode broadcast", [row for n in sizes for row in _multinode(cache, n)], NOTES["multinode"])
+    yield Table("Single node scattering", [row for n in sizes for row in _scatterings(cache, n)], NOTES["bounds"])
+    yield Table("Total exchange", [row for n in sizes for row in _exchanges(cache, n)], NOTES["bounds"])
+    yield from fault_tables(cache)
+    for title, rows, notes_below in (
+        (
+            "One faulty node, multinode broadcast",
+            (row for n in sizes for row in _one_fault(cache, n)),
+            NOTES["one_fault"],
+        ),
+        ("Lower bounds on the hypercube C_k beside S_n", _hypercubes(cache), NOTES["hypercube"]),
     ):
         if found := list(rows):  # the largest sizes have none
-            yield Table(title, found, notes)
-    yield from order_tables(lab)
+            yield Table(title, found, notes_below)
+    yield from order_tables(cache)
     yield _drawn()
-
-
-NOTES = (
-    (
-        "Lower bounds carry the factor x: every node gets x copies. The only text at hand has lost its formulas, so those "
-        "under paper are derived as the paper derives them."
-    ),
-)
-NOTES_DEPTH = (
-    "The constant that the paper prints after floor(3(n-1)/2) is lost; D_n + 2 for odd and D_n + 3 for even n is measured.",
-    "Lower bound: an exhaustive search over all families of n - 1 arc-disjoint trees, n = 3..6; D_n + 2 can be had there.",
-)
-NOTES_MULTINODE = (
-    f"{ERRATUM} An acknowledgement takes a step too, so that this traversal takes 2(n! - 1) steps, as measured, not n! - 1.",
-    "A traversal by the clock meets the bound.",
-)
-NOTES_ONE_FAULT = (
-    (
-        f"{ERRATUM} A faulty node never acknowledges, and the traversal stops there in every tree: the degree x of fault "
-        "tolerance that the paper claims does not hold for n = 4, 5. A traversal by the clock keeps it."
-    ),
-)
-NOTES_HYPERCUBE = (
-    "Broadcasts on C_k run over x of the k edge-disjoint trees of Johnsson and Ho (nESBT); the rest is evaluated.",
-)
 
 
 def _deeper(sizes: Sequence[int]) -> list[int]:
@@ -97,25 +70,27 @@ def _deeper(sizes: Sequence[int]) -> list[int]:
     return [*sizes, *(DEPTHS if len(sizes) > 1 else ())]
 
 
-def _broadcast(lab: RunCache, n: int, messages: int, redundancy: int) -> Trial:
-    return _on_trees(lab, n, "broadcast", messages, redundancy)
+def _broadcast(cache: RunCache, n: int, messages: int, redundancy: int) -> Trial:
+    return _on_trees(cache, n, "broadcast", messages, redundancy)
 
 
-def _on_trees(lab: RunCache, n: int, collective: str, messages: int, redundancy: int, algorithm: str = "edt") -> Trial:
-    return lab.run(
+def _on_trees(
+    cache: RunCache, n: int, collective: str, messages: int, redundancy: int, algorithm: str = "edt"
+) -> Trial:
+    return cache.run(
         topology=f"star:{n}", collective=collective, algorithm=algorithm, messages=messages, redundancy=redundancy
     )
 
 
-def _depth(lab: RunCache, n: int) -> dict[str, object]:
-    trial = _broadcast(lab, n, 1, 1)
+def _depth(cache: RunCache, n: int) -> dict[str, object]:
+    trial = _broadcast(cache, n, 1, 1)
     return {"n": n, "D_n": StarGraph(n).diameter} | compared(
         depth(n), trial.number("steps"), trial, paper="floor(3(n-1)/2) + ?", bound=BEST_DEPTH.get(n)
     )
 
 
-def _disjoint(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
-    trial = _broadcast(lab, n, 1, n - 1)
+def _disjoint(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
+    trial = _broadcast(cache, n, 1, n - 1)
     about = {"n": n}
     yield (
         about | {"quantity": "trees that use one arc"} | compared(1, trial.number("max_link_segments"), trial, paper=1)
@@ -125,7 +100,7 @@ def _disjoint(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
         | {"quantity": "arcs used"}
         | compared((n - 1) * others(n), trial.number("links_used"), trial, paper="(n-1)(n!-1)")
     )
-    spread = _on_trees(lab, n, "scatter", 1, n - 1)
+    spread = _on_trees(cache, n, "scatter", 1, n - 1)
     yield (
         about
         | {"quantity": "sum of depths d"}
@@ -152,41 +127,41 @@ def _pair(
             yield row | compared(predicted, trial.number(metric), trial, paper=paper, bound=bound)
 
 
-def _broadcasts(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def _broadcasts(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     for messages, x in [(1, 1), *_degrees(n)]:
         filled = ceil(Fraction(messages * x, n - 1)) - 1
         steps = (filled + depth(n), filled + StarGraph(n).diameter, "ceil(Mx/(n-1)) + h - 1")
         hops = messages * x * others(n)
-        trial = _broadcast(lab, n, messages, x)
+        trial = _broadcast(cache, n, messages, x)
         yield from _pair({"n": n, "M": messages, "x": x}, trial, steps, (hops, hops, "M x (n!-1)"))
 
 
-def _multinode(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def _multinode(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     bound = ceil(Fraction(others(n)))
     hops = factorial(n) * (n - 1) * others(n)
     about = {"n": n, "M": 1, "x": n - 1}
-    trial = _on_trees(lab, n, "allgather", 1, n - 1, "edt-dfs")
+    trial = _on_trees(cache, n, "allgather", 1, n - 1, "edt-dfs")
     clocked = about | {"traversal": "by the clock"}
     yield from _pair(clocked, trial, (bound, bound, "M x (n!-1)/(n-1)"), (hops, hops, "n! M x (n!-1)"))
     if n not in UNHEARD:
         return
-    trial = _on_trees(lab, n, "allgather", 1, n - 1, "edt-dfs-ack")
+    trial = _on_trees(cache, n, "allgather", 1, n - 1, "edt-dfs-ack")
     asked = about | {"traversal": "by acknowledgements"}
     printed = f"M x (n!-1)/(n-1) {ERRATUM}"
     yield from _pair(asked, trial, (2 * bound, bound, printed), (2 * hops, hops, "n! M x (n!-1), acknowledged"))
 
 
-def _scatterings(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def _scatterings(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     for messages, x in _degrees(n):
-        trial = _on_trees(lab, n, "scatter", messages, x)
+        trial = _on_trees(cache, n, "scatter", messages, x)
         steps = messages * x * others(n) // (n - 1)
         hops = (messages * x * sum_of_depths(n), messages * x * total_distance(n), "M x d, asymptotically M x t_n")
         yield from _pair({"n": n, "M": messages, "x": x}, trial, (steps, steps, "M x (n!-1)/(n-1)"), hops)
 
 
-def _exchanges(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def _exchanges(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     for messages, x in ((1, n - 1), (n - 1, 1)):
-        trial = _on_trees(lab, n, "alltoall", messages, x) if n <= LARGEST_EXCHANGE else None
+        trial = _on_trees(cache, n, "alltoall", messages, x) if n <= LARGEST_EXCHANGE else None
         steps = (sum_of_depths(n), total_distance(n), "M x d/(n-1), asymptotically M x t_n/(n-1)")
         copies = factorial(n) * (n - 1)
         hops = (copies * sum_of_depths(n), copies * total_distance(n), "n! M x d, asymptotically n! M x t_n")
@@ -196,7 +171,7 @@ def _exchanges(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
 # Faults.
 
 
-def _one_fault(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def _one_fault(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     """All nodes are sources, so one faulty node takes every place relative to some source."""
     if n not in UNHEARD:
         return
@@ -206,7 +181,7 @@ def _one_fault(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
         ("edt-dfs", "by the clock", 0, "0"),
         ("edt-dfs-ack", "by acknowledgements", UNHEARD[n], f"0 {ERRATUM}" if UNHEARD[n] else "0"),
     ):
-        trial = lab.run(
+        trial = cache.run(
             topology=star.name,
             collective="allgather",
             algorithm=algorithm,
@@ -226,14 +201,14 @@ def _one_fault(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
 # The hypercube.
 
 
-def _hypercubes(lab: RunCache) -> Iterator[dict[str, object]]:
+def _hypercubes(cache: RunCache) -> Iterator[dict[str, object]]:
     for n, k in ((3, 3), (4, 5), (5, 7)):
-        if n not in lab.sizes:
+        if n not in cache.sizes:
             continue
         cube, x = Hypercube(k), n - 1
         total = k << (k - 1)
         star = StarGraph(n)
-        trial = lab.run(topology=cube.name, collective="broadcast", algorithm="nesbt", redundancy=x)
+        trial = cache.run(topology=cube.name, collective="broadcast", algorithm="nesbt", redundancy=x)
         bounds = (
             ("broadcast", star.diameter, ceil(Fraction(x, k)) + k - 1, trial.number("steps")),
             ("multinode broadcast", others(n), ceil(Fraction(x * (cube.order - 1), k)), None),

@@ -6,24 +6,14 @@ t_n = n! (n + 2/n + H_n - 4) is the sum of all distances from a node. M messages
 method makes whole shares.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, factorial
 
 import polars as pl
 
-from coordinator.papers.base import (
-    ERRATUM,
-    VERDICT,
-    Reproduction,
-    RunCache,
-    Section,
-    Table,
-    Trial,
-    compared,
-    unmeasured,
-)
+from coordinator.papers.base import Reproduction, Section
 from coordinator.papers.fragopoulou_akl.figures import figure_checks, figures
 from coordinator.papers.fragopoulou_akl.star_against_hypercube import (
     IN_PARTS,
@@ -33,8 +23,12 @@ from coordinator.papers.fragopoulou_akl.star_against_hypercube import (
     networks,
 )
 from coordinator.papers.fragopoulou_akl.theorems import theorems
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, unmeasured
 from emunode.topologies.star import StarGraph
 from emunode.trees.star.rotation import Rotation, necklace_count
+
+NOTES = notes("fragopoulou_akl", "report_1993")
 
 MESSAGE_BYTES = 60
 MOST_HOPS = {"SLA": 600_000, "MLA": 2_500_000}
@@ -89,7 +83,7 @@ class Problem:
     printed: str
     """The printed number of transmissions for M = 1."""
     methods: tuple[Method, ...]
-    notes: tuple[str, ...]
+    notes: Sequence[str]
 
     def least_steps(self, n: int, many: int, model: str) -> int:
         """The lower bound of section 2."""
@@ -144,18 +138,7 @@ BROADCASTING = Problem(
             lambda n, many: many * _spread(n, 1),
         ),
     ),
-    (
-        (
-            f"{ERRATUM} The method M times takes M ceil((n!-1)/(n-1)) steps, 6, 24, 120 for n = 3, 4, 5, one more than "
-            "printed, as MBST does below. All first phases, then second phases by a symbol that changes with the "
-            "message, meet the bound."
-        ),
-        f"{ERRATUM} Section 3.1.2 prints n!(n-1) transmissions: n!(n!-1), as in the table and as measured.",
-        (
-            f"{ERRATUM} Theorem 8.3 prints m(x) - m(x') >= n-1: it fails for one node (n = 4..7; two for n = 3). What is "
-            "needed is an earlier step, which holds: else a run would break causality."
-        ),
-    ),
+    NOTES["multinode_broadcasting"],
 )
 
 SCATTERING = Problem(
@@ -187,15 +170,7 @@ SCATTERING = Problem(
         ),
         Method("MLA", True, "perfectly balanced, repeated nodes", "replicated-balanced-tree", MANY_SPREAD, _spread),
     ),
-    (
-        "The almost balanced tree takes a step for each necklace, the size of its largest root subtree.",
-        f"{ERRATUM} The text of definition 15 prints ceil(M(n-1)/(n-1)) for M(n!-1)/(n-1), as in the table and as measured.",
-        (
-            f"{ERRATUM} Definitions 13 to 16 print the second cycle from the left: it is that from the right, since with "
-            "two cycles the left one gives symbol 1, which is no link (3, 32, 260, 2064 nodes for n = 4..7)."
-        ),
-        f"{ERRATUM} Their children functions, read literally, claim children that are none: 12, 175, 1950 for n = 5..7.",
-    ),
+    NOTES["single_node_scattering"],
 )
 
 EXCHANGE = Problem(
@@ -225,41 +200,38 @@ EXCHANGE = Problem(
         ),
         Method("MLA", False, "open problem: list schedule", "list-schedule", "open: ceil(t_n/(n-1))", _spread_exchange),
     ),
-    (
-        (
-            f"{ERRATUM} Section 7 prints necklaces times average distance, 4.5, 23.25, 121.55, 703.15 for n = 3..6, for the "
-            "time of rule 9: it is the sum of their distances, 6, 26, 127, 708, as measured."
-        ),
-        (
-            "The paper leaves open whether one message can be exchanged in ceil(t_n/(n-1)) steps. A list schedule does it "
-            "for n = 3..9; there is no proof for all n."
-        ),
-    ),
+    NOTES["total_exchange"],
 )
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Tables 1 to 3 and theorems over the sizes, tables 4 to 6 over pairs of networks, then the figures."""
     for problem in (BROADCASTING, SCATTERING, EXCHANGE):
-        rows = [row for n in lab.sizes for method in problem.methods for row in _method_rows(lab, problem, method, n)]
+        rows = [
+            row for n in cache.sizes for method in problem.methods for row in _method_rows(cache, problem, method, n)
+        ]
         yield Table(problem.title, rows, problem.notes)
-    yield Table("Section 5: messages over the root's links", [row for n in lab.sizes for row in _balance(lab, n)])
-    yield from theorems(lab)
-    rule_9 = [row for n in lab.sizes for row in _rule_9(lab, n)]
-    yield Table("Section 7: the time of rule 9, as printed and as it is", rule_9, NOTES_RULE_9)
-    pairs = [n for n in lab.sizes if n <= LARGEST_PAIR]
+    yield Table("Section 5: messages over the root's links", [row for n in cache.sizes for row in _balance(cache, n)])
+    yield from theorems(cache)
+    rule_9 = [row for n in cache.sizes for row in _rule_9(cache, n)]
+    yield Table("Section 7: the time of rule 9, as printed and as it is", rule_9, NOTES["rule_9"])
+    pairs = [n for n in cache.sizes if n <= LARGEST_PAIR]
     if pairs:
-        yield Table("Table 4, star network S_n", [row for n in pairs for row in _network_rows(lab, n, 0)])
-        yield Table("Table 5, hypercube network C_k", [row for n in pairs for row in _network_rows(lab, n, 1)], NOTES_5)
-        yield Table("Table 6, comparison", list(_orders(lab, pairs)), NOTES_6)
-    yield from figures(lab)
-    yield Table("Figures 1 to 6: what is in them", list(figure_checks(lab)), NOTES_FIGURES)
+        yield Table("Table 4, star network S_n", [row for n in pairs for row in _network_rows(cache, n, 0)])
+        yield Table(
+            "Table 5, hypercube network C_k",
+            [row for n in pairs for row in _network_rows(cache, n, 1)],
+            NOTES["table_5"],
+        )
+        yield Table("Table 6, comparison", _orders(cache, pairs), NOTES["table_6"])
+    yield from figures(cache)
+    yield Table("Figures 1 to 6: what is in them", figure_checks(cache), NOTES["figures"])
 
 
-def _method_rows(lab: RunCache, problem: Problem, method: Method, n: int) -> Iterator[dict[str, object]]:
+def _method_rows(cache: RunCache, problem: Problem, method: Method, n: int) -> Iterator[dict[str, object]]:
     many = n - 1 if method.many else 1
     hops = many * problem.transmissions(n)
-    trial = _run(lab, problem, method, n, many) if hops <= MOST_HOPS[method.model] else None
+    trial = _run(cache, problem, method, n, many) if hops <= MOST_HOPS[method.model] else None
     about = {"n": n, "model": method.model, "messages": "M = n-1" if method.many else "1", "method": method.name}
     cells = (
         ("time", "steps", method.printed, method.steps(n, many), problem.least_steps(n, many, method.model)),
@@ -273,8 +245,8 @@ def _method_rows(lab: RunCache, problem: Problem, method: Method, n: int) -> Ite
             yield row | compared(predicted, trial.number(metric), trial, paper=printed, bound=bound)
 
 
-def _run(lab: RunCache, problem: Problem, method: Method, n: int, many: int) -> Trial:
-    return lab.run(
+def _run(cache: RunCache, problem: Problem, method: Method, n: int, many: int) -> Trial:
+    return cache.run(
         topology=f"star:{n}",
         collective=method.collective or problem.collective,
         algorithm=method.algorithm,
@@ -284,7 +256,7 @@ def _run(lab: RunCache, problem: Problem, method: Method, n: int, many: int) -> 
     )
 
 
-def _balance(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def _balance(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     """The largest share of a root link in a scatter is the largest root subtree of its tree, and the time."""
     least = ceil(Fraction(others(n), n - 1))
     for section, algorithm, many, largest, printed in (
@@ -292,7 +264,7 @@ def _balance(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
         ("5.2, definition 13", "near-balanced-tree", 1, necklace_count(n), "(n-1)! to 2(n-1)!"),
         ("5.2, definition 15", "replicated-balanced-tree", n - 1, others(n), "M(n!-1)/(n-1), M = n-1"),
     ):
-        trial = lab.run(
+        trial = cache.run(
             topology=f"star:{n}",
             collective="scatter",
             algorithm=algorithm,
@@ -306,7 +278,7 @@ def _balance(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
         )
 
 
-def _rule_9(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def _rule_9(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     """h d, which the paper prints, and the sum of distances over the h necklaces."""
     rule = next(
         method for method in EXCHANGE.methods if method.algorithm == "near-balanced-tree" and method.model == "MLA"
@@ -315,20 +287,10 @@ def _rule_9(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
     necklaces = necklace_count(n)
     about = {"n": n, "necklaces h": necklaces, "average distance d": round(float(average), 4)}
     steps, bound = rule.steps(n, 1), EXCHANGE.least_steps(n, 1, "MLA")
-    trial = _run(lab, EXCHANGE, rule, n, 1)
+    trial = _run(cache, EXCHANGE, rule, n, 1)
     yield about | compared(
         steps, trial.number("steps"), trial, paper=f"h d = {float(necklaces * average):.6g} {ERRATUM}", bound=bound
     )
-
-
-NOTES_RULE_9 = (
-    f"{ERRATUM} d averages over nodes, the time is a sum over necklaces, whose sizes differ: h d is close from below only.",
-)
-
-
-NOTES_FIGURES = (
-    "Figure 1: substars S_{n-1} have the same symbol at position n; they are joined by the links of type n.",
-)
 
 
 # Tables 4 to 6.
@@ -349,35 +311,19 @@ ORDERS = {
 }
 """Table 6: the same on S_n and on C_n."""
 
-NOTES_5 = (
-    (
-        "k is chosen for 2^k nearest to n!. Time is in the unit of the report, one whole message over one link. In parts: "
-        "every message is cut into as many equal parts as a node has links, and the bound does not round up."
-    ),
-    (
-        "Total exchange by SBnT takes a necklace of nodes after the other: the sum of their distances, 2^(k-1) + k - 1 for "
-        "prime k. The algorithm that meets 2^(k-1) with whole messages is that of [11], and not run here."
-    ),
-    f"{ERRATUM} The text before table 4 has it from [10]: table 5 presumably, which is that of the hypercube.",
-)
-NOTES_6 = (
-    f"{ERRATUM} Table 6 prints n! n for total exchange on C_n under SLA; k 2^(k-1) of table 5 gives n! n log n.",
-    "Beside S_3, S_4, S_5 with 6, 24, 120 nodes stand C_3, C_5, C_7 with 8, 32, 128.",
-)
 
-
-def _network_rows(lab: RunCache, n: int, which: int) -> Iterator[dict[str, object]]:
+def _network_rows(cache: RunCache, n: int, which: int) -> Iterator[dict[str, object]]:
     network = networks(n)[which]
     name = f"C_{network.degree}" if which else f"S_{n}"
     for problem in PROBLEMS:
         printed = dict(zip(QUANTITIES, PRINTED[network.family, problem.name], strict=True))
         for quantity in (*QUANTITIES, IN_PARTS):
-            row = bound_row(lab, network, problem, quantity)
+            row = bound_row(cache, network, problem, quantity)
             paper = printed.get(quantity, "-")
             yield {"network": name, "problem": problem.name, "quantity": quantity} | row | {"paper": paper}
 
 
-def _orders(lab: RunCache, sizes: list[int]) -> Iterator[dict[str, object]]:
+def _orders(cache: RunCache, sizes: list[int]) -> Iterator[dict[str, object]]:
     for problem in PROBLEMS:
         for quantity, (star, cube) in zip(QUANTITIES, ORDERS[problem.name], strict=True):
             row: dict[str, object] = {
@@ -388,7 +334,7 @@ def _orders(lab: RunCache, sizes: list[int]) -> Iterator[dict[str, object]]:
             }
             verdicts = []
             for n in sizes:
-                halves = [bound_row(lab, network, problem, quantity) for network in networks(n)]
+                halves = [bound_row(cache, network, problem, quantity) for network in networks(n)]
                 one, other = (half["measured"] for half in halves)
                 row |= {f"S_{n}": one, f"C_{networks(n)[1].degree}": other}
                 verdicts += [half[VERDICT] for half in halves]

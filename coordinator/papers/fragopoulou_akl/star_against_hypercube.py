@@ -12,21 +12,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil, factorial, log2
 
-from coordinator.papers.base import (
-    ERRATUM,
-    VERDICT,
-    Reproduction,
-    RunCache,
-    Section,
-    Table,
-    Trial,
-    compared,
-    verdict_of,
-)
+from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import VERDICT, Table, compared, notes, verdict_of
 from coordinator.results.claims import Verdict
 from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
+
+NOTES = notes("fragopoulou_akl", "star_against_hypercube")
 
 QUANTITIES = ("transmissions", "one-port time", "all-port time")
 IN_PARTS = "all-port time in parts"
@@ -112,36 +106,24 @@ def networks(n: int) -> tuple[Topology, Topology]:
     return StarGraph(n), Hypercube(round(log2(factorial(n))))
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """One table a size: both networks side by side."""
-    for n in lab.sizes:
+    for n in cache.sizes:
         star, cube = networks(n)
-        yield Table(f"{star.title} beside {cube.title}", list(rows(lab, n)), NOTES if n == lab.sizes[-1] else ())
+        yield Table(
+            f"{star.title} beside {cube.title}", rows(cache, n), NOTES["bounds"] if n == cache.sizes[-1] else ()
+        )
 
 
-NOTES = (
-    "Time is in the papers' unit, one whole message over one link: start-ups with packets of one message.",
-    (
-        "In parts: every message is cut into as many equal parts as a node has links (on S_n by scattering n - 1 shorter "
-        "messages to each node). Then the bounds hold without rounding up."
-    ),
-    (
-        "Total exchange of whole messages on C_k: SBnT takes a necklace of nodes after the other, which takes the sum of "
-        "their distances, 2^(k-1) + k - 1 for prime k. The algorithm that meets 2^(k-1) is that of [11], and not run here."
-    ),
-    f"{ERRATUM} Table 6 prints n! n for total exchange on C_n over one port; k 2^(k-1) of table 5 gives n! n log n.",
-)
-
-
-def rows(lab: RunCache, n: int) -> Iterator[dict[str, object]]:
+def rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     """Every row: one problem on both networks, bound and measurement of each."""
     pair = networks(n)
     for problem in PROBLEMS:
         for quantity in (*QUANTITIES, IN_PARTS):
-            halves = [bound_row(lab, network, problem, quantity) for network in pair]
+            halves = [bound_row(cache, network, problem, quantity) for network in pair]
             yield _side_by_side(problem.name, quantity, pair, halves)
     for redundancy in range(1, n):
-        halves = [_broadcast(lab, network, redundancy) for network in pair]
+        halves = [_broadcast(cache, network, redundancy) for network in pair]
         yield _side_by_side(f"broadcast, x = {redundancy} trees", "all-port time", pair, halves)
 
 
@@ -160,18 +142,18 @@ def _name(network: Topology) -> str:
     return f"S_{network.n}" if isinstance(network, StarGraph) else f"C_{network.degree}"
 
 
-def bound_row(lab: RunCache, network: Topology, problem: Problem, quantity: str) -> dict[str, object]:
+def bound_row(cache: RunCache, network: Topology, problem: Problem, quantity: str) -> dict[str, object]:
     """A bound of table 4 or 5, or that for parts, and a run, as the columns of `compared`; the bound stands under paper."""
     if quantity == "transmissions":
-        trial = _run(lab, problem, network, "one-port")
+        trial = _run(cache, problem, network, "one-port")
         bound: float = problem.transmissions(network)
         return compared(bound, messages(trial, "bytes"), trial, paper=bound, bound=bound)
     if quantity == IN_PARTS:
-        trial = _run_in_parts(lab, problem, network)
+        trial = _run_in_parts(cache, problem, network)
         bound = round(problem.all_port(network), 3)
         return compared(bound, messages(trial, "transfer_bytes"), trial, bound=bound)
     model = quantity.removesuffix(" time")
-    trial = _run(lab, problem, network, model)
+    trial = _run(cache, problem, network, model)
     bound = ceil((problem.one_port if model == "one-port" else problem.all_port)(network))
     by_necklace = problem.by_necklace and network.family == "hypercube" and model == "all-port"
     predicted = necklace_distances(network.degree) if by_necklace else bound
@@ -185,9 +167,9 @@ def necklace_distances(k: int) -> int:
     return sum(label.bit_count() for label in least)
 
 
-def _run(lab: RunCache, problem: Problem, network: Topology, model: str) -> Trial:
+def _run(cache: RunCache, problem: Problem, network: Topology, model: str) -> Trial:
     """Whole messages, one in a packet: where a step has several for a link, each takes a start-up."""
-    return lab.run(
+    return cache.run(
         topology=network.name,
         collective=problem.collective,
         algorithm=problem.algorithms[network.family, model],
@@ -197,11 +179,11 @@ def _run(lab: RunCache, problem: Problem, network: Topology, model: str) -> Tria
     )
 
 
-def _run_in_parts(lab: RunCache, problem: Problem, network: Topology) -> Trial:
+def _run_in_parts(cache: RunCache, problem: Problem, network: Topology) -> Trial:
     """Equal parts over all ports; the trees with repeated nodes take them as n - 1 messages for each node."""
     algorithm = problem.in_parts[network.family]
     many = network.degree if algorithm == "replicated-balanced-tree" else 1
-    return lab.run(
+    return cache.run(
         topology=network.name,
         collective=problem.collective,
         algorithm=algorithm,
@@ -217,10 +199,10 @@ def messages(trial: Trial, metric: str) -> float:
     return whole + round(rest / MESSAGE_BYTES, 3) if rest else whole
 
 
-def _broadcast(lab: RunCache, network: Topology, redundancy: int) -> dict[str, object]:
+def _broadcast(cache: RunCache, network: Topology, redundancy: int) -> dict[str, object]:
     """Over x of the disjoint trees; their depth, floor(3n/2) + 1 or k + 1, is the time, since x is at most their number."""
     star = isinstance(network, StarGraph)
-    trial = lab.run(
+    trial = cache.run(
         topology=network.name, collective="broadcast", algorithm="edt" if star else "nesbt", redundancy=redundancy
     )
     depth = 3 * network.n // 2 + 1 if isinstance(network, StarGraph) else network.degree + 1

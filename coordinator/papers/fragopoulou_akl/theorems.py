@@ -11,13 +11,17 @@ from math import factorial
 
 import polars as pl
 
-from coordinator.papers.base import ERRATUM, RunCache, Section, Table, Trial, compared
-from emunode.algorithms.base import Value
+from coordinator.papers.base import Section
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import ERRATUM, Table, compared, notes
+from emunode.algorithms.claims import Value
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph
 from emunode.trees.star.necklace import NecklaceTree
 from emunode.trees.star.rotation import necklace_count
+
+NOTES = notes("fragopoulou_akl", "theorems")
 
 MESSAGE_BYTES = 60
 EXCEPTIONS_8_3 = {3: 2}
@@ -25,37 +29,15 @@ EXCEPTIONS_8_3 = {3: 2}
 Row = dict[str, object]
 
 
-def theorems(lab: RunCache) -> Iterator[Section]:
+def theorems(cache: RunCache) -> Iterator[Section]:
     """A table for the rotation, and one for each of the three trees."""
-    for title, rows, notes in (
-        ("Theorems 3 and 5 to 7: cycle rotation and necklaces", _rotation, NOTES_ROTATION),
-        ("Theorem 8: the tree MBST", _mbst, NOTES_8),
-        ("Theorem 9: the tree balanced to within a constant factor", _near_balanced, NOTES_9),
-        ("Theorem 10: the perfectly balanced tree with repeated nodes", _replicated, NOTES_10),
+    for title, rows, notes_below in (
+        ("Theorems 3 and 5 to 7: cycle rotation and necklaces", _rotation, NOTES["rotation"]),
+        ("Theorem 8: the tree MBST", _mbst, NOTES["theorem_8"]),
+        ("Theorem 9: the tree balanced to within a constant factor", _near_balanced, NOTES["theorem_9"]),
+        ("Theorem 10: the perfectly balanced tree with repeated nodes", _replicated, NOTES["theorem_10"]),
     ):
-        yield Table(title, [{"n": n, **row} for n in lab.sizes for row in rows(lab, n)], notes)
-
-
-NOTES_ROTATION = (
-    "Counted over all nodes and links; distances by breadth-first search.",
-    f"{ERRATUM} The proof of theorem 5 has node 14325 in S_4: it has five symbols, and is a node of S_5.",
-)
-NOTES_8 = (
-    "Counted in the hops of a multinode broadcast: 8.1 for all sources, the rest for source 12..n.",
-    (
-        f"{ERRATUM} Theorem 8.3 prints m(x) - m(x') >= n-1: it fails for one node, the first of N_21 (two nodes for n = 3). "
-        "What a broadcast needs is that x' receives in an earlier step, which holds for every node."
-    ),
-)
-NOTES_9 = (
-    "Counted in the hops of a scatter of one message to each node; subtree i - 1 is that behind the root's link i.",
-    f"{ERRATUM} Theorem 9.1 prints S_n^i: S_{{n-1}}^i is meant, the substar with symbol 1 at position i.",
-    (
-        f"{ERRATUM} Definition 7 takes the generator of a necklace to be unique: from n = 6 on two nodes can have the same "
-        "least cycle (2 necklaces for n = 6). The least label decides here."
-    ),
-)
-NOTES_10 = ("Counted in the hops of a scatter of M = n - 1 messages to each node.",)
+        yield Table(title, [{"n": n, **row} for n in cache.sizes for row in rows(cache, n)], notes_below)
 
 
 def _row(
@@ -134,9 +116,9 @@ def distances(topology: Topology) -> list[int]:
 # Trees.
 
 
-def _mbst(lab: RunCache, n: int) -> Iterator[Row]:
+def _mbst(cache: RunCache, n: int) -> Iterator[Row]:
     star = StarGraph(n)
-    trial = lab.run(
+    trial = cache.run(
         topology=star.name,
         collective="allgather",
         algorithm="mbst",
@@ -163,8 +145,8 @@ def _mbst(lab: RunCache, n: int) -> Iterator[Row]:
     )
 
 
-def _scatter(lab: RunCache, n: int, algorithm: str, messages: int) -> Trial:
-    return lab.run(
+def _scatter(cache: RunCache, n: int, algorithm: str, messages: int) -> Trial:
+    return cache.run(
         topology=f"star:{n}",
         collective="scatter",
         algorithm=algorithm,
@@ -211,8 +193,8 @@ def _common(theorem: int, trial: Trial, star: StarGraph, messages: int) -> Itera
     yield "shortest", _row(f"{theorem}.{part}", quantity, expected, shortest, trial, paper="all: M(n!-1)")
 
 
-def _near_balanced(lab: RunCache, n: int) -> Iterator[Row]:
-    star, trial = StarGraph(n), _scatter(lab, n, "near-balanced-tree", 1)
+def _near_balanced(cache: RunCache, n: int) -> Iterator[Row]:
+    star, trial = StarGraph(n), _scatter(cache, n, "near-balanced-tree", 1)
     common = dict(_common(9, trial, star, 1))
     subtrees = _subtrees(trial)
     displaced = sum(subtrees[rank] == {displacement(star.permutation(rank))} for rank in range(1, star.order))
@@ -226,9 +208,9 @@ def _near_balanced(lab: RunCache, n: int) -> Iterator[Row]:
     yield _row("9.5", "smallest subtree", full, min(sizes), trial, paper="at least (n-1)!", relation=">=")
 
 
-def _replicated(lab: RunCache, n: int) -> Iterator[Row]:
+def _replicated(cache: RunCache, n: int) -> Iterator[Row]:
     star, messages = StarGraph(n), n - 1
-    trial = _scatter(lab, n, "replicated-balanced-tree", messages)
+    trial = _scatter(cache, n, "replicated-balanced-tree", messages)
     common = dict(_common(10, trial, star, messages))
     subtrees = _subtrees(trial)
     others = range(1, star.order)

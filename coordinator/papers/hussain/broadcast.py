@@ -5,112 +5,43 @@ are not larger than 226,981 nodes; what is larger is counted by the generating f
 confirm. The figures were pictures without numbers; they are drawn from the counts.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
-from coordinator.papers.base import (
-    ERRATUM,
-    VERDICT,
-    Figure,
-    Reproduction,
-    RunCache,
-    Section,
-    Table,
-    Trial,
-    row_verdict,
-    verdict_of,
+from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.hussain.node_counts import (
+    ALGORITHMS,
+    NAMES,
+    PAPER,
+    PREVIOUS,
+    PROPOSED,
+    SIZES,
+    A,
+    B,
+    Counted,
+    counted,
+    name_of,
+    together,
 )
+from coordinator.papers.hussain.text_claims import averages_of_receipt, misprint, recurrences
+from coordinator.papers.run_cache import RunCache
+from coordinator.papers.tables import VERDICT, Table, marked, notes, printed, printed_numbers, verdict_of
 from coordinator.reports.charts import Held, curves
-from coordinator.results.claims import Verdict
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
-from emunode.algorithms.eisenstein_jacobi.counts import Counts
-from emunode.algorithms.eisenstein_jacobi.literal import PrintedBroadcast
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 
-PAPER = "Hussain, An Improved One-to-All Broadcasting in Higher Dimensional Eisenstein-Jacobi Networks"
-SIZES = range(1, 4)
-A, B = 3, 4
-"""alpha = 3 + 4 rho of tables 1 to 3 and figures 15 to 18 and 22."""
-ALGORITHMS: Mapping[str, Callable[[EisensteinJacobi], Counts]] = {
-    "iterative": ej_counts.iterative,
-    "improved": ej_counts.improved,
-}
-PREVIOUS, PROPOSED = ALGORITHMS
-"""The paper's words for them."""
-NAMES = {PREVIOUS: "previous", PROPOSED: "proposed"}
+NOTES = notes("hussain", "broadcast")
 
-TABLE_1 = (
-    (50646, 1, 6, 7),
-    (50635, 6, 12, 18),
-    (50623, 12, 18, 30),
-    (50394, 37, 222, 259),
-    (49987, 222, 444, 666),
-    (49543, 444, 666, 1110),
-    (41070, 1369, 8214, 9583),
-    (26011, 8214, 16428, 24642),
-    (9583, 16428, 24642, 41070),
-)
+TABLE_1 = printed_numbers("hussain_table_1")
 """Free, sending, receiving and active nodes of the previous algorithm in EJ_{3+4rho}^(3), as printed."""
-TABLE_2 = (
-    (50634, 1, 18, 19),
-    (50491, 18, 144, 162),
-    (49807, 144, 702, 846),
-    (47593, 684, 2376, 3060),
-    (42661, 2160, 5832, 7992),
-    (35425, 4752, 10476, 15228),
-    (29809, 7236, 13608, 20844),
-    (31861, 7128, 11664, 18792),
-    (40933, 3888, 5832, 9720),
+TABLE_2 = printed_numbers("hussain_table_2")
+"""The same for the proposed algorithm."""
+TABLE_3 = tuple(
+    (int(row["previous"]), int(row["proposed"]), int(row["difference"]), row["ratio"])
+    for row in printed("hussain_table_3")
 )
-"""The same of the proposed algorithm."""
-TABLE_3 = (
-    (19, 19, 0, "1"),
-    (722, 703, 19, "1.027027027"),
-    (26733, 26011, 722, "1.027757487"),
-    (989140, 962407, 26733, "1.027777229"),
-    (36598199, 35609059, 989140, "1.027777763"),
-    (1354133382, 1317535183, 36598199, "1.027777777"),
-)
-"""Total senders, previous and proposed, their difference and ratio in EJ_{3+4rho}^(n), n = 1..6, as printed."""
+"""Total senders of both algorithms, their difference and ratio in EJ_{3+4rho}^(n), n = 1..6, as printed."""
 TWELVE_STEPS = ((1, 2, 12), (2, 3, 6), (3, 4, 4), (4, 5, 3), (6, 7, 2))
 """a, b, n of the networks of figures 19 to 21."""
-STEP_COLUMNS = ("free", "sending", "receiving", "active")
-
-
-@dataclass(frozen=True)
-class Counted:
-    """What theory says of one algorithm in one network, and a run of it, if there is one."""
-
-    network: EisensteinJacobi
-    counts: Counts
-    trial: Trial | None
-
-    @property
-    def predicted(self) -> list[tuple[int, ...]]:
-        """Free, sending, receiving and active nodes, step by step."""
-        counts = self.counts
-        return list(zip(counts.free, counts.senders, counts.receivers, counts.active, strict=True))
-
-    @property
-    def measured(self) -> list[tuple[int, ...]] | None:
-        """The same of the run."""
-        return self.trial.table("steps").select(STEP_COLUMNS).rows() if self.trial else None
-
-    def verdict(self, *conditions: bool) -> str:
-        """Holds if everything does, and the run held its own claims; what was only counted can fail as well."""
-        return str(row_verdict(conditions, [self.trial] if self.trial else []))
-
-
-def name_of(network: EisensteinJacobi) -> str:
-    """EJ_{a+brho}^(n)."""
-    return network.title.split()[-1]
-
-
-def counted(lab: RunCache, algorithm: str, a: int, b: int, n: int, *, run: bool) -> Counted:
-    """Count, and run if asked to."""
-    network = EisensteinJacobi(a, b, n)
-    trial = lab.run(topology=network.name, collective="broadcast", algorithm=algorithm, duplex="half") if run else None
-    return Counted(network, ALGORITHMS[algorithm](network), trial)
 
 
 # --- tables 1 and 2, figures 15 to 18 ------------------------------------------------------------------------------------
@@ -123,9 +54,9 @@ def _steps(found: Counted, printed: Sequence[tuple[int, ...]]) -> Iterator[dict[
         paper = printed[step - 1] if printed else None
         yield {
             "step": step,
-            "paper": None if paper is None else _together(paper),
-            "predicted": _together(predicted),
-            "measured": _together(seen),
+            "paper": None if paper is None else together(paper),
+            "predicted": together(predicted),
+            "measured": together(seen),
             VERDICT: found.verdict(predicted == seen, paper in (None, predicted)),
         }
     totals = [
@@ -133,15 +64,11 @@ def _steps(found: Counted, printed: Sequence[tuple[int, ...]]) -> Iterator[dict[
     ]
     yield {
         "step": "total",
-        "paper": _together(totals[0]) if printed else None,
-        "predicted": _together(totals[1]),
-        "measured": _together(totals[2]),
+        "paper": together(totals[0]) if printed else None,
+        "predicted": together(totals[1]),
+        "measured": together(totals[2]),
         VERDICT: found.verdict(totals[1] == totals[2], not printed or totals[0] == totals[1]),
     }
-
-
-def _together(numbers: Sequence[int]) -> str:
-    return " / ".join(f"{number:,}" for number in numbers)
 
 
 def _formulas(found: Counted) -> Iterator[dict[str, object]]:
@@ -157,7 +84,7 @@ def _formulas(found: Counted) -> Iterator[dict[str, object]]:
             "step": d,
             "eq. (12)": receivers,
             "receivers": row[2],
-            "eq. (13)": f"{senders:,}{'' if right else f' {ERRATUM}'}",
+            "eq. (13)": marked(f"{senders:,}", erratum=not right),
             "senders": row[1],
             VERDICT: found.verdict(
                 receivers == row[2], right == (d > 1), right or row[1] == network.modulus ** (round_ - 1)
@@ -190,23 +117,21 @@ def _over_steps(rows: Sequence[Sequence[float]], column: int) -> list[tuple[floa
 # --- table 3 and figure 22 -----------------------------------------------------------------------------------------------
 
 
-def _totals(lab: RunCache) -> Iterator[dict[str, object]]:
-    for n, printed in enumerate(TABLE_3, 1):
-        run = n in lab.sizes
-        found = [counted(lab, name, A, B, n, run=run) for name in ALGORITHMS]
+def _totals(cache: RunCache) -> Iterator[dict[str, object]]:
+    for n, paper in enumerate(TABLE_3, 1):
+        run = n in cache.sizes
+        found = [counted(cache, name, A, B, n, run=run) for name in ALGORITHMS]
         predicted = _total_row([pair.counts.total_senders for pair in found])
         seen = [sum(row[1] for row in pair.measured or []) for pair in found]
         measured = _total_row(seen) if run else None
         yield {
             "n": n,
             "nodes": found[0].network.order,
-            "paper": _totals_text(printed),
+            "paper": _totals_text(paper),
             "predicted": _totals_text(predicted),
             "measured": _totals_text(measured) if measured else None,
             "saving": round(float(ej_counts.saving(found[0].network)), 5),
-            VERDICT: str(
-                verdict_of(Verdict(pair.verdict(predicted == printed, measured in (None, predicted))) for pair in found)
-            ),
+            VERDICT: verdict_of(pair.verdict(predicted == paper, measured in (None, predicted)) for pair in found),
         }
 
 
@@ -218,7 +143,7 @@ def _total_row(totals: Sequence[int]) -> tuple[int, int, int, str]:
 
 
 def _totals_text(row: tuple[int, int, int, str]) -> str:
-    return f"{_together(row[:3])} / {row[3]}"
+    return f"{together(row[:3])} / {row[3]}"
 
 
 def _figure_22() -> Figure:
@@ -241,10 +166,10 @@ def _figure_22() -> Figure:
 # --- figures 19 to 21: networks of twelve steps --------------------------------------------------------------------------
 
 
-def _twelve(lab: RunCache) -> dict[str, list[Counted]]:
+def _twelve(cache: RunCache) -> dict[str, list[Counted]]:
     """Every network by each algorithm; the larger ones are counted only."""
     return {
-        name: [counted(lab, name, a, b, n, run=n in lab.sizes and a > A) for a, b, n in TWELVE_STEPS]
+        name: [counted(cache, name, a, b, n, run=n in cache.sizes and a > A) for a, b, n in TWELVE_STEPS]
         for name in ALGORITHMS
     }
 
@@ -292,167 +217,29 @@ def _averages(networks: Mapping[str, Sequence[Counted]]) -> Iterator[Figure]:
         )
 
 
-# --- what the text claims ------------------------------------------------------------------------------------------------
-
-
-def _averages_of_receipt(lab: RunCache) -> Iterator[dict[str, object]]:
-    """Steps and the average step of receipt in every network that is run."""
-    cases = [(A, B, n) for n in lab.sizes] + [(2, 3, n) for n in lab.sizes if n < 3]
-    for a, b, n in cases:
-        pair = [counted(lab, name, a, b, n, run=True) for name in ALGORITHMS]
-        network = pair[0].network
-        steps = [int(found.trial.number("steps")) for found in pair if found.trial]
-        seen = [round(float(found.trial.number("average_receive_step")), 6) for found in pair if found.trial]
-        predicted = [round(float(found.counts.average_receive_step), 6) for found in pair]
-        better = seen[1] < seen[0] if n > 1 else seen[1] == seen[0]
-        yield {
-            "network": name_of(network),
-            "steps, paper nM": network.dimensions * network.a if b == a + 1 else None,
-            "lower bound": network.diameter,
-            "steps": _together(steps),
-            "ratio": round(max(steps) / network.diameter, 4),
-            "average step, predicted": " / ".join(f"{value:.6f}" for value in predicted),
-            "measured": " / ".join(f"{value:.6f}" for value in seen),
-            VERDICT: str(
-                verdict_of(
-                    Verdict(found.verdict(seen == predicted, better, steps == [network.diameter] * 2)) for found in pair
-                )
-            ),
-        }
-
-
-def _recurrences(lab: RunCache) -> Iterator[dict[str, object]]:
-    """Eqs. (20) to (23) beside the generating function and the run; EJ_{2+3rho}^(2) is the paper's example."""
-    printed = {(2, 3, 2): ((1, 12, 48, 72), (12, 60, 144, 144))}
-    for a, b, n in ((2, 3, 2), *((A, B, n) for n in lab.sizes)):
-        if n not in lab.sizes:
-            continue
-        found = counted(lab, PROPOSED, a, b, n, run=True)
-        terms = ej_counts.recurrence(found.network)
-        example = printed.get((a, b, n))
-        for at, what in ((1, "senders"), (2, "receivers")):
-            recurrence = terms.senders if at == 1 else terms.receivers
-            seen = tuple(row[at] for row in found.measured or [])
-            yield {
-                "network": name_of(found.network),
-                "of": what,
-                "paper": ", ".join(map(str, example[at - 1])) if example else None,
-                "eqs. (20) to (23)": ", ".join(map(str, recurrence)),
-                "measured": ", ".join(map(str, seen)),
-                VERDICT: found.verdict(recurrence == seen, example is None or example[at - 1] == seen),
-            }
-
-
-MISPRINTED: Mapping[int, Sequence[tuple[int, int]]] = {
-    1: ((1, 2), (2, 3), (3, 4), (4, 5)),
-    2: ((2, 3), (3, 4)),
-    3: ((3, 4),),
-}
-"""alpha of the networks in which Algorithm 1 is run as printed, by dimensions."""
-
-
-def _misprint(lab: RunCache) -> Iterator[dict[str, object]]:
-    """Algorithm 1 with line 6 as printed: whom it reaches, and how often nodes receive what they have."""
-    for n in lab.sizes:
-        for a, b in MISPRINTED[n]:
-            network = EisensteinJacobi(a, b, n)
-            trial = lab.run(
-                topology=network.name, collective="broadcast", algorithm=PrintedBroadcast.name, duplex="half"
-            )
-            reached = (network.modulus - a * a // 4) ** n
-            missing = network.order - reached
-            found, again = 1 + int(trial.number("intact_deliveries")), int(trial.number("duplicates"))
-            legal = trial.number("illegal_hops") == 0
-            yield {
-                "network": name_of(network),
-                "nodes reached, paper": f"{network.order:,}{f' {ERRATUM}' if missing else ''}",
-                "predicted": reached,
-                "measured": found,
-                "received again, predicted": missing,
-                "received again": again,
-                "steps": int(trial.number("steps")),
-                VERDICT: str(row_verdict([found == reached, again == missing, legal], [trial], refuted=missing > 0)),
-            }
-
-
-NOTES_MISPRINT = (
-    (
-        f"{ERRATUM} Line 6 of Algorithm 1 prints SECTOR(-rho2, -1, ..) for the packet that leaves via -rho; line 10 of "
-        "Algorithm 3 has SECTOR(-rho, -1, ..), with which everybody receives once. As printed the axis of sector 4 turns "
-        "into sector 5: (N - floor(M^2/4))^n nodes are reached, and as many packets come twice as there are nodes missing. "
-        "It is harmless for M = 1 only."
-    ),
-    "The run is a negative control (`improved-printed`): it must violate its claims, and only as predicted.",
-)
-
-
-NOTES_STEPS = (
-    "Free / sending / receiving / active nodes in each step; the totals are those of senders and receivers.",
-)
-NOTES_FORMULAS = (
-    "Rounds count from 1: the paper lets r run from 0 to n - 1, for which (12) gives 6d/N in the first round.",
-    (
-        f"{ERRATUM} (13) says that the receivers of the step before are the senders. In the first step of a round all "
-        "N^(r-1) nodes "
-        "that have the message send: 1, 37, 1,369, as table 1 has it and as measured, where (13) gives 0."
-    ),
-)
-NOTES_TOTALS = (
-    (
-        "Previous / proposed / difference / ratio. Up to the size of 50,653 nodes the runs are "
-        "node by node; "
-        "beyond, the counts are evaluated."
-    ),
-    (
-        f"{ERRATUM} `2.7% for all dimensions` of the text is right for N = 37 from two dimensions on (column `saving`). "
-        "It is 0 in one "
-        "dimension, and tends to 1/N in general: 14.3 percent for N = 7, 0.8 percent for N = 127."
-    ),
-)
-NOTES_TWELVE = (
-    (
-        "The networks of figures 19 to 21. 1+2rho and 2+3rho have 13.8 billion and 47 million nodes: counted, not run. "
-        "In networks "
-        "that are run, all four counts of every step must be those predicted."
-    ),
-)
-NOTES_RECEIPT = (
-    (
-        "Previous / proposed. In n > 1 dimensions the proposed algorithm must reach nodes earlier on average, in one "
-        "dimension both "
-        "are the same. M = (a+2b)/3 of the text is the diameter only when rounded down; for b = a + 1 it is a."
-    ),
-    (
-        "The text to figure 16 says that most nodes receive in the middle steps: in EJ_{3+4rho}^(3) 36.9 percent do in "
-        "steps 4 to 6, "
-        "61.4 percent in steps 7 to 9; of the previous algorithm 2.6 and 97.3 percent."
-    ),
-)
-
-
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Tables 1 to 3, the equations and examples beside them, and figures 15 to 22."""
-    for n in lab.sizes:
-        yield from _one_network(lab, n)
-    yield Table("Table 3: total senders in EJ_{3+4rho}^(n)", list(_totals(lab)), NOTES_TOTALS)
-    yield Table("Eqs. (20) to (23): the proposed algorithm", list(_recurrences(lab)))
-    yield Table("Steps, and the average step of receipt", list(_averages_of_receipt(lab)), NOTES_RECEIPT)
-    yield Table("Algorithm 1 with the misprint of line 6", list(_misprint(lab)), NOTES_MISPRINT)
-    networks = _twelve(lab)
-    yield Table("Networks of twelve steps", list(_twelve_rows(networks)), NOTES_TWELVE)
+    for n in cache.sizes:
+        yield from _one_network(cache, n)
+    yield Table("Table 3: total senders in EJ_{3+4rho}^(n)", _totals(cache), NOTES["totals"])
+    yield Table("Eqs. (20) to (23): the proposed algorithm", recurrences(cache))
+    yield Table("Steps, and the average step of receipt", averages_of_receipt(cache), NOTES["receipt"])
+    yield Table("Algorithm 1 with the misprint of line 6", misprint(cache), NOTES["misprint"])
+    networks = _twelve(cache)
+    yield Table("Networks of twelve steps", _twelve_rows(networks), NOTES["twelve"])
     yield from _averages(networks)
     yield _figure_22()
 
 
-def _one_network(lab: RunCache, n: int) -> Iterator[Section]:
+def _one_network(cache: RunCache, n: int) -> Iterator[Section]:
     """Tables 1 and 2 and figures 15 to 18 in n dimensions; the paper's are those in three."""
-    pair = [counted(lab, name, A, B, n, run=True) for name in ALGORITHMS]
+    pair = [counted(cache, name, A, B, n, run=True) for name in ALGORITHMS]
     title, printed = name_of(pair[0].network), n == 3
     for number, found, paper in zip((1, 2), pair, (TABLE_1, TABLE_2), strict=True):
         name = NAMES[PREVIOUS if number == 1 else PROPOSED]
         heading = f"Table {number}: the {name} algorithm in {title}" if printed else f"The {name} algorithm in {title}"
-        yield Table(heading, list(_steps(found, paper if printed else ())), NOTES_STEPS)
-    yield Table(f"Eqs. (12) and (13) in {title}", list(_formulas(pair[0])), NOTES_FORMULAS)
+        yield Table(heading, _steps(found, paper if printed else ()), NOTES["steps"])
+    yield Table(f"Eqs. (12) and (13) in {title}", _formulas(pair[0]), NOTES["formulas"])
     if printed:
         for number, column in ((15, 1), (16, 2), (17, 0), (18, 3)):
             yield _by_step(f"Figure {number}", column, pair)

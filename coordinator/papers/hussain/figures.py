@@ -8,20 +8,12 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from coordinator.papers.base import (
-    NOT_MEASURED,
-    VERDICT,
-    Figure,
-    Reproduction,
-    RunCache,
-    Section,
-    Table,
-    Trial,
-    compared,
-)
-from coordinator.papers.hussain.broadcast import PAPER
+from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.hussain.node_counts import PAPER
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import NOT_MEASURED, VERDICT, Table, compared
 from coordinator.reports.paper_figures import Arc, drawing, network_panel
-from emunode.algorithms.base import Value
+from emunode.algorithms.claims import Value
 from emunode.model import Rank
 from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi
 
@@ -56,15 +48,15 @@ def arcs_in(trial: Trial, first: int, last: int) -> list[Arc]:
     return [(sender, port) for sender, port in used.sort("sender", "port").collect().iter_rows()]
 
 
-def _broadcast(lab: RunCache, network: EisensteinJacobi, algorithm: str) -> Trial:
-    return lab.run(topology=network.name, collective="broadcast", algorithm=algorithm, duplex="half")
+def _broadcast(cache: RunCache, network: EisensteinJacobi, algorithm: str) -> Trial:
+    return cache.run(topology=network.name, collective="broadcast", algorithm=algorithm, duplex="half")
 
 
 def _figure(number: int, title: str, panel: str, caption: str) -> Figure:
     return Figure(f"Figure {number}: {title}", panel, caption)
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """The figures in order, what can be counted in them, and what cannot be drawn."""
     rows: list[dict[str, object]] = []
 
@@ -72,10 +64,10 @@ def build(lab: RunCache) -> Iterator[Section]:
         rows.append({"figure": number, "what": what} | compared(predicted, measured, *trials, paper=paper))
 
     yield from _networks(check)
-    yield from _broadcasts(lab, check)
-    yield from _phases(lab, check)
+    yield from _broadcasts(cache, check)
+    yield from _phases(cache, check)
     yield Table("Figures 1 to 11: what can be counted in them", rows)
-    yield Table("Figures 12 to 14: not reproducible", list(_left_out()))
+    yield Table("Figures 12 to 14: not reproducible", _left_out())
 
 
 def _networks(check: Check) -> Iterator[Figure]:
@@ -107,9 +99,9 @@ def _networks(check: Check) -> Iterator[Figure]:
     check(3, "neighbours of the black node", "6n", 12, len(set(SQUARE.neighbours(black)) - {black}))
 
 
-def _broadcasts(lab: RunCache, check: Check) -> Iterator[Figure]:
+def _broadcasts(cache: RunCache, check: Check) -> Iterator[Figure]:
     """Figures 4 to 8."""
-    trial = _broadcast(lab, EJ_3_4, "improved")
+    trial = _broadcast(cache, EJ_3_4, "improved")
     steps = {step: arcs_in(trial, step, step) for step in (1, 2, 3)}
     names = {arc: str(step) for step, arcs in steps.items() for arc in arcs}
     body = network_panel("steps 1, 2, 3", EJ_3_4, {"blue": names}, ringed=[0], names=names, width=640)
@@ -125,7 +117,7 @@ def _broadcasts(lab: RunCache, check: Check) -> Iterator[Figure]:
         ("iterative", (5, 6), ((1, 2), (3, 4)), (18, 342)),
         ("improved", (7, 8), ((1, 1), (2, 2)), (12, 60)),
     ):
-        trial = _broadcast(lab, SQUARE, algorithm)
+        trial = _broadcast(cache, SQUARE, algorithm)
         which = ("first round", "second round") if algorithm == "iterative" else ("step 1", "step 2")
         for number, (first, last), count, name in zip(numbers, spans, counts, which, strict=True):
             arcs = arcs_in(trial, first, last)
@@ -138,9 +130,9 @@ def _broadcasts(lab: RunCache, check: Check) -> Iterator[Figure]:
 CAPTION_PORTS = "From a run. Blue: ports that node 0 sends on; orange: ports that it receives on."
 
 
-def _phases(lab: RunCache, check: Check) -> Iterator[Figure]:
+def _phases(cache: RunCache, check: Check) -> Iterator[Figure]:
     """Figures 9 to 11: the ports of one node, here node 0 of EJ_{3+4rho}."""
-    trial = lab.run(topology=EJ_3_4.name, collective="allgather", algorithm="three-phase", duplex="half")
+    trial = cache.run(topology=EJ_3_4.name, collective="allgather", algorithm="three-phase", duplex="half")
     units = ("+1", "+rho", "+rho2", "-1", "-rho", "-rho2")
     for phase, wanted in enumerate(((0, 1, 5), (1, 2, 3), (3, 4, 5)), 1):
         arcs = arcs_in(trial, 3 * phase - 2, 3 * phase)

@@ -10,9 +10,13 @@ from itertools import combinations
 
 import networkx as nx
 
-from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table, compared, row_verdict
-from coordinator.papers.hussain.broadcast import PAPER, name_of
+from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.hussain.node_counts import PAPER, name_of
+from coordinator.papers.run_cache import RunCache
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, row_verdict
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+
+NOTES = notes("hussain", "network")
 
 LARGEST = 6
 """b of the networks of eq. (10): every 0 <= a <= b with at least 7 nodes."""
@@ -45,13 +49,13 @@ def _line(s: int, middle: Fraction, most: Fraction) -> Fraction:
     return Fraction(2) if s == most else 18 * (most - s)
 
 
-def _distances(lab: RunCache) -> Iterator[dict[str, object]]:
+def _distances(cache: RunCache) -> Iterator[dict[str, object]]:
     for b in range(1, LARGEST + 1):
         for a in range(b + 1):
             network = EisensteinJacobi(a, b, 1) if a * a + a * b + b * b >= 7 else None
             if network is None:
                 continue
-            trial = lab.run(topology=network.name, collective="broadcast", algorithm="flood")
+            trial = cache.run(topology=network.name, collective="broadcast", algorithm="flood")
             found = (1, *trial.series("receivers_per_step"))
             printed, floored = formula_10(a, b), formula_10(a, b, floored=True)
             yield {
@@ -89,9 +93,9 @@ def kuratowski(graph: nx.Graph, within: nx.Graph) -> str | None:
     return "K3,3" if nx.is_isomorphic(small, nx.complete_bipartite_graph(3, 3)) else None
 
 
-def _planarity(lab: RunCache) -> Iterator[dict[str, object]]:
+def _planarity(cache: RunCache) -> Iterator[dict[str, object]]:
     for a, b, n in PLANAR:
-        if n not in lab.sizes:
+        if n not in cache.sizes:
             continue
         network = EisensteinJacobi(a, b, n)
         graph = graph_of(network)
@@ -107,9 +111,7 @@ def _planarity(lab: RunCache) -> Iterator[dict[str, object]]:
             "paper": f"planar {ERRATUM}",
             "predicted": "not planar",
             "measured": "planar" if planar else f"contains {obstacle} over {proof.number_of_nodes()} nodes",
-            VERDICT: str(
-                row_verdict([not planar, obstacle is not None, links == 3 * n * nodes, links > 3 * nodes - 6])
-            ),
+            VERDICT: row_verdict(not planar, obstacle is not None, links == 3 * n * nodes, links > 3 * nodes - 6),
         }
 
 
@@ -126,29 +128,18 @@ def genus_of_torus(network: EisensteinJacobi) -> int:
 
 def _notes_planar() -> Sequence[str]:
     network = EisensteinJacobi(3, 4, 1)
+    genus = genus_of_torus(network)
     return (
-        (
-            f"{ERRATUM} The paper calls these networks planar. From 7 nodes on they have 3 n N^n links, and a planar graph "
-            "at most three for each node less 6. `measured` is a subgraph found by a planarity test and checked."
-        ),
-        f"In one dimension they lie on a torus: {name_of(network)} has genus {genus_of_torus(network)} with its triangles.",
+        *NOTES["planarity"],
+        f"In one dimension the networks lie on a torus: {name_of(network)} with its triangles has genus {genus}.",
     )
 
 
-NOTES_10 = (
-    "Measured: nodes that receive a flooded message in each step, in every network of at least 7 nodes with b <= 6.",
-    (
-        "T = (a+b)/2 and M = (a+2b)/3 are fractions. Rounded down, they make eq. (10) wrong in the networks of which the "
-        "column says what it then gives. The line of s = T comes before that of s = M where a = b."
-    ),
-)
-
-
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Two tables."""
-    if 1 in lab.sizes:
-        yield Table("Eq. (10): nodes at each distance", list(_distances(lab)), NOTES_10)
-    yield Table("Planarity", list(_planarity(lab)), _notes_planar())
+    if 1 in cache.sizes:
+        yield Table("Eq. (10): nodes at each distance", _distances(cache), NOTES["distances"])
+    yield Table("Planarity", _planarity(cache), _notes_planar())
 
 
 REPRODUCTION = Reproduction(

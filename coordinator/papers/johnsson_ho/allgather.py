@@ -3,29 +3,23 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from math import ceil, comb
 
-from coordinator.papers.base import VERDICT, Reproduction, RunCache, Section, Table, Trial
+from coordinator.papers.base import Reproduction, Section
 from coordinator.papers.johnsson_ho.common import (
-    ALL,
     COLLECTIVE_BOUNDS,
     ONE,
     PAPER,
     RATIO_NOTE,
     ROOTS_NOTE,
     SIZES,
-    Case,
-    Cost,
-    Entry,
-    Number,
-    Optimum,
-    binomial_root,
     cost_rows,
     optimum_rows,
-    rotated_root,
+    printed_optima,
+    printed_times,
     trial_of,
-    verdict,
 )
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
 from emunode.model import Port
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees.base import Trees
@@ -35,105 +29,20 @@ from emunode.trees.hypercube.gray import GrayPaths
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
 from emunode.trees.hypercube.two_rooted import TwoRootedTree
 
+NOTES = notes("johnsson_ho", "allgather")
+
 PACKETS = (Fraction(1, 2), Fraction(1), Fraction(4), None)
 """B/M of the rows of tables 11 and 13."""
-
-
-def _parts(case: Case, loads: Sequence[Number], transfer: Number) -> Cost:
-    """Loads in n-ths of a message."""
-    return Cost(case.sum_of([Fraction(load) / case.n for load in loads]), transfer)
-
-
-def _rotated(case: Case) -> Cost:
-    n, order = case.n, case.order
-    later = [order - 2 ** (i - n + 1) for i in range(n, 2 * n - 1)]
-    return _parts(case, [2 ** (i + 1) - 1 for i in range(n)] + later, order - 1)
-
-
-def _edge_disjoint(case: Case) -> Cost:
-    n, order = case.n, case.order
-    later = [order - 1 - 2 ** (i - n) for i in range(n, 2 * n)]
-    return _parts(case, [2**i for i in range(n)] + later, order - 1)
-
-
-def _balanced(case: Case) -> Cost:
-    packets = (case.order - 1) / case.packet if case.packet else 0
-    return Cost(max(2 * case.n - 1, ceil(packets)), case.order - 1)
-
-
-TABLE_11 = (
-    Entry(
-        "BRG",
-        "brg",
-        ONE,
-        lambda case: Cost(case.packets(1) * (case.order - 1), case.order - 1),
-    ),
-    Entry(
-        "SBT",
-        "sbt",
-        ONE,
-        lambda case: Cost(case.sum_of([2**i for i in range(case.n)]), case.order - 1),
-    ),
-    Entry("nRSBT", "nrsbt", ONE, _rotated),
-    Entry("nESBT", "nesbt", ONE, _edge_disjoint),
-    Entry("SBnT", "sbntc", ONE, _balanced, approximate=True),
-)
-
-
-def _levels(case: Case) -> Cost:
-    n = case.n
-    return _parts(case, [comb(n, i) for i in range(1, n + 1)], Fraction(case.order - 1, n))
-
-
-def _edge_disjoint_levels(case: Case) -> Cost:
-    n = case.n
-    return _parts(case, [1, n - 1, *(comb(n, i) for i in range(2, n + 1))], Fraction(case.order - 1, n))
-
-
-TABLE_13 = (
-    Entry(
-        "nRBRG",
-        "nrbrg",
-        ALL,
-        lambda case: _parts(case, [1] * (case.order - 1), Fraction(case.order - 1, case.n)),
-    ),
-    Entry(
-        "SBT",
-        "sbt",
-        ALL,
-        lambda case: Cost(case.sum_of([comb(case.n - 1, i) for i in range(case.n)]), Fraction(case.order, 2)),
-    ),
-    Entry("nRSBT", "nrsbt", ALL, _levels),
-    Entry("nESBT", "nesbt", ALL, _edge_disjoint_levels),
-    Entry("SBnT", "sbntc", ALL, _levels),
-)
-
-TABLE_12 = (
-    Optimum("BRG", "brg", ONE, lambda _: 1, lambda n: Cost(2**n - 1, 2**n - 1)),
-    Optimum("SBT", "sbt", ONE, lambda n: 2 ** (n - 1), lambda n: Cost(n, 2**n - 1)),
-    Optimum("nRSBT", "nrsbt", ONE, lambda n: Fraction(2**n - 1, n), lambda n: Cost(2 * n - 1, 2**n - 1)),
-    Optimum("nESBT", "nesbt", ONE, lambda n: Fraction(2**n - 2, n), lambda n: Cost(2 * n, 2**n - 1)),
-    Optimum("SBnT", "sbntc", ONE, lambda n: Fraction(2**n - 1, n), lambda n: Cost(2 * n - 1, 2**n - 1)),
-)
-
-
-TABLE_14 = (
-    Optimum("nRBRG", "nrbrg", ALL, lambda n: Fraction(1, n), lambda n: Cost(2**n - 1, Fraction(2**n - 1, n))),
-    Optimum("SBT", "sbt", ALL, binomial_root, lambda n: Cost(n, 2 ** (n - 1)), roots=True),
-    Optimum("nRSBT", "nrsbt", ALL, rotated_root, lambda n: Cost(n, Fraction(2**n - 1, n)), roots=True),
-    Optimum("nESBT", "nesbt", ALL, rotated_root, lambda n: Cost(n + 1, Fraction(2**n - 1, n)), roots=True),
-    Optimum("SBnT", "sbntc", ALL, rotated_root, lambda n: Cost(n, Fraction(2**n - 1, n)), roots=True),
-)
 
 
 # --- table 10: the fewest start-ups --------------------------------------------------------------------------------------
 
 
 def shortest_labelling(trees: Trees) -> int:
-    """The fewest cycles in which all nodes may use one dimension each and every node is reached in every tree.
+    """The fewest cycles in which every tree reaches every node, if all nodes use the same dimension in a cycle.
 
-    That is the shortest sequence of dimensions of which the ports of every root path are a subsequence, by breadth first
-    search over how far along each path a sequence gets: every path goes on whenever it can.
+    This is the length of the shortest common supersequence of the ports of all root paths. A breadth-first search goes over
+    the progress that a sequence of dimensions makes on each path; every path advances whenever it can.
     """
     routes = {tuple(trees.route(rank, tree)) for tree in range(trees.count) for rank in range(1, trees.topology.order)}
     longest = sorted(route for route in routes if not any(_starts(other, route) for other in routes))
@@ -154,7 +63,7 @@ def _child_delays(routes: Sequence[Sequence[Port]], state: tuple[int, ...], port
 
 
 def _furthest(states: set[tuple[int, ...]]) -> set[tuple[int, ...]]:
-    """Without the states that another is nowhere behind."""
+    """The states that no other state dominates on every path."""
     kept: list[tuple[int, ...]] = []
     for state in sorted(states, key=sum, reverse=True):
         if not any(all(one <= other for one, other in zip(state, better, strict=True)) for better in kept):
@@ -168,11 +77,11 @@ class Fewest:
 
     graph: str
     algorithm: str | None
-    """Whose run has the start-ups, if there is one."""
+    """The algorithm that is run; None if only a bound is known."""
     trees: Callable[[Hypercube], CubeTrees]
     printed: Callable[[int], int]
     searched: int
-    """Up to which n all sequences of dimensions are tried."""
+    """The largest n for which all sequences of dimensions are searched."""
 
 
 TABLE_10 = (
@@ -185,11 +94,11 @@ TABLE_10 = (
 )
 
 
-def _fewest(lab: RunCache) -> Iterator[dict[str, object]]:
+def _fewest(cache: RunCache) -> Iterator[dict[str, object]]:
     for entry in TABLE_10:
-        for n in lab.sizes:
+        for n in cache.sizes:
             least = shortest_labelling(entry.trees(Hypercube(n))) if n <= entry.searched else None
-            trials = [_run(lab, entry, n)] if entry.algorithm else []
+            trials = [_run(cache, entry, n)] if entry.algorithm else []
             steps = int(trials[0].number("startups")) if trials else None
             if least is None and steps is None:
                 continue
@@ -202,41 +111,24 @@ def _fewest(lab: RunCache) -> Iterator[dict[str, object]]:
                 "paper": f"{'>= ' if bound else ''}{entry.printed(n)}",
                 "fewest of all": least,
                 "measured": steps,
-                VERDICT: verdict(*agrees, trials=trials),
+                VERDICT: row_verdict(*agrees, trials=trials),
             }
 
 
-def _run(lab: RunCache, entry: Fewest, n: int) -> Trial:
-    return trial_of(lab, "allgather", Entry(entry.graph, entry.algorithm or "", ONE, lambda _: Cost(0, 0)), Case(n))
+def _run(cache: RunCache, entry: Fewest, n: int) -> Trial:
+    return trial_of(cache, "allgather", entry.algorithm or "", ONE, n)
 
 
-NOTES_10 = (
-    (
-        "`fewest of all` is found by trying every sequence of dimensions, one a cycle for all nodes, for sizes "
-        "where that is "
-        "quick; `measured` are the start-ups of a run with packets of any size."
-    ),
-    "SBnT is the graph with several paths to cyclic nodes; with one path to every node 2n - 2 start-ups do.",
-    (
-        "TCBT is not measured: the paper gives a bound and no schedule over one port. The search is by the embedding of "
-        "the two-rooted tree used here, where that takes seconds (n <= 4)."
-    ),
-)
-
-
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Tables 10 to 14."""
     bound = COLLECTIVE_BOUNDS["allgather"]
-    yield Table("Table 10: the fewest start-ups over one port", list(_fewest(lab)), NOTES_10)
-    approximate = (
-        "SBnT is marked approximate in the paper; predicted are the labelled arcs of its trees, cycle by cycle."
-    )
-    rows = list(cost_rows(lab, "allgather", TABLE_11, PACKETS, bound))
-    yield Table("Table 11: all-to-all broadcasting over one port", rows, (RATIO_NOTE, approximate))
-    yield Table("Table 12: the optimum over one port", list(optimum_rows(lab, "allgather", TABLE_12)))
-    rows = list(cost_rows(lab, "allgather", TABLE_13, PACKETS, bound))
-    yield Table("Table 13: all-to-all broadcasting over n ports", rows, (RATIO_NOTE,))
-    yield Table("Table 14: the optimum over n ports", list(optimum_rows(lab, "allgather", TABLE_14)), (ROOTS_NOTE,))
+    yield Table("Table 10: the fewest start-ups over one port", _fewest(cache), NOTES["table_10"])
+    rows = cost_rows(cache, "allgather", printed_times(11), PACKETS, bound)
+    yield Table("Table 11: all-to-all broadcasting over one port", rows, (*RATIO_NOTE, *NOTES["table_11"]))
+    yield Table("Table 12: the optimum over one port", optimum_rows(cache, printed_optima(12)))
+    rows = cost_rows(cache, "allgather", printed_times(13), PACKETS, bound)
+    yield Table("Table 13: all-to-all broadcasting over n ports", rows, RATIO_NOTE)
+    yield Table("Table 14: the optimum over n ports", optimum_rows(cache, printed_optima(14)), ROOTS_NOTE)
 
 
 REPRODUCTION = Reproduction(

@@ -5,15 +5,21 @@ where s trees carry an equal part of the message each. From that follow B_opt = 
 (sqrt(a M t_c / s) + sqrt(b tau))^2, or one packet and a (M t_c / s + tau) where b is 0.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, isclose, sqrt
 
 import polars as pl
 
-from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table, Trial
-from coordinator.papers.johnsson_ho.common import ALL, ONE, PAPER, PORTS, SIZES, Cost, printed_text, text, verdict
+from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.communication_cost import Cost
+from coordinator.papers.formulas import Number
+from coordinator.papers.johnsson_ho.common import ALL, ONE, PAPER, PORTS, SIZES, cost_text, formula, text
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import VERDICT, Table, marked, notes, printed, row_verdict
+
+NOTES = notes("johnsson_ho", "broadcast")
 
 PACKET_BYTES = 60
 PACKETS = 60
@@ -28,16 +34,17 @@ LONG_BYTES = 15_360
 class Pipeline:
     """One line of tables 2 to 5, as printed."""
 
+    table: str
     graph: str
     algorithm: str
     ports: str
-    a: Callable[[int], int]
-    b: Callable[[int], int]
+    a: Callable[[int], Number]
+    b: Callable[[int], Number]
     splits_across_trees: bool = False
     """s = n, else 1."""
-    delay: Callable[[int], int] | None = None
+    delay: Callable[[int], Number] | None = None
     """Table 2: cycles until a packet is everywhere."""
-    rate: Callable[[int], Fraction | int] | None = None
+    rate: Callable[[int], Number] | None = None
     """Table 3: cycles per distinct packet."""
     merged: bool = False
     """nRSBT over one port: parts that share a link go together, whatever they are cut into."""
@@ -53,13 +60,13 @@ class Pipeline:
             startups = 2 * sum(ceil(Fraction(packets * i, n)) for i in range(1, n)) + packets
             return Cost(startups, n)
         s = self.parts(n)
-        return Cost(self.a(n) * ceil(packets / s) + self.b(n), Fraction(self.a(n), s) + Fraction(self.b(n), packets))
+        return Cost(self.a(n) * ceil(packets / s) + self.b(n), Fraction(self.a(n)) / s + Fraction(self.b(n)) / packets)
 
-    def run(self, lab: RunCache, n: int, packets: int) -> Trial:
+    def run(self, cache: RunCache, n: int, packets: int) -> Trial:
         """A broadcast of so many packets of PACKET_BYTES each, spread over the trees."""
         each = ceil(packets / self.parts(n))
         counted_together = self.algorithm == "nesbt"
-        return lab.run(
+        return cache.run(
             topology=f"hypercube:{n}",
             collective="broadcast",
             algorithm=self.algorithm,
@@ -73,54 +80,34 @@ class Pipeline:
         """B_opt, and T_min / t_c, for a message of `size` elements and tau / t_c."""
         if self.merged:
             return size, n * size + (2 * n - 1) * ratio
-        part, a, b = size / self.parts(n), self.a(n), self.b(n)
+        part, a, b = size / self.parts(n), float(self.a(n)), float(self.b(n))
         if b <= 0:
             return part, a * (part + ratio)
         return sqrt(a * part * ratio / b), (sqrt(a * part) + sqrt(b * ratio)) ** 2
 
 
-def _order(n: int) -> int:
-    return 1 << n
+PIPELINES = [
+    Pipeline(
+        row["table"],
+        row["graph"],
+        row["algorithm"],
+        row["ports"],
+        formula(row["a"]),
+        formula(row["b"]),
+        splits_across_trees=row["trees"] == "n",
+        delay=formula(row["delay"]) if row["delay"] else None,
+        rate=formula(row["rate"]) if row["rate"] else None,
+        merged=(row["graph"], row["ports"]) == ("nRSBT", ONE),
+        least_n=int(row["least n"]),
+    )
+    for row in printed("johnsson_ho_pipelines")
+]
+LINES = {(line.ports, line.graph): line for line in PIPELINES if line.table in ("4", "5")}
 
 
-TABLE_4 = (
-    Pipeline("BRG", "brg", ONE, lambda _: 2, lambda n: _order(n) - 3, delay=lambda n: _order(n) - 1, rate=lambda _: 2),
-    Pipeline("SBT", "sbt", ONE, lambda n: n, lambda _: 0, delay=lambda n: n, rate=lambda n: n),
-    Pipeline("nRSBT", "nrsbt", ONE, lambda n: n, lambda n: n - 1, delay=lambda n: n, rate=lambda n: n, merged=True),
-    Pipeline(
-        "TCBT",
-        "tcbt",
-        ONE,
-        lambda _: 3,
-        lambda n: 2 * n - 5,
-        delay=lambda n: 2 * n - 2,
-        rate=lambda _: 3,
-        least_n=3,
-    ),
-    Pipeline("nESBT", "nesbt", ONE, lambda _: 1, lambda n: n, delay=lambda n: n + 1, rate=lambda _: 1),
-)
-TABLE_5 = (
-    Pipeline("nRBRG", "nrbrg", ALL, lambda n: _order(n) - 1, lambda _: 0, splits_across_trees=True),
-    Pipeline("SBT", "sbt", ALL, lambda _: 1, lambda n: n - 1, delay=lambda n: n, rate=lambda _: 1),
-    Pipeline(
-        "nRSBT", "nrsbt", ALL, lambda n: n, lambda _: 0, splits_across_trees=True, delay=lambda n: n, rate=lambda _: 1
-    ),
-    Pipeline("TCBT", "tcbt", ALL, lambda _: 1, lambda n: n - 1, delay=lambda n: n, rate=lambda _: 1),
-    Pipeline(
-        "nESBT",
-        "nesbt",
-        ALL,
-        lambda _: 1,
-        lambda n: n,
-        splits_across_trees=True,
-        delay=lambda n: n + 1,
-        rate=lambda n: Fraction(1, n),
-    ),
-)
-GRAY_ALL = Pipeline(
-    "BRG", "brg", ALL, lambda _: 1, lambda n: _order(n) - 2, delay=lambda n: _order(n) - 1, rate=lambda _: 1
-)
-"""In tables 2 and 3 only."""
+def of_table(number: int) -> list[Pipeline]:
+    """The lines of table 4 or 5."""
+    return [line for line in PIPELINES if line.table == str(number)]
 
 
 def claimed(trial: Trial, name: str) -> float:
@@ -136,21 +123,21 @@ def cycles(line: Pipeline, trial: Trial) -> int:
     return int(trial.number("startups" if line.merged else "steps"))
 
 
-def _delays(lab: RunCache) -> Iterator[dict[str, object]]:
+def _delays(cache: RunCache) -> Iterator[dict[str, object]]:
     """Table 2, from the first crossing to the last one of one packet, the slowest tree."""
-    for line in (*TABLE_4, GRAY_ALL, *TABLE_5):
-        for n in lab.sizes:
+    for line in PIPELINES:
+        for n in cache.sizes:
             if line.delay is None or n < line.least_n:
                 continue
-            trial = line.run(lab, n, n)
-            found, printed = slowest_packet(trial, n), line.delay(n)
+            trial = line.run(cache, n, n)
+            found, delay = slowest_packet(trial, n), line.delay(n)
             yield {
                 "graph": line.graph,
                 "ports": PORTS[line.ports],
                 "n": n,
-                "paper": printed,
+                "paper": delay,
                 "measured": found,
-                VERDICT: verdict(found == printed, trials=[trial]),
+                VERDICT: row_verdict(found == delay, trials=[trial]),
             }
 
 
@@ -161,21 +148,21 @@ def slowest_packet(trial: Trial, n: int) -> int:
     return int(spans.max())  # type: ignore[arg-type]
 
 
-def _rates(lab: RunCache) -> Iterator[dict[str, object]]:
+def _rates(cache: RunCache) -> Iterator[dict[str, object]]:
     """Table 3, from two runs of which one has PACKETS more distinct packets."""
-    for line in (*TABLE_4, GRAY_ALL, *TABLE_5):
-        for n in lab.sizes:
+    for line in PIPELINES:
+        for n in cache.sizes:
             if line.rate is None or n < line.least_n:
                 continue
-            few, many = line.run(lab, n, PACKETS), line.run(lab, n, 2 * PACKETS)
-            found, printed = Fraction(cycles(line, many) - cycles(line, few), PACKETS), line.rate(n)
+            few, many = line.run(cache, n, PACKETS), line.run(cache, n, 2 * PACKETS)
+            found, rate = Fraction(cycles(line, many) - cycles(line, few), PACKETS), line.rate(n)
             yield {
                 "graph": line.graph,
                 "ports": PORTS[line.ports],
                 "n": n,
-                "paper": text(printed),
+                "paper": text(rate),
                 "measured": text(found),
-                VERDICT: verdict(found == printed, trials=[few, many]),
+                VERDICT: row_verdict(found == rate, trials=[few, many]),
             }
 
 
@@ -184,30 +171,30 @@ def _bound(line: Pipeline, n: int) -> Cost:
     return Cost(n, Fraction(1, n if line.ports == ALL else 1))
 
 
-def _times(lab: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, object]]:
+def _times(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object]]:
     """T of table 4 or 5, with many packets and with one on each tree."""
     for line in lines:
-        for n in lab.sizes:
+        for n in cache.sizes:
             if n < line.least_n:
                 continue
             for packets in (PACKETS, line.parts(n)):
-                trial = line.run(lab, n, packets)
+                trial = line.run(cache, n, packets)
                 size = packets * PACKET_BYTES
                 found = Cost(int(trial.number("startups")), Fraction(int(trial.number("transfer_bytes")), size))
                 closed = Cost(int(claimed(trial, "startups")), Fraction(int(claimed(trial, "transfer_bytes")), size))
-                printed, least = line.cost(n, packets), _bound(line, n)
+                paper, least = line.cost(n, packets), _bound(line, n)
                 yield {
                     "graph": line.graph,
                     "n": n,
                     "M/B": packets,
-                    "paper": str(printed),
-                    "predicted": str(closed),
-                    "measured": str(found),
-                    "lower bound": str(least),
-                    "ratio": round(found.in_startups(packets) / least.in_startups(packets), 4),
-                    VERDICT: verdict(
+                    "paper": cost_text(paper),
+                    "predicted": cost_text(closed),
+                    "measured": cost_text(found),
+                    "lower bound": cost_text(least),
+                    "ratio": round(found.time(1, packets) / least.time(1, packets), 4),
+                    VERDICT: row_verdict(
                         found.equals(closed),
-                        closed.equals(printed),
+                        closed.equals(paper),
                         found.startups >= least.startups,
                         found.transfer >= least.transfer,
                         trials=[trial],
@@ -215,19 +202,19 @@ def _times(lab: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, obj
                 }
 
 
-def best_run(lab: RunCache, line: Pipeline, n: int, size: int, startup: float) -> tuple[int, Trial]:
+def best_run(cache: RunCache, line: Pipeline, n: int, size: int, startup: float) -> tuple[int, Trial]:
     """The run with the best whole number of packets on each tree, and that number.
 
     It is one of the two next to M / (s B_opt), or 1.
     """
     best, _ = line.optimum(n, size, startup / PER_BYTE)
     wanted = size / line.parts(n) / best
-    tried = [(count, _long_run(lab, line, n, size, count, startup)) for count in {max(1, int(wanted)), ceil(wanted)}]
+    tried = [(count, _long_run(cache, line, n, size, count, startup)) for count in {max(1, int(wanted)), ceil(wanted)}]
     return min(tried, key=lambda pair: pair[1].number("virtual_seconds"))
 
 
-def _long_run(lab: RunCache, line: Pipeline, n: int, size: int, count: int, startup: float) -> Trial:
-    return lab.run(
+def _long_run(cache: RunCache, line: Pipeline, n: int, size: int, count: int, startup: float) -> Trial:
+    return cache.run(
         topology=f"hypercube:{n}",
         collective="broadcast",
         algorithm=line.algorithm,
@@ -239,21 +226,21 @@ def _long_run(lab: RunCache, line: Pipeline, n: int, size: int, count: int, star
     )
 
 
-def _optima(lab: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, object]]:
+def _optima(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object]]:
     """B_opt and T_min of table 4 or 5 beside the best whole number of packets, of which one more or less is slower."""
     for line in lines:
-        for n in lab.sizes:
+        for n in cache.sizes:
             if n < line.least_n or line.merged:
                 continue
-            packet, printed = line.optimum(n, LONG_BYTES, STARTUP / PER_BYTE)
-            count, trial = best_run(lab, line, n, LONG_BYTES, STARTUP)
+            packet, optimum = line.optimum(n, LONG_BYTES, STARTUP / PER_BYTE)
+            count, trial = best_run(cache, line, n, LONG_BYTES, STARTUP)
             beside = [
-                _long_run(lab, line, n, LONG_BYTES, other, STARTUP) for other in (count - 1, count + 1) if other > 0
+                _long_run(cache, line, n, LONG_BYTES, other, STARTUP) for other in (count - 1, count + 1) if other > 0
             ]
             found, closed, least = (
                 trial.number("virtual_seconds"),
                 claimed(trial, "virtual_seconds"),
-                printed * PER_BYTE,
+                optimum * PER_BYTE,
             )
             yield {
                 "graph": line.graph,
@@ -264,7 +251,7 @@ def _optima(lab: RunCache, lines: tuple[Pipeline, ...]) -> Iterator[dict[str, ob
                 "predicted": round(1e3 * closed, 3),
                 "measured": round(1e3 * found, 3),
                 "ratio": round(found / least, 4),
-                VERDICT: verdict(
+                VERDICT: row_verdict(
                     found <= closed * (1 + 1e-9),
                     found >= least * (1 - 1e-9),
                     all(other.number("virtual_seconds") >= found for other in beside),
@@ -292,13 +279,13 @@ class Regime:
     erratum: bool = False
     """What is further from the print is explained in a note of the table."""
 
-    def run(self, lab: RunCache, line: Pipeline, n: int) -> Trial:
+    def run(self, cache: RunCache, line: Pipeline, n: int) -> Trial:
         """A broadcast in this regime."""
         if self.startup is None:
             # parts of nRSBT are merged on the way, so that a single packet shows in a run of one for each tree
             single = n if line.merged else line.parts(n)
-            return line.run(lab, n, self.amount if self.amount > 1 else single)
-        return best_run(lab, line, n, self.amount, self.startup)[1]
+            return line.run(cache, n, self.amount if self.amount > 1 else single)
+        return best_run(cache, line, n, self.amount, self.startup)[1]
 
     def time(self, line: Pipeline, trial: Trial, n: int) -> float:
         """What is compared: cycles, or virtual time. One packet of a graph of several trees takes one of them."""
@@ -316,7 +303,7 @@ class Regime:
         ratio = self.startup / PER_BYTE
         packet, least = line.optimum(n, self.amount, ratio)
         part = self.amount / line.parts(n)
-        return least if packet <= part else (line.a(n) + line.b(n)) * (ratio + part)
+        return least if packet <= part else float(line.a(n) + line.b(n)) * (ratio + part)
 
 
 REGIMES = (
@@ -325,38 +312,21 @@ REGIMES = (
     Regime("B_opt, tau n >> M t_c", 1.0, PACKET_BYTES, 1e-9, 1e-3, erratum=True),
     Regime("B_opt, tau n << M t_c", 1e-6, LONG_BYTES, 0.002, 0.02),
 )
-Limit = Callable[[int], Fraction]
-FACTOR: tuple[Limit, ...] = (
-    lambda n: Fraction(n, n + 1),
-    Fraction,
-    lambda _: Fraction(1),
-    Fraction,
-)
-LIMITS: Mapping[tuple[str, str], tuple[Limit, ...]] = {
-    (ONE, "SBT"): FACTOR,
-    (ONE, "nRSBT"): FACTOR,
-    (ONE, "TCBT"): (
-        lambda n: Fraction(2 * n - 2, n + 1),
-        lambda _: Fraction(3),
-        lambda _: Fraction(2),
-        lambda _: Fraction(3),
-    ),
-    (ALL, "SBT"): FACTOR,
-    (ALL, "nRSBT"): FACTOR,
-    (ALL, "TCBT"): FACTOR,
+LIMITS = {
+    (row["ports"], row["graph"]): tuple(formula(row[regime.name]) for regime in REGIMES)
+    for row in printed("johnsson_ho_table_6")
 }
-"""Table 6 as printed, a column a regime: the time of a graph over that of nESBT."""
+"""Table 6 as printed, one column per regime: the time of a graph relative to nESBT."""
 
 
-def _relative(lab: RunCache) -> Iterator[dict[str, object]]:
-    lines = {(line.ports, line.graph): line for line in (*TABLE_4, *TABLE_5)}
-    for (ports, graph), printed in LIMITS.items():
-        pair = (lines[ports, graph], lines[ports, "nESBT"])
-        for n in lab.sizes:
+def _relative(cache: RunCache) -> Iterator[dict[str, object]]:
+    for (ports, graph), limits in LIMITS.items():
+        pair = (LINES[ports, graph], LINES[ports, "nESBT"])
+        for n in cache.sizes:
             if n < pair[0].least_n:
                 continue
-            for regime, limit in zip(REGIMES, printed, strict=True):
-                trials = [regime.run(lab, line, n) for line in pair]
+            for regime, limit in zip(REGIMES, limits, strict=True):
+                trials = [regime.run(cache, line, n) for line in pair]
                 found = regime.time(pair[0], trials[0], n) / regime.time(pair[1], trials[1], n)
                 closed = regime.predicted(pair[0], n) / regime.predicted(pair[1], n)
                 near = isclose(found, float(limit(n)), rel_tol=regime.near * n)
@@ -365,10 +335,10 @@ def _relative(lab: RunCache) -> Iterator[dict[str, object]]:
                     "graph": graph,
                     "n": n,
                     "regime": regime.name,
-                    "paper": printed_text(text(limit(n)), agrees=near, erratum=True),
+                    "paper": marked(text(limit(n)), erratum=not near),
                     "predicted": round(closed, 4),
                     "measured": round(found, 4),
-                    VERDICT: verdict(
+                    VERDICT: row_verdict(
                         isclose(found, closed, rel_tol=regime.rounding),
                         near or regime.erratum,
                         trials=trials,
@@ -376,58 +346,15 @@ def _relative(lab: RunCache) -> Iterator[dict[str, object]]:
                 }
 
 
-NOTES_2 = (
-    (
-        "The packet of the slowest tree, from the step of its first crossing to that of its last. Over one port "
-        "nRSBT starts "
-        "part j in cycle j; every part takes n cycles."
-    ),
-    "TCBT over one port is shown from n = 3 on: in Q_2, where 2P cycles do, some cycles of its schedule stay empty.",
-)
-NOTES_3 = (f"The difference of two runs, of {PACKETS} and of {2 * PACKETS} distinct packets.",)
-NOTES_45 = (
-    f"B = {PACKET_BYTES} bytes. With one packet on each tree, M/B is the number of trees that carry a part of the message.",
-    (
-        "The lower bounds of section 4 are n start-ups, and M elements over one port or M/n over n; the ratio to them takes "
-        "one start-up to cost as much as a packet (τ = B t_c)."
-    ),
-)
-NOTES_OPTIMUM = (
-    (
-        f"M = {LONG_BYTES:,} bytes, τ = 1 ms, t_c = 1 us a byte; times in milliseconds. T_min is what no number of packets "
-        "undercuts; measured is the best whole number of packets, and one packet more or less is not faster (run as well)."
-    ),
-    "nRSBT over one port sends everything that waits at once: B_opt = M, T_min = nMt_c + (2n-1)τ, as in the rows above.",
-)
-NOTES_6 = (
-    (
-        f"The paper's entries are limits. Run are one packet; {10 * PACKETS:,} packets; a message of {PACKET_BYTES} "
-        "bytes with τ = "
-        f"1 s; and one of {LONG_BYTES:,} bytes with τ = 1 us; t_c = 1 us a byte. Predicted is the ratio by tables 4 and "
-        "5; packets "
-        "of whole bytes may be 0.2 percent off it in the last regime."
-    ),
-    (
-        f"{ERRATUM} Where τ n >> M t_c the best is one packet, as B cannot be larger than M, and the ratio that of "
-        "one packet: "
-        "the printed 1 and 2 come from T_min with B_opt > M, and are its limit for large n."
-    ),
-    (
-        f"{ERRATUM} nRSBT over one port is printed together with SBT. Its own T_min of table 4 has 2n - 1 start-ups, so "
-        "where start-ups dominate the ratio is (2n-1)/(n+1), up to 2, unless all goes down one of its trees, which is "
-        "SBT. One packet is measured on one tree, as in table 2; cut over all trees it would take 2n - 1 cycles."
-    ),
-)
-
-
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Tables 2 to 6."""
-    yield Table("Table 2: propagation delays", list(_delays(lab)), NOTES_2)
-    yield Table("Table 3: cycles per distinct packet", list(_rates(lab)), NOTES_3)
-    for number, lines, ports in ((4, TABLE_4, "one port"), (5, TABLE_5, "n ports")):
-        yield Table(f"Table {number}: T of broadcasting over {ports}", list(_times(lab, lines)), NOTES_45)
-        yield Table(f"Table {number}: B_opt and T_min over {ports}", list(_optima(lab, lines)), NOTES_OPTIMUM)
-    yield Table("Table 6: relative to nESBT", list(_relative(lab)), NOTES_6)
+    yield Table("Table 2: propagation delays", _delays(cache), NOTES["table_2"])
+    yield Table("Table 3: cycles per distinct packet", _rates(cache), NOTES["table_3"])
+    for number, ports in ((4, "one port"), (5, "n ports")):
+        lines = of_table(number)
+        yield Table(f"Table {number}: T of broadcasting over {ports}", _times(cache, lines), NOTES["times"])
+        yield Table(f"Table {number}: B_opt and T_min over {ports}", _optima(cache, lines), NOTES["optimum"])
+    yield Table("Table 6: relative to nESBT", _relative(cache), NOTES["table_6"])
 
 
 REPRODUCTION = Reproduction(

@@ -11,8 +11,10 @@ from fractions import Fraction
 
 import polars as pl
 
-from coordinator.papers.base import Figure, Reproduction, RunCache, Section, Table, Trial, compared
+from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE, PAPER
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import Table, compared, notes
 from coordinator.reports.paper_figures import (
     COLOURS,
     Arc,
@@ -25,7 +27,7 @@ from coordinator.reports.paper_figures import (
     tree_arcs,
     tree_panel,
 )
-from emunode.algorithms.base import Value
+from emunode.algorithms.claims import Value
 from emunode.model import Port, Rank
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees.base import Trees
@@ -35,6 +37,8 @@ from emunode.trees.hypercube.gray import GrayPaths
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
 from emunode.trees.hypercube.two_rooted import TwoRootedTree
 
+NOTES = notes("johnsson_ho", "figures")
+
 Q3, Q4, Q5, Q6 = (Hypercube(n) for n in (3, 4, 5, 6))
 NODE_9 = 0b001011
 """The node of figure 9: not named in the text, and chosen for having parents and children in several trees."""
@@ -42,8 +46,8 @@ SMALL = 330.0
 """Width of a 3-cube in a drawing of several."""
 
 
-def _run(lab: RunCache, cube: Hypercube, collective: str, algorithm: str, ports: str = ALL, **more: object) -> Trial:
-    return lab.run(
+def _run(cache: RunCache, cube: Hypercube, collective: str, algorithm: str, ports: str = ALL, **more: object) -> Trial:
+    return cache.run(
         topology=cube.name,
         collective=collective,
         algorithm=algorithm,
@@ -74,8 +78,8 @@ def on_the_way(trial: Trial) -> list[set[Rank]]:
     return [set(targets) for targets in moved["target"]]
 
 
-def _figure_1(lab: RunCache) -> Figure:
-    cycles = on_the_way(_run(lab, Q3, "scatter", "sbt"))
+def _figure_1(cache: RunCache) -> Figure:
+    cycles = on_the_way(_run(cache, Q3, "scatter", "sbt"))
     panels = [
         _tree(f"cycle {cycle}", BinomialTree(Q3), steps=dict.fromkeys(targets, 1))
         for cycle, targets in enumerate(cycles)
@@ -222,20 +226,20 @@ class Checks:
         self.rows.append({"figure": number, "what": what} | compared(predicted, measured, *trials, paper=paper))
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """The figures in order, then a table of what they show."""
     check = Checks()
-    yield from _single_trees(lab, check)
-    yield from _several_trees(lab, check)
-    yield from _nodes_and_balance(lab, check)
-    yield from _schedules(lab, check)
-    yield Table("Figures 1 to 14: what can be counted in them", check.rows, NOTES)
+    yield from _single_trees(cache, check)
+    yield from _several_trees(cache, check)
+    yield from _nodes_and_balance(cache, check)
+    yield from _schedules(cache, check)
+    yield Table("Figures 1 to 14: what can be counted in them", check.rows, NOTES["figures"])
 
 
-def _single_trees(lab: RunCache, check: Checks) -> Iterator[Figure]:
+def _single_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
     """Figures 1 to 4."""
-    yield _figure_1(lab)
-    trial = _run(lab, Q3, "scatter", "sbt")
+    yield _figure_1(cache)
+    trial = _run(cache, Q3, "scatter", "sbt")
     levels = tuple(min(target.bit_count() for target in targets) for targets in on_the_way(trial))
     check(1, "lowest level on the way in cycles 0, 1, 2", "h - k", (3, 2, 1), levels, trial)
 
@@ -245,19 +249,19 @@ def _single_trees(lab: RunCache, check: Checks) -> Iterator[Figure]:
     check(2, "edges that n - 1 paths share", "n", 3, shared.count(2))
 
     yield _figure(3, "a spanning binomial tree in a 4-cube", [_tree("", BinomialTree(Q4), link=str)], "Root 0000.", 1)
-    trial = _run(lab, Q4, "broadcast", "sbt")
+    trial = _run(cache, Q4, "broadcast", "sbt")
     check(3, "nodes at levels 1 to 4", "C(n, l)", (4, 6, 4, 1), tuple(trial.series("receivers_per_step")), trial)
 
     caption = "The shape is determined, the embedding is not: ours. The root is 0000, its partner 1000."
     yield _figure(4, "a 16 nodes two-rooted complete binary tree", [_tree("", TwoRootedTree(Q4), link=str)], caption, 1)
-    trial = _run(lab, Q4, "broadcast", "tcbt")
+    trial = _run(cache, Q4, "broadcast", "tcbt")
     printed = "2, 3 2^(l-2), N/4"
     check(4, "nodes at levels 1 to 4", printed, (2, 3, 6, 4), tuple(trial.series("receivers_per_step")), trial)
 
 
-def _several_trees(lab: RunCache, check: Checks) -> Iterator[Figure]:
+def _several_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
     """Figures 5 to 8."""
-    trial = _run(lab, Q3, "broadcast", "nrsbt")
+    trial = _run(cache, Q3, "broadcast", "nrsbt")
     used = trial.table("links").filter(pl.col("bytes") > 0)["sender", "port", "bytes"].iter_rows()
     loads = {(sender, port): Fraction(carried, MESSAGE_BYTES) for sender, port, carried in used}
     yield _figure_5(loads)
@@ -283,13 +287,13 @@ def _several_trees(lab: RunCache, check: Checks) -> Iterator[Figure]:
     panels = [_tree(f"ERSBT {tree}", trees, tree, link=str) for tree in range(4)]
     yield _figure(8, "four edge-disjoint directed spanning trees in a 4-cube", panels, "On the edges dimensions.")
     for number, cube in ((7, Q3), (8, Q4)):
-        trial = _run(lab, cube, "broadcast", "nesbt", segments=cube.n)
+        trial = _run(cache, cube, "broadcast", "nesbt", segments=cube.n)
         check(number, "trees on one directed edge", 1, 1, trial.number("max_link_segments"), trial)
         every = cube.n * (cube.order - 1)
         check(number, "directed edges used", "n(N - 1)", every, trial.number("links_used"), trial)
 
 
-def _nodes_and_balance(lab: RunCache, check: Checks) -> Iterator[Figure]:
+def _nodes_and_balance(cache: RunCache, check: Checks) -> Iterator[Figure]:
     """Figures 9 to 11."""
     figure, parents, children = _figure_9()
     yield figure
@@ -302,14 +306,14 @@ def _nodes_and_balance(lab: RunCache, check: Checks) -> Iterator[Figure]:
 
     panel = _tree("", BalancedTrees(Q5), link=str)
     yield _figure(11, "a spanning balanced 5-tree in a 5-cube", [panel], "Subtrees by port, 0 first.", 1)
-    trial = _run(lab, Q5, "scatter", "sbnt")
+    trial = _run(cache, Q5, "scatter", "sbnt")
     ports = trial.table("links").filter(pl.col("sender") == 0).sort("port")["segments"].to_list()
     check(11, "nodes of the subtrees", "about (N-1)/n", (7, 6, 6, 6, 6), tuple(ports), trial)
 
 
-def _schedules(lab: RunCache, check: Checks) -> Iterator[Figure]:
+def _schedules(cache: RunCache, check: Checks) -> Iterator[Figure]:
     """Figures 12 to 14."""
-    trial, rotated = _run(lab, Q3, "broadcast", "nrsbt"), RotatedBinomialTrees(Q3)
+    trial, rotated = _run(cache, Q3, "broadcast", "nrsbt"), RotatedBinomialTrees(Q3)
     panels = [_scheduled(f"SBT {tree}", rotated, trial, tree) for tree in range(3)]
     yield _figure(
         12, "broadcasting based on 3 rotated SBTs in a 3-cube", panels, "On the edges routing cycles of a run.", 3
@@ -319,7 +323,7 @@ def _schedules(lab: RunCache, check: Checks) -> Iterator[Figure]:
     check(12, "tree j uses dimension (j + i) mod n in cycle i", "yes", True, right, trial)
     check(12, "most trees on a link in one cycle", 1, 1, trial.number("max_link_segments_per_step"), trial)
 
-    trial, disjoint = _run(lab, Q3, "broadcast", "nesbt", ONE, segments=3), EdgeDisjointBinomialTrees(Q3)
+    trial, disjoint = _run(cache, Q3, "broadcast", "nesbt", ONE, segments=3), EdgeDisjointBinomialTrees(Q3)
     panels = [_scheduled(f"ERSBT {tree}", disjoint, trial, tree) for tree in range(3)]
     yield _figure(
         13, "scheduling in an nESBT graph with one-port communication", panels, "On the edges cycles of a run.", 3
@@ -330,7 +334,7 @@ def _schedules(lab: RunCache, check: Checks) -> Iterator[Figure]:
     congruent = all(label % 3 == port for _, port, label in labels)
     check(13, "labels are congruent to dimensions modulo n", "yes", True, congruent, trial)
 
-    trial = _run(lab, Q3, "alltoall", "sbt", ONE)
+    trial = _run(cache, Q3, "alltoall", "sbt", ONE)
     yield _figure_14(trial)
     mine = [block for block, owner in blocks_after(trial, 3).items() if owner == 0]
     check(14, "blocks in P0 at the end", "N", 8, len(mine), trial)
@@ -346,12 +350,6 @@ def _level_sizes(root: Branch) -> Iterator[int]:
     while level:
         yield len(level)
         level = [below for node in level for below in node.below]
-
-
-NOTES = (
-    "Figures 15 to 19 are measurements whose values are not in the text: see `johnsson-ho-ipsc`.",
-    "Left open by caption and text, and chosen here: the tree of figure 1, the embedding of figure 4, the node of figure 9.",
-)
 
 
 REPRODUCTION = Reproduction(

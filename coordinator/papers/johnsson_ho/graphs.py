@@ -12,8 +12,10 @@ from math import comb
 
 import polars as pl
 
-from coordinator.papers.base import VERDICT, Reproduction, RunCache, Section, Table, Trial
-from coordinator.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE, PAPER, text, verdict
+from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE, PAPER, text
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees import statistics as measure
 from emunode.trees.base import Trees
@@ -21,6 +23,8 @@ from emunode.trees.hypercube.balanced import BalancedTrees
 from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
+
+NOTES = notes("johnsson_ho", "graphs")
 
 SIZES = range(2, 6)
 Printed = Callable[[int, int, int], Fraction | int]
@@ -161,9 +165,9 @@ def loads_of(trial: Trial, *, backwards: bool = False) -> tuple[Loads, bool]:
     return loads, alike
 
 
-def _rows(lab: RunCache) -> Iterator[dict[str, object]]:
+def _rows(cache: RunCache) -> Iterator[dict[str, object]]:
     for graph in GRAPHS:
-        for n in lab.sizes:
+        for n in cache.sizes:
             trees = graph.trees(Hypercube(n))
             yield from (
                 _row(graph, n, name, printed, walked(trees), trial, backwards=backwards)
@@ -172,29 +176,29 @@ def _rows(lab: RunCache) -> Iterator[dict[str, object]]:
                         "edges ew_ld",
                         graph.edges,
                         measure.edges_by_level_and_port,
-                        _run(lab, n, "allgather", graph.allgather, graph.ports),
+                        _run(cache, n, "allgather", graph.allgather, graph.ports),
                         False,
                     ),
                     (
                         "subtrees sw_ld",
                         graph.subtrees,
                         measure.subtrees_by_level_and_port,
-                        _run(lab, n, "alltoall", graph.postorder, graph.ports),
+                        _run(cache, n, "alltoall", graph.postorder, graph.ports),
                         False,
                     ),
                     (
                         "descendants rw_ld",
                         graph.descendants,
                         measure.descendants_by_distance_and_port,
-                        _run(lab, n, "alltoall", graph.levels, graph.ports) if graph.levels else None,
+                        _run(cache, n, "alltoall", graph.levels, graph.ports) if graph.levels else None,
                         True,
                     ),
                 )
             )
 
 
-def _run(lab: RunCache, n: int, collective: str, algorithm: str, ports: str) -> Trial:
-    return lab.run(
+def _run(cache: RunCache, n: int, collective: str, algorithm: str, ports: str) -> Trial:
+    return cache.run(
         topology=f"hypercube:{n}",
         collective=collective,
         algorithm=algorithm,
@@ -217,7 +221,7 @@ def _row(
         "paper": _by_level(expected, levels),
         "in the trees": _by_level(walked, levels),
         "on the links": _by_level(loads, levels) if loads is not None else None,
-        VERDICT: verdict(*agree, trials=[trial] if trial else []),
+        VERDICT: row_verdict(*agree, trials=[trial] if trial else []),
     }
 
 
@@ -242,11 +246,11 @@ def _edges(name: str, n: int) -> list[Fraction]:
     return [Fraction(2**n - 1, n)] * n
 
 
-def _totals(lab: RunCache) -> Iterator[dict[str, object]]:
+def _totals(cache: RunCache) -> Iterator[dict[str, object]]:
     """E_d: what a link of dimension d carries over a whole all-to-all broadcast."""
     for graph in GRAPHS:
-        for n in lab.sizes:
-            trial = _run(lab, n, "allgather", graph.allgather, graph.ports)
+        for n in cache.sizes:
+            trial = _run(cache, n, "allgather", graph.allgather, graph.ports)
             expected = _edges(graph.name, n)
             links = trial.table("links")
             found = [
@@ -258,39 +262,21 @@ def _totals(lab: RunCache) -> Iterator[dict[str, object]]:
                 "n": n,
                 "paper": ", ".join(map(text, expected)),
                 "measured": ", ".join("/".join(map(text, values)) for values in found),
-                VERDICT: verdict(found == [[value] for value in expected], trials=[trial]),
+                VERDICT: row_verdict(found == [[value] for value in expected], trials=[trial]),
             }
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Table 1 in two parts."""
     yield Table(
         "Table 1: Ew_d, weighted edges by dimension",
-        list(_totals(lab)),
-        ("Measured on every link: what it carries in an all-to-all broadcast, in messages, dimension 0 first.",),
+        list(_totals(cache)),
+        NOTES["edges"],
     )
     yield Table(
         "Table 1: weighted edges, subtrees and descendants by level and dimension",
-        list(_rows(lab)),
-        (
-            (
-                "Shown is the largest entry of all dimensions for l = 0, 1, ..; every entry by l and d is compared, "
-                "and that all "
-                "links of a dimension carry the same."
-            ),
-            (
-                "`in the trees` walks the trees; `on the links` is what links carried, cycle by cycle, in messages: "
-                "ew in an "
-                "all-to-all broadcast, sw and rw in all-to-all personalised communication by concurrent postorder "
-                "and by reverse "
-                "breadth first. The Gray code path moves everything in every cycle, and has no such order."
-            ),
-            (
-                "l runs from 0 to height - 1: lemmas 3.14 and 3.24 print [0, N-1] and {2, n} for [0, N-2] and 2 <= "
-                "l <= n. SBnT "
-                "is the graph with several paths to cyclic nodes."
-            ),
-        ),
+        list(_rows(cache)),
+        NOTES["levels"],
         measurement="on the links",
     )
 

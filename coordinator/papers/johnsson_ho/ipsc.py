@@ -15,9 +15,13 @@ from math import ceil, inf, isclose
 
 import polars as pl
 
-from coordinator.papers.base import VERDICT, Figure, Reproduction, RunCache, Section, Table, Trial
-from coordinator.papers.johnsson_ho.common import ONE, PAPER, text, verdict
+from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.johnsson_ho.common import ONE, PAPER, text
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
 from coordinator.reports.charts import Held, Points, curves
+
+NOTES = notes("johnsson_ho", "ipsc")
 
 SIZES = range(2, 7)
 KIB = 1024
@@ -38,9 +42,9 @@ def time_of(trial: Trial) -> float:
 
 
 def _run(
-    lab: RunCache, n: int, collective: str, algorithm: str, size: int, segments: int = 1, ports: str = ONE
+    cache: RunCache, n: int, collective: str, algorithm: str, size: int, segments: int = 1, ports: str = ONE
 ) -> Trial:
-    return lab.run(
+    return cache.run(
         topology=f"hypercube:{n}",
         collective=collective,
         algorithm=algorithm,
@@ -56,7 +60,7 @@ def _judged(predicted: float, trial: Trial, *more: bool) -> dict[str, object]:
     return {
         "predicted": round(predicted, 2),
         "measured": round(found, 2),
-        VERDICT: verdict(isclose(found, predicted), *more, trials=[trial]),
+        VERDICT: row_verdict(isclose(found, predicted), *more, trials=[trial]),
     }
 
 
@@ -67,12 +71,12 @@ PACKETS_15 = [64 << k for k in range(9)]
 Rows = list[dict[str, object]]
 
 
-def _figure_15(lab: RunCache) -> Rows:
+def _figure_15(cache: RunCache) -> Rows:
     rows: Rows = []
-    for n in lab.sizes:
+    for n in cache.sizes:
         for packet in PACKETS_15:
             count = TOTAL_BYTES // packet
-            trial = _run(lab, n, "broadcast", "sbt", TOTAL_BYTES, count)
+            trial = _run(cache, n, "broadcast", "sbt", TOTAL_BYTES, count)
             predicted = n * count * milliseconds(packet)
             faster = not rows or rows[-1]["n"] != n or time_of(trial) < float(str(rows[-1]["measured"]))
             rows.append({"n": n, "external packet": packet, "packets": count} | _judged(predicted, trial, faster))
@@ -124,17 +128,17 @@ PACKETS_16 = 60
 """Packets of 1 KiB: assumed, every n divides it."""
 
 
-def _figure_16(lab: RunCache) -> Rows:
+def _figure_16(cache: RunCache) -> Rows:
     return [
         {"n": n, "graph": graph, "cycles": cycles}
         | _judged(cycles * milliseconds(KIB), trial, trial.number("steps") == cycles)
-        for n in lab.sizes
+        for n in cache.sizes
         for graph, algorithm, ports, cycles in (
             ("SBT", "sbt", ONE, n * PACKETS_16),
             ("nESBT", "nesbt", ONE, PACKETS_16 + n),
             ("nESBT, one way at a time", "nesbt", "send-or-receive", 2 * PACKETS_16 + n - 1),
         )
-        for trial in [_run(lab, n, "broadcast", algorithm, PACKETS_16 * KIB, PACKETS_16, ports)]
+        for trial in [_run(cache, n, "broadcast", algorithm, PACKETS_16 * KIB, PACKETS_16, ports)]
     ]
 
 
@@ -148,12 +152,12 @@ def _printed_speedup(n: int, packets: int) -> tuple[str | None, float, float]:
     return (f"about {n}", 0.9 * n, n) if packets >= 10 * n else (None, 0, inf)
 
 
-def _figure_17(lab: RunCache, packets: Sequence[int]) -> Rows:
+def _figure_17(cache: RunCache, packets: Sequence[int]) -> Rows:
     rows: Rows = []
-    for n in lab.sizes:
+    for n in cache.sizes:
         for count in packets:
             binomial, disjoint = (
-                _run(lab, n, "broadcast", algorithm, count * KIB, count) for algorithm in ("sbt", "nesbt")
+                _run(cache, n, "broadcast", algorithm, count * KIB, count) for algorithm in ("sbt", "nesbt")
             )
             predicted, found = n * count / (count + n), time_of(binomial) / time_of(disjoint)
             paper, least, most = _printed_speedup(n, count)
@@ -165,7 +169,9 @@ def _figure_17(lab: RunCache, packets: Sequence[int]) -> Rows:
                     "predicted": round(predicted, 4),
                     "measured": round(found, 4),
                     "measured / n": round(found / n, 4),
-                    VERDICT: verdict(isclose(found, predicted), least <= found <= most, trials=[binomial, disjoint]),
+                    VERDICT: row_verdict(
+                        isclose(found, predicted), least <= found <= most, trials=[binomial, disjoint]
+                    ),
                 }
             )
     return rows
@@ -177,7 +183,7 @@ BLOCKS = (256, 512, KIB, 2 * KIB)
 """Bytes for each node, or of each node: assumed."""
 
 
-def _figure_18(lab: RunCache) -> Rows:
+def _figure_18(cache: RunCache) -> Rows:
     return [
         {
             "n": n,
@@ -188,10 +194,10 @@ def _figure_18(lab: RunCache) -> Rows:
             "measured every": gap,
         }
         | _judged((2**n - 1) * milliseconds(size), trial, gap == every)
-        for n in lab.sizes
+        for n in cache.sizes
         for size in BLOCKS
         for graph, algorithm, every in (("SBT", "sbt-postorder", 2), ("SBnT", "sbnt-postorder", n))
-        for trial in [_run(lab, n, "scatter", algorithm, size)]
+        for trial in [_run(cache, n, "scatter", algorithm, size)]
         for gap in [_gap(trial)]
     ]
 
@@ -203,9 +209,9 @@ def _gap(trial: Trial) -> int:
     return int(root.filter(pl.col("port") == most).sort("step")["step"].diff().drop_nulls().median())  # type: ignore[arg-type]
 
 
-def _figure_19(lab: RunCache) -> Rows:
+def _figure_19(cache: RunCache) -> Rows:
     rows: Rows = []
-    for n in lab.sizes:
+    for n in cache.sizes:
         for size in BLOCKS:
             others = 2**n - 1
             for name, algorithm, ports, factor, predicted in (
@@ -214,7 +220,7 @@ def _figure_19(lab: RunCache) -> Rows:
                 ("ring, one way", "brg-ring", "one-port", 1, others * milliseconds(size)),
                 ("ring, both ways", "brg-ring", "all-port", 2, 2 * ceil(others / 2) * milliseconds(size)),
             ):
-                trial = _run(lab, n, "allgather", algorithm, size, ports=ports)
+                trial = _run(cache, n, "allgather", algorithm, size, ports=ports)
                 wanted = _labelled(trial) if predicted is None else predicted
                 found = factor * time_of(trial)
                 rows.append(
@@ -225,7 +231,7 @@ def _figure_19(lab: RunCache) -> Rows:
                         "predicted": round(wanted, 2),
                         "measured": round(found, 2),
                         "bytes": int(trial.number("transfer_bytes")),
-                        VERDICT: verdict(isclose(found, wanted), trials=[trial]),
+                        VERDICT: row_verdict(isclose(found, wanted), trials=[trial]),
                     }
                 )
     return rows
@@ -242,15 +248,14 @@ def _labelled(trial: Trial) -> float:
 # --- tables and figures --------------------------------------------------------------------------------------------------
 
 MARKS = "Marks: measured, at the prices of the iPSC."
-ASSUMED = "The length of the messages is not in the text, and neither are the values of the figure."
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """A table and a drawing for each of the figures 15 to 19."""
-    yield from _packet_sizes(_figure_15(lab))
-    yield from _two_graphs(lab)
-    yield from _scatter(_figure_18(lab), lab.sizes[-1])
-    yield from _allgather(_figure_19(lab), lab.sizes[-1])
+    yield from _packet_sizes(_figure_15(cache))
+    yield from _two_graphs(cache)
+    yield from _scatter(_figure_18(cache), cache.sizes[-1])
+    yield from _allgather(_figure_19(cache), cache.sizes[-1])
 
 
 def _packet_sizes(rows: Rows) -> Iterator[Section]:
@@ -259,13 +264,11 @@ def _packet_sizes(rows: Rows) -> Iterator[Section]:
         "Figure 15: SBT broadcast by external packet size, milliseconds",
         rows,
         (
-            f"{TOTAL_BYTES // KIB} KiB are broadcast: assumed. {ASSUMED}",
+            *NOTES["figure_15"],
             (
-                "The text: below 1 KiB time increases almost linearly with the number of packets. From packets of 1 KiB "
-                "to 64 bytes "
-                f"there are 16 times as many, and time grows by {slopes}: start-ups are all that counts. Above 1 KiB "
-                "little is won, "
-                "as the operating system cuts packets."
+                "The text states that below 1 KiB time increases almost linearly with the number of packets. From packets "
+                f"of 1 KiB to 64 bytes there are 16 times as many, and time grows by {slopes}: only start-ups count. Above "
+                "1 KiB there is little gain, as the operating system cuts packets."
             ),
         ),
     )
@@ -281,19 +284,12 @@ def _packet_sizes(rows: Rows) -> Iterator[Section]:
     ).of(rows)
 
 
-def _two_graphs(lab: RunCache) -> Iterator[Section]:
-    rows = _figure_16(lab)
+def _two_graphs(cache: RunCache) -> Iterator[Section]:
+    rows = _figure_16(cache)
     yield Table(
         "Figure 16: SBT and nESBT, packets of 1 KiB, milliseconds",
         rows,
-        (
-            f"{PACKETS_16} packets: assumed. {ASSUMED}",
-            (
-                "`one way at a time`: a node that could only send or receive in a cycle (theorem 4.3). Its speed-up "
-                "stays below n/2, so "
-                "the machine of figure 17 moved packets both ways at once."
-            ),
-        ),
+        NOTES["figure_16"],
     )
     yield Drawing(
         "Figure 16: SBT and nESBT, packets of 1 KiB",
@@ -304,17 +300,11 @@ def _two_graphs(lab: RunCache) -> Iterator[Section]:
         f"Lines: predicted, nP and P + n cycles. {MARKS}",
     ).of(rows)
     packets = (1, PACKETS_16, 4 * PACKETS_16)
-    rows = _figure_17(lab, packets)
+    rows = _figure_17(cache, packets)
     yield Table(
         "Figure 17: speed-up of nESBT over SBT",
         rows,
-        (
-            (
-                "The text: approximately n, for messages of a length that is not in it. Predicted is nP/(P + n) for P "
-                "packets. From P = 10 n on the speed-up must be within 10 percent of n. A single packet is slower by "
-                "nESBT: n/(n+1), as table 6 has it."
-            ),
-        ),
+        NOTES["figure_17"],
     )
     yield Drawing(
         "Figure 17: speed-up of nESBT over SBT",
@@ -323,25 +313,14 @@ def _two_graphs(lab: RunCache) -> Iterator[Section]:
         "P = {}",
         ("dimensions of the cube", "time of SBT / time of nESBT"),
         "Lines: predicted, nP/(P + n). Marks: measured.",
-    ).of(rows, n=[(float(n), float(n)) for n in lab.sizes])
+    ).of(rows, n=[(float(n), float(n)) for n in cache.sizes])
 
 
 def _scatter(rows: Rows, n: int) -> Iterator[Section]:
     yield Table(
         "Figure 18: personalised communication by SBT and SBnT, milliseconds",
         rows,
-        (
-            f"Postorder, ports in Gray code order, one packet for each node. {ASSUMED}",
-            (
-                "The text: expected is the same time for both; SBnT was faster, as a subtree gets a packet only "
-                "every n cycles "
-                "and the machine overlaps communication on different ports by about 20 percent, while SBT comes "
-                "back to a port "
-                "after two cycles. Both are measured, on the port that is used most; an overlap within a node is "
-                "not in the model, and no "
-                "advantage either."
-            ),
-        ),
+        NOTES["figure_18"],
     )
     yield Drawing(
         f"Figure 18: personalised communication in Q_{n}",
@@ -358,15 +337,7 @@ def _allgather(rows: Rows, n: int) -> Iterator[Section]:
     yield Table(
         "Figure 19: all-to-all broadcasting, milliseconds",
         rows,
-        (
-            f"`ring, both ways` counts both ports of a node one after the other, as the iPSC overlaps little. {ASSUMED}",
-            (
-                "The text: to first order all are alike. They transfer the same (N-1) M bytes, up to one block; the "
-                "exchange has the "
-                "fewest start-ups by a program, which small blocks show, and from 1 KiB on internal packets make the "
-                "difference small."
-            ),
-        ),
+        NOTES["figure_19"],
     )
     yield Drawing(
         f"Figure 19: all-to-all broadcasting in Q_{n}",

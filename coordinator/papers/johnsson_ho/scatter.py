@@ -6,176 +6,49 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from itertools import combinations, pairwise, product
-from math import ceil, comb, log2
+from math import ceil
 
-from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table, compared, row_verdict
+from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.communication_cost import Cost
 from coordinator.papers.johnsson_ho.common import (
-    ALL,
     COLLECTIVE_BOUNDS,
     ONE,
     PAPER,
     RATIO_NOTE,
     ROOTS_NOTE,
     SIZES,
-    Case,
-    Cost,
-    Entry,
-    Optimum,
-    binomial_root,
+    CubeCase,
+    PrintedTime,
     cost_rows,
     optimum_rows,
-    rotated_root,
+    printed_optima,
+    printed_times,
 )
+from coordinator.papers.run_cache import RunCache
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, row_verdict
 from coordinator.results.claims import Verdict
 from emunode.algorithms.hypercube.scatter_rest import ReflectionsScatter, RestScatter, RotationsScatter
 from emunode.model import Port, Rank
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees.hypercube.reflected import Turn, TurnedBinomialTrees
 
+NOTES = notes("johnsson_ho", "scatter")
+
 PACKETS = (Fraction(1, 2), Fraction(1), Fraction(4), None)
 """B/M of the rows of table 7."""
 
 
-def _gray(case: Case) -> Cost:
+def _gray(case: CubeCase) -> Cost:
     packet = case.packet or Fraction(case.order)
     packets = 2 * case.packets(case.order - 1) - int(1 / packet)
     return Cost(max(packets, 2 * case.order - 3), 2 * case.order - 3)
 
 
-def _rotated(case: Case) -> Cost:
-    n, order = case.n, case.order
-    rising = [Fraction(order - 2**i, n) for i in range(1, n)]
-    return Cost(case.sum_of(rising + [Fraction(2**i - 1, n) for i in range(1, n + 1)]), order - 1)
+def _gray_segments(case: CubeCase) -> int:
+    return int(1 / case.packet) if case.packet and case.packet < 1 else 1
 
 
-def _balanced(case: Case) -> Cost:
-    n, order = case.n, case.order
-    startups = n * case.packets(Fraction(order, n)) + case.packets(Fraction(2 * order * log2(n) / n))
-    return Cost(startups, order * (1 + 2 * log2(n) / n))
-
-
-def _by_level(case: Case) -> Cost:
-    n = case.n
-    return Cost(case.sum_of([Fraction(comb(n, i), n) for i in range(n)]), Fraction(case.order - 1, n))
-
-
-def _tworooted(case: Case) -> Cost:
-    n, order = case.n, case.order
-    return Cost(2 * case.sum_of([2**i - 1 for i in range(1, n)]), 2 * order - 2 * n - 1)
-
-
-def _tworooted_levels(case: Case) -> Cost:
-    n, order = case.n, case.order
-    halves = [Fraction(order, 2**i) for i in range(2, n + 1)]
-    return Cost(case.packets(Fraction(order, 4)) + case.sum_of(halves), Fraction(3 * order, 4) - 1)
-
-
-TABLE_7 = (
-    Entry(
-        "BRG, one-port",
-        "brg",
-        ONE,
-        _gray,
-        cut=lambda case: int(1 / case.packet) if case.packet and case.packet < 1 else 1,
-    ),
-    Entry(
-        "SBT, one-port",
-        "sbt",
-        ONE,
-        lambda case: Cost(case.sum_of([2**i for i in range(case.n)]), case.order - 1),
-    ),
-    Entry("nRSBT, one-port", "nrsbt", ONE, _rotated),
-    Entry("TCBT, one-port", "tcbt", ONE, _tworooted, approximate=True, erratum=True),
-    Entry("SBnT, one-port", "sbntc", ONE, _balanced, approximate=True),
-    Entry(
-        "nRBRG, n-port",
-        "nrbrg",
-        ALL,
-        lambda case: Cost(
-            case.sum_of([Fraction(i, case.n) for i in range(1, case.order)]),
-            Fraction(case.order * (case.order - 1), 2 * case.n),
-        ),
-    ),
-    Entry(
-        "SBT, n-port",
-        "sbt",
-        ALL,
-        lambda case: Cost(case.sum_of([comb(case.n - 1, i) for i in range(case.n)]), Fraction(case.order, 2)),
-    ),
-    Entry("nRSBT, n-port", "nrsbt", ALL, _by_level),
-    Entry("TCBT, n-port", "tcbt", ALL, _tworooted_levels, approximate=True),
-    Entry("SBnT, n-port", "sbntc", ALL, _by_level),
-)
-
-NOTES_7 = (
-    RATIO_NOTE,
-    "SBnT is the graph with several paths to cyclic nodes, as everywhere in the paper from section 4 on.",
-    (
-        f"{ERRATUM} TCBT, one-port, is marked approximate and counts too few: the root sends N/2 and N/2 - 1 "
-        "messages, then come "
-        "both halves of every half, so the sum is ceil(NM/2B) + ceil((N/2-1)M/B) + 2 sum over i = 1..n-2 of "
-        "ceil((2^i-1)M/B). "
-        "Measured: n = 3, B = M takes 9 start-ups, the print says 8."
-    ),
-    "SBnT, one-port, is marked approximate: its start-ups hold for small packets, its transfer is an upper bound.",
-)
-
-
-TABLE_8 = (
-    Optimum("BRG", "brg", ONE, lambda _: 1, lambda n: Cost(2 * 2**n - 3, 2 * 2**n - 3)),
-    Optimum("SBT", "sbt", ONE, lambda n: 2 ** (n - 1), lambda n: Cost(n, 2**n - 1)),
-    Optimum(
-        "TCBT",
-        "tcbt",
-        ONE,
-        lambda n: 2 ** (n - 1),
-        lambda n: Cost(2 * n - 2, 2 * 2**n - 2 * n - 1),
-        at_most=True,
-    ),
-    Optimum("nRSBT", "nrsbt", ONE, lambda n: Fraction(2**n - 1, n), lambda n: Cost(2 * n - 1, 2**n - 1)),
-    Optimum(
-        "SBnT",
-        "sbnt",
-        ONE,
-        lambda n: Fraction(2**n - 1, n),
-        lambda n: Cost(2 * n - 2, 2**n * (1 + 2 * log2(n) / n)),
-        at_most=True,
-        erratum=True,
-    ),
-    Optimum(
-        "SBnTc",
-        "sbntc",
-        ONE,
-        lambda n: Fraction(2**n - 1, n),
-        lambda n: Cost(2 * n - 2, 2**n * (1 + 2 * log2(n) / n)),
-        at_most=True,
-        erratum=True,
-    ),
-)
-
-NOTES_8 = (
-    (
-        f"{ERRATUM} SBnT: table 8 prints 2n - 2 start-ups and section 5.1.5 2n - 1. 2n - 2 is right for one path to "
-        "every node "
-        "(SBnT), whose largest subtree holds more than (N-1)/n nodes, as node 1..1 is in one of them; 2n - 1 for "
-        "several paths to "
-        "cyclic nodes (SBnTc), where every subtree carries (N-1)/n messages exactly. Measured: both rows."
-    ),
-)
-
-TABLE_9 = (
-    Optimum(
-        "nRBRG",
-        "nrbrg",
-        ALL,
-        lambda n: Fraction(2**n - 1, n),
-        lambda n: Cost(2**n - 1, Fraction(2**n * (2**n - 1), 2 * n)),
-    ),
-    Optimum("SBT", "sbt", ALL, binomial_root, lambda n: Cost(n, 2 ** (n - 1)), roots=True),
-    Optimum("TCBT", "tcbt", ALL, lambda n: Fraction(2**n, 4), lambda n: Cost(n, Fraction(3 * 2**n, 4) - 1)),
-    Optimum("nRSBT", "nrsbt", ALL, rotated_root, lambda n: Cost(n, Fraction(2**n - 1, n)), roots=True),
-    Optimum("SBnT", "sbntc", ALL, rotated_root, lambda n: Cost(n, Fraction(2**n - 1, n)), roots=True),
-)
+TABLE_7 = (PrintedTime("BRG, one-port", "brg", ONE, _gray, cut=_gray_segments), *printed_times(7))
 
 
 # --- section 5.1.4: what is left over when n does not divide M ----------------------------------------------------------
@@ -219,22 +92,22 @@ RESTS = (
 )
 
 
-def _rests(lab: RunCache) -> Iterator[dict[str, object]]:
+def _rests(cache: RunCache) -> Iterator[dict[str, object]]:
     """The largest load of a link when k elements of every block are left over, of each kind and every k that it has."""
-    for n in lab.sizes:
+    for n in cache.sizes:
         for k in range(1, n):
-            yield from (_rest_row(lab, rest, n, k) for rest in RESTS if rest.algorithm.admits(n, k))
+            yield from (_rest_row(cache, rest, n, k) for rest in RESTS if rest.algorithm.admits(n, k))
 
 
-def _rest_row(lab: RunCache, rest: Rest, n: int, k: int) -> dict[str, object]:
-    trial = lab.run(topology=f"hypercube:{n}", collective="scatter", algorithm=rest.algorithm.name, message_bytes=k)
+def _rest_row(cache: RunCache, rest: Rest, n: int, k: int) -> dict[str, object]:
+    trial = cache.run(topology=f"hypercube:{n}", collective="scatter", algorithm=rest.algorithm.name, message_bytes=k)
     predicted, best = rest.algorithm.edge_load_of(n, k), best_choice(n, rest.choices(n, k))
     printed, least = rest.printed(n, k), ceil(Fraction(k * (2**n - 1), n))
     found = int(trial.table("links")["bytes"].max())  # type: ignore[arg-type]
     paper = None if printed is None else f"{printed}{'' if printed == predicted else f' {ERRATUM}'}"
     row = compared(predicted, found, trial, paper=paper, bound=least)
     agrees = row[VERDICT] == Verdict.HOLDS and best == predicted and (rest.name == "rotations" or printed == predicted)
-    row[VERDICT] = str(row_verdict([agrees], [trial]))
+    row[VERDICT] = row_verdict(agrees, trials=[trial])
     return {"n": n, "M mod n": k, "trees": rest.name, "best of all choices": best} | row
 
 
@@ -251,28 +124,14 @@ def best_choice(n: int, choices: Iterable[Sequence[Turn]]) -> int:
     return min(max(sum((edge_loads(n, turn) for turn in turns), Counter()).values()) for turns in choices)
 
 
-NOTES_REST = (
-    "k = M mod n elements of every block are scattered, each down a tree of its own; loads of the heaviest link.",
-    "`best of all choices` tries every choice of k rotations, or of k/2 rotations and k/2 reflections.",
-    (
-        f"{ERRATUM} Rotations alone: the exponents are printed as k/2 - 1 and k/2; (N-1) 2^(n/k-1) / (2^(n/k) - 1) is "
-        "measured where k divides n: 10 and not 15 elements for n = 4, k = 2."
-    ),
-    (
-        "The text has formulas for even k only, and for those that divide n (rotations) or 2n (reflections). The lower "
-        "bound is k (N-1)/n, rounded up."
-    ),
-)
-
-
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Tables 7, 8 and 9."""
     bound = COLLECTIVE_BOUNDS["scatter"]
-    rows = list(cost_rows(lab, "scatter", TABLE_7, PACKETS, bound))
-    yield Table("Table 7: one-to-all personalised communication", rows, NOTES_7)
-    yield Table("Table 8: the optimum over one port", list(optimum_rows(lab, "scatter", TABLE_8)), NOTES_8)
-    yield Table("Table 9: the optimum over n ports", list(optimum_rows(lab, "scatter", TABLE_9)), (ROOTS_NOTE,))
-    yield Table("Section 5.1.4: elements left over when n does not divide M", list(_rests(lab)), NOTES_REST)
+    rows = cost_rows(cache, "scatter", TABLE_7, PACKETS, bound)
+    yield Table("Table 7: one-to-all personalised communication", rows, (*RATIO_NOTE, *NOTES["table_7"]))
+    yield Table("Table 8: the optimum over one port", optimum_rows(cache, printed_optima(8)), NOTES["table_8"])
+    yield Table("Table 9: the optimum over n ports", optimum_rows(cache, printed_optima(9)), ROOTS_NOTE)
+    yield Table("Section 5.1.4: elements left over when n does not divide M", _rests(cache), NOTES["rest"])
 
 
 REPRODUCTION = Reproduction(

@@ -1,111 +1,58 @@
 """Which algorithm meets the lower bound of which problem: Johnsson and Ho 1986, table 19."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from fractions import Fraction
-from math import pi, sqrt
 
-from coordinator.papers.base import ERRATUM, VERDICT, Reproduction, RunCache, Section, Table
-from coordinator.papers.johnsson_ho.broadcast import LONG_BYTES, PER_BYTE, STARTUP, TABLE_4, TABLE_5, Pipeline, best_run
+from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.johnsson_ho.broadcast import LINES, LONG_BYTES, PER_BYTE, STARTUP, Pipeline, best_run
 from coordinator.papers.johnsson_ho.common import (
     ALL,
     COLLECTIVE_BOUNDS,
-    MESSAGE_BYTES,
     ONE,
     PAPER,
     PORTS,
     SIZES,
-    Case,
-    Cost,
-    Optimum,
+    CubeCase,
+    cost_text,
     largest_packet,
     measured,
     predicted,
-    printed_text,
+    printed_optima,
     rotated_root,
     text,
     trial_of,
-    verdict,
 )
-from coordinator.papers.johnsson_ho.common import Entry as Line
+from coordinator.papers.run_cache import RunCache
+from coordinator.papers.tables import VERDICT, Table, marked, notes, row_verdict
+
+NOTES = notes("johnsson_ho", "summary")
 
 
-@dataclass(frozen=True)
-class Winner:
-    """One line of table 19 about personalised communication or all-to-all broadcasting."""
-
-    collective: str
-    line: Optimum
+TABLE_19 = printed_optima(19)
 
 
-def _personalised(graph: str, algorithm: str) -> Optimum:
-    return Optimum(
-        graph, algorithm, ALL, printed_root, lambda n: Cost(n, Fraction(2**n - 1, n)), roots=True, misprint=True
-    )
-
-
-def printed_root(n: int) -> float:
-    """sqrt(2 N M / (pi n^1.5)) in messages, as table 19 prints B_opt."""
-    return sqrt(2 * 2**n / (pi * n**1.5) / MESSAGE_BYTES)
-
-
-SBT_HALVING = Optimum("SBT", "sbt", ONE, lambda n: Fraction(2**n, 2), lambda n: Cost(n, 2**n - 1))
-TABLE_19 = (
-    Winner("scatter", SBT_HALVING),
-    Winner("scatter", _personalised("SBnT", "sbntc")),
-    Winner("scatter", _personalised("nRSBT", "nrsbt")),
-    Winner("allgather", SBT_HALVING),
-    Winner("allgather", _personalised("SBnT", "sbntc")),
-    Winner("allgather", _personalised("nRSBT", "nrsbt")),
-    Winner(
-        "alltoall",
-        Optimum("SBT", "sbt", ONE, lambda n: Fraction(2**n, 2), lambda n: Cost(n, Fraction(n * 2**n, 2))),
-    ),
-    Winner(
-        "alltoall",
-        Optimum("SBnT", "sbntc", ALL, lambda n: Fraction(2**n - 1, n), lambda n: Cost(n, Fraction(2**n, 2))),
-    ),
-    Winner(
-        "alltoall",
-        Optimum(
-            "nESBT", "nesbt", ALL, lambda n: Fraction(2**n, 2 * n), lambda n: Cost(n, Fraction(2**n, 2)), erratum=True
-        ),
-    ),
-    Winner(
-        "alltoall",
-        Optimum("nRSBT", "nrsbt", ALL, lambda n: Fraction(2**n, 2 * n), lambda n: Cost(n, Fraction(2**n, 2))),
-    ),
-)
-
-
-def _winners(lab: RunCache) -> Iterator[dict[str, object]]:
+def _winners(cache: RunCache) -> Iterator[dict[str, object]]:
     """A winner meets the lower bound exactly; the line with the wrong name does not, and its correction does."""
-    for winner in TABLE_19:
-        line = winner.line
-        for n in lab.sizes:
-            case = Case(n)
-            trial = trial_of(
-                lab, winner.collective, Line(line.graph, line.algorithm, line.ports, lambda _: Cost(0, 0)), case
-            )
+    for line in TABLE_19:
+        for n in cache.sizes:
+            case = CubeCase(n)
+            trial = trial_of(cache, line.collective, line.algorithm, line.ports, n)
             best, found, closed = largest_packet(trial), measured(trial, case), predicted(trial, case)
-            packet, printed, least = line.packet(n), line.least(n), COLLECTIVE_BOUNDS[winner.collective](n, line.ports)
+            packet, printed, least = line.packet(n), line.least(n), COLLECTIVE_BOUNDS[line.collective](n, line.ports)
             # a root is the asymptotic form of what is measured, and never below it; this one is misprinted
             right = rotated_root(n) if line.misprint else packet
             packet_agrees = best <= right if line.roots else best == right
             agrees, meets = found.equals(printed), found.equals(least)
             yield {
-                "problem": winner.collective,
+                "problem": line.collective,
                 "graph": f"{line.graph}, {PORTS[line.ports]}",
                 "n": n,
-                "B_opt / M, paper": printed_text(
-                    text(packet), agrees=packet_agrees and not line.misprint, erratum=line.erratum or line.misprint
-                ),
+                "B_opt / M, paper": marked(text(packet), erratum=line.misprint or (line.erratum and not packet_agrees)),
                 "meant": text(right),
                 "measured B": text(best),
-                "paper": printed_text(printed, agrees=agrees, erratum=line.erratum),
-                "predicted": str(closed),
-                "measured": str(found),
-                VERDICT: verdict(
+                "paper": marked(cost_text(printed), erratum=line.erratum and not agrees),
+                "predicted": cost_text(closed),
+                "measured": cost_text(found),
+                VERDICT: row_verdict(
                     found.equals(closed),
                     (packet_agrees and agrees and meets) != line.erratum,
                     trials=[trial],
@@ -113,22 +60,21 @@ def _winners(lab: RunCache) -> Iterator[dict[str, object]]:
             }
 
 
-def _broadcasts(lab: RunCache) -> Iterator[dict[str, object]]:
+def _broadcasts(cache: RunCache) -> Iterator[dict[str, object]]:
     """One element, at most one an edge-disjoint tree, or many: T in elements and start-ups, or at the best packet size."""
-    lines = {(line.ports, line.graph): line for line in (*TABLE_4, *TABLE_5)}
-    for n in lab.sizes:
+    for n in cache.sizes:
         for assumption, line, elements in (
-            ("one-port, M = 1", lines[ONE, "SBT"], 1),
-            ("n-port, M <= n", lines[ALL, "nRSBT"], n),
+            ("one-port, M = 1", LINES[ONE, "SBT"], 1),
+            ("n-port, M <= n", LINES[ALL, "nRSBT"], n),
         ):
-            yield _small(lab, line, n, assumption, elements)
-        for assumption, line in (("one-port, M > 1", lines[ONE, "nESBT"]), ("n-port, M > n", lines[ALL, "nESBT"])):
-            yield _large(lab, line, n, assumption)
+            yield _small(cache, line, n, assumption, elements)
+        for assumption, line in (("one-port, M > 1", LINES[ONE, "nESBT"]), ("n-port, M > n", LINES[ALL, "nESBT"])):
+            yield _large(cache, line, n, assumption)
 
 
-def _small(lab: RunCache, line: Pipeline, n: int, assumption: str, elements: int) -> dict[str, object]:
+def _small(cache: RunCache, line: Pipeline, n: int, assumption: str, elements: int) -> dict[str, object]:
     """n (t_c + tau), of which an element is one byte here."""
-    trial = lab.run(
+    trial = cache.run(
         topology=f"hypercube:{n}",
         collective="broadcast",
         algorithm=line.algorithm,
@@ -140,18 +86,18 @@ def _small(lab: RunCache, line: Pipeline, n: int, assumption: str, elements: int
     )
     printed, found = n * (PER_BYTE + STARTUP), trial.number("virtual_seconds")
     return _broadcast_row(assumption, line, n, 1, 1, printed, found) | {
-        VERDICT: verdict(abs(found - printed) < 1e-12, trials=[trial])
+        VERDICT: row_verdict(abs(found - printed) < 1e-12, trials=[trial])
     }
 
 
-def _large(lab: RunCache, line: Pipeline, n: int, assumption: str) -> dict[str, object]:
+def _large(cache: RunCache, line: Pipeline, n: int, assumption: str) -> dict[str, object]:
     """T_min, which no whole number of packets undercuts; the best one is within a percent."""
     packet, least = line.optimum(n, LONG_BYTES, STARTUP / PER_BYTE)
-    count, trial = best_run(lab, line, n, LONG_BYTES, STARTUP)
+    count, trial = best_run(cache, line, n, LONG_BYTES, STARTUP)
     found, printed = trial.number("virtual_seconds"), least * PER_BYTE
     return _broadcast_row(
         assumption, line, n, round(packet, 1), -(-LONG_BYTES // (line.parts(n) * count)), printed, found
-    ) | {VERDICT: verdict(printed * (1 - 1e-9) <= found <= printed * 1.01, trials=[trial])}
+    ) | {VERDICT: row_verdict(printed * (1 - 1e-9) <= found <= printed * 1.01, trials=[trial])}
 
 
 def _broadcast_row(
@@ -169,36 +115,17 @@ def _broadcast_row(
     }
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Table 19 in two parts."""
     yield Table(
         "Table 19: one-to-all broadcasting",
-        list(_broadcasts(lab)),
-        (
-            (
-                f"An element is a byte; τ = 1 ms, t_c = 1 us; times in milliseconds. M > 1 and M > n: {LONG_BYTES:,} "
-                "bytes in the "
-                "best whole number of packets."
-            ),
-        ),
+        list(_broadcasts(cache)),
+        NOTES["broadcast"],
     )
     yield Table(
         "Table 19: the other problems",
-        list(_winners(lab)),
-        (
-            "Every line meets the lower bound of its problem, in start-ups and in transfer.",
-            (
-                f"{ERRATUM} The last line of the table names nESBT; it is nRSBT, by the rotated exchange of section "
-                "7.1, as table 18 "
-                "has it. Measured: nRSBT meets B_opt and both bounds; nESBT takes n + 1 start-ups and moves (N-2)/n "
-                "messages more."
-            ),
-            (
-                f"{ERRATUM} B_opt of SBnT and nRSBT is printed as sqrt(2NM/(π n^1.5)), which does not grow with M as a "
-                "packet does and is below what is measured (shown for M = 60). sqrt(2/π) NM/n^1.5 is meant, the "
-                "asymptotic form of the C(n, n/2) M/n that is measured."
-            ),
-        ),
+        list(_winners(cache)),
+        NOTES["winners"],
     )
 
 

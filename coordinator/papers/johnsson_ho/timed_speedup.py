@@ -8,23 +8,27 @@ the timed clock, where that is real time.
 
 from collections.abc import Iterator
 
-from coordinator.papers.base import VERDICT, Reproduction, RunCache, Section, Table, Trial
-from coordinator.papers.johnsson_ho.common import PAPER, verdict
+from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.johnsson_ho.common import PAPER
 from coordinator.papers.johnsson_ho.ipsc import KIB, PACKETS_16, SIZES, Drawing, milliseconds
+from coordinator.papers.run_cache import RunCache, Trial
+from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
+
+NOTES = notes("johnsson_ho", "timed_speedup")
 
 TOLERANCE = 0.1
 """Share by which a measured speed-up may differ from the predicted one."""
 
 
-def rows(lab: RunCache, driver: str = "local") -> Iterator[dict[str, object]]:
+def rows(cache: RunCache, driver: str = "local") -> Iterator[dict[str, object]]:
     """One row for each dimension: milliseconds of both broadcasts and their ratio, predicted and measured.
 
     `undecided` where the machine was late by more than a scenario allows by itself. Takes (n + 1) 60 cycles of 9 ms for
     dimension n, and the bringing up of two networks.
     """
     cycle = milliseconds(KIB)
-    for n in lab.sizes:
-        binomial, disjoint = (_run(lab, n, algorithm, driver) for algorithm in ("sbt", "nesbt"))
+    for n in cache.sizes:
+        binomial, disjoint = (_run(cache, n, algorithm, driver) for algorithm in ("sbt", "nesbt"))
         predicted = n * PACKETS_16 / (PACKETS_16 + n)
         sbt, nesbt = (1000 * float(trial.number("achieved_seconds")) for trial in (binomial, disjoint))
         found = sbt / nesbt if nesbt else 0.0
@@ -38,12 +42,12 @@ def rows(lab: RunCache, driver: str = "local") -> Iterator[dict[str, object]]:
             "paper": f"≈ {n}",
             "predicted": round(predicted, 4),
             "measured": round(found, 4),
-            VERDICT: verdict(abs(found - predicted) <= TOLERANCE * predicted, trials=[binomial, disjoint]),
+            VERDICT: row_verdict(abs(found - predicted) <= TOLERANCE * predicted, trials=[binomial, disjoint]),
         }
 
 
-def _run(lab: RunCache, n: int, algorithm: str, driver: str) -> Trial:
-    return lab.run(
+def _run(cache: RunCache, n: int, algorithm: str, driver: str) -> Trial:
+    return cache.run(
         topology=f"hypercube:{n}",
         collective="broadcast",
         algorithm=algorithm,
@@ -58,16 +62,13 @@ def _run(lab: RunCache, n: int, algorithm: str, driver: str) -> Trial:
     )
 
 
-def build(lab: RunCache) -> Iterator[Section]:
+def build(cache: RunCache) -> Iterator[Section]:
     """Figures 16 and 17."""
-    found = list(rows(lab))
+    found = list(rows(cache))
     yield Table(
         "Figures 16 and 17: SBT and nESBT by the clock, milliseconds",
         found,
-        (
-            f"{PACKETS_16} packets of 1 KiB: assumed. Nodes run free, every packet takes its time on its link.",
-            f"The measured speed-up must be within {TOLERANCE:.0%} of nP/(P + n).",
-        ),
+        NOTES["timed"],
     )
     yield Drawing(
         "Figure 17: speed-up of nESBT over SBT by the clock",
@@ -76,7 +77,7 @@ def build(lab: RunCache) -> Iterator[Section]:
         "{}",
         ("dimensions of the cube", "time of SBT / time of nESBT"),
         "Lines: predicted, nP/(P + n). Marks: measured over TCP, by the clock.",
-    ).of(found, n=[(float(n), float(n)) for n in lab.sizes])
+    ).of(found, n=[(float(n), float(n)) for n in cache.sizes])
 
 
 REPRODUCTION = Reproduction(

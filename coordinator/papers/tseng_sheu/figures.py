@@ -4,15 +4,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import cos, gcd, pi, sin
 
-from coordinator.papers.base import Figure, compared
+from coordinator.papers.base import Figure
+from coordinator.papers.tables import compared
 from coordinator.reports.paper_figures import COLOURS, HEAD, Panel, drawing, network_panel, tree_arcs
-from emunode.algorithms.base import Value
+from emunode.algorithms.claims import Value
 from emunode.model import Rank
+from emunode.testing import check_trees
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import Trees, arc_congestion, levels, verify
+from emunode.trees.base import Trees, levels
 from emunode.trees.star.greedy import CongestionTwoTrees, GreedyTree
 from emunode.trees.star.rotation import RotatedTrees
-from emunode.trees.statistics import is_greedy
+from emunode.trees.statistics import arc_congestion, is_greedy
 
 STAR = StarGraph(4)
 """Which all of them show."""
@@ -157,7 +159,7 @@ def figure_checks() -> Iterator[dict[str, object]]:
     """What the paper says of the trees drawn; that they span S_4 is checked first, and raises ContractError if not."""
     greedy, hats, rotated = GreedyTree(STAR), CongestionTwoTrees(STAR), RotatedTrees(STAR, GreedyTree(STAR))
     for trees in (greedy, hats, rotated):
-        verify(trees)
+        check_trees(trees)
     yield _check("figure 1: L(r)", "shortest paths", "lemma 3", True, is_greedy(greedy))
     yield _check("figure 1: L(r)", "height", "D_n", STAR.diameter, _height(greedy, 0))
     shifted = Counter(arc for i in (1, 2, 3) for arc in tree_arcs(greedy, 0, rotated_root(i), upward=True))

@@ -15,10 +15,11 @@ Source: Hussain, "An Improved One-to-All Broadcasting in Higher Dimensional Eise
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import ClassVar
 
-from emunode.algorithms.base import Claim, LocalView, Rule
+from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.losses import Losses, Outages, Place
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import (
@@ -34,14 +35,13 @@ from emunode.model import (
     Step,
 )
 from emunode.topologies.base import Topology
-from emunode.trees.base import CACHE_ENTRIES, Trees
+from emunode.trees.base import CACHE_ENTRIES
 from emunode.trees.eisenstein_jacobi.phased import (
     ONE_PHASE,
     THREE_PHASES,
     TWO_PHASES,
     TWO_PHASES_BY_DIMENSION,
     PhasedTree,
-    PhasePlan,
     PrintedTree,
 )
 
@@ -54,12 +54,11 @@ Station = tuple[int, tuple[tuple[int, Port], ...]]
 
 
 class PhasedAllgather(TreeCollective):
-    """Everybody's messages down one phased tree, all pieces at once, combined in one packet where they meet."""
+    """Everybody's messages down one phased tree, all segments at once, combined in one packet where they meet."""
 
     collective = Collective.ALLGATHER
     link_capacity = None
-    plan: ClassVar[PhasePlan]
-    """When which move is made."""
+    trees: PhasedTree
     passes: ClassVar[int]
     """Times nD steps that the phases have by a clock."""
 
@@ -68,16 +67,8 @@ class PhasedAllgather(TreeCollective):
         self.station = lru_cache(CACHE_ENTRIES)(self._station)
         self._ends = lru_cache(CACHE_ENTRIES)(self._absolute_ranks)
 
-    def make_trees(self, topology: Topology) -> Trees:
-        self.tree = self.make_tree(topology)
-        return self.tree
-
-    def make_tree(self, topology: Topology) -> PhasedTree:
-        """The tree of the algorithm."""
-        return PhasedTree(topology, self.plan)
-
     def _station(self, relative: Rank) -> Station:
-        return self.tree.place(relative)[0], tuple(self.tree.phase_children(relative))
+        return self.trees.place(relative)[0], tuple(self.trees.phase_children(relative))
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> list[Step]:
         """What counting receipts comes to in lock-step."""
@@ -85,17 +76,17 @@ class PhasedAllgather(TreeCollective):
         return [self._receipt(self.topology.neighbour(relative, port)) - now for port in ports]
 
     def _receipt(self, relative: Rank) -> Step:
-        stage, step = self.tree.place(relative)
-        return self.tree.begins[stage] + step
+        stage, step = self.trees.place(relative)
+        return self.trees.begins[stage] + step
 
     @cached_property
     def period(self) -> Step:
-        """Pieces are not pipelined: they share packets."""
+        """Segments are not pipelined: they share packets."""
         return 0
 
     @cached_property
     def last_offset(self) -> Step:
-        return self.tree.begins[-1]
+        return self.trees.begins[-1]
 
     def rule(self, view: LocalView) -> Rule:
         return PhaseRule(self, view)
@@ -125,7 +116,7 @@ class PhasedAllgather(TreeCollective):
         self, goal: Rank, why: Mapping[Rank, Mapping[Rank, Place]], stuck: Mapping[Rank, Place], outages: Outages
     ) -> dict[Rank, Place]:
         """The origins whose message does not get to `goal` as they see it, and what is the first cause of that."""
-        up = self.tree.parent(goal, 0)
+        up = self.trees.parent(goal, 0)
         parent, port, step = self.topology.neighbour(goal, up), self.topology.reverse_port(up), self._receipt(goal)
         senders, receivers = self._ends(parent), self._ends(goal)
         missed = dict(why[parent])
@@ -149,9 +140,9 @@ class PhasedAllgather(TreeCollective):
     @cached_property
     def _goals(self) -> list[list[Rank]]:
         """By stage, the relative ranks that are reached in it, in order of steps."""
-        goals: list[list[Rank]] = [[] for _ in self.tree.due]
+        goals: list[list[Rank]] = [[] for _ in self.trees.due]
         for rank in sorted(self._spanned, key=self._receipt):
-            goals[self.tree.place(rank)[0]].append(rank)
+            goals[self.trees.place(rank)[0]].append(rank)
         return goals
 
     def _absolute_ranks(self, relative: Rank) -> Sequence[Rank]:
@@ -164,8 +155,8 @@ class PhasedAllgather(TreeCollective):
         return f"{self.citation}: everybody receives the messages of all others"
 
     def claims(self) -> list[Claim]:
-        network, load, copies = self.tree.network, self.tree.load, self.copies
-        order, ports = network.order, self.tree.segments_per_port()
+        network, load, copies = self.trees.network, self.trees.load, self.copies
+        order, ports = network.order, self.trees.segments_per_port()
         allotment = f"{self.citation}: {self.passes}nD steps" + (
             "" if self.passes == 1 else ", fewer only where b != a + 1"
         )
@@ -175,7 +166,7 @@ class PhasedAllgather(TreeCollective):
             Claim("duplicates", 0, "==", f"{self.citation}: nothing comes twice"),
             Claim("steps", self.last_step, "==", f"{self.citation}: a phase ends with its last receipt", derived=True),
             Claim("steps", self.passes * network.diameter, self._relation, allotment),
-            Claim("segments", order * copies * sum(self.tree.due), "==", walked, derived=True),
+            Claim("segments", order * copies * sum(self.trees.due), "==", walked, derived=True),
             Claim("packets", order * len(load), "==", walked, derived=True),
             Claim("max_link_segments_per_step", copies * max(load.values()), "==", walked, derived=True),
             Claim("max_link_segments", copies * max(ports.values()), "==", walked, derived=True),
@@ -189,13 +180,13 @@ class PhasedAllgather(TreeCollective):
 
     def _reach_claims(self) -> list[Claim]:
         """A segment a receiver."""
-        order = self.tree.network.order
+        order = self.trees.network.order
         hops = order * self.copies * (order - 1)
         return [Claim("segments", hops, "==", f"{self.citation}: every node receives N^n - 1 messages, each once")]
 
     def _load_claims(self) -> list[Claim]:
         """The load of the busiest links over the run, in closed form for b = a + 1."""
-        network = self.tree.network
+        network = self.trees.network
         if network.b != network.a + 1:
             return []
         busiest = self.copies * self.line_load * network.modulus ** (network.dimensions - 1)
@@ -204,13 +195,13 @@ class PhasedAllgather(TreeCollective):
     @property
     def line_load(self) -> int:
         """Messages that the busiest link carries in one dimension, b = a + 1; here the same for all links."""
-        return (self.tree.network.modulus - 1) // 6
+        return (self.trees.network.modulus - 1) // 6
 
     line_load_formula: ClassVar[str] = "N^(n-1) (N-1)/6 messages over the links of dimension 1"
 
     @property
-    def _relation(self) -> str:
-        return "==" if self.tree.network.b == self.tree.network.a + 1 else "<="
+    def _relation(self) -> Relation:
+        return "==" if self.trees.network.b == self.trees.network.a + 1 else "<="
 
 
 class PhaseRule(Rule):
@@ -225,7 +216,7 @@ class PhaseRule(Rule):
         self._algorithm = algorithm
         self._view = view
         self._stage = 0
-        self._due = [messages * algorithm.copies for messages in algorithm.tree.due]
+        self._due = [messages * algorithm.copies for messages in algorithm.trees.due]
         self._waiting: list[list[tuple[Port, Segment]]] = [[] for _ in self._due]
         self._have = bytearray(algorithm.topology.order * algorithm.copies)
 
@@ -233,7 +224,7 @@ class PhaseRule(Rule):
         algorithm, me = self._algorithm, self._view.rank
         _, children = algorithm.station(0)
         for index in range(algorithm.copies):
-            segment = (me, ALL_RANKS, 0, index, algorithm.payloads.piece(me, ALL_RANKS, index))
+            segment = (me, ALL_RANKS, 0, index, algorithm.payloads.segment(me, ALL_RANKS, index))
             for stage, port in children:
                 self._waiting[stage].append((port, segment))
         for port, segment in self._release():
@@ -280,7 +271,7 @@ class ThreePhase(PhasedAllgather):
 
     name = "three-phase"
     citation = "Hussain, Algorithms 3 and 4 (corrected)"
-    plan = THREE_PHASES
+    trees_class = partial(PhasedTree, plan=THREE_PHASES)
     passes = 3
 
 
@@ -296,15 +287,13 @@ class ThreePhasePrinted(PhasedAllgather):
 
     name = "three-phase-printed"
     citation = "Hussain, Algorithms 3 and 4 (as printed)"
-    plan = THREE_PHASES
+    negative_control = True
     passes = 3
-
-    def make_tree(self, topology: Topology) -> PhasedTree:
-        return PrintedTree(topology)
+    trees_class = PrintedTree
 
     def _reach_claims(self) -> list[Claim]:
         """Those who receive, in closed form for b = a + 1."""
-        network, n = self.tree.network, self.tree.network.dimensions
+        network, n = self.trees.network, self.trees.network.dimensions
         if network.b != network.a + 1:
             return []
         hops = network.order * self.copies * 3 * (((network.modulus + 2) // 3) ** n - 1)
@@ -313,13 +302,13 @@ class ThreePhasePrinted(PhasedAllgather):
 
     def _load_claims(self) -> list[Claim]:
         """Of one dimension; of more, not all messages arrive."""
-        return super()._load_claims() if self.tree.network.dimensions == 1 else []
+        return super()._load_claims() if self.trees.network.dimensions == 1 else []
 
     @property
     def completeness(self) -> str:
-        network = self.tree.network
+        network = self.trees.network
         claim = f"{self.citation}: every node receives N^n - 1 messages"
-        missed = network.order - 1 - sum(self.tree.due)
+        missed = network.order - 1 - sum(self.trees.due)
         if not missed:
             return claim
         example = network.label(network.index(1, 0) + network.modulus * network.index(-1, 0))
@@ -342,16 +331,16 @@ class TwoPhase(PhasedAllgather):
 
     name = "two-phase"
     citation = "two phases (after Hussain, section 4.2)"
-    plan = TWO_PHASES
+    trees_class = partial(PhasedTree, plan=TWO_PHASES)
     passes = 2
     line_load_formula = TWO_PHASE_LOAD
 
     @property
     def line_load(self) -> int:
-        return (self.tree.network.diameter // self.tree.network.dimensions) ** 2
+        return (self.trees.network.diameter // self.trees.network.dimensions) ** 2
 
 
-class DimensionWise(PhasedAllgather):
+class DimensionWise(TwoPhase):
     """All-to-all broadcast of Eisenstein-Jacobi networks, dimension by dimension: fewer and larger packets than `two-phase`.
 
     All-port, half or full duplex. n rounds, the highest dimension first, each the one-dimensional `two-phase` with
@@ -363,13 +352,7 @@ class DimensionWise(PhasedAllgather):
 
     name = "dimension-wise"
     citation = "two phases a dimension (after Hussain, section 4.2)"
-    plan = TWO_PHASES_BY_DIMENSION
-    passes = 2
-    line_load_formula = TWO_PHASE_LOAD
-
-    @property
-    def line_load(self) -> int:
-        return (self.tree.network.diameter // self.tree.network.dimensions) ** 2
+    trees_class = partial(PhasedTree, plan=TWO_PHASES_BY_DIMENSION)
 
 
 class ImprovedAllgather(PhasedAllgather):
@@ -384,5 +367,5 @@ class ImprovedAllgather(PhasedAllgather):
     name = "improved"
     citation = "Hussain, Algorithms 1 and 2 (corrected), from all nodes"
     duplexes = (Duplex.FULL,)
-    plan = ONE_PHASE
+    trees_class = partial(PhasedTree, plan=ONE_PHASE)
     passes = 1

@@ -8,13 +8,11 @@ in one direction only and half-duplex links do as well as full-duplex ones.
 from collections.abc import Sequence
 from functools import cached_property
 
-from emunode.algorithms.base import Claim
 from emunode.algorithms.breadth_first import TreeBroadcast, exact_for_successors
+from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Port, PortModel, Rank, Step
-from emunode.topologies.base import Topology
-from emunode.trees.base import Trees
 from emunode.trees.eisenstein_jacobi.sectors import SectorTree
 
 
@@ -36,7 +34,7 @@ class ImprovedBroadcast(TreeBroadcast):
     All-port (one-port: children one after the other, not in the paper), half or full duplex. A node knows its own
     relative label only. It sends all it ever sends in the step after it received, so that each receives in the step
     that is its distance: nD steps, D = floor((a+2b)/3), N^n - 1 packets; (N - 6D) N^(n-1) senders where b = a + 1. P
-    pieces take nD + P - 1 steps. One faulty node or link cuts off the subtree behind it.
+    segments take nD + P - 1 steps. One faulty node or link cuts off the subtree behind it.
 
     Source: Hussain, "An Improved One-to-All Broadcasting in Higher Dimensional Eisenstein-Jacobi Networks",
     Algorithms 1 and 2, eqs. (20) to (23), tables 2 and 3. Errata: Algorithm 1 line 6 prints major -rho2 for the
@@ -46,11 +44,9 @@ class ImprovedBroadcast(TreeBroadcast):
 
     name = "improved"
     citation = "Hussain, Algorithms 1 and 2 (corrected)"
+    trees_class = SectorTree
 
-    def make_trees(self, topology: Topology) -> Trees:
-        return SectorTree(topology)
-
-    def one_port_height(self) -> tuple[int, str, str]:
+    def one_port_height(self) -> tuple[int, Relation, str]:
         """Of the sector tree: 2D + 4 steps a dimension."""
         network = SectorTree(self.topology).network
         return 2 * network.diameter + 4 * network.dimensions, exact_for_successors(network), "n(2D+4)"
@@ -70,7 +66,7 @@ class IterativeBroadcast(TreeCollective):
     All-port, half or full duplex. n rounds of D steps, D = floor((a+2b)/3); in round r everybody who has the message
     sends it to all of dimension n - r + 1. nD steps and N^n - 1 packets, as `improved`, but a node sends again in
     every later round, and most receive in the last one. A node knows its own relative label and what step it is. P
-    pieces, one a step behind the other, take nD + P - 1 steps. One faulty node or link cuts off the subtree behind
+    segments, one a step behind the other, take nD + P - 1 steps. One faulty node or link cuts off the subtree behind
     it.
 
     Source: Hussain and Shamaei, "Higher dimensional Eisenstein-Jacobi networks", 2016, as given in Hussain, section
@@ -81,19 +77,17 @@ class IterativeBroadcast(TreeCollective):
     name = "iterative"
     collective = Collective.BROADCAST
     citation = "Hussain-Shamaei 2016"
-
-    def make_trees(self, topology: Topology) -> Trees:
-        self.tree = SectorTree(topology)
-        return self.tree
+    trees: SectorTree
+    trees_class = SectorTree
 
     def round_begin(self, base: int) -> Step:
         """The step before the round of dimension base + 1."""
-        network = self.tree.network
+        network = self.trees.network
         return (network.dimensions - 1 - base) * (network.diameter // network.dimensions)
 
     def receipt(self, relative: Rank) -> Step:
         """The weight in the lowest nonzero dimension, counted from the beginning of its round; 0 at the source."""
-        network = self.tree.network
+        network = self.trees.network
         for base, index in enumerate(network.digits(relative)):
             if index:
                 return self.round_begin(base) + network.weight(index)
@@ -114,5 +108,5 @@ class IterativeBroadcast(TreeCollective):
         claims.append(Claim("steps", steps, "==", f"{self.citation}; Hussain, section 4.1: nD"))
         if self.numbers == 1:
             erratum = "eqs. (12) and (13) and table 1; erratum: N^(r-1) send in step 1 of round r"
-            claims += claims_of_counts(ej_counts.iterative(self.tree.network), self.citation, erratum)
+            claims += claims_of_counts(ej_counts.iterative(self.trees.network), self.citation, erratum)
         return claims

@@ -5,16 +5,14 @@ And their root paths share no inner node, so a message that goes whole over x tr
 links. A link may belong to two trees in opposite directions: links are full-duplex.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from functools import cached_property
 
-from emunode.algorithms.base import Claim
-from emunode.algorithms.routed_collective import Route, RoutedCollective
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.routed_collective import PipelinedScatter
 from emunode.algorithms.tree_collective import TreeCollective
-from emunode.model import Collective, Duplex, Rank, Step
-from emunode.topologies.base import Topology
+from emunode.model import Collective, Duplex, Step
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
-from emunode.trees.base import Trees, require
 from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
 
 CITATION = "6n independent spanning trees"
@@ -30,7 +28,7 @@ def one_dimension_height(a: int, b: int) -> int:
 
 
 def height_claim(network: EisensteinJacobi, after: int) -> Claim:
-    """The steps of a pipeline of which the last piece starts `after` the first one.
+    """The steps of a pipeline of which the last segment starts `after` the first one.
 
     n times the height of one dimension, exact in one dimension and where b = a + 1 > 2; no more than that for others.
     """
@@ -50,16 +48,29 @@ def independence_claims(copies: int) -> list[Claim]:
     ]
 
 
-class IndependentDissemination(TreeCollective):
-    """Pieces follow each other down every tree, one a step."""
+class IndependentBroadcast(TreeCollective):
+    """Broadcast over the 6n independent spanning trees of an Eisenstein-Jacobi network.
+
+    All-port, full duplex. With redundancy 1 a message is cut into 6n parts, one a tree; with redundancy x > 1 it goes
+    whole over x trees, and any x - 1 faulty nodes or links leave every healthy node served. h + P - 1 steps for P
+    segments a tree, with h the height of the trees used (a + b - 1 in one dimension for 1 <= a < b; at most n times
+    that), and N^n - 1 packets a segment and tree. A node knows its own relative label only. Works for every 0 <= a <= b
+    with N >= 7.
+
+    Extension; there is no paper on it.
+    """
 
     name = "independent-trees"
+    collective = Collective.BROADCAST
     citation = CITATION
     duplexes = (Duplex.FULL,)
+    disjoint_paths = True
+    trees: IndependentTrees
+    trees_class = IndependentTrees
 
-    def make_trees(self, topology: Topology) -> Trees:
-        self.network = require(topology, EisensteinJacobi, self.name)
-        return IndependentTrees(topology)
+    @property
+    def max_redundancy(self) -> int:
+        return 1 if self.collective is Collective.REDUCE else self.trees.count
 
     def _numbers(self, tree: int) -> int:
         """Copies that travel on `tree`."""
@@ -73,7 +84,7 @@ class IndependentDissemination(TreeCollective):
     def claims(self) -> list[Claim]:
         return [
             *super().claims(),
-            height_claim(self.network, self.numbers - 1),
+            height_claim(self.trees.network, self.numbers - 1),
             Claim("max_link_segments", self.numbers, "==", f"{self.citation}: arc-disjoint"),
             *self.structure_claims(),
         ]
@@ -82,119 +93,47 @@ class IndependentDissemination(TreeCollective):
         return independence_claims(self.copies)
 
 
-class IndependentBroadcast(IndependentDissemination):
-    """Broadcast over the 6n independent spanning trees of an Eisenstein-Jacobi network.
+class IndependentScatter(PipelinedScatter):
+    """Scatter over the 6n independent spanning trees of an Eisenstein-Jacobi network.
 
-    All-port, full duplex. With redundancy 1 a message is cut into 6n parts, one a tree; with redundancy x > 1 it goes
-    whole over x trees, and any x - 1 faulty nodes or links leave every healthy node served. h + P - 1 steps for P
-    pieces a tree, with h the height of the trees used (a + b - 1 in one dimension for 1 <= a < b; at most n times
-    that), and N^n - 1 packets a piece and tree. A node knows its own relative label only. Works for every 0 <= a <= b
-    with N >= 7.
-
-    Extension; there is no paper on it.
-    """
-
-    collective = Collective.BROADCAST
-
-    @property
-    def max_redundancy(self) -> int:
-        return self.trees.count
-
-    @property
-    def tolerated_faults(self) -> int:
-        return self.spec.redundancy - 1
-
-
-class IndependentReduce(IndependentDissemination):
-    """Reduce over the 6n independent spanning trees of an Eisenstein-Jacobi network: the broadcast run backwards.
-
-    All-port, full duplex. A message is cut into 6n parts; part t is folded up tree t. h + P - 1 steps for P pieces a
-    tree, N^n - 1 packets a piece. A node knows its own relative label only. Survives no fault: a node's contribution
-    travels in one tree.
+    All-port, full duplex. With redundancy 1 each message is cut into 6n parts, one a tree: N^n - 1 steps a segment of a
+    tree, which no algorithm beats, since the root sends on all ports in every step. With redundancy x > 1 messages go
+    whole over x trees, in about (N^n - 1) x / 6n steps each, and any x - 1 faulty nodes or links leave every healthy
+    node served. A node knows its own relative label and the target's.
 
     Extension; there is no paper on it.
-    """
-
-    collective = Collective.REDUCE
-
-
-class IndependentRouting(RoutedCollective):
-    """Every tree is a pipeline: its root link carries one piece a step, farthest target first; others pass on at once.
-
-    Copy c of what is for relative target r takes tree ((r-1) copies + c) mod 6n, which gives each tree the same load
-    within one. Two pieces of one tree that leave the root in different steps never meet, and trees share no arc.
     """
 
     name = "independent-trees"
     citation = CITATION
-    duplexes = (Duplex.FULL,)
+    trees: IndependentTrees
+    trees_class = IndependentTrees
 
-    def validate(self) -> None:
-        self.network = require(self.topology, EisensteinJacobi, self.name)
-        self.trees = IndependentTrees(self.topology)
-        self.count = self.trees.count
-        super().validate()
-
-    @property
-    def max_redundancy(self) -> int:
-        return self.count
-
-    @property
-    def tolerated_faults(self) -> int:
-        return self.spec.redundancy - 1
-
-    def copies_of(self, target: Rank) -> list[tuple[int, int, int]]:  # type: ignore[override]
-        """Round-robin over targets and copies."""
-        first = (target - 1) * self.copies
-        return [
-            ((first + copy) % self.count, copy // self.count, copy // self.spec.redundancy)
-            for copy in range(self.copies)
-        ]
-
-    def number(self, target: Rank, route_index: int, segment: int) -> int:
-        copy = segment * self.spec.redundancy
-        first = (target - 1) * self.copies + copy
-        return (copy + (route_index - first) % self.count) // self.count
-
-    @cached_property
-    def _slots(self) -> Mapping[tuple[int, Rank, int], Step]:
-        """When (tree, target, number) leaves the root: a table of all copies that every node would compute alike."""
-        queues: list[list[tuple[int, Rank, int]]] = [[] for _ in range(self.count)]
-        for target in range(1, self.topology.order):
-            for route_index, number, _ in self.copies_of(target):
-                queues[route_index].append((-self.trees.levels(route_index)[target], target, number))
-        return {
-            (route_index, target, number): step
-            for route_index, queue in enumerate(queues)
-            for step, (_, target, number) in enumerate(sorted(queue), 1)
-        }
-
-    def route(self, target: Rank, route_index: int, number: int) -> Route:
-        first = self._slots[route_index, target, number]
-        return list(zip(self.trees.route(target, route_index), range(first, self.topology.order + first), strict=False))
+    def depths(self, tree: int) -> Sequence[int]:
+        return self.trees.levels(tree)
 
     @cached_property
     def last_step(self) -> Step:
-        """Where all trees carry the same, the last piece to leave the root goes to its neighbour: N^n - 1 steps a piece."""
+        """N^n - 1 steps per segment where all trees carry the same; the last one is for a neighbour of the root."""
         if self.copies % self.count == 0:
             return (self.topology.order - 1) * self.copies // self.count
         return max(
-            step + self.trees.levels(route_index)[target] - 1 for (route_index, target, _), step in self._slots.items()
+            self._starts[tree][target] + number + self.trees.levels(tree)[target] - 1
+            for target in range(1, self.topology.order)
+            for tree, number, _ in self.copies_of(target)
         )
 
     @cached_property
     def hops(self) -> int:
         targets = range(1, self.topology.order)
-        return sum(
-            self.trees.levels(route_index)[target] for target in targets for route_index, _, _ in self.copies_of(target)
-        )
+        return sum(self.trees.levels(tree)[target] for target in targets for tree, _, _ in self.copies_of(target))
 
     def claims(self) -> list[Claim]:
         others, copies = self.topology.order - 1, self.copies
         busy = -(-others * copies // self.count)
         distances = enumerate(self.topology.distance_distribution())
         shortest = sum(distance * nodes for distance, nodes in distances)
-        highest = self.network.dimensions * one_dimension_height(self.network.a, self.network.b)
+        highest = self.trees.network.dimensions * one_dimension_height(self.trees.network.a, self.trees.network.b)
         lengths = f"{self.citation}: no path shorter than the distance, none longer than h"
         return [
             *super().claims(),
@@ -216,29 +155,3 @@ class IndependentRouting(RoutedCollective):
         return Claim(
             "steps", busy + highest - 1, "<=", f"{self.citation}: the last copy on a tree takes at most h steps"
         )
-
-
-class IndependentScatter(IndependentRouting):
-    """Scatter over the 6n independent spanning trees of an Eisenstein-Jacobi network.
-
-    All-port, full duplex. With redundancy 1 each message is cut into 6n parts, one a tree: N^n - 1 steps a piece of a
-    tree, which no algorithm beats, since the root sends on all ports in every step. With redundancy x > 1 messages go
-    whole over x trees, in about (N^n - 1) x / 6n steps each, and any x - 1 faulty nodes or links leave every healthy
-    node served. A node knows its own relative label and the target's.
-
-    Extension; there is no paper on it.
-    """
-
-    collective = Collective.SCATTER
-
-
-class IndependentGather(IndependentRouting):
-    """Gather over the 6n independent spanning trees of an Eisenstein-Jacobi network: the scatter run backwards.
-
-    All-port, full duplex; steps, packets and redundancy as in the scatter. A node knows its own relative label and
-    how many nodes lie at which depth of each tree.
-
-    Extension; there is no paper on it.
-    """
-
-    collective = Collective.GATHER

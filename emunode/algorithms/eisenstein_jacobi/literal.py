@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Port, PortPacket, Rank, ScheduledSend, Segment, Step
 from emunode.topologies.base import Topology
@@ -39,6 +40,7 @@ class LiteralAlgorithm(Algorithm):
     """What the printed algorithms have in common: procedures that send packets with counters, from rank 0 of translation."""
 
     citation = "Hussain"
+    negative_control = True
     copies_keep_trees = False
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
@@ -46,7 +48,7 @@ class LiteralAlgorithm(Algorithm):
         self.length = self.network.diameter // self.network.dimensions
         """M of the paper: the diameter of one dimension."""
         super().__init__(topology, spec)
-        self.child_delays = lru_cache(CACHE_ENTRIES)(self._child_delays)
+        self.passed_numbers = lru_cache(CACHE_ENTRIES)(self._passed_numbers)
 
     def validate(self) -> None:
         super().validate()
@@ -71,23 +73,23 @@ class LiteralAlgorithm(Algorithm):
         dimension, major = divmod(number, 6)
         return Sector(major, minor, dimension + 1, x, y)
 
-    def copies_on_tree(self, sends: Sends) -> list[tuple[Port, int]]:
+    def numbered(self, sends: Sends) -> list[tuple[Port, int]]:
         """(port, number) of these packets."""
         return [(6 * (sector.dimension - 1) + unit, self.encode(sector)) for unit, sector in sends]
 
     def all_dimensions(self, dimension: int, phase: int) -> Sends:
         """The recursion of ONE-TO-ALL and ALL-TO-ALL over this dimension and all lower ones."""
         for lower in range(dimension, 0, -1):
-            for unit, major, minor in self.begins(phase):
+            for unit, major, minor in self.sector_starts(phase):
                 yield unit, Sector(major, minor, lower, self.length - 1, self.length - 1)
 
     @abstractmethod
-    def begins(self, phase: int) -> Sequence[tuple[int, int, int]]:
+    def sector_starts(self, phase: int) -> Sequence[tuple[int, int, int]]:
         """(port, major, minor) of the packets that start the sectors of a phase in one dimension."""
 
-    def _child_delays(self, number: int, phase: int) -> list[tuple[Port, int]]:
+    def _passed_numbers(self, number: int, phase: int) -> list[tuple[Port, int]]:
         """Algorithms 2 and 4, lines that pass a packet on: (port, number)."""
-        return self.copies_on_tree(self._passed_on(self.decode(number), phase))
+        return self.numbered(self._passed_on(self.decode(number), phase))
 
     def _passed_on(self, sector: Sector, phase: int) -> Sends:
         if sector.x > 0:
@@ -98,7 +100,7 @@ class LiteralAlgorithm(Algorithm):
 
     def started(self, phase: int) -> list[tuple[Port, int]]:
         """What a node that begins a phase sends: (port, number)."""
-        return self.copies_on_tree(self.all_dimensions(self.network.dimensions, phase))
+        return self.numbered(self.all_dimensions(self.network.dimensions, phase))
 
     def restarted(self, segment: Segment, me: Rank) -> Sequence[Segment]:
         """The messages that Algorithm 4, line 6 sends again; a broadcast has no phases."""
@@ -128,7 +130,7 @@ class LiteralRule(Rule):
         if me not in algorithm.sources:
             return
         for message in range(algorithm.spec.messages):
-            payload = algorithm.payloads.piece(me, ALL_RANKS, message)
+            payload = algorithm.payloads.segment(me, ALL_RANKS, message)
             for port, number in algorithm.started(1):
                 yield 1, port, (me, ALL_RANKS, number, message, payload)
 
@@ -140,7 +142,7 @@ class LiteralRule(Rule):
                 (step + 1, port, (*segment[:2], number, *segment[3:]))
                 for _, segments in packets
                 for segment in segments
-                for port, number in algorithm.child_delays(segment[2], phase + 1)
+                for port, number in algorithm.passed_numbers(segment[2], phase + 1)
             ]
         # step > nM in the paper, whose packets carry the step in which they are handled
         if phase >= algorithm.phases:
@@ -168,7 +170,7 @@ class PrintedBroadcast(LiteralAlgorithm):
     collective = Collective.BROADCAST
     citation = "Hussain, Algorithms 1 and 2 (as printed)"
 
-    def begins(self, phase: int) -> Sequence[tuple[int, int, int]]:
+    def sector_starts(self, phase: int) -> Sequence[tuple[int, int, int]]:
         del phase
         # lines 3 to 8; line 6 is the fourth
         return (1, 1, 0), (2, 2, 1), (3, 3, 2), (4, 5, 3), (5, 5, 4), (0, 0, 5)
@@ -199,7 +201,7 @@ class RestartAllgather(LiteralAlgorithm):
     collective = Collective.ALLGATHER
     citation = "Hussain, Algorithms 3 and 4 (as printed)"
 
-    def begins(self, phase: int) -> Sequence[tuple[int, int, int]]:
+    def sector_starts(self, phase: int) -> Sequence[tuple[int, int, int]]:
         # lines 4 and 5, 7 and 8, 10 and 11 of Algorithm 3
         return (((0, 0, 5), (1, 1, 0)), ((2, 2, 1), (3, 3, 2)), ((4, 4, 3), (5, 5, 4)))[phase - 1]
 
@@ -235,4 +237,4 @@ class RestartOwnAllgather(RestartAllgather):
 
     def restarted(self, segment: Segment, me: Rank) -> Sequence[Segment]:
         again = range(self.spec.messages) if segment[3] == 0 else ()
-        return [(me, ALL_RANKS, 0, message, self.payloads.piece(me, ALL_RANKS, message)) for message in again]
+        return [(me, ALL_RANKS, 0, message, self.payloads.segment(me, ALL_RANKS, message)) for message in again]

@@ -9,9 +9,8 @@ uses.
 from fractions import Fraction
 from functools import cached_property
 from math import comb
-from typing import ClassVar
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import (
     Loads,
     allgather_binomial,
@@ -20,21 +19,19 @@ from emunode.algorithms.hypercube.costs import (
     bound_claims,
     cube_levels,
     edge_disjoint_levels,
-    load_claims,
     ones,
 )
 from emunode.algorithms.hypercube.schedule import (
     EXCHANGES,
     CubeDissemination,
     EdgeDisjointRedundancy,
+    MergedSchedule,
+    balanced_steps,
     disjoint_steps,
-    largest_in_all,
-    largest_per_step,
 )
-from emunode.model import Collective, CollectiveSpec, Duplex, PortModel, Rank, Step
-from emunode.topologies.base import Topology
+from emunode.model import Collective, Duplex, PortModel, Rank, Step
 from emunode.trees.hypercube.balanced import BalancedTrees
-from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
+from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
 from emunode.trees.hypercube.two_rooted import TwoRootedTree
@@ -42,51 +39,24 @@ from emunode.trees.hypercube.two_rooted import TwoRootedTree
 ALL = PortModel.ALL_PORT
 
 
-class CubeAllgather(CubeDissemination):
+class CubeAllgather(CubeDissemination, MergedSchedule):
     """Merged: all blocks that wait for a link cross it together."""
 
     collective = Collective.ALLGATHER
     link_capacity = None
-    walked = False
-    """Whether the loads were found by walking trees, for want of a formula."""
     duplexes = (Duplex.FULL,)
     port_models: tuple[PortModel, ...] = (ALL, *EXCHANGES)
-    tables: ClassVar[tuple[str, str]] = ("tables 10 to 12", "tables 13 and 14")
-    """Where the paper, or its correction, states the loads: over one port, over all."""
+    tables = ("tables 10 to 12", "tables 13 and 14")
 
     @property
     def period(self) -> Step:
         return 0
 
-    @cached_property
-    def loads(self) -> Loads:
-        """The load of every cycle; here by walking the trees."""
-        return self.found_loads()
-
-    def found_loads(self) -> list[Fraction]:
-        """The load of every cycle by walking the trees."""
-        self.walked = True
-        return largest_per_step(self.crossings(), self.trees.count, together=True)
-
     def claims(self) -> list[Claim]:
         claims = super().claims() + bound_claims(self.spec, self.topology.degree) + self.structure_claims()
         if self.spec.redundancy > 1:
             return claims
-        cited = f"{self.citation}: {self.tables[self.spec.port_model is ALL]}"
-        loads = self.loads
-        heaviest = int(largest_in_all(self.crossings(), self.trees.count, together=True) * self.copies)
-        return [
-            *claims,
-            Claim("steps", len(loads), "==", cited, derived=self.walked),
-            Claim("max_link_segments", heaviest, "==", f"{self.citation}: arcs of a dimension", derived=True),
-            *load_claims(self.spec, self.pieces, loads, cited, derived=self.walked),
-        ]
-
-    @classmethod
-    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """1: the best packet is the largest load, so nothing is gained by cutting."""
-        del topology, spec, startup, per_byte
-        return 1
+        return [*claims, self.edge_load_claim("arcs of a dimension"), *self.cost_of_loads()]
 
 
 class GrayAllgather(CubeAllgather):
@@ -98,9 +68,7 @@ class GrayAllgather(CubeAllgather):
     name = "brg"
     citation = "Johnsson-Ho 1986, BRG"
     port_models = EXCHANGES
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return GrayPaths(topology)
+    trees_class = GrayPaths
 
     @cached_property
     def loads(self) -> Loads:
@@ -116,9 +84,8 @@ class RotatedGrayAllgather(CubeAllgather):
     name = "nrbrg"
     citation = "Johnsson-Ho 1986, nRBRG"
     port_models = (ALL,)
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return GrayPaths(topology, topology.degree)
+    trees_class = GrayPaths
+    tree_per_dimension = True
 
     @cached_property
     def loads(self) -> Loads:
@@ -136,9 +103,7 @@ class BinomialAllgather(CubeAllgather):
 
     name = "sbt"
     citation = "Johnsson-Ho 1986, SBT"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BinomialTree(topology)
+    trees_class = BinomialTree
 
     @cached_property
     def loads(self) -> Loads:
@@ -158,9 +123,7 @@ class TwoRootedAllgather(CubeAllgather):
     citation = "Johnsson-Ho 1986, TCBT"
     tables = ("", "section 6, by walking the tree")
     port_models = (ALL,)
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return TwoRootedTree(topology)
+    trees_class = TwoRootedTree
 
 
 class RotatedBinomialAllgather(CubeAllgather):
@@ -172,9 +135,7 @@ class RotatedBinomialAllgather(CubeAllgather):
 
     name = "nrsbt"
     citation = "Johnsson-Ho 1986, nRSBT"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return RotatedBinomialTrees(topology)
+    trees_class = RotatedBinomialTrees
 
     @cached_property
     def loads(self) -> Loads:
@@ -196,9 +157,7 @@ class RotatedExchangeAllgather(CubeAllgather):
     tables = ("", "section 7.1")
     port_models = (ALL,)
     trees: RotatedBinomialTrees
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return RotatedBinomialTrees(topology)
+    trees_class = RotatedBinomialTrees
 
     def offset(self, relative: Rank, tree: int) -> Step:
         return self.trees.place(relative, tree) + 1
@@ -218,9 +177,7 @@ class EdgeDisjointAllgather(EdgeDisjointRedundancy, CubeAllgather):
 
     name = "nesbt"
     citation = "Johnsson-Ho 1986, nESBT"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return EdgeDisjointBinomialTrees(topology)
+    trees_class = EdgeDisjointBinomialTrees
 
     def claims(self) -> list[Claim]:
         return [*super().claims(), *disjoint_steps(self.spec, self.topology.degree, self.copies, self.citation)]
@@ -244,14 +201,10 @@ class BalancedAllgather(CubeAllgather):
     name = "sbnt"
     citation = "Johnsson-Ho 1986, SBnT with one path to a node"
     tables = ("section 6, by walking the tree",) * 2
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BalancedTrees(topology)
+    trees_class = BalancedTrees
 
     def claims(self) -> list[Claim]:
-        n = self.topology.degree
-        steps = n if self.spec.port_model is ALL else 2 * n - 2
-        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 6")]
+        return [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: section 6")]
 
 
 class BalancedPathsAllgather(CubeAllgather):
@@ -264,9 +217,8 @@ class BalancedPathsAllgather(CubeAllgather):
 
     name = "sbntc"
     citation = "Johnsson-Ho 1986, SBnT with several paths to cyclic nodes"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BalancedTrees(topology, topology.degree)
+    trees_class = BalancedTrees
+    tree_per_dimension = True
 
     @cached_property
     def loads(self) -> Loads:
@@ -276,6 +228,4 @@ class BalancedPathsAllgather(CubeAllgather):
         return self.found_loads()
 
     def claims(self) -> list[Claim]:
-        n = self.topology.degree
-        steps = n if self.spec.port_model is ALL else 2 * n - 1
-        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: tables 10 to 14")]
+        return [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: tables 10 to 14")]

@@ -12,7 +12,7 @@ turn:
 from fractions import Fraction
 from functools import cached_property
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import (
     Loads,
     alltoall_binomial,
@@ -22,12 +22,18 @@ from emunode.algorithms.hypercube.costs import (
     cube_levels,
     edge_disjoint_levels,
 )
-from emunode.algorithms.hypercube.schedule import EXCHANGES, CubeRouting, EdgeDisjointRedundancy, disjoint_steps
+from emunode.algorithms.hypercube.schedule import (
+    EXCHANGES,
+    CubeRouting,
+    EdgeDisjointRedundancy,
+    balanced_steps,
+    disjoint_steps,
+)
 from emunode.algorithms.routed_collective import Route
+from emunode.algorithms.transforms import derived
 from emunode.model import Collective, Duplex, PortModel, Rank
-from emunode.topologies.base import Topology
 from emunode.trees.hypercube.balanced import BalancedTrees
-from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
+from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
 from emunode.trees.hypercube.two_rooted import TwoRootedTree
@@ -60,6 +66,14 @@ class CubeAlltoall(CubeRouting):
         return None
 
 
+def reverse_breadth_first(postorder: type[CubeAlltoall], **attributes: str) -> type[CubeAlltoall]:
+    """The total exchange `postorder` in reverse breadth-first order over all ports: what goes farthest leaves first."""
+    name = f"{postorder.name}-rbf"
+    description = f"`{postorder.name}` in reverse breadth-first order.\n\n    {(postorder.__doc__ or '').strip()}"
+    changed: dict[str, object] = {"name": name, "discipline": "rbf", "port_models": (ALL,), **attributes}
+    return derived(postorder, f"{postorder.__name__}ReverseBreadthFirst", description, **changed)
+
+
 class GrayAlltoall(CubeAlltoall):
     """Along the Gray code path, BRG: everything moves one hop in every cycle.
 
@@ -70,9 +84,7 @@ class GrayAlltoall(CubeAlltoall):
     name = "brg"
     citation = "Johnsson-Ho 1986, BRG"
     port_models = EXCHANGES
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return GrayPaths(topology)
+    trees_class = GrayPaths
 
     def label_loads(self) -> Loads:
         return below([1] * (self.topology.order - 1), 1)
@@ -88,19 +100,11 @@ class RotatedGrayAlltoall(CubeAlltoall):
     name = "nrbrg"
     citation = "Johnsson-Ho 1986, nRBRG"
     port_models = (ALL,)
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return GrayPaths(topology, topology.degree)
+    trees_class = GrayPaths
+    tree_per_dimension = True
 
     def postorder_loads(self) -> Loads:
         return below([1] * (self.topology.order - 1), self.count)
-
-
-class RotatedGrayLevels(RotatedGrayAlltoall):
-    """`nrbrg` in reverse breadth first order: the same loads in turn."""
-
-    name = "nrbrg-rbf"
-    discipline = "rbf"
 
 
 class BinomialAlltoall(CubeAlltoall):
@@ -113,9 +117,7 @@ class BinomialAlltoall(CubeAlltoall):
 
     name = "sbt"
     citation = "Johnsson-Ho 1986, SBT"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BinomialTree(topology)
+    trees_class = BinomialTree
 
     def label_loads(self) -> Loads:
         n = self.topology.degree
@@ -123,14 +125,6 @@ class BinomialAlltoall(CubeAlltoall):
 
     def postorder_loads(self) -> Loads:
         return alltoall_binomial(self.topology.degree)
-
-
-class BinomialLevels(BinomialAlltoall):
-    """`sbt` in reverse breadth first order: the same loads in turn."""
-
-    name = "sbt-rbf"
-    discipline = "rbf"
-    port_models = (ALL,)
 
 
 class TwoRootedAlltoall(CubeAlltoall):
@@ -144,16 +138,7 @@ class TwoRootedAlltoall(CubeAlltoall):
     citation = "Johnsson-Ho 1986, TCBT"
     tables = ("section 7.1, by walking the tree",) * 2
     port_models = (ALL,)
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return TwoRootedTree(topology)
-
-
-class TwoRootedLevels(TwoRootedAlltoall):
-    """`tcbt` in reverse breadth first order, which loads the fullest links less."""
-
-    name = "tcbt-rbf"
-    discipline = "rbf"
+    trees_class = TwoRootedTree
 
 
 class RotatedExchangeAlltoall(CubeAlltoall):
@@ -167,9 +152,7 @@ class RotatedExchangeAlltoall(CubeAlltoall):
     name = "nrsbt"
     citation = "Johnsson-Ho 1986, nRSBT"
     tables = ("tables 15 and 16", "tables 17 to 19 (erratum: table 19 names nESBT)")
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return RotatedBinomialTrees(topology)
+    trees_class = RotatedBinomialTrees
 
     def route(self, target: Rank, route_index: int, number: int) -> Route:
         if self.spec.port_model is not ALL:
@@ -195,21 +178,11 @@ class RotatedBinomialAlltoall(CubeAlltoall):
     name = "nrsbt-postorder"
     citation = "Johnsson-Ho 1986, nRSBT in postorder"
     port_models = (ALL,)
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return RotatedBinomialTrees(topology)
+    trees_class = RotatedBinomialTrees
 
     def postorder_loads(self) -> Loads:
         n = self.topology.degree
         return below(cube_levels(n), n)
-
-
-class RotatedBinomialLevels(RotatedBinomialAlltoall):
-    """`nrsbt-postorder` in reverse breadth first order: the same loads in turn."""
-
-    name = "nrsbt-rbf"
-    citation = "Johnsson-Ho 1986, nRSBT in reverse breadth first order"
-    discipline = "rbf"
 
 
 class EdgeDisjointAlltoall(EdgeDisjointRedundancy, CubeAlltoall):
@@ -223,9 +196,7 @@ class EdgeDisjointAlltoall(EdgeDisjointRedundancy, CubeAlltoall):
     name = "nesbt"
     citation = "Johnsson-Ho 1986, nESBT"
     tables = ("tables 15 and 16 (erratum: nN/2 + N - 2)", "tables 17 and 18")
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return EdgeDisjointBinomialTrees(topology)
+    trees_class = EdgeDisjointBinomialTrees
 
     def claims(self) -> list[Claim]:
         return [*super().claims(), *disjoint_steps(self.spec, self.topology.degree, self.copies, self.citation)]
@@ -236,14 +207,6 @@ class EdgeDisjointAlltoall(EdgeDisjointRedundancy, CubeAlltoall):
     def postorder_loads(self) -> Loads:
         n = self.topology.degree
         return below(edge_disjoint_levels(n), n)
-
-
-class EdgeDisjointLevels(EdgeDisjointAlltoall):
-    """`nesbt` in reverse breadth first order: the same loads in turn."""
-
-    name = "nesbt-rbf"
-    discipline = "rbf"
-    port_models = (ALL,)
 
 
 class BalancedAlltoall(CubeAlltoall):
@@ -257,22 +220,10 @@ class BalancedAlltoall(CubeAlltoall):
     name = "sbnt"
     citation = "Johnsson-Ho 1986, SBnT with one path to a node"
     tables = ("section 7.1, by walking the tree",) * 2
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BalancedTrees(topology)
+    trees_class = BalancedTrees
 
     def claims(self) -> list[Claim]:
-        n = self.topology.degree
-        steps = n if self.spec.port_model is ALL else 2 * n - 2
-        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 7.1")]
-
-
-class BalancedLevels(BalancedAlltoall):
-    """`sbnt` in reverse breadth first order."""
-
-    name = "sbnt-rbf"
-    discipline = "rbf"
-    port_models = (ALL,)
+        return [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: section 7.1")]
 
 
 class BalancedPathsAlltoall(CubeAlltoall):
@@ -284,23 +235,12 @@ class BalancedPathsAlltoall(CubeAlltoall):
 
     name = "sbntc"
     citation = "Johnsson-Ho 1986, SBnT with several paths to cyclic nodes"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BalancedTrees(topology, topology.degree)
+    trees_class = BalancedTrees
+    tree_per_dimension = True
 
     def postorder_loads(self) -> Loads:
         n = self.topology.degree
         return below(cube_levels(n), n)
 
     def claims(self) -> list[Claim]:
-        n = self.topology.degree
-        steps = n if self.spec.port_model is ALL else 2 * n - 1
-        return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: table 10 and section 7.1")]
-
-
-class BalancedPathsLevels(BalancedPathsAlltoall):
-    """`sbntc` in reverse breadth first order: the same loads in turn."""
-
-    name = "sbntc-rbf"
-    discipline = "rbf"
-    port_models = (ALL,)
+        return [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: table 10 and section 7.1")]

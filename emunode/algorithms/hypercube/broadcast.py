@@ -9,7 +9,8 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar
 
-from emunode.algorithms.base import Claim, LocalView, Rule
+from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import Form, bound_claims, broadcast_rotated, load_claims, packet_claims
 from emunode.algorithms.hypercube.schedule import ONE_WAY, CubeDissemination, EdgeDisjointRedundancy
 from emunode.algorithms.tree_collective import FoldRule, ForwardRule
@@ -25,7 +26,7 @@ from emunode.model import (
     Step,
 )
 from emunode.topologies.base import Topology
-from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
+from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
 from emunode.trees.hypercube.two_rooted import TwoRootedTree
@@ -72,7 +73,7 @@ class CubeBroadcast(CubeDissemination):
         """Claims on steps, start-ups and bytes."""
         form = self._form
         steps = form.cycles(-(-self.copies // form.share))
-        return [Claim("steps", steps, "==", cited), *packet_claims(self.spec, self.pieces, steps, cited)]
+        return [Claim("steps", steps, "==", cited), *packet_claims(self.spec, self.segments_per_message, steps, cited)]
 
     @property
     def fewest_packets(self) -> float:
@@ -110,9 +111,7 @@ class GrayBroadcast(CubeBroadcast):
     name = "brg"
     citation = "Johnsson-Ho 1986, BRG"
     port_models = (*ONE_WAY, ALL)
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return GrayPaths(topology)
+    trees_class = GrayPaths
 
     @staticmethod
     def form(n: int, ports: PortModel) -> Form:
@@ -130,9 +129,8 @@ class RotatedGrayBroadcast(CubeBroadcast):
     citation = "Johnsson-Ho 1986, nRBRG"
     table = "table 5"
     splits_across_trees = True
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return GrayPaths(topology, topology.degree)
+    trees_class = GrayPaths
+    tree_per_dimension = True
 
     @staticmethod
     def form(n: int, ports: PortModel) -> Form:
@@ -156,9 +154,7 @@ class BinomialBroadcast(CubeBroadcast):
     name = "sbt"
     citation = "Johnsson-Ho 1986, SBT"
     port_models = (ALL, *ONE_WAY)
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BinomialTree(topology)
+    trees_class = BinomialTree
 
     @staticmethod
     def form(n: int, ports: PortModel) -> Form:
@@ -177,9 +173,7 @@ class TwoRootedBroadcast(CubeBroadcast):
     name = "tcbt"
     citation = "Johnsson-Ho 1986, TCBT"
     port_models = (*ONE_WAY, ALL)
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return TwoRootedTree(topology)
+    trees_class = TwoRootedTree
 
     @staticmethod
     def form(n: int, ports: PortModel) -> Form:
@@ -197,7 +191,7 @@ class TwoRootedBroadcast(CubeBroadcast):
             return super().cost_of_packets(cited)
         used = f"{cited}; in Q_2 two of three steps carry a packet"
         steps = Claim("steps", self._form.cycles(self.copies), "==", cited)
-        return [steps, *packet_claims(self.spec, self.pieces, 2 * self.copies, used)]
+        return [steps, *packet_claims(self.spec, self.segments_per_message, 2 * self.copies, used)]
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         """In Q_2 the time of the 2P steps that carry a packet, which no number of packets undercuts."""
@@ -223,9 +217,7 @@ class RotatedBinomialBroadcast(CubeBroadcast):
     port_models = (ALL, *ONE_WAY)
     splits_across_trees = True
     trees: RotatedBinomialTrees
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return RotatedBinomialTrees(topology)
+    trees_class = RotatedBinomialTrees
 
     def validate(self) -> None:
         self.link_capacity = 1 if self.spec.port_model is ALL else None
@@ -256,7 +248,10 @@ class RotatedBinomialBroadcast(CubeBroadcast):
         loads = broadcast_rotated(self.topology.degree)
         if self.collective is Collective.REDUCE:
             loads.reverse()
-        return [Claim("steps", len(loads), "==", cited), *load_claims(self.spec, self.pieces, loads, cited)]
+        return [
+            Claim("steps", len(loads), "==", cited),
+            *load_claims(self.spec, self.segments_per_message, loads, cited),
+        ]
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         claims = super().cost_claims(startup, per_byte)
@@ -285,9 +280,7 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
     table = "theorems 4.1 to 4.3, tables 4 and 5"
     port_models: tuple[PortModel, ...] = (ALL, *ONE_WAY)
     trees: EdgeDisjointBinomialTrees
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return EdgeDisjointBinomialTrees(topology)
+    trees_class = EdgeDisjointBinomialTrees
 
     def validate(self) -> None:
         if not self._split:
@@ -357,8 +350,8 @@ class SplitForwardRule(ForwardRule):
         sends = []
         for tree in range(algorithm.trees.count):
             for number, segment in algorithm.copies_on_tree(tree):
-                piece = algorithm.payloads.piece(me, ALL_RANKS, segment)
-                sends += self._child_delays(0, number, (me, ALL_RANKS, tree, segment, piece))
+                payload = algorithm.payloads.segment(me, ALL_RANKS, segment)
+                sends += self._to_children(0, number, (me, ALL_RANKS, tree, segment, payload))
         yield from sorted(sends, key=lambda send: send[0])
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
@@ -367,12 +360,12 @@ class SplitForwardRule(ForwardRule):
             send
             for _, segments in packets
             for segment in segments
-            for send in self._child_delays(
+            for send in self._to_children(
                 self._view.relative(segment[0]), algorithm.number(segment[2], segment[3]), segment
             )
         ]
 
-    def _child_delays(
+    def _to_children(
         self, relative: Rank, number: int, segment: tuple[Rank, Rank, int, int, bytes]
     ) -> list[ScheduledSend]:
         algorithm, tree = self._algorithm, segment[2]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil, comb, sqrt
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim, Relation
 from emunode.model import Collective, CollectiveSpec, PortModel
 
 Loads = Sequence[Fraction]
@@ -62,10 +62,10 @@ class Form:
         if best >= most:
             return most
 
-        def cost(pieces: int) -> float:
-            size = ceil(spec.message_bytes / (self.share * pieces))
+        def cost(per_message: int) -> float:
+            size = ceil(spec.message_bytes / (self.share * per_message))
             each = startup * start_ups(size, spec.packet_limit) + per_byte * size
-            return self.cycles(spec.messages * pieces) * each
+            return self.cycles(spec.messages * per_message) * each
 
         return min((max(1, int(best)), max(1, ceil(best))), key=cost)
 
@@ -75,13 +75,13 @@ def start_ups(size: int, limit: int) -> int:
     return -(-size // limit) if limit else min(size, 1)
 
 
-def packet_claims(spec: CollectiveSpec, pieces: int, steps: int, source: str) -> list[Claim]:
-    """What a pipelined schedule costs that uses links in `steps` steps: a piece of a message on the heaviest link in each.
+def packet_claims(spec: CollectiveSpec, per_message: int, steps: int, source: str) -> list[Claim]:
+    """What a pipelined schedule costs that uses links in `steps` steps: a segment of a message on the heaviest link in each.
 
-    Bounds instead of equalities where the `pieces` of a message differ by a byte.
+    Bounds instead of equalities where the `segments` of a message differ by a byte.
     """
-    size = -(-spec.message_bytes // pieces)
-    relation, source = _exactness(spec, pieces, source)
+    size = -(-spec.message_bytes // per_message)
+    relation, source = _exactness(spec, per_message, source)
     return [
         Claim("max_link_segments_per_step", 1, "==", source),
         Claim("startups", steps * start_ups(size, spec.packet_limit), relation, source),
@@ -89,11 +89,13 @@ def packet_claims(spec: CollectiveSpec, pieces: int, steps: int, source: str) ->
     ]
 
 
-def load_claims(spec: CollectiveSpec, pieces: int, loads: Loads, source: str, *, derived: bool = False) -> list[Claim]:
+def load_claims(
+    spec: CollectiveSpec, per_message: int, loads: Loads, source: str, *, derived: bool = False
+) -> list[Claim]:
     """What a merged schedule costs in which the heaviest links carry `loads`, which may be `derived` from its routes."""
-    size = pieces * -(-spec.message_bytes // pieces)
-    relation, cited = _exactness(spec, pieces, source)
-    segments = tuple(int(load * pieces * spec.messages) for load in loads)
+    size = per_message * -(-spec.message_bytes // per_message)
+    relation, cited = _exactness(spec, per_message, source)
+    segments = tuple(int(load * per_message * spec.messages) for load in loads)
     carried = [int(load * size * spec.messages) for load in loads]
     return [
         Claim("heaviest_link_segments_per_step", segments, "==", source, derived),
@@ -103,15 +105,15 @@ def load_claims(spec: CollectiveSpec, pieces: int, loads: Loads, source: str, *,
     ]
 
 
-def _exactness(spec: CollectiveSpec, pieces: int, source: str) -> tuple[str, str]:
+def _exactness(spec: CollectiveSpec, per_message: int, source: str) -> tuple[Relation, str]:
     """The relation that claims about bytes can have, and what they then say."""
-    if spec.message_bytes % pieces == 0:
+    if spec.message_bytes % per_message == 0:
         return "==", source
-    most = -(-spec.message_bytes // pieces)
-    least = spec.message_bytes // pieces
+    most = -(-spec.message_bytes // per_message)
+    least = spec.message_bytes // per_message
     return (
         "<=",
-        f"{source}; {pieces} parts of {least} or {most} bytes, as {pieces} does not divide {spec.message_bytes}",
+        f"{source}; {per_message} parts of {least} or {most} bytes, as {per_message} does not divide {spec.message_bytes}",
     )
 
 

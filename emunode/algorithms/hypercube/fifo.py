@@ -8,16 +8,16 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, gcd
 
-from emunode.algorithms.base import Claim, LocalView, Rule
+from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.broadcast import EdgeDisjointBroadcast
 from emunode.algorithms.hypercube.costs import Loads
 from emunode.algorithms.hypercube.scatter import CubeScatter
 from emunode.algorithms.hypercube.schedule import EXCHANGES
 from emunode.model import ALL_RANKS, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
-from emunode.topologies.base import Topology
 from emunode.trees.base import CACHE_ENTRIES
 from emunode.trees.hypercube.balanced import BalancedTrees
-from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
+from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.rotated import RotatedBinomialTrees
 
 
@@ -57,23 +57,23 @@ class QueuedForwardRule(Rule):
         count = algorithm.trees.count
         for copy in range(algorithm.copies):
             tree, segment = copy % count, copy // algorithm.spec.redundancy
-            yield copy + 1, tree, (me, ALL_RANKS, tree, segment, algorithm.payloads.piece(me, ALL_RANKS, segment))
+            yield copy + 1, tree, (me, ALL_RANKS, tree, segment, algorithm.payloads.segment(me, ALL_RANKS, segment))
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         trees, sends = self._algorithm.trees, []
         for port, segments in packets:
             tree = trees.tree_of_arrival(self._relative, port)
             for segment in segments:
-                for child_delays in trees.children(self._relative, tree):
+                for child_port in trees.children(self._relative, tree):
                     self._busy_until = max(self._busy_until, step) + 1
-                    sends.append((self._busy_until, child_delays, segment))
+                    sends.append((self._busy_until, child_port, segment))
         return sends
 
 
 class QueuedScatter(CubeScatter):
     """Scatter over all ports in packets of B, the farthest first, every port a queue.
 
-    A packet holds one piece of a part of a block.
+    A packet holds one segment of a part of a block.
     """
 
     link_capacity = 1
@@ -139,7 +139,7 @@ class QueueRule(Rule):
         )
         for step, port, _, (goal, route_index, segment) in sends:
             target = algorithm.topology.absolute(goal, me)
-            yield step, port, (me, target, route_index, segment, algorithm.payloads.piece(me, target, segment))
+            yield step, port, (me, target, route_index, segment, algorithm.payloads.segment(me, target, segment))
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         algorithm, sends = self._algorithm, []
@@ -173,8 +173,7 @@ class BinomialQueuedScatter(QueuedScatter):
     def blocks(self) -> Fraction:
         return Fraction(self.topology.order, 2)
 
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BinomialTree(topology)
+    trees_class = BinomialTree
 
 
 class RotatedBinomialQueuedScatter(QueuedScatter):
@@ -185,9 +184,7 @@ class RotatedBinomialQueuedScatter(QueuedScatter):
 
     name = "nrsbt-fifo"
     citation = "Johnsson-Ho 1986, nRSBT first come, first served"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return RotatedBinomialTrees(topology)
+    trees_class = RotatedBinomialTrees
 
 
 class BalancedQueuedScatter(QueuedScatter):
@@ -206,8 +203,7 @@ class BalancedQueuedScatter(QueuedScatter):
         n = self.topology.degree
         return Fraction(sum(2 ** gcd(turns, n) for turns in range(n)), n) - 1
 
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BalancedTrees(topology)
+    trees_class = BalancedTrees
 
 
 class BalancedPathsQueuedScatter(QueuedScatter):
@@ -219,11 +215,10 @@ class BalancedPathsQueuedScatter(QueuedScatter):
 
     name = "sbntc-fifo"
     citation = "Johnsson-Ho 1986, SBnT with several paths to cyclic nodes, first come, first served"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BalancedTrees(topology, topology.degree)
+    trees_class = BalancedTrees
+    tree_per_dimension = True
 
     def validate(self) -> None:
         super().validate()
         if self.spec.packet_limit >= self.spec.message_bytes:
-            self.link_capacity = self.pieces
+            self.link_capacity = self.segments_per_message

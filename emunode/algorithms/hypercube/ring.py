@@ -7,13 +7,14 @@ so unlike the trees of the other algorithms nothing is moved to the source.
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
-from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import bound_claims, load_claims
+from emunode.algorithms.hypercube.schedule import Uncut
 from emunode.algorithms.losses import Circuit, Losses, Outages, along_trees
 from emunode.model import (
     ALL_RANKS,
     Collective,
-    CollectiveSpec,
     Duplex,
     Port,
     PortModel,
@@ -22,14 +23,13 @@ from emunode.model import (
     ScheduledSend,
     Step,
 )
-from emunode.topologies.base import Topology
 from emunode.trees.hypercube.gray import gray, gray_position, transition
 
 ONWARD, BACK = 0, 1
 """The two ways round, as the `tree` of a segment."""
 
 
-class RingAllgather(Algorithm):
+class RingAllgather(Uncut):
     """Around the Gray code circuit: everybody passes on to one neighbour what came from the other.
 
     N - 1 steps of one block one way round, where a node may send and receive at different ports; N/2 both ways round
@@ -60,8 +60,8 @@ class RingAllgather(Algorithm):
         """The ports of a rank that lead onward and back."""
         last = self.topology.degree - 1
         position = gray_position(rank)
-        child_delays = last if position == self.topology.order - 1 else transition(position)
-        return child_delays, transition(position - 1) if position else last
+        onward = last if position == self.topology.order - 1 else transition(position)
+        return onward, transition(position - 1) if position else last
 
     def rule(self, view: LocalView) -> Rule:
         return RingRule(self, view)
@@ -72,10 +72,10 @@ class RingAllgather(Algorithm):
         steps = max(self.reach)
         return [
             Claim("steps", steps, "==", cited),
-            Claim("segments", order * (order - 1) * self.pieces * spec.messages, "==", cited),
+            Claim("segments", order * (order - 1) * self.segments_per_message * spec.messages, "==", cited),
             Claim("intact_deliveries", order * (order - 1) * spec.messages, "==", cited),
             *bound_claims(spec, self.topology.degree),
-            *load_claims(spec, self.pieces, [Fraction(1)] * steps, cited),
+            *load_claims(spec, self.segments_per_message, [Fraction(1)] * steps, cited),
         ]
 
     def losses(self, outages: Outages) -> Losses | None:
@@ -88,20 +88,14 @@ class RingAllgather(Algorithm):
             way_of=self._way,
             reach=self.reach,
             step=lambda _, hop: hop,
-            copies=self.pieces * self.spec.messages,
-            pieces=self.pieces,
+            copies=self.segments_per_message * self.spec.messages,
+            segments_per_message=self.segments_per_message,
         )
         return along_trees(circuit, outages, self.sources, self.spec.messages)
 
     def _way(self, rank: Rank, port: Port) -> int | None:
         ports = self.ports(rank)
         return ports.index(port) if port in ports else None
-
-    @classmethod
-    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """1: a block in one packet."""
-        del topology, spec, startup, per_byte
-        return 1
 
 
 class RingRule(Rule):
@@ -117,9 +111,9 @@ class RingRule(Rule):
     def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._rank
         for route_index, hops in enumerate(algorithm.reach):
-            for index in range(algorithm.pieces * algorithm.spec.messages if hops else 0):
-                piece = algorithm.payloads.piece(me, ALL_RANKS, index)
-                yield 1, self._ports[route_index], (me, ALL_RANKS, route_index, index, piece)
+            for index in range(algorithm.segments_per_message * algorithm.spec.messages if hops else 0):
+                payload = algorithm.payloads.segment(me, ALL_RANKS, index)
+                yield 1, self._ports[route_index], (me, ALL_RANKS, route_index, index, payload)
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         reach = self._algorithm.reach

@@ -11,7 +11,7 @@ Schedules for packets of one block, or of 2^b blocks, are algorithms of their ow
 from functools import cached_property
 from math import log2
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import (
     Loads,
     binomial_levels,
@@ -22,11 +22,16 @@ from emunode.algorithms.hypercube.costs import (
     scatter_rotated,
     scatter_tworooted,
 )
-from emunode.algorithms.hypercube.schedule import ONE_WAY, CubeRouting, EdgeDisjointRedundancy, disjoint_steps
+from emunode.algorithms.hypercube.schedule import (
+    ONE_WAY,
+    CubeRouting,
+    EdgeDisjointRedundancy,
+    balanced_steps,
+    disjoint_steps,
+)
 from emunode.model import Collective, Duplex, PortModel
-from emunode.topologies.base import Topology
 from emunode.trees.hypercube.balanced import BalancedTrees
-from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
+from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
 from emunode.trees.hypercube.two_rooted import TwoRootedTree
@@ -63,9 +68,8 @@ class RotatedGrayScatter(CubeScatter):
     citation = "Johnsson-Ho 1986, nRBRG"
     port_models = (ALL,)
     discipline = "postorder"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return GrayPaths(topology, topology.degree)
+    trees_class = GrayPaths
+    tree_per_dimension = True
 
     def forward_loads(self) -> Loads:
         return scatter_by_level(range(1, self.topology.order), self.count)
@@ -81,9 +85,7 @@ class BinomialScatter(CubeScatter):
 
     name = "sbt"
     citation = "Johnsson-Ho 1986, SBT"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BinomialTree(topology)
+    trees_class = BinomialTree
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree
@@ -101,9 +103,7 @@ class TwoRootedScatter(CubeScatter):
     name = "tcbt"
     citation = "Johnsson-Ho 1986, TCBT"
     tables = ("tables 7 and 8 (erratum: exact start-ups)", "tables 7 and 9")
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return TwoRootedTree(topology)
+    trees_class = TwoRootedTree
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree
@@ -122,9 +122,7 @@ class RotatedBinomialScatter(CubeScatter):
 
     name = "nrsbt"
     citation = "Johnsson-Ho 1986, nRSBT"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return RotatedBinomialTrees(topology)
+    trees_class = RotatedBinomialTrees
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree
@@ -143,9 +141,7 @@ class EdgeDisjointScatter(EdgeDisjointRedundancy, CubeScatter):
     tables = ("", "section 5 and lemma 3.23")
     port_models = (ALL,)
     duplexes = (Duplex.FULL,)
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return EdgeDisjointBinomialTrees(topology)
+    trees_class = EdgeDisjointBinomialTrees
 
     def claims(self) -> list[Claim]:
         return [*super().claims(), *disjoint_steps(self.spec, self.topology.degree, self.copies, self.citation)]
@@ -166,14 +162,10 @@ class BalancedScatter(CubeScatter):
     name = "sbnt"
     citation = "Johnsson-Ho 1986, SBnT with one path to a node"
     tables = ("section 5.1.5, by walking the tree",) * 2
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BalancedTrees(topology)
+    trees_class = BalancedTrees
 
     def claims(self) -> list[Claim]:
-        n = self.topology.degree
-        steps = n if self.spec.port_model is ALL else 2 * n - 2
-        claims = [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: table 8")]
+        claims = [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: table 8")]
         return claims if self.spec.port_model is ALL else [*claims, most_bytes(self)]
 
 
@@ -186,24 +178,21 @@ class BalancedPathsScatter(CubeScatter):
 
     name = "sbntc"
     citation = "Johnsson-Ho 1986, SBnT with several paths to cyclic nodes"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BalancedTrees(topology, topology.degree)
+    trees_class = BalancedTrees
+    tree_per_dimension = True
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree
         return scatter_by_level(cube_levels(n), n) if self.spec.port_model is ALL else super().forward_loads()
 
     def claims(self) -> list[Claim]:
-        n = self.topology.degree
-        steps = n if self.spec.port_model is ALL else 2 * n - 1
-        claims = [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 5.1.5")]
+        claims = [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: section 5.1.5")]
         return claims if self.spec.port_model is ALL else [*claims, most_bytes(self)]
 
 
 def most_bytes(algorithm: CubeScatter) -> Claim:
     """The paper's bound on a scatter down SBnT over one port, N(1 + 2 log2(n)/n) M, in whole parts of a block."""
     spec, n = algorithm.spec, algorithm.topology.degree
-    size = algorithm.pieces * -(-spec.message_bytes // algorithm.pieces) * spec.messages
+    size = algorithm.segments_per_message * algorithm.largest_segment_bytes * spec.messages
     most = int((1 << n) * (1 + 2 * log2(n) / n) * size)
     return Claim("transfer_bytes", most, "<=", f"{algorithm.citation}: table 8")

@@ -1,7 +1,7 @@
 """Scatter on the hypercube over one port in packets of one block, after Johnsson and Ho (1986), section 5.1.
 
 The root sends one packet in every cycle in a published order, and inner nodes pass each on in the next cycle in which
-they may. A block of k pieces (or k messages) goes in k rounds, but along the BRG, where pieces follow each other. One
+they may. A block of k segments (or k messages) goes in k rounds, but along the BRG, where segments follow each other. One
 packet on a link in a cycle, and that is watched. All are legal with one send or one receive.
 """
 
@@ -9,21 +9,20 @@ from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import Loads
 from emunode.algorithms.hypercube.scatter import CubeScatter
 from emunode.algorithms.hypercube.schedule import ONE_WAY
 from emunode.algorithms.routed_collective import Route
 from emunode.model import Port, PortModel, Rank, Step
-from emunode.topologies.base import Topology
 from emunode.trees.base import Trees
 from emunode.trees.hypercube.balanced import BalancedTrees
-from emunode.trees.hypercube.binomial import BinomialTree, CubeTrees
+from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
 
 
 class OrderedScatter(CubeScatter):
-    """One piece on the heaviest link in every cycle."""
+    """One segment on the heaviest link in every cycle."""
 
     link_capacity = 1
     port_models = ONE_WAY
@@ -52,9 +51,7 @@ class GrayScatter(OrderedScatter):
     name = "brg"
     citation = "Johnsson-Ho 1986, BRG"
     tables = ("tables 7 and 8", "")
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return GrayPaths(topology)
+    trees_class = GrayPaths
 
     @property
     def cycles(self) -> int:
@@ -84,9 +81,7 @@ class BinomialGrayScatter(OrderedScatter):
 
     name = "sbt-gray"
     citation = "Johnsson-Ho 1986, SBT in Gray code port order"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BinomialTree(topology)
+    trees_class = BinomialTree
 
     def validate(self) -> None:
         super().validate()
@@ -134,9 +129,7 @@ class BinomialPostorderScatter(OrderedScatter):
 
     name = "sbt-postorder"
     citation = "Johnsson-Ho 1986, SBT in postorder"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BinomialTree(topology)
+    trees_class = BinomialTree
 
     @cached_property
     def _first_cycles(self) -> dict[Rank, int]:
@@ -161,9 +154,7 @@ class BalancedCyclicScatter(OrderedScatter):
 
     name = "sbnt-cyclic"
     citation = "Johnsson-Ho 1986, SBnT in cyclic order, reverse breadth first"
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        return BalancedTrees(topology)
+    trees_class = BalancedTrees
 
     def order_of(self, port: Port) -> list[Rank]:
         """The targets behind a port of the root in the order in which they are served."""

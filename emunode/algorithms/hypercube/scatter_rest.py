@@ -8,7 +8,7 @@ every part a byte.
 
 from typing import ClassVar
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.scatter import ALL, CubeScatter
 from emunode.errors import ScenarioError
 from emunode.model import PortModel

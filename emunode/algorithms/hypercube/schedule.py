@@ -2,21 +2,23 @@
 
 Over one port the arc into a node is used in the cycle that is its label, over all ports in the cycle of its level,
 unless an algorithm says otherwise. Cycles of the paper count from 0, steps from 1. Where the paper moves everything
-that waits for a link in one cycle, the schedule is *merged*: all pieces of a part travel together.
+that waits for a link in one cycle, the schedule is *merged*: all segments of a part travel together.
 
 Every one of these algorithms states what it costs (`hypercube_costs`); the walks here find the same numbers from the
 timetable, and serve where the paper has no formula.
 """
 
+from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import ClassVar
 
-from emunode.algorithms.base import Algorithm, Claim
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import Loads, bound_claims, load_claims
-from emunode.algorithms.routed_collective import Route, RoutedCollective
+from emunode.algorithms.routed_collective import Route, TreeRoutedCollective
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank, Step
 from emunode.topologies.base import Topology
@@ -27,17 +29,32 @@ EXCHANGES = (PortModel.EXCHANGE, PortModel.ONE_PORT)
 ONE_WAY = (PortModel.EXCHANGE, PortModel.ONE_PORT, PortModel.SEND_OR_RECEIVE)
 """Port models of a schedule in which no node sends and receives in one step."""
 
-Crossing = tuple[Step, Rank, Port]
+ArcUse = tuple[Step, Rank, Port]
 """A step, and the directed link that something crosses in it."""
 
 
-class CubeDissemination(TreeCollective):
+class OnCubeTrees(Algorithm):
+    """Spanning trees of the hypercube."""
+
+    trees: CubeTrees
+    trees_class: ClassVar[Callable[..., CubeTrees]]
+    tree_per_dimension: ClassVar[bool] = False
+    """Whether `trees_class` makes n trees, rotations of one, where it makes one by default."""
+
+    def make_trees(self, topology: Topology) -> CubeTrees:
+        """The trees, rooted at 0."""
+        return self.trees_class(topology, topology.degree) if self.tree_per_dimension else self.trees_class(topology)
+
+    def structure_claims(self) -> list[Claim]:
+        """Where the graph is greedy, all paths are shortest ones."""
+        greedy = Claim("longest_detour", 0, "==", f"{self.citation}: a greedy graph (section 3)")
+        return [*super().structure_claims(), greedy] if self.trees.greedy else super().structure_claims()
+
+
+class CubeDissemination(OnCubeTrees, TreeCollective):
     """Trees whose labels or levels are the timetable."""
 
     trees: CubeTrees
-
-    def structure_claims(self) -> list[Claim]:
-        return [*super().structure_claims(), *greedy_claims(self.trees, self.citation)]
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
         here = self.offset(relative, tree)
@@ -63,7 +80,7 @@ class CubeDissemination(TreeCollective):
         carried = [(tree, -(-(self.copies - tree) // self.trees.count)) for tree in range(self.trees.count)]
         return max(self.tree_last_offset(tree) + (many - 1) * self.period for tree, many in carried if many > 0)
 
-    def crossings(self) -> Iterator[Crossing]:
+    def crossings(self) -> Iterator[ArcUse]:
         """Every arc of every tree and when it is crossed, by one part of a message each."""
         for tree in range(self.trees.count):
             for rank, step in self._walk(tree):
@@ -71,7 +88,64 @@ class CubeDissemination(TreeCollective):
                     yield step + delay, rank, port
 
 
-class CubeRouting(RoutedCollective):
+class Uncut(Algorithm):
+    """Everything that waits for a link crosses it in one packet, so nothing is gained by cutting messages."""
+
+    @classmethod
+    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
+        """1: the best packet is the largest load."""
+        del topology, spec, startup, per_byte
+        return 1
+
+
+class MergedSchedule(Uncut, OnCubeTrees):
+    """A merged schedule, whose cost is the largest load of a directed link in every cycle."""
+
+    walked = False
+    """Whether the loads were found by walking trees or routes, for want of a formula."""
+    tables: ClassVar[tuple[str, str]]
+    """Where the paper, or its correction, states the loads: over one port, over all."""
+
+    @abstractmethod
+    def crossings(self) -> Iterator[ArcUse]:
+        """Every use of an arc by what one source, rank 0, sends: one part of a message each."""
+
+    @cached_property
+    def loads(self) -> Loads:
+        """The largest load of a directed link in every cycle; here by enumeration, in some classes by formula."""
+        return self.found_loads()
+
+    def found_loads(self) -> list[Fraction]:
+        """The largest load of a directed link in every cycle, by enumeration."""
+        self.walked = True
+        found = largest_per_step(self.crossings(), self.trees.count, together=self._all_sources)
+        return found[::-1] if self.collective is Collective.GATHER else found
+
+    @cached_property
+    def edge_load(self) -> Fraction:
+        """The largest load of a directed link over the whole run, by enumeration."""
+        return largest_in_all(self.crossings(), self.trees.count, together=self._all_sources)
+
+    @property
+    def _all_sources(self) -> bool:
+        return self.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
+
+    def edge_load_claim(self, where: str) -> Claim:
+        """The segments that the fullest link carries in the whole run."""
+        heaviest = int(self.edge_load * self.segments_per_message * self.spec.messages)
+        return Claim("max_link_segments", heaviest, "==", f"{self.citation}: {where}", derived=True)
+
+    def cost_of_loads(self) -> list[Claim]:
+        """Claims on steps, start-ups and bytes."""
+        cited = f"{self.citation}: {self.tables[self.spec.port_model is PortModel.ALL_PORT]}"
+        loads = self.loads
+        return [
+            Claim("steps", len(loads), "==", cited, derived=self.walked),
+            *load_claims(self.spec, self.segments_per_message, loads, cited, derived=self.walked),
+        ]
+
+
+class CubeRouting(MergedSchedule, TreeRoutedCollective):
     """Paths in trees; a merged timetable by the labels over one port and in `discipline` over all ports.
 
     Reverse breadth first (`rbf`): what goes to level L waits for height - L steps, so that everything arrives in the
@@ -80,24 +154,8 @@ class CubeRouting(RoutedCollective):
     """
 
     link_capacity: int | None = None
-    walked = False
-    """Whether the loads were found by walking routes, for want of a formula."""
     discipline = "rbf"
     trees: CubeTrees
-    tables: ClassVar[tuple[str, str]]
-    """Where the paper, or its correction, states the loads: over one port, over all."""
-
-    def make_trees(self, topology: Topology) -> CubeTrees:
-        """The trees, rooted at 0."""
-        raise NotImplementedError
-
-    def structure_claims(self) -> list[Claim]:
-        return [*super().structure_claims(), *greedy_claims(self.trees, self.citation)]
-
-    def validate(self) -> None:
-        self.trees = self.make_trees(self.topology)
-        self.count = self.trees.count
-        super().validate()
 
     def route(self, target: Rank, route_index: int, number: int) -> Route:
         ports = self.trees.route(target, route_index)
@@ -126,12 +184,7 @@ class CubeRouting(RoutedCollective):
             for target in range(1, self.topology.order)
         )
 
-    @cached_property
-    def loads(self) -> Loads:
-        """The largest load of a directed link in every step; here by walking all routes, in some classes by formula."""
-        return self.found_loads()
-
-    def crossings(self) -> Iterator[Crossing]:
+    def crossings(self) -> Iterator[ArcUse]:
         """Every hop of a message from rank 0 and when it is made, by one part of the message each."""
         for target in range(1, self.topology.order):
             for route_index in range(self.count):
@@ -140,17 +193,6 @@ class CubeRouting(RoutedCollective):
                     yield step, here, port
                     here = self.topology.neighbour(here, port)
 
-    def found_loads(self) -> list[Fraction]:
-        """The largest load of a directed link in every step, by walking all routes."""
-        self.walked = True
-        found = largest_per_step(self.crossings(), self.count, together=self.collective is Collective.ALLTOALL)
-        return found[::-1] if self.collective is Collective.GATHER else found
-
-    @cached_property
-    def edge_load(self) -> Fraction:
-        """The largest load of a directed link over the whole run, by walking all routes."""
-        return largest_in_all(self.crossings(), self.count, together=self.collective is Collective.ALLTOALL)
-
     def claims(self) -> list[Claim]:
         claims = super().claims() + bound_claims(self.spec, self.topology.degree) + self.structure_claims()
         sources = self.topology.order if self.collective is Collective.ALLTOALL else 1
@@ -158,24 +200,7 @@ class CubeRouting(RoutedCollective):
         claims.append(Claim("segments", hops, "==", f"{self.citation}: sum of the levels"))
         if self.spec.redundancy > 1:
             return claims
-        heaviest = int(self.edge_load * self.pieces * self.spec.messages)
-        claims.append(Claim("max_link_segments", heaviest, "==", f"{self.citation}: edge load", derived=True))
-        return claims + self.cost_of_loads()
-
-    def cost_of_loads(self) -> list[Claim]:
-        """Claims on start-ups and bytes."""
-        cited = f"{self.citation}: {self.tables[self.spec.port_model is PortModel.ALL_PORT]}"
-        loads = self.loads
-        return [
-            Claim("steps", len(loads), "==", cited, derived=self.walked),
-            *load_claims(self.spec, self.pieces, loads, cited, derived=self.walked),
-        ]
-
-    @classmethod
-    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
-        """1: the best packet is the largest load, so nothing is gained by cutting."""
-        del topology, spec, startup, per_byte
-        return 1
+        return [*claims, self.edge_load_claim("edge load"), *self.cost_of_loads()]
 
 
 class EdgeDisjointRedundancy(Algorithm):
@@ -184,23 +209,28 @@ class EdgeDisjointRedundancy(Algorithm):
     The paths to a node share no inner node. Whatever x - 1 other nodes or links do, every copy but x - 1 arrives.
     """
 
+    disjoint_paths = True
+
     @property
     def max_redundancy(self) -> int:
         return 1 if self.collective is Collective.REDUCE else self.topology.degree
 
-    @property
-    def tolerated_faults(self) -> int:
-        return self.spec.redundancy - 1
-
     def structure_claims(self) -> list[Claim]:
         claims = [Claim("longest_detour", 2, "<=", f"{self.citation}: level |c| or |c| + 2")]
-        if self.spec.messages * self.pieces * self.spec.redundancy > 1:
+        if self.spec.messages * self.segments_per_message * self.spec.redundancy > 1:
             paths = f"{self.citation}: the n paths to a node share no inner node (not in the paper)"
             claims += [
                 Claim("trees_per_arc", 1, "==", f"{self.citation}: arc-disjoint trees"),
                 Claim("paths_per_inner_node", 1, "==", paths),
             ]
         return [*super().structure_claims(), *claims]
+
+
+def balanced_steps(trees: CubeTrees, spec: CollectiveSpec, source: str) -> Claim:
+    """The steps of a merged schedule over SBnT; over one port, one more where cyclic nodes have several paths."""
+    n = trees.topology.degree
+    one_port = 2 * n - 2 if trees.count == 1 else 2 * n - 1
+    return Claim("steps", n if spec.port_model is PortModel.ALL_PORT else one_port, "==", source)
 
 
 def disjoint_steps(spec: CollectiveSpec, n: int, copies: int, citation: str) -> list[Claim]:
@@ -210,12 +240,7 @@ def disjoint_steps(spec: CollectiveSpec, n: int, copies: int, citation: str) -> 
     return [Claim("steps", n + min(copies, n), "==", f"{citation}: the last label of tree j is n + j")]
 
 
-def greedy_claims(trees: CubeTrees, citation: str) -> list[Claim]:
-    """That all paths are shortest ones, where the graph is greedy."""
-    return [Claim("longest_detour", 0, "==", f"{citation}: a greedy graph (section 3)")] if trees.greedy else []
-
-
-def largest_per_step(crossings: Iterable[Crossing], parts: int, *, together: bool) -> list[Fraction]:
+def largest_per_step(crossings: Iterable[ArcUse], parts: int, *, together: bool) -> list[Fraction]:
     """The largest load of a directed link in every step from 1, in messages of so many parts.
 
     All sources `together` load every link of a dimension alike, with what one source sends over all of them.
@@ -227,7 +252,7 @@ def largest_per_step(crossings: Iterable[Crossing], parts: int, *, together: boo
     return [Fraction(load, parts) for load in largest]
 
 
-def largest_in_all(crossings: Iterable[Crossing], parts: int, *, together: bool) -> Fraction:
+def largest_in_all(crossings: Iterable[ArcUse], parts: int, *, together: bool) -> Fraction:
     """The largest load of a directed link over all steps, in messages of so many parts."""
     found = Counter((0 if together else rank, port) for _, rank, port in crossings)
     return Fraction(max(found.values()), parts)

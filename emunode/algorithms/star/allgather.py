@@ -13,7 +13,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from math import factorial
 
-from emunode.algorithms.base import Claim, LocalView, Rule
+from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Circuit, Losses, Outages, along_trees
 from emunode.algorithms.star.bounds import MULTIPLE, REPORT, TimeBounded, time_bounds, unit_bounds
 from emunode.algorithms.tree_collective import TreeCollective
@@ -62,7 +63,7 @@ class HamiltonianCycle(TimeBounded):
     @property
     def rounds(self) -> int:
         """Times that every node sends something of its own."""
-        return self.spec.messages * self.pieces
+        return self.spec.messages * self.segments_per_message
 
     def rule(self, view: LocalView) -> Rule:
         return PassOn(self, view)
@@ -78,7 +79,7 @@ class HamiltonianCycle(TimeBounded):
             reach=(others, 0),
             step=lambda number, hop: number * others + hop,
             copies=self.rounds,
-            pieces=self.pieces,
+            segments_per_message=self.segments_per_message,
         )
         return along_trees(circuit, outages, self.sources, self.spec.messages)
 
@@ -95,7 +96,7 @@ class HamiltonianCycle(TimeBounded):
         spec, order, others = self.spec, self.topology.order, self.topology.order - 1
         source = f"{REPORT}, section 4 and table 1"
         time = []
-        if not spec.packet_limit and not spec.message_bytes % self.pieces:
+        if not spec.packet_limit and not spec.message_bytes % self.segments_per_message:
             table = f"{MULTIPLE}, table 2: (n!-1)(Ts + m Tc), as of Misic"
             moved = spec.messages * others * spec.message_bytes
             time = [Claim("startups", self.rounds * others, "==", table), Claim("transfer_bytes", moved, "==", table)]
@@ -126,7 +127,7 @@ class PassOn(Rule):
     def start(self) -> Iterator[ScheduledSend]:
         algorithm, me = self._algorithm, self._rank
         for index in range(algorithm.rounds):
-            own = (me, ALL_RANKS, 0, index, algorithm.payloads.piece(me, ALL_RANKS, index))
+            own = (me, ALL_RANKS, 0, index, algorithm.payloads.segment(me, ALL_RANKS, index))
             yield index * (algorithm.topology.order - 1) + 1, self._port, own
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
@@ -168,7 +169,9 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
         super().validate()
         if self.trees.count > MOST_TREES:
             raise ScenarioError(
-                "messages", self.spec.messages, f"{self.name} sends at most {MOST_TREES} messages or pieces of messages"
+                "messages",
+                self.spec.messages,
+                f"{self.name} sends at most {MOST_TREES} messages or segments of messages",
             )
 
     @property
@@ -243,14 +246,12 @@ class NecklaceAllgather(TimeBounded, TreeCollective):
     citation = f"{REPORT}, section 3.2"
     duplexes = (Duplex.FULL,)
     splits_across_trees = False
-
-    def make_trees(self, topology: Topology) -> Trees:
-        self.tree = NecklaceTree(topology)
-        return self.tree
+    trees: NecklaceTree
+    trees_class = NecklaceTree
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
-        here = self.tree.step(relative)
-        return [self.tree.step(self.topology.neighbour(relative, port)) - here for port in ports]
+        here = self.trees.step(relative)
+        return [self.trees.step(self.topology.neighbour(relative, port)) - here for port in ports]
 
     @cached_property
     def period(self) -> Step:

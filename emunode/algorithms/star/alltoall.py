@@ -6,63 +6,34 @@ one source are of different types. The paths to the nodes of one necklace are ro
 all be walked at once.
 """
 
-from collections.abc import Iterator
 from functools import cached_property
 from heapq import heappop, heappush
 from typing import ClassVar
 
-from emunode.algorithms.base import Claim
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.algorithms.star.bounds import REPORT, total_distance, unit_bounds
-from emunode.algorithms.star.scatter import require_multiple
+from emunode.algorithms.star.scatter import PlacesInTree, require_multiple
 from emunode.model import Collective, Duplex, Port, PortModel, Rank, Step
-from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import require
-from emunode.trees.star.balanced import NearBalancedTree, ReplicatedTrees, ScatterTrees
+from emunode.trees.star.balanced import NearBalancedTree, ReplicatedTrees
 from emunode.trees.star.rotation import Rotation
 
 
-class TreeExchange(RoutedCollective):
+class TreeExchange(PlacesInTree):
     """Necklace by necklace, the closest first: groups of messages, one to each node of it (for repeated nodes: to
     each place), leave together and go straight to their ends; the next group starts when they have arrived.
     """
 
     collective = Collective.ALLTOALL
     duplexes = (Duplex.FULL,)
-    splits_across_trees = False
     theorem: ClassVar[str]
     """Where it is stated that the paths are shortest ones."""
 
-    def validate(self) -> None:
-        self.tree = self.make_tree(self.topology)
-        self.count = self.tree.count
-        super().validate()
-
-    def make_tree(self, topology: Topology) -> ScatterTrees:
-        """The tree that the paths are taken from."""
-        raise NotImplementedError
-
-    @property
-    def max_redundancy(self) -> int:
-        return 1
-
-    def share(self, target: Rank) -> int:
-        """Messages for `target` by each of its places in the tree; groups of its necklace."""
-        return self.copies // self.tree.copies(target)
-
-    def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
-        """The messages in equal runs: the first `share` by its first place, and so on."""
-        share = self.share(target)
-        for segment in range(self.copies):
-            yield segment // share, segment % share, segment
-
-    def number(self, target: Rank, route_index: int, segment: int) -> int:
-        return segment % self.share(target)
-
     def route(self, target: Rank, route_index: int, number: int) -> Route:
         start = self._starts[target] + number * self.topology.weight(target)
-        return [(port, start + hop) for hop, port in enumerate(self.tree.route(target, route_index))]
+        return [(port, start + hop) for hop, port in enumerate(self.trees.route(target, route_index))]
 
     @cached_property
     def _starts(self) -> dict[Rank, Step]:
@@ -70,7 +41,7 @@ class TreeExchange(RoutedCollective):
         starts: dict[Rank, Step] = {}
         step = 1
         together = self.spec.port_model is PortModel.ALL_PORT
-        for necklace in self.tree.rotation.necklaces():
+        for necklace in self.trees.rotation.necklaces():
             for group in [necklace] if together else [(rank,) for rank in necklace]:
                 for rank in group:
                     starts[rank] = step
@@ -81,10 +52,6 @@ class TreeExchange(RoutedCollective):
     def last_step(self) -> Step:
         weight = self.topology.weight
         return max(start + self.share(target) * weight(target) - 1 for target, start in self._starts.items())
-
-    @cached_property
-    def hops(self) -> int:
-        return self.copies * total_distance(self.topology)
 
     def claims(self) -> list[Claim]:
         t_n = self.copies * total_distance(self.topology)
@@ -114,9 +81,7 @@ class NearBalancedExchange(TreeExchange):
     citation = f"{REPORT}, rule 9"
     theorem = "theorem 9.4"
     port_models = (PortModel.ALL_PORT, PortModel.ONE_PORT)
-
-    def make_tree(self, topology: Topology) -> ScatterTrees:
-        return NearBalancedTree(topology)
+    trees_class = NearBalancedTree
 
     def claims(self) -> list[Claim]:
         t_n = total_distance(self.topology)
@@ -125,7 +90,7 @@ class NearBalancedExchange(TreeExchange):
                 *super().claims(),
                 Claim("steps", self.copies * t_n, "==", f"{REPORT}, section 8 and table 3: M t_n"),
             ]
-        necklaces = self.tree.rotation.necklaces()
+        necklaces = self.trees.rotation.necklaces()
         distances = self.copies * sum(self.topology.weight(necklace[0]) for necklace in necklaces)
         printed = self.copies * len(necklaces) * t_n / self.topology.order
         return [
@@ -140,7 +105,7 @@ class ReplicatedExchange(TreeExchange):
     All-port.
 
     A necklace of p nodes gets Mp/(n-1) groups; a group sends a message to each of the n-1 places of its nodes,
-    rotations of each other. M t_n/(n-1) steps and M n! t_n transmissions, both optimal. Pieces count as messages. A
+    rotations of each other. M t_n/(n-1) steps and M n! t_n transmissions, both optimal. Segments count as messages. A
     node finds paths by its own relative label; the order of necklaces is a table of n! entries that all sources
     share. No fault is survived. TR 93-346, section 7, rule 10, table 3.
     """
@@ -153,8 +118,7 @@ class ReplicatedExchange(TreeExchange):
         super().validate()
         require_multiple(self, "list-schedule")
 
-    def make_tree(self, topology: Topology) -> ScatterTrees:
-        return ReplicatedTrees(topology)
+    trees_class = ReplicatedTrees
 
     def claims(self) -> list[Claim]:
         steps = self.copies * total_distance(self.topology) // self.topology.degree

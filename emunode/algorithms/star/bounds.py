@@ -8,7 +8,8 @@ of Tseng and Sheu, each of which is the maximum of its terms.
 
 from math import factorial
 
-from emunode.algorithms.base import Algorithm, Claim
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.claims import Claim
 from emunode.model import Collective, CollectiveSpec, PortModel
 from emunode.topologies.base import Topology
 

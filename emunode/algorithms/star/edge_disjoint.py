@@ -12,13 +12,11 @@ floor(3n/2) + 1 as measured for n = 3..10, d their sum of depths (see `sum_of_de
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
-from emunode.algorithms.base import Claim
-from emunode.algorithms.routed_collective import Route, RoutedCollective
+from emunode.algorithms.claims import Claim, Relation
+from emunode.algorithms.routed_collective import PipelinedScatter, Route, TreeRoutedCollective
 from emunode.algorithms.star.bounds import DISJOINT, sum_of_depths, total_distance, unit_bounds
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Duplex, Rank, Step
-from emunode.topologies.base import Topology
-from emunode.trees.base import Trees
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from emunode.trees.star.rotation import Rotation
 
@@ -37,14 +35,9 @@ class DisjointTreesBroadcast(TreeCollective):
     collective = Collective.BROADCAST
     citation = f"{DISJOINT}, single node broadcast"
     duplexes = (Duplex.FULL,)
+    disjoint_paths = True
     splits_across_trees = False
-
-    def make_trees(self, topology: Topology) -> Trees:
-        return EdgeDisjointTrees(topology)
-
-    @property
-    def tolerated_faults(self) -> int:
-        return self.spec.redundancy - 1
+    trees_class = EdgeDisjointTrees
 
     @cached_property
     def last_offset(self) -> Step:
@@ -65,18 +58,7 @@ class DisjointTreesBroadcast(TreeCollective):
         return edt_structure("==", disjoint=self.copies > 1)
 
 
-class DisjointTreesReduce(DisjointTreesBroadcast):
-    """M messages, each up one of the n-1 trees: the broadcast backwards, in as many steps and transmissions.
-    All-port.
-
-    A faulty node takes along what its subtree has sent. The paper has the broadcast only.
-    """
-
-    collective = Collective.REDUCE
-    citation = f"{DISJOINT}, single node broadcast backwards"
-
-
-class DisjointTreesScatter(RoutedCollective):
+class DisjointTreesScatter(PipelinedScatter):
     """M messages for each node, each down x of the trees; in each tree the farthest node first, one a step from the
     root. All-port.
 
@@ -87,57 +69,15 @@ class DisjointTreesScatter(RoutedCollective):
     """
 
     name = "edt"
-    collective = Collective.SCATTER
     citation = f"{DISJOINT}, single node scattering"
-    duplexes = (Duplex.FULL,)
     splits_across_trees = False
-
-    def validate(self) -> None:
-        self.trees = EdgeDisjointTrees(self.topology)
-        self.count = self.trees.count
-        super().validate()
-
-    @property
-    def tolerated_faults(self) -> int:
-        return self.spec.redundancy - 1
+    trees: EdgeDisjointTrees
+    trees_class = EdgeDisjointTrees
 
     @property
     def even(self) -> bool:
         """Whether every tree carries as many copies for every node."""
         return not self.copies % self.count
-
-    def first_way(self, target: Rank) -> int:
-        """The tree of copy 0; the others take the next ones."""
-        return (target - 1) * self.copies % self.count
-
-    def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
-        first = self.first_way(target)
-        for copy in range(self.copies):
-            yield (first + copy) % self.count, copy // self.count, copy // self.spec.redundancy
-
-    def number(self, target: Rank, route_index: int, segment: int) -> int:
-        first = segment * self.spec.redundancy
-        return (first + (route_index - first - self.first_way(target)) % self.count) // self.count
-
-    def route(self, target: Rank, route_index: int, number: int) -> Route:
-        start = self._starts[target, route_index] + number
-        return [(port, start + hop) for hop, port in enumerate(self.trees.route(target, route_index))]
-
-    @cached_property
-    def _starts(self) -> dict[tuple[Rank, int], Step]:
-        """When number 0 for each (target, tree) leaves the root."""
-        loads = [[0] * self.topology.order for _ in range(self.count)]
-        for target in range(1, self.topology.order):
-            for route_index, _, _ in self.copies_of(target):
-                loads[route_index][target] += 1
-        starts: dict[tuple[Rank, int], Step] = {}
-        for route_index, load in enumerate(loads):
-            step = 1
-            targets = [target for target in range(1, self.topology.order) if load[target]]
-            for target in sorted(targets, key=lambda target: (-self.trees.level(target, route_index), target)):
-                starts[target, route_index] = step
-                step += load[target]
-        return starts
 
     def claims(self) -> list[Claim]:
         steps, hops = (self._even_claims if self.even else self._uneven_claims)()
@@ -175,18 +115,7 @@ class DisjointTreesScatter(RoutedCollective):
         )
 
 
-class DisjointTreesGather(DisjointTreesScatter):
-    """M messages from each node, each up x of the trees: the scatter backwards, in as many steps and transmissions.
-    All-port.
-
-    Survives x - 1 faults. The paper has scattering only.
-    """
-
-    collective = Collective.GATHER
-    citation = f"{DISJOINT}, single node scattering backwards"
-
-
-class DisjointTreesExchange(RoutedCollective):
+class DisjointTreesExchange(TreeRoutedCollective):
     """M messages from each to each, each down x of the trees; rotations of one path are walked at once. All-port.
 
     For each node i, in order of depth in tree 0, a group: to R^k(i) on tree k for k = 0 .. n-2, simultaneously; the
@@ -200,17 +129,10 @@ class DisjointTreesExchange(RoutedCollective):
     collective = Collective.ALLTOALL
     citation = f"{DISJOINT}, total exchange"
     duplexes = (Duplex.FULL,)
+    disjoint_paths = True
     splits_across_trees = False
-
-    def validate(self) -> None:
-        self.trees = EdgeDisjointTrees(self.topology)
-        self.rotation = Rotation(self.trees.star)
-        self.count = self.trees.count
-        super().validate()
-
-    @property
-    def tolerated_faults(self) -> int:
-        return self.spec.redundancy - 1
+    trees: EdgeDisjointTrees
+    trees_class = EdgeDisjointTrees
 
     @cached_property
     def _preference(self) -> dict[Rank, Sequence[int]]:
@@ -229,6 +151,11 @@ class DisjointTreesExchange(RoutedCollective):
     def number(self, target: Rank, route_index: int, segment: int) -> int:
         first = segment * self.spec.redundancy
         return (first + (self._preference[target].index(route_index) - first) % self.count) // self.count
+
+    @cached_property
+    def rotation(self) -> Rotation:
+        """The rotation R that carries tree 0 to the other trees."""
+        return Rotation(self.trees.star)
 
     def _group(self, target: Rank, tree: int) -> Rank:
         """i, for which the target on `tree` is R^tree(i) on that tree."""
@@ -296,7 +223,7 @@ class DisjointTreesExchange(RoutedCollective):
 DEPTHS = "d = t_n + 3(n-2)(n-1)! - 2(n-2)! + 2"
 
 
-def edt_structure(relation: str, *, disjoint: bool) -> list[Claim]:
+def edt_structure(relation: Relation, *, disjoint: bool) -> list[Claim]:
     """What the paths of messages over EDT have in common; nothing is `disjoint` where only one tree is used."""
     detour = Claim("longest_detour", 4, relation, f"{DISJOINT}, properties of EDT: distance + 0, 2 or 4")
     if not disjoint:

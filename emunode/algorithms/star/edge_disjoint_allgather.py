@@ -9,14 +9,13 @@ can traverse all their trees at once.
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
-from emunode.algorithms.base import Claim, Content, LocalView, Rule
+from emunode.algorithms.base import Content, LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Losses, Outages
 from emunode.algorithms.star.bounds import DISJOINT, unit_bounds
 from emunode.algorithms.star.edge_disjoint import edt_structure
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortPacket, Rank, ScheduledSend, Segment, Step
-from emunode.topologies.base import Topology
-from emunode.trees.base import Trees
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from emunode.trees.star.rotation import Rotation
 
@@ -39,16 +38,10 @@ class ClockedTraversal(TreeCollective):
     collective = Collective.ALLGATHER
     citation = f"{DISJOINT}, multinode broadcast"
     duplexes = (Duplex.FULL,)
+    disjoint_paths = True
     splits_across_trees = False
-
-    def make_trees(self, topology: Topology) -> Trees:
-        trees = EdgeDisjointTrees(topology)
-        self._rotation = Rotation(trees.star)
-        return trees
-
-    @property
-    def tolerated_faults(self) -> int:
-        return self.spec.redundancy - 1
+    trees: EdgeDisjointTrees
+    trees_class = EdgeDisjointTrees
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
         delays: list[Step] = []
@@ -61,6 +54,10 @@ class ClockedTraversal(TreeCollective):
     def subtree_size(self, relative: Rank, tree: int) -> int:
         """Nodes below and including `relative`; tree t is R^t of tree 0."""
         return self._sizes[self._rotation.rotate(relative, -tree)]
+
+    @cached_property
+    def _rotation(self) -> Rotation:
+        return Rotation(self.trees.star)
 
     @cached_property
     def _sizes(self) -> list[int]:
@@ -115,6 +112,7 @@ class AcknowledgedTraversal(ClockedTraversal):
     """
 
     name = "edt-dfs-ack"
+    disjoint_paths = False  # erratum: they are disjoint, but a node that does not acknowledge stops the traversal
     keeps_time = False
     ack_bytes = len(ACKNOWLEDGEMENT)
 
@@ -123,19 +121,14 @@ class AcknowledgedTraversal(ClockedTraversal):
 
     @cached_property
     def content(self) -> Content:
-        piece = self.payloads.piece
+        payload = self.payloads.segment
         return lambda origin, target, segment: (
-            piece(origin, target, segment) if target == ALL_RANKS else ACKNOWLEDGEMENT
+            payload(origin, target, segment) if target == ALL_RANKS else ACKNOWLEDGEMENT
         )
 
     @cached_property
     def period(self) -> Step:
         return 2 * (self.topology.order - 1)
-
-    @property
-    def tolerated_faults(self) -> int:
-        """0: a node that does not acknowledge stops the traversal (erratum)."""
-        return 0
 
     def losses(self, outages: Outages) -> Losses | None:
         """Not determined by a schedule: what is sent next depends on what was acknowledged."""
@@ -183,7 +176,7 @@ class Acknowledge(Rule):
         copy = number * algorithm.trees.count + tree
         if copy < algorithm.copies:
             index = copy // algorithm.spec.redundancy
-            message = (me, ALL_RANKS, tree, index, algorithm.payloads.piece(me, ALL_RANKS, index))
+            message = (me, ALL_RANKS, tree, index, algorithm.payloads.segment(me, ALL_RANKS, index))
             self._held[me, tree, index] = message
             (only_child,) = algorithm.trees.children(0, tree)
             yield step, only_child, message

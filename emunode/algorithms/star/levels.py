@@ -2,16 +2,14 @@
 
 from functools import cached_property
 
-from emunode.algorithms.base import Claim
-from emunode.algorithms.star.bounds import MULTIPLE, REPORT, least_time, time_bounds
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.star.bounds import MULTIPLE, REPORT, TimeBounded, time_bounds
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Duplex, Step
-from emunode.topologies.base import Topology
-from emunode.trees.base import Trees
 from emunode.trees.star.necklace import NecklaceTree
 
 
-class NecklaceLevels(TreeCollective):
+class NecklaceLevels(TimeBounded, TreeCollective):
     """Down the tree MBST level by level: step t carries everything for the nodes at distance t. All-port, every link
     busy in every step but where a level has fewer than n-1 nodes.
 
@@ -30,9 +28,7 @@ class NecklaceLevels(TreeCollective):
     duplexes = (Duplex.FULL,)
     splits_across_trees = False
     period = 0
-
-    def make_trees(self, topology: Topology) -> Trees:
-        return NecklaceTree(topology)
+    trees_class = NecklaceTree
 
     @cached_property
     def last_offset(self) -> Step:
@@ -56,8 +52,3 @@ class NecklaceLevels(TreeCollective):
         if not spec.packet_limit:
             claims.append(Claim("startups", topology.diameter, "==", f"{source}: D_n"))
         return claims
-
-    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        """T, and the larger of the two lower bounds."""
-        claims = [claim for claim in super().cost_claims(startup, per_byte) if claim.relation != ">="]
-        return [*claims, least_time(self.topology, self.spec, startup, per_byte)]

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from math import ceil, floor, sqrt
 
-from emunode.algorithms.base import Claim
 from emunode.algorithms.breadth_first import TreeBroadcast
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.star.bounds import MULTIPLE, TimeBounded, least_time, time_bounds
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortModel, Rank, Step
@@ -40,9 +40,7 @@ class GreedyBroadcast(TreeBroadcast):
     name = "greedy-tree"
     citation = f"{MULTIPLE}, tree L(r)"
     shortest_paths = "lemma 3, a greedy spanning tree"
-
-    def make_trees(self, topology: Topology) -> Trees:
-        return GreedyTree(topology)
+    trees_class = GreedyTree
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
@@ -54,7 +52,9 @@ class GreedyBroadcast(TreeBroadcast):
         claims = [*super().claims(), *time_bounds(self.topology, self.spec)]
         if self.spec.port_model is PortModel.ALL_PORT:
             source = f"{MULTIPLE}, section 6.1: h + p - 1 slots of m/p bytes"
-            claims.append(Claim("transfer_bytes", self.last_step * self._largest_piece, self._relation, source))
+            claims.append(
+                Claim("transfer_bytes", self.last_step * self.largest_segment_bytes, self.byte_relation, source)
+            )
             if not self.spec.packet_limit:
                 claims.append(Claim("startups", self.last_step, "==", source))
         return claims
@@ -63,28 +63,9 @@ class GreedyBroadcast(TreeBroadcast):
         bound = least_time(self.topology, self.spec, startup, per_byte)
         if self.spec.port_model is not PortModel.ALL_PORT or self.spec.packet_limit:
             return [bound]
-        seconds = self.last_step * (startup + per_byte * self._largest_piece)
+        seconds = self.last_step * (startup + per_byte * self.largest_segment_bytes)
         source = f"{MULTIPLE}, section 6.1: T = (h + p - 1)(Ts + m/p Tc)"
-        return [Claim("virtual_seconds", seconds, self._relation, source), bound]
-
-    @property
-    def _largest_piece(self) -> int:
-        return -(-self.spec.message_bytes // self.pieces)
-
-    @property
-    def _relation(self) -> str:
-        """Equal if all pieces are."""
-        return "<=" if self.spec.message_bytes % self.pieces else "=="
-
-
-class GreedyReduce(GreedyBroadcast):
-    """Up the greedy tree, the broadcast run backwards: the same steps, packets and time. A faulty node takes its
-    subtree with it.
-
-    Tseng and Sheu 1997, definition 1 (whose arcs point to the root).
-    """
-
-    collective = Collective.REDUCE
+        return [Claim("virtual_seconds", seconds, self.byte_relation, source), bound]
 
 
 class OnePortSimulation(TreeCollective):
@@ -127,9 +108,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
     collective = Collective.BROADCAST
     citation = f"{MULTIPLE}, algorithm 1"
     link_capacity = 2
-
-    def make_trees(self, topology: Topology) -> Trees:
-        return CongestionTwoTrees(topology)
+    trees_class = CongestionTwoTrees
 
     @cached_property
     def period(self) -> Step:
@@ -158,7 +137,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
         if spec.port_model is PortModel.ONE_PORT:
             steps = Claim("steps", self.slot * slots, "<=", f"{MULTIPLE}, section 4.2: n - 1 sub-steps a slot")
         source = f"{MULTIPLE}, lemma 6: congestion 2"
-        packet = 2 * -(-spec.message_bytes // self.pieces)
+        packet = 2 * self.largest_segment_bytes
         return [
             *super().claims(),
             steps,
@@ -180,7 +159,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
         """T(p), an upper bound since not every slot has a packet of two segments; the larger of each lower bound."""
         if self.spec.packet_limit:
             return []
-        packet = 2 * -(-self.spec.message_bytes // self.pieces)
+        packet = 2 * self.largest_segment_bytes
         most = self.slot * (self.height + self.numbers - 1) * (startup + per_byte * packet)
         section = "4.1: T = " if self.slot == 1 else "4.2: T = (n-1)"
         return [
@@ -202,17 +181,6 @@ class CongestionTwoBroadcast(OnePortSimulation):
             Claim("segments_per_message", trees * least, ">=", source),
             Claim("segments_per_message", trees * largest, "<=", source),
         ]
-
-
-class CongestionTwoReduce(CongestionTwoBroadcast):
-    """Algorithm 1 run backwards: p segments up each of the n-1 trees Lhat, with the steps, packets and time of the
-    broadcast.
-
-    The arcs of the trees turned round share a directed link no more than before. The paper has the broadcast only.
-    """
-
-    collective = Collective.REDUCE
-    citation = f"{MULTIPLE}, algorithm 1 backwards"
 
 
 class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
@@ -247,8 +215,7 @@ class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
         theorem = f"{MULTIPLE}, theorem 3 and table 2"
         level = [self.numbers * nodes for nodes in topology.distance_distribution()[1:]]
         per_link = self.numbers * (topology.order - 1)
-        piece = -(-spec.message_bytes // self.pieces)
-        relation = "<=" if spec.message_bytes % self.pieces else "=="
+        transferred = self.slot * per_link * self.largest_segment_bytes
         claims = [
             *super().claims(),
             Claim("steps", self.slot * topology.diameter, "==", f"{theorem}: D_n, over one port (n-1) D_n"),
@@ -260,7 +227,7 @@ class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
                 "==",
                 f"{MULTIPLE}, section 5.1: |D_t| segments on every link in step t",
             ),
-            Claim("transfer_bytes", self.slot * per_link * piece, relation, f"{theorem}: (n!-1) m/(n-1)"),
+            Claim("transfer_bytes", transferred, self.byte_relation, f"{theorem}: (n!-1) m/(n-1)"),
             *time_bounds(topology, spec),
         ]
         if not spec.packet_limit:

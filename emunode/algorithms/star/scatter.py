@@ -10,17 +10,47 @@ from collections.abc import Iterator
 from functools import cached_property
 from math import factorial
 
-from emunode.algorithms.base import Claim
-from emunode.algorithms.routed_collective import Route, RoutedCollective
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.routed_collective import Route, RoutedCollective, TreeRoutedCollective
 from emunode.algorithms.star.bounds import REPORT, total_distance, unit_bounds
 from emunode.errors import ScenarioError
 from emunode.model import Collective, PortModel, Rank, Step
-from emunode.topologies.base import Topology
 from emunode.trees.star.balanced import BalancedTree, NearBalancedTree, ReplicatedTrees, ScatterTrees
 from emunode.trees.star.rotation import necklace_count
 
 
-class TreeScatter(RoutedCollective):
+class PlacesInTree(TreeRoutedCollective):
+    """Messages for the nodes of one shortest-path tree, in which a node may have several places.
+
+    The messages for a node are split evenly over its places, in runs: the first `share` by its first place, and so on.
+    """
+
+    splits_across_trees = False
+    trees: ScatterTrees
+    """One tree, in which a node has at most `count` places."""
+
+    @property
+    def max_redundancy(self) -> int:
+        return 1
+
+    def share(self, target: Rank) -> int:
+        """Messages for `target` by each of its places in the tree."""
+        return self.copies // self.trees.copies(target)
+
+    def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
+        share = self.share(target)
+        for segment in range(self.copies):
+            yield segment // share, segment % share, segment
+
+    def number(self, target: Rank, route_index: int, segment: int) -> int:
+        return segment % self.share(target)
+
+    @cached_property
+    def hops(self) -> int:
+        return self.copies * total_distance(self.topology)
+
+
+class TreeScatter(PlacesInTree):
     """Rule 5 (all-port): on each of the root's links independently, messages for the farthest nodes leave first,
     one a step.
 
@@ -30,37 +60,10 @@ class TreeScatter(RoutedCollective):
 
     collective = Collective.SCATTER
     port_models = (PortModel.ALL_PORT, PortModel.ONE_PORT)
-    splits_across_trees = False
-
-    @abstractmethod
-    def make_tree(self, topology: Topology) -> ScatterTrees:
-        """The tree; `count` is the places that a node may have in it."""
-
-    def validate(self) -> None:
-        self.tree = self.make_tree(self.topology)
-        self.count = self.tree.count
-        super().validate()
-
-    @property
-    def max_redundancy(self) -> int:
-        return 1
-
-    def share(self, target: Rank) -> int:
-        """Messages for `target` by each of its places in the tree."""
-        return self.copies // self.tree.copies(target)
-
-    def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
-        """The messages in equal runs: the first `share` by its first place, and so on."""
-        share = self.share(target)
-        for segment in range(self.copies):
-            yield segment // share, segment % share, segment
-
-    def number(self, target: Rank, route_index: int, segment: int) -> int:
-        return segment % self.share(target)
 
     def route(self, target: Rank, route_index: int, number: int) -> Route:
         start = self._starts[target, route_index] + number
-        return [(port, start + hop) for hop, port in enumerate(self.tree.route(target, route_index))]
+        return [(port, start + hop) for hop, port in enumerate(self.trees.route(target, route_index))]
 
     @cached_property
     def _starts(self) -> dict[tuple[Rank, int], Step]:
@@ -83,16 +86,12 @@ class TreeScatter(RoutedCollective):
             return self.copies * (self.topology.order - 1)
         return self.all_port_steps[0]
 
-    @cached_property
-    def hops(self) -> int:
-        return self.copies * total_distance(self.topology)
-
     def _places(self) -> list[list[tuple[Rank, int]]]:
         """Every place in the tree as (node, way), by root port."""
         places: list[list[tuple[Rank, int]]] = [[] for _ in range(self.topology.degree)]
         for target in range(1, self.topology.order):
-            for route_index in range(self.tree.copies(target)):
-                places[self.tree.subtree(target, route_index)].append((target, route_index))
+            for route_index in range(self.trees.copies(target)):
+                places[self.trees.subtree(target, route_index)].append((target, route_index))
         return places
 
     @property
@@ -133,9 +132,7 @@ class BalancedScatter(TreeScatter):
 
     name = "balanced-tree"
     citation = f"{REPORT}, section 5.1"
-
-    def make_tree(self, topology: Topology) -> ScatterTrees:
-        return BalancedTree(topology)
+    trees_class = BalancedTree
 
     @property
     def all_port_steps(self) -> tuple[int, str]:
@@ -163,9 +160,7 @@ class NearBalancedScatter(TreeScatter):
 
     name = "near-balanced-tree"
     citation = f"{REPORT}, section 5.2"
-
-    def make_tree(self, topology: Topology) -> ScatterTrees:
-        return NearBalancedTree(topology)
+    trees_class = NearBalancedTree
 
     @property
     def all_port_steps(self) -> tuple[int, str]:
@@ -189,7 +184,7 @@ class ReplicatedScatter(TreeScatter):
 
     A node finds its places from its own relative label: one whose necklace has p nodes is a leaf at (n-1)/p places,
     each of which brings Mp/(n-1) of its messages. M(n!-1)/(n-1) steps over all ports, M(n!-1) over one, M t_n
-    transmissions: all optimal. Pieces count as messages: n-1 segments make one message do. In the journal tree j is
+    transmissions: all optimal. Segments count as messages: n-1 segments make one message do. In the journal tree j is
     the j-th place of the target. TR 93-346, definitions 15 and 16, theorem 10, table 2. Errata: the text prints
     M(n-1)/(n-1) for the steps; for the definitions see the tree.
     """
@@ -201,8 +196,7 @@ class ReplicatedScatter(TreeScatter):
         super().validate()
         require_multiple(self, "balanced-tree")
 
-    def make_tree(self, topology: Topology) -> ScatterTrees:
-        return ReplicatedTrees(topology)
+    trees_class = ReplicatedTrees
 
     @property
     def all_port_steps(self) -> tuple[int, str]:
@@ -220,30 +214,6 @@ class ReplicatedScatter(TreeScatter):
             Claim("unrotated_arcs", 0, "==", f"{REPORT}, theorem 10.7: subtrees are rotations of each other"),
             *self._tree_claims("theorem 10.1", "theorem 10.4", "theorem 10.5"),
         ]
-
-
-class BalancedGather(BalancedScatter):
-    """Up the tree that is as balanced as possible: the scatter backwards, in the same steps and transmissions. TR
-    93-346, section 5.1.
-    """
-
-    collective = Collective.GATHER
-
-
-class NearBalancedGather(NearBalancedScatter):
-    """Up the tree balanced within a constant factor: the scatter backwards, in the same steps and transmissions. TR
-    93-346, 5.2.
-    """
-
-    collective = Collective.GATHER
-
-
-class ReplicatedGather(ReplicatedScatter):
-    """Up the tree with repeated nodes: the scatter backwards, in the same steps and transmissions. TR 93-346,
-    definition 15.
-    """
-
-    collective = Collective.GATHER
 
 
 def require_multiple(algorithm: RoutedCollective, instead: str) -> None:

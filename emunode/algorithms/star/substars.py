@@ -11,9 +11,10 @@ from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from math import factorial
 
-from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Losses, Outages, Place
-from emunode.algorithms.star.bounds import MULTIPLE, least_time, time_bounds
+from emunode.algorithms.star.bounds import MULTIPLE, TimeBounded, time_bounds
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.star import StarGraph
@@ -22,21 +23,22 @@ from emunode.trees.base import CACHE_ENTRIES, require
 Departure = tuple[Step, Port]
 
 
-class SubstarSegments(Algorithm):
-    """Part by part into the n substars, recursively, then together again by exchanges over every link. One-port.
+class SubstarSegments(TimeBounded):
+    """Distribute the parts of a message to the n substars, recursively, then exchange them over every link. One-port.
 
-    All relative to the source. The message has n!/2 pieces, one for each substar S_2; S_i stands for a substar with the
-    symbols at positions i+1..n fixed, and its block are the pieces of all S_2 in it.
+    All positions are relative to the source. The message has n!/2 segments, one for each substar S_2. S_i stands for a
+    substar in which the symbols at positions i+1..n are fixed; its block consists of the segments of all S_2 in it.
 
-    Distribution, level i = n..3, i-1 steps: the root x of each S_i sends the block of the substar with symbol x_j at
-    position i over link j, j = 2..i-1; the receiver passes it on over link i. Last, x sends the block for x_1 over link i.
-    Base, one step: the root of each S_2 sends its piece to the other node.
-    Combination, level i = 3..n, i-1 steps: all nodes exchange the blocks of their S_{i-1} over link i, then what that
-    brought over links 2..i-1; the neighbours' first symbols are those of all the other substars.
+    1. Distribution, levels i = n..3, i-1 steps each: the root x of each S_i sends the block of the substar with symbol x_j
+       at position i over link j, for j = 2..i-1, and the receiver passes it on over link i. Last, x sends the block for x_1
+       over link i.
+    2. Base, one step: the root of each S_2 sends its segment to the other node.
+    3. Combination, levels i = 3..n, i-1 steps each: all nodes exchange the blocks of their S_{i-1} over link i, and then
+       what that brought over links 2..i-1. The first symbols of the neighbours are those of all the other substars.
 
-    n^2 - n - 1 start-ups and 2m (n!-1)/n! bytes: T = O(n^2 Ts + m Tc). The term n log n Tc of table 1 is that of
-    messages too short to be cut into so many pieces, which are refused here. A node knows its own relative label only.
-    M messages go together. No fault is survived.
+    n^2 - n - 1 start-ups and 2m (n!-1)/n! bytes: T = O(n^2 Ts + m Tc). The term n log n Tc of table 1 belongs to messages
+    that are too short to be cut into so many segments; they are refused here. A node knows its own relative label only.
+    Several messages travel together. The algorithm survives no fault.
     """
 
     name = "substar-segments"
@@ -48,23 +50,23 @@ class SubstarSegments(Algorithm):
     def validate(self) -> None:
         super().validate()
         self.star = require(self.topology, StarGraph, self.name)
-        self.pieces = self.star.order // 2
+        self.segments_per_message = self.star.order // 2
         if self.spec.segments != 1:
             raise ScenarioError(
-                "segments", self.spec.segments, f"{self.name} cuts each message into n!/2 pieces itself"
+                "segments", self.spec.segments, f"{self.name} cuts each message into n!/2 segments itself"
             )
-        if self.pieces > self.spec.message_bytes:
+        if self.segments_per_message > self.spec.message_bytes:
             raise ScenarioError(
                 "message_bytes",
                 self.spec.message_bytes,
-                f"{self.name} cuts each message into n!/2 = {self.pieces} pieces of a byte or more",
+                f"{self.name} cuts each message into n!/2 = {self.segments_per_message} segments of a byte or more",
             )
         self.base = (self.star.n * (self.star.n - 1)) // 2
         self.home = lru_cache(CACHE_ENTRIES)(self._home)
 
-    def _home(self, piece: int) -> bytes:
-        """A node of the S_2 of a piece: ranks 2p and 2p + 1 differ in positions 1 and 2 only."""
-        return self.star.permutation(2 * piece)
+    def _home(self, number: int) -> bytes:
+        """A node of the S_2 that segment `number` of a message is for: ranks 2p and 2p + 1 differ in positions 1 and 2."""
+        return self.star.permutation(2 * number)
 
     def distribution(self, level: int) -> Step:
         """First step of a level of the distribution; level 2 is the base."""
@@ -74,46 +76,48 @@ class SubstarSegments(Algorithm):
         """First step of a level of the combination."""
         return self.base + ((level - 1) * (level - 2)) // 2
 
-    def hand_down(self, symbols: bytes, piece: int, level: int) -> Departure:
-        """Where the root of an S_level sends a piece of its block, and in which step."""
-        home = self.home(piece)
+    def hand_down(self, symbols: bytes, number: int, level: int) -> Departure:
+        """Where the root of an S_level sends a segment of its block, and in which step (distribution and base)."""
+        home = self.home(number)
         for i in range(level, 2, -1):
             wanted = home[i - 1]
             if symbols[i - 1] != wanted:
                 j = symbols.index(wanted) + 1
+                # x_1 is wanted: over link i itself, in the last step of the level; else over link j, in step j-1 of it
                 return (self.distribution(i) + i - 2, i - 2) if j == 1 else (self.distribution(i) + j - 2, j - 2)
         return self.base, 0
 
-    def exchanges(self, symbols: bytes, piece: int) -> Iterator[Departure]:
-        """When a node sends a piece over link i as one of the block of its own S_{i-1}."""
-        home = self.home(piece)
+    def exchanges(self, symbols: bytes, number: int) -> Iterator[Departure]:
+        """When a node sends a segment over link i as one of the block of its own S_{i-1} (combination, first step)."""
+        home = self.home(number)
         for i in range(self.star.n, 2, -1):
             if symbols[i - 1] != home[i - 1]:
                 return
             yield self.combination(i), i - 2
 
-    def child_delays(self, symbols: bytes, piece: int, step: Step, port: Port) -> Iterator[Departure]:
-        """What follows from the arrival of a piece in `step` by `port`, wherever it came from before."""
+    def follow_ups(self, symbols: bytes, number: int, step: Step, port: Port) -> Iterator[Departure]:
+        """What follows from the arrival of a segment in `step` by `port`, whether the node has it already or not."""
         if step == self.base:
             return
         if step < self.base:
             level = next(i for i in range(self.star.n, 2, -1) if step < self.distribution(i - 1))
-            yield self.hand_down(symbols, piece, level - 1) if port == level - 2 else (step + 1, level - 2)
-        elif step == self.combination(port + 2):
+            # By link `level`, the segment has reached the root of its S_{level-1}; by another link, it is passed on.
+            yield self.hand_down(symbols, number, level - 1) if port == level - 2 else (step + 1, level - 2)
+        elif step == self.combination(port + 2):  # the exchange over link i is followed by links 2..i-1
             yield from ((step + j - 1, j - 2) for j in range(2, port + 2))
 
     def rule(self, view: LocalView) -> Rule:
         return SubstarRule(self, view)
 
     def losses(self, outages: Outages) -> Losses:
-        """Pieces that are lost on their way, and the exchanges that follow from where they were to arrive."""
+        """A blocked segment also takes away the exchanges that would have followed its arrival."""
         source, messages = self.spec.source, self.spec.messages
         seen = outages.renamed(lambda rank: self.star.relative(rank, source))
         healthy = [rank for rank in self.star.ranks() if rank and rank not in seen.faulty]
         losses = Losses(len(healthy) * messages)
         missed: dict[Rank, set[Place]] = {}
-        for piece in range(self.pieces):
-            reached, blocked = self._reached(piece, seen)
+        for number in range(self.segments_per_message):
+            reached, blocked = self._reached(number, seen)
             for rank in healthy:
                 if rank not in reached:
                     missed.setdefault(rank, set()).update(blocked)
@@ -122,15 +126,15 @@ class SubstarSegments(Algorithm):
             losses.blame(self.star.absolute(rank, source), (seen.names.get(place, place) for place in places))
         return losses
 
-    def _reached(self, piece: int, seen: Outages) -> tuple[set[Rank], set[Place]]:
-        """The relative ranks that a piece reaches, in order of steps, and what is in its way."""
+    def _reached(self, number: int, seen: Outages) -> tuple[set[Rank], set[Place]]:
+        """The relative ranks that a segment reaches, and the outages in its way."""
         star, reached, blocked = self.star, {0}, set()
         root = star.permutation(0)
         crossings = [
-            (step, 0, port) for step, port in (self.hand_down(root, piece, star.n), *self.exchanges(root, piece))
+            (step, 0, port) for step, port in (self.hand_down(root, number, star.n), *self.exchanges(root, number))
         ]
         heapify(crossings)
-        while crossings:
+        while crossings:  # in order of steps, because a node exchanges a segment only after its first arrival
             step, rank, port = heappop(crossings)
             peer = star.neighbour(rank, port)
             place = seen.blocks(step, rank, port, peer)
@@ -138,10 +142,10 @@ class SubstarSegments(Algorithm):
                 blocked.add(place)
                 continue
             symbols = star.permutation(peer)
-            following = list(self.child_delays(symbols, piece, step, port))
+            following = list(self.follow_ups(symbols, number, step, port))
             if peer not in reached:
                 reached.add(peer)
-                following += self.exchanges(symbols, piece)
+                following += self.exchanges(symbols, number)
             for later, out in following:
                 if later > step:
                     heappush(crossings, (later, peer, out))
@@ -153,27 +157,21 @@ class SubstarSegments(Algorithm):
         source = f"{self.citation}: recursion over substars"
         received = order * (order - 2) // 2 + order // 2
         passed = sum((2 * i - 3) * (order // factorial(i)) * (factorial(i - 1) // 2) for i in range(3, n + 1))
-        piece = -(-spec.message_bytes // self.pieces)
-        relation = "<=" if spec.message_bytes % self.pieces else "=="
+        transferred = spec.messages * self.largest_segment_bytes * (order - 1)
         claims = [
             Claim("steps", n * n - n - 1, "==", source),
             Claim("segments", spec.messages * (received + passed), "==", source),
             Claim("intact_deliveries", spec.messages * (order - 1), "==", source),
-            Claim("transfer_bytes", spec.messages * piece * (order - 1), relation, f"{source}: 2m (n!-1)/n!"),
+            Claim("transfer_bytes", transferred, self.byte_relation, f"{source}: 2m (n!-1)/n!"),
             *time_bounds(star, spec),
         ]
         if not spec.packet_limit:
             claims.append(Claim("startups", n * n - n - 1, "==", source))
         return claims
 
-    def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
-        """T, and the larger of the two lower bounds."""
-        claims = [claim for claim in super().cost_claims(startup, per_byte) if claim.relation != ">="]
-        return [*claims, least_time(self.topology, self.spec, startup, per_byte)]
-
 
 class SubstarRule(Rule):
-    """Every piece goes where its place in the recursion sends it; the node's own exchanges follow its first arrival."""
+    """Send each segment where its place in the recursion leads; a node's own exchanges follow the first arrival."""
 
     __slots__ = ("_algorithm", "_known", "_rank", "_symbols")
 
@@ -184,17 +182,17 @@ class SubstarRule(Rule):
         self._known: set[int] = set()
 
     def start(self) -> Iterable[ScheduledSend]:
-        algorithm, me = self._algorithm, self._rank
+        algorithm, me, symbols = self._algorithm, self._rank, self._symbols
         if me != algorithm.spec.source:
             return ()
         sends: list[ScheduledSend] = []
-        for index in range(algorithm.spec.messages * algorithm.pieces):
-            piece = index % algorithm.pieces
+        for index in range(algorithm.spec.messages * algorithm.segments_per_message):
+            number = index % algorithm.segments_per_message
             self._known.add(index)
-            segment = (me, ALL_RANKS, 0, index, algorithm.payloads.piece(me, ALL_RANKS, index))
+            segment = (me, ALL_RANKS, 0, index, algorithm.payloads.segment(me, ALL_RANKS, index))
             departures = (
-                algorithm.hand_down(self._symbols, piece, algorithm.star.n),
-                *algorithm.exchanges(self._symbols, piece),
+                algorithm.hand_down(symbols, number, algorithm.star.n),
+                *algorithm.exchanges(symbols, number),
             )
             sends += [(step, port, segment) for step, port in departures]
         return sorted(sends, key=lambda send: send[:2])
@@ -205,10 +203,10 @@ class SubstarRule(Rule):
         for port, segments in packets:
             for segment in segments:
                 index = segment[3]
-                piece = index % algorithm.pieces
-                departures = list(algorithm.child_delays(symbols, piece, step, port))
+                number = index % algorithm.segments_per_message
+                departures = list(algorithm.follow_ups(symbols, number, step, port))
                 if index not in self._known:
                     self._known.add(index)
-                    departures += algorithm.exchanges(symbols, piece)
+                    departures += algorithm.exchanges(symbols, number)
                 sends += [(later, out, segment) for later, out in departures]
         return sends

@@ -1,12 +1,14 @@
 """The 6n vertex-independent spanning trees of Eisenstein-Jacobi networks EJ_alpha^(n), by local rule.
 
 Tree q leaves the root by port q only. The trees are arc-disjoint, and the 6n paths from the root to any node share no
-inner node, so that any 6n - 1 faulty nodes or links leave every healthy node with a tree that reaches it; 6n, the
-degree, is the most there can be. Undirected, trees share links: a link may be used both ways.
+inner node, so that any 6n - 1 faulty nodes or links leave every healthy node connected to the root in some tree. There
+cannot be more than 6n such trees, 6n being the degree. Two trees may use one link in opposite directions.
 
-One dimension. Up to rotation and translation by alpha, u + v rho is a node of one of four regions, and its parent port
-in tree t depends on the region and on t alone. Several dimensions: a product of networks with independent trees has
-independent trees, stated recursively: G is the network of the dimensions below the highest, H the highest one.
+*One dimension.* Up to rotation and translation by alpha, every node u + v rho lies in one of four regions, and its parent
+port in tree t depends only on the region and on t.
+
+*Several dimensions.* A product of two networks with independent trees has independent trees. The rule is recursive: G is
+the network of the dimensions below the highest, H the highest dimension.
 """
 
 from collections.abc import Callable
@@ -14,35 +16,36 @@ from functools import lru_cache
 
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
-from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi
-from emunode.trees.base import CACHE_ENTRIES, Trees, require
+from emunode.topologies.eisenstein_jacobi import UNITS
+from emunode.trees.base import CACHE_ENTRIES, refuse_root
+from emunode.trees.eisenstein_jacobi.base import EisensteinJacobiTrees
 
 Ports = tuple[Port, ...]
-"""One port for each tree."""
+"""One port per tree."""
 
 RAY: Ports = (3, 2, 0, 5, 1, 4)
 RAY_OF_REAL: Ports = (3, 2, 1, 0, 5, 4)
-"""a = 0."""
+"""For a = 0."""
 PARALLELOGRAM: Ports = (4, 3, 2, 1, 0, 5)
 PARALLELOGRAM_OF_TWO: Ports = (4, 3, 5, 1, 0, 2)
-"""alpha = 2 + 2 rho."""
+"""For alpha = 2 + 2 rho."""
 INNER_TRIANGLE: Ports = (4, 3, 0, 5, 2, 1)
 CENTRE: Ports = (3, 0, 5, 2, 1, 4)
 
 
-class IndependentTrees(Trees):
+class IndependentTrees(EisensteinJacobiTrees):
     """6n independent spanning trees of EJ_alpha^(n), for every 0 <= a <= b with N >= 7.
 
-    A node knows its own relative label only. Height in one dimension a + b - 1 for 1 <= a < b (2D where b = a + 1), b
-    for a = 0, 2a for a = b >= 3, and 3 for 2 + 2 rho; at most n times that in n dimensions. Extension: no such trees
-    are in the literature on these networks; checked exhaustively for b <= 16 in one dimension and for small networks
-    of up to four.
+    A node knows its own relative label only. The height in one dimension is a + b - 1 for 1 <= a < b (2D if b = a + 1), b
+    for a = 0, 2a for a = b >= 3, and 3 for 2 + 2 rho; in n dimensions at most n times that. This is an extension: the
+    literature on these networks has no such trees. Checked exhaustively for b <= 16 in one dimension and for small
+    networks of up to four dimensions.
     """
 
+    title = "the independent trees"
+
     def __init__(self, topology: Topology) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is no Eisenstein-Jacobi network."""
         super().__init__(topology, topology.degree)
-        self.network = require(topology, EisensteinJacobi, "the independent trees")
         self._one = lru_cache(CACHE_ENTRIES)(self._find_one)
         self._parents: Callable[[Rank], Ports] = lru_cache(CACHE_ENTRIES)(self._find_parents)
         self._child_ports: Callable[[Rank], tuple[Ports, ...]] = lru_cache(CACHE_ENTRIES)(self._find_child_ports)
@@ -50,13 +53,11 @@ class IndependentTrees(Trees):
         self._levels: dict[int, list[int]] = {}
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        """By the region of the highest dimension and the parents in the lower ones."""
         return self.parents(rank)[tree]
 
     def parents(self, rank: Rank) -> Ports:
-        """The parent port of `rank` in every tree; raises ValueError for rank 0, which has none."""
-        if not rank:
-            raise ValueError("the root has no parent")
+        """The parent port of `rank` in every tree; raises ValueError for the root."""
+        refuse_root(rank)
         return self._parents(rank)
 
     def _find_parents(self, rank: Rank) -> Ports:
@@ -68,7 +69,9 @@ class IndependentTrees(Trees):
         return self._child_ports(rank)[tree]
 
     def _find_child_ports(self, rank: Rank) -> tuple[Ports, ...]:
-        """The child ports of `rank` in every tree: a node has a different parent port in each of the 6n trees."""
+        """The child ports of `rank` in every tree."""
+        # The parent ports of a neighbour in the 6n trees are a permutation of its 6n ports, so each link leads to it in
+        # exactly one tree.
         ports: list[list[Port]] = [[] for _ in range(self.count)]
         for port, neighbour in enumerate(self.network.neighbours(rank)):
             if neighbour:
@@ -78,7 +81,10 @@ class IndependentTrees(Trees):
     # --- one dimension ---------------------------------------------------------------------------------------------
 
     def _find_one(self, index: int) -> Ports:
-        """The parent unit (0..5) of a nonzero one-dimensional index in each of the six trees."""
+        """The parent unit (0..5) of a nonzero one-dimensional index in each of the six trees.
+
+        Tries the translates by alpha and the rotations by a sixth of a turn until the index falls into a region.
+        """
         a, b = self.network.a, self.network.b
         x, y = self.network.coordinates(index)
         for c, d in ((0, 0), *UNITS):
@@ -106,8 +112,7 @@ class IndependentTrees(Trees):
 
     def _arc(self, digits: tuple[int, ...], tree: int) -> Port:
         """The parent port in `tree` of a nonzero node of the network of the first len(digits) dimensions."""
-        *x, y = digits
-        below = tuple(x)
+        below, y = digits[:-1], digits[-1]  # the components in G and in H
         top = 6 * len(below)
         if not below:
             return self._one(y)[tree]
@@ -117,23 +122,26 @@ class IndependentTrees(Trees):
             return self._arc(below, tree)
         if not any(below):
             return tree
+        # Both components are nonzero. Tree t > 0 moves along tree t of G to the root's neighbour on port t, and crosses H
+        # there. Tree 0 crosses H at once, except at the other neighbours of the root of G, whose crossings are taken.
         child = self._root_child(below)
         stays = child not in (None, 0) if tree == 0 else child != tree
         return self._arc(below, tree) if stays else top + self._one(y)[self._root_child((y,)) or 0]
 
     def _arc_of_highest(self, below: tuple[int, ...], y: int, unit: int) -> Port:
-        """The same in the tree that leaves the root by `unit` of the highest dimension."""
+        """`_arc` in the tree that leaves the root by `unit` of the highest dimension."""
         top = 6 * len(below)
         if not any(below):
             return top + self._one(y)[unit]
         if not y:
             return top + unit
+        # As in `_arc`, with the roles of G and H exchanged.
         child = self._root_child((y,))
         stays = child not in (None, 0) if unit == 0 else child != unit
         return top + self._one(y)[unit] if stays else self._arc(below, self._root_child(below) or 0)
 
     def _root_child(self, digits: tuple[int, ...]) -> Port | None:
-        """The port by which the root reaches this node in one step; None if it is no neighbour of the root."""
+        """The root's port to this node; None if it is not a neighbour of the root."""
         port = None
         for base, index in enumerate(digits):
             if index:
@@ -146,7 +154,7 @@ class IndependentTrees(Trees):
     # --- levels ----------------------------------------------------------------------------------------------------
 
     def levels(self, tree: int) -> list[int]:
-        """The level of every rank in `tree`, by rank: a table of the whole network, made once."""
+        """The level of every rank in `tree`, by rank: a table of the whole network, built once per tree."""
         found = self._levels.get(tree)
         if found is None:
             found = self._levels[tree] = self._find_levels(tree)
@@ -164,10 +172,11 @@ class IndependentTrees(Trees):
         return found
 
     def height(self, tree: int) -> int:
-        """By formula in one dimension; in more, what the product rule makes of it (see `_detour`).
+        """By formula in one dimension; with the detours of the product rule in more.
 
-        A path of a tree that leaves the root in dimension d does all its moves in d, crosses each higher dimension by its
-        tree 0, and the lower ones together by theirs, cut short where it comes upon a neighbour of the root.
+        A path of a tree that leaves the root in dimension d makes all its moves in d, crosses each higher dimension along
+        that dimension's tree 0, and the lower dimensions together along theirs. Each crossing ends early when it meets a
+        neighbour of the root.
         """
         a, b = self.network.a, self.network.b
         base = tree // 6
@@ -182,7 +191,7 @@ class IndependentTrees(Trees):
         return height + (self.network.dimensions - 1 - base) * self._detour(1)
 
     def _find_detour(self, dimensions: int) -> int:
-        """Longest path of tree 0 in the first `dimensions` dimensions, each cut short at the first neighbour of the root."""
+        """Longest path of tree 0 in the first `dimensions` dimensions, up to the first neighbour of the root."""
         if dimensions == 1:
             return max(self._cut_short(index, 1) for index in range(1, self.network.modulus))
         below = dimensions - 1
@@ -190,7 +199,7 @@ class IndependentTrees(Trees):
         return self._detour(1) + max(2, self._detour(below), *beside)
 
     def _cut_short(self, rank: Rank, dimensions: int) -> int:
-        """Steps of tree 0 of the first `dimensions` dimensions from `rank` to a neighbour of the root, and one to it."""
+        """Steps of tree 0 of the first `dimensions` dimensions from `rank` to a neighbour of the root, plus one."""
         steps = 1
         while self._root_child(self.network.digits(rank)[:dimensions]) is None:
             rank = self.network.neighbour(rank, self._arc(self.network.digits(rank)[:dimensions], 0))
@@ -198,7 +207,7 @@ class IndependentTrees(Trees):
         return steps
 
     def _beside_root(self, rank: Rank, dimensions: int) -> int:
-        """The same from a neighbour of the root that cannot step to it, because a higher dimension is not zero yet."""
+        """`_cut_short` from a neighbour of the root that cannot step to it, because a higher dimension is not zero yet."""
         steps = 0
         while self._root_child(self.network.digits(rank)[:dimensions]) not in (None, 0):
             rank = self.network.neighbour(rank, self._arc(self.network.digits(rank)[:dimensions], 0))

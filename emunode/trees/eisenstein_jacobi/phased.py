@@ -1,14 +1,15 @@
-"""Spanning trees of Eisenstein-Jacobi networks with moves sorted into stages: what all-to-all broadcasts run in phases.
+"""Spanning trees of Eisenstein-Jacobi networks with moves sorted into stages, for all-to-all broadcasts in phases.
 
-A target p rho^j + q rho^(j-1) of one dimension is reached by p major and q minor moves. A *plan* gives each of them a
-phase, and a path of n dimensions makes its moves in a fixed order: by *stage*, and inside a stage by dimension, n
-first. Where all dimensions share the phases, the stage is the phase; where they take turns, every dimension has
-stages of its own. Sorted moves make a path to every target unique, so that the paths are a tree: the last move leads
-to the parent, and a child is a move that sorts behind all moves made so far. Canonical labels are closed under
-geodesic predecessors, which makes every prefix of a path the path of a canonical label, for every 0 <= a <= b.
+1. A target p rho^j + q rho^(j-1) of one dimension is reached by p major and q minor moves.
+2. A *plan* assigns each of these moves to a phase.
+3. A path in n dimensions makes its moves in a fixed order: by *stage*, and within a stage by dimension, n first. If all
+   dimensions share the phases, the stage is the phase; if they take turns, every dimension has stages of its own.
 
-By symmetry the arcs of this one tree, counted by port and step, are the load of every node when all of them are
-sources.
+The order makes the path to every target unique, so that the paths form a tree: the last move leads from the parent, and
+a child is reached by a move that sorts after all moves so far. Canonical labels are closed under geodesic predecessors;
+every prefix of a path is therefore the path of a canonical label, for every 0 <= a <= b.
+
+By symmetry the arcs of this one tree, counted by port and step, are the load of every node when all nodes are sources.
 """
 
 from collections import Counter
@@ -20,56 +21,58 @@ from typing import NamedTuple
 
 from emunode.model import Port, Rank, Step
 from emunode.topologies.base import Topology
-from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi
-from emunode.trees.base import CACHE_ENTRIES, Trees, require
+from emunode.topologies.eisenstein_jacobi import UNITS
+from emunode.trees.base import CACHE_ENTRIES, refuse_root
+from emunode.trees.eisenstein_jacobi.base import EisensteinJacobiTrees
 
 
 @dataclass(frozen=True)
 class PhasePlan:
-    """Which phase a move belongs to, phases counted from 0."""
+    """The assignment of moves to phases, counted from 0."""
 
     phases: int
     phase: Callable[[int, int], int]
-    """(sector 1..6 of the target, unit 0..5 of the move) to the phase of the move."""
+    """The phase of a move, from (sector 1..6 of the target, unit 0..5 of the move)."""
     by_dimension: bool = False
-    """Whether the dimensions take turns, each with all phases, instead of sharing them."""
+    """Whether the dimensions take turns, each going through all phases, instead of sharing the phases."""
 
 
 THREE_PHASES = PhasePlan(3, lambda sector, _: sector % 6 // 2)
 """Hussain, Algorithm 3: sectors 6 and 1, then 2 and 3, then 4 and 5; ports k, k+1, k+5 with k = 0, 2, 4."""
 TWO_PHASES = PhasePlan(2, lambda _, unit: unit // 3)
-"""Ports 0, 1, 2, then ports 3, 4, 5: a target off the axes of sectors 3 and 6 is reached by moves of both phases."""
+"""Ports 0, 1, 2, then ports 3, 4, 5: targets in sectors 3 and 6 but off their axes need moves of both phases."""
 ONE_PHASE = PhasePlan(1, lambda *_: 0)
-"""The improved one-to-all broadcast: the tree of `SectorTree`, for links that work both ways at once."""
+"""The improved one-to-all broadcast: the tree of `SectorTree`, for full-duplex links."""
 TWO_PHASES_BY_DIMENSION = PhasePlan(2, TWO_PHASES.phase, by_dimension=True)
 THREE_PHASES_BY_DIMENSION = PhasePlan(3, THREE_PHASES.phase, by_dimension=True)
 
 
 class Line(NamedTuple):
-    """How an index of one dimension is reached: moves of each phase, and the phase and unit of the last one."""
+    """The path to an index of one dimension: its number of moves per phase, and the phase and unit of the last move."""
 
     moves: tuple[int, ...]
     phase: int
-    """-1 for index 0, which takes no move."""
+    """-1 for index 0, whose path is empty."""
     unit: int
 
 
 Load = Counter[tuple[int, Step, Port]]
-"""Arcs of the tree by (stage, step within the stage counted from 1, port at their upper end)."""
+"""Number of arcs of the tree by (stage, step within the stage counted from 1, port at the upper end)."""
 
 
-class PhasedTree(Trees):
+class PhasedTree(EisensteinJacobiTrees):
     """The tree of sorted moves of one plan, in every dimension and for every 0 <= a <= b.
 
-    A shortest-path tree of height n floor((a+2b)/3). A node knows its own relative label only. Extension of Hussain's
-    Algorithms 3 and 4, which restart only the node's own message in a new phase (see `PrintedTree`); here a new phase
-    restarts every message that is held, in all dimensions in which it can still move.
+    A shortest-path tree of height n floor((a+2b)/3). A node knows its own relative label only. This extends Hussain's
+    Algorithms 3 and 4: those restart only the node's own message in a new phase (see `PrintedTree`); here every message
+    that a node holds is restarted, in all dimensions in which it can still move.
     """
 
+    shortest = True
+    title = "a phased tree"
+
     def __init__(self, topology: Topology, plan: PhasePlan) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is no Eisenstein-Jacobi network."""
         super().__init__(topology)
-        self.network = require(topology, EisensteinJacobi, "a phased tree")
         self.plan = plan
         self.stages = plan.phases * (self.network.dimensions if plan.by_dimension else 1)
         self.line: Callable[[int], Line] = lru_cache(CACHE_ENTRIES)(self._find_line)
@@ -91,7 +94,7 @@ class PhasedTree(Trees):
         return Line(tuple(moves), major_phase, major_unit)
 
     def _find_branches(self, index: int) -> tuple[tuple[int, int], ...]:
-        """(unit, phase) of every move that leads on from a one-dimensional index, by phase, then by unit."""
+        """(unit, phase) of every move that continues the path to a one-dimensional index, by phase, then by unit."""
         x, y = self.network.coordinates(index)
         lines = ((unit, self.line(self.network.index(x + dx, y + dy))) for unit, (dx, dy) in enumerate(UNITS))
         return tuple(sorted(((u, line.phase) for u, line in lines if line.unit == u), key=lambda branch: branch[1]))
@@ -99,23 +102,22 @@ class PhasedTree(Trees):
     # --- all dimensions --------------------------------------------------------------------------------------------
 
     def stage(self, base: int, phase: int) -> int:
-        """Stage of a move of `phase` in dimension base + 1."""
+        """The stage of a move of `phase` in dimension base + 1."""
         return (self.network.dimensions - 1 - base) * self.plan.phases + phase if self.plan.by_dimension else phase
 
     def _last(self, rank: Rank) -> tuple[int, int, int]:
-        """(stage, -base, unit) of the last move on the way to `rank`, in dimension base + 1."""
+        """(stage, -base, unit) of the last move on the path to `rank`, which is in dimension base + 1."""
         lines = ((base, self.line(index)) for base, index in enumerate(self.network.digits(rank)) if index)
         return max(((self.stage(base, line.phase), -base, line.unit) for base, line in lines), default=(-1, 0, -1))
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        """Undo the last move."""
-        if not rank:
-            raise ValueError("the root has no parent")
+        """Reverses the last move."""
+        refuse_root(rank)
         _, base, unit = self._last(rank)
         return -6 * base + (unit + 3) % 6
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """By stage, inside a stage by dimension, highest first."""
+        """By stage, within a stage by dimension, highest first."""
         return tuple(port for _, port in self.phase_children(rank))
 
     def phase_children(self, rank: Rank) -> list[tuple[int, Port]]:
@@ -139,24 +141,20 @@ class PhasedTree(Trees):
         indices = (digits[-base],) if self.plan.by_dimension else digits
         return stage, sum(self.line(index).moves[phase] for index in indices)
 
-    def level(self, rank: Rank, tree: int) -> int:
-        return self.network.weight(rank)
-
-    def height(self, tree: int) -> int:
-        return self.network.diameter
-
     # --- counts ----------------------------------------------------------------------------------------------------
 
     @cached_property
     def load(self) -> Load:
-        """Arcs by stage, step and port, by generating functions: one pass over one dimension, no walk over the network."""
+        """Number of arcs by stage, step and port. Generating functions replace a walk: one pass over a single dimension."""
         lines = [self.line(index) for index in range(self.network.modulus)]
         load: Load = Counter()
         for phase in range(self.plan.phases):
+            # 1. One dimension: the targets whose last move is in this phase, by its unit and by the moves of the phase.
             arriving: dict[int, Counter[Step]] = {}
             for line in lines:
                 if line.phase == phase:
                     arriving.setdefault(line.unit, Counter())[line.moves[phase]] += 1
+            # 2. All dimensions: the step of a target is the number of moves of the stage in all of them.
             for base in range(self.network.dimensions):
                 others = self._others(lines, base, phase)
                 for unit, steps in arriving.items():
@@ -165,7 +163,7 @@ class PhasedTree(Trees):
         return load
 
     def _others(self, lines: list[Line], base: int, phase: int) -> Counter[Step]:
-        """By steps of the stage, the choices of all other dimensions that let the last move be in dimension base + 1."""
+        """Choices of all other dimensions for which the last move is in dimension base + 1, by steps in the stage."""
         higher = self.network.dimensions - 1 - base
         if self.plan.by_dimension:
             return Counter({0: len(lines) ** higher})
@@ -177,12 +175,12 @@ class PhasedTree(Trees):
         return total
 
     def _may_precede(self, phase: int, last: int) -> bool:
-        """Whether another component may have ended in `phase` when the last move is of phase `last`."""
+        """Whether another component's last phase may be `phase` when the last move of all is of phase `last`."""
         return phase <= last
 
     @cached_property
     def durations(self) -> tuple[Step, ...]:
-        """Steps that each stage takes when it begins as soon as the one before has ended."""
+        """Number of steps of each stage if it begins when the previous one has ended."""
         last: Counter[int] = Counter()
         for stage, step, _ in self.load:
             last[stage] = max(last[stage], step)
@@ -190,7 +188,7 @@ class PhasedTree(Trees):
 
     @cached_property
     def begins(self) -> tuple[Step, ...]:
-        """The step after which each stage begins, and at the end the last step of all."""
+        """The step after which each stage begins, followed by the last step of all."""
         begins = [0]
         for duration in self.durations:
             begins.append(begins[-1] + duration)
@@ -198,47 +196,47 @@ class PhasedTree(Trees):
 
     @cached_property
     def due(self) -> tuple[int, ...]:
-        """Messages that every node receives in each stage when every node is a source."""
+        """Number of messages that a node receives in each stage when every node is a source."""
         due: Counter[int] = Counter()
         for (stage, _, _), count in self.load.items():
             due[stage] += count
         return tuple(due[stage] for stage in range(self.stages))
 
     def segments_per_port(self) -> Mapping[Port, int]:
-        """Messages that cross the link of each port, in that direction, in the whole run."""
+        """Number of messages that leave by each port of a node in the whole run."""
         total: Counter[Port] = Counter()
         for (_, _, port), count in self.load.items():
             total[port] += count
         return total
 
     def both_ways(self) -> int:
-        """Links that carry messages both ways in one step, counted step by step."""
+        """Number of (link, step) pairs in which the link carries messages in both directions."""
         used = sorted((stage, step, port // 6, port % 3) for stage, step, port in self.load)
         return self.network.order * sum(one == other for one, other in pairwise(used))
 
 
 class PrintedTree(PhasedTree):
-    """What Algorithms 3 and 4 reach as they are described: in each phase a node restarts its own message only.
+    """Algorithms 3 and 4 as printed: in each phase a node restarts its own message only.
 
-    No spanning tree for n >= 2: it reaches the 3 (((N+2)/3)^n - 1) targets (b = a + 1) whose nonzero components all
-    lie in sectors of one phase.
+    This is not a spanning tree for n >= 2: it reaches only the 3 (((N+2)/3)^n - 1) targets (b = a + 1) whose nonzero
+    components all lie in sectors of one phase.
     """
 
     def __init__(self, topology: Topology) -> None:
         super().__init__(topology, THREE_PHASES)
 
     def reaches(self, rank: Rank) -> bool:
-        """Whether a message from the root gets to `rank`."""
+        """Whether a message from the root reaches `rank`."""
         return len({self.line(index).phase for index in self.network.digits(rank) if index}) <= 1
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        """Undo the last move; ValueError where no message gets to."""
+        """Reverses the last move; raises ValueError if no message reaches `rank`."""
         if not self.reaches(rank):
             raise ValueError(f"rank {rank} is not reached")
         return super().parent(rank, tree)
 
     def phase_children(self, rank: Rank) -> list[tuple[int, Port]]:
-        """(stage, port) of every child: in a later stage only from the root."""
+        """(stage, port) of every child; only the root has children in later stages than its own."""
         now, _ = self.place(rank)
         return [(stage, port) for stage, port in super().phase_children(rank) if rank == 0 or stage == now]
 
@@ -247,7 +245,7 @@ class PrintedTree(PhasedTree):
 
 
 def _product(one: Counter[Step], other: Counter[Step]) -> Counter[Step]:
-    """Product of two polynomials as exponent to coefficient."""
+    """Product of two polynomials, each a mapping of exponents to coefficients."""
     product: Counter[Step] = Counter()
     for left, count in one.items():
         for right, factor in other.items():

@@ -12,34 +12,39 @@ from emunode.errors import ScenarioError
 from emunode.model import Port, Rank, Step
 from emunode.topologies.base import Topology
 from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi
-from emunode.trees.base import CACHE_ENTRIES, Trees, require
+from emunode.trees.base import CACHE_ENTRIES
+from emunode.trees.eisenstein_jacobi.base import EisensteinJacobiTrees
 
 SECTORS = range(1, 7)
 
 
-class SectorTree(Trees):
+class SectorTree(EisensteinJacobiTrees):
     """The tree of the improved one-to-all broadcast, for every 0 <= a <= b and every number of dimensions.
 
-    A shortest-path tree of height n floor((a+2b)/3). A node of which dimension d is the lowest with a nonzero
-    component got its message in dimension d. It continues there along its sector: via minor always, via major on the
-    axis, wherever the neighbour's canonical label is the next sector position; and it starts every lower dimension
-    with all six sectors. The root starts every dimension. A node knows its own relative label only. One faulty node
-    or link cuts off the subtree behind it.
+    A shortest-path tree of height n floor((a+2b)/3). A node whose lowest dimension with a nonzero component is d received
+    its message in dimension d. It forwards the message as follows; the root does step 2 in every dimension:
 
-    Source: Hussain, Algorithms 1 and 2. Their counters need b = a + 1, where this rule gives the same events; the
-    sector position in their place is right for every alpha, because canonical labels are closed under geodesic
+    1. (Algorithm 2) It continues along its sector in dimension d, by the minor unit always and by the major unit on the
+       axis, if the neighbour's canonical label is the next sector position.
+    2. (Algorithm 1) It starts all six sectors in every lower dimension.
+
+    A node knows its own relative label only. One faulty node or link cuts off the subtree below it.
+
+    Source: Hussain, Algorithms 1 and 2. Their counters need b = a + 1, where this rule gives the same events. The sector
+    position replaces the counters and is correct for every alpha, because canonical labels are closed under geodesic
     predecessors.
     """
 
+    shortest = True
+    title = "the sector tree"
+
     def __init__(self, topology: Topology) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is no Eisenstein-Jacobi network."""
         super().__init__(topology)
-        self.network = require(topology, EisensteinJacobi, "the sector tree")
         self._start = tuple(j % 6 for j in SECTORS)
         self._continue: Callable[[int], tuple[int, ...]] = lru_cache(CACHE_ENTRIES)(self._find_continue)
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        """Minus minor off the axis, minus major on it, in the lowest nonzero dimension."""
+        """In the lowest nonzero dimension: minus the minor unit off the axis, minus the major unit on it."""
         for base, index in enumerate(self.network.digits(rank)):
             if index:
                 j, _, q = self.network.sector(index)
@@ -47,7 +52,7 @@ class SectorTree(Trees):
         raise ValueError("the root has no parent")
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """In the order of Algorithms 1 and 2: on by minor, on by major, then start lower dimensions, highest first."""
+        """In the order of Algorithms 1 and 2: by minor, by major, then the start of lower dimensions, highest first."""
         ports: list[Port] = []
         lower = self.network.dimensions
         for base, index in enumerate(self.network.digits(rank)):
@@ -60,39 +65,33 @@ class SectorTree(Trees):
         return tuple(ports)
 
     def _find_continue(self, index: int) -> tuple[int, ...]:
-        """The units (0..5) by which a one-dimensional node passes on what came to it along its sector."""
+        """The units (0..5) by which a one-dimensional node forwards a message along its sector."""
         j, _, q = self.network.sector(index)
         x, y = self.network.coordinates(index)
         candidates = (j - 1,) if q else (j - 1, j % 6)
         return tuple(unit for unit in candidates if self._stays_canonical(x, y, unit))
 
     def _stays_canonical(self, x: int, y: int, unit: int) -> bool:
-        """Whether canonical x + y rho plus a unit is canonical as it stands."""
+        """Whether the pair (x, y) plus a unit is a canonical pair."""
         pair = (x + UNITS[unit][0], y + UNITS[unit][1])
         return self.network.coordinates(self.network.index(*pair)) == pair
-
-    def level(self, rank: Rank, tree: int) -> int:
-        return self.network.weight(rank)
-
-    def height(self, tree: int) -> int:
-        return self.network.diameter
 
 
 Event = tuple[Step, Rank, Port, Rank]
 """(step, sender, its port, receiver)."""
 
 Sector = tuple[int, int, int, int, int]
-"""The packet SECTOR(major, minor, d, x, y) as (d, major, minor, x, y), units as exponents of rho."""
+"""The packet SECTOR(major, minor, d, x, y) as (d, major, minor, x, y); units are exponents of rho."""
 
 
 def improved_broadcast(network: EisensteinJacobi) -> Iterator[Event]:
     """Every packet of Hussain's Algorithms 1 and 2, with their counters, from rank 0, by step.
 
-    The oracle of `SectorTree` where b = a + 1; raises ScenarioError (field `topology`) for any other alpha, for which
-    the counters deliver twice.
+    This is the broadcast as printed, and the oracle of `SectorTree` for b = a + 1. For any other alpha the counters deliver
+    twice: raises ScenarioError (field `topology`).
 
-    Erratum: line 6 of Algorithm 1 prints major -rho2 for the packet that leaves via -rho; it is -rho, as Algorithm 3
-    line 10 has it. M is the integer diameter of one dimension.
+    Erratum: line 6 of Algorithm 1 prints major -rho2 for the packet that leaves via -rho; it must be -rho, as in line 10 of
+    Algorithm 3. M is the integer diameter of one dimension.
     """
     if network.b != network.a + 1:
         raise ScenarioError("topology", network.name, "the counters of Algorithm 2 need alpha = a + (a+1) rho")
@@ -110,14 +109,14 @@ def improved_broadcast(network: EisensteinJacobi) -> Iterator[Event]:
 
 
 def _one_to_all(d: int, length: int) -> Iterator[tuple[int, Sector]]:
-    """Algorithm 1: (unit, packet) of all six sectors in dimension d, then in every lower one."""
+    """Algorithm 1: (unit, packet) of all six sectors in dimension d, then in every lower dimension."""
     for lower in range(d, 0, -1):
         for j in SECTORS:
             yield j % 6, (lower, j % 6, j - 1, length, length)
 
 
 def _on_sector(sector: Sector, length: int) -> Iterator[tuple[int, Sector]]:
-    """Algorithm 2: (unit, packet) of what the receiver of a packet passes on."""
+    """Algorithm 2: (unit, packet) of everything that the receiver of a packet forwards."""
     d, major, minor, x, y = sector
     if x > 0:
         yield minor, (d, major, minor, x - 1, 0)

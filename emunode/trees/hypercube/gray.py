@@ -1,20 +1,20 @@
-"""Hamiltonian paths of the hypercube by the binary-reflected Gray code: BRG, and its n rotations nRBRG."""
+"""Hamiltonian paths of the hypercube by the binary-reflected Gray code (BRG), and its n rotations (nRBRG)."""
 
 from functools import lru_cache
 
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
-from emunode.trees.base import CACHE_ENTRIES
-from emunode.trees.hypercube.binomial import CubeTrees, no_parent, rotate_right
+from emunode.trees.base import CACHE_ENTRIES, refuse_root
+from emunode.trees.hypercube.binomial import CubeTrees, rotate_right
 
 
 def gray(position: int) -> Rank:
-    """The address at a position of the path."""
+    """The address at `position` on the path."""
     return position ^ position >> 1
 
 
 def gray_position(address: Rank) -> int:
-    """Inverse of `gray`: exclusive or over all prefixes, by doubling."""
+    """Inverse of `gray`: the exclusive or of all prefixes, by doubling the shift."""
     shift = 1
     while address >> shift:
         address ^= address >> shift
@@ -23,7 +23,7 @@ def gray_position(address: Rank) -> int:
 
 
 def transition(position: int) -> Port:
-    """Dimension from a position to the next: the lowest 0-bit of the position (0, 1, 0, 2, 0, 1, 0, 3, ..)."""
+    """Dimension of the link from `position` to the next: its lowest 0-bit (0, 1, 0, 2, 0, 1, 0, 3, ..)."""
     return (~position & position + 1).bit_length() - 1
 
 
@@ -31,18 +31,18 @@ class GrayPaths(CubeTrees):
     """One Hamiltonian path from the root (BRG), or n of them, path j with all addresses rotated left by j (nRBRG).
 
     Johnsson and Ho, section 3.1. Height N - 1; dimension d of the BRG has 2^(n-d-1) arcs. The rotated paths use arcs of
-    n different dimensions at equal positions, but for n > 2 share arcs elsewhere. A node knows its relative address
-    only. One fault cuts off the rest of a path; of nRBRG every node is reached by some path whatever one other node
-    does.
+    n different dimensions at equal positions, but for n > 2 they share arcs elsewhere. A node knows its relative address
+    only. One fault cuts off the rest of a path; with nRBRG, one faulty node cuts no other node off from all paths.
     """
 
+    title = "the binary-reflected Gray code path"
+
     def __init__(self, topology: Topology, count: int = 1) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
-        super().__init__(topology, count, "the binary-reflected Gray code path")
+        super().__init__(topology, count)
         self.position = lru_cache(CACHE_ENTRIES)(self._position)
 
     def _position(self, rank: Rank, tree: int) -> int:
-        """Place on the path, from 0 at the root."""
+        """Position on the path, from 0 at the root."""
         return gray_position(rotate_right(rank, tree, self.cube.n))
 
     @property
@@ -50,7 +50,7 @@ class GrayPaths(CubeTrees):
         return self.cube.order * (self.cube.order - 1) // 2
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        no_parent(rank)
+        refuse_root(rank)
         return (transition(self.position(rank, tree) - 1) + tree) % self.cube.n
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:

@@ -1,13 +1,14 @@
-"""Some rotations of the spanning binomial tree, and reflections of them: what carries elements that are left over."""
+"""Chosen rotations and reflections of the spanning binomial tree, which carry the elements left over by a division."""
 
 from collections.abc import Sequence
 
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
-from emunode.trees.hypercube.binomial import ROOT_LABEL, CubeTrees, first_one, no_parent
+from emunode.trees.base import refuse_root
+from emunode.trees.hypercube.binomial import ROOT_LABEL, CubeTrees, first_one
 
 Turn = tuple[int, bool]
-"""Bits by which all addresses of the SBT are rotated left, and whether they are reflected (bit order reversed) before."""
+"""Bits by which all addresses of the SBT are rotated left; whether they are reflected (bit order reversed) beforehand."""
 
 
 class TurnedBinomialTrees(CubeTrees):
@@ -17,28 +18,25 @@ class TurnedBinomialTrees(CubeTrees):
     reflection in the order j, j-1, .., j+1. Shortest-path trees of height n. A node knows its own relative address.
     """
 
+    shortest = True
+
+    title = "rotated and reflected spanning binomial trees"
+
     def __init__(self, topology: Topology, turns: Sequence[Turn]) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
-        super().__init__(topology, len(turns), "rotated and reflected spanning binomial trees")
+        super().__init__(topology, len(turns))
         self.turns = tuple(turns)
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        no_parent(rank)
+        refuse_root(rank)
         turn, reflected = self.turns[tree]
         n = self.cube.n
         if not reflected:
             return first_one(rank, turn, n)
-        # the last dimension of j, j-1, .., j+1 that the address has: the first going up from j+1
+        # A path takes the dimensions in the order j, j-1, .., j+1, so the last one taken is the first 1-bit from j+1 up.
         return next(bit for bit in ((turn + 1 + place) % n for place in range(n)) if rank >> bit & 1)
 
-    def level(self, rank: Rank, tree: int) -> int:
-        return rank.bit_count()
-
-    def height(self, tree: int) -> int:
-        return self.cube.n
-
     def label(self, rank: Rank, tree: int) -> int:
-        """Place of the parent's dimension in the order of the tree; the paper schedules these over all ports only."""
+        """Position of the parent's dimension in the order of the tree; the paper's schedules use all ports."""
         if not rank:
             return ROOT_LABEL
         turn, reflected = self.turns[tree]
@@ -50,14 +48,14 @@ class TurnedBinomialTrees(CubeTrees):
 
 
 def rotations(n: int, k: int) -> list[Turn]:
-    """k rotations at equal distances; k divides n."""
+    """k rotations at equal distances, for k that divides n."""
     return [(place * (n // k), False) for place in range(k)]
 
 
 def reflections(n: int, k: int) -> list[Turn]:
     """k/2 rotations at equal distances, each with the reflection that loads the same root links in reverse order.
 
-    k is even and divides 2n.
+    k must be even and divide 2n.
     """
     distance = 2 * n // k
     turns = [place * distance for place in range(k // 2)]

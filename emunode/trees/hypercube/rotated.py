@@ -1,44 +1,41 @@
-"""Rotated spanning binomial trees of the hypercube: nRSBT, and the n arc-disjoint ones, nESBT."""
+"""Rotated spanning binomial trees of the hypercube (nRSBT), and the n arc-disjoint ones (nESBT)."""
 
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
-from emunode.trees.hypercube.binomial import ROOT_LABEL, CubeTrees, first_one, no_parent, zeros_above
+from emunode.trees.base import refuse_root
+from emunode.trees.hypercube.binomial import ROOT_LABEL, CubeTrees, first_one, zeros_above
 
 
 class RotatedBinomialTrees(CubeTrees):
     """n rotated spanning binomial trees, nRSBT: tree j is the SBT with all addresses rotated left by j.
 
     Johnsson and Ho, section 3.4. Shortest-path trees of height n: dimensions grow in the cyclic order j, j+1, .., j-1
-    along every path. All arcs point away from the root, so a node at distance w has w vertex-disjoint paths: one fault
-    cuts off nobody for good, but neighbours of the root hang on one link. A node knows its own relative address only.
+    along every path. All arcs point away from the root, so a node at distance w has w vertex-disjoint paths. One faulty
+    node cuts no other node off from all trees, but a neighbour of the root depends on one link. A node knows its own
+    relative address only.
     """
 
     greedy = True
+    shortest = True
+    title = "the rotated spanning binomial trees"
 
     def __init__(self, topology: Topology) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
-        super().__init__(topology, topology.degree, "the rotated spanning binomial trees")
+        super().__init__(topology, topology.degree)
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        no_parent(rank)
+        refuse_root(rank)
         return first_one(rank, tree, self.cube.n)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """In the cyclic order of the tree: the largest subtree is served first."""
+        """In the cyclic order of the tree, which serves the largest subtree first."""
         return zeros_above(rank, tree, self.cube.n)
 
-    def level(self, rank: Rank, tree: int) -> int:
-        return rank.bit_count()
-
-    def height(self, tree: int) -> int:
-        return self.cube.n
-
     def place(self, rank: Rank, tree: int) -> int:
-        """Place of the parent's dimension in the order of the tree, from 0; -1 at the root."""
+        """Position of the parent's dimension in the order of the tree, from 0; -1 at the root."""
         return (self.parent(rank, tree) - tree) % self.cube.n if rank else -1
 
     def label(self, rank: Rank, tree: int) -> int:
-        """j + i for the i-th dimension of tree j: in every cycle all trees use the same dimension."""
+        """j + i for the i-th dimension of tree j, so that all trees use the same dimension in a cycle."""
         return tree + self.place(rank, tree) if rank else ROOT_LABEL
 
     def last_label(self, tree: int) -> int:
@@ -48,28 +45,34 @@ class RotatedBinomialTrees(CubeTrees):
 class EdgeDisjointBinomialTrees(CubeTrees):
     """n arc-disjoint spanning binomial trees, nESBT: tree j is an SBT rooted at the root's neighbour on port j.
 
-    Johnsson and Ho, section 3.5 (trees ERSBT j): the SBT rotated left by j+1 and moved so that its root is e_j, with
-    the arc e_j -> 0 turned round. Height n + 1. The n trees use every arc but those into the root (erratum: Corollary
-    3.4 prints "incident on") exactly once, and the n paths to every node share no inner node: whatever n - 1 other
-    nodes do, every node has a path. A node knows its own relative address, and the tree either from the packet's header
-    or from the port it came in by (`tree_of_arrival`).
+    Johnsson and Ho, section 3.5 (trees ERSBT j):
+
+    1. rotate the SBT left by j+1;
+    2. translate it, so that its root is e_j;
+    3. reverse the arc e_j -> 0.
+
+    Height n + 1. The n trees use every arc except those into the root (erratum: Corollary 3.4 prints "incident on") exactly
+    once, and the n paths to a node share no inner node, so that n - 1 other faulty nodes leave every node a path. A node
+    knows its own relative address, and the tree either from the packet's header or from the port of arrival
+    (`tree_of_arrival`).
     """
 
+    title = "the edge-disjoint spanning binomial trees"
+
     def __init__(self, topology: Topology) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
-        super().__init__(topology, topology.degree, "the edge-disjoint spanning binomial trees")
+        super().__init__(topology, topology.degree)
 
     @property
     def sum_of_levels(self) -> int:
-        """Half of the nodes, but for the root, lie two deeper than their distance."""
+        """Half of the nodes except the root lie two levels deeper than their distance."""
         return super().sum_of_levels + self.cube.order - 2
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        no_parent(rank)
+        refuse_root(rank)
         return first_one(rank, tree, self.cube.n) if rank >> tree & 1 else tree
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """In the cyclic order j+1, .., j-1, j, by ascending label; a node without bit j is a leaf."""
+        """In the cyclic order j+1, .., j-1, j, which is by ascending label; a node without bit j is a leaf."""
         if not rank:
             return (tree,)
         if not rank >> tree & 1:
@@ -96,9 +99,9 @@ class EdgeDisjointBinomialTrees(CubeTrees):
         return tree + self.cube.n
 
     def tree_of_arrival(self, rank: Rank, port: Port) -> int:
-        """The tree of which the arc into a nonzero `rank` by `port` is part: no packet need carry it.
+        """The tree that contains the arc into a nonzero `rank` over `port`, so that no packet need carry its number.
 
-        The first 1-bit above the port, cyclically; the port itself where its bit is 0, for such a node is a leaf.
+        It is the first 1-bit above the port, cyclically; or the port itself if its bit is 0: such a node is a leaf.
         """
         if not rank >> port & 1:
             return port

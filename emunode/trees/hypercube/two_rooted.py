@@ -1,27 +1,33 @@
-"""The two-rooted complete binary tree of the hypercube: TCBT."""
+"""The two-rooted complete binary tree of the hypercube (TCBT)."""
 
 from functools import lru_cache
 
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
-from emunode.trees.base import CACHE_ENTRIES
-from emunode.trees.hypercube.binomial import ROOT_LABEL, CubeTrees, no_parent
+from emunode.trees.base import CACHE_ENTRIES, refuse_root
+from emunode.trees.hypercube.binomial import ROOT_LABEL, CubeTrees
 
 
 class TwoRootedTree(CubeTrees):
     """The two-rooted complete binary tree TCBT: the root and its first child each head half of a complete binary tree.
 
-    Johnsson and Ho, section 3.3, cite that a dilation-1 embedding exists; this one is explicit. Two copies of the tree
-    of Q_(m-1) are joined over dimension m - 1; in the second one the two highest dimensions, those of its root arcs,
-    change places, so that the old second root of the first and its image in the second each lack one child and find it
-    over the new dimension, and the two old first roots become the new pair of roots. Height n, level sizes 1, 2, 3
-    2^(i-2), N/4. Not a shortest-path tree for n > 2. A node needs O(n) work for its parent and O(n^2) for its children.
-    One faulty node or link cuts off the subtree behind it.
+    Johnsson and Ho, section 3.3, cite that a dilation-1 embedding exists; this one is explicit. The tree of Q_m is made
+    of two copies of the tree of Q_(m-1), whose first root 0 has the children a = 2^(m-2), the second root, and b = 2^(m-3):
+
+    1. Place the second copy in the subcube with bit m - 1, top = 2^(m-1), with the dimensions of a and b exchanged. Its
+       first root top then has the children top + b, its second root, and top + a.
+    2. Join the two first roots over the new dimension: 0 and top are the new pair of roots.
+    3. Detach from each first root the child that is not a second root, b and top + a. The second root of the other copy,
+       which has only one child, adopts it over the new dimension: b below top + b, top + a below a.
+
+    Height n, level sizes 1, 2, 3 2^(i-2), N/4. Not a shortest-path tree for n > 2. A node needs O(n) work for its parent
+    and O(n^2) for its children. One faulty node or link cuts off the subtree below it.
     """
 
+    title = "the two-rooted complete binary tree"
+
     def __init__(self, topology: Topology) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is no hypercube."""
-        super().__init__(topology, 1, "the two-rooted complete binary tree")
+        super().__init__(topology)
         self._remembered = lru_cache(CACHE_ENTRIES)(self._label)
 
     @property
@@ -29,11 +35,11 @@ class TwoRootedTree(CubeTrees):
         return (2 * self.cube.degree - 3) * self.cube.order // 2 + 2
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        no_parent(rank)
+        refuse_root(rank)
         return (rank ^ _parent(self.cube.n, rank)).bit_length() - 1
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """By ascending port, at the root by descending: the second root first."""
+        """By ascending port; at the root by descending port, the second root first."""
         if not rank:
             return (self.cube.n - 1, self.cube.n - 2)
         return super().child_ports(rank, tree)
@@ -42,7 +48,7 @@ class TwoRootedTree(CubeTrees):
         return self.cube.n
 
     def label(self, rank: Rank, tree: int) -> int:
-        """A node that got something in cycle r serves its children in r + 1 and r + 2; the root in 0 and 1."""
+        """A node that receives in cycle r serves its children in r + 1 and r + 2; the root in 0 and 1."""
         return self._remembered(rank) if rank else ROOT_LABEL
 
     def _label(self, rank: Rank) -> int:
@@ -59,6 +65,7 @@ def _parent(m: int, address: Rank) -> Rank:
     if m == 2:
         return 2 if address == 3 else 0
     top, a, b = 1 << m - 1, 1 << m - 2, 1 << m - 3
+    # Steps 2 and 3 change the parents of top, b and top + a; the two second roots are listed because they are next to them.
     near_the_roots = {top: 0, a: 0, top + a: a, top + b: top, b: top + b}
     if address in near_the_roots:
         return near_the_roots[address]

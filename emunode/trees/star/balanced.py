@@ -1,12 +1,12 @@
 """The three shortest-path trees for scattering on the star graph (Fragopoulou and Akl, TR 93-346, section 5).
 
-They differ only in where the nodes with x_1 = 1 hang; those are leaves. All other nodes stay in S^k, k the position
-of symbol 1, so that S^k, (n-1)! nodes, hangs below the root's link k.
+They differ only in the parents of the nodes with x_1 = 1, which are leaves. All other nodes stay in S^k, k the position of
+symbol 1, so that the (n-1)! nodes of S^k are below the root's link k.
 
 k-th ordering: 1 < k < k+1 < .. < n < 2 < .. < k-1. In the canonical cycle notation of x, x_1 != 1, every cycle ends
 in its smallest symbol and the cycles are sorted by it, descending; so the cycle (a_1 a_2 .. a_m 1), a_1 = x_1 and
 a_m = k, comes last. Errata: the printed parent function takes the second cycle from the left, which must be from
-the right; the printed children functions claim too many, see `child_ports`.
+the right; the printed children functions claim too many (see `child_ports`).
 """
 
 from abc import abstractmethod
@@ -15,31 +15,33 @@ from functools import cached_property, lru_cache
 
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
-from emunode.topologies.star import StarGraph
-from emunode.trees.base import CACHE_ENTRIES, Trees, require
+from emunode.topologies.permutations import cycle_through
+from emunode.trees.base import CACHE_ENTRIES, refuse_root
+from emunode.trees.star.base import StarTrees
 from emunode.trees.star.rotation import Rotation
 
 
-class ScatterTrees(Trees):
-    """What the three trees share; a subclass says by which ports a node with x_1 = 1 hangs.
+class ScatterTrees(StarTrees):
+    """The common part of the three trees; a subclass defines the parents of the nodes with x_1 = 1.
 
-    Tree j hangs each of those nodes by its j-th port (counted cyclically); two of the three families have one tree
-    only.
+    Such a node has a copy for each port in `hooks`. Tree j contains its j-th copy, counted cyclically; two of the three
+    families have only one tree.
     """
 
+    shortest = True
+    title = "a shortest-path tree for scattering"
+
     def __init__(self, topology: Topology, count: int = 1) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is no star graph."""
         super().__init__(topology, count)
-        self.star = require(topology, StarGraph, "a shortest-path tree for scattering")
         self.rotation = Rotation(self.star)
         self.hooks: Callable[[Rank], tuple[Port, ...]] = lru_cache(CACHE_ENTRIES)(self.find_hooks)
 
     @abstractmethod
     def find_hooks(self, rank: Rank) -> tuple[Port, ...]:
-        """Ports by which `rank`, x_1 = 1 and no root, hangs, ascending; each is the root's port to that copy too."""
+        """Parent ports of the copies of `rank` (x_1 = 1, not the root), ascending; equal to their subtrees' root ports."""
 
     def copies(self, rank: Rank) -> int:
-        """Number of places of `rank` in the tree."""
+        """Number of copies of `rank` in the tree."""
         return len(self.hooks(rank)) if self._at_home(rank) else 1
 
     def subtree(self, rank: Rank, copy: int) -> Port:
@@ -49,14 +51,12 @@ class ScatterTrees(Trees):
         return self.star.permutation(rank).index(1) - 1
 
     def _at_home(self, rank: Rank) -> bool:
+        """Whether symbol 1 is at position 1."""
         return self.star.permutation(rank)[0] == 1
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        """For x_1 != 1 the smallest symbol of the second cycle from the right; x_1 if there is no other cycle
-        (rules 6, 7).
-        """
-        if not rank:
-            raise ValueError("the root has no parent")
+        """Rules 6 and 7: for x_1 != 1 the smallest symbol of the second cycle from the right, else x_1."""
+        refuse_root(rank)
         symbols = self.star.permutation(rank)
         if symbols[0] == 1:
             hooks = self.hooks(rank)
@@ -66,11 +66,14 @@ class ScatterTrees(Trees):
         return next(others, symbols[0]) - 2
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """By ascending type: every fixed point, if x has one cycle; every a_i, 1 < i < m, that is smaller in the
-        k-th ordering than a_1 .. a_{i-1} and than all symbols of other cycles; k, if the neighbour over k hangs
-        there.
+        """By ascending type, the union of three cases.
 
-        Errata: as printed, fixed points count for every x, the other cycles do not, and the root is a child.
+        1. Every fixed point, if x has one cycle.
+        2. Every a_i, 1 < i < m, that is smaller in the k-th ordering than a_1 .. a_{i-1} and than all symbols of other
+           cycles.
+        3. k, if the neighbour over k has x_1 = 1 and its parent here.
+
+        Errata: as printed, case 1 lacks its condition, case 2 ignores the other cycles, and the root is a child.
         """
         if not rank:
             return tuple(range(self.star.degree))
@@ -88,26 +91,17 @@ class ScatterTrees(Trees):
             least = min(least, order[a])
         port = symbols.index(1) - 1
         leaf = self.star.neighbour(rank, port)
-        if leaf and self._at_home(leaf):
-            hooks = self.hooks(leaf)
-            if hooks[tree % len(hooks)] == port:
-                types.append(port + 2)
+        if leaf and self._at_home(leaf) and self.parent(leaf, tree) == port:
+            types.append(port + 2)
         return tuple(sorted(t - 2 for t in types))
-
-    def level(self, rank: Rank, tree: int) -> int:
-        return self.star.weight(rank)
-
-    def height(self, tree: int) -> int:
-        return self.star.diameter
 
 
 class BalancedTree(ScatterTrees):
-    """As balanced as possible (section 5.1): root subtrees differ by at most one, the largest has
-    ceil((n!-1)/(n-1)) nodes.
+    """As balanced as possible (section 5.1): root subtrees differ by at most one; the largest has ceil((n!-1)/(n-1)) nodes.
 
-    The nodes with x_1 = 1 hang by the n-1 types in turn, necklace after necklace, in order of distance and least
-    label, each from the first node on of which the next type is misplaced (the paper leaves both open). Not local:
-    every node computes the same table of (n-1)! entries.
+    The parents of the nodes with x_1 = 1 are over the n-1 types in turn, necklace after necklace, in order of distance
+    and least label, each from the first node on of which the next type is misplaced (the paper leaves both open). Not
+    local: every node computes the same table of (n-1)! entries.
     """
 
     def find_hooks(self, rank: Rank) -> tuple[Port, ...]:
@@ -115,6 +109,7 @@ class BalancedTree(ScatterTrees):
 
     @cached_property
     def _table(self) -> dict[Rank, Port]:
+        """The parent port of every node with x_1 = 1."""
         table: dict[Rank, Port] = {}
         for necklace in self.rotation.necklaces():
             if self._at_home(necklace[0]):
@@ -124,16 +119,16 @@ class BalancedTree(ScatterTrees):
         return table
 
     def _start(self, necklace: tuple[Rank, ...], port: Port) -> int:
+        """Index of the first node of a necklace of which the position of `port` is misplaced."""
         labels = map(self.star.permutation, necklace)
         return next(place for place, symbols in enumerate(labels) if symbols[port + 1] != port + 2)
 
 
 class NearBalancedTree(ScatterTrees):
-    """Balanced within a constant factor (definitions 13 and 14, theorem 9): root subtrees of (n-1)! to 2(n-1)!
-    nodes.
+    """Balanced within a constant factor (definitions 13 and 14, theorem 9): root subtrees of (n-1)! to 2(n-1)! nodes.
 
-    A node with x_1 = 1 hangs by type d + 2, d its displacement: the rotations that make it from its necklace's
-    generator. The largest subtree has one node for each necklace. A node knows its own relative label only.
+    The parent of a node with x_1 = 1 is over type d + 2, d its displacement: the number of rotations from its necklace's
+    generator to it. The largest subtree has one node for each necklace. A node knows its own relative label only.
     """
 
     def find_hooks(self, rank: Rank) -> tuple[Port, ...]:
@@ -145,21 +140,19 @@ class NearBalancedTree(ScatterTrees):
         return (necklace.index(rank) - necklace.index(self._generator(necklace))) % len(necklace)
 
     def _generator(self, necklace: tuple[Rank, ...]) -> Rank:
-        """Of the nodes with symbol 2 misplaced, the one whose cycle through 2, written from 2, comes first
-        (definition 7).
+        """Definition 7: of the nodes with symbol 2 misplaced, the one whose cycle through 2, written from 2, comes first.
 
         Erratum: it is not unique from n = 6 on; the least label decides.
         """
         labels = {self.star.permutation(rank): rank for rank in necklace}
-        return labels[min((symbols for symbols in labels if symbols[1] != 2), key=lambda x: (_cycle_through(x, 2), x))]
+        return labels[min((symbols for symbols in labels if symbols[1] != 2), key=lambda x: (cycle_through(x, 2), x))]
 
 
 class ReplicatedTrees(NearBalancedTree):
-    """Perfectly balanced with repeated nodes (definitions 15 and 16, theorem 10): every root subtree has one entry
-    for each necklace.
+    """Perfectly balanced with repeated nodes (definitions 15 and 16, theorem 10): root subtrees of one node per necklace.
 
-    A node with x_1 = 1 whose necklace has p nodes is a leaf of (n-1)/p subtrees, by types d + 2 + jp. A node knows
-    its own relative label only. Copy j is where tree j has it.
+    A node with x_1 = 1 whose necklace has p nodes is a leaf of (n-1)/p subtrees, by types d + 2 + jp. A node knows its
+    own relative label only. Tree j contains copy j.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -178,12 +171,4 @@ def ordering(symbols: bytes) -> Iterator[int]:
 
 def own_cycle(symbols: bytes) -> tuple[int, ...]:
     """a_1, a_2, .., a_m of the cycle (a_1 a_2 .. a_m 1), x_1 != 1."""
-    return _cycle_through(symbols, 1)[1:]
-
-
-def _cycle_through(symbols: bytes, first: int) -> tuple[int, ...]:
-    """The cycle of s -> x_s through `first`, written from it."""
-    cycle = [first]
-    while (following := symbols[cycle[-1] - 1]) != first:
-        cycle.append(following)
-    return tuple(cycle)
+    return cycle_through(symbols, 1)[1:]

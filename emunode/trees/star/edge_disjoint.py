@@ -1,45 +1,50 @@
 """The n-1 arc-disjoint spanning trees (EDT) of the star graph, and the graphs SPT and SPG that they are made from.
 
 After Fragopoulou and Akl, "Edge-disjoint spanning trees on the star network with applications to fault tolerance",
-IEEE Trans. Computers 45(2), 1996, who construct SPT, turn it into SPG and that into the trees. The formulas of the
-only text at hand are lost; the rules here are a reconstruction that agrees with everything legible and has all the
-properties claimed.
+IEEE Trans. Computers 45(2), 1996. The paper builds the trees in three steps:
 
-Words: k is the position of symbol 1 in x, s = x_1. S^k holds the nodes with symbol 1 at position k, I those with
+1. SPT: shortest paths from the root to every node with x_1 != 1;
+2. SPG: every node with x_1 = 1 is added to the subtree of each link of the root;
+3. EDT: one spanning tree for each link of the root.
+
+The formulas are illegible in the only text available; the rules here are a reconstruction that agrees with everything
+legible and has all the claimed properties.
+
+Notation: k is the position of symbol 1 in x, s = x_1. S^k holds the nodes with symbol 1 at position k, I those with
 x_1 = 1. "Scanning right of k" means positions k+1, .., n, 2, .., k-1.
 """
 
 from collections.abc import Iterator
+from itertools import takewhile
 
 from emunode.model import Port, Rank
 from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import Trees, require
+from emunode.trees.base import refuse_root, require
+from emunode.trees.star.base import StarTrees
 
 
 class ShortestPathGraph:
-    """SPT and SPG: shortest paths to all of S^k through the root's link k, and from there on to I by every one of
-    its links.
+    """SPT and SPG: shortest paths to all of S^k through the root's link k, and on to I over each of its links.
 
-    SPT is the tree on the root and the nodes with x_1 != 1. SPG adds x of I to the subtree of each root link l,
-    under its neighbour over l; the n-1 paths to x are vertex-disjoint, of length its distance where position l of x
-    is misplaced, and two more where it is right. A node knows its own relative label only.
+    SPT is the tree on the root and the nodes with x_1 != 1. SPG adds x of I to the subtree of each root link l, under
+    its neighbour over l. The n-1 paths to x are vertex-disjoint; each has the length of x's distance if position l of x
+    is misplaced, and two more otherwise. A node knows its own relative label only.
     """
 
     def __init__(self, topology: Topology) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is no star graph."""
+        """Raises ScenarioError (field `topology`) if `topology` is not a star graph."""
         self.star = require(topology, StarGraph, "SPG")
 
     def own(self, rank: Rank) -> Port:
-        """The port towards the parent in SPT, for x_1 != 1: the first symbol goes home; if that is to position k,
-        the first misplaced position scanning right of k goes first; a neighbour of the root hangs there.
-        """
+        """The port towards the parent in SPT, for x_1 != 1."""
         return own_type(self.star.permutation(rank)) - 2
 
     def spt_children(self, rank: Rank) -> tuple[Port, ...]:
-        """The ports to the children in SPT, by ascending port: every fixed point; and the position j of the symbol
-        k, if x_1 is neither k nor j and all positions between k and j, scanning right, are fixed. At the root, all
-        ports.
+        """The ports to the children in SPT, by ascending port; at the root, all ports.
+
+        They are every fixed point; and the position j of the symbol k, if x_1 is neither k nor j and all positions
+        between k and j, scanning right, are fixed.
         """
         symbols = self.star.permutation(rank)
         if not rank:
@@ -48,14 +53,15 @@ class ShortestPathGraph:
         types = [position for position in range(2, len(symbols) + 1) if symbols[position - 1] == position]
         home_of_k = symbols.index(k) + 1
         if symbols[0] not in (k, home_of_k):
-            passed = iter(scan_right(len(symbols), k))
-            if all(symbols[q - 1] == q for q in iter(lambda: next(passed), home_of_k)):
+            between = takewhile(lambda position: position != home_of_k, scan_right(len(symbols), k))
+            if all(symbols[position - 1] == position for position in between):
                 types.append(home_of_k)
         return tuple(sorted(t - 2 for t in types))
 
     def route(self, rank: Rank, subtree: Port) -> tuple[Port, ...]:
-        """The ports from the root to `rank` in the subtree of the root's port `subtree`; ValueError if it is not
-        there.
+        """The ports from the root to `rank` in the subtree of the root's port `subtree`.
+
+        Raises ValueError if `rank` is not in that subtree.
         """
         symbols = self.star.permutation(rank)
         ports: list[Port] = []
@@ -70,34 +76,26 @@ class ShortestPathGraph:
         return tuple(reversed(ports))
 
 
-class EdgeDisjointTrees(Trees):
-    """EDT: n-1 spanning trees, tree t being the paper's tree l = t+2, of which the root is joined to its link l.
+class EdgeDisjointTrees(StarTrees):
+    """EDT: n-1 spanning trees, tree t being the paper's tree l = t+2, whose root has a single child, over its link l.
 
-    No two trees share an arc, and of every node the n-1 paths from the root share no inner node: a node is cut off
-    only by n-1 faults. R(tree l) = tree r(l), R the cycle rotation. Height floor(3n/2) + 1 = D_n + 2 for odd n, D_n
-    + 3 for even n (measured for n = 3..10; the constant printed is lost, and D_n + 2 is the least possible for n =
-    3..6).
-
-    A node knows its own relative label only. Its parent in tree l is over
-    1. l, if x_1 = 1;
-    2. its link in SPT, if k = l;
-    3. if s != k: k if l = s; the position of k if l = x_s; the position of l otherwise;
-    4. if s = k: k if l is the symbol that its link d in SPT would bring home, l = x_d and d != k; the position of l
-       otherwise.
+    No two trees share an arc, and the n-1 paths from the root to any node share no inner node: only n-1 faults can cut
+    a node off. R(tree l) = tree r(l), R the cycle rotation. Height floor(3n/2) + 1 = D_n + 2 for odd n, D_n + 3 for
+    even n (measured for n = 3..10; the printed constant is illegible, and D_n + 2 is the least possible for n = 3..6).
+    A node knows its own relative label only (see `parent_type`).
     """
 
+    title = "EDT"
+
     def __init__(self, topology: Topology) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is no star graph."""
-        self.star = require(topology, StarGraph, "EDT")
         super().__init__(topology, topology.degree)
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        if not rank:
-            raise ValueError("the root has no parent")
+        refuse_root(rank)
         return parent_type(self.star.permutation(rank), tree + 2) - 2
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """In l-th order, l, l+1, .., n, 2, .., l-1: so the preorders of the n-1 trees are rotations of each other."""
+        """In l-th order, l, l+1, .., n, 2, .., l-1, so that the preorders of the n-1 trees are rotations of each other."""
         star = self.star
         ordered = (*range(tree, star.degree), *range(tree))
         neighbours = star.neighbours(rank)
@@ -118,20 +116,26 @@ def own_type(symbols: bytes) -> int:
     """Type of the link towards the parent in SPT, for x_1 != 1."""
     k, s = symbols.index(1) + 1, symbols[0]
     if s != k:
-        return s
+        return s  # The first symbol goes home.
+    # Link k would bring symbol 1 to the front and leave S^k: first fetch the next misplaced symbol. Only the neighbour of
+    # the root in S^k has none; its parent is the root.
     return next((q for q in scan_right(len(symbols), k) if symbols[q - 1] != q), k)
 
 
 def parent_type(symbols: bytes, tree: int) -> int:
-    """Type of the link towards the parent in tree l = `tree` of EDT."""
+    """Type of the link towards the parent in tree l = `tree` of EDT, for a node other than the root.
+
+    The comments number the cases of the rule.
+    """
     k, s = symbols.index(1) + 1, symbols[0]
-    if s == 1:
+    if s == 1:  # 1. x in I: its neighbour over l, as in SPG.
         return tree
-    if k == tree:
+    if k == tree:  # 2. x in S^l: as in SPT.
         return own_type(symbols)
-    if s != k:
+    if s != k:  # 3. k if l = s; the position of k if l = x_s; the position of l otherwise.
         if tree == s:
             return k
         return symbols.index(k if tree == symbols[s - 1] else tree) + 1
+    # 4. s = k: k if l = x_d for the link d != k of x in SPT, which brings l to the front; the position of l otherwise.
     d = own_type(symbols)
     return k if d != k and tree == symbols[d - 1] else symbols.index(tree) + 1

@@ -6,19 +6,21 @@ from math import factorial
 
 from emunode.model import Port, Rank, Step
 from emunode.topologies.base import Topology
+from emunode.topologies.permutations import is_odd, swap_first
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import Trees, require
+from emunode.trees.base import refuse_root
+from emunode.trees.star.base import StarTrees
 from emunode.trees.star.rotation import Rotation
 
 SMALLEST_FREE = 4
-"""Positions of the substar in which a Hamiltonian path is searched for, S_4."""
+"""Number of free positions at which the recursion stops and searches: a substar S_4."""
 
 
 def hamiltonian_cycle(star: StarGraph) -> list[Port]:
-    """The ports along a Hamiltonian cycle from the identity; n! of them.
+    """The n! ports along a Hamiltonian cycle from the identity.
 
-    The papers take one for granted; this one is ours. n = 3 is a ring. For n >= 4 a Hamiltonian path from 12..n to
-    213..n, closed by type 2: nodes of opposite parity are joined by such a path, substar after substar.
+    The papers assume such a cycle without a construction; this one is ours. S_3 is a ring. For n >= 4, a Hamiltonian path
+    from 12..n to 213..n, which has the opposite parity, is closed by type 2.
     """
     if star.n == 3:
         return [0, 1] * 3
@@ -28,13 +30,14 @@ def hamiltonian_cycle(star: StarGraph) -> list[Port]:
 
 
 def hamiltonian_path(start: bytes, end: bytes, free: tuple[int, ...]) -> list[int]:
-    """Types along a path from `start` to `end`, of opposite parity, through all permutations of the `free`
-    positions.
+    """Types along a path from `start` to `end`, of opposite parity, through all permutations of the `free` positions.
 
-    `free` begins with 1. From S_5 on, split by the symbol at the largest free position p at which the ends differ,
-    and visit the substars in ascending order of it, the start's first and the end's last. A substar is left over
-    type p from a node that begins with the next substar's symbol and has the parity opposite to that by which it
-    was entered.
+    `free` begins with 1. The steps, from S_5 on:
+
+    1. Split by the symbol at the largest free position p at which the ends differ.
+    2. Visit the substars in ascending order of that symbol, the start's first and the end's last.
+    3. Leave a substar over type p from a node that begins with the next substar's symbol, and whose parity differs from
+       that of the node where the substar was entered: a path through an even number of nodes ends at the other parity.
     """
     if len(free) == SMALLEST_FREE:
         return _search(start, end, free)
@@ -48,18 +51,21 @@ def hamiltonian_path(start: bytes, end: bytes, free: tuple[int, ...]) -> list[in
         leave = _exit(here, symbol, following, p, rest)
         types += hamiltonian_path(here, leave, rest)
         types.append(p)
-        here = _swap(leave, p)
+        here = swap_first(leave, p)
     return types + hamiltonian_path(here, end, rest)
 
 
 def _exit(entered: bytes, symbol: int, following: int, p: int, rest: tuple[int, ...]) -> bytes:
-    """The node of the substar with `symbol` at p, first symbol `following`, the rest ascending up to its last two."""
+    """The last node in the substar with `symbol` at p: first symbol `following`, then ascending symbols.
+
+    The last two are exchanged if the parity must be different.
+    """
     node = bytearray(entered)
     node[0] = following
     others = sorted({entered[position - 1] for position in rest} - {following})
     for position, other in zip(rest[1:], others, strict=True):
         node[position - 1] = other
-    if _odd(bytes(node)) == _odd(entered):
+    if is_odd(bytes(node)) == is_odd(entered):
         one, other = rest[-2] - 1, rest[-1] - 1
         node[one], node[other] = node[other], node[one]
     assert node[p - 1] == symbol
@@ -67,7 +73,7 @@ def _exit(entered: bytes, symbol: int, following: int, p: int, rest: tuple[int, 
 
 
 def _search(start: bytes, end: bytes, free: tuple[int, ...]) -> list[int]:
-    """By backtracking, types ascending; always succeeds on four positions."""
+    """`hamiltonian_path` by backtracking, types ascending; it always succeeds on four positions."""
     size = factorial(len(free))
     visited = {start}
     types: list[int] = []
@@ -76,7 +82,7 @@ def _search(start: bytes, end: bytes, free: tuple[int, ...]) -> list[int]:
         if len(visited) == size:
             return here == end
         for t in free[1:]:
-            there = _swap(here, t)
+            there = swap_first(here, t)
             if there in visited or (there == end and len(visited) < size - 1):
                 continue
             visited.add(there)
@@ -92,19 +98,8 @@ def _search(start: bytes, end: bytes, free: tuple[int, ...]) -> list[int]:
     return types
 
 
-def _swap(symbols: bytes, t: int) -> bytes:
-    return symbols[t - 1 : t] + symbols[1 : t - 1] + symbols[:1] + symbols[t:]
-
-
-def _odd(symbols: bytes) -> bool:
-    """Parity of a permutation, by its inversions."""
-    return sum(one > other for i, one in enumerate(symbols) for other in symbols[i + 1 :]) % 2 == 1
-
-
 def ehrlich(n: int) -> Iterator[int]:
-    """Link types of a Hamiltonian path of S_n: Ehrlich's swaps (Knuth, TAOCP 4A, 7.2.1.2, algorithm E); n! - 1 of
-    them.
-    """
+    """The n! - 1 link types of a Hamiltonian path of S_n: Ehrlich's swaps (Knuth, TAOCP 4A, 7.2.1.2, algorithm E)."""
     swap = list(range(n))
     count = [0] * (n + 1)
     while True:
@@ -119,33 +114,34 @@ def ehrlich(n: int) -> Iterator[int]:
         swap[1:k] = reversed(swap[1:k])
 
 
-class RotatedPaths(Trees):
+class RotatedPaths(StarTrees):
     """The trees of the two-phase multinode broadcast (TR 93-346, section 3.1), one for each message.
 
-    Below the root's link j hangs a Hamiltonian path of S^j: for j = 2 link 2 and then Ehrlich's path of S_{n-1},
-    every type one higher (our choice; the paper leaves it open); the others are its rotations (theorem 4). The
-    (n-1)! - 1 nodes with x_1 = 1 other than the root are leaves. In the tree of message c such a node hangs by the
-    link over which x has symbol p_c = n - (c mod (n-1)), so that its parent y has y_1 = p_c and y_t = 1: with p = n
-    that is the paper's rule 1. A fixed p would make every message wait for the one before; the changing one fills
-    the gaps (erratum to table 1, "M times").
+    1. Below the root's link 2 is a Hamiltonian path of S^2: link 2, then Ehrlich's path of S_{n-1} with every type one
+       higher (our choice; the paper leaves it open).
+    2. Below every other link j is a rotation of that path, a Hamiltonian path of S^j (theorem 4).
+    3. The (n-1)! - 1 nodes with x_1 = 1 other than the root are leaves. In the tree of message c the parent y of
+       such a node x is over its link with the symbol p_c = n - (c mod (n-1)), so that y_1 = p_c and y_t = 1.
+
+    With p_c = n for every message, step 3 is the paper's rule 1, and every message waits for the one before; the changing
+    symbol fills the gaps (erratum to table 1, "M times").
     """
 
+    title = "the tree of rotated Hamiltonian paths"
+
     def __init__(self, topology: Topology, count: int = 1) -> None:
-        """`count` trees, for as many messages; raises ScenarioError (field `topology`) if `topology` is no star
-        graph.
-        """
+        """`count` trees, one per message; raises ScenarioError (field `topology`) if `topology` is not a star graph."""
         super().__init__(topology, count)
-        self.star = require(topology, StarGraph, "the tree of rotated Hamiltonian paths")
         self._rotation = Rotation(self.star)
 
     @cached_property
     def word(self) -> Sequence[Port]:
-        """Ports along the path below port 0, (n-1)! of them."""
+        """The (n-1)! ports along the path below port 0."""
         return [0, *(t - 1 for t in ehrlich(self.star.n - 1))]
 
     @cached_property
     def _reached(self) -> dict[Rank, Step]:
-        """The nodes of the path below port 0, each with its number on the path."""
+        """The nodes of the path below port 0, each with its position on the path, from 1."""
         here, reached = 0, {}
         for step, port in enumerate(self.word, 1):
             here = self.star.neighbour(here, port)
@@ -153,20 +149,19 @@ class RotatedPaths(Trees):
         return reached
 
     def step(self, rank: Rank) -> Step:
-        """The number of `rank`, with x_1 != 1, on its path: the step of phase 1 in which it is reached."""
+        """The position of `rank`, x_1 != 1, on its path: the step of phase 1 in which it is reached."""
         return self._reached[self._rotation.rotate(rank, -self._path(rank))]
 
     def _path(self, rank: Rank) -> Port:
-        """The root port of the path that visits `rank`."""
+        """The root port of the path through `rank`."""
         return self.star.permutation(rank).index(1) - 1
 
     def leaf_symbol(self, tree: int) -> int:
-        """p_c, the symbol by whose position nodes with x_1 = 1 hang in `tree`."""
+        """p_c: in `tree`, the parent of a node with x_1 = 1 is over the position of this symbol."""
         return self.star.n - tree % self.star.degree
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        if not rank:
-            raise ValueError("the root has no parent")
+        refuse_root(rank)
         symbols = self.star.permutation(rank)
         if symbols[0] == 1:
             return symbols.index(self.leaf_symbol(tree)) - 1
@@ -174,7 +169,7 @@ class RotatedPaths(Trees):
         return self._rotation.port(self.word[self.step(rank) - 1], path)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
-        """On along the path; then, if x_1 = p_c, the leaf over the path's own link."""
+        """The next node of the path; then, if x_1 = p_c, the leaf over the path's own link."""
         if not rank:
             return tuple(range(self.star.degree))
         symbols = self.star.permutation(rank)

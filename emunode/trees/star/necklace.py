@@ -1,81 +1,73 @@
-"""MBST, the spanning tree over necklaces by which all nodes of the star graph broadcast at once (Fragopoulou and
-Akl).
-"""
+"""MBST, the spanning tree over necklaces by which all nodes of the star graph broadcast at once (Fragopoulou and Akl)."""
 
 from collections.abc import Iterator
 from functools import cached_property
 
 from emunode.model import Port, Rank, Step
 from emunode.topologies.base import Topology
-from emunode.topologies.star import StarGraph
-from emunode.trees.base import Trees, require
+from emunode.trees.base import refuse_root
+from emunode.trees.star.base import StarTrees
 from emunode.trees.star.rotation import Rotation
 
 
-class NecklaceTree(Trees):
-    """MBST (TR 93-346, section 3.2, theorem 8): nodes in an order m = 0, 1, .. by distance and necklace, each under
-    its link v.
+class NecklaceTree(StarTrees):
+    """MBST (TR 93-346, section 3.2, theorem 8): nodes in an order m = 0, 1, .. by distance and necklace.
 
-    v(x) is type (m-1) mod (n-1) + 2 of the n-1 types in turn; it must lead one closer to the root. Then x can
-    receive in step ceil(m / (n-1)): all links of one step have different types, and a parent has the message in an
-    earlier step. That makes an optimal multinode broadcast, and root subtrees that are balanced within one.
+    The link from node m to its parent has type v = (m-1) mod (n-1) + 2, the n-1 types in turn; it must lead one closer.
+    Then it can receive in step ceil(m / (n-1)): all links of one step have different types, and a parent has the message
+    in an earlier step. The result is an optimal multinode broadcast, and root subtrees that are balanced within one.
 
-    In distance class D_k comes first the necklace of the generator g_k, turned so that g_k gets a given type; then
-    the other necklaces with x_1 != 1, then those with x_1 = 1, each group by least label (our choice), starting at
-    the first node, from the least on, of which the next type leads closer (our choice; there is one for n = 3..7).
-    Erratum: the printed condition m(x) - m(parent) >= n-1 fails for one node (two for n = 3); an earlier step is
-    what is needed, and holds.
-
-    Not local: every node computes the same table of n! entries.
+    Erratum: the printed condition m(x) - m(parent) >= n-1 fails for one node (two for n = 3); an earlier step is the
+    condition needed, and it holds. Not local: every node computes the same table of n! entries.
     """
 
+    shortest = True
+    title = "MBST"
+
     def __init__(self, topology: Topology) -> None:
-        """Raises ScenarioError (field `topology`) if `topology` is no star graph."""
         super().__init__(topology)
-        self.star = require(topology, StarGraph, "MBST")
         self._rotation = Rotation(self.star)
 
     @cached_property
     def order(self) -> list[Rank]:
         """The nodes by m."""
-        return list(self._lay_out())
+        return list(self._ordered())
 
     @cached_property
-    def _place(self) -> dict[Rank, int]:
+    def _numbers(self) -> dict[Rank, int]:
+        """m of every node."""
         return {rank: m for m, rank in enumerate(self.order)}
 
     def step(self, rank: Rank) -> Step:
         """ceil(m / (n-1)): the step in which `rank` receives, 0 for the root."""
-        return -(-self._place[rank] // self.star.degree)
+        return -(-self._numbers[rank] // self.star.degree)
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        if not rank:
-            raise ValueError("the root has no parent")
-        return self._port(self._place[rank])
-
-    def level(self, rank: Rank, tree: int) -> int:
-        return self.star.weight(rank)
-
-    def height(self, tree: int) -> int:
-        return self.star.diameter
+        refuse_root(rank)
+        return self._port(self._numbers[rank])
 
     def _port(self, m: int) -> Port:
         return (m - 1) % self.star.degree
 
-    def _lay_out(self) -> Iterator[Rank]:
+    def _ordered(self) -> Iterator[Rank]:
         star, rotation = self.star, self._rotation
+        # 1. The necklaces that have a generator g_k, one in every distance class D_k (but D_n if n is odd).
         generated: dict[Rank, tuple[Rank, Port]] = {}
         for k in range(1, star.diameter + 1):
             if (found := self.generator(k)) is not None:
                 generated[rotation.necklace(found[0])[0]] = found
 
-        def place(necklace: tuple[Rank, ...]) -> tuple[int, bool, bool, bytes]:
+        # 2. In each distance class the generator's necklace comes first; then the other necklaces with x_1 != 1, then
+        #    those with x_1 = 1, each group by least label (our choice; the paper leaves it open).
+        def sort_key(necklace: tuple[Rank, ...]) -> tuple[int, bool, bool, bytes]:
             symbols = star.permutation(necklace[0])
             return star.weight(necklace[0]), necklace[0] not in generated, symbols[0] == 1, symbols
 
+        # 3. Every necklace starts at a node of which the next link type leads closer. All its further nodes are then right
+        #    too, because one rotation of the node turns its link type by one.
         yield 0
         m = 1
-        for necklace in sorted(rotation.necklaces(), key=place):
+        for necklace in sorted(rotation.necklaces(), key=sort_key):
             if necklace[0] in generated:
                 generator, port = generated[necklace[0]]
                 start = rotation.rotate(generator, self._port(m) - port)
@@ -86,7 +78,7 @@ class NecklaceTree(Trees):
             m += len(necklace)
 
     def generator(self, k: int) -> tuple[Rank, Port] | None:
-        """g_k and the port that it hangs by; None if D_k has none (n odd, k = D_n).
+        """g_k and the port to its parent; None if D_k has none (n odd, k = D_n).
 
         For k <= n-1 the cycle (k+1, k, .., 2, 1), by its first symbol. Beyond, k+1-n two-cycles (n, n-1)(n-2,
         n-3)..(i, i-1) and the cycle (i-2, .., 2, 1), by i-1, the smaller symbol of the second cycle from the right
@@ -104,9 +96,12 @@ class NecklaceTree(Trees):
         return self.star.rank_of(bytes(symbols)), (length + 1 if pairs else length) - 2
 
     def _start(self, necklace: tuple[Rank, ...], port: Port) -> Rank:
-        """The node of a necklace that is placed first, where its link is to be `port`."""
+        """The first node of a necklace, from the least on, of which `port` leads closer to the root (our choice).
+
+        There is one for n = 3..7.
+        """
         star = self.star
         for rank in necklace:
             if star.weight(star.neighbour(rank, port)) < star.weight(rank):
                 return rank
-        raise AssertionError(f"no node of the necklace of {star.label(necklace[0])} can hang by port {port}")
+        raise AssertionError(f"no node of the necklace of {star.label(necklace[0])} has its parent over port {port}")

@@ -1,11 +1,10 @@
-"""The cycle rotation R of the star graph, its orbits (necklaces), and families of trees made of one tree by
-rotation.
+"""The cycle rotation R of the star graph, its orbits (necklaces), and the rotations of one tree.
 
 r(1) = 1 and 2 -> 3 -> .. -> n -> 2. R(x) holds r(x_i) at position r(i): the automorphism of S_n that fixes the
-identity and carries a link of type t to one of type r(t), so port p to port p + 1 mod (n-1). Distances to the
-identity stay. A necklace has n-1 nodes if x_1 != 1; only among the nodes with x_1 = 1 are there smaller ones, whose
-size divides n-1 (Fragopoulou and Akl, TR 93-346, definitions 5, 6 and 9, theorems 3, 5, 6 and 7). "Least" always
-means: least label.
+identity and carries a link of type t to one of type r(t), so port p to port p + 1 mod (n-1). It preserves distances to
+the identity. A necklace has n-1 nodes if x_1 != 1; smaller ones exist only among the nodes with x_1 = 1, and their size
+divides n-1 (Fragopoulou and Akl, TR 93-346, definitions 5, 6 and 9, theorems 3, 5, 6 and 7). The "least" node is the one
+with the least label.
 """
 
 from functools import lru_cache
@@ -37,11 +36,11 @@ class Rotation:
         return self.star.rank_of(moved.translate(self._relabel[times]))
 
     def port(self, port: Port, times: int) -> Port:
-        """The port that R^times makes of `port`."""
+        """The port onto which R^times maps `port`."""
         return (port + times) % self.period
 
     def _necklace(self, rank: Rank) -> tuple[Rank, ...]:
-        """The necklace of `rank`, from its least node on, each the rotation of the one before."""
+        """The necklace of `rank`, starting at its least node, each node the rotation of the one before."""
         orbit = [rank]
         while (following := self.rotate(orbit[-1], 1)) != rank:
             orbit.append(following)
@@ -49,17 +48,17 @@ class Rotation:
         return tuple(orbit[least:] + orbit[:least])
 
     def necklaces(self) -> list[tuple[Rank, ...]]:
-        """All necklaces but the root's own, by (distance, least node). Walks the whole network."""
+        """All necklaces except the root's own, by (distance, least node). Walks the whole network."""
         weight, permutation = self.star.weight, self.star.permutation
         ordered = sorted(range(1, self.star.order), key=lambda rank: (weight(rank), permutation(rank)))
         return [necklace for rank in ordered if (necklace := self.necklace(rank))[0] == rank]
 
 
 def necklace_count(n: int) -> int:
-    """Number of necklaces of S_n without the root's own, in closed form: 3, 9, 33, 147, 855 for n = 3..7.
+    """Number of necklaces of S_n except the root's own, in closed form: 3, 9, 33, 147, 855 for n = 3..7.
 
-    The (n-1)! of nodes with x_1 != 1 are all full. On the others R acts as conjugation by a cycle of m = n-1
-    symbols, and its power with e = gcd(j, m) cycles commutes with (m/e)^e e! permutations (Burnside).
+    The (n-1) (n-1)! nodes with x_1 != 1 make (n-1)! full necklaces. On the other nodes R acts as conjugation by a cycle of
+    m = n-1 symbols; its j-th power has e = gcd(j, m) cycles and fixes (m/e)^e e! permutations (Burnside's lemma).
     """
     m = n - 1
     fixed: int = sum((m // e) ** e * factorial(e) for e in (gcd(j, m) for j in range(m)))
@@ -69,8 +68,8 @@ def necklace_count(n: int) -> int:
 class RotatedTrees(Trees):
     """The n-1 images R^0(T) .. R^{n-2}(T) of one spanning tree T of the star graph.
 
-    Tseng and Sheu 1997 call R^i a dimension change (DC). If T is built by a local rule, so are all: a node rotates
-    its own relative address back, applies the rule, and rotates the port forth.
+    Tseng and Sheu 1997 call R^i a dimension change (DC). If T has a local rule, all have one: a node rotates its own
+    relative address back, applies the rule, and rotates the resulting port forward.
     """
 
     def __init__(self, star: StarGraph, tree: Trees) -> None:

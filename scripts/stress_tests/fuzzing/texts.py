@@ -1,4 +1,4 @@
-"""What users write: names of networks and nodes, fault specifications and recipes, scenarios."""
+"""What users write: names of networks and nodes, fault specifications and fault sets, scenarios."""
 
 import contextlib
 from typing import Any
@@ -7,7 +7,7 @@ import tomli_w
 
 from coordinator.planning.plan import make_plan
 from coordinator.scenario import model as scenario
-from coordinator.scenario.fault_sets import parse_recipes
+from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import VALUES, parse_faults
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.faults.injector import Faults
@@ -73,7 +73,7 @@ def spoil(source: Source, text: str) -> str:
 
 
 def fuzz_faults(data: bytes) -> None:
-    """Fault specifications and recipes: in any order they are the same, and every engine can have them."""
+    """Fault specifications and fault sets: in any order they are the same, and every engine can have them."""
     source = Source(data)
     topology = source.pick(*TOPOLOGIES)
     mode = source.number(0, 7)
@@ -81,8 +81,8 @@ def fuzz_faults(data: bytes) -> None:
         if mode == 0:
             specs = source.text(255).split("\n")
         elif mode == 1:
-            recipes = parse_recipes(source.text(255))
-            assert all(parse_recipes(recipe.name) == [recipe] for recipe in recipes[:20])
+            fault_sets = parse_fault_sets(source.text(255))
+            assert all(parse_fault_sets(fault_set.name) == [fault_set] for fault_set in fault_sets[:20])
             return
         else:
             specs = [a_spec(source, topology) for _ in range(source.number(1, 5))]
@@ -226,16 +226,16 @@ def label_seeds() -> list[bytes]:
 
 
 def fault_seeds() -> list[bytes]:
-    """Some of each kind, and recipes."""
+    """Some of each kind, and fault sets."""
     texts = (
         "crash:3142@2\nrecover:3142@4",
         "loss:1234~2134:0.5@1-3\ndelay:1234>2134:2",
         "down:1234~2134@2\nup:1234~2134@4",
         "hang:1234@1-2\nbyzantine:2134\ndrop:1234>2134:3@2\ncorrupt:1234~2134:1e-3\nduplicate:1234~3214:1",
     )
-    recipes = ("crash=1@2", "loss=3:0.3@1", "down=2@2-3,hang=1@1-2")
+    fault_sets = ("crash=1@2", "loss=3:0.3@1", "down=2@2-3,hang=1@1-2")
     written = [b"\0\0" + bytes([len(text)]) + text.encode() for text in texts]
-    return [*written, *(b"\0\1" + bytes([len(text)]) + text.encode() for text in recipes), *drawn(64)]
+    return [*written, *(b"\0\1" + bytes([len(text)]) + text.encode() for text in fault_sets), *drawn(64)]
 
 
 def scenario_seeds() -> list[bytes]:

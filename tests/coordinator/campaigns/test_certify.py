@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from coordinator.campaigns.certify import Certificate, Certifier, recipes_of
+from coordinator.campaigns.certify import Certificate, Certifier, exhaustive_fault_sets
 from coordinator.campaigns.runner import CampaignRunner
 from coordinator.campaigns.trial_runner import Trial, TrialResult
 from coordinator.planning.plan import make_plan
@@ -23,7 +23,7 @@ def scenario_of(topology: str, algorithm: str, redundancy: int = 1, **values: ob
 
 def certified(scenario: Scenario, *faults: str, sample: int | None = None) -> Certificate:
     """The certificate of a scenario."""
-    return Certifier(scenario, 1, sys.stderr, lambda *_: None).certify(recipes_of(faults), sample)
+    return Certifier(scenario, 1, sys.stderr, lambda *_: None).certify(exhaustive_fault_sets(faults), sample)
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_orbits_find_what_full_enumeration_finds() -> None:
     scenario = scenario_of("ej:2+3", "improved")
     lost: dict[tuple[str, ...], int] = {}
 
-    def take(place: int, trial: Trial, finding: TrialResult) -> None:
+    def take(place: int, trial: Trial, result: TrialResult) -> None:
         assert place == len(lost)
-        lost[trial.faults] = len(finding.unserved)
+        lost[trial.faults] = len(result.unserved)
 
     labels = [label for label in all_labels(scenario) if label != "0,0"]
     trials = [Trial(0, tuple(f"crash:{label}@1" for label in pair), 0) for pair in combinations(labels, 2)]
@@ -103,7 +103,7 @@ def all_labels(scenario: Scenario) -> list[str]:
 
 
 def test_a_scenario_by_itself() -> None:
-    """Without recipes, its own faults: this is how a counterexample is repeated."""
+    """Without fault sets, its own faults: this is how a counterexample is repeated."""
     broken = scenario_of("star:4", "greedy-tree", fault=["crash:2134@1"])
     assert certified(broken).verdict is Verdict.VIOLATED
     assert certified(scenario_of("star:4", "edt", 2, fault=["crash:2134@1"])).verdict is Verdict.HOLDS

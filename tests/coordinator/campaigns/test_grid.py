@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coordinator.campaigns.grid import CHUNK, Done, Grid, Key, half_width, mean_interval, outside, sure_interval, wilson
+from coordinator.campaigns.grid import CHUNK, Done, Grid, Key
+from coordinator.campaigns.statistics import half_width, mean_interval, outside, sure_interval, wilson
 from coordinator.scenario.fault_syntax import parse_faults
 from emunode.errors import ScenarioError
 
@@ -105,7 +106,7 @@ def test_campaigns_whose_draws_have_changed_are_others() -> None:
         grid = Grid(base, {}, [point])
         dumped = [variant.scenario.model_dump(mode="json") for variant in grid.variants]
         scenarios = [{**values, "netns": False} for values in dumped if values.pop("worst_lateness_limit")]
-        said = f"0.1.0/{scenarios}/{[recipe.name for recipe in grid.points]}"
+        said = f"0.1.0/{scenarios}/{[fault_set.name for fault_set in grid.points]}"
         before = blake2b(said.encode(), digest_size=16).hexdigest()
         assert (grid.fingerprint == before) == same, point
 
@@ -229,7 +230,7 @@ def coverage(name: str, trials: int, interval: Callable[[Sequence[float]], tuple
 
 @pytest.mark.parametrize(("name", "trials"), COVERAGE)
 def test_the_interval_of_a_mean_covers_it(name: str, trials: int) -> None:
-    """At least 94 % of 20,000 experiments, in every row of the table in docs/campaigns.md."""
+    """At least 94 % of 20,000 experiments, in every row of the table in docs/how-to/campaigns.md."""
     assert coverage(name, trials, mean_interval) >= 0.94
 
 
@@ -279,16 +280,16 @@ def test_what_cannot_be_is_always_excluded() -> None:
 
 
 def test_the_grid_of_the_documentation_is_one() -> None:
-    """The campaign whose figures docs/campaigns.md shows: six variants, nine points."""
+    """The campaign whose figures docs/how-to/campaigns.md shows: six variants, nine points."""
     from coordinator.cli.campaign import make_grid
     from coordinator.scenario.model import read_scenario
 
-    file = Path(__file__).parents[3] / "docs" / "delivery-star-5.toml"
+    file = Path(__file__).parents[3] / "docs/how-to" / "delivery-star-5.toml"
     grid = make_grid(read_scenario(file), [], None, None, None)
     grid.check()
     names = [variant.name for variant in grid.variants]
     assert names == ["greedy-tree", "congestion2-trees", "edt x=1", "edt x=2", "edt x=3", "edt x=4"]
-    assert [recipe.name for recipe in grid.points] == [f"nodes={count}" for count in range(9)]
+    assert [fault_set.name for fault_set in grid.points] == [f"nodes={count}" for count in range(9)]
     for figure in ("delivery", "guaranteed"):
         drawn = (file.parent / f"{figure}-star-5.svg").read_text()
         assert all(name in drawn for name in names)

@@ -298,7 +298,7 @@ def test_a_violated_claim_is_made_small_and_can_be_repeated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a false claim put in: edt with two trees is said to survive everything."""
-    from emunode.algorithms.base import Claim
+    from emunode.algorithms.claims import Claim
     from emunode.algorithms.star.edge_disjoint import DisjointTreesBroadcast
 
     false = Claim("delivery_ratio", 1.0, "==", "nobody, 1999")
@@ -333,7 +333,7 @@ def test_a_violated_claim_is_made_small_and_can_be_repeated(
         (("--faults", "bernoulli:nodes=1e-20"), "too small to be drawn: a rate is 0, or at least 2^-53"),
         (("--faults", "nodes=1", "--fault", "loss:1234~2134:1e-20"), "too small to be drawn"),
         ((), "give at least one point"),
-        (("--faults", "nodes=1", "--trials", "0"), "trials: 0 will not do"),
+        (("--faults", "nodes=1", "--trials", "0"), "invalid trials 0"),
         (("--faults", "nodes=1", "--vary", "redundancy"), "write FIELD=VALUE"),
         (("--faults", "nodes=1", "--vary", "redundancy="), "a grid of no trials"),
         (("--faults", "nodes=1", "--vary", "redundancy=4"), "that leaves no trials"),

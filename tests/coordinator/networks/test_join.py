@@ -92,10 +92,10 @@ def test_a_host_that_never_joins_is_missed_and_a_wrong_token_named(start: Start,
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("--listen", "nowhere"), "listen: 'nowhere' will not do"),
-        (("--hosts", "7"), "hosts: 7 will not do; from 1 to 6"),
-        (("--join-seconds", "soon"), "join_seconds: 'soon' will not do"),
-        (("--token-file", "no/such/folder/token"), "token_file: 'no/such/folder/token' will not do"),
+        (("--listen", "nowhere"), "invalid listen 'nowhere'"),
+        (("--hosts", "7"), "invalid hosts 7: from 1 to 6"),
+        (("--join-seconds", "soon"), "invalid join_seconds 'soon'"),
+        (("--token-file", "no/such/folder/token"), "invalid token_file 'no/such/folder/token'"),
     ],
 )
 def test_bad_input(start: Start, arguments: tuple[str, ...], complaint: str) -> None:

@@ -150,8 +150,8 @@ pytestmark = [pytest.mark.docker, pytest.mark.skipif(bool(reason), reason=str(re
 
 
 def copy_volume(folder: Path) -> dict[str, object]:
-    """The summary of a run, read from the swarm's volume as docs/containers.md says."""
-    page = (ROOT / "docs/containers.md").read_text()
+    """The summary of a run, read from the swarm's volume as docs/how-to/containers.md says."""
+    page = (ROOT / "docs/how-to/containers.md").read_text()
     (command,) = [line.strip() for line in page.splitlines() if "testbench_runs:/runs" in line]
     command = command.replace("testbench_runs", f"{STACK}_runs").replace(" collective-testbench ", f" {IMAGE} ")
     (folder / "runs").mkdir()

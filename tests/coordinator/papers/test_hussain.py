@@ -8,11 +8,14 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from coordinator.papers.base import ERRATUM, Figure, Reproduction, RunCache, Section, Table, laboratory
+from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.hussain import allgather as hussain_allgather
 from coordinator.papers.hussain import broadcast as hussain
 from coordinator.papers.hussain import figures as hussain_figures
 from coordinator.papers.hussain import network as hussain_network
+from coordinator.papers.hussain import node_counts
+from coordinator.papers.run_cache import RunCache, open_run_cache
+from coordinator.papers.tables import ERRATUM, Table
 from coordinator.results.claims import Verdict
 from emunode.errors import ScenarioError
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
@@ -21,8 +24,8 @@ GOLDEN = Path(__file__).parent.parent.parent / "golden" / "ej"
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[RunCache]:
-    with laboratory(lambda *_: None) as opened:
+def run_cache() -> Iterator[RunCache]:
+    with open_run_cache() as opened:
         yield opened
 
 
@@ -31,8 +34,8 @@ def golden(name: str, provenance: str) -> list[dict[str, str]]:
         return [row for row in csv.DictReader(file) if row["provenance"] == provenance]
 
 
-def carry_out(lab: RunCache, about: Reproduction, n: int) -> list[Section]:
-    return list(about.build(replace(lab, sizes=about.over(n))))
+def carry_out(run_cache: RunCache, about: Reproduction, n: int) -> list[Section]:
+    return list(about.build(replace(run_cache, sizes=about.over(n))))
 
 
 @pytest.mark.parametrize("n", [1, 2])
@@ -41,8 +44,8 @@ def carry_out(lab: RunCache, about: Reproduction, n: int) -> list[Section]:
     [hussain_network.REPRODUCTION, hussain.REPRODUCTION, hussain_allgather.REPRODUCTION],
     ids=lambda about: about.name,
 )
-def test_no_row_is_violated_in_small_networks(about: Reproduction, n: int, lab: RunCache) -> None:
-    tables = [section for section in carry_out(lab, about, n) if isinstance(section, Table)]
+def test_no_row_is_violated_in_small_networks(about: Reproduction, n: int, run_cache: RunCache) -> None:
+    tables = [section for section in carry_out(run_cache, about, n) if isinstance(section, Table)]
     for table in tables:
         assert all({*row} == {*table.columns} for row in table.rows)
         assert set(table.verdicts) <= {Verdict.HOLDS}, [row for row in table.rows if row["verdict"] == "violated"]
@@ -60,15 +63,15 @@ def test_no_row_is_violated_in_small_networks(about: Reproduction, n: int, lab: 
 )
 def test_tables_1_and_2_are_printed_so(name: str, printed: tuple[tuple[int, ...], ...]) -> None:
     rows = [row for row in golden(name, "paper") if row["free"]]
-    assert [tuple(int(row[column]) for column in hussain.STEP_COLUMNS) for row in rows] == list(printed)
+    assert [tuple(int(row[column]) for column in node_counts.STEP_COLUMNS) for row in rows] == list(printed)
 
 
-@pytest.mark.parametrize("algorithm", hussain.ALGORITHMS)
+@pytest.mark.parametrize("algorithm", node_counts.ALGORITHMS)
 def test_tables_1_and_2_are_predicted_so(algorithm: str) -> None:
     """The runs of 50,653 nodes are left to `coordinator reproduce hussain-broadcast`."""
     network = EisensteinJacobi(3, 4, 3)
-    counted = hussain.Counted(network, hussain.ALGORITHMS[algorithm](network), None)
-    assert counted.predicted == list(hussain.TABLE_1 if algorithm == hussain.PREVIOUS else hussain.TABLE_2)
+    counted = node_counts.Counted(network, node_counts.ALGORITHMS[algorithm](network), None)
+    assert counted.predicted == list(hussain.TABLE_1 if algorithm == node_counts.PREVIOUS else hussain.TABLE_2)
 
 
 def test_table_3_is_printed_so() -> None:
@@ -78,35 +81,37 @@ def test_table_3_is_printed_so() -> None:
     assert [row["ratio_previous_over_improved"] for row in rows] == [row[3] for row in hussain.TABLE_3]
 
 
-def test_figures_19_to_21_are_counted_so(lab: RunCache) -> None:
+def test_figures_19_to_21_are_counted_so(run_cache: RunCache) -> None:
     rows = [row for row in golden("fig19_21_twelve_step_networks", "computed") if row["alpha"].endswith("rho")]
     assert len(rows) == 2 * 12 * len(hussain.TWELVE_STEPS)
-    names = {"previous": hussain.PREVIOUS, "improved": hussain.PROPOSED}
+    names = {"previous": node_counts.PREVIOUS, "improved": node_counts.PROPOSED}
     for row in rows:
         a, b = (int(part) for part in row["alpha"].removesuffix("rho").split("+"))
-        found = hussain.counted(lab, names[row["algorithm"]], a, b, int(row["n"]), run=False)
+        found = node_counts.counted(run_cache, names[row["algorithm"]], a, b, int(row["n"]), run=False)
         expected = tuple(int(row[key]) for key in ("free", "senders_fig19", "receivers_fig20", "active_fig21"))
         assert found.predicted[int(row["step"]) - 1] == expected
 
 
-def test_a_wrong_print_is_violated(lab: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_print_is_violated(run_cache: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = ((19, 19, 0, "1"), (722, 703, 19, "1.027027027"), (26733, 26011, 723, "1.027757487"))
     monkeypatch.setattr(hussain, "TABLE_3", wrong)
-    (table,) = (s for s in carry_out(lab, hussain.REPRODUCTION, 1) if isinstance(s, Table) and "Table 3" in s.title)
+    (table,) = (
+        s for s in carry_out(run_cache, hussain.REPRODUCTION, 1) if isinstance(s, Table) and "Table 3" in s.title
+    )
     assert table.statuses == ["holds", "evaluated", "violated"]
 
 
-def test_a_printed_step_that_was_not_measured_is_violated(lab: RunCache) -> None:
-    found = hussain.counted(lab, hussain.PROPOSED, 3, 4, 1, run=True)
+def test_a_printed_step_that_was_not_measured_is_violated(run_cache: RunCache) -> None:
+    found = node_counts.counted(run_cache, node_counts.PROPOSED, 3, 4, 1, run=True)
     right = found.predicted
     assert {row["verdict"] for row in hussain._steps(found, right)} == {"holds"}
     wrong = [*right[:2], (right[2][0], right[2][1] + 1, *right[2][2:])]
     assert [row["verdict"] for row in hussain._steps(found, wrong)] == ["holds", "holds", "violated", "violated"]
 
 
-def test_figures_of_three_dimensions_hold_both_algorithms(lab: RunCache) -> None:
+def test_figures_of_three_dimensions_hold_both_algorithms(run_cache: RunCache) -> None:
     """Drawn here of one dimension: lines of what is predicted, a mark a step of what was measured."""
-    pair = [hussain.counted(lab, name, 3, 4, 1, run=True) for name in hussain.ALGORITHMS]
+    pair = [node_counts.counted(run_cache, name, 3, 4, 1, run=True) for name in node_counts.ALGORITHMS]
     figure = hussain._by_step("Figure 15", 1, pair)
     assert isinstance(figure, Figure)
     assert figure.svg.count("<title>previous: ") == figure.svg.count("<title>proposed: ") == 3
@@ -120,9 +125,9 @@ def test_the_printed_all_to_all_broadcast_is_incomplete_from_two_dimensions_on()
 
 
 @pytest.mark.parametrize("n", [1, 2])
-def test_what_is_counted_only_does_not_hold(n: int, lab: RunCache) -> None:
+def test_what_is_counted_only_does_not_hold(n: int, run_cache: RunCache) -> None:
     """Table 3 and the networks of twelve steps go beyond what is run."""
-    tables = [section for section in carry_out(lab, hussain.REPRODUCTION, n) if isinstance(section, Table)]
+    tables = [section for section in carry_out(run_cache, hussain.REPRODUCTION, n) if isinstance(section, Table)]
     (totals,) = (table for table in tables if table.title.startswith("Table 3"))
     assert totals.statuses == ["holds" if row["n"] == n else "evaluated" for row in totals.rows]
     (twelve,) = (table for table in tables if table.title == "Networks of twelve steps")
@@ -168,15 +173,15 @@ def test_one_dimension_lies_on_a_torus(alpha: tuple[int, int]) -> None:
 # --- misprints that run ----------------------------------------------------------------------------------------------
 
 
-def test_the_misprint_of_line_6_misses_what_is_expected(lab: RunCache) -> None:
-    tables = [s for n in (1, 2) for s in carry_out(lab, hussain.REPRODUCTION, n) if isinstance(s, Table)]
+def test_the_misprint_of_line_6_misses_what_is_expected(run_cache: RunCache) -> None:
+    tables = [s for n in (1, 2) for s in carry_out(run_cache, hussain.REPRODUCTION, n) if isinstance(s, Table)]
     rows = [row for table in tables if "misprint" in table.title for row in table.rows]
     found = {row["network"]: (row["measured"], row["received again"]) for row in rows}
     with (GOLDEN / "o2a_variants.csv").open(newline="") as file:
         expected = [row for row in csv.DictReader(file) if "line 6 as printed" in row["variant"] and row["n"] != "3"]
     assert len(found) == len(expected) == 6
     for row in expected:
-        network = hussain.name_of(EisensteinJacobi(int(row["a"]), int(row["b"]), int(row["n"])))
+        network = node_counts.name_of(EisensteinJacobi(int(row["a"]), int(row["b"]), int(row["n"])))
         assert found[network] == (int(row["nodes"]) - int(row["missing"]), int(row["duplicates"]))
 
 
@@ -186,14 +191,16 @@ READINGS = {
 }
 
 
-def test_literal_restarts_multiply_traffic_as_expected(lab: RunCache) -> None:
+def test_literal_restarts_multiply_traffic_as_expected(run_cache: RunCache) -> None:
     found = 0
     with (GOLDEN / "a2a_summary.csv").open(newline="") as file:
         for row in csv.DictReader(file):
             if row["algorithm"] not in READINGS:
                 continue
             name = f"ej:{row['a']}+{row['b']}" + (f"^{row['n']}" if row["n"] != "1" else "")
-            trial = lab.run(topology=name, collective="allgather", algorithm=READINGS[row["algorithm"]], duplex="half")
+            trial = run_cache.run(
+                topology=name, collective="allgather", algorithm=READINGS[row["algorithm"]], duplex="half"
+            )
             assert trial.verdict is Verdict.VIOLATED
             assert trial.number("segments") == int(row["events"])
             assert trial.number("intact_deliveries") == int(row["want"]) - int(row["missing"])
@@ -206,25 +213,25 @@ def test_literal_restarts_multiply_traffic_as_expected(lab: RunCache) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ["three-phase-restart", "three-phase-restart-own", "improved-printed"])
-def test_misprints_are_for_the_alpha_that_their_counters_are_written_for(algorithm: str, lab: RunCache) -> None:
+def test_misprints_are_for_the_alpha_that_their_counters_are_written_for(algorithm: str, run_cache: RunCache) -> None:
     collective = "broadcast" if algorithm == "improved-printed" else "allgather"
     with pytest.raises(ScenarioError, match="printed for alpha"):
-        lab.run(topology="ej:1+3", collective=collective, algorithm=algorithm)
+        run_cache.run(topology="ej:1+3", collective=collective, algorithm=algorithm)
     with pytest.raises(ScenarioError, match="whole messages"):
-        lab.run(topology="ej:1+2", collective=collective, algorithm=algorithm, segments=2)
+        run_cache.run(topology="ej:1+2", collective=collective, algorithm=algorithm, segments=2)
 
 
-def test_a_misprint_has_the_same_history_over_sockets(lab: RunCache) -> None:
+def test_a_misprint_has_the_same_history_over_sockets(run_cache: RunCache) -> None:
     values = {"topology": "ej:2+3", "collective": "allgather", "algorithm": "three-phase-restart", "messages": 2}
-    memory, sockets = lab.run(**values), lab.run(**values, driver="local")
+    memory, sockets = run_cache.run(**values), run_cache.run(**values, driver="local")
     assert memory.summary["journal_hash"] == sockets.summary["journal_hash"]
 
 
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 
-def test_figures_that_are_determined_are_drawn_and_the_others_listed(lab: RunCache) -> None:
-    sections = list(hussain_figures.REPRODUCTION.build(lab))
+def test_figures_that_are_determined_are_drawn_and_the_others_listed(run_cache: RunCache) -> None:
+    sections = list(hussain_figures.REPRODUCTION.build(run_cache))
     figures = [section for section in sections if isinstance(section, Figure)]
     assert [figure.title.partition(":")[0] for figure in figures] == [f"Figure {number}" for number in range(1, 12)]
     checks, left_out = (section for section in sections if isinstance(section, Table))

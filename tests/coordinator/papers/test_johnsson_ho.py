@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from coordinator.papers.base import ERRATUM, Figure, Reproduction, RunCache, Section, Table, laboratory
+from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.communication_cost import Cost
 from coordinator.papers.johnsson_ho import allgather as johnsson_ho_allgather
 from coordinator.papers.johnsson_ho import alltoall as johnsson_ho_alltoall
 from coordinator.papers.johnsson_ho import broadcast as johnsson_ho_broadcast
@@ -22,17 +23,20 @@ from coordinator.papers.johnsson_ho.common import (
     COLLECTIVE_BOUNDS,
     ONE,
     PORTS,
-    Case,
-    Cost,
-    Entry,
+    CubeCase,
+    PrintedTime,
     cost_rows,
     optimum_rows,
+    printed_optima,
+    printed_times,
 )
+from coordinator.papers.run_cache import RunCache, open_run_cache
+from coordinator.papers.tables import ERRATUM, Table
 from coordinator.results.claims import Verdict
 from emunode.algorithms.hypercube import scatter_rest as hypercube_scatter_rest
 from emunode.errors import ScenarioError
+from emunode.testing import check_trees
 from emunode.topologies.hypercube import Hypercube
-from emunode.trees.base import verify
 from emunode.trees.hypercube.reflected import TurnedBinomialTrees
 from emunode.trees.hypercube.rotated import RotatedBinomialTrees
 from tests.hypercube_support import golden
@@ -49,13 +53,13 @@ ALL_OF_THEM = (
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[RunCache]:
-    with laboratory(lambda *_: None) as opened:
+def run_cache() -> Iterator[RunCache]:
+    with open_run_cache() as opened:
         yield opened
 
 
-def carry_out(lab: RunCache, about: Reproduction, n: int) -> list[Section]:
-    return list(about.build(replace(lab, sizes=about.over(n))))
+def carry_out(run_cache: RunCache, about: Reproduction, n: int) -> list[Section]:
+    return list(about.build(replace(run_cache, sizes=about.over(n))))
 
 
 SMALL = [
@@ -65,8 +69,8 @@ SMALL = [
 
 
 @pytest.mark.parametrize(("about", "n"), SMALL, ids=lambda value: getattr(value, "name", str(value)))
-def test_every_row_holds_in_small_cubes(about: Reproduction, n: int, lab: RunCache) -> None:
-    sections = carry_out(lab, about, n)
+def test_every_row_holds_in_small_cubes(about: Reproduction, n: int, run_cache: RunCache) -> None:
+    sections = carry_out(run_cache, about, n)
     tables = [section for section in sections if isinstance(section, Table)]
     assert tables
     for table in tables:
@@ -83,14 +87,14 @@ def test_every_row_holds_in_small_cubes(about: Reproduction, n: int, lab: RunCac
 TABLES_OF_T = {
     ("scatter", "one"): johnsson_ho_scatter.TABLE_7,
     ("scatter", "n"): johnsson_ho_scatter.TABLE_7,
-    ("allgather", "one"): johnsson_ho_allgather.TABLE_11,
-    ("allgather", "n"): johnsson_ho_allgather.TABLE_13,
-    ("alltoall", "one"): johnsson_ho_alltoall.TABLE_15,
-    ("alltoall", "n"): johnsson_ho_alltoall.TABLE_17,
+    ("allgather", "one"): printed_times(11),
+    ("allgather", "n"): printed_times(13),
+    ("alltoall", "one"): printed_times(15),
+    ("alltoall", "n"): printed_times(17),
 }
 
 
-def entry_of(row: dict[str, str]) -> Entry | None:
+def entry_of(row: dict[str, str]) -> PrintedTime | None:
     ports = ONE if row["ports"] == "one" else ALL
     return next(
         (
@@ -112,7 +116,7 @@ def test_printed_times_are_those_of_the_expected_numbers() -> None:
         packet = 1 / Fraction(row["M/B"])
         if entry.algorithm == "brg" and row["problem"] == "scatter" and packet.numerator != 1:
             continue
-        cost = entry.printed(Case(int(row["n"]), packet))
+        cost = entry.printed(CubeCase(int(row["n"]), packet))
         assert cost.startups == int(row["startups_paper_table"]), row
         if entry.algorithm == "nesbt" and row["problem"] == "alltoall" and entry.ports == ONE:
             assert cost.transfer != Fraction(row["transfer_paper_table(M)"]), "the erratum of table 15"
@@ -123,13 +127,10 @@ def test_printed_times_are_those_of_the_expected_numbers() -> None:
 
 
 def test_printed_broadcasts_are_those_of_the_expected_numbers() -> None:
-    lines = {
-        (line.graph, line.ports): line for line in (*johnsson_ho_broadcast.TABLE_4, *johnsson_ho_broadcast.TABLE_5)
-    }
     found = 0
     for row in golden("broadcast_time"):
         ports = {"one": ONE, "n": ALL}.get(row["ports"], "")
-        line = lines.get((row["algorithm"], ports))
+        line = johnsson_ho_broadcast.LINES.get((ports, row["algorithm"]))
         size, packet = int(row["M_elements"]), int(row["B_elements"])
         if line is None or size % packet or row["divisible_case"] != "1":
             continue
@@ -178,37 +179,39 @@ def always(value: Any) -> Callable[..., Any]:
     return lambda *_: value
 
 
-def test_a_print_that_is_wrong_without_being_an_erratum_is_violated(lab: RunCache) -> None:
+def test_a_print_that_is_wrong_without_being_an_erratum_is_violated(run_cache: RunCache) -> None:
     bound = COLLECTIVE_BOUNDS["scatter"]
     right = johnsson_ho_scatter.TABLE_7[1]
     for wrong in (Cost(3, 8), Cost(4, 7)):
         entry = replace(right, printed=always(wrong))
-        (row,) = cost_rows(replace(lab, sizes=[3]), "scatter", [entry], [None], bound)
+        (row,) = cost_rows(replace(run_cache, sizes=[3]), "scatter", [entry], [None], bound)
         assert row["verdict"] == "violated"
-        (row,) = cost_rows(replace(lab, sizes=[3]), "scatter", [replace(entry, erratum=True)], [None], bound)
+        (row,) = cost_rows(replace(run_cache, sizes=[3]), "scatter", [replace(entry, erratum=True)], [None], bound)
         assert row["verdict"] == "holds"
         assert str(row["paper"]).endswith(ERRATUM)
 
 
-def test_an_undercut_lower_bound_is_violated(lab: RunCache) -> None:
+def test_an_undercut_lower_bound_is_violated(run_cache: RunCache) -> None:
     right = johnsson_ho_scatter.TABLE_7[1]
     for bound in (Cost(4, 7), Cost(3, 8)):
-        (row,) = cost_rows(replace(lab, sizes=[3]), "scatter", [right], [None], always(bound))
+        (row,) = cost_rows(replace(run_cache, sizes=[3]), "scatter", [right], [None], always(bound))
         assert row["verdict"] == "violated"
 
 
-def test_a_packet_size_that_is_not_the_best_is_violated(lab: RunCache) -> None:
-    right = johnsson_ho_scatter.TABLE_8[1]
+def test_a_packet_size_that_is_not_the_best_is_violated(run_cache: RunCache) -> None:
+    right = printed_optima(8)[1]
     for packet in (3, 5):
-        (row,) = optimum_rows(replace(lab, sizes=[3]), "scatter", [replace(right, packet=always(packet))])
+        (row,) = optimum_rows(replace(run_cache, sizes=[3]), [replace(right, packet=always(packet))])
         assert row["verdict"] == "violated"
 
 
-def test_the_erratum_of_table_19_needs_its_wrong_line_to_fail(lab: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_erratum_of_table_19_needs_its_wrong_line_to_fail(
+    run_cache: RunCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
     table = johnsson_ho_summary.TABLE_19
-    corrected = replace(table[-1], line=replace(table[-1].line, erratum=True))
+    corrected = replace(table[-1], erratum=True)
     monkeypatch.setattr(johnsson_ho_summary, "TABLE_19", (corrected,))
-    sections = carry_out(lab, johnsson_ho_summary.REPRODUCTION, 3)
+    sections = carry_out(run_cache, johnsson_ho_summary.REPRODUCTION, 3)
     assert isinstance(sections[1], Table)
     assert sections[1].verdicts == [Verdict.VIOLATED]
 
@@ -216,8 +219,8 @@ def test_the_erratum_of_table_19_needs_its_wrong_line_to_fail(lab: RunCache, mon
 # --- the hypercube computer ------------------------------------------------------------------------------------------
 
 
-def test_times_of_the_ipsc_are_those_of_the_expected_numbers(lab: RunCache) -> None:
-    sections = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Table)]
+def test_times_of_the_ipsc_are_those_of_the_expected_numbers(run_cache: RunCache) -> None:
+    sections = [s for s in carry_out(run_cache, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Table)]
     by_packet, graphs, speedups, scatters, allgathers = ([*table.rows] for table in sections)
     for row in golden("ipsc_fig15_prediction"):
         if row["n"] == "3" and row["total_bytes(assumed; not in the text)"] == str(johnsson_ho_ipsc.TOTAL_BYTES):
@@ -241,30 +244,30 @@ def test_times_of_the_ipsc_are_those_of_the_expected_numbers(lab: RunCache) -> N
             assert some == pytest.approx([values[3]] * 2, abs=0.06)
 
 
-def test_what_gives_the_ipsc_its_overlap_is_measured(lab: RunCache) -> None:
+def test_what_gives_the_ipsc_its_overlap_is_measured(run_cache: RunCache) -> None:
     """SBT comes back to a port after two cycles, SBnT after n: the reason the paper gives for figure 18."""
-    rows = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Table)][3].rows
+    rows = [s for s in carry_out(run_cache, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Table)][3].rows
     assert {(row["graph"], row["measured every"]) for row in rows} == {("SBT", 2), ("SBnT", 3)}
 
 
-def test_figures_draw_every_prediction_and_measurement(lab: RunCache) -> None:
-    figures = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Figure)]
+def test_figures_draw_every_prediction_and_measurement(run_cache: RunCache) -> None:
+    figures = [s for s in carry_out(run_cache, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Figure)]
     assert [figure.title for figure in figures] == [f"Figure {number}" for number in range(15, 20)]
     assert figures[0].svg.count("<title>Q_3: ") == len(johnsson_ho_ipsc.PACKETS_15)
     assert "var(--blue)" in figures[0].svg
 
 
-def test_one_packet_is_held_against_the_ratio_of_one_packet(lab: RunCache) -> None:
+def test_one_packet_is_held_against_the_ratio_of_one_packet(run_cache: RunCache) -> None:
     """And not against the `about n` of figure 17, which is said of long messages."""
-    rows = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 4) if isinstance(s, Table)][2].rows
+    rows = [s for s in carry_out(run_cache, johnsson_ho_ipsc.REPRODUCTION, 4) if isinstance(s, Table)][2].rows
     by_packets = {row["packets"]: row for row in rows}
     assert (by_packets[1]["paper"], by_packets[1]["measured"], by_packets[1]["verdict"]) == ("4/5", 0.8, "holds")
     assert by_packets[60]["paper"] == by_packets[240]["paper"] == "about 4"
 
 
-def test_a_speed_up_far_from_what_is_printed_is_violated(lab: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_speed_up_far_from_what_is_printed_is_violated(run_cache: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(johnsson_ho_ipsc, "_printed_speedup", lambda n, _: (f"about {n}", 0.9 * n, n))
-    rows = [s for s in carry_out(lab, johnsson_ho_ipsc.REPRODUCTION, 4) if isinstance(s, Table)][2].rows
+    rows = [s for s in carry_out(run_cache, johnsson_ho_ipsc.REPRODUCTION, 4) if isinstance(s, Table)][2].rows
     assert [row["verdict"] for row in rows] == ["violated", "holds", "holds"]
 
 
@@ -278,16 +281,16 @@ def test_what_the_paper_says_of_a_speed_up() -> None:
 
 
 @pytest.mark.parametrize("about", ALL_OF_THEM, ids=lambda about: about.name)
-def test_only_rows_with_a_measurement_hold(about: Reproduction, lab: RunCache) -> None:
-    for table in carry_out(lab, about, 3):
+def test_only_rows_with_a_measurement_hold(about: Reproduction, run_cache: RunCache) -> None:
+    for table in carry_out(run_cache, about, 3):
         if isinstance(table, Table):
             for row in table.rows:
                 measured = [row[column] for column in ("measured", "on the links") if column in row]
                 assert row["verdict"] != "holds" or not measured or measured[0] is not None, (table.title, row)
 
 
-def test_the_two_rooted_tree_of_table_10_is_searched_and_not_measured(lab: RunCache) -> None:
-    (table,) = (s for s in carry_out(lab, johnsson_ho_allgather.REPRODUCTION, 3) if "Table 10" in s.title)
+def test_the_two_rooted_tree_of_table_10_is_searched_and_not_measured(run_cache: RunCache) -> None:
+    (table,) = (s for s in carry_out(run_cache, johnsson_ho_allgather.REPRODUCTION, 3) if "Table 10" in s.title)
     assert isinstance(table, Table)
     assert {row["graph"]: row["verdict"] for row in table.rows}["TCBT"] == "evaluated"
     assert table.statuses.count("holds") == len(table.rows) - 1
@@ -300,7 +303,7 @@ def test_all_rotations_and_reflections_are_spanning_trees() -> None:
     for n in (2, 3, 4, 5):
         turns = [(turn, reflected) for turn in range(n) for reflected in (False, True)]
         trees = TurnedBinomialTrees(Hypercube(n), turns)
-        verify(trees)
+        check_trees(trees)
         rotated = RotatedBinomialTrees(Hypercube(n))
         for rank in range(1, 2**n):
             assert all(trees.route(rank, 2 * tree) == rotated.route(rank, tree) for tree in range(n))
@@ -319,17 +322,19 @@ def test_no_choice_of_trees_has_a_smaller_largest_load(reflected: bool) -> None:
     assert found == (5 if reflected else 8)
 
 
-def test_a_choice_of_trees_that_is_not_the_best_is_violated(lab: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_choice_of_trees_that_is_not_the_best_is_violated(
+    run_cache: RunCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two neighbouring rotations load a link with 12 elements instead of 10."""
     monkeypatch.setattr(hypercube_scatter_rest, "rotations", lambda _n, k: [(turn, False) for turn in range(k)])
-    rows = [row for row in johnsson_ho_scatter._rests(replace(lab, sizes=[4])) if row["M mod n"] == 2]
+    rows = [row for row in johnsson_ho_scatter._rests(replace(run_cache, sizes=[4])) if row["M mod n"] == 2]
     assert [(row["measured"], row["verdict"]) for row in rows] == [(12, "violated"), (9, "holds")]
 
 
-def test_parts_are_as_many_as_the_choice_of_trees_admits(lab: RunCache) -> None:
+def test_parts_are_as_many_as_the_choice_of_trees_admits(run_cache: RunCache) -> None:
     def pieces(n: int, algorithm: str, message_bytes: int) -> int:
         values = {"topology": f"hypercube:{n}", "collective": "scatter", "algorithm": algorithm}
-        return lab.run(**values, message_bytes=message_bytes).plan.algorithm.pieces
+        return run_cache.run(**values, message_bytes=message_bytes).plan.algorithm.segments_per_message
 
     assert [pieces(6, "sbt-rotations", size) for size in (1, 2, 3, 60)] == [1, 2, 3, 3]
     assert [pieces(6, "sbt-reflections", size) for size in (2, 3, 4, 60)] == [2, 2, 4, 4]
@@ -340,36 +345,40 @@ def test_parts_are_as_many_as_the_choice_of_trees_admits(lab: RunCache) -> None:
 # --- tables 6, 18 and 19 ---------------------------------------------------------------------------------------------
 
 
-def test_table_6_has_the_rows_of_nrsbt_over_one_port(lab: RunCache) -> None:
-    (table,) = (s for s in carry_out(lab, johnsson_ho_broadcast.REPRODUCTION, 3) if s.title.startswith("Table 6"))
+def test_table_6_has_the_rows_of_nrsbt_over_one_port(run_cache: RunCache) -> None:
+    (table,) = (s for s in carry_out(run_cache, johnsson_ho_broadcast.REPRODUCTION, 3) if s.title.startswith("Table 6"))
     assert isinstance(table, Table)
     rows = [row for row in table.rows if (row["ports"], row["graph"]) == ("one-port", "nRSBT")]
     assert [row["paper"] for row in rows] == ["3/4", "3", f"1 {ERRATUM}", "3"]
     assert [row["measured"] for row in rows[::2]] == [0.75, 1.25]
 
 
-def test_a_ratio_far_from_the_limit_of_table_6_is_violated(lab: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = {**johnsson_ho_broadcast.LIMITS, (ONE, "nRSBT"): (*johnsson_ho_broadcast.FACTOR[:3], always(2))}
+def test_a_ratio_far_from_the_limit_of_table_6_is_violated(
+    run_cache: RunCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed = johnsson_ho_broadcast.LIMITS
+    limits = {**printed, (ONE, "nRSBT"): (*printed[ONE, "nRSBT"][:3], always(2))}
     monkeypatch.setattr(johnsson_ho_broadcast, "LIMITS", limits)
     rows = [
         row
-        for row in johnsson_ho_broadcast._relative(replace(lab, sizes=[3]))
+        for row in johnsson_ho_broadcast._relative(replace(run_cache, sizes=[3]))
         if (row["ports"], row["graph"]) == ("one-port", "nRSBT")
     ]
     assert [row["verdict"] for row in rows] == ["holds", "holds", "holds", "violated"]
 
 
-def test_the_constant_of_table_18(lab: RunCache) -> None:
+def test_the_constant_of_table_18(run_cache: RunCache) -> None:
+    sbt = next(entry for entry in printed_times(17) if entry.graph == "SBT")
     for n in range(1, 40):
-        assert johnsson_ho_alltoall.binomial_transfer(n) == johnsson_ho_alltoall._binomial(Case(n)).transfer
-    rows = list(johnsson_ho_alltoall._constants(replace(lab, sizes=[2, 3])))
+        assert johnsson_ho_alltoall.binomial_transfer(n) == sbt.printed(CubeCase(n)).transfer
+    rows = list(johnsson_ho_alltoall._constants(replace(run_cache, sizes=[2, 3])))
     shares = [float(str(row["over √n N"])) for row in rows]
     assert shares == sorted(shares, reverse=True)
     assert (2 * pi) ** -0.5 < shares[-1] < 0.41
 
 
-def test_the_misprinted_packet_size_of_table_19_is_marked(lab: RunCache) -> None:
-    sections = carry_out(lab, johnsson_ho_summary.REPRODUCTION, 3)
+def test_the_misprinted_packet_size_of_table_19_is_marked(run_cache: RunCache) -> None:
+    sections = carry_out(run_cache, johnsson_ho_summary.REPRODUCTION, 3)
     assert isinstance(sections[1], Table)
     marked = [row for row in sections[1].rows if str(row["B_opt / M, paper"]).endswith(ERRATUM)]
     assert {str(row["graph"]) for row in marked} == {"SBnT, n-port", "nRSBT, n-port", "nESBT, n-port"}
@@ -379,8 +388,8 @@ def test_the_misprinted_packet_size_of_table_19_is_marked(lab: RunCache) -> None
 # --- figures ---------------------------------------------------------------------------------------------------------
 
 
-def test_all_figures_without_measured_values_are_drawn(lab: RunCache) -> None:
-    sections = list(johnsson_ho_figures.REPRODUCTION.build(lab))
+def test_all_figures_without_measured_values_are_drawn(run_cache: RunCache) -> None:
+    sections = list(johnsson_ho_figures.REPRODUCTION.build(run_cache))
     figures = [section for section in sections if isinstance(section, Figure)]
     assert [figure.title.partition(":")[0] for figure in figures] == [f"Figure {number}" for number in range(1, 15)]
     table = sections[-1]

@@ -13,19 +13,7 @@ import pytest
 
 from coordinator.cli.app import main
 from coordinator.papers import document
-from coordinator.papers.base import (
-    Figure,
-    Reproduction,
-    RunCache,
-    Section,
-    Table,
-    compared,
-    counts_of,
-    laboratory,
-    row_verdict,
-    unmeasured,
-    verdict_of,
-)
+from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.costs import ALL, Cost, cost_of, duration
 from coordinator.papers.document import Reproduced, write
 from coordinator.papers.fragopoulou_akl.star_against_hypercube import (
@@ -36,6 +24,8 @@ from coordinator.papers.fragopoulou_akl.star_against_hypercube import (
     necklace_distances,
 )
 from coordinator.papers.registry import REPRODUCTIONS, find_reproduction
+from coordinator.papers.run_cache import RunCache, open_run_cache
+from coordinator.papers.tables import Table, compared, counts_of, row_verdict, unmeasured, verdict_of
 from coordinator.results.claims import Verdict
 from emunode.errors import RunError, ScenarioError
 from emunode.topologies.hypercube import Hypercube
@@ -46,8 +36,8 @@ BROADCAST = {"topology": "star:3", "collective": "broadcast", "algorithm": "gree
 
 
 @pytest.fixture
-def lab() -> Iterator[RunCache]:
-    with laboratory(lambda *_: None) as opened:
+def run_cache() -> Iterator[RunCache]:
+    with open_run_cache() as opened:
         yield opened
 
 
@@ -75,10 +65,10 @@ def test_a_row_is_judged(row: dict[str, object], verdict: str) -> None:
     assert row["verdict"] == verdict
 
 
-def test_a_run_that_breaks_its_claims_or_proves_nothing_decides_the_row(lab: RunCache) -> None:
-    undecided = lab.run(**BROADCAST, step_limit=1)
+def test_a_run_that_breaks_its_claims_or_proves_nothing_decides_the_row(run_cache: RunCache) -> None:
+    undecided = run_cache.run(**BROADCAST, step_limit=1)
     assert compared(1, 1, undecided)["verdict"] == "undecided"
-    holds = lab.run(**BROADCAST)
+    holds = run_cache.run(**BROADCAST)
     assert holds.verdict is Verdict.HOLDS
     assert compared(holds.number("steps"), 3, holds)["verdict"] == "holds"
 
@@ -86,22 +76,22 @@ def test_a_run_that_breaks_its_claims_or_proves_nothing_decides_the_row(lab: Run
 @pytest.mark.parametrize("relation", ["==", ">=", "<="])
 @pytest.mark.parametrize(("predicted", "measured"), [(1, 1), (1, 2), (2, 1)])
 def test_an_undecided_trial_makes_a_row_undecided_whatever_its_numbers_say(
-    predicted: int, measured: int, relation: str, lab: RunCache
+    predicted: int, measured: int, relation: str, run_cache: RunCache
 ) -> None:
-    undecided, holds = lab.run(**BROADCAST, step_limit=1), lab.run(**BROADCAST)
+    undecided, holds = run_cache.run(**BROADCAST, step_limit=1), run_cache.run(**BROADCAST)
     assert compared(predicted, measured, holds, undecided, relation=relation, bound=9)["verdict"] == "undecided"
-    assert row_verdict([False], [undecided, holds]) is Verdict.UNDECIDED
-    assert row_verdict([True], [undecided], refuted=True) is Verdict.UNDECIDED
+    assert row_verdict(False, trials=[undecided, holds]) is Verdict.UNDECIDED
+    assert row_verdict(True, trials=[undecided], refuted=True) is Verdict.UNDECIDED
 
 
-def test_a_negative_control_must_be_refuted(lab: RunCache) -> None:
-    holds = lab.run(**BROADCAST)
-    violated = lab.run(topology="ej:2+3", collective="broadcast", algorithm="improved-printed")
+def test_a_negative_control_must_be_refuted(run_cache: RunCache) -> None:
+    holds = run_cache.run(**BROADCAST)
+    violated = run_cache.run(topology="ej:2+3", collective="broadcast", algorithm="improved-printed")
     assert violated.verdict is Verdict.VIOLATED
-    assert row_verdict([True], [violated], refuted=True) is Verdict.HOLDS
-    assert row_verdict([True], [violated]) is Verdict.VIOLATED
-    assert row_verdict([True], [holds], refuted=True) is Verdict.VIOLATED
-    assert row_verdict([False], [violated], refuted=True) is Verdict.VIOLATED
+    assert row_verdict(True, trials=[violated], refuted=True) is Verdict.HOLDS
+    assert row_verdict(True, trials=[violated]) is Verdict.VIOLATED
+    assert row_verdict(True, trials=[holds], refuted=True) is Verdict.VIOLATED
+    assert row_verdict(False, trials=[violated], refuted=True) is Verdict.VIOLATED
 
 
 # --- what is not measured --------------------------------------------------------------------------------------------
@@ -164,30 +154,33 @@ def test_verdicts_together() -> None:
     assert verdict_of([Verdict.UNDECIDED, Verdict.VIOLATED, Verdict.HOLDS]) is Verdict.VIOLATED
 
 
-def test_a_scenario_runs_once_and_its_tables_can_be_read(lab: RunCache) -> None:
-    once = lab.run(**BROADCAST)
-    assert lab.run(**BROADCAST) is once
-    assert lab.run(**BROADCAST, source="123") is once
-    assert lab.run(**BROADCAST, seed=1) is not once
-    assert (lab.runs, len(lab.requests)) == (2, 4)
+def test_a_scenario_runs_once_and_its_tables_can_be_read(run_cache: RunCache) -> None:
+    once = run_cache.run(**BROADCAST)
+    assert run_cache.run(**BROADCAST) is once
+    assert run_cache.run(**BROADCAST, source="123") is once
+    assert run_cache.run(**BROADCAST, seed=1) is not once
+    assert (run_cache.runs, len(run_cache.requests)) == (2, 4)
     assert once.series("receivers_per_step") == [2, 2, 1]
     assert len(once.journal().collect()) == once.table("links")["segments"].sum() == once.number("segments") == 5
     assert not (once.path / "report.html").exists()
 
 
 def test_run_directories_are_gone_afterwards_and_time_is_kept() -> None:
-    with laboratory(lambda *_: None) as lab:
-        path = lab.run(**BROADCAST).path
+    with open_run_cache() as run_cache:
+        path = run_cache.run(**BROADCAST).path
     assert not path.exists()
-    with laboratory(lambda *_: None, lambda: True) as lab, pytest.raises(RunError, match="time is over"):
-        lab.run(**BROADCAST)
+    with (
+        open_run_cache(lambda *_: None, lambda: True) as run_cache,
+        pytest.raises(RunError, match="time limit reached"),
+    ):
+        run_cache.run(**BROADCAST)
 
 
 def test_sizes_are_all_or_the_one_that_is_asked_for() -> None:
     sized = Reproduction("a", "A", "P", "D", lambda _: iter(()), range(3, 6))
     assert list(sized.over(None)) == [3, 4, 5]
     assert list(sized.over(4)) == [4]
-    with pytest.raises(ScenarioError, match=r"a goes over 3\.\.5"):
+    with pytest.raises(ScenarioError, match=r"a covers n = 3\.\.5"):
         sized.over(6)
     with pytest.raises(ScenarioError, match="leave --n out"):
         replace(sized, sizes=range(0)).over(3)
@@ -290,9 +283,9 @@ def test_durations_in_words(seconds: float, words: str) -> None:
 
 def test_progress_counts_runs_towards_a_total() -> None:
     said: list[str] = []
-    with laboratory(lambda phase, *_: said.append(phase), expected=2) as lab:
+    with open_run_cache(lambda phase, *_: said.append(phase), expected=2) as run_cache:
         for seed in range(3):
-            lab.run(**BROADCAST, seed=seed)
+            run_cache.run(**BROADCAST, seed=seed)
     assert any(phase.startswith("run 2 of 2, ") for phase in said)
     assert any(phase.startswith("run 3, ") for phase in said)
 
@@ -311,7 +304,7 @@ def test_every_reproduction_is_named_as_it_is_registered() -> None:
     assert all(name == about.name and about.paper and about.description for name, about in REPRODUCTIONS.items())
 
 
-def test_the_documentation_names_every_reproduction_and_its_example_runs(lab: RunCache) -> None:
+def test_the_documentation_names_every_reproduction_and_its_example_runs(run_cache: RunCache) -> None:
     text = (Path(__file__).parent.parent.parent.parent / "docs" / "reproduce.md").read_text()
     assert all(f"`{name}`" in text for name in REPRODUCTIONS)
     start = text.index("    def build(")
@@ -323,7 +316,7 @@ def test_the_documentation_names_every_reproduction_and_its_example_runs(lab: Ru
         "compared": compared,
     }
     exec(compile(dedent(text[start : text.index("\n`coordinator/papers/base.py` says")]), "reproduce.md", "exec"), made)
-    (table,) = made["build"](replace(lab, sizes=[3, 4]))  # type: ignore[operator]
+    (table,) = made["build"](replace(run_cache, sizes=[3, 4]))  # type: ignore[operator]
     assert [row["measured"] for row in table.rows] == [3, 4]
     assert verdict_of(table.verdicts) is Verdict.HOLDS
 
@@ -357,8 +350,8 @@ def test_exit_status_output_and_files(
 ) -> None:
     rows = [{"n": 3, **compared(1, 1)}]
 
-    def build(lab: RunCache) -> Iterator[Section]:
-        assert list(lab.sizes) == [3]
+    def build(run_cache: RunCache) -> Iterator[Section]:
+        assert list(run_cache.sizes) == [3]
         yield Table("a table", rows, ["† a note"])
         yield Figure("a figure", "<svg></svg>")
 
@@ -418,9 +411,9 @@ def test_bounds_of_table_5(row: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("n", [3, 4])
-def test_star_and_hypercube_meet_their_bounds(n: int, lab: RunCache) -> None:
+def test_star_and_hypercube_meet_their_bounds(n: int, run_cache: RunCache) -> None:
     about = find_reproduction("star-against-hypercube")
-    for table in about.build(replace(lab, sizes=about.over(n))):
+    for table in about.build(replace(run_cache, sizes=about.over(n))):
         assert isinstance(table, Table)
         assert len(table.rows) == 12 + n - 1
         assert verdict_of(table.verdicts) is Verdict.HOLDS, table
@@ -432,11 +425,11 @@ def test_star_and_hypercube_meet_their_bounds(n: int, lab: RunCache) -> None:
 @pytest.mark.parametrize(
     "row", [row for row in golden() if int(row["k"]) <= 5], ids=lambda row: f"C_{row['k']}-{row['problem']}"
 )
-def test_whole_messages_on_the_hypercube_take_what_table_5_prints(row: dict[str, str], lab: RunCache) -> None:
+def test_whole_messages_on_the_hypercube_take_what_table_5_prints(row: dict[str, str], run_cache: RunCache) -> None:
     """In the unit of the paper no run undercuts a bound, and in prime dimensions SBnT meets those of the first two."""
     k = int(row["k"])
     problem = next(problem for problem in PROBLEMS if NAMES[problem.name] == row["problem"])
-    found = {quantity: bound_row(lab, Hypercube(k), problem, quantity) for quantity in QUANTITIES}
+    found = {quantity: bound_row(run_cache, Hypercube(k), problem, quantity) for quantity in QUANTITIES}
     assert found["transmissions"]["measured"] == int(row["transmissions"])
     assert found["one-port time"]["measured"] == int(row["time_SLA"])
     measured, bound = found["all-port time"]["measured"], int(row["time_MLA"])
@@ -447,9 +440,9 @@ def test_whole_messages_on_the_hypercube_take_what_table_5_prints(row: dict[str,
         assert {entry["verdict"] for entry in found.values()} == {"holds"}
 
 
-def test_parts_of_messages_have_a_bound_of_their_own(lab: RunCache) -> None:
+def test_parts_of_messages_have_a_bound_of_their_own(run_cache: RunCache) -> None:
     for problem in PROBLEMS:
-        row = bound_row(lab, Hypercube(3), problem, IN_PARTS)
+        row = bound_row(run_cache, Hypercube(3), problem, IN_PARTS)
         assert row["measured"] == row["lower bound"] == {"MNB": 2.333, "SNS": 2.333, "TE": 4}[NAMES[problem.name]]
         assert row["paper"] is None
 

@@ -10,17 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from coordinator.papers.base import (
-    ERRATUM,
-    VERDICT,
-    Figure,
-    Reproduction,
-    RunCache,
-    Section,
-    Table,
-    laboratory,
-    verdict_of,
-)
+from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.fragopoulou_akl import faults as fragopoulou_akl_faults
 from coordinator.papers.fragopoulou_akl import figures as fragopoulou_akl_figures
 from coordinator.papers.fragopoulou_akl import lemmas as fragopoulou_akl_lemmas
@@ -28,7 +18,9 @@ from coordinator.papers.fragopoulou_akl import orders as fragopoulou_akl_orders
 from coordinator.papers.fragopoulou_akl import paper_1996 as fragopoulou_akl_1996
 from coordinator.papers.fragopoulou_akl import report_1993 as fragopoulou_akl_1993
 from coordinator.papers.fragopoulou_akl import theorems as fragopoulou_akl_theorems
-from coordinator.papers.tseng_sheu import tables as tseng_sheu
+from coordinator.papers.run_cache import RunCache, open_run_cache
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, verdict_of
+from coordinator.papers.tseng_sheu import closed_forms, paper_1997
 from coordinator.papers.tseng_sheu.figures import cycles_of_shift
 from coordinator.results.claims import Verdict
 from emunode.topologies.star import StarGraph
@@ -40,8 +32,8 @@ Tables = Mapping[str, Table]
 
 
 @pytest.fixture(scope="module")
-def lab() -> Iterator[RunCache]:
-    with laboratory(lambda *_: None) as opened:
+def run_cache() -> Iterator[RunCache]:
+    with open_run_cache() as opened:
         yield opened
 
 
@@ -50,8 +42,8 @@ def golden(name: str) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def sections(lab: RunCache, about: Reproduction, n: int) -> list[Section]:
-    return list(about.build(replace(lab, sizes=about.over(n))))
+def sections(run_cache: RunCache, about: Reproduction, n: int) -> list[Section]:
+    return list(about.build(replace(run_cache, sizes=about.over(n))))
 
 
 def tables_of(found: list[Section]) -> dict[str, Table]:
@@ -82,8 +74,8 @@ def cells(table: Table, **wanted: object) -> list[object]:
 
 
 @pytest.fixture(scope="module")
-def tseng(lab: RunCache) -> list[Section]:
-    return sections(lab, tseng_sheu.REPRODUCTION, 4)
+def tseng(run_cache: RunCache) -> list[Section]:
+    return sections(run_cache, paper_1997.REPRODUCTION, 4)
 
 
 def test_every_row_of_tseng_and_sheu_holds(tseng: list[Section]) -> None:
@@ -120,9 +112,9 @@ def test_table_2_has_the_necklaces_by_messages_and_by_levels(tseng: list[Section
 
 @pytest.mark.parametrize("n", range(3, 9))
 def test_the_closed_form_of_the_recursion_over_substars(n: int) -> None:
-    cost = tseng_sheu.recursion(n, factorial(n))
+    cost = closed_forms.recursion(n, factorial(n))
     assert cost.startups == n * n - n - 1
-    assert cost.transferred == 2 * (factorial(n) - 1)
+    assert cost.transfer == 2 * (factorial(n) - 1)
 
 
 @pytest.mark.parametrize("n", [3, 4])
@@ -172,9 +164,9 @@ def test_heights_of_lhat_are_those_counted_and_lemma_5_is_marked_where_it_fails(
 )
 def test_the_closed_form_of_algorithm_1(row: dict[str, str]) -> None:
     n, m, p = int(row["n"]), int(row["m"]), int(row["p_best_integer"])
-    assert tseng_sheu.height(n) == int(row["h"])
-    cost = tseng_sheu.algorithm_1(n, m, p)
-    seconds = cost.startups * float(row["Ts"]) + cost.transferred * float(row["Tc"])
+    assert closed_forms.height(n) == int(row["h"])
+    cost = closed_forms.algorithm_1(n, m, p)
+    seconds = cost.startups * float(row["Ts"]) + cost.transfer * float(row["Tc"])
     rounding = 2 * cost.startups * float(row["Tc"])  # a segment is whole bytes here
     assert float(row["T_at_integer_p"]) - 1e-3 <= seconds <= float(row["T_at_integer_p"]) + rounding
 
@@ -183,8 +175,8 @@ def test_the_closed_form_of_algorithm_1(row: dict[str, str]) -> None:
 
 
 @pytest.fixture(scope="module", params=[3, 4])
-def report(request: pytest.FixtureRequest, lab: RunCache) -> tuple[int, list[Section]]:
-    return request.param, sections(lab, fragopoulou_akl_1993.REPRODUCTION, request.param)
+def report(request: pytest.FixtureRequest, run_cache: RunCache) -> tuple[int, list[Section]]:
+    return request.param, sections(run_cache, fragopoulou_akl_1993.REPRODUCTION, request.param)
 
 
 def test_every_row_of_the_report_holds(report: tuple[int, list[Section]]) -> None:
@@ -277,12 +269,12 @@ def test_rotation_as_the_theorems_have_it_is_that_of_the_trees(n: int) -> None:
     ],
 )
 def test_a_theorem_that_does_not_hold_is_violated(
-    name: str, wrong: object, parts: set[str], lab: RunCache, monkeypatch: pytest.MonkeyPatch
+    name: str, wrong: object, parts: set[str], run_cache: RunCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fragopoulou_akl_theorems, name, wrong)
     if name == "rotate":  # whose necklaces may have no generator
         monkeypatch.setattr(fragopoulou_akl_theorems, "displacement", lambda symbols: symbols.index(1) - 1)
-    tables = fragopoulou_akl_theorems.theorems(replace(lab, sizes=[4]))
+    tables = fragopoulou_akl_theorems.theorems(replace(run_cache, sizes=[4]))
     broken = {row["theorem"] for table in tables for row in table.rows if row[VERDICT] == "violated"}  # type: ignore[union-attr]
     assert parts <= broken
 
@@ -307,13 +299,13 @@ def test_substars_of_other_sizes(n: int) -> None:
 
 
 @pytest.fixture(scope="module", params=[3, 4])
-def disjoint(request: pytest.FixtureRequest, lab: RunCache) -> Iterator[tuple[int, list[Section]]]:
+def disjoint(request: pytest.FixtureRequest, run_cache: RunCache) -> Iterator[tuple[int, list[Section]]]:
     """All sets of faults for n = 3, single ones for n = 4 (`coordinator reproduce fragopoulou-akl-1996` runs the pairs)."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("BLOCKING", "ALTERING"):
             cases = getattr(fragopoulou_akl_faults, name)
             patch.setattr(fragopoulou_akl_faults, name, [case for case in cases if case.n == 3 or case.count == 1])
-        yield request.param, sections(lab, fragopoulou_akl_1996.REPRODUCTION, request.param)
+        yield request.param, sections(run_cache, fragopoulou_akl_1996.REPRODUCTION, request.param)
 
 
 def test_every_row_of_the_disjoint_trees_holds(disjoint: tuple[int, list[Section]]) -> None:
@@ -352,7 +344,7 @@ def test_orbits_cover_every_set_once(n: int, kind: str, count: int) -> None:
     assert len(found) >= len(every) / (n - 1)
 
 
-def test_sets_of_one_orbit_do_the_same_harm(lab: RunCache) -> None:
+def test_sets_of_one_orbit_do_the_same_harm(run_cache: RunCache) -> None:
     """With one fault more than is claimed, so that there is harm."""
     star, case = StarGraph(4), fragopoulou_akl_faults.Case(4, 3, "edges", 3)
     rotation, least = Rotation(star), 1.0
@@ -360,7 +352,9 @@ def test_sets_of_one_orbit_do_the_same_harm(lab: RunCache) -> None:
         images = [
             frozenset(frozenset(rotation.rotate(rank, times) for rank in site) for site in faults) for times in range(3)
         ]
-        ratios = {fragopoulou_akl_faults.run_case(lab, star, case, image).number("delivery_ratio") for image in images}
+        ratios = {
+            fragopoulou_akl_faults.run_case(run_cache, star, case, image).number("delivery_ratio") for image in images
+        }
         assert len(ratios) == 1
         least = min(least, *ratios)
     assert least < 1
@@ -398,11 +392,13 @@ def test_the_closed_form_of_the_depths_of_edt(row: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("n", [3, 4])
-def test_a_family_that_is_not_edt_violates_the_lemmas(n: int, lab: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_family_that_is_not_edt_violates_the_lemmas(
+    n: int, run_cache: RunCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The lemmas look at the hops: with two trees taken for each other nothing fits."""
     own = fragopoulou_akl_lemmas._parents
     monkeypatch.setattr(fragopoulou_akl_lemmas, "_parents", lambda trial, tree: own(trial, (tree + 1) % (n - 1)))
-    rows = fragopoulou_akl_lemmas.lemmas(replace(lab, sizes=[n])).rows
+    rows = fragopoulou_akl_lemmas.lemmas(replace(run_cache, sizes=[n])).rows
     broken = {row["quantity"] for row in rows if row[VERDICT] == "violated"}
     assert {"nodes of S^k behind the root's link k", "places of nodes of I, each by link l in subtree l"} <= broken
 
@@ -451,11 +447,11 @@ def test_the_trees_measure_what_brute_force_counted(disjoint: tuple[int, list[Se
     assert compared >= 10
 
 
-def test_a_formula_that_is_wrong_is_violated(lab: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_formula_that_is_wrong_is_violated(run_cache: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fragopoulou_akl_1996, "depth", lambda n: 3 * n // 2)
     monkeypatch.setattr(fragopoulou_akl_faults, "BLOCKING", ())
     monkeypatch.setattr(fragopoulou_akl_faults, "ALTERING", ())
-    tables = tables_of(sections(lab, fragopoulou_akl_1996.REPRODUCTION, 3))
+    tables = tables_of(sections(run_cache, fragopoulou_akl_1996.REPRODUCTION, 3))
     assert verdict_of(tables["Depth of the trees"].verdicts) is Verdict.VIOLATED
     assert verdict_of(tables["Total exchange"].verdicts) is Verdict.HOLDS
     steps = [row[VERDICT] for row in tables["Single node broadcast"].rows if row["quantity"] == "time"]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.papers.base import laboratory
 from coordinator.papers.johnsson_ho import timed_speedup
+from coordinator.papers.run_cache import open_run_cache
 
 GOLDEN = Path(__file__).parent.parent.parent / "golden" / "hypercube" / "ipsc_broadcast_prediction.csv"
 
@@ -16,8 +16,8 @@ def test_speed_up_by_the_clock_is_that_of_theory() -> None:
     """Beside the closed forms of the golden file."""
     with GOLDEN.open() as file:
         golden = {int(row["n"]): row for row in csv.DictReader(file) if row["P=packets"] == "60"}
-    with laboratory(lambda *_: None) as lab:
-        found = list(timed_speedup.rows(replace(lab, sizes=timed_speedup.REPRODUCTION.sizes), driver="memory"))
+    with open_run_cache() as run_cache:
+        found = list(timed_speedup.rows(replace(run_cache, sizes=timed_speedup.REPRODUCTION.sizes), driver="memory"))
     assert [row["n"] for row in found] == sorted(golden)
     for row in found:
         expected = golden[int(str(row["n"]))]

@@ -33,8 +33,8 @@ from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import arc_loads
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
+from emunode.trees.statistics import arc_loads
 
 STAR4: dict[str, object] = {
     "topology": "star:4",
@@ -393,7 +393,7 @@ def test_the_terminal_names_who_was_cut_off(tmp_path: Path, capsys: pytest.Captu
 
 
 def test_a_run_says_when_idle_links_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("coordinator.results.metrics", "coordinator.cli.render", "coordinator.reports.run_report"):
+    for module in ("coordinator.results.tables", "coordinator.cli.render", "coordinator.reports.run_report"):
         monkeypatch.setattr(f"{module}.LISTED_LINKS", 71)
     out = io.StringIO()
     monkeypatch.setattr("coordinator.cli.render.console", lambda: Console(file=out, width=150))

@@ -14,7 +14,7 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import EXIT_STATUS, MODEL_CONFORMANCE, Judgement, Verdict, claims_of, judge, overall
 from coordinator.results.metrics import Metric, measure
 from coordinator.scenario.model import make_scenario
-from emunode.algorithms.base import Claim, Value
+from emunode.algorithms.claims import Claim, Relation, Value
 from tests.support import run_scenario
 
 Row = dict[str, Any]
@@ -198,9 +198,9 @@ def test_swapping_two_ranks_is_noticed(name: str) -> None:
 # --- relations -------------------------------------------------------------------------------------------------------
 
 
-def judged(predicted: Value, relation: str, measured: Metric) -> Verdict:
+def judged(predicted: Value, relation: Relation, measured: Metric) -> Verdict:
     """One claim about one metric."""
-    (judgement,) = judge([Claim("metric", predicted, relation, "a paper")], {"metric": measured}, None)
+    (judgement,) = judge([Claim("steps", predicted, relation, "a paper")], {"steps": measured}, None)
     assert judgement.measured == measured
     return judgement.verdict
 
@@ -227,13 +227,13 @@ def judged(predicted: Value, relation: str, measured: Metric) -> Verdict:
         ((3, 6, 9), "==", (3, 6, 9, 0), False),
     ],
 )
-def test_relations(predicted: Value, relation: str, measured: Metric, holds: bool) -> None:
+def test_relations(predicted: Value, relation: Relation, measured: Metric, holds: bool) -> None:
     assert judged(predicted, relation, measured) == (Verdict.HOLDS if holds else Verdict.VIOLATED)
 
 
 def test_a_relation_that_is_none_is_our_fault() -> None:
     with pytest.raises(ValueError, match="<"):
-        judged(4, "<", 3)
+        judged(4, "<", 3)  # type: ignore[arg-type]
 
 
 # --- three values ----------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ def test_a_relation_that_is_none_is_our_fault() -> None:
 
 def some(*verdicts: Verdict) -> list[Judgement]:
     """Judgements with these verdicts."""
-    return [Judgement(Claim("metric", 1, "==", "a paper"), 1, verdict) for verdict in verdicts]
+    return [Judgement(Claim("steps", 1, "==", "a paper"), 1, verdict) for verdict in verdicts]
 
 
 HOLDS, VIOLATED, UNDECIDED = Verdict.HOLDS, Verdict.VIOLATED, Verdict.UNDECIDED
@@ -269,7 +269,7 @@ def test_exit_statuses() -> None:
 
 
 def test_a_metric_that_was_not_measured_decides_nothing() -> None:
-    (judgement,) = judge([Claim("unheard_of", 1, "==", "a paper")], {}, None)
+    (judgement,) = judge([Claim("early_hops", 1, "==", "a paper")], {}, None)
     assert (judgement.measured, judgement.verdict) == (None, UNDECIDED)
 
 
@@ -294,7 +294,7 @@ def test_a_run_that_proves_nothing_decides_nothing_either_way() -> None:
     ],
 )
 def test_a_measurement_is_a_multiple_of_its_lower_bound(
-    bound: Value, relation: str, measured: Metric | None, ratio: float | None
+    bound: Value, relation: Relation, measured: Metric | None, ratio: float | None
 ) -> None:
     assert Judgement(Claim("steps", bound, relation, "a paper"), measured, Verdict.HOLDS).ratio == ratio
 

@@ -7,15 +7,16 @@ import numpy as np
 import pytest
 import trio
 
-from coordinator.history.journal import table
+from coordinator.history.journal import sorted_records, table
 from coordinator.history.timetable import TIME_RECORD, Timetable
 from coordinator.networks.timed import predict
-from coordinator.papers.base import Trial, compared
-from coordinator.papers.johnsson_ho.common import verdict
+from coordinator.papers.run_cache import Trial
+from coordinator.papers.tables import compared, row_verdict
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude, rule_counted
-from coordinator.results.trial_metrics import Records, records_of, tally
+from coordinator.results.deliveries import Records
+from coordinator.results.metrics import count_trial
 from coordinator.scenario.model import make_scenario
 from emunode.engine.memory import MemoryEngine
 from tests.support import run_scenario
@@ -39,7 +40,7 @@ def history_of(plan: Plan) -> tuple[Records, list[Any]]:
     while network.busy or not step:
         step += 1
         rows.append(network.step(step, plan.faults_at(step)))
-    return records_of(rows), network.altered_copies
+    return sorted_records(rows), network.altered_copies
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def test_a_trial_is_judged_as_a_run_is(values: dict[str, object], ended: str | N
     plan = plan_of(TREE, **values)
     records, altered = history_of(plan)
     whole = conclude(plan, History(table(records).lazy(), len(records), ended, altered)).ruling
-    counted = tally(plan, records, altered)
+    counted = count_trial(plan, records, altered)
     quick = rule_counted(plan, counted.metrics, ended)
     assert (quick.verdict, quick.invalid, quick.undecided) == (whole.verdict, whole.invalid, whole.undecided)
     judged = {(each.claim, each.verdict) for each in whole.judgements if each.claim.name in counted.metrics}
@@ -74,11 +75,11 @@ def test_numbers_of_an_undecided_run_are_not_judged(tmp_path: Path) -> None:
     trial = Trial(plan_of(TREE), result.summary, result.path, result.verdict)
     assert compared(99, 1, trial)["verdict"] == "undecided"
     assert compared(1, 1, trial, bound=99)["verdict"] == "undecided"
-    assert verdict(False, trials=[trial]) == "undecided"
+    assert row_verdict(False, trials=[trial]) == "undecided"
     good = run_scenario(tmp_path / "good", **TREE)
     decided = Trial(plan_of(TREE), good.summary, good.path, good.verdict)
-    assert verdict(False, trials=[decided]) == "violated"
-    assert verdict(False, trials=[decided, trial]) == "undecided"
+    assert row_verdict(False, trials=[decided]) == "violated"
+    assert row_verdict(False, trials=[decided, trial]) == "undecided"
 
 
 # --- lateness --------------------------------------------------------------------------------------------------------

@@ -4,20 +4,19 @@ from random import Random
 
 import pytest
 
-from coordinator.history.journal import table
+from coordinator.history.journal import sorted_records, table
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.conclude import Conclusion, History, conclude
-from coordinator.results.trial_metrics import records_of
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.hypercube.registry import HYPERCUBE
+from emunode.algorithms.hypercube.registry import ALGORITHMS
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.model import Collective
 from tests.mutation_support import CASES
 
 NETWORKS = {"star": "star:3", "hypercube": "hypercube:2", "ej": "ej:1+2"}
-BROADCASTS = [*HYPERCUBE[Collective.BROADCAST], *HYPERCUBE[Collective.REDUCE]]
+BROADCASTS = [entry for entry in ALGORITHMS if entry.collective in (Collective.BROADCAST, Collective.REDUCE)]
 
 
 def concluded(plan: Plan) -> Conclusion:
@@ -28,7 +27,7 @@ def concluded(plan: Plan) -> Conclusion:
         rows.append(network.step(step, plan.faults_at(step)))
         assert step < 10_000, "the run does not end"
     altered = network.altered_copies
-    records = records_of(rows)
+    records = sorted_records(rows)
     return conclude(plan, History(table(records).lazy(), len(records), None, altered), replay=True)
 
 

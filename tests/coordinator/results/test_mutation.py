@@ -8,10 +8,10 @@ import pytest
 from coordinator.results.claims import Verdict
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.tree_collective import TreeCollective
-from emunode.errors import EmulatorError
-from emunode.topologies.graph import ContractError
+from emunode.errors import ContractError, EmulatorError
+from emunode.testing import check_trees
 from emunode.topologies.registry import parse_topology
-from emunode.trees.base import Trees, levels, verify
+from emunode.trees.base import Trees, levels
 from tests.mutation_support import (
     CASES,
     IMPOSSIBLE,
@@ -94,7 +94,7 @@ def test_no_tree_with_a_wrong_child_passes_for_one(case: Case) -> None:
         assert wrong
         for one in wrong[:: 1 + len(wrong) // 6]:
             with pytest.raises(ContractError):
-                verify(one)
+                check_trees(one)
 
 
 FORWARDING = [case for case in CASES if issubclass(case[1], TreeCollective)]

@@ -16,13 +16,14 @@ from emunode.algorithms.star.multiple_trees import CongestionTwoBroadcast
 from emunode.model import Collective
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import Trees, arc_congestion, levels, shared_rank
+from emunode.trees.base import Trees, levels
 from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
 from emunode.trees.hypercube.gray import GrayPaths
 from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBinomialTrees
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from emunode.trees.star.greedy import CongestionTwoTrees
 from emunode.trees.star.rotation import Rotation, necklace_count
+from emunode.trees.statistics import arc_congestion, shared_rank
 from tests.support import failures, run_journal, run_scenario
 
 

@@ -6,10 +6,10 @@ from random import Random
 import polars as pl
 import pytest
 
-from coordinator.history.journal import COLUMNS, OUTCOMES, Journal
+from coordinator.history.journal import COLUMNS, OUTCOMES, Journal, sorted_records
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.results.metrics import measure
-from coordinator.results.trial_metrics import Records, messages_due, records_of, tally
+from coordinator.results.deliveries import Records, messages_due
+from coordinator.results.metrics import count_trial, measure
 from coordinator.scenario.model import make_scenario
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
@@ -59,8 +59,8 @@ def test_it_counts_what_is_measured(case: tuple[str, str, str, dict[str, object]
         fault = [f"random:{part}@{1 + seed % 2}" for part in parts]
         plan = make_plan(make_scenario({**base, "seed": seed, "fault": fault}))
         rows, altered_copies = played(plan)
-        records = records_of([rows])
-        counted = tally(plan, records, altered_copies)
+        records = sorted_records([rows])
+        counted = count_trial(plan, records, altered_copies)
         measured = measure(plan, frame_of(records).lazy(), altered_copies)
         assert counted.metrics == {name: measured.metrics[name] for name in counted.metrics}, fault
         due = messages_due(plan)
@@ -85,7 +85,7 @@ def test_the_hash_is_that_of_a_run(tmp_path: Path) -> None:
     journal.add([rows])
     journal.close()
     half = len(rows) // 2 // ROW.size * ROW.size
-    assert tally(plan, records_of([rows[half:], rows[:half]])).journal_hash == journal.hash
+    assert count_trial(plan, sorted_records([rows[half:], rows[:half]])).journal_hash == journal.hash
 
 
 def test_how_many_copies_are_left() -> None:
@@ -93,4 +93,4 @@ def test_how_many_copies_are_left() -> None:
     base = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 3, "driver": "memory"}
     for crashed, least in ([], 3), (["crash:2134@1"], 2), (["crash:2134@1", "crash:3214@1"], 1):
         plan = make_plan(make_scenario({**base, "fault": crashed}))
-        assert tally(plan, records_of([played(plan)[0]])).least_copies == least
+        assert count_trial(plan, sorted_records([played(plan)[0]])).least_copies == least

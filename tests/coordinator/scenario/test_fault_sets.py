@@ -15,7 +15,7 @@ from coordinator.scenario.fault_sets import (
     FaultSites,
     draw,
     every_set,
-    parse_recipes,
+    parse_fault_sets,
     resolve,
     sample_numbers,
     set_count,
@@ -35,8 +35,8 @@ def plan_of(topology: str = "star:4", algorithm: str = "edt", **values: object) 
 
 def drawn(text: str, number: int = 0, seed: int = 0, **values: object) -> tuple[str, ...]:
     """The set with that number of a description."""
-    (recipe,) = parse_recipes(text)
-    return draw(recipe, FaultSites(plan_of(**values).algorithm), seed, number)  # type: ignore[arg-type]
+    (fault_set,) = parse_fault_sets(text)
+    return draw(fault_set, FaultSites(plan_of(**values).algorithm), seed, number)  # type: ignore[arg-type]
 
 
 def labels(specs: tuple[str, ...]) -> set[str]:
@@ -64,9 +64,9 @@ def labels(specs: tuple[str, ...]) -> set[str]:
     ],
 )  # fmt: skip
 def test_a_description_has_one_canonical_form(text: str, names: list[str]) -> None:
-    recipes = parse_recipes(text)
-    assert [recipe.name for recipe in recipes] == names
-    assert [parse_recipes(name) for name in names] == [[recipe] for recipe in recipes]
+    fault_sets = parse_fault_sets(text)
+    assert [fault_set.name for fault_set in fault_sets] == names
+    assert [parse_fault_sets(name) for name in names] == [[fault_set] for fault_set in fault_sets]
 
 
 @pytest.mark.parametrize(
@@ -90,9 +90,9 @@ def test_a_description_has_one_canonical_form(text: str, names: list[str]) -> No
         ("nodes=1@soon", "said once, at the end"),
         ("loss=3:.@8@1", "said once, at the end"),
         ("cut:victim=3@2;nodes=1@1", "said once, at the end"),
-        ("any<=999999", "stand for 500,000,500,000 recipes"),
-        ("nodes=1..10001", "stand for 10,001 recipes"),
-        ("nodes=1..101;links=1..100", "stand for 10,100 recipes"),
+        ("any<=999999", "stand for 500,000,500,000 fault sets"),
+        ("nodes=1..10001", "stand for 10,001 fault sets"),
+        ("nodes=1..101;links=1..100", "stand for 10,100 fault sets"),
         ("nodes=1;nodes=2", "'nodes' is there twice; give one part with the total number"),
         ("nodes=1;crash=2", "'nodes' is there twice"),
         ("any=2;links=1", "'links' is there twice"),
@@ -118,7 +118,7 @@ def test_a_description_has_one_canonical_form(text: str, names: list[str]) -> No
 )
 def test_what_is_no_description_is_refused(text: str, complaint: str) -> None:
     with pytest.raises(ScenarioError, match=complaint) as raised:
-        parse_recipes(text)
+        parse_fault_sets(text)
     assert raised.value.field == "faults"
 
 
@@ -165,20 +165,20 @@ def chi_square_p(statistic: float, degrees: int) -> float:
 @pytest.mark.parametrize("pair", [*combinations(NODE_KINDS, 2), *combinations(LINK_KINDS, 2), ("nodes", "links")])
 def test_the_parts_of_a_draw_are_independent(pair: tuple[str, str]) -> None:
     """Chi-square over all (ordered) pairs of places in Q_3, 40 draws expected in each: p < 1e-6 would fail."""
-    (recipe,) = parse_recipes(";".join(part(kind, 1) for kind in pair))
+    (fault_set,) = parse_fault_sets(";".join(part(kind, 1) for kind in pair))
     places = FaultSites(plan_of("hypercube:3", "sbt").algorithm)
-    cells = set_count(parse_recipes(f"all:{recipe.name}")[0], places)
+    cells = set_count(parse_fault_sets(f"all:{fault_set.name}")[0], places)
     assert cells == {"nodeshang": 42, "nodeslinks": 84}.get("".join(pair), 42 if pair[0] in NODE_KINDS else 132)
-    counts = Counter(draw(recipe, places, 7, number) for number in range(40 * cells))
+    counts = Counter(draw(fault_set, places, 7, number) for number in range(40 * cells))
     assert len(counts) == cells
     statistic = sum((count - 40) ** 2 / 40 for count in counts.values())
     assert chi_square_p(statistic, cells - 1) > 1e-6
 
 
 def test_three_parts_are_independent() -> None:
-    (recipe,) = parse_recipes("nodes=1;hang=1;byzantine=1")
+    (fault_set,) = parse_fault_sets("nodes=1;hang=1;byzantine=1")
     places = FaultSites(plan_of("hypercube:3", "sbt").algorithm)
-    counts = Counter(draw(recipe, places, 3, number) for number in range(20 * 210))
+    counts = Counter(draw(fault_set, places, 3, number) for number in range(20 * 210))
     assert len(counts) == 210
     assert chi_square_p(sum((count - 20) ** 2 / 20 for count in counts.values()), 209) > 1e-6
 
@@ -198,13 +198,13 @@ def test_the_test_finds_parts_that_share_their_random_numbers() -> None:
 @pytest.mark.parametrize("pair", [("nodes", "byzantine"), ("links", "corrupt")])
 def test_the_parts_of_a_bernoulli_draw_are_independent(pair: tuple[str, str]) -> None:
     """How often both parts hit: each place goes to the first, so the second has (1 - 0.3) x 0.4 of all places."""
-    (recipe,) = parse_recipes("bernoulli:" + ";".join(map(part, pair, ("0.3", "0.4"))))
+    (fault_set,) = parse_fault_sets("bernoulli:" + ";".join(map(part, pair, ("0.3", "0.4"))))
     places = FaultSites(plan_of("hypercube:3", "sbt").algorithm)
     number_of = len(places.nodes() if pair[0] == "nodes" else places.links)
     counts: Counter[tuple[str, str, str]] = Counter()  # what becomes of one place, and of the next
     trials = 2000
     for number in range(trials):
-        fate = {spec.split(":")[1].split("@")[0]: spec.split(":")[0] for spec in draw(recipe, places, 1, number)}
+        fate = {spec.split(":")[1].split("@")[0]: spec.split(":")[0] for spec in draw(fault_set, places, 1, number)}
         labels = [places.topology.label(rank) for rank in places.nodes()]
         if pair[0] == "links":
             labels = ["~".join(map(places.topology.label, link)) for link in places.links]
@@ -318,11 +318,11 @@ def test_the_busiest_are_those_that_carry_most() -> None:
 
 
 def test_every_set_is_there_once() -> None:
-    (recipe,) = parse_recipes("all:nodes=2;links=1")
+    (fault_set,) = parse_fault_sets("all:nodes=2;links=1")
     places = FaultSites(plan_of("hypercube:2", "sbt").algorithm)
-    sets = list(every_set(recipe, places))
-    assert len(sets) == len(set(sets)) == set_count(recipe, places) == comb(3, 2) * 4
-    assert [draw(recipe, places, 0, number) for number in range(len(sets))] == sets
+    sets = list(every_set(fault_set, places))
+    assert len(sets) == len(set(sets)) == set_count(fault_set, places) == comb(3, 2) * 4
+    assert [draw(fault_set, places, 0, number) for number in range(len(sets))] == sets
 
 
 @pytest.mark.parametrize(
@@ -336,29 +336,29 @@ def test_every_set_is_there_once() -> None:
 )
 def test_a_set_by_its_number(text: str, count: int) -> None:
     """Every set once, in lexicographic order, with disjoint parts."""
-    (recipe,) = parse_recipes(f"all:{text}")
+    (fault_set,) = parse_fault_sets(f"all:{text}")
     places = FaultSites(plan_of("hypercube:3", "sbt").algorithm)
-    sets = list(every_set(recipe, places))
-    assert len(set(map(frozenset, sets))) == len(sets) == set_count(recipe, places) == count
-    assert [set_number(recipe, places, number) for number in (0, count - 1)] == [sets[0], sets[-1]]
+    sets = list(every_set(fault_set, places))
+    assert len(set(map(frozenset, sets))) == len(sets) == set_count(fault_set, places) == count
+    assert [set_number(fault_set, places, number) for number in (0, count - 1)] == [sets[0], sets[-1]]
     names = [places.topology.label(rank) for rank in places.nodes()]
     names += ["~".join(map(places.topology.label, link)) for link in places.links]
     indices = [[names.index(spec.split(":")[1].split("@")[0]) for spec in specs] for specs in sets]
     assert indices == sorted(indices)
     assert all(len(set(chosen)) == len(chosen) for chosen in indices)
     with pytest.raises(ScenarioError, match=f"no set number {count}"):
-        set_number(recipe, places, count)
+        set_number(fault_set, places, count)
 
 
 def test_a_sample_of_all_sets_is_random_and_nests() -> None:
-    (recipe,) = parse_recipes("all:links=2")
+    (fault_set,) = parse_fault_sets("all:links=2")
     places = FaultSites(plan_of().algorithm)
-    assert sample_numbers(recipe, places, 0, 630) == range(630)
-    large = sample_numbers(recipe, places, 0, 600)
+    assert sample_numbers(fault_set, places, 0, 630) == range(630)
+    large = sample_numbers(fault_set, places, 0, 600)
     assert len(set(large)) == 600
     assert max(large) < 630
-    assert large[:50] == sample_numbers(recipe, places, 0, 50) != sample_numbers(recipe, places, 1, 50)
-    counts = Counter(number * 6 // 630 for seed in range(100) for number in sample_numbers(recipe, places, seed, 60))
+    assert large[:50] == sample_numbers(fault_set, places, 0, 50) != sample_numbers(fault_set, places, 1, 50)
+    counts = Counter(number * 6 // 630 for seed in range(100) for number in sample_numbers(fault_set, places, seed, 60))
     assert chi_square_p(sum((count - 1000) ** 2 / 1000 for count in counts.values()), 5) > 1e-6
 
 
@@ -370,9 +370,9 @@ def test_places_that_are_broken_anyway_are_not_chosen(how: str, broken: str) -> 
     amounts = ("1.0", "1.0") if how == "bernoulli:" else (1, 1)
     places = FaultSites(plan_of(redundancy=3).algorithm, [broken])
     for kind, amount in zip(kinds, amounts, strict=True):
-        (recipe,) = parse_recipes(f"{how}{kind}={amount}")
-        count = set_count(recipe, places) or 200
-        chosen = {label for number in range(count) for label in labels_of(*draw(recipe, places, 0, number))}
+        (fault_set,) = parse_fault_sets(f"{how}{kind}={amount}")
+        count = set_count(fault_set, places) or 200
+        chosen = {label for number in range(count) for label in labels_of(*draw(fault_set, places, 0, number))}
         assert chosen
         assert name not in chosen
 
@@ -385,16 +385,16 @@ def labels_of(*specs: str) -> set[str]:
 def test_what_is_broken_is_not_counted() -> None:
     places = FaultSites(plan_of().algorithm, ["crash:3214@1", "down:1234~2134@1"])
     counts = [
-        set_count(parse_recipes(text)[0], places) for text in ("all:nodes=2", "all:links=2", "all:nodes=1;links=1")
+        set_count(parse_fault_sets(text)[0], places) for text in ("all:nodes=2", "all:links=2", "all:nodes=1;links=1")
     ]
     assert counts == [comb(22, 2), comb(35, 2), 22 * 35]
 
 
 def test_two_kinds_never_strike_one_node() -> None:
-    (recipe,) = parse_recipes("all:crash=1;byzantine=1")
+    (fault_set,) = parse_fault_sets("all:crash=1;byzantine=1")
     places = FaultSites(plan_of("hypercube:2", "sbt").algorithm)
-    sets = list(every_set(recipe, places))
-    assert len(sets) == set_count(recipe, places) == 3 * 2
+    sets = list(every_set(fault_set, places))
+    assert len(sets) == set_count(fault_set, places) == 3 * 2
     assert all(len(labels(chosen)) == 2 for chosen in sets)
 
 

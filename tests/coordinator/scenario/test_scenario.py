@@ -70,7 +70,7 @@ def refused(**values: object) -> ScenarioError:
     """How a scenario is refused, whether by itself or for what it means."""
     with pytest.raises(ScenarioError) as caught:
         make_plan(make_scenario({**BASE, **values}))
-    assert str(caught.value) == f"{caught.value.field}: {caught.value.value!r} will not do; {caught.value.allowed}"
+    assert str(caught.value) == f"invalid {caught.value.field} {caught.value.value!r}: {caught.value.allowed}"
     return caught.value
 
 

@@ -12,10 +12,10 @@ from statistics import fmean, stdev
 import pytest
 import trio
 
-from coordinator.campaigns.grid import outside
+from coordinator.campaigns.statistics import outside
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.scenario.fault_sets import FaultSites, draw, every_set, parse_recipes
+from coordinator.scenario.fault_sets import FaultSites, draw, every_set, parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises
@@ -40,10 +40,10 @@ def plan_of(topology: str, algorithm: str, **values: object) -> Plan:
 
 
 def expected(plan: Plan, text: str) -> Expected:
-    """What theory says of a recipe."""
-    (recipe,) = parse_recipes(text)
+    """What theory says of a fault set."""
+    (fault_set,) = parse_fault_sets(text)
     places = FaultSites(plan.algorithm, plan.scenario.fault)
-    return expected_delivery_ratio(plan.algorithm, plan.faults, plan.scenario.fault_knowledge, recipe, places)
+    return expected_delivery_ratio(plan.algorithm, plan.faults, plan.scenario.fault_knowledge, fault_set, places)
 
 
 def run(
@@ -52,16 +52,16 @@ def run(
     """Trials in memory, one for each set."""
 
     async def carry_out() -> list[TrialResult]:
-        async with TrialRunner([scenario], sys.stderr) as laboratory:
-            return [await laboratory.trial(Trial(0, faults, seeds(at))) for at, faults in enumerate(sets)]
+        async with TrialRunner([scenario], sys.stderr) as runner:
+            return [await runner.trial(Trial(0, faults, seeds(at))) for at, faults in enumerate(sets)]
 
     return trio.run(carry_out)
 
 
 def measured(findings: Sequence[TrialResult]) -> Expected:
     """Both figures over trials that count."""
-    counted = [finding for finding in findings if finding.undecided is None]
-    assert not any(finding.violated for finding in counted)
+    counted = [result for result in findings if result.undecided is None]
+    assert not any(result.violated for result in counted)
     return Expected(fmean(each.intact / each.expected for each in counted), fmean(each.served for each in counted))
 
 
@@ -89,8 +89,8 @@ POINTS = [
 def test_it_is_the_mean_over_all_sets(topology: str, algorithm: str, values: Mapping[str, object], text: str) -> None:
     scenario = scenario_of(topology, algorithm, **values)
     plan = make_plan(scenario)
-    (recipe,) = parse_recipes(text)
-    found = measured(run(scenario, list(every_set(recipe, FaultSites(plan.algorithm)))))
+    (fault_set,) = parse_fault_sets(text)
+    found = measured(run(scenario, list(every_set(fault_set, FaultSites(plan.algorithm)))))
     theory = expected(plan, text)
     assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
     assert theory.guaranteed == pytest.approx(found.guaranteed, rel=1e-12)
@@ -119,8 +119,8 @@ def test_given_faults_are_counted(
     }
     scenario = scenario_of(topology, algorithm, **values, fault=[spec.format(**names) for spec in given])
     plan = make_plan(scenario)
-    (recipe,) = parse_recipes(text)
-    sets = list(every_set(recipe, FaultSites(plan.algorithm, plan.scenario.fault)))
+    (fault_set,) = parse_fault_sets(text)
+    sets = list(every_set(fault_set, FaultSites(plan.algorithm, plan.scenario.fault)))
     theory, found = expected(plan, text), measured(run(scenario, sets))
     assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
     lossy = any(spec.startswith("loss") for spec in given)
@@ -139,8 +139,8 @@ def test_places_of_a_part_of_the_network(
     scenario = scenario_of(topology, algorithm, **values)
     plan = make_plan(scenario)
     text = text.format(v=plan.topology.label(plan.topology.order - 1))
-    (recipe,) = parse_recipes(text)
-    sets = {frozenset(draw(recipe, FaultSites(plan.algorithm), 0, number)) for number in range(200)}
+    (fault_set,) = parse_fault_sets(text)
+    sets = {frozenset(draw(fault_set, FaultSites(plan.algorithm), 0, number)) for number in range(200)}
     theory, found = expected(plan, text), measured(run(scenario, [tuple(each) for each in sets]))
     assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
     assert theory.guaranteed == pytest.approx(found.guaranteed, rel=1e-12)
@@ -151,7 +151,7 @@ def test_places_of_a_part_of_the_network(
 def test_the_busiest_places(topology: str, algorithm: str, values: Mapping[str, object], text: str) -> None:
     scenario = scenario_of(topology, algorithm, **values)
     plan = make_plan(scenario)
-    found = measured(run(scenario, [draw(parse_recipes(text)[0], FaultSites(plan.algorithm), 0, 0)]))
+    found = measured(run(scenario, [draw(parse_fault_sets(text)[0], FaultSites(plan.algorithm), 0, 0)]))
     theory = expected(plan, text)
     assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
     assert theory.guaranteed == found.guaranteed
@@ -168,13 +168,13 @@ def test_places_that_fail_independently(
     places = FaultSites(plan.algorithm)
     ratio = guaranteed = weight = 0.0
     for count in range(len(places.nodes()) + 1):
-        findings = run(scenario, list(every_set(parse_recipes(f"all:nodes={count}")[0], places)))
+        findings = run(scenario, list(every_set(parse_fault_sets(f"all:nodes={count}")[0], places)))
         chance = share**count * (1 - share) ** (len(places.nodes()) - count)
-        for finding in findings:
-            if finding.undecided is None:
+        for result in findings:
+            if result.undecided is None:
                 weight += chance
-                ratio += chance * finding.intact / finding.expected
-                guaranteed += chance * finding.served
+                ratio += chance * result.intact / result.expected
+                guaranteed += chance * result.served
     theory = expected(plan, f"bernoulli:nodes={share}")
     if not weight:
         assert theory == Expected()
@@ -214,7 +214,9 @@ def packets_of_copies(plan: Plan) -> dict[tuple[int, int], dict[int, list[frozen
     found: dict[tuple[int, int], dict[int, list[frozenset[PortPacket]]]] = {}
     assert isinstance(plan.algorithm, TreeCollective)
     for (_, segment, rank), packets in ways.items():
-        found.setdefault((rank, segment // plan.algorithm.pieces), {}).setdefault(segment, []).append(packets)
+        found.setdefault((rank, segment // plan.algorithm.segments_per_message), {}).setdefault(segment, []).append(
+            packets
+        )
     return found
 
 
@@ -253,7 +255,7 @@ def test_links_that_lose_packets(topology: str, algorithm: str, values: Mapping[
     plan = plan_of(topology, algorithm, **values)
     places = FaultSites(plan.algorithm)
     figures = []
-    for specs in every_set(parse_recipes(f"all:{text}")[0], places):
+    for specs in every_set(parse_fault_sets(f"all:{text}")[0], places):
         faults = parse_faults(specs, plan.topology)
 
         def rate_of(packet: PortPacket, faults: Sequence[Fault] = faults) -> float:
@@ -291,9 +293,9 @@ def test_draws_agree_with_it(given: Sequence[str], text: str, values: Mapping[st
     """300 draws, really run, with fixed seeds; the 99.99 % interval of a correct figure contains it."""
     scenario = scenario_of("hypercube:3", "nesbt", **values, fault=given)
     plan = make_plan(scenario)
-    (recipe,) = parse_recipes(text)
+    (fault_set,) = parse_fault_sets(text)
     places = FaultSites(plan.algorithm, plan.scenario.fault)
-    sets = [draw(recipe, places, 11, number) for number in range(300)]
+    sets = [draw(fault_set, places, 11, number) for number in range(300)]
     findings = [each for each in run(scenario, sets, lambda at: at) if each.undecided is None]
     theory, found = expected(plan, text), measured(findings)
     assert theory.ratio is not None
@@ -431,7 +433,7 @@ def test_under_knowledge_of_faults(algorithm: str, values: Mapping[str, object],
     if (algorithm, knowledge) == ("bfs-tree", "all"):
         assert theory == Expected()
         return
-    sets = list(every_set(parse_recipes(text)[0], FaultSites(make_plan(scenario).algorithm)))
+    sets = list(every_set(parse_fault_sets(text)[0], FaultSites(make_plan(scenario).algorithm)))
     found = measured(run(scenario, sets))
     assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
     assert theory.guaranteed == pytest.approx(found.guaranteed, rel=1e-12)
@@ -442,7 +444,7 @@ def test_under_knowledge_of_faults(algorithm: str, values: Mapping[str, object],
 def test_trees_without_a_timetable(algorithm: str, text: str) -> None:
     """From step 1 on it does not matter when a copy is where."""
     scenario = scenario_of("hypercube:3", algorithm, port_model="exchange", redundancy=2)
-    sets = list(every_set(parse_recipes(text)[0], FaultSites(make_plan(scenario).algorithm)))
+    sets = list(every_set(parse_fault_sets(text)[0], FaultSites(make_plan(scenario).algorithm)))
     theory, found = expected(make_plan(scenario), text), measured(run(scenario, sets))
     assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
     assert theory.guaranteed == pytest.approx(found.guaranteed, rel=1e-12)
@@ -473,4 +475,4 @@ def test_trees_without_a_timetable(algorithm: str, text: str) -> None:
 def test_promises_count_all_faults(given: Sequence[str], text: str, promised: bool) -> None:
     """edt over three trees bears two faults, or one that alters what it passes on."""
     plan = plan_of("star:4", "edt", redundancy=3, fault=given)
-    assert promises(plan.algorithm, plan.faults, parse_recipes(text)[0]) == promised
+    assert promises(plan.algorithm, plan.faults, parse_fault_sets(text)[0]) == promised

@@ -6,9 +6,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
+from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.results.trial_metrics import Records, records_of, tally
-from coordinator.scenario.fault_sets import FaultSites, every_set, parse_recipes
+from coordinator.results.deliveries import Records
+from coordinator.results.metrics import count_trial
+from coordinator.scenario.fault_sets import FaultSites, every_set, parse_fault_sets
 from coordinator.scenario.model import make_scenario
 from coordinator.theory.symmetry import Neighbourhood, Orbits, Symmetry, candidates, keeps, symmetries
 from emunode.algorithms.tree_collective import TreeCollective
@@ -111,18 +113,18 @@ def test_what_trees_carry_counts_as_well() -> None:
 )
 def test_orbits_are_those_of_full_enumeration(topology: str, algorithm: str, redundancy: int, text: str) -> None:
     plan = plan_of(topology, algorithm, redundancy)
-    (recipe,) = parse_recipes(text)
+    (fault_set,) = parse_fault_sets(text)
     found = symmetries(plan.algorithm)
-    orbits = list(Orbits(plan.algorithm, found).of(recipe))
+    orbits = list(Orbits(plan.algorithm, found).of(fault_set))
     seen: Counter[frozenset[str]] = Counter()
     for orbit in orbits:
         images = {moved(orbit.faults, symmetry, plan) for symmetry in found}
         assert len(images) == orbit.multiplicity
         seen.update(images)
-    every = [frozenset(faults) for faults in every_set(recipe, FaultSites(plan.algorithm))]
+    every = [frozenset(faults) for faults in every_set(fault_set, FaultSites(plan.algorithm))]
     assert set(seen) == set(every)
     assert set(seen.values()) == {1}
-    assert sum(orbit.multiplicity for orbit in orbits) == len(every) == Orbits(plan.algorithm, found).count(recipe)
+    assert sum(orbit.multiplicity for orbit in orbits) == len(every) == Orbits(plan.algorithm, found).count(fault_set)
 
 
 def moved(faults: tuple[str, ...], symmetry: Symmetry, plan: Plan) -> frozenset[str]:
@@ -143,7 +145,7 @@ def test_a_fault_and_its_image_cost_the_same() -> None:
         for symmetry in symmetries(plan.algorithm):
             specs = tuple(f"crash:{plan.topology.label(int(symmetry.ranks[rank]))}@3" for rank in crashed)
             records = history(plan, specs)
-            counted = tally(make_plan(plan.scenario.model_copy(update={"fault": specs})), records)
+            counted = count_trial(make_plan(plan.scenario.model_copy(update={"fault": specs})), records)
             when = records["step"][np.argsort(records["step"])].tobytes()
             seen.add((counted.least_copies, len(counted.unserved), counted.metrics["lost"], when))
         assert len(seen) == 1
@@ -156,13 +158,13 @@ def history(plan: Plan, specs: tuple[str, ...]) -> Records:
     while network.busy:
         step += 1
         rows += network.step(step, faulty.faults_at(step))
-    return records_of([rows])
+    return sorted_records([rows])
 
 
 def test_too_many_faults_and_too_many_sets_are_refused() -> None:
     plan = plan_of("star:4", "edt", 3)
     orbits = Orbits(plan.algorithm, symmetries(plan.algorithm))
     with pytest.raises(ScenarioError, match="wants 24 nodes, and 23 may fail"):
-        orbits.count(parse_recipes("all:nodes=24")[0])
+        orbits.count(parse_fault_sets("all:nodes=24")[0])
     with pytest.raises(ScenarioError, match="at most 20,000,000 can be gone through"):
-        orbits.count(parse_recipes("all:links=9")[0])
+        orbits.count(parse_fault_sets("all:links=9")[0])

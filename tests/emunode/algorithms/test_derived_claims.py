@@ -9,8 +9,8 @@ import pytest
 
 from coordinator.cli.app import app
 from coordinator.results.claims import Judgement
-from emunode.algorithms.base import Claim
 from emunode.algorithms.breadth_first import TreeBroadcast
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.eisenstein_jacobi.allgather import PhasedAllgather
 from emunode.algorithms.eisenstein_jacobi.independent import IndependentScatter, one_dimension_height
 from emunode.algorithms.registry import make_algorithm

@@ -11,8 +11,9 @@ from types import FunctionType, ModuleType
 
 import pytest
 
-from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
-from emunode.algorithms.registry import ANY, BY_FAMILY
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.registry import registered
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.node import Node
 from emunode.engine.rank_set import RankSet
@@ -33,12 +34,7 @@ from emunode.model import (
 from emunode.topologies.registry import parse_topology
 
 SMALL = {"star": "star:4", "hypercube": "hypercube:3", "ej": "ej:1+2"}
-CASES = [
-    pytest.param(family, entry, id=f"{family}-{collective}-{entry.name}")
-    for family, collectives in BY_FAMILY.items()
-    for collective in Collective
-    for entry in (*collectives.get(collective, ()), *ANY.get(collective, ()))
-]
+CASES = [pytest.param(family, entry, id=f"{family}-{entry.collective}-{entry.name}") for family, entry in registered()]
 FAULTS = {2: [Crash(step=2, rank=5)]}
 
 
@@ -162,7 +158,7 @@ class Cheat(Algorithm):
 
     def told(self, rank: Rank) -> Segment:
         """What `rank` has to say."""
-        return rank, ALL_RANKS, 0, 0, self.payloads.piece(rank, ALL_RANKS, 0)
+        return rank, ALL_RANKS, 0, 0, self.payloads.segment(rank, ALL_RANKS, 0)
 
 
 class Silent(Rule):

@@ -10,17 +10,17 @@ from emunode.model import ALL_RANKS
 
 @given(st.integers(1, 500), st.integers(1, 20), st.integers(0, 5))
 def test_pieces_make_up_the_message_and_differ_by_a_byte_at_most(size: int, pieces: int, number: int) -> None:
-    payloads = Payloads(seed=1, message_bytes=size, pieces=pieces)
-    cut = [payloads.piece(3, 9, number * pieces + piece) for piece in range(pieces)]
+    payloads = Payloads(seed=1, message_bytes=size, segments_per_message=pieces)
+    cut = [payloads.segment(3, 9, number * pieces + piece) for piece in range(pieces)]
     assert b"".join(cut) == payloads.message(3, 9, number)
-    assert [len(piece) for piece in cut] == [payloads.piece_bytes(number * pieces + piece) for piece in range(pieces)]
+    assert [len(piece) for piece in cut] == [payloads.segment_bytes(number * pieces + piece) for piece in range(pieces)]
     assert max(map(len, cut)) - min(map(len, cut)) <= 1
 
 
 def test_a_message_is_a_function_of_its_name_and_nothing_else() -> None:
     asked, other = Payloads(7, 64, 4), Payloads(7, 64, 1)
-    asked.piece(1, 2, 3)
-    assert asked.message(0, ALL_RANKS, 5) == other.message(0, ALL_RANKS, 5) == other.piece(0, ALL_RANKS, 5)
+    asked.segment(1, 2, 3)
+    assert asked.message(0, ALL_RANKS, 5) == other.message(0, ALL_RANKS, 5) == other.segment(0, ALL_RANKS, 5)
 
 
 def test_every_part_of_the_name_counts() -> None:
@@ -39,13 +39,13 @@ def test_a_known_message() -> None:
 )
 def test_what_is_kept_for_comparison_is_bounded(size: int, pieces: int) -> None:
     payloads = Payloads(0, size, pieces)
-    kept = payloads.piece.cache_info().maxsize
+    kept = payloads.segment.cache_info().maxsize
     assert kept is not None
-    largest = payloads.piece_bytes(0)
+    largest = payloads.segment_bytes(0)
     assert 4 <= kept <= 65536
     assert min(CACHE_BYTES, 65536 * largest) <= kept * largest <= max(CACHE_BYTES, 4 * largest)
 
 
 def test_a_piece_is_made_once() -> None:
     payloads = Payloads(0, 100, 5)
-    assert payloads.piece(0, -1, 7) is payloads.piece(0, -1, 7)
+    assert payloads.segment(0, -1, 7) is payloads.segment(0, -1, 7)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from emunode.algorithms.base import Algorithm, Claim, LocalView, Rule
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.claims import Claim
 from emunode.algorithms.payload import Payloads
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.node import Node
@@ -29,7 +30,7 @@ from emunode.model import (
 from emunode.topologies.registry import parse_topology
 
 JOB = CollectiveSpec("star:5", Collective.BROADCAST, "toy", 0, message_bytes=8, messages=8)
-PAYLOADS = Payloads(JOB.seed, JOB.message_bytes, pieces=1)
+PAYLOADS = Payloads(JOB.seed, JOB.message_bytes, segments_per_message=1)
 ME = 7
 """Any rank but the source."""
 
@@ -83,7 +84,7 @@ def node(rule: Rule, algorithm: Algorithm | None = None, rank: int = ME) -> Node
 
 def piece(index: int = 0, origin: int = 0, target: int = ALL_RANKS, tree: int = 0) -> Segment:
     """What `origin` really sent."""
-    return origin, target, tree, index, PAYLOADS.piece(origin, target, index)
+    return origin, target, tree, index, PAYLOADS.segment(origin, target, index)
 
 
 def at(step: Step, *ports: Port) -> list[ScheduledSend]:

@@ -1,4 +1,4 @@
-"""What users write wrongly: every refusal is a ScenarioError that says what is allowed."""
+"""Malformed names and labels: each is refused by a ScenarioError that shows the allowed form."""
 
 import pytest
 from hypothesis import given, settings
@@ -49,7 +49,7 @@ BAD_NAMES = [
 
 
 @pytest.mark.parametrize(("text", "allowed"), BAD_NAMES, ids=[name[:20] for name, _ in BAD_NAMES])
-def test_bad_names_are_refused_by_name(text: str, allowed: str) -> None:
+def test_bad_name_is_refused(text: str, allowed: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         parse_topology(text)
     assert caught.value.field == "topology"
@@ -106,7 +106,7 @@ BAD_LABELS = [
 
 
 @pytest.mark.parametrize(("name", "label", "allowed"), BAD_LABELS, ids=[f"{n}-{t[:20]}" for n, t, _ in BAD_LABELS])
-def test_bad_labels_are_refused_by_name(name: str, label: str, allowed: str) -> None:
+def test_bad_label_is_refused(name: str, label: str, allowed: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         parse_topology(name).rank(label)
     assert caught.value.field == "label"

@@ -1,42 +1,24 @@
-"""Topologies: the papers' examples, then closed forms against breadth-first search, networkx and golden numbers."""
+"""Topologies: the papers' examples, then closed forms against networkx and golden numbers."""
 
-import csv
 import itertools
-import tracemalloc
-from collections import Counter
 from fractions import Fraction
 from math import factorial
-from pathlib import Path
 
 import networkx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emunode.topologies.base import Topology
+from emunode.testing import to_networkx
+from emunode.topologies.base import breadth_first_distances
 from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi, hexw, sector_of
-from emunode.topologies.graph import ContractError, breadth_first_distances, check, to_networkx
 from emunode.topologies.hypercube import Hypercube
-from emunode.topologies.registry import FAMILIES, descriptions, parse_topology
+from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
-
-GOLDEN = Path(__file__).parents[2] / "golden"
+from tests.support import golden_rows
 
 ALPHAS = [(a, b) for b in range(9) for a in range(b + 1) if a * a + a * b + b * b >= 7]
-SMALL = [
-    *(f"star:{n}" for n in (3, 4, 5)),
-    *(f"hypercube:{n}" for n in (2, 3, 4, 5, 6)),
-    *(f"ej:{a}+{b}" for a, b in ALPHAS if b <= 6),
-    *("ej:1+2^2", "ej:0+3^2", "ej:2+2^2", "ej:1+3^2"),
-]
-LARGE = ["star:9", "star:12", "star:20", "hypercube:40", "hypercube:62", "ej:3+4^4", "ej:2+4^6", "ej:1000+1001"]
 REPEATABLE = settings(derandomize=True, deadline=None, database=None)
-
-
-def golden(family: str, name: str) -> list[dict[str, str]]:
-    """The rows of one file of expected numbers."""
-    with (GOLDEN / family / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 # The papers' examples.
@@ -59,42 +41,6 @@ def test_congruences_of_the_eisenstein_jacobi_paper(one: tuple[int, int], other:
     assert network.index(*one) == network.index(*other)
 
 
-# The contract, on every family.
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_contract(name: str) -> None:
-    topology = parse_topology(name)
-    assert topology.name == name
-    check(topology)
-
-
-@pytest.mark.parametrize("name", ["star:6", "hypercube:10", "ej:3+4^2", "ej:2+4^2"])
-def test_distances_are_breadth_first(name: str) -> None:
-    topology = parse_topology(name)
-    root = topology.order // 3
-    distances = breadth_first_distances(topology, root)
-    assert distances == [topology.distance(root, rank) for rank in topology.ranks()]
-    counts = Counter(distances)
-    assert topology.distance_distribution() == tuple(counts[d] for d in range(topology.diameter + 1))
-    assert topology.average_distance == Fraction(sum(distances), topology.order - 1)
-
-
-@pytest.mark.parametrize("name", ["star:4", "star:5", "hypercube:4", "ej:2+2", "ej:2+3", "ej:0+4", "ej:1+2^2"])
-def test_agrees_with_networkx(name: str) -> None:
-    topology = parse_topology(name)
-    graph = to_networkx(topology)
-    assert graph.number_of_edges() == topology.link_count == len(list(topology.links()))
-    assert networkx.is_regular(graph)
-    assert networkx.is_bipartite(graph) == topology.bipartite
-    assert networkx.diameter(graph) == topology.diameter
-    assert networkx.node_connectivity(graph) == topology.degree
-    for one, other, ports in graph.edges(data=True):
-        low, high = sorted((one, other))
-        assert topology.neighbour(low, ports["lower_port"]) == high
-        assert topology.neighbour(high, ports["upper_port"]) == low
-
-
 def test_hypercube_is_that_of_networkx() -> None:
     expected = networkx.hypercube_graph(5)
     cube = Hypercube(5)
@@ -108,53 +54,6 @@ def test_dense_eisenstein_jacobi_networks_are_circulant(a: int) -> None:
     network = EisensteinJacobi(a, a + 1)
     expected = networkx.circulant_graph(network.order, [1, 3 * a + 1, 3 * a + 2])
     assert {frozenset(edge) for edge in to_networkx(network).edges} == {frozenset(edge) for edge in expected.edges}
-
-
-class BrokenCube(Hypercube):
-    """A hypercube with one wrong answer."""
-
-    def neighbour(self, rank: int, port: int) -> int:
-        return 5 if (rank, port) == (0, 0) else super().neighbour(rank, port)
-
-
-class LyingCube(Hypercube):
-    """A hypercube with one wrong distance."""
-
-    def weight(self, relative: int) -> int:
-        return super().weight(relative) + (relative == 7)
-
-
-class TwistedCube(Hypercube):
-    """A hypercube whose translation exchanges two dimensions."""
-
-    def relative(self, rank: int, root: int) -> int:
-        address = rank ^ root
-        return (address & ~3) | (address & 1) << 1 | (address & 2) >> 1
-
-    def absolute(self, relative: int, root: int) -> int:
-        return (relative & ~3 | (relative & 1) << 1 | (relative & 2) >> 1) ^ root
-
-
-class LopsidedCube(Hypercube):
-    """A hypercube that does not know that it is bipartite."""
-
-    def __init__(self, n: int) -> None:
-        super().__init__(n)
-        self.bipartite = False
-
-
-@pytest.mark.parametrize(
-    ("broken", "message"),
-    [
-        (BrokenCube, "does not lead back"),
-        (LyingCube, "weight"),
-        (TwistedCube, "changes port"),
-        (LopsidedCube, "bipartite"),
-    ],
-)
-def test_check_finds_what_is_broken(broken: type[Hypercube], message: str) -> None:
-    with pytest.raises(ContractError, match=message):
-        check(broken(3))
 
 
 # The star graph.
@@ -181,7 +80,7 @@ def test_star_contains_the_smaller_star_with_the_same_ranks(n: int) -> None:
 
 
 def test_star_distribution_is_golden() -> None:
-    rows = golden("star", "distance_distribution")
+    rows = golden_rows("star", "distance_distribution")
     for n in range(3, 8):
         counts = tuple(int(row["nodes"]) for row in rows if row["n"] == str(n))
         assert StarGraph(n).distance_distribution() == counts
@@ -197,7 +96,7 @@ def test_star_distances_sum_to_the_formula(n: int) -> None:
 
 
 def test_star_basics_are_golden() -> None:
-    measured = {(int(row["n"]), row["quantity"]): row["measured"] for row in golden("star", "basics")}
+    measured = {(int(row["n"]), row["quantity"]): row["measured"] for row in golden_rows("star", "basics")}
     for n in range(3, 8):
         star = StarGraph(n)
         assert star.order == int(measured[n, "nodes"])
@@ -223,7 +122,7 @@ def test_star_refuses_impossible_permutations(impossible: bytes) -> None:
 
 
 def test_networks_are_golden() -> None:
-    rows = [row for row in golden("ej", "networks") if int(row["N"]) >= 7]
+    rows = [row for row in golden_rows("ej", "networks") if int(row["N"]) >= 7]
     assert len(rows) > 80
     for row in rows:
         network = EisensteinJacobi(int(row["a"]), int(row["b"]))
@@ -237,7 +136,7 @@ def test_networks_are_golden() -> None:
 
 def test_distribution_is_golden() -> None:
     counts: dict[tuple[int, int], list[int]] = {}
-    for row in golden("ej", "distance_distribution"):
+    for row in golden_rows("ej", "distance_distribution"):
         counts.setdefault((int(row["a"]), int(row["b"])), []).append(int(row["W_bfs"]))
     for (a, b), expected in counts.items():
         if a * a + a * b + b * b >= 7:
@@ -291,83 +190,6 @@ def test_dimensions_are_counted_from_the_right_of_a_label() -> None:
     assert network.label(network.neighbour(0, 6 * 1 + 2)) == "0,0/-1,1/0,0"
 
 
-# Properties of large networks, one rank at a time.
-
-
-@st.composite
-def address(draw: st.DrawFn) -> tuple[Topology, int, int, int]:
-    """A network, two of its ranks and a port."""
-    topology = parse_topology(draw(st.sampled_from(SMALL + LARGE)))
-    ranks = st.integers(0, topology.order - 1)
-    return topology, draw(ranks), draw(ranks), draw(st.integers(0, topology.degree - 1))
-
-
-@given(address())
-@REPEATABLE
-def test_translation_keeps_ports(drawn: tuple[Topology, int, int, int]) -> None:
-    topology, rank, root, port = drawn
-    relative = topology.relative(rank, root)
-    assert topology.absolute(relative, root) == rank
-    assert topology.relative(topology.absolute(rank, root), root) == rank
-    assert topology.relative(root, root) == 0
-    assert topology.relative(topology.neighbour(rank, port), root) == topology.neighbour(relative, port)
-
-
-@given(address())
-@REPEATABLE
-def test_links_lead_there_and_back_by_one(drawn: tuple[Topology, int, int, int]) -> None:
-    topology, rank, root, port = drawn
-    neighbour = topology.neighbour(rank, port)
-    assert 0 <= neighbour < topology.order
-    assert topology.neighbour(neighbour, topology.reverse_port(port)) == rank
-    assert topology.distance(rank, neighbour) == 1
-    distance = topology.distance(rank, root)
-    assert distance == topology.distance(root, rank) <= topology.diameter
-    assert abs(topology.distance(neighbour, root) - distance) <= 1
-
-
-@given(address())
-@REPEATABLE
-def test_labels_round_trip(drawn: tuple[Topology, int, int, int]) -> None:
-    topology, rank, _, _ = drawn
-    assert topology.rank(topology.label(rank)) == rank
-
-
-@pytest.mark.parametrize("name", SMALL + LARGE)
-def test_names_round_trip(name: str) -> None:
-    topology = parse_topology(name)
-    assert topology.name == name
-    assert topology.family == name.partition(":")[0]
-    assert FAMILIES[topology.family] is type(topology)
-
-
-def test_every_family_is_described_and_its_example_exists() -> None:
-    assert [description.family for description in descriptions()] == list(FAMILIES)
-    for description in descriptions():
-        assert parse_topology(description.example).name == description.example
-
-
-@pytest.mark.parametrize("name", LARGE)
-def test_no_table_of_the_network_is_built(name: str) -> None:
-    tracemalloc.start()
-    try:
-        topology = parse_topology(name)
-        for rank in range(0, topology.order, topology.order // 50):
-            topology.neighbours(rank)
-            topology.weight(topology.relative(rank, topology.order - 1))
-            topology.rank(topology.label(rank))
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 1_000_000
-
-
-@pytest.mark.parametrize("name", LARGE)
-def test_caches_are_bounded(name: str) -> None:
-    caches = [value for value in vars(parse_topology(name)).values() if hasattr(value, "cache_info")]
-    assert all(cache.cache_info().maxsize <= 1 << 16 for cache in caches)
-
-
 @pytest.mark.parametrize(
     ("name", "title"),
     [
@@ -376,5 +198,5 @@ def test_caches_are_bounded(name: str) -> None:
         ("ej:1+2^3", "Eisenstein-Jacobi network EJ_{1+2rho}^(3)"),
     ],
 )
-def test_a_title_says_how_many_dimensions(name: str, title: str) -> None:
+def test_title_contains_the_number_of_dimensions(name: str, title: str) -> None:
     assert parse_topology(name).title == title

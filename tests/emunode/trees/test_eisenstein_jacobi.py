@@ -1,10 +1,8 @@
-"""Phased and independent spanning trees of Eisenstein-Jacobi networks, against measured tables and by walking them."""
+"""Spanning trees of Eisenstein-Jacobi networks: the papers' examples, measured tables, and walks over whole trees."""
 
-import csv
 from collections import Counter
-from collections.abc import Callable
+from functools import partial
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,10 +10,10 @@ from hypothesis import strategies as st
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import Topology
+from emunode.testing import check_trees
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
-from emunode.topologies.hypercube import Hypercube
-from emunode.trees.base import Trees, arc_congestion, levels, shared_rank, verify
+from emunode.topologies.registry import parse_topology
+from emunode.trees.base import Trees, levels
 from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
 from emunode.trees.eisenstein_jacobi.phased import (
     ONE_PHASE,
@@ -28,9 +26,11 @@ from emunode.trees.eisenstein_jacobi.phased import (
     PhasePlan,
     PrintedTree,
 )
-from emunode.trees.eisenstein_jacobi.sectors import SectorTree
+from emunode.trees.eisenstein_jacobi.sectors import SectorTree, improved_broadcast
+from emunode.trees.statistics import arc_congestion, shared_rank
+from tests.support import golden_rows
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "ej"
+golden = partial(golden_rows, "ej")
 PRINTED = "paper algorithms 3-4, own message restarts once per phase (intended reading)"
 PLANS = {
     "repair P3: phase-sorted, 3 phases": THREE_PHASES,
@@ -41,12 +41,6 @@ PLANS = {
 }
 UNIT_NAMES = ("+1", "+rho", "+rho2", "-1", "-rho", "-rho2")
 ALPHAS = [(a, b) for b in range(17) for a in range(b + 1) if a * a + a * b + b * b >= 7]
-
-
-def golden(name: str) -> list[dict[str, str]]:
-    """The rows of one file of expected numbers."""
-    with (GOLDEN / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def network_of(line: dict[str, str]) -> EisensteinJacobi:
@@ -66,6 +60,14 @@ def tree_of(line: dict[str, str]) -> PhasedTree:
     return PrintedTree(network) if line["algorithm"] == PRINTED else PhasedTree(network, PLANS[line["algorithm"]])
 
 
+def step_counts(tree: Trees) -> list[tuple[int, int]]:
+    """(senders, receivers) of each step of a broadcast in which every node sends to all children at once, from step 1."""
+    found = levels(tree, 0)
+    receivers = Counter(found.values())
+    senders = Counter(level for rank, level in found.items() if tree.children(rank, 0))
+    return [(senders[step - 1], receivers[step]) for step in range(1, max(receivers) + 1)]
+
+
 def walked_load(tree: PhasedTree) -> Load:
     """Arcs by stage, step and port, by walking down the tree."""
     load: Load = Counter()
@@ -75,12 +77,78 @@ def walked_load(tree: PhasedTree) -> Load:
     return load
 
 
-# Phased trees.
+# --- the sector tree of the one-to-all broadcasts ---
+
+
+def test_two_dimensional_example_of_the_improved_broadcast() -> None:
+    """Hussain, worked example: EJ_{2+3rho}^(2)."""
+    tree = SectorTree(EisensteinJacobi(2, 3, 2))
+    assert step_counts(tree) == [(1, 12), (12, 60), (48, 144), (72, 144)]
+    rows = [row for row in golden("worked_example_EJ2+3rho_2D") if row["algorithm"] == "improved"]
+    for row in rows:
+        assert step_counts(tree)[int(row["step"]) - 1] == (int(row["sending"]), int(row["receiving"]))
+
+
+def test_table_2_of_the_improved_broadcast() -> None:
+    """Hussain, table 2: EJ_{3+4rho}^(3), 50,653 nodes."""
+    tree = SectorTree(EisensteinJacobi(3, 4, 3))
+    counts = step_counts(tree)
+    rows = [row for row in golden("table2_improved_EJ3+4rho_3D") if row["step"]]
+    assert len(counts) == 9
+    assert len(rows) == 18
+    for row in rows:
+        assert counts[int(row["step"]) - 1] == (int(row["sending"]), int(row["receiving"]))
+
+
+@pytest.mark.parametrize("dimensions", [1, 2])
+def test_table_3_of_the_improved_broadcast(dimensions: int) -> None:
+    rows = [row for row in golden("table3_total_senders_EJ3+4rho") if row["n"] == str(dimensions)]
+    total = sum(senders for senders, _ in step_counts(SectorTree(EisensteinJacobi(3, 4, dimensions))))
+    assert {int(row["improved_total_senders"]) for row in rows} == {total}
+
+
+@pytest.mark.parametrize(
+    "name", ["ej:1+2", "ej:2+3", "ej:3+4", "ej:4+5", "ej:1+2^2", "ej:2+3^2", "ej:1+2^3", "ej:1+2^4"]
+)
+def test_sector_tree_is_the_printed_algorithm(name: str) -> None:
+    network = parse_topology(name)
+    assert isinstance(network, EisensteinJacobi)
+    tree = SectorTree(network)
+    events = list(improved_broadcast(network))
+    local = {
+        (network.weight(rank) + 1, rank, port, network.neighbour(rank, port))
+        for rank in network.ranks()
+        for port in tree.children(rank, 0)
+    }
+    assert len(events) == len(local) == network.order - 1
+    assert set(events) == local
+    steps = [step for step, _, _, _ in events]
+    assert steps == sorted(steps)
+    assert steps[-1] == network.diameter
+
+
+@pytest.mark.parametrize("name", ["ej:2+3", "ej:1+2^2", "ej:3+4^2"])
+def test_children_are_served_in_the_printed_order(name: str) -> None:
+    network = parse_topology(name)
+    assert isinstance(network, EisensteinJacobi)
+    printed: dict[Rank, list[Port]] = {}
+    for _, rank, port, _ in improved_broadcast(network):
+        printed.setdefault(rank, []).append(port)
+    tree = SectorTree(network)
+    assert all(list(tree.children(rank, 0)) == printed.get(rank, []) for rank in network.ranks())
+
+
+def test_printed_counters_need_neighbouring_a_and_b() -> None:
+    with pytest.raises(ScenarioError, match=r"a \+ \(a\+1\) rho"):
+        next(improved_broadcast(EisensteinJacobi(2, 4)))
+
+
+# --- phased trees ---
 
 
 @pytest.mark.parametrize("line", SUMMARY, ids=name_of)
-def test_load_is_golden_and_that_of_a_walk(line: dict[str, str]) -> None:
-    """Every row of the measured all-to-all runs, from one tree: all nodes are loaded as the tree is."""
+def test_load_is_golden_and_equals_a_walk(line: dict[str, str]) -> None:
+    """Every row of the measured all-to-all runs follows from one tree: its arcs are the load of every node."""
     tree = tree_of(line)
     network, load, ports = tree.network, tree.load, tree.segments_per_port()
     length = network.diameter // network.dimensions
@@ -105,20 +173,6 @@ def test_load_is_golden_and_that_of_a_walk(line: dict[str, str]) -> None:
         assert tree.begins[-1] == measured["last_step"] == measured["allotted_steps"]
     else:
         assert tree.begins[-1] <= measured["last_step"]
-
-
-@pytest.mark.parametrize("line", [line for line in SUMMARY if line["algorithm"] != PRINTED], ids=name_of)
-def test_phased_trees_span_by_shortest_paths(line: dict[str, str]) -> None:
-    tree = tree_of(line)
-    verify(tree)
-    found = levels(tree, 0)
-    assert all(found[rank] == tree.network.weight(rank) == tree.level(rank, 0) for rank in tree.network.ranks())
-    assert tree.height(0) == Trees.height(tree, 0)
-    for rank in tree.network.ranks():
-        assert tuple(sorted(tree.children(rank, 0))) == Trees.child_ports(tree, rank, 0)
-        assert [stage for stage, _ in tree.phase_children(rank)] == sorted(
-            stage for stage, _ in tree.phase_children(rank)
-        )
 
 
 @pytest.mark.parametrize(
@@ -207,7 +261,7 @@ def test_one_phase_is_the_sector_tree(a: int, b: int, n: int) -> None:
 
 
 @pytest.mark.parametrize(("a", "n", "reached"), [(1, 1, 6), (1, 2, 24), (2, 2, 144), (1, 3, 78), (3, 3, 6588)])
-def test_printed_tree_reaches_what_it_can(a: int, n: int, reached: int) -> None:
+def test_number_of_targets_of_the_printed_tree(a: int, n: int, reached: int) -> None:
     """3 (((N+2)/3)^n - 1) targets."""
     network = EisensteinJacobi(a, a + 1, n)
     tree = PrintedTree(network)
@@ -241,12 +295,12 @@ def test_phased_trees_are_consistent_around_any_rank(
         assert tree.parent(network.neighbour(rank, down), 0) == network.reverse_port(down)
 
 
-# Independent trees.
+# --- independent trees ---
 
 
 @pytest.mark.parametrize("line", INDEPENDENT, ids=name_of)
 def test_independent_trees_are_golden(line: dict[str, str]) -> None:
-    """Heights, average levels and shared links; and that parents are arc-disjoint, which makes the trees so."""
+    """Heights, average levels and shared links. The parent arcs are disjoint, so the trees are arc-disjoint."""
     trees = IndependentTrees(network_of(line))
     network = trees.network
     assert (trees.count, network.order) == (int(line["trees"]), int(line["nodes"]))
@@ -268,7 +322,7 @@ def test_independent_trees_are_golden(line: dict[str, str]) -> None:
 )
 def test_independent_trees_are_independent(line: dict[str, str]) -> None:
     trees = IndependentTrees(network_of(line))
-    verify(trees)
+    check_trees(trees)
     assert arc_congestion(trees) == 1
     assert shared_rank(trees) is None
     assert all(trees.children(0, tree) == (tree,) for tree in range(trees.count))
@@ -277,7 +331,7 @@ def test_independent_trees_are_independent(line: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(("a", "b"), ALPHAS)
 def test_heights_in_closed_form(a: int, b: int) -> None:
-    """Every alpha with N >= 7 and b <= 16: six trees, independent, of the height that the formula says."""
+    """Every alpha with N >= 7 and b <= 16: six arc-disjoint trees whose height is that of the formula."""
     trees = IndependentTrees(EisensteinJacobi(a, b))
     assert {max(trees.levels(tree)) for tree in range(6)} == {trees.height(0)}
     arcs = {(rank, port) for rank in range(1, trees.network.order) for port in trees.parents(rank)}
@@ -301,13 +355,13 @@ Element = tuple[str, Rank, Port]
 
 
 def elements(network: EisensteinJacobi) -> list[Element]:
-    """Every node but the root and every link, as what can fail."""
+    """All that can fail: every node except the root, and every link."""
     nodes = [("node", rank, 0) for rank in range(1, network.order)]
     return nodes + [("link", rank, port) for rank, port, _, _ in network.links()]
 
 
 def on_paths(trees: Trees, rank: Rank) -> list[set[Element]]:
-    """What each root path of `rank` needs, itself left out."""
+    """The elements of each root path of `rank`, except `rank`."""
     topology = trees.topology
     needs = []
     for tree in range(trees.count):
@@ -325,8 +379,8 @@ def on_paths(trees: Trees, rank: Rank) -> list[set[Element]]:
 @pytest.mark.parametrize(
     ("a", "b", "n", "faults"), [(1, 2, 1, 4), (2, 3, 1, 2), (2, 2, 1, 2), (0, 3, 1, 2), (1, 2, 2, 1)]
 )
-def test_no_small_set_of_faults_cuts_a_healthy_node_off(a: int, b: int, n: int, faults: int) -> None:
-    """Any nodes and links, in any mixture: some of the first faults + 1 trees still reaches every healthy node."""
+def test_no_small_set_of_faults_cuts_off_a_healthy_node(a: int, b: int, n: int, faults: int) -> None:
+    """Any set of nodes and links: one of the first faults + 1 trees still reaches each healthy node."""
     trees = IndependentTrees(EisensteinJacobi(a, b, n))
     paths = [on_paths(trees, rank)[: faults + 1] for rank in range(1, trees.network.order)]
     for broken in combinations(elements(trees.network), faults):
@@ -346,21 +400,3 @@ def test_large_independent_trees_are_independent_at_any_rank(
     assert len(inner) == len(set(inner))
     assert [trees.route(rank, tree)[0] for tree in range(trees.count)] == list(range(trees.count))
     assert len({trees.parent(rank, tree) for tree in range(trees.count)}) == trees.count
-
-
-def independent(topology: Topology) -> Trees:
-    return IndependentTrees(topology)
-
-
-def phased(topology: Topology) -> Trees:
-    return PhasedTree(topology, TWO_PHASES)
-
-
-@pytest.mark.parametrize("make", [independent, phased])
-def test_trees_refuse_other_networks_and_have_no_parent_at_the_root(make: Callable[[Topology], Trees]) -> None:
-    with pytest.raises(ScenarioError) as caught:
-        make(Hypercube(3))
-    assert caught.value.field == "topology"
-    assert caught.value.value == "hypercube:3"
-    with pytest.raises(ValueError, match="no parent"):
-        make(EisensteinJacobi(2, 3, 2)).parent(0, 0)

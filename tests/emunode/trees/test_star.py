@@ -1,41 +1,26 @@
-"""Trees, paths and cycles of the star graph: the papers' examples, golden tables, and what is promised of every tree."""
+"""Trees, paths and cycles of the star graph: the papers' examples, golden tables, and the theorems over ranges of n."""
 
-import csv
 from collections import Counter
-from collections.abc import Callable
-from itertools import pairwise
+from functools import partial
 from math import factorial
-from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import Topology
-from emunode.topologies.hypercube import Hypercube
+from emunode.testing import check_trees
 from emunode.topologies.star import StarGraph
-from emunode.trees.base import Trees, arc_congestion, arc_loads, levels, shared_rank, verify
+from emunode.trees.base import Trees, levels, refuse_root
 from emunode.trees.star.balanced import BalancedTree, NearBalancedTree, ReplicatedTrees, ScatterTrees
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees, ShortestPathGraph
 from emunode.trees.star.greedy import CongestionTwoTrees, GreedyTree
 from emunode.trees.star.hamiltonian import RotatedPaths, ehrlich, hamiltonian_cycle
 from emunode.trees.star.necklace import NecklaceTree
 from emunode.trees.star.rotation import RotatedTrees, Rotation, necklace_count
+from emunode.trees.statistics import arc_congestion, arc_loads, shared_rank
+from tests.support import golden_rows
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "star"
+golden = partial(golden_rows, "star")
 SCATTER: dict[str, type[ScatterTrees]] = {"5.1": BalancedTree, "5.2": NearBalancedTree, "Def15": ReplicatedTrees}
-Make = Callable[[Topology], Trees]
-SHORTEST: tuple[Make, ...] = (NecklaceTree, BalancedTree, NearBalancedTree, ReplicatedTrees)
-LOCAL: tuple[Make, ...] = (CongestionTwoTrees, EdgeDisjointTrees, NearBalancedTree, ReplicatedTrees)
-EVERY: tuple[Make, ...] = (CongestionTwoTrees, EdgeDisjointTrees, RotatedPaths, *SHORTEST)
-
-
-def golden(name: str) -> list[dict[str, str]]:
-    """The rows of one file of expected numbers."""
-    with (GOLDEN / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def numbers(text: str) -> list[int]:
@@ -234,37 +219,14 @@ def test_root_subtree_sizes(name: str, n: int) -> None:
     assert [sizes[port] for port in range(n - 1)] == numbers(row["sizes_for_link_types_2..n"])
 
 
-# Every tree.
-
-
-@pytest.mark.parametrize("n", [3, 4, 5])
-@pytest.mark.parametrize("make", EVERY)
-def test_spans_and_children_are_the_inverse_of_parents(make: Make, n: int) -> None:
-    trees = make(StarGraph(n)) if make is not RotatedPaths else RotatedPaths(StarGraph(n), n)
-    verify(trees)
-    for tree in range(trees.count):
-        found = levels(trees, tree)
-        for rank in trees.topology.ranks():
-            assert tuple(sorted(trees.children(rank, tree))) == Trees.child_ports(trees, rank, tree)
-            assert trees.level(rank, tree) == found[rank]
-        assert trees.height(tree) == max(found.values())
-
-
-@pytest.mark.parametrize("make", EVERY)
-def test_refuses_other_networks(make: Make) -> None:
-    with pytest.raises(ScenarioError) as caught:
-        make(Hypercube(3))
-    assert caught.value.field == "topology"
-
-
-@pytest.mark.parametrize("n", range(3, 7))
-@pytest.mark.parametrize("make", SHORTEST)
-def test_shortest_path_trees(make: Make, n: int) -> None:
-    star = StarGraph(n)
-    trees = make(star)
-    for tree in range(trees.count):
-        for rank in range(1, star.order):
-            assert star.weight(star.neighbour(rank, trees.parent(rank, tree))) == star.weight(rank) - 1
+def test_route_and_path_lead_from_the_root() -> None:
+    star = StarGraph(4)
+    tree = GreedyTree(star)
+    rank = star.rank("2143")
+    assert [star.label(between) for between in tree.path(rank, 0)] == ["1234", "3214", "4213", "1243", "2143"]
+    assert tree.route(rank, 0) == (1, 2, 1, 0)
+    assert tree.route(0, 0) == ()
+    assert tree.path(0, 0) == (0,)
 
 
 @pytest.mark.parametrize("n", range(3, 8))
@@ -286,27 +248,17 @@ def test_edge_disjoint_trees_are_rotations_of_each_other(n: int) -> None:
     for tree in range(n - 1):
         for rank in range(1, star.order):
             assert trees.parent(rank, tree) == turned.parent(rank, tree)
-            assert trees.children(rank, tree) == turned.children(rank, tree), "the order of service turns too"
+            assert trees.children(rank, tree) == turned.children(rank, tree), "in rotated order"
 
 
 @pytest.mark.parametrize("n", range(3, 7))
 def test_preorders_reach_over_different_types(n: int) -> None:
-    """What the depth-first multinode broadcast rests on."""
+    """The depth-first multinode broadcast depends on this."""
     trees = EdgeDisjointTrees(StarGraph(n))
     orders = [preorder(trees, tree) for tree in range(n - 1)]
     for reached in zip(*orders, strict=True):
         if reached[0]:
             assert len({trees.parent(rank, tree) for tree, rank in enumerate(reached)}) == n - 1
-
-
-@pytest.mark.parametrize("n", range(3, 7))
-def test_rotated_greedy_trees(n: int) -> None:
-    star = StarGraph(n)
-    trees = RotatedTrees(star, GreedyTree(star))
-    verify(trees)
-    for tree in range(n - 1):
-        assert trees.height(tree) == star.diameter
-        assert all(trees.level(rank, tree) == star.weight(rank) for rank in star.ranks())
 
 
 @pytest.mark.parametrize("n", range(3, 7))
@@ -345,7 +297,7 @@ def walk(star: StarGraph, route: tuple[Port, ...]) -> list[Rank]:
 
 @pytest.mark.parametrize("n", range(3, 8))
 def test_mbst_is_a_multinode_broadcast(n: int) -> None:
-    """Theorem 8: one link of each type a step, closer to the root, from a node that has heard in an earlier step."""
+    """Theorem 8: one link of each type per step, closer to the root, from a node reached in an earlier step."""
     star = StarGraph(n)
     tree = NecklaceTree(star)
     for m, rank in enumerate(tree.order[1:], 1):
@@ -368,7 +320,7 @@ def test_printed_condition_of_theorem_8_fails_once(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", range(3, 8))
-def test_hamiltonian_cycle_visits_everybody(n: int) -> None:
+def test_hamiltonian_cycle_visits_every_node(n: int) -> None:
     star = StarGraph(n)
     ports = hamiltonian_cycle(star)
     here, visited = 0, set()
@@ -380,7 +332,7 @@ def test_hamiltonian_cycle_visits_everybody(n: int) -> None:
 
 
 @pytest.mark.parametrize("n", range(3, 8))
-def test_ehrlich_path_visits_everybody(n: int) -> None:
+def test_ehrlich_path_visits_every_node(n: int) -> None:
     star = StarGraph(n)
     visited = {0, *walk(star, tuple(t - 2 for t in ehrlich(n)))}
     assert len(visited) == star.order
@@ -427,14 +379,13 @@ class Family(Trees):
         self._ports = ports
 
     def parent(self, rank: Rank, tree: int) -> Port:
-        if not rank:
-            raise ValueError("the root has no parent")
+        refuse_root(rank)
         return self._ports[rank, tree]
 
 
 @pytest.mark.parametrize(("n", "depth"), [(4, 6), (6, 9)])
 def test_families_of_least_depth(n: int, depth: int) -> None:
-    """Found by search: one step less deep than the reconstruction, and just as disjoint."""
+    """Found by search: one level less than the reconstruction, and equally disjoint."""
     star = StarGraph(n)
     rotation = Rotation(star)
     ports: dict[tuple[Rank, int], Port] = {}
@@ -445,29 +396,8 @@ def test_families_of_least_depth(n: int, depth: int) -> None:
             for turn in turns:
                 ports[rotation.rotate(rank, turn), tree + turn] = rotation.port(int(row["link_type"]) - 2, turn)
     trees = Family(star, ports)
-    verify(trees)
+    check_trees(trees)
     assert [trees.height(tree) for tree in range(n - 1)] == [depth] * (n - 1)
     assert arc_congestion(trees) == 1
     assert shared_rank(trees) is None
     assert depth == EdgeDisjointTrees(star).height(0) - 1
-
-
-@st.composite
-def far_rank(draw: st.DrawFn) -> tuple[Trees, Rank, int]:
-    """A local tree on a star graph that nobody could enumerate, a rank of it and a tree index."""
-    make = draw(st.sampled_from(LOCAL))
-    trees = make(StarGraph(draw(st.integers(9, 13))))
-    return trees, draw(st.integers(1, trees.topology.order - 1)), draw(st.integers(0, trees.count - 1))
-
-
-@given(far_rank())
-@settings(derandomize=True, deadline=None, database=None, max_examples=60)
-def test_local_rules_work_anywhere_in_huge_networks(drawn: tuple[Trees, Rank, int]) -> None:
-    trees, rank, tree = drawn
-    star = trees.topology
-    port = trees.parent(rank, tree)
-    assert port in trees.children(star.neighbour(rank, port), tree)
-    assert all(trees.parent(star.neighbour(rank, down), tree) == down for down in trees.children(rank, tree))
-    path = trees.path(rank, tree)
-    assert path[0] == 0
-    assert all(later in star.neighbours(earlier) for earlier, later in pairwise(path))

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coordinator.execution.run import RunResult
-from emunode.algorithms.eisenstein_jacobi.independent import IndependentRouting
+from emunode.algorithms.eisenstein_jacobi.independent import IndependentScatter
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
@@ -25,10 +25,10 @@ def independent(topology: str, collective: str, **values: object) -> RunResult:
     return run_scenario(None, **{**spec, **values})
 
 
-def routing(topology: str, **values: object) -> IndependentRouting:
+def routing(topology: str, **values: object) -> IndependentScatter:
     spec = CollectiveSpec(topology, Collective.SCATTER, "independent-trees", 0)
     made = make_algorithm(parse_topology(topology), spec._replace(**values))  # type: ignore[arg-type]
-    assert isinstance(made, IndependentRouting)
+    assert isinstance(made, IndependentScatter)
     return made
 
 
@@ -98,7 +98,7 @@ def test_copies_take_different_trees_and_load_them_alike() -> None:
         ways = Counter[int]()
         for target in range(1, made.topology.order):
             copies = made.copies_of(target)
-            for segment in range(made.pieces):
+            for segment in range(made.segments_per_message):
                 mine = [(route_index, number) for route_index, number, carried in copies if carried == segment]
                 assert len({route_index for route_index, _ in mine}) == redundancy
                 assert all(made.number(target, route_index, segment) == number for route_index, number in mine)

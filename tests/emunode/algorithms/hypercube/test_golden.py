@@ -9,7 +9,8 @@ from math import ceil, comb
 import numpy as np
 import pytest
 
-from emunode.algorithms.base import Algorithm, Value
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.claims import Value
 from emunode.algorithms.hypercube.schedule import CubeDissemination
 from emunode.algorithms.registry import make_algorithm
 from emunode.model import Collective, CollectiveSpec, PortModel, Rank

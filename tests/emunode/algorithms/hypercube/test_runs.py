@@ -9,9 +9,10 @@ from random import Random
 import pytest
 
 from coordinator.execution.run import RunResult
+from emunode.algorithms.base import Algorithm
 from emunode.algorithms.hypercube.broadcast import CubeBroadcast
 from emunode.algorithms.hypercube.costs import Form
-from emunode.algorithms.hypercube.registry import HYPERCUBE
+from emunode.algorithms.hypercube.registry import ALGORITHMS
 from emunode.algorithms.hypercube.schedule import CubeRouting
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import ScenarioError
@@ -19,22 +20,21 @@ from emunode.model import Collective, PortModel
 from tests.hypercube_support import cube, spec
 from tests.support import failures, run_scenario
 
-NAMES = [(collective, entry.name) for collective, entries in HYPERCUBE.items() for entry in entries]
-PAIRS = [
-    (collective, entry.name, ports)
-    for collective, entries in HYPERCUBE.items()
-    for entry in entries
-    for ports in entry.port_models
-]
+NAMES = [(entry.collective, entry.name) for entry in ALGORITHMS]
+PAIRS = [(entry.collective, entry.name, ports) for entry in ALGORITHMS for ports in entry.port_models]
 
 
 def identify(value: object) -> str:
     return str(value)
 
 
-def port_models(collective: Collective, name: str) -> tuple[PortModel, ...]:
-    (found,) = (entry.port_models for entry in HYPERCUBE[collective] if entry.name == name)
+def entry_of(collective: Collective, name: str) -> type[Algorithm]:
+    (found,) = (entry for entry in ALGORITHMS if (entry.collective, entry.name) == (collective, name))
     return found
+
+
+def port_models(collective: Collective, name: str) -> tuple[PortModel, ...]:
+    return entry_of(collective, name).port_models
 
 
 def cube_run(n: int, collective: str, algorithm: str, ports: str = "all-port", **values: object) -> RunResult:
@@ -105,8 +105,8 @@ def test_the_papers_own_machine(collective: str, name: str, ports: str) -> None:
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 @pytest.mark.parametrize("collective", [Collective.SCATTER, Collective.GATHER, Collective.ALLTOALL], ids=identify)
 def test_loads_in_closed_form_are_those_of_the_routes(n: int, collective: Collective) -> None:
-    for entry in HYPERCUBE[collective]:
-        if not issubclass(entry, CubeRouting) or entry.name.endswith("-fifo"):
+    for entry in ALGORITHMS:
+        if entry.collective is not collective or not issubclass(entry, CubeRouting) or entry.name.endswith("-fifo"):
             continue
         if (n, entry.name) == (2, "sbt-reflections"):
             continue  # refused there: no even k < n divides 2n
@@ -155,7 +155,7 @@ def test_segments_auto_take_the_best_packet(name: str, ports: PortModel, n: int)
     """B_opt = sqrt(a M tau / (b t_c)) and T_min = (sqrt(a M t_c) + sqrt(b tau))^2, tables 4 and 5; M: the part of a tree."""
     a, b, share = PIPELINED[name, ports](n)
     size, startup, per_byte = 60_000, 2e-3, 1e-6
-    entry = next(entry for entry in HYPERCUBE[Collective.BROADCAST] if entry.name == name)
+    entry = entry_of(Collective.BROADCAST, name)
     assert issubclass(entry, CubeBroadcast)
     form = entry.form(n, ports)
     assert form == Form(a, b, share)
@@ -204,7 +204,7 @@ def test_segments_auto_where_something_costs_nothing(startup: str, per_byte: str
 def test_segments_auto_work_everywhere(collective: Collective, name: str, ports: PortModel) -> None:
     """Nothing is gained by cutting where all that waits goes at once."""
     wanted = spec(3, collective, name, ports, message_bytes=2)
-    entry = next(entry for entry in HYPERCUBE[collective] if entry.name == name)
+    entry = entry_of(collective, name)
     segments = entry.auto_segments(cube("hypercube:3"), wanted, 1e-3, 1e-6)
     assert segments >= 1
     if collective not in (Collective.BROADCAST, Collective.REDUCE):

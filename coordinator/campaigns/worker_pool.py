@@ -1,0 +1,156 @@
+"""Trials in several processes: a pool of workers, and the lines of JSON that it and they exchange."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Self, TextIO
+
+import trio
+
+from coordinator.campaigns.trial_runner import Sink, Trial, TrialResult, result_of
+from coordinator.scenario.model import Scenario, make_scenario
+from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
+
+BATCH = 16
+"""Trials that are sent to a worker at once."""
+LEAVE_SECONDS = 5.0
+
+
+class WorkerPool:
+    """Runs trials in `size` processes; an asynchronous context, on the end of which none of them is left."""
+
+    def __init__(self, scenarios: Sequence[Scenario], size: int, log: TextIO) -> None:
+        self._scenarios = scenarios
+        self._size = size
+        self._log = log
+        self._workers: list[Worker] = []
+
+    async def __aenter__(self) -> Self:
+        await trio.lowlevel.checkpoint()
+        self._workers = [Worker(self._scenarios, self._log) for _ in range(self._size)]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for worker in self._workers:
+            worker.dismiss()
+        with trio.move_on_after(LEAVE_SECONDS, shield=True):
+            for worker in self._workers:
+                await worker.gone()
+        for worker in self._workers:
+            worker.end()
+
+    async def run(self, trials: Iterable[Trial], sink: Sink) -> None:
+        numbered = enumerate(trials)
+        failures: list[Exception] = []
+
+        async def work(worker: Worker) -> None:
+            try:
+                await worker.work(numbered, sink)
+            except Exception as error:  # a sink's too: a full disk, for one
+                failures.append(error)
+                nursery.cancel_scope.cancel()
+
+        async with trio.open_nursery() as nursery:
+            for worker in self._workers:
+                nursery.start_soon(work, worker)
+        if failures:
+            raise failures[0]
+
+
+class Worker:
+    """One process of a crew, from the outside."""
+
+    def __init__(self, scenarios: Sequence[Scenario], log: TextIO) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "coordinator.campaigns.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in = trio.lowlevel.FdStream(os.dup(self._process.stdin.fileno()))
+        self._out = trio.lowlevel.FdStream(os.dup(self._process.stdout.fileno()))
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._pending = bytearray()
+        self._greeting = encode([scenario.model_dump(mode="json", exclude_none=True) for scenario in scenarios])
+
+    async def work(self, numbered: Iterator[tuple[int, Trial]], sink: Sink) -> None:
+        """Have trials run until there are no more."""
+        while batch := list(islice(numbered, BATCH)):
+            greeting, self._greeting = self._greeting, b""
+            try:
+                await self._in.send_all(greeting + b"".join(encode(trial) for _, trial in batch))
+            except trio.BrokenResourceError:
+                raise RunError("a process that runs trials is gone") from None
+            for place, trial in batch:
+                sink(place, trial, await self._read_result())
+
+    async def _read_result(self) -> TrialResult:
+        while True:
+            line, newline, rest = self._pending.partition(b"\n")
+            if newline:
+                self._pending = rest
+                return read_answer(bytes(line))
+            data = await self._out.receive_some(65536)
+            if not data:
+                raise RunError("a process that runs trials is gone")
+            self._pending += data
+
+    def dismiss(self) -> None:
+        """Tell it that there is no more to do."""
+        self._in.close()
+
+    async def gone(self) -> None:
+        """Wait until it has left."""
+        while await self._out.receive_some(65536):
+            pass
+
+    def end(self) -> None:
+        """See to it that it is gone."""
+        self._out.close()
+        try:
+            self._process.wait(0.5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def encode(value: object) -> bytes:
+    """A value as a line of JSON."""
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"
+
+
+def write_answer(answer: TrialResult | EmulatorError) -> bytes:
+    """What a worker says of a trial, as a line."""
+    if isinstance(answer, TrialResult):
+        return encode(vars(answer))
+    fields = [answer.field, answer.value, answer.allowed] if isinstance(answer, ScenarioError) else [str(answer)]
+    return encode({"error": type(answer).__name__, "fields": fields})
+
+
+ERRORS: Mapping[str, type[EmulatorError]] = {error.__name__: error for error in (RuleError, RunError, ScenarioError)}
+
+
+def read_answer(line: bytes) -> TrialResult:
+    """Inverse of `write_answer`; raises what it says was raised."""
+    fields = json.loads(line)
+    if "error" in fields:
+        raise ERRORS.get(fields["error"], RunError)(*fields["fields"])
+    return result_of(fields)
+
+
+def scenarios_of(line: bytes) -> list[Scenario]:
+    """The scenarios that a worker is told first."""
+    return [make_scenario(values) for values in json.loads(line)]
+
+
+def trial_of(line: bytes) -> Trial:
+    """A trial that a worker is told."""
+    variant, faults, seed = json.loads(line)
+    return Trial(variant, tuple(faults), seed)

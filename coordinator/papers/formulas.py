@@ -1,0 +1,83 @@
+"""Formulas as a paper prints them, such as `(N-1)/n` or `sqrt(2/pi)*N/n^1.5`; rational values are exact."""
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil, comb, isclose, log2, pi, sqrt
+
+Number = int | float | Fraction
+
+
+def _quotient(dividend: Number, divisor: Number) -> Number:
+    """An exact quotient of exact numbers, and an int if it is whole, so that it may be an exponent."""
+    if isinstance(dividend, float) or isinstance(divisor, float):
+        return float(dividend) / float(divisor)
+    quotient = Fraction(dividend) / Fraction(divisor)
+    return quotient.numerator if quotient.denominator == 1 else quotient
+
+
+def _upper_row(n: int, i: int) -> int:
+    """Sum over j >= i of C(n, j)."""
+    return sum(comb(n, j) for j in range(i, n + 1))
+
+
+OPERATORS: Mapping[type[ast.operator], Callable[[Number, Number], Number]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: _quotient,
+    ast.FloorDiv: operator.floordiv,
+    ast.Pow: operator.pow,
+}
+FUNCTIONS: Mapping[str, Callable[..., Number]] = {
+    "C": comb,
+    "ceil": ceil,
+    "log2": log2,
+    "sqrt": sqrt,
+    "upper_row": _upper_row,
+}
+
+
+@lru_cache(1024)
+def _parsed(text: str) -> ast.expr:
+    return ast.parse(text.strip().replace("^", "**"), mode="eval").body
+
+
+def evaluate(text: str, **names: Number) -> Number:
+    """The value of a formula; raises ValueError for anything but arithmetic on `names`, pi and `FUNCTIONS`."""
+    return _value(_parsed(text), {"pi": pi, **names}, text)
+
+
+def _value(node: ast.expr, names: Mapping[str, Number], text: str) -> Number:
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return number
+        case ast.Name(id=name) if name in names:
+            return names[name]
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_value(operand, names, text)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
+            return OPERATORS[type(op)](_value(left, names, text), _value(right, names, text))
+        case ast.Call(func=ast.Name(id=name), args=arguments) if name in FUNCTIONS:
+            return FUNCTIONS[name](*(_value(argument, names, text) for argument in arguments))
+    raise ValueError(f"formula {text!r}: unsupported {ast.unparse(node)!r}")
+
+
+def evaluate_terms(text: str, **names: Number) -> list[Number]:
+    """The terms of sums such as `2^i, i = 0..n-1; N/n`: every term of each sum, sums separated by semicolons."""
+    terms: list[Number] = []
+    for part in text.split(";"):
+        term, _, limits = part.partition(", i =")
+        if not limits:
+            terms.append(evaluate(term, **names))
+            continue
+        first, last = (int(evaluate(limit, **names)) for limit in limits.split(".."))
+        terms += [evaluate(term, i=i, **names) for i in range(first, last + 1)]
+    return terms
+
+
+def same(value: Number, other: Number) -> bool:
+    """Equal up to the rounding of roots and logarithms."""
+    return isclose(value, other)

@@ -1,0 +1,197 @@
+"""The tables of a reproduction: rows, the verdict of a row, statuses, errata marks, notes and printed numbers.
+
+A row shows what the paper prints, the prediction of its closed form (with errata corrected), the measurement of a run, the
+lower bound with the ratio of measurement to bound, and a verdict. The verdict is `violated` if measurement and prediction
+differ, if the measurement undercuts the bound, or if the run violates its own claims. Only a row with a measurement can
+hold. Rows that only evaluate a closed form, or have no measurement at all, get a status of their own and are counted
+separately.
+
+What the papers print is data: numbers and formulas are CSV files under `data/`, and the notes below the tables, which
+explain the errata, are one TOML file per paper.
+"""
+
+import csv
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from coordinator.papers.run_cache import Trial
+from coordinator.reports.tables import Row, show
+from coordinator.results.claims import Verdict, judge, ratio_to
+from emunode.algorithms.claims import Claim, Value
+
+DATA = Path(__file__).parent / "data"
+VERDICT = "verdict"
+"""The column with the status of a row: a `Verdict`, or one of `UNJUDGED`. Tables without this column are not judged."""
+EVALUATED = "evaluated"
+"""A closed form, a count or a search was computed; nothing was measured."""
+NOT_MEASURED = "not measured"
+"""There is neither a measurement nor a computation."""
+NO_CLAIM = "no claim"
+"""There is a measurement, but no prediction for it."""
+UNJUDGED = (EVALUATED, NOT_MEASURED, NO_CLAIM)
+STATUSES = (*map(str, Verdict), *UNJUDGED)
+"""All values of the verdict column, in the order in which they are counted."""
+ERRATUM = "†"
+"""Marks a misprint of the paper; a note of the table gives the correction and the evidence."""
+
+
+class Table:
+    """Rows with the same keys, which are the columns. The notes explain the errata, each with its evidence.
+
+    `measurement` names the column of the measurement: a row whose measurement is missing cannot hold.
+    """
+
+    def __init__(
+        self, title: str, rows: Iterable[Row], notes: Sequence[str] = (), measurement: str = "measured"
+    ) -> None:
+        self.title = title
+        self.notes = notes
+        self.rows = [_with_status(row, measurement) for row in rows]
+
+    @property
+    def columns(self) -> list[str]:
+        """The keys of every row, in order."""
+        return list(self.rows[0]) if self.rows else []
+
+    @property
+    def shown(self) -> list[Row]:
+        """The rows without columns that are empty in every row."""
+        filled = [column for column in self.columns if any(row[column] is not None for row in self.rows)]
+        return [{column: row[column] for column in filled} for row in self.rows]
+
+    @property
+    def statuses(self) -> list[str]:
+        """The verdict column; empty for a table without one."""
+        return [str(row[VERDICT]) for row in self.rows if VERDICT in row]
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The verdicts of the judged rows."""
+        return [Verdict(status) for status in self.statuses if status not in UNJUDGED]
+
+
+def _with_status(row: Row, measurement: str) -> Row:
+    if VERDICT not in row:
+        return row
+    measured, status = row.get(measurement), row[VERDICT]
+    if status is None:
+        # the builder left the row unjudged: the status follows from the filled cells
+        status = NO_CLAIM if measured is not None else NOT_MEASURED if row.get("predicted") is None else EVALUATED
+    elif status == EVALUATED and measured is not None:
+        status = NO_CLAIM
+    elif status == Verdict.HOLDS and measurement in row and measured is None:
+        status = EVALUATED
+    return {**row, VERDICT: str(status)}
+
+
+def verdict_of(verdicts: Iterable[Verdict]) -> Verdict:
+    """Violated if any is violated, else undecided if any is undecided, else holds (also for no verdicts at all)."""
+    found = set(verdicts)
+    return next((worst for worst in (Verdict.VIOLATED, Verdict.UNDECIDED) if worst in found), Verdict.HOLDS)
+
+
+def row_verdict(*conditions: bool, trials: Iterable[Trial] = (), refuted: bool = False) -> Verdict:
+    """The verdict of a row: it holds if all conditions are true and its trials hold their own claims.
+
+    The trials of a negative control must be `refuted`: they have to violate their claims. An undecided trial, such as an
+    invalid measurement, makes the row undecided whatever its numbers are.
+    """
+    found = {trial.verdict for trial in trials}
+    if Verdict.UNDECIDED in found:
+        return Verdict.UNDECIDED
+    expected = Verdict.VIOLATED if refuted else Verdict.HOLDS
+    return Verdict.HOLDS if all(conditions) and found <= {expected} else Verdict.VIOLATED
+
+
+def counts_of(tables: Iterable[Table]) -> dict[str, int]:
+    """Number of rows per status, the judged ones first."""
+    found = Counter(status for table in tables for status in table.statuses)
+    return {status: found[status] for status in STATUSES}
+
+
+def compared(
+    predicted: Value,
+    measured: Value,
+    *trials: Trial,
+    paper: object = None,
+    relation: str = "==",
+    bound: float | None = None,
+    **about: object,
+) -> dict[str, object]:
+    """A row: the cells of `about`, then the columns paper, predicted, measured, lower bound, ratio and verdict.
+
+    `relation` is read as "measured relation predicted". The ratio is measurement to lower bound. A trial that violates its
+    own claims, or is undecided, determines the verdict of the row.
+    """
+    claims = [Claim("measured", predicted, relation, "the paper")]  # type: ignore[arg-type]  # checked by Claim
+    if bound is not None:
+        claims.append(Claim("measured", bound, ">=", "the lower bound"))
+    own = [judgement.verdict is Verdict.HOLDS for judgement in judge(claims, {"measured": measured}, None)]
+    return {
+        **about,
+        "paper": paper,
+        "predicted": predicted if relation == "==" else f"{relation} {show(predicted)}",
+        "measured": measured,
+        "lower bound": bound,
+        "ratio": ratio_to(bound, measured),
+        VERDICT: row_verdict(*own, trials=trials),
+    }
+
+
+def unmeasured(
+    predicted: Value, *, paper: object = None, bound: float | None = None, **about: object
+) -> dict[str, object]:
+    """The columns of `compared` for a closed form without a run; the ratio is prediction to lower bound."""
+    return {
+        **about,
+        "paper": paper,
+        "predicted": predicted,
+        "measured": None,
+        "lower bound": bound,
+        "ratio": ratio_to(bound, predicted),
+        VERDICT: EVALUATED,
+    }
+
+
+def compared_metric(
+    predicted: Value,
+    trial: Trial | None,
+    metric: str,
+    *,
+    paper: object = None,
+    bound: float | None = None,
+    **about: object,
+) -> dict[str, object]:
+    """A row about one metric of a run; the row is only evaluated if there is no run."""
+    if trial is None:
+        return unmeasured(predicted, paper=paper, bound=bound, **about)
+    return compared(predicted, trial.number(metric), trial, paper=paper, relation="==", bound=bound, **about)
+
+
+def marked(text: object, *, erratum: bool) -> str:
+    """A printed entry, with the mark of an erratum where it is wrong."""
+    return f"{text} {ERRATUM}" if erratum else str(text)
+
+
+@cache
+def printed(name: str) -> Sequence[Mapping[str, str]]:
+    """The rows of `data/NAME.csv`: what a paper prints, by column."""
+    with (DATA / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))
+
+
+def printed_numbers(name: str) -> tuple[tuple[int, ...], ...]:
+    """The rows of a printed table of whole numbers."""
+    return tuple(tuple(map(int, row.values())) for row in printed(name))
+
+
+@cache
+def notes(paper: str, reproduction: str) -> Mapping[str, Sequence[str]]:
+    """The notes below the tables of a reproduction, by table, from `data/PAPER.toml`; errata begin with their mark."""
+    notes_of: Mapping[str, Mapping[str, Sequence[str]]] = tomllib.loads(
+        (DATA / f"{paper}.toml").read_text(encoding="utf-8")
+    )
+    return notes_of[reproduction]

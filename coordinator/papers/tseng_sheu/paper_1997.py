@@ -1,0 +1,62 @@
+"""Tseng and Sheu 1997: tables 1 and 2 evaluated and measured, the lemmas behind them, and figures 1 to 4 drawn.
+
+Y.-C. Tseng and J.-P. Sheu, "Toward optimal broadcast in a star graph using multiple spanning trees", IEEE Trans.
+Computers 46(5), 1997.
+"""
+
+from collections.abc import Iterator
+
+from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.run_cache import RunCache
+from coordinator.papers.tables import Table, notes
+from coordinator.papers.tseng_sheu.cost_tables import (
+    ALLGATHER_BYTES,
+    BROADCAST_BYTES,
+    best_segments_row,
+    over_message_size,
+    over_segments,
+    table_1,
+    table_2,
+)
+from coordinator.papers.tseng_sheu.figures import figure_1, figure_2, figure_3, figure_4, figure_checks
+from coordinator.papers.tseng_sheu.lemmas import greedy_tree, heights, level_loads
+
+NOTES = notes("tseng_sheu", "paper_1997")
+LARGEST_DRAWN = 5
+"""The largest n for which curves are drawn, unless it is the only size."""
+
+
+def build(cache: RunCache) -> Iterator[Section]:
+    """Tables 1 and 2 for every size, then the lemmas, then the figures."""
+    for n in cache.sizes:
+        title = f"Table 1, one-to-all broadcast, n = {n}, m = {BROADCAST_BYTES:,} bytes"
+        yield Table(title, table_1(cache, n), NOTES["table_1"] if n == cache.sizes[-1] else ())
+    drawn = max(n for n in cache.sizes if n <= LARGEST_DRAWN or len(cache.sizes) == 1)
+    yield over_message_size(cache, drawn)
+    yield over_segments(cache, drawn)
+    yield Table("Section 4.1: the best number of segments", [best_segments_row(cache, n) for n in cache.sizes])
+    for n in cache.sizes:
+        title = f"Table 2, all-to-all broadcast, n = {n}, m = {ALLGATHER_BYTES} bytes"
+        yield Table(title, table_2(cache, n), NOTES["table_2"] if n == cache.sizes[-1] else ())
+    with_3 = list(dict.fromkeys((3, *cache.sizes)))
+    greedy = (row for n in with_3 for row in greedy_tree(cache, n))
+    yield Table("Lemmas 3 and 4: the greedy tree L, and its n - 1 shifts together", greedy, NOTES["greedy"])
+    of_trees = (row for n in with_3 for row in heights(cache, n))
+    yield Table("Lemmas 5 and 6: heights and congestion", of_trees, NOTES["heights"])
+    loads = [level_loads(cache, n) for n in cache.sizes]
+    yield Table("Lemma 7: segments on each directed link in each step", loads)
+    yield figure_1()
+    yield figure_2()
+    yield figure_3()
+    yield figure_4()
+    yield Table("Figures 1 to 4: properties of their trees and cycles", figure_checks())
+
+
+REPRODUCTION = Reproduction(
+    name="tseng-sheu-1997",
+    title="Broadcast in a star graph by multiple spanning trees",
+    paper="Tseng-Sheu 1997, tables 1 and 2, lemmas 1 to 7, figures 1 to 4",
+    description="One-to-all and all-to-all broadcast and the algorithms they improve on: start-ups, bytes, virtual time.",
+    build=build,
+    sizes=range(4, 7),
+)

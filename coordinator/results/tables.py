@@ -1,0 +1,168 @@
+"""The tables of a run directory: nodes, links, steps and faults."""
+
+from array import array
+from itertools import chain
+from math import ceil
+
+import numpy as np
+import polars as pl
+
+from coordinator.planning.plan import Plan
+from coordinator.results.deliveries import messages_due
+from emunode.faults.kinds import FOREVER, Fault, LinkFault, NodeFault, kind_of
+from emunode.topologies.base import Topology
+
+LISTED_LINKS = 2_000_000
+"""Up to this many directed links, links.parquet lists idle links too."""
+
+
+def startups(size: int, limit: int | None) -> int:
+    """Start-ups that a link needs for `size` bytes in one step, each for at most `limit` bytes."""
+    return ceil(size / limit) if limit else min(size, 1)
+
+
+def packets_of(journal: pl.LazyFrame) -> pl.DataFrame:
+    """One row per packet: everything that crossed a directed link in one step."""
+    return (
+        journal.group_by("step", "sender", "port", "receiver")
+        .agg(segments=pl.len(), bytes=pl.col("bytes").cast(pl.Int64).sum())
+        .collect(engine="streaming")
+    )
+
+
+def used_links(packets: pl.DataFrame) -> pl.DataFrame:
+    """One row per directed link that carried anything."""
+    return (
+        packets.group_by("sender", "port", "receiver")
+        .agg(
+            packets=pl.len(),
+            segments=pl.col("segments").sum(),
+            bytes=pl.col("bytes").sum(),
+            busiest_step_segments=pl.col("segments").max(),
+        )
+        .sort("sender", "port")
+    )
+
+
+def link_table(topology: Topology, used: pl.DataFrame) -> pl.DataFrame:
+    """One row per directed link, idle ones included; only `used` ones in networks of more than LISTED_LINKS.
+
+    Links that the topology does not have stay in the table.
+    """
+    ends = topology.order * topology.degree
+    if ends > LISTED_LINKS:
+        return used
+    receivers = array("i", chain.from_iterable(map(topology.neighbours, topology.ranks())))
+    every = pl.DataFrame({"receiver": np.frombuffer(receivers, dtype=np.int32)}).select(
+        sender=pl.int_range(ends, dtype=pl.Int32) // topology.degree,
+        port=(pl.int_range(ends, dtype=pl.Int32) % topology.degree).cast(pl.Int16),
+        receiver="receiver",
+    )
+    by = every.columns
+    return every.join(used, by, "full", coalesce=True).fill_null(0).sort(by)
+
+
+def heaviest_packets(packets: pl.DataFrame) -> pl.DataFrame:
+    """Most segments and most bytes on one directed link in each step; 0 in steps in which nothing is sent."""
+    most = packets.group_by("step").agg(pl.col("segments").max(), pl.col("bytes").max())
+    return _every_step(packets).join(most, "step", "left").fill_null(0).sort("step")
+
+
+def _every_step(packets: pl.DataFrame) -> pl.DataFrame:
+    last = int(packets["step"].max() or 0)  # type: ignore[arg-type]
+    return pl.DataFrame({"step": range(1, last + 1)}, schema={"step": pl.Int32})
+
+
+def step_table(plan: Plan, packets: pl.DataFrame, arrivals: pl.DataFrame) -> pl.DataFrame:
+    """One row per step, steps without packets included."""
+    scenario = plan.scenario
+
+    def virtual_seconds(size: int) -> float:
+        return scenario.startup * startups(size, scenario.packet_limit) + scenario.per_byte * size
+
+    traffic = packets.group_by("step").agg(
+        sending=pl.col("sender").n_unique(),
+        packets=pl.len(),
+        segments=pl.col("segments").sum(),
+        bytes=pl.col("bytes").sum(),
+        max_link_segments=pl.col("segments").max(),
+        heaviest=pl.col("bytes").max(),
+    )
+    receiving = arrivals.group_by("step").agg(receiving=pl.col("receiver").n_unique())
+    active = (
+        pl.concat([packets.select("step", rank="sender"), arrivals.select("step", rank="receiver")])
+        .group_by("step")
+        .agg(active=pl.col("rank").n_unique())
+    )
+    table = _every_step(packets)
+    for counts in (traffic, receiving, active):
+        table = table.join(counts, "step", "left")
+    return (
+        table.fill_null(0)
+        .with_columns(
+            free=plan.topology.order - pl.col("active").cast(pl.Int64),
+            virtual_seconds=pl.col("heaviest").map_elements(virtual_seconds, return_dtype=pl.Float64),
+        )
+        .select(
+            "step", "sending", "receiving", "active", "free", "packets", "segments", "bytes", "max_link_segments",
+            "virtual_seconds",
+        )
+        .sort("step")
+    )  # fmt: skip
+
+
+def node_table(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
+    """One row per node: the pieces it received, when, and the messages due to it."""
+    topology, due = plan.topology, messages_due(plan)
+    received = arrivals.group_by(rank="receiver").agg(
+        received=pl.len(), first_step=pl.col("step").min(), last_step=pl.col("step").max()
+    )
+    table = pl.DataFrame({"rank": topology.ranks()}, schema={"rank": pl.Int32}).with_columns(
+        label=pl.Series([topology.label(rank) for rank in topology.ranks()]),
+        expected=pl.Series(due, dtype=pl.Int32 if due.max() < 2**31 else pl.Int64),
+    )
+    return (
+        table.join(received, "rank", "left")
+        .select(
+            "rank",
+            "label",
+            pl.col("received").fill_null(0),
+            "first_step",
+            "last_step",
+            "expected",
+            state=pl.col("rank").replace_strict(dict(plan.states), default="alive", return_dtype=pl.String),
+        )
+        .sort("rank")
+    )
+
+
+def fault_records(plan: Plan, journal: pl.LazyFrame) -> list[dict[str, object]]:
+    """Every fault as it stands in faults.json."""
+    if not plan.faults:
+        return []
+    ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
+    senders = [fault.sender for fault in plan.faults if isinstance(fault, LinkFault)]
+    nearby = journal.filter(
+        pl.col("receiver").is_in(ranks) | pl.col("sender").is_in(ranks) | pl.col("sender").is_in(senders)
+    )
+    hops = nearby.select("step", "sender", "port", "receiver", "outcome").unique().collect(engine="streaming")
+    return [_fault_record(plan, fault, hops) for fault in plan.faults]
+
+
+def _fault_record(plan: Plan, fault: Fault, hops: pl.DataFrame) -> dict[str, object]:
+    label = plan.topology.label
+    record: dict[str, object] = {"kind": kind_of(fault), "step": fault.step}
+    if isinstance(fault, NodeFault):
+        record |= {"rank": fault.rank, "label": label(fault.rank)}
+        place = pl.col("sender" if fault.alters_payload else "receiver") == fault.rank
+    else:
+        assert isinstance(fault, LinkFault)
+        receiver = plan.topology.neighbour(fault.sender, fault.port)
+        record |= {"sender": fault.sender, "port": fault.port, "label": f"{label(fault.sender)}>{label(receiver)}"}
+        place = (pl.col("sender") == fault.sender) & (pl.col("port") == fault.port)
+    record |= {name: getattr(fault, name) for name in ("rate", "steps", "packet") if hasattr(fault, name)}
+    record["last"] = fault.end if fault.end < FOREVER else None
+    evidence = hops.filter(
+        place, pl.col("step").is_between(fault.step, fault.end), pl.col("outcome").is_in(fault.evidence)
+    )
+    return {**record, "seen": evidence["step"].min()}

@@ -1,0 +1,100 @@
+"""The expected delivery ratio, by inclusion and exclusion over the copies of each message.
+
+A node is served if every piece of a message has a copy whose path is whole. The probability of that is a signed sum of
+probabilities that all copies of a set have whole paths, and each of these follows from counting. With k of n nodes and m of
+L links broken at random before the first step, paths with a inner nodes and b links are whole, and the node itself is
+healthy, with probability
+
+    C(n - 1 - a, k) / C(n, k)  x  C(L - b, m) / C(L, m)
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import product
+from math import comb
+from typing import Final
+
+from coordinator.theory.copy_paths import CopyPaths, Use, joined
+from coordinator.theory.fault_model import Number
+from coordinator.theory.placements import quotient
+
+MOST_TERMS: Final = 2_000_000
+"""Pairs (node, set of copies) that are gone through at most."""
+
+
+def delivery_ratio(paths: CopyPaths) -> Number | None:
+    """The mean of served to due messages, over the draws in which messages are due; None if it takes too many terms."""
+    terms = _terms(paths)
+    if terms is None:
+        return None
+    by_use = _terms_by_use(paths, terms)
+    places, messages = len(paths.draws.nodes), paths.algorithm.spec.messages
+    total: Number = 0
+    weight: Number = 0
+    for count, probability in paths.draws.node_counts.items():
+        receivers = len(paths.receivers) - count
+        if not receivers or not probability:
+            continue
+        served = sum(comb(places - used, count) * chance * factor for (used, chance), factor in by_use.items())
+        total += probability * quotient(served, comb(places, count) * receivers * messages)
+        weight += probability
+    return quotient(total, weight) if weight else None
+
+
+def _terms(paths: CopyPaths) -> dict[int, int] | None:
+    """Coefficients of the signed sum: copies that arrive together, as bits -> factor; None if there are too many."""
+    bit = {copy: 1 << at for at, copy in enumerate(paths.copies)}
+    most = MOST_TERMS // paths.algorithm.topology.order
+    total: Counter[int] = Counter()
+    for needs, messages in paths.message_needs.items():
+        terms = Counter({0: messages})
+        for need in needs:
+            choices = _signed_unions([bit[copy] for copy in need])
+            if len(terms) * len(choices) > most:
+                return None
+            terms = _multiplied(terms, choices)
+        total.update(terms)
+    found = {union: factor for union, factor in total.items() if factor}
+    return found if len(found) <= most else None
+
+
+def _terms_by_use(paths: CopyPaths, terms: Mapping[int, int]) -> Mapping[tuple[int, Number], int]:
+    """Factors summed over all receivers, by (inner nodes that have to be healthy, chance that the links pass)."""
+    summed: Counter[tuple[int, Number]] = Counter()
+    chances: dict[tuple[int, int], Number] = {}
+    for rank, uses in paths.uses():
+        own = 1 << rank if rank in paths.drawn_nodes else 0
+        unions: dict[int, Use | None] = {0: Use(own, 0, 0)}
+        for term, factor in terms.items():
+            use = _united(term, uses, unions)
+            if use is None:
+                continue
+            key = use.links, use.packets
+            if key not in chances:
+                chances[key] = paths.chance_of_links(use)
+            summed[use.nodes.bit_count(), chances[key]] += factor
+    return summed
+
+
+def _signed_unions(bits: Sequence[int]) -> Counter[int]:
+    """Inclusion and exclusion: at least one of some events, as a signed sum over sets of events that happen together."""
+    unions = Counter({0: -1})
+    for bit in bits:
+        unions.update({union | bit: -factor for union, factor in list(unions.items())})
+    del unions[0]
+    return unions
+
+
+def _multiplied(terms: Mapping[int, int], choices: Mapping[int, int]) -> Counter[int]:
+    found: Counter[int] = Counter()
+    for (one, factor), (other, sign) in product(terms.items(), choices.items()):
+        found[one | other] += factor * sign
+    return found
+
+
+def _united(term: int, uses: Sequence[Use | None], known: dict[int, Use | None]) -> Use | None:
+    """The places that the copies of a term depend on together; None if one of them is lost in any case."""
+    if term not in known:
+        rest = term & (term - 1)
+        known[term] = joined(_united(rest, uses, known), uses[(term ^ rest).bit_length() - 1])
+    return known[term]

@@ -1,0 +1,117 @@
+"""Guaranteed delivery: the probability that no healthy node misses a message.
+
+If only links fail and every piece has a single copy, all paths have to be whole and the probability is a product. Otherwise
+every set of faults is gone through, if the sets are few enough.
+"""
+
+from collections.abc import Collection, Iterator
+from fractions import Fraction
+from itertools import count as count_from
+from math import comb
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator.theory.copy_paths import CopyPaths, Use, joined, set_bits
+from coordinator.theory.fault_model import Number
+from coordinator.theory.placements import quotient
+
+MOST_WORDS: Final = 2**23
+"""Largest table of all sets of nodes, or of links, in words of 64 bits."""
+MOST_WORK: Final = 2**25
+"""Pairs (set of nodes, set of links) that are gone through at most."""
+
+Words = NDArray[np.uint64]
+
+
+def guaranteed_delivery(paths: CopyPaths) -> Number | None:
+    """The probability that no healthy node misses a message; None where it cannot be counted exactly."""
+    single_copies = all(len(need) == 1 for need in paths.needs)
+    if single_copies and not paths.draws.node_parts:
+        everything: Use | None = Use(0, 0, 0)
+        for _, uses in paths.uses():
+            for use in uses:
+                everything = joined(everything, use)
+        return 0 if everything is None else paths.chance_of_links(everything)
+    return None if paths.lossy else _count_sets(paths)
+
+
+def _count_sets(paths: CopyPaths) -> Number | None:
+    """The share of sets of faults under which every healthy node is served; None if there are too many sets."""
+    draws = paths.draws
+    node_counts = {count: chance for count, chance in draws.node_counts.items() if count < len(paths.receivers)}
+    link_counts = draws.link_counts
+    width = (len(paths.copies) + 1) * -(-paths.algorithm.topology.order // 64)
+    nodes = [width * comb(len(draws.nodes), count) for count in node_counts]
+    links = [width * comb(len(draws.links), count) for count in link_counts]
+    rows = len(draws.nodes) + len(draws.links)
+    if max(*nodes, *links, width * rows) > MOST_WORDS or sum(nodes) * sum(links) > MOST_WORK * width:
+        return None
+    survived = sum(
+        node_counts[count] * link_counts[down] * share
+        for (count, down), share in SetTable(paths).survived(node_counts, link_counts)
+    )
+    return quotient(survived, sum(node_counts.values()))
+
+
+class SetTable:
+    """Sets of faults as rows of bits (copy, rank): the copies they lose. A last block marks the faulty nodes themselves."""
+
+    def __init__(self, paths: CopyPaths) -> None:
+        order, draws = paths.algorithm.topology.order, paths.draws
+        self._block = -(-order // 64)
+        self._bit = {copy: at for at, copy in enumerate(paths.copies)}
+        self._needs = paths.needs
+        shape = len(paths.copies) + 1, 64 * self._block
+        lost = np.zeros((1, *shape), dtype=np.bool_)
+        at_node, at_link = (np.zeros((len(places), *shape), dtype=np.bool_) for places in (draws.nodes, draws.links))
+        index = {rank: at for at, rank in enumerate(draws.nodes)}
+        for rank, uses in paths.uses():
+            for copy, use in enumerate(uses):
+                if use is None:
+                    lost[0, copy, rank] = True
+                    continue
+                for place in set_bits(use.nodes):
+                    at_node[index[place], copy, rank] = True
+                for place in set_bits(use.links):
+                    at_link[place, copy, rank] = True
+        for rank, at in index.items():
+            at_node[at, -1, rank] = True
+        self._lost, self._nodes, self._links = map(_packed, (lost, at_node, at_link))
+
+    def survived(self, nodes: Collection[int], links: Collection[int]) -> Iterator[tuple[tuple[int, int], Fraction]]:
+        """For each number of nodes and of links: the share of sets under which every healthy node is served."""
+        for count, by_node in _unions(self._nodes, nodes):
+            for down, by_link in _unions(self._links, links):
+                few, many = sorted((by_node, by_link | self._lost), key=len)
+                survivors = sum(self._survivors(many | row) for row in few)
+                yield (count, down), Fraction(survivors, len(few) * len(many))
+
+    def _survivors(self, sets: Words) -> int:
+        blocks = sets.reshape(len(sets), -1, self._block)
+        missing = np.zeros((len(sets), self._block), dtype=np.uint64)
+        for need in self._needs:
+            missing |= np.bitwise_and.reduce(blocks[:, [self._bit[copy] for copy in need]], axis=1)
+        return int((~(missing & ~blocks[:, -1]).any(axis=1)).sum())
+
+
+def _packed(bits: NDArray[np.bool_]) -> Words:
+    """Tables of bits as rows of words."""
+    words = np.packbits(bits, axis=-1).view(np.uint64)
+    return words.reshape(len(bits), words.shape[1] * words.shape[2])
+
+
+def _unions(rows: Words, counts: Collection[int]) -> Iterator[tuple[int, Words]]:
+    """For each of some counts, ascending, the unions of every set of that many rows."""
+    united = np.zeros((1, rows.shape[1]), dtype=np.uint64)
+    last = np.array([-1])
+    for count in count_from(0):
+        if count in counts:
+            yield count, united
+        if count == max(counts):
+            return
+        more = len(rows) - 1 - last  # each set is extended by every row after its last one
+        ends = np.cumsum(more)
+        added = np.arange(ends[-1] if len(ends) else 0) - np.repeat(ends - more, more) + np.repeat(last + 1, more)
+        united, last = np.repeat(united, more, axis=0) | rows[added], added

@@ -1,0 +1,46 @@
+"""Counting how faults of several kinds can be placed on links."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from itertools import product
+from math import factorial, perm, prod
+
+from coordinator.scenario.fault_sets import FaultSetTerm
+from coordinator.theory.fault_model import Number
+
+
+def quotient(numerator: Number, denominator: Number) -> Number:
+    """A quotient; exact if both numbers are."""
+    if isinstance(numerator, float) or isinstance(denominator, float):
+        return numerator / denominator
+    return Fraction(numerator, denominator)
+
+
+def share_whole(parts: Sequence[FaultSetTerm], weights: Sequence[Number]) -> Number:
+    """The probability that a link passes its packets. Each part strikes it if no part before it did."""
+    whole, left = 0.0, 1.0
+    for part, weight in zip(parts, weights, strict=True):
+        whole += left * part.share * weight
+        left *= 1 - part.share
+    return whole + left
+
+
+def placements(groups: Sequence[tuple[int, Sequence[Number]]], counts: tuple[int, ...]) -> Number:
+    """The sum of weights over all uses to place parts with these counts at different places.
+
+    A group is a number of places and the weight of each part at any of them.
+    """
+    found: dict[tuple[int, ...], Number] = {tuple(0 for _ in counts): 1}
+    for size, weights in groups:
+        more: dict[tuple[int, ...], Number] = {}
+        for placed, value in found.items():
+            for here in product(*(range(count - done + 1) for count, done in zip(counts, placed, strict=True))):
+                if sum(here) > size:
+                    continue
+                uses = perm(size, sum(here)) // prod(map(factorial, here))
+                factor = prod(weight**many for weight, many in zip(weights, here, strict=True))
+                if factor:
+                    key = tuple(done + many for done, many in zip(placed, here, strict=True))
+                    more[key] = more.get(key, 0) + value * uses * factor
+        found = more
+    return found.get(counts, 0)

@@ -1,0 +1,59 @@
+"""Claims: what a paper or a formula predicts of a run, and the metrics that a claim can be about."""
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Final, Literal, get_args
+
+Value = int | float | tuple[int, ...]
+Relation = Literal["==", "<=", ">="]
+"""Read "measured relation predicted"."""
+
+TRAFFIC: Final = (
+    "steps", "packets", "segments", "bytes", "max_link_segments", "max_link_segments_per_step", "links_used",
+    "heaviest_link_segments_per_step", "heaviest_link_bytes_per_step", "startups", "transfer_bytes", "virtual_seconds",
+    "senders_per_step", "receivers_per_step", "average_receive_step",
+)  # fmt: skip
+"""How much was sent, over which links, and when; virtual_seconds is computed from startups and transfer_bytes."""
+DELIVERY: Final = (
+    "expected_deliveries", "deliveries", "intact_deliveries", "delivery_ratio", "duplicates", "relays", "lost", "corrupt",
+    "elected_right", "elected_wrong", "elected_none",
+)  # fmt: skip
+"""What arrived, and where copies were voted on, what was elected."""
+STRUCTURE: Final = (
+    "longest_detour", "trees_per_arc", "paths_per_inner_node", "same_type_per_step", "segments_per_message",
+    "largest_subtree", "smallest_subtree", "outside_own_substar", "off_displacement", "off_period", "inner_home_nodes",
+    "unrotated_arcs",
+)  # fmt: skip
+"""The paths that messages took."""
+EMULATOR: Final = (
+    "illegal_hops", "replay_mismatches", "intended_seconds", "early_hops", "lateness_ratio", "worst_lateness_packets",
+)  # fmt: skip
+"""Whether the emulator kept to its model, and how punctual it was under the timed clock."""
+METRICS: Final = frozenset((*TRAFFIC, *DELIVERY, *STRUCTURE, *EMULATOR, "measured"))
+"""Every name that a claim can have; `measured` stands for a number that a paper prints and a reproduction measures."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One prediction: metric `name` of a run stands in `relation` to `predicted`, according to `source`.
+
+    Raises ValueError for a name that is not in `METRICS`: a misspelt claim would never be judged.
+    """
+
+    name: str
+    predicted: Value
+    relation: Relation
+    source: str
+    derived: bool = False
+    """Whether the prediction is computed from the trees or the timetable that the run itself executes.
+
+    Such a claim checks the engines against the schedule; it cannot find an error in the schedule. docs/claims.md lists them.
+    """
+
+    def __post_init__(self) -> None:
+        if self.name not in METRICS:
+            near = get_close_matches(self.name, METRICS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known metrics: {', '.join(sorted(METRICS))}"
+            raise ValueError(f"a claim about an unknown metric {self.name!r}: {hint}")
+        if self.relation not in get_args(Relation):
+            raise ValueError(f"a claim with an unknown relation {self.relation!r}: expected ==, <= or >=")

@@ -1,0 +1,293 @@
+"""Conformance suite for algorithms: what a class must keep, checked on small networks.
+
+`check_algorithm` runs the local rules by the plainest possible loop, without an engine, for every port model and both kinds
+of links. It checks that an algorithm
+
+* refuses, with a ScenarioError, what it does not declare, and does what it declares;
+* has local rules: they keep no state outside their slots, never send into the past, and keep to the port model, to the
+  duplex of the links and to the link capacity;
+* delivers the right payload, and keeps every claim about a metric that is counted here. The structure of paths and virtual
+  time are measured by the coordinator.
+
+Every check raises ContractError, which names the algorithm, the step and the rank.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
+from math import isclose
+from typing import Final, NamedTuple
+
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.claims import Claim, Value
+from emunode.errors import ContractError, ScenarioError
+from emunode.model import (
+    ALL_RANKS,
+    Collective,
+    CollectiveSpec,
+    Duplex,
+    Port,
+    PortModel,
+    Rank,
+    Segment,
+    Step,
+)
+from emunode.topologies.base import Topology
+
+STEP_LIMIT: Final = 10_000
+"""Most steps of a run on a small network; an algorithm that has not ended by then does not end."""
+ANY_JOB: Final = CollectiveSpec("", Collective.BROADCAST, "", 0)
+VARIANTS: Final = (
+    ANY_JOB,
+    ANY_JOB._replace(messages=3, message_bytes=36, source=1),
+    ANY_JOB._replace(messages=4, message_bytes=35, redundancy=2),
+    ANY_JOB._replace(segments=2, message_bytes=37, packet_limit=16),
+)
+"""Several messages, segments and trees, segments of unequal size, and another source."""
+
+Packets = Mapping[tuple[Rank, Port], Sequence[Segment]]
+"""What leaves in one step, by sender and port."""
+
+
+class Transmission(NamedTuple):
+    """One segment that crosses one link."""
+
+    step: Step
+    sender: Rank
+    port: Port
+    receiver: Rank
+    segment: Segment
+
+
+def check_algorithm(entry: type[Algorithm], topology: Topology) -> None:
+    """Check an algorithm on one network, under every port model and both kinds of links: `order` should be below 100."""
+    ran = 0
+    for port_model, duplex, variant in product(PortModel, Duplex, VARIANTS):
+        job = variant._replace(topology=topology.name, collective=entry.collective, algorithm=entry.name)
+        ran += _check_variant(entry, topology, job._replace(port_model=port_model, duplex=duplex))
+    if not ran:
+        raise ContractError(f"{entry.name} refuses every job on {topology.name}")
+
+
+def _check_variant(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec) -> bool:
+    """Run one variant, unless the algorithm refuses it; return whether it ran."""
+    try:
+        algorithm = entry(topology, spec)
+    except ScenarioError as refusal:
+        if refusal.field not in (*CollectiveSpec._fields, "topology"):
+            raise ContractError(f"{entry.name} refuses {spec}, but blames {refusal.field!r}") from refusal
+        return False
+    if spec.port_model not in entry.port_models or spec.duplex not in algorithm.duplexes:
+        raise ContractError(
+            f"{entry.name} accepts {spec.port_model} and {spec.duplex}-duplex, which it does not declare"
+        )
+    check_claims(algorithm, measure(algorithm, execute(algorithm)))
+    return True
+
+
+# --- execution -------------------------------------------------------------------------------------------------------
+
+
+def execute(algorithm: Algorithm) -> list[Transmission]:
+    """Everything that is sent in a run without faults; raises ContractError where a rule breaks the model."""
+    topology = algorithm.topology
+    rules = [_local_rule(algorithm, rank) for rank in topology.ranks()]
+    agenda = _started(rules)
+    history: list[Transmission] = []
+    arrived: Packets = {}
+    step = 0
+    while agenda or arrived:
+        step += 1
+        if step > STEP_LIMIT:
+            raise ContractError(f"{algorithm.name} on {topology.name} does not end")
+        # A step is: read what arrived in the step before, then send. So the order of the ranks cannot matter.
+        for rank, inbox in sorted(_inboxes(topology, arrived).items()):
+            for when, port, made in rules[rank].receive(step - 1, sorted(inbox, key=lambda packet: packet[0])):
+                if when < step:
+                    raise ContractError(
+                        f"{algorithm.name} at rank {rank}, step {step}: a send in step {when} is too late"
+                    )
+                agenda[when].append((rank, port, made))
+        arrived = _packets(agenda.pop(step, ()))
+        _check_ports(algorithm, step, arrived)
+        history += [
+            Transmission(step, sender, port, topology.neighbour(sender, port), segment)
+            for (sender, port), segments in arrived.items()
+            for segment in segments
+        ]
+    return history
+
+
+Send = tuple[Rank, Port, Segment | Callable[[], Segment]]
+
+
+def _local_rule(algorithm: Algorithm, rank: Rank) -> Rule:
+    rule = algorithm.rule(LocalView(algorithm.topology, rank))
+    if hasattr(rule, "__dict__"):
+        raise ContractError(
+            f"{type(rule).__name__} of {algorithm.name} has no __slots__: others could attach state to it"
+        )
+    return rule
+
+
+def _started(rules: Sequence[Rule]) -> defaultdict[Step, list[Send]]:
+    """What every rank sends of its own accord, by step."""
+    agenda: defaultdict[Step, list[Send]] = defaultdict(list)
+    for rank, rule in enumerate(rules):
+        last = 1
+        for step, port, made in rule.start():
+            if step < last:
+                raise ContractError(f"{type(rule).__name__} at rank {rank} starts step {step} after step {last}")
+            last = step
+            agenda[step].append((rank, port, made))
+    return agenda
+
+
+def _packets(sends: Iterable[Send]) -> Packets:
+    packets: defaultdict[tuple[Rank, Port], list[Segment]] = defaultdict(list)
+    for rank, port, made in sends:
+        packets[rank, port].append(made() if callable(made) else made)
+    return packets
+
+
+def _inboxes(topology: Topology, packets: Packets) -> Mapping[Rank, list[tuple[Port, tuple[Segment, ...]]]]:
+    inboxes: defaultdict[Rank, list[tuple[Port, tuple[Segment, ...]]]] = defaultdict(list)
+    for (sender, port), segments in packets.items():
+        inboxes[topology.neighbour(sender, port)].append((topology.reverse_port(port), tuple(segments)))
+    return inboxes
+
+
+def _check_ports(algorithm: Algorithm, step: Step, packets: Packets) -> None:
+    """Hold what is sent and received in one step against link capacity, port model and duplex."""
+    topology, spec, capacity = algorithm.topology, algorithm.spec, algorithm.link_capacity
+    sent: defaultdict[Rank, set[Port]] = defaultdict(set)
+    received: defaultdict[Rank, set[Port]] = defaultdict(set)
+    for (rank, port), segments in packets.items():
+        where = f"{algorithm.name} at rank {rank}, step {step}, port {port}"
+        if port not in range(topology.degree):
+            raise ContractError(f"{where}: there is no such port")
+        if capacity is not None and len(segments) > capacity:
+            raise ContractError(f"{where}: {len(segments)} segments in a packet for {capacity}")
+        sent[rank].add(port)
+        received[topology.neighbour(rank, port)].add(topology.reverse_port(port))
+    for rank in sorted(sent.keys() | received.keys()):
+        if not _legal(spec, sent[rank], received[rank]):
+            raise ContractError(
+                f"{algorithm.name} at rank {rank}, step {step}: sends on ports {sorted(sent[rank])} and receives on "
+                f"{sorted(received[rank])}, against {spec.port_model} over {spec.duplex}-duplex links"
+            )
+
+
+def _legal(spec: CollectiveSpec, sent: set[Port], received: set[Port]) -> bool:
+    """Whether a node may send and receive on these ports in one step."""
+    if spec.duplex is Duplex.HALF and sent & received:
+        return False
+    match spec.port_model:
+        case PortModel.ALL_PORT:
+            return True
+        case PortModel.ONE_PORT:
+            return len(sent) <= 1 and len(received) <= 1
+        case PortModel.EXCHANGE:
+            return len(sent | received) <= 1
+        case PortModel.SEND_OR_RECEIVE:
+            return len(sent) + len(received) <= 1
+
+
+# --- claims ----------------------------------------------------------------------------------------------------------
+
+
+def check_claims(algorithm: Algorithm, metrics: Mapping[str, Value]) -> None:
+    """Hold the claims against `metrics`; claims about other metrics are left out, and so are negative controls."""
+    if algorithm.negative_control:
+        return
+    for claim in algorithm.claims():
+        if claim.name in metrics and not _holds(claim, metrics[claim.name]):
+            raise ContractError(
+                f"{algorithm.name} on {algorithm.topology.name}, {algorithm.spec}: measured {claim.name} "
+                f"{metrics[claim.name]}, predicted {claim.relation} {claim.predicted} ({claim.source})"
+            )
+
+
+def _holds(claim: Claim, measured: Value) -> bool:
+    predicted = claim.predicted
+    if isinstance(predicted, tuple) or isinstance(measured, tuple):
+        return predicted == measured
+    if isclose(predicted, measured, rel_tol=1e-9):
+        return True
+    return (claim.relation == "<=" and measured < predicted) or (claim.relation == ">=" and measured > predicted)
+
+
+def measure(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[str, Value]:
+    """Metrics of a run; raises ContractError for a payload that is wrong at its receiver."""
+    return {**_traffic(algorithm, history), **_deliveries(algorithm, history)}
+
+
+def _traffic(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[str, Value]:
+    """What was sent, over which links and when."""
+    steps = range(1, max((hop.step for hop in history), default=0) + 1)
+    per_link = Counter((hop.sender, hop.port) for hop in history)
+    segments = Counter((hop.step, hop.sender, hop.port) for hop in history)
+    size: Counter[tuple[Step, Rank, Port]] = Counter()
+    for hop in history:
+        size[hop.step, hop.sender, hop.port] += len(hop.segment[4])
+    most_segments, most_bytes = _largest_by_step(segments, steps), _largest_by_step(size, steps)
+    limit = algorithm.spec.packet_limit
+    senders = Counter(step for step, _ in {(hop.step, hop.sender) for hop in history})
+    return {
+        "steps": len(steps),
+        "packets": len(segments),
+        "segments": len(history),
+        "bytes": size.total(),
+        "links_used": len(per_link),
+        "max_link_segments": max(per_link.values(), default=0),
+        "max_link_segments_per_step": max(most_segments, default=0),
+        "heaviest_link_segments_per_step": most_segments,
+        "heaviest_link_bytes_per_step": most_bytes,
+        "startups": sum(-(-each // limit) if limit else min(each, 1) for each in most_bytes),
+        "transfer_bytes": sum(most_bytes),
+        "senders_per_step": tuple(senders[step] for step in steps),
+    }
+
+
+def _largest_by_step(counts: Mapping[tuple[Step, Rank, Port], int], steps: range) -> tuple[int, ...]:
+    largest: Counter[Step] = Counter()
+    for (step, _, _), count in counts.items():
+        largest[step] = max(largest[step], count)
+    return tuple(largest[step] for step in steps)
+
+
+def _deliveries(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[str, Value]:
+    """What arrived: first receipts, whole messages, repetitions, and segments on their way to other ranks."""
+    first: dict[tuple[Rank, Rank, int], Step] = {}
+    duplicates = relays = 0
+    for step, _, _, receiver, (origin, target, _, index, payload) in sorted(history):
+        if algorithm.content(origin, target, index) not in (payload, None):
+            raise ContractError(f"{algorithm.name} at rank {receiver}, step {step}: wrong payload of {origin}, {index}")
+        if target not in (receiver, ALL_RANKS):
+            relays += 1
+        elif receiver == origin or (receiver, origin, index) in first:
+            duplicates += 1
+        else:
+            first[receiver, origin, index] = step
+    receipts = {(step, receiver) for (receiver, _, _), step in first.items()}
+    receivers = Counter(step for step, _ in receipts)
+    last_receipts = {receiver: step for step, receiver in sorted(receipts)}
+    whole = _whole_messages(algorithm, first)
+    return {
+        "deliveries": whole,
+        "intact_deliveries": whole,
+        "duplicates": duplicates,
+        "relays": relays,
+        "receivers_per_step": tuple(receivers[step] for step in range(1, max(receivers, default=0) + 1)),
+        "average_receive_step": sum(last_receipts.values()) / max(1, len(last_receipts)),
+    }
+
+
+def _whole_messages(algorithm: Algorithm, received: Iterable[tuple[Rank, Rank, int]]) -> int:
+    """Messages of which a rank received every segment; in a reduce, every contribution to every segment."""
+    reduces = algorithm.collective is Collective.REDUCE
+    got = Counter(
+        (receiver, None if reduces else origin, index // algorithm.segments_per_message)
+        for receiver, origin, index in received
+    )
+    return sum(count == algorithm.segments_due(message) for (_, _, message), count in got.items())

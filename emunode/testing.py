@@ -1,0 +1,164 @@
+"""Conformance suites for topologies and spanning trees: the properties that the rest of the software relies on.
+
+`check_topology` and `check_trees` look at every rank: use them on small networks. `check_topology_at` and `check_trees_at`
+look at one rank of a network of any size. Every check raises ContractError, which names the first rank that breaks a
+promise. In a test file of a plug-in:
+
+    @pytest.mark.parametrize("name", Torus.small_examples)
+    def test_torus(name: str) -> None:
+        check_topology(parse_topology(name))
+"""
+
+from collections import Counter
+from itertools import product
+from typing import TYPE_CHECKING
+
+from emunode.errors import ContractError
+from emunode.model import Rank
+from emunode.topologies.base import Topology, breadth_first_distances
+from emunode.trees.base import Trees, levels
+
+if TYPE_CHECKING:
+    import networkx
+
+# --- topologies ------------------------------------------------------------------------------------------------------
+
+
+def check_topology(topology: Topology) -> None:
+    """Check every answer of `topology` against its links: O(order^2 degree)."""
+    _check_name(topology)
+    for rank in topology.ranks():
+        _check_label(topology, rank)
+        _check_links_at(topology, rank)
+    for root, rank in product(topology.ranks(), topology.ranks()):
+        _check_translation(topology, rank, root)
+    _check_distances(topology)
+
+
+def check_topology_at(topology: Topology, rank: Rank, root: Rank) -> None:
+    """Check the answers of `topology` that concern `rank`, its links, and its address and distance seen from `root`."""
+    _check_name(topology)
+    _check_label(topology, rank)
+    _check_links_at(topology, rank)
+    _check_translation(topology, rank, root)
+    distance = topology.distance(rank, root)
+    if distance != topology.distance(root, rank) or not 0 <= distance <= topology.diameter:
+        raise ContractError(f"{topology.name}: wrong distance {distance} between ranks {rank} and {root}")
+    for neighbour in topology.neighbours(rank):
+        if topology.distance(rank, neighbour) != 1 or abs(topology.distance(neighbour, root) - distance) > 1:
+            raise ContractError(f"{topology.name}: the distances of neighbours {rank} and {neighbour} do not fit")
+
+
+def _check_name(topology: Topology) -> None:
+    """The name leads back to an equal network of the same family."""
+    family, _, parameters = topology.name.partition(":")
+    again = topology.parse(parameters)
+    if family != topology.family or (again.name, again.order) != (topology.name, topology.order):
+        raise ContractError(f"{topology.name}: parsing its name gives {again.name} of {again.order} ranks")
+
+
+def _check_label(topology: Topology, rank: Rank) -> None:
+    """The label leads back to the rank."""
+    label = topology.label(rank)
+    if topology.rank(label) != rank:
+        raise ContractError(f"{topology.name}: label {label!r} does not lead back to rank {rank}")
+
+
+def _check_links_at(topology: Topology, rank: Rank) -> None:
+    """`degree` different neighbours, and at the other end of each link the reverse port leads back."""
+    neighbours = topology.neighbours(rank)
+    if len(set(neighbours) - {rank}) != topology.degree or not all(0 <= other < topology.order for other in neighbours):
+        raise ContractError(f"{topology.name}: rank {rank} needs {topology.degree} neighbours, but has {neighbours}")
+    for port, neighbour in enumerate(neighbours):
+        if topology.neighbour(neighbour, topology.reverse_port(port)) != rank:
+            raise ContractError(f"{topology.name}: port {port} of rank {rank} does not lead back")
+
+
+def _check_translation(topology: Topology, rank: Rank, root: Rank) -> None:
+    """`relative` and `absolute` are inverse, carry the root to 0, and keep every port."""
+    relative = topology.relative(rank, root)
+    if topology.absolute(relative, root) != rank or (relative == 0) != (rank == root):
+        raise ContractError(f"{topology.name}: rank {rank} seen from root {root} is {relative} and does not return")
+    for port in range(topology.degree):
+        if topology.relative(topology.neighbour(rank, port), root) != topology.neighbour(relative, port):
+            raise ContractError(f"{topology.name}: seen from root {root}, rank {rank} changes port {port}")
+
+
+def _check_distances(topology: Topology) -> None:
+    """Distances, their distribution, the diameter and `bipartite` are those of a breadth-first search."""
+    distances = breadth_first_distances(topology, 0)
+    for rank, distance in enumerate(distances):
+        if topology.weight(rank) != distance:
+            raise ContractError(f"{topology.name}: rank {rank} has weight {topology.weight(rank)}, expected {distance}")
+    if max(distances) != topology.diameter:
+        raise ContractError(f"{topology.name}: diameter is {topology.diameter}, expected {max(distances)}")
+    counts = Counter(distances)
+    if topology.distance_distribution() != tuple(counts[distance] for distance in range(topology.diameter + 1)):
+        raise ContractError(f"{topology.name}: wrong distance distribution {topology.distance_distribution()}")
+    same_side = any((distances[one] - distances[other]) % 2 == 0 for one, _, other, _ in topology.links())
+    if topology.bipartite == same_side:
+        raise ContractError(f"{topology.name}: bipartite is {topology.bipartite}, expected {not same_side}")
+
+
+def to_networkx(topology: Topology) -> "networkx.Graph[Rank]":
+    """The network as an undirected networkx graph of its ranks, for comparison with an independent implementation.
+
+    Nodes carry `label`; links carry `lower_port` and `upper_port`, the ports at the ends of lower and of higher rank.
+    """
+    import networkx  # noqa: PLC0415  # most checks run without it, and it takes a quarter of a second to import
+
+    graph: networkx.Graph[Rank] = networkx.Graph(name=topology.name)
+    graph.add_nodes_from((rank, {"label": topology.label(rank)}) for rank in topology.ranks())
+    graph.add_edges_from(
+        (rank, neighbour, {"lower_port": port, "upper_port": reverse})
+        for rank, port, neighbour, reverse in topology.links()
+    )
+    return graph
+
+
+# --- trees -----------------------------------------------------------------------------------------------------------
+
+
+def check_trees(trees: Trees) -> None:
+    """Check that every tree spans the network without a cycle, and that every closed form agrees with the parents.
+
+    Walks `count` whole trees.
+    """
+    topology = trees.topology
+    for tree in range(trees.count):
+        where = f"tree {tree} of {topology.name}"
+        found = levels(trees, tree)
+        if len(found) != topology.order:
+            raise ContractError(f"{where} spans {len(found)} of {topology.order} ranks")
+        for rank, level in found.items():
+            check_trees_at(trees, rank, tree)
+            if trees.level(rank, tree) != level or len(trees.route(rank, tree)) != level:
+                raise ContractError(
+                    f"{where}: {topology.label(rank)} is on level {level}, not {trees.level(rank, tree)}"
+                )
+            if trees.shortest and level != topology.weight(rank):
+                raise ContractError(f"{where}: the path to {topology.label(rank)} is not a shortest one")
+        if trees.height(tree) != max(found.values()):
+            raise ContractError(f"{where} has height {max(found.values())}, not {trees.height(tree)}")
+
+
+def check_trees_at(trees: Trees, rank: Rank, tree: int) -> None:
+    """Check that the parent and the children of `rank` in `tree` agree with the rules of its neighbours."""
+    topology = trees.topology
+    where = f"tree {tree} of {topology.name}: {topology.label(rank)}"
+    if rank:
+        port = trees.parent(rank, tree)
+        if topology.reverse_port(port) not in trees.children(topology.neighbour(rank, port), tree):
+            raise ContractError(f"{where} is not a child of its parent")
+    elif _has_parent(trees, rank, tree):
+        raise ContractError(f"{where}, the root, has a parent")
+    if tuple(sorted(trees.children(rank, tree))) != Trees.child_ports(trees, rank, tree):
+        raise ContractError(f"{where} has other children than the neighbours whose parent it is")
+
+
+def _has_parent(trees: Trees, rank: Rank, tree: int) -> bool:
+    try:
+        trees.parent(rank, tree)
+    except ValueError:
+        return False
+    return True

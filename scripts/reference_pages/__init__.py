@@ -1,0 +1,1 @@
+"""The reference documentation, generated from the code."""

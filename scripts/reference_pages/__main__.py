@@ -1,0 +1,63 @@
+"""Write every generated page and drawing of docs/, or compare them with what is stored (`--check`)."""
+
+import argparse
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from reference_pages.architecture import draw_architecture
+from reference_pages.interfaces import interfaces_page
+from reference_pages.metrics import metrics_page
+from reference_pages.networks import draw_network
+from reference_pages.programs import commands_page, scenario_page
+from reference_pages.tables import algorithms_page, faults_page, topologies_page
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+GENERATED: Final[Mapping[str, Callable[[], str]]] = {
+    "docs/reference/commands.md": commands_page,
+    "docs/reference/scenario.md": scenario_page,
+    "docs/reference/metrics.md": metrics_page,
+    "docs/reference/topologies.md": topologies_page,
+    "docs/reference/algorithms.md": algorithms_page,
+    "docs/reference/faults.md": faults_page,
+    "docs/reference/interfaces.md": interfaces_page,
+    "docs/pictures/architecture.svg": draw_architecture,
+    "docs/pictures/star-4.svg": lambda: draw_network("star:4"),
+    "docs/pictures/hypercube-4.svg": lambda: draw_network("hypercube:4"),
+    "docs/pictures/ej-2+3.svg": lambda: draw_network("ej:2+3"),
+}
+
+
+def stale_files() -> list[str]:
+    """The generated files whose stored text differs from what the code gives now."""
+    return [name for name, generate in GENERATED.items() if _stored(name) != generate()]
+
+
+def _stored(name: str) -> str | None:
+    path = ROOT / name
+    return path.read_text(encoding="utf-8") if path.exists() else None
+
+
+def main() -> int:
+    """Regenerate the files; with `--check`, return 1 if any of them is stale."""
+    parser = argparse.ArgumentParser(prog="scripts/reference", description=__doc__)
+    parser.add_argument(
+        "--check", action="store_true", help="compare and write nothing; exit status 1 if a file is stale"
+    )
+    if parser.parse_args().check:
+        stale = stale_files()
+        print(
+            "\n".join(f"{name} is stale: run scripts/reference" for name in stale) or "every generated file is current"
+        )
+        return 1 if stale else 0
+    for name, generate in GENERATED.items():
+        path = ROOT / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(generate(), encoding="utf-8")
+        print(name)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

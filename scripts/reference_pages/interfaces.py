@@ -1,0 +1,44 @@
+"""The interfaces for extensions: public members of the base classes with their docstrings."""
+
+import inspect
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any, Final
+
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.routed_collective import RoutedCollective
+from emunode.algorithms.tree_collective import TreeCollective
+from emunode.topologies.base import Topology
+from emunode.trees.base import Trees
+from reference_pages.markdown import page
+
+INTERFACES: Final = (Topology, Trees, Algorithm, TreeCollective, RoutedCollective, Rule, LocalView, Claim)
+
+
+def interfaces_page() -> str:
+    """One section per base class; abstract members are marked."""
+    parts = [
+        "Base classes for extensions. Members marked *abstract* must be defined; [extend](../extend/index.md) has examples."
+    ]
+    for interface in INTERFACES:
+        parts += [f"## {interface.__name__}", f"`{interface.__module__}`", inspect.getdoc(interface) or ""]
+        parts.append("\n".join(_entry(name, member) for name, member in _members(interface)))
+    return page("Interfaces", *parts)
+
+
+def _members(interface: type) -> Iterator[tuple[str, Any]]:
+    for name, member in vars(interface).items():
+        described = isinstance(member, property | cached_property | staticmethod | classmethod) or inspect.isfunction(
+            member
+        )
+        if described and not name.startswith("_"):
+            yield name, member
+
+
+def _entry(name: str, member: Any) -> str:
+    abstract = " *(abstract)*" if getattr(member, "__isabstractmethod__", False) else ""
+    function = getattr(member, "__func__", member)
+    signature = str(inspect.signature(function)) if inspect.isfunction(function) else ""
+    doc = " ".join((inspect.getdoc(member) or "").split())
+    return f"* `{name}{signature}`{abstract}: {doc}" if doc else f"* `{name}{signature}`{abstract}"

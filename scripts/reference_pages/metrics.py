@@ -1,0 +1,73 @@
+"""The metrics of `summary.json`: key, meaning from the glossary, and the algorithms that make a claim about it."""
+
+import re
+import tempfile
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator.scenario.model import Scenario
+from reference_pages.markdown import command_json, page, table
+
+GLOSSARY: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "glossary.md"
+SMALL: Final = ("--topology", "star:3", "--collective", "broadcast")
+RUNS: Final = (
+    (*SMALL, "--algorithm", "flood", "--driver", "local", "--ranks-per-host", "6"),
+    (*SMALL, "--algorithm", "flood", "--driver", "memory", "--clock", "timed"),
+    (*SMALL, "--algorithm", "edt", "--driver", "memory", "--redundancy", "2", "--fault", "byzantine:213"),
+    (*SMALL, "--algorithm", "edt", "--driver", "memory", "--fault", "crash:213@1"),
+    (*SMALL, "--algorithm", "flood", "--driver", "memory", "--fault", "crash:213@90"),
+)
+"""Scenarios whose summaries together have every key."""
+MESSAGES: Final = {"replicated-balanced-tree": "3"}
+"""Numbers of messages for the algorithms that do not take one message."""
+EXAMPLES: Final = {"star": "star:4", "hypercube": "hypercube:4", "ej": "ej:2+3"}
+
+
+def metrics_page() -> str:
+    """Keys of `summary.json` in two tables: metrics, and what only some runs have."""
+    meanings, claimed, present = glossary_terms(), claims_by_metric(), summary_types()
+    known = sorted((present | dict.fromkeys(claimed, "number")).items())
+    rows = [
+        (f"`{key}`", kind, meanings.get(key.replace("_", " ")), ", ".join(sorted(claimed.get(key, ()))))
+        for key, kind in known
+    ]
+    introduction = (
+        "`summary.json` has these keys besides the keys of the [scenario](scenario.md). Metrics without a type here are "
+        "measured only if the algorithm makes a claim about them. The last column names the algorithms that do."
+    )
+    return page("Metrics of summary.json", introduction, table(("key", "type", "meaning", "claimed by"), rows))
+
+
+def glossary_terms() -> dict[str, str]:
+    """Meaning by term, for every row of the glossary; a row with several terms counts for each of them."""
+    rows = re.findall(r"^\| (.+?) \| (.+) \|$", GLOSSARY.read_text(encoding="utf-8"), re.MULTILINE)
+    return {term.strip(): meaning for terms, meaning in rows for term in re.sub(r"\(.*?\)", "", terms).split(",")}
+
+
+def summary_types() -> dict[str, str]:
+    """JSON type by key, over the summaries of `RUNS`, without the keys of the scenario."""
+    found: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for number, arguments in enumerate(RUNS):
+            summary = command_json("run", *arguments, "--out", f"{folder}/{number}")
+            found |= {key: _type_of(value) for key, value in summary.items() if value is not None or key not in found}
+    return {key: kind for key, kind in found.items() if key not in Scenario.model_fields and key != "path"}
+
+
+def _type_of(value: Any) -> str:
+    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    return names.get(type(value), "")
+
+
+def claims_by_metric() -> dict[str, set[str]]:
+    """The algorithms that claim each metric, on a small network of each family."""
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for row in command_json("list", "algorithms"):
+        arguments = ["--topology", EXAMPLES[row["topology"]], "--collective", row["collective"]]
+        arguments += ["--algorithm", row["algorithm"], "--port-model", row["port_models"].split(", ")[0]]
+        arguments += ["--messages", MESSAGES.get(row["algorithm"], "1")]
+        for claim in command_json("plan", *arguments, "--driver", "memory")["claims"]:
+            found[claim["name"]].add(f"`{row['algorithm']}`")
+    every = max(map(len, found.values()))
+    return {name: users if len(users) < every else {"all"} for name, users in found.items()}

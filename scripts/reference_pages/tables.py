@@ -1,0 +1,33 @@
+"""Pages that print the registries: topologies, algorithms, kinds of faults."""
+
+from itertools import groupby
+
+from reference_pages.markdown import command_json, page, table
+
+
+def topologies_page() -> str:
+    """The network families, each with one example."""
+    rows = command_json("list", "topologies")
+    columns = list(rows[0])
+    return page(
+        "Topologies",
+        "The networks as `coordinator list topologies` prints them; [networks.md](../explanation/networks.md) defines them.",
+        table([name.replace("_", " ") for name in columns], ([row[name] for name in columns] for row in rows)),
+    )
+
+
+def algorithms_page() -> str:
+    """The algorithms, one table per network family."""
+    rows = command_json("list", "algorithms")
+    parts = [f"{len(rows)} combinations of network, collective and algorithm."]
+    for family, members in groupby(rows, key=lambda row: row["topology"]):
+        cells = [(row["collective"], f"`{row['algorithm']}`", row["port_models"], row["citation"]) for row in members]
+        parts += [f"## {family}", table(("collective", "algorithm", "port models", "source"), cells)]
+    return page("Algorithms", *parts)
+
+
+def faults_page() -> str:
+    """The kinds of faults and their syntax."""
+    rows = [(row["kind"], f"`{row['written']}`", row["meaning"]) for row in command_json("list", "faults")]
+    text = "[How-to: faults](../how-to/faults.md) explains the exact effects."
+    return page("Kinds of faults", text, table(("kind", "syntax", "meaning"), rows))

@@ -1,0 +1,59 @@
+"""A run directory written by version 0.1.0, whose summary has old names of metrics, can still be read."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from coordinator.cli.app import main
+from coordinator.history.run_directory import RENAMED, translate_summary
+
+STORED = Path(__file__).parents[2] / "golden" / "run-0.1.0"
+"""A broadcast under the timed clock over sockets."""
+
+
+@pytest.fixture
+def old_run(tmp_path: Path) -> Path:
+    """A copy of the stored run."""
+    return Path(shutil.copytree(STORED, tmp_path / "old"))
+
+
+def test_its_summary_has_the_old_names_and_reads_with_the_new_ones() -> None:
+    summary = json.loads((STORED / "summary.json").read_text())
+    assert set(RENAMED) <= set(summary)
+    current = translate_summary(summary)
+    names = {claim["name"] for claim in current["claims"]}
+    assert set(RENAMED.values()) <= names
+    assert set(RENAMED.values()) <= set(current)
+    assert not set(RENAMED) & (names | set(current))
+
+
+@pytest.mark.parametrize("claims", [None, 3, [3, None, {}, {"name": []}]])
+def test_malformed_claims_are_left_as_they_are(claims: object) -> None:
+    assert translate_summary({"claims": claims, "late_share": 0.5}) == {"claims": claims, "lateness_ratio": 0.5}
+
+
+def test_it_verifies(old_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", str(old_run)]) == 0
+    assert "not checked" not in capsys.readouterr().out
+
+
+def test_its_report_shows_the_new_names(old_run: Path) -> None:
+    assert main(["report", str(old_run)]) == 0
+    report = (old_run / "report.html").read_text()
+    assert "replay mismatches" in report
+    assert "strange hops" not in report
+    assert "late share" not in report
+
+
+def test_it_is_compared_under_the_new_names(old_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compare", str(old_run), str(STORED), "--json"]) == 0
+    output = capsys.readouterr().out
+    assert "lateness_ratio" in output
+    assert "late_share" not in output
+
+
+def test_its_schedule_is_exported(old_run: Path, tmp_path: Path) -> None:
+    assert main(["export", str(old_run), "--goal", str(tmp_path / "schedule.goal")]) == 0
+    assert (tmp_path / "schedule.goal").stat().st_size

@@ -1,0 +1,167 @@
+"""The conformance suite over the registry, on algorithms that break it, and beside the memory engine."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.breadth_first import BreadthFirstBroadcast
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.conformance import check_algorithm, execute
+from emunode.algorithms.registry import registered
+from emunode.algorithms.tree_collective import ForwardRule
+from emunode.engine.memory import MemoryEngine
+from emunode.errors import ContractError
+from emunode.model import CollectiveSpec, Duplex, HopOutcome, PortModel, PortPacket, ScheduledSend, Step
+from emunode.net.wire import ROW
+from emunode.topologies.registry import parse_topology
+
+EXAMPLES = {"star": ("star:3", "star:4"), "hypercube": ("hypercube:2", "hypercube:3"), "ej": ("ej:1+3", "ej:1+2")}
+UNDEFINED = {
+    ("hypercube:2", "sbt-reflections"),
+    ("ej:1+3", "improved-printed"),
+    ("ej:1+3", "three-phase-restart"),
+    ("ej:1+3", "three-phase-restart-own"),
+}
+"""What a paper does not define: k < 2 reflections, and counters for other networks than b = a + 1."""
+
+
+@pytest.mark.parametrize(
+    ("topology", "entry"),
+    [
+        pytest.param(name, entry, id=f"{name}-{entry.collective}-{entry.name}")
+        for family, entry in registered()
+        for name in EXAMPLES[family]
+        if (name, entry.name) not in UNDEFINED
+    ],
+)
+def test_every_registered_algorithm(topology: str, entry: type[Algorithm]) -> None:
+    check_algorithm(entry, parse_topology(topology))
+
+
+@pytest.mark.parametrize(
+    ("family", "entry"),
+    [pytest.param(family, entry, id=f"{family}-{entry.collective}-{entry.name}") for family, entry in registered()],
+)
+def test_the_memory_engine_sends_the_same(family: str, entry: type[Algorithm]) -> None:
+    topology = parse_topology(EXAMPLES[family][1])
+    spec = CollectiveSpec(topology.name, entry.collective, entry.name, 0, entry.port_models[0])
+    algorithm = entry(topology, spec._replace(messages=topology.degree))
+    engine, rows, step = MemoryEngine(algorithm), bytearray(), 0
+    while engine.busy:
+        step += 1
+        rows += engine.step(step)
+    expected = sorted(
+        (step, sender, port, receiver, (origin, target, tree, index, len(payload)))
+        for step, sender, port, receiver, (origin, target, tree, index, payload) in execute(algorithm)
+    )
+    found = sorted(
+        (step, sender, port, receiver, (origin, target, tree, index, size))
+        for step, sender, receiver, origin, target, index, size, tree, port, outcome in ROW.iter_unpack(rows)
+        if outcome != HopOutcome.LOST
+    )
+    assert found == expected
+
+
+# Algorithms that break the contract.
+
+
+def check(**members: Any) -> None:
+    """Check the breadth-first broadcast with other members."""
+    check_algorithm(type("Wrong", (BreadthFirstBroadcast,), members), parse_topology("hypercube:3"))
+
+
+def rule_class(**members: Any) -> Any:
+    """A method `rule` that makes forward rules with other members."""
+    kind = type("WrongRule", (ForwardRule,), {"__slots__": (), **members})
+    return lambda algorithm, view: kind(algorithm, view)  # noqa: PLW0108  # a class would not become a method
+
+
+def test_the_original_keeps_the_contract() -> None:
+    check()
+
+
+def test_a_wrong_claim_is_found() -> None:
+    with pytest.raises(ContractError, match="measured steps 3, predicted == 7"):
+        check(claims=lambda _: [Claim("steps", 7, "==", "a paper")])
+
+
+@pytest.mark.parametrize(("relation", "bound"), [("<=", 2), (">=", 4)])
+def test_a_wrong_bound_is_found(relation: Any, bound: int) -> None:
+    with pytest.raises(ContractError, match="measured steps 3"):
+        check(claims=lambda _: [Claim("steps", bound, relation, "a paper")])
+
+
+def test_a_schedule_that_breaks_the_port_model_is_found() -> None:
+    with pytest.raises(ContractError, match="against one-port over full-duplex links"):
+        check(delays=lambda _self, _relative, _tree, ports: [1] * len(ports), claims=lambda _: [])
+
+
+def test_an_undeclared_port_model_that_is_accepted_is_found() -> None:
+    with pytest.raises(ContractError, match="accepts one-port and full-duplex, which it does not declare"):
+        check(port_models=(PortModel.ALL_PORT,), validate=accept_everything, claims=lambda _: [])
+
+
+def accept_everything(algorithm: BreadthFirstBroadcast) -> None:
+    algorithm.trees = algorithm.make_trees(algorithm.topology)
+    algorithm.duplexes = tuple(Duplex)
+
+
+def test_an_algorithm_that_refuses_everything_is_found() -> None:
+    with pytest.raises(ContractError, match="refuses every job on hypercube:3"):
+        check(port_models=())
+
+
+def test_a_send_into_the_past_is_found() -> None:
+    def receive(_self: Rule, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
+        return [(step - 1, 0, packets[0][1][0])]
+
+    with pytest.raises(ContractError, match="is too late"):
+        check(rule=rule_class(receive=receive))
+
+
+def test_a_start_out_of_order_is_found() -> None:
+    original = ForwardRule.start
+    with pytest.raises(ContractError, match="starts step 1 after step"):
+        check(rule=rule_class(start=lambda self: [(4, 0, (0, -1, 0, 0, b"")), *original(self)]))
+
+
+def test_a_port_that_does_not_exist_is_found() -> None:
+    with pytest.raises(ContractError, match="there is no such port"):
+        check(rule=rule_class(start=lambda _self: [(1, 3, (0, -1, 0, 0, b""))]))
+
+
+def test_too_many_segments_in_a_packet_are_found() -> None:
+    original = ForwardRule.start
+    with pytest.raises(ContractError, match="2 segments in a packet for 1"):
+        check(rule=rule_class(start=lambda self: [each for each in original(self) for _ in range(2)]))
+
+
+def test_a_wrong_payload_is_found() -> None:
+    def receive(rule: ForwardRule, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
+        for when, port, segment in ForwardRule.receive(rule, step, packets):
+            assert isinstance(segment, tuple)
+            yield when, port, (*segment[:4], b"wrong")
+
+    with pytest.raises(ContractError, match="wrong payload"):
+        check(rule=rule_class(receive=receive))
+
+
+def test_a_rule_without_slots_is_found() -> None:
+    class Open(ForwardRule):
+        pass
+
+    def rule(algorithm: BreadthFirstBroadcast, view: LocalView) -> Rule:
+        return Open(algorithm, view)
+
+    with pytest.raises(ContractError, match="has no __slots__"):
+        check(rule=rule)
+
+
+def test_an_algorithm_that_does_not_end_is_found() -> None:
+    def receive(_self: Rule, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
+        return [(step + 1, packets[0][0], packets[0][1][0])]
+
+    with pytest.raises(ContractError, match="does not end"):
+        check(rule=rule_class(receive=receive))
