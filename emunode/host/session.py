@@ -133,7 +133,7 @@ class Session:
             return
         slot = self._ranks.links.forget(fd) if self._ranks else -1
         if self._ranks is None or slot < 0:
-            log("unauthenticated connection closed", reason=why)
+            log("connection refused", why=why)
             return
         self._ranks.engine.link_ended(slot, why)
         if self._timed is not None and not self._timed.finished:
