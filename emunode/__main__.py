@@ -2,7 +2,7 @@
 
 import gc
 
-gc.disable()  # until hosts run: what is imported now stays, and pages that no collection touched are shared after a fork
+gc.disable()  # until hosts run: pages that no collection has touched stay shared after a fork
 
 import argparse
 import os
@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     """
     parser, options = _parse(arguments)
     forgo_privileges()
-    if os.getpid() == 1:  # the first process of a container gets no signal that it does not ask for
+    if os.getpid() == 1:  # the kernel delivers only signals with a handler to the first process of a container
         signal.signal(signal.SIGTERM, lambda *_: os._exit(128 + signal.SIGTERM))
     try:
         return _run(parser, options)
@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argparse.Namespace]:
     parser = argparse.ArgumentParser(
         prog="emunode",
-        description="Run a host of the collective test bench: join a coordinator, run the nodes that it assigns.",
+        description="Run a host of the collective test bench: join a coordinator and run the nodes that it assigns.",
         epilog="Exit status: 0 if the run that it joined ended normally for it, 2 for an invalid command line, 4 otherwise.",
     )
     parser.add_argument("--version", action="version", version=__version__)
@@ -55,10 +55,12 @@ def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argpar
         type=float,
         default=JOIN_SECONDS,
         metavar="S",
-        help="how long to wait for the token file and for the coordinator to listen (default: %(default)g)",
+        help="how long to wait for the token file, and for the coordinator to listen (default: %(default)g)",
     )
-    parser.add_argument("--index", type=int, default=ANY_HOST, metavar="I", help="which host to be (default: any)")
-    parser.add_argument("--processes", type=int, metavar="N", help="start N hosts, which take any free places")
+    parser.add_argument(
+        "--index", type=int, default=ANY_HOST, metavar="I", help="the index of this host (default: any)"
+    )
+    parser.add_argument("--processes", type=int, metavar="N", help="start N hosts, at any free indices")
     parser.add_argument(
         "--advertise",
         default="",
@@ -68,13 +70,15 @@ def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argpar
     options = parser.parse_args(arguments)
     address, _, port = options.coordinator.rpartition(":")
     if not address or not port.isdigit() or not 0 < int(port) < 65536:
-        parser.error(f"--coordinator: {options.coordinator!r} will not do; it is HOST:PORT, such as 127.0.0.1:7000")
+        parser.error(
+            f"--coordinator: invalid value {options.coordinator!r}: expected HOST:PORT, such as 127.0.0.1:7000"
+        )
     if options.processes is not None and options.processes < 1:
-        parser.error(f"--processes: {options.processes} will not do; at least 1")
+        parser.error(f"--processes: invalid value {options.processes}: expected at least 1")
     if not -1 <= options.index < 2**31:
-        parser.error(f"--index: {options.index} will not do; from 0, or -1 for any")
+        parser.error(f"--index: invalid value {options.index}: expected 0 or more, or -1 for any")
     if not 0 <= options.join_seconds <= 86400:
-        parser.error(f"--join-seconds: {options.join_seconds:g} will not do; from 0 to 86400")
+        parser.error(f"--join-seconds: invalid value {options.join_seconds:g}: expected 0 to 86400")
     options.address, options.port = address, int(port)
     if options.advertise:
         try:
@@ -85,7 +89,7 @@ def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argpar
 
 
 def _dialled_address(name: str) -> str:
-    """The IPv4 address that a name or address stands for; ValueError if nobody can dial it."""
+    """The IPv4 address of a name or address; ValueError if peers cannot dial it."""
     try:
         address = socket.gethostbyname(name)
     except OSError as error:
@@ -96,12 +100,16 @@ def _dialled_address(name: str) -> str:
 
 
 def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
-    """Wait for the token, then be a host, or many."""
+    """Wait for the token, then run one host or several."""
     deadline = time.monotonic() + options.join_seconds
     try:
         token = _token(options.token_file, deadline)
     except FileNotFoundError:
-        log("host cannot join", coordinator=options.coordinator, error=f"no token file {options.token_file!r} came")
+        log(
+            "host cannot join",
+            coordinator=options.coordinator,
+            error=f"timed out waiting for the token file {options.token_file!r}",
+        )
         return FAILED
     except OSError as error:
         parser.error(f"--token-file: {options.token_file!r} cannot be read: {error.strerror}")

@@ -1,4 +1,4 @@
-"""Does this machine offer what runs need? Each finding says what was seen and, where it falls short, the remedy."""
+"""Checks that this machine has what runs need. Each result gives what was found and, if it falls short, the remedy."""
 
 import os
 import resource
@@ -22,12 +22,12 @@ MANY_PROCESSES = 1024
 FEW_PROCESSES = 32
 ROOMY_BYTES = 2**30
 TIGHT_BYTES = 64 * 2**20
-"""A run of a few thousand nodes writes some of it."""
+"""A run of a few thousand nodes writes about this much."""
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """One thing looked at: `state` is `good`, `limit` (works, with a bound) or `problem` (does not)."""
+    """The result of one check: `state` is `good`, `limit` (works within a bound) or `problem` (does not work)."""
 
     subject: str
     state: str
@@ -36,7 +36,7 @@ class CheckResult:
 
 
 def examine() -> list[CheckResult]:
-    """Look at everything."""
+    """Run all checks, in the order in which they are shown."""
     looks: tuple[Callable[[], CheckResult], ...] = (
         _descriptors,
         _file_table,
@@ -59,7 +59,7 @@ def examine() -> list[CheckResult]:
 def _descriptors() -> CheckResult:
     limit = descriptor_limit()
     room = limit - RESERVED_DESCRIPTORS
-    seen = f"{limit:,} file descriptors a process: {max(room, 0):,} link ends a host"
+    seen = f"{limit:,} file descriptors per process: {max(room, 0):,} link ends per host"
     if room < 64:
         return CheckResult("descriptors", "problem", seen, "ulimit -n 4096")
     return CheckResult(
@@ -77,13 +77,13 @@ def _file_table() -> CheckResult:
 
 def _processes() -> CheckResult:
     if not libc.has("prctl"):
-        return CheckResult("processes", "problem", "a process cannot be made to end with its parent", "use Linux")
+        return CheckResult("processes", "problem", "processes cannot be tied to the end of their parent", "use Linux")
     bounds = {"sysctl kernel.pid_max": _number("/proc/sys/kernel/pid_max")}
     if os.geteuid():
         bounds["ulimit -u"] = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     group = Path("/proc/self/cgroup").read_text().splitlines()[-1].rpartition(":")[2]
     bounds["pids.max of the control group"] = _number(f"/sys/fs/cgroup{group}/pids.max")
-    known = {where: most for where, most in bounds.items() if most > 0}  # none, or no number: no bound
+    known = {where: most for where, most in bounds.items() if most > 0}  # a missing or non-numeric limit is no bound
     where = min(known, key=known.__getitem__, default="")
     most = known.get(where, 2**31)
     seen = f"at most {most:,} processes ({where})" if where else "as many processes as there is memory for"
@@ -95,7 +95,7 @@ def _processes() -> CheckResult:
 
 
 def _number(path: str) -> int:
-    """What a file of the kernel says; -1 where there is none, or no number in it."""
+    """The number in a file of the kernel; -1 if there is no such file, or no number in it."""
     try:
         return int(Path(path).read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What the run loop drives: one small interface, whatever carries the packets."""
+"""The interface of networks, which hides how packets travel, and its implementation in memory."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeVar, TypeVarTuple
@@ -14,19 +14,19 @@ from emunode.model import Step
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
 Progress = Callable[[str, int, int], None]
-"""Called with a phase and how much of how much of it is done."""
+"""Called with a phase, the amount done, and the total (0: unknown)."""
 
 SMALL_ORDER = 5000
-"""Up to this many ranks a step is short enough to run between two checks for Ctrl-C."""
+"""Up to this many ranks, a step is short enough to run between two checks for Ctrl-C."""
 
 
 class StepResult(NamedTuple):
-    """What a network tells of one step."""
+    """The result of one step."""
 
     rows: Sequence[bytes | bytearray]
     """Journal rows: arrivals of the step before, losses of this one."""
     busy: bool
-    """Whether anything was sent, or will be sent later."""
+    """Whether packets were sent, or sends are scheduled."""
     altered_copies: Sequence[AlteredCopy] = ()
     """Altered copies that arrived in the step before, where copies are voted on."""
 
@@ -39,19 +39,19 @@ class Network(Protocol):
         """The number of links that `open` brought up."""
 
     async def open(self, progress: Progress) -> None:
-        """Bring every node and link up; raises RunError when it cannot."""
+        """Bring every node and link up; RunError if that fails."""
 
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
-        """Put `faults` into force and let every rank with work act; raises RunError when the step cannot end."""
+        """Put `faults` into force and run the step of every rank with work; RunError if the step cannot end."""
 
     async def reset(self, plan: Plan) -> None:
-        """Be as new for another run of the same scenario but for its seed and faults, which `plan` has.
+        """Prepare for another run of the same scenario, with the seed and faults of `plan`; the next step is 1.
 
-        All ranks forget, all faults are over, all links are up; the next step is 1. Raises RunError when it cannot be.
+        All ranks are in their initial state, no fault is in force, all links are up. RunError if that is not possible.
         """
 
     async def close(self) -> None:
-        """Take everything down; safe after a failure at any point, and quick."""
+        """Take everything down; safe after a failure at any point, and fast."""
 
 
 class MemoryNetwork:
@@ -61,25 +61,28 @@ class MemoryNetwork:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
+        self._engine: MemoryEngine | None = None
+        """None before `open`: creating all sources of a large network takes seconds, and Ctrl-C has to work meanwhile."""
 
     async def open(self, progress: Progress) -> None:
-        self._network = await self._call(MemoryEngine, self._plan.algorithm)
+        self._engine = await self._call(MemoryEngine, self._plan.algorithm)
 
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
+        engine = self._engine
+        assert engine is not None, "the network is not open"
         try:
-            rows = await self._call(self._network.step, step, faults)
+            rows = await self._call(engine.step, step, faults)
         except trio.Cancelled:
-            self._network.abandon()
+            engine.abandon()
             raise
-        altered_copies, self._network.altered_copies = self._network.altered_copies, []
-        return StepResult([rows], self._network.busy, altered_copies)
+        return StepResult([rows], engine.busy, engine.take_altered_copies())
 
     async def reset(self, plan: Plan) -> None:
         self._plan = plan
-        self._network = await self._call(MemoryEngine, plan.algorithm)
+        await self.open(lambda *_: None)
 
     async def _call(self, function: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-        """Do something long: between two checks for Ctrl-C, or in a thread that Ctrl-C leaves behind."""
+        """Call a function that may take long: directly if it is short, else in a thread that Ctrl-C abandons."""
         if self._plan.topology.order <= SMALL_ORDER:
             await trio.lowlevel.checkpoint()
             return function(*arguments)

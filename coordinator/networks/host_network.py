@@ -90,7 +90,7 @@ class HostNetwork:
         self._channel.send_to_all(hosts, "reset", *spec_to_record(plan.spec))
         if deferred:  # the ends at processes that were stopped have to be closed before they are dialled again
             await links.dial([])
-            links.forget_deferred()
+        links.reset(plan)
         self._plan = plan
         self._barrier.reset()
         self._faults = ProcessFaults(plan, self._channel, self._launch, self._barrier, links)

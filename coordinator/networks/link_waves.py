@@ -160,8 +160,9 @@ class LinkWaves:
                 self._channel.send(host, "close_links", links)
         return set(self._deferred)
 
-    def forget_deferred(self) -> None:
-        """Defer no links any more."""
+    def reset(self, plan: Plan) -> None:
+        """Defer no links any more, and configure hosts that restart for another plan of the same network."""
+        self._plan = plan
         self._deferred.clear()
 
     def _ends(self, link: LinkId) -> tuple[int, int]:

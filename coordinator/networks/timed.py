@@ -59,13 +59,13 @@ class Timed(Protocol):
     """Times of hops so far (`wire.TIME`)."""
 
     async def open(self, progress: Progress) -> None:
-        """Bring every node and link up; raises RunError when it cannot."""
+        """Bring every node and link up; RunError if that fails."""
 
     async def run(self, timetable: Timetable, progress: Progress) -> None:
         """Run every node on its own to the end; RunError if it does not come."""
 
     async def close(self) -> None:
-        """Take everything down; safe after a failure at any point, and quick."""
+        """Take everything down; safe after a failure at any point, and fast."""
 
 
 class TimedMemoryNetwork:

@@ -47,7 +47,8 @@ class Claim:
     derived: bool = False
     """True if the prediction is computed from the trees or the timetable that the run itself executes.
 
-    Such a claim checks the engines against the schedule; it cannot find an error in the schedule. docs/explanation/claims.md lists them.
+    Such a claim checks the engines against the schedule; it cannot find an error in the schedule.
+    docs/explanation/claims.md lists them.
     """
 
     def __post_init__(self) -> None:

@@ -1,13 +1,13 @@
 """The sans-IO node: an inbox in, an outbox and hops out. No clock, no socket, no thread; time is an argument.
 
 Model. Step t of a node reads what arrived in step t-1 and decides what leaves in step t; what leaves is handed to the
-engine as at most one packet a port. The order in which arrivals came in within a step is forgotten (they are read by
-ascending port), so no engine can influence a history by its own timing. The node enforces, on every step, what the
-algorithm promised: one packet a port, the link capacity, the port model; a rule that breaks a promise is stopped with
-the rank, the step and the ports. Judging an arrival (`HopOutcome`) is measuring, not routing: the rule never sees it.
+engine as at most one packet per port. Arrivals of a step are read by ascending port, whatever order they came in, so the
+timing of an engine cannot influence a history. In every step the node enforces the guarantees of the algorithm: one packet
+per port, the link capacity, the port model. A RuleError that names the rank, the step and the ports stops a rule that breaks
+one. Classifying an arrival (`HopOutcome`) is measurement, not routing: the rule never sees the outcome.
 
-An engine calls `step` whenever there is an inbox or `due` equals the step, and once more after the last packet, since
-an arrival is only read by the step after it.
+An engine calls `step` whenever a node has an inbox or `due` equals the step. A packet is read in the step after its arrival,
+so one more step follows the last packet.
 """
 
 import sys
@@ -33,16 +33,16 @@ from emunode.model import (
 FIRST, DUPLICATE, RELAY, CORRUPT = HopOutcome.FIRST, HopOutcome.DUPLICATE, HopOutcome.RELAY, HopOutcome.CORRUPT
 
 UNCHECKED = {PortModel.ALL_PORT: sys.maxsize, PortModel.ONE_PORT: 1}
-"""Receipts of one step over full-duplex links that a port model allows whatever was sent; 0 if it depends."""
+"""Receipts per step over full-duplex links that a port model allows regardless of what was sent; others allow 0."""
 Leaving = list[tuple[Port, Segment | Callable[[], Segment]]]
 
 
 class Node:
-    """One rank of a network, living by its rule.
+    """One rank of a network, which follows its rule.
 
-    `due` is the next step in which it has something to send without being sent anything first, or None. `queueing` is for
-    when faults make packets late: then what the port model or the link capacity forbids waits for the next step, in order,
-    what should have left before leaves now, and receipts are not held against the port model.
+    `due` is the next step in which it sends without receiving anything first, or None. `queueing` is for runs in which
+    faults make packets late: sends that the port model or the link capacity forbids wait for the next step, in order; sends
+    that are late leave now; and receipts are not checked against the port model.
     """
 
     __slots__ = (
@@ -79,13 +79,13 @@ class Node:
         self.due: Step | None = self._next[0] if self._next else None
         if self.due is not None and self.due < 1:
             raise RuleError(
-                f"{algorithm.name} at rank {rank} wants to start in step {self.due}, and steps count from 1"
+                f"{algorithm.name} at rank {rank} wants to start in step {self.due}; steps are counted from 1"
             )
 
     def step(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
-        """Read what arrived in step - 1; return what leaves in `step`, by ascending port, and what became of the arrivals.
+        """Read the packets that arrived in step - 1; return those that leave in `step`, by ascending port, and the hops.
 
-        Raises RuleError when the rule broke its port model, its link capacity or causality.
+        RuleError if the rule violates its port model, its link capacity or causality.
         """
         hops: list[Hop] = []
         try:
@@ -121,7 +121,7 @@ class Node:
         return outbox, hops
 
     def resume(self, step: Step) -> None:
-        """Go on in `step` after missing the steps before it; what was to leave in them never does."""
+        """Skip to `step`, discarding sends scheduled for the missed steps."""
         try:
             while self._next is not None and self._next[0] < step:
                 self._next = next(self._own, None)
@@ -133,12 +133,12 @@ class Node:
         self.due = min([*own, *self._agenda], default=None)
 
     def enable_queueing(self) -> None:
-        """From now on let wait what cannot leave, for faults may have made it late."""
+        """From now on, queue sends that cannot leave, since faults may have made them late."""
         self.queueing = True
         self._unchecked = sys.maxsize
 
     def _possible(self, step: Step, leaving: Leaving) -> Leaving:
-        """As much of `leaving` as may leave in one step, in order; the rest is put first on the agenda of the next."""
+        """The sends that may leave in one step, in order; the others go first on the agenda of the next step."""
         capacity = self._algorithm.link_capacity
         one_port = self._algorithm.spec.port_model is not PortModel.ALL_PORT
         loads: dict[Port, int] = {}
@@ -157,7 +157,7 @@ class Node:
         return now
 
     def _leaving(self, step: Step) -> Leaving:
-        """Everything that is to leave in `step`: of its own accord, and decided on arrivals."""
+        """All sends of `step`: those of the rule's own schedule, and those decided on arrivals."""
         leaving: Leaving = []
         own = self._next
         while own is not None and own[0] == step:
@@ -165,7 +165,7 @@ class Node:
             own = next(self._own, None)
         if own is not None and own[0] < step:
             raise RuleError(
-                f"rank {self.rank} starts out of order: something for step {own[0]} when step {step} has come"
+                f"rank {self.rank} schedules sends out of order: one for step {own[0]} after step {step} began"
             )
         self._next = own
         decided = self._agenda.pop(step, None)
@@ -174,7 +174,9 @@ class Node:
         return leaving + decided if leaving else decided
 
     def _outbox(self, step: Step, leaving: Leaving) -> list[PortPacket]:
-        """One packet a port; raises RuleError where the algorithm may not send that."""
+        """Merge segments into one packet per port; RuleError if the algorithm may not send these."""
+        # Hot path, once per active rank and step. In most collectives most ranks send one segment per step, which only a
+        # wrong port can make illegal, so it skips all that follows.
         if len(leaving) == 1:
             port, segment = leaving[0]
             if 0 <= port < self._algorithm.topology.degree:
@@ -182,6 +184,8 @@ class Node:
                 return [(port, (segment if segment.__class__ is tuple else _made(segment),))]
         packets: dict[Port, list[Segment]] = {}
         for port, segment in leaving:
+            # Plain form: `packets.setdefault(port, []).append(_made(segment))`. A segment is a tuple, or a function that
+            # makes it when it leaves, so that a schedule of many large segments does not hold all payloads at once.
             made = segment if segment.__class__ is tuple else _made(segment)
             if port in packets:
                 packets[port].append(made)
@@ -190,7 +194,9 @@ class Node:
         algorithm = self._algorithm
         ports = sorted(packets)
         if ports[0] < 0 or ports[-1] >= algorithm.topology.degree:
-            raise RuleError(f"{algorithm.name} at rank {self.rank}, step {step}: there is no port in {ports}")
+            raise RuleError(
+                f"{algorithm.name} at rank {self.rank}, step {step}: some of the ports {ports} do not exist"
+            )
         if len(ports) > 1 and algorithm.spec.port_model is not PortModel.ALL_PORT:
             raise RuleError(
                 f"{algorithm.name} at rank {self.rank}, step {step}: sends on ports {ports}, which "
@@ -208,7 +214,7 @@ class Node:
         return [(port, tuple(packets[port])) for port in ports]
 
     def _check_receipts(self, step: Step, inbox: list[PortPacket]) -> None:
-        """Hold what was received in `step` against what was sent in it."""
+        """RuleError if the port model does not allow these receipts beside what was sent in `step`."""
         spec = self._algorithm.spec
         sent = self._sent[1] if self._sent[0] == step else []
         received = [port for port, _ in inbox]
@@ -230,7 +236,8 @@ class Node:
             )
 
     def _read(self, inbox: list[PortPacket], hops: list[Hop]) -> None:
-        """Judge every arrival, by ascending port."""
+        """Classify every arrival, by ascending port."""
+        # Hot path, once per segment. `seen` holds a bit per segment index for each origin.
         rank, content, seen = self.rank, self._content, self._seen
         for port, segments in inbox:
             for segment in segments:
@@ -251,7 +258,7 @@ class Node:
 
 
 def failure(algorithm: Algorithm, rank: Rank, step: Step, error: Exception) -> RuleError:
-    """What to raise for an exception in the code of an algorithm: it says where in the run, and where in the source."""
+    """The RuleError for an exception in an algorithm's code, with the place in the run and in the source."""
     files = {getattr(sys.modules.get(each.__module__), "__file__", None) for each in type(algorithm).__mro__}
     frames = traceback.extract_tb(error.__traceback__)
     ours = [frame for frame in frames if frame.filename in files] or frames  # the line that called, not a library's

@@ -1,8 +1,8 @@
-"""The nodes that an engine runs, and what faults do to them: the part of a step that is the same in every engine.
+"""The nodes that an engine runs, and the effect of faults on them.
 
-A rank that falls silent (crashes, hangs) still reads what arrived in the step before, since that happened before the fault;
-what it would have sent is not sent. One that hangs keeps its state and misses the steps it hangs for; one that recovers
-starts afresh, as if it came to life in that step: what its rule sends of its own accord in later steps it does send.
+A rank that crashes or hangs still reads what arrived in the step before the fault, but sends nothing in answer. A rank that
+hangs keeps its state and misses the steps of the hang. A rank that recovers starts afresh, as if it had been created in that
+step: it sends what its rule schedules for later steps.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ from emunode.faults.kinds import Fault, NodeFault, Recover
 from emunode.model import ALL_RANKS, Collective, FaultKnowledge, Hop, HopOutcome, Port, Rank, Step
 
 AlteredCopy = tuple[Step, Rank, Port, Rank, int, int, int]
-"""An altered copy that arrived: (step, receiver, its port, origin, tree, segment, what it says), the last as a number."""
+"""An altered copy that arrived: (step, receiver, its port, origin, tree, segment, a number that stands for its payload)."""
 
 
 class RankSet:
-    """The nodes of `ranks` (those that an engine runs) and the faults in force."""
+    """The nodes of `ranks`, those that one engine runs, and the faults in force."""
 
     def __init__(self, algorithm: Algorithm, ranks: range) -> None:
         spec = algorithm.spec
@@ -36,7 +36,7 @@ class RankSet:
         self.faults = Faults(algorithm.topology, spec.seed, origin_is_author=origin_is_author, knows=self._knows)
 
     def node(self, rank: Rank) -> Node:
-        """The node of a rank; it comes to life when it is first asked for."""
+        """The node of a rank, created on first use."""
         node = self.nodes.get(rank)
         if node is None:
             view = LocalView(self._algorithm.topology, rank)
@@ -49,7 +49,7 @@ class RankSet:
         return node
 
     def create_node(self, view: LocalView) -> Node:
-        """A node that nothing has happened to."""
+        """A node in its initial state."""
         try:
             rule = self._algorithm.rule(view)
         except RuleError:
@@ -61,19 +61,23 @@ class RankSet:
     def apply_faults(
         self, step: Step, faults: Sequence[Fault], waking: AbstractSet[Rank]
     ) -> tuple[set[Rank], list[tuple[Rank, bool]]]:
-        """Put faults into force at the beginning of `step`, for which `waking` have something to read or to send.
+        """Put faults into force at the beginning of `step`, in which the ranks in `waking` read or send.
 
-        Returns who wakes, and who falls silent, each with whether it is to read first; for each of those the engine calls
-        `deactivate` once it has read. Needed in every step from the first fault on.
+        Returns the ranks that still wake, and those that fall silent, each with whether it has something to read first; the
+        engine calls `deactivate` for these once they have read. Call this in every step from the first fault on.
         """
         state = self.faults
+        # Ranks that were silent before these faults have read nothing to catch up with: a crash of a rank that hangs, or a
+        # second hang, does not let it read again.
         hurt = sorted({fault.rank for fault in faults if isinstance(fault, NodeFault) and fault.rank in self._ranks})
         before = {rank for rank in (*waking, *hurt) if state.silent(rank, step)}
         queueing, self._step = state.timing_affected, step
         state.apply(faults)
+        # Nodes that exist start to queue when the first fault can make packets late; `node` does the same for later ones.
         if state.timing_affected and not queueing:
             for node in self.nodes.values():
                 node.enable_queueing()
+        # What a rank knows of its surroundings can change only when a fault begins or ends.
         if self._knows and (faults or step in state.ends):
             for rank, view in self._views.items():
                 view.live_ports = state.live_ports(step, rank)
@@ -85,7 +89,7 @@ class RankSet:
         return awake, [(rank, rank in waking and rank not in before) for rank in hurt if state.silent(rank, step)]
 
     def deactivate(self, rank: Rank) -> Step | None:
-        """Stop a rank, or end it; the step in which it will have something to send again, or None."""
+        """Pause a rank that hangs, remove one that crashed; returns the next step in which it sends, or None."""
         node = self.nodes.get(rank)
         if node is None:
             return None
@@ -108,5 +112,5 @@ class RankSet:
 
 
 def _number(payload: bytes) -> int:
-    """A signed 64-bit number that is the same for the same payload."""
+    """A signed 64-bit hash of a payload."""
     return int.from_bytes(blake2b(payload, digest_size=8).digest(), signed=True)

@@ -58,9 +58,9 @@ class LinkTable:
         self.descriptors = array("i", [-1]) * len(self.peers)
         """The descriptor of each link end, by slot; -1 where the link is down."""
         self.slots = array("i")
-        """The slot of each descriptor; -1 for one that is no link."""
+        """The slot of each descriptor; -1 for one that is not a link."""
         self.queue: list[tuple[int, bytes]] = []
-        """(descriptor, frame) of packets that were decided and not written yet."""
+        """(descriptor, frame) of packets that were decided and have not been written yet."""
         self.up = trio.Event()
         """Set once all links came up for the first time."""
         self._to_dial: dict[int, list[int]] = {}
@@ -83,7 +83,7 @@ class LinkTable:
         self._listener.close()
 
     def announce(self) -> None:
-        """Tell the coordinator where this host listens, and which hosts it will dial."""
+        """Report where this host listens, and which hosts it will dial."""
         self._tell("listening", self._listener.getsockname()[1], self._nonce, sorted(self._to_dial))
 
     # --- names -----------------------------------------------------------------------------------------------------
@@ -98,12 +98,12 @@ class LinkTable:
         return self.ranks[index], port
 
     def name(self, slot: int) -> str:
-        """A link end for people."""
+        """A link end, in words for messages."""
         rank, port = self.end(slot)
         return f"{self._topology.label(rank)} port {port} to {self._topology.label(self.peers[slot])}"
 
     def register(self, fd: int, slot: int = -1) -> None:
-        """Note which link end a descriptor belongs to; none, for a stream that has not said hello."""
+        """Note the link end of a descriptor; none, for a stream without a hello so far."""
         if fd >= len(self.slots):
             self.slots.extend([-1] * (fd + 1))
         self.slots[fd] = slot
@@ -177,7 +177,7 @@ class LinkTable:
         raise RunError(f"no free local port at {self._config.dial_address}")
 
     def admit(self, fd: int, frame: bytes) -> None:
-        """Accept the hello of a link's dialler; FrameError unless it is proven, right, and the first for this link."""
+        """Accept the hello of a dialler; FrameError unless it is authentic, for a link here, and the first for it."""
         sender, port, receiver, its_port = wire.read_link_hello(frame, self._secret, self._config.run, self._nonce)
         if receiver not in self.ranks or its_port >= self.degree:
             raise FrameError(f"hello for rank {receiver} port {its_port}, which this host does not run")
@@ -192,7 +192,7 @@ class LinkTable:
         self._accepted += 1
 
     def report_progress(self) -> None:
-        """Tell the coordinator how many links are up, if that changed since the last wave's report."""
+        """Report how many links are up, if that has changed since the last report."""
         if self._wave >= 0 and self._accepted != self._reported:
             self._report(self._wave)
 
@@ -206,7 +206,7 @@ class LinkTable:
     # --- closing and writing ---------------------------------------------------------------------------------------
 
     def close_links(self, links: Iterable[LinkEnd]) -> None:
-        """Close links, each named by either end, as far as their ends are on this host."""
+        """Close the ends on this host of links that are named by either end."""
         for rank, port in links:
             for end, its_port in ((rank, port), (self._topology.neighbour(rank, port), self.reverse[port])):
                 if end in self.ranks:
@@ -219,12 +219,12 @@ class LinkTable:
             self._streams.close(fd, reset=True)
 
     def forget(self, fd: int) -> int:
-        """Note that a stream is gone; the slot that it had, or -1."""
+        """Note that a stream has ended; returns its slot, or -1."""
         slot = self.slots[fd] if fd < len(self.slots) else -1
         if slot >= 0:
             self.slots[fd] = -1
             self.descriptors[slot] = -1
-            # What was not written yet goes nowhere: the descriptor's number may have a new owner soon.
+            # Drop its unwritten packets: the kernel may soon give the number to a new stream.
             self.queue = [pair for pair in self.queue if pair[0] != fd]
         return slot
 

@@ -1,12 +1,12 @@
-"""Which host runs which ranks: consecutive blocks, by arithmetic, so that nobody keeps a table."""
+"""The placement of ranks on hosts: consecutive blocks, computed by arithmetic instead of stored in a table."""
 
 from emunode.model import Rank
 
 
 class Placement:
-    """`order` ranks over `hosts` hosts, sizes differing by at most one.
+    """`order` ranks on `hosts` hosts, in blocks whose sizes differ by at most one.
 
-    Ranks count so that consecutive ones are near each other (a substar, a subcube, a lower dimension), so blocks keep
+    Topologies number ranks so that consecutive ones are close (a substar, a subcube, a lower dimension), so blocks keep
     neighbours together.
     """
 

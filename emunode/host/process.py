@@ -1,7 +1,7 @@
-"""Host processes: one alone, or many forked from a warm parent before any event loop starts.
+"""Host processes: a single one, or many forked from a warm parent before any event loop starts.
 
-A child of a run dies with it: it asks the kernel for SIGKILL when its parent goes, and leaves when its control
-connection ends. Terminal signals are the coordinator's to handle; a host ignores Ctrl-C and is told to stop.
+A host never outlives its run: it asks the kernel for SIGKILL when its parent ends, and exits when its control connection
+ends. The coordinator handles terminal signals; a host that it started ignores Ctrl-C and is stopped by an order.
 """
 
 import contextlib
@@ -31,12 +31,12 @@ PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS = 1, 38
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 KEPT_BYTES = 64 * 2**20
 ANY_HOST = -1
-"""The index of a host that takes whatever place the coordinator has left."""
+"""The index of a host that takes any free place."""
 RETRY_SECONDS = 0.2
 FAILED = 4
 """Exit status of `emunode` unless the run that it joined ended normally."""
 CANNOT_JOIN, INTERRUPTED = 64, 130
-"""Exit statuses of a forked host, for its parent to tell apart."""
+"""Exit statuses of a forked host that its parent distinguishes."""
 LINGER_SECONDS = 0.1
 """How late a host's own deadlines, of seconds, may be noticed."""
 NAME_LETTERS = 64
@@ -47,8 +47,8 @@ def run_host(
 ) -> int:
     """Run one host until its run is over; 0 if the run ended normally, CANNOT_JOIN or FAILED if not.
 
-    A coordinator that does not listen, or has no address, yet is tried again for `patience` seconds. Peers are told to
-    dial `advertise`; by default the address from which this host reaches the coordinator.
+    A coordinator that cannot be reached yet is tried again for `patience` seconds. Peers dial `advertise`; by default the
+    address from which this host reaches the coordinator.
     """
     try:
         control = join(address, port, secret, index, patience, advertise)
@@ -64,18 +64,18 @@ def run_host(
 
 
 def forgo_privileges() -> None:
-    """Have no program that this process starts gain privileges, as by a setuid bit.
+    """Keep programs that this process starts from gaining privileges, such as by a setuid bit.
 
-    A swarm has no option for it, so a process in a container asks for it itself.
+    Docker swarm has no option for this, so a process in a container asks for it itself.
     """
     with contextlib.suppress(OSError):
         libc.call("prctl", PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 
 
 def keep_memory() -> None:
-    """Have the C library keep what is freed: what packets of one step took, those of the next take again.
+    """Make the C library keep freed memory, since the packets of each step need as much as those of the step before.
 
-    By default it gives the top of the heap back after every step, for the kernel to clear and map anew.
+    By default it returns the top of the heap after every step, and the kernel has to clear and map it again.
     """
     if libc.has("mallopt"):
         for option in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):
@@ -83,10 +83,10 @@ def keep_memory() -> None:
 
 
 def join(address: str, port: int, secret: bytes, index: int, patience: float = 0.0, advertise: str = "") -> int:
-    """Connect to the coordinator and let both sides prove that they know the secret; the connection's descriptor.
+    """Connect to the coordinator and authenticate both sides; returns the descriptor of the connection.
 
-    Each proves itself on the other's nonce before either parses anything. Raises OSError or FrameError; takes at most
-    JOIN_SECONDS for each of the few exchanges, after `patience` seconds at most for the connection.
+    Each side proves on the other's nonce that it knows the secret, before either parses anything. OSError or FrameError if
+    that fails. Connecting takes at most `patience` seconds, each exchange at most JOIN_SECONDS.
     """
     with _connect(address, port, patience) as stream:
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -115,7 +115,7 @@ def _connect(address: str, port: int, patience: float) -> socket.socket:
 def _receive_frame(stream: socket.socket) -> bytes:
     (length,) = wire.LENGTH.unpack(_receive_exactly(stream, wire.LENGTH.size))
     if length > wire.HELLO_LIMIT:
-        raise FrameError(f"a greeting of {length} bytes")
+        raise FrameError(f"the first frame of the coordinator is too long: {length} bytes")
     return _receive_exactly(stream, length)
 
 
@@ -124,7 +124,7 @@ def _receive_exactly(stream: socket.socket, size: int) -> bytes:
     while len(data) < size:
         more = stream.recv(size - len(data))
         if not more:
-            raise FrameError("the coordinator closed the connection: it refused this host, or has no place for it")
+            raise FrameError("the coordinator refused this host: wrong token, another version, or no place left")
         data += more
     return data
 
@@ -144,26 +144,24 @@ def fork_hosts(
 ) -> int:
     """Fork `hosts` hosts of indices `first`, `first` + 1, .. (or of any free places) and wait for all; the exit status.
 
-    0 if at least one joined and the run ended normally for all that did; 4 otherwise, or when the system refuses one
-    more process.
+    0 if at least one host joined and the run ended normally for all that did; 4 otherwise, or if a fork fails.
     """
-    if first != ANY_HOST:  # a coordinator started this process, and stops it
+    if first != ANY_HOST:  # the coordinator started this process, and stops it
         die_with_parent()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     warm_up()
-    gc.freeze()  # and no collection before it: holes that children fill are pages that they copy
+    gc.freeze()  # no collection before: children would fill the holes that it leaves, and so copy shared pages
     me, deadline = os.getpid(), time.monotonic() + patience
     living = set()
-    signal.pthread_sigmask(
-        signal.SIG_BLOCK, {signal.SIGINT}
-    )  # an exception would be lost in what Python runs after a fork
+    # A KeyboardInterrupt would be lost in the functions that Python runs after a fork.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     for number in range(hosts):
         index = ANY_HOST if first == ANY_HOST else first + number
         try:
             pid = os.fork()
         except OSError as error:
             log("cannot fork", host=number, hosts=hosts, error=_describe(error))
-            return FAILED  # and the hosts forked so far die with this process
+            return FAILED  # the hosts forked so far end with this process
         if not pid:
             _child(me, index, partial(run_host, address, port, secret, index, deadline - time.monotonic(), advertise))
         living.add(pid)
@@ -188,7 +186,7 @@ def _child(parent: int, index: int, run: Callable[[], int]) -> None:
             status = run()
     except KeyboardInterrupt:
         status = INTERRUPTED
-    except BaseException as error:  # whatever it is, a forked child must not run its parent's code
+    except BaseException as error:  # any exception: a forked child must not continue in its parent's code
         log("host died", host=index, error=_describe(error), traceback=traceback.format_exc())
     finally:
         sys.stderr.flush()

@@ -37,7 +37,7 @@ from emunode.timed.engine import LinkEnds, Owner, TimedRun
 from emunode.topologies.registry import parse_topology
 
 HEARTBEAT_SECONDS = 0.5
-"""Interval at which a host under the timed clock says that it is alive."""
+"""Interval of heartbeats under the timed clock."""
 
 
 class Ranks(NamedTuple):
@@ -49,16 +49,16 @@ class Ranks(NamedTuple):
 
 
 class Session:
-    """The life of one host on the proven, non-blocking control connection `control`.
+    """One host, on the authenticated, non-blocking control connection `control`.
 
-    While it waits, nothing else in its thread can run for `linger_seconds`. Peers dial `advertise`, if it is given.
+    While it waits, nothing else in its thread can run for `linger_seconds`. Peers dial `advertise`, if that is given.
     """
 
     def __init__(
         self, control: int, secret: bytes, nursery: trio.Nursery, linger_seconds: float = 0.0, advertise: str = ""
     ) -> None:
         self.problem = "lost the connection to the coordinator"
-        """Why the run did not end normally for this host; empty once the coordinator has said that it did."""
+        """The reason why the run did not end normally for this host; empty once the coordinator confirmed that it did."""
         self._failure = ""
         self._advertise = advertise
         self._control = control
@@ -72,7 +72,7 @@ class Session:
         self._timed: TimedRun | None = None
 
     async def run(self) -> None:
-        """Carry frames until the coordinator ends the run or is gone."""
+        """Process frames until the coordinator ends the run or disconnects."""
         self._nursery.start_soon(self._pump)
         self._nursery.start_soon(self._expire_unauthenticated)
         await self._finished.wait()
@@ -105,7 +105,7 @@ class Session:
                 self._ranks.links.report_progress()
 
     def _running(self) -> bool:
-        """Whether rank tasks were woken that have not had their turn yet."""
+        """Whether rank tasks were woken and have not run yet."""
         return self._ranks is not None and self._ranks.engine.working > 0
 
     async def _expire_unauthenticated(self) -> None:
@@ -116,7 +116,7 @@ class Session:
     # --- frames ----------------------------------------------------------------------------------------------------
 
     def _on_other_frame(self, fd: int, frame: bytes) -> None:
-        """A frame of a stream that is no link: an order, or the hello of a dialler."""
+        """Handle a frame of a stream that is not a link: an order, or the hello of a dialler."""
         if fd != self._control:
             self._require_ranks().links.admit(fd, frame)
             return
@@ -133,7 +133,7 @@ class Session:
             return
         slot = self._ranks.links.forget(fd) if self._ranks else -1
         if self._ranks is None or slot < 0:
-            log("unauthenticated connection closed", reason=why)
+            log("connection refused", why=why)
             return
         self._ranks.engine.link_ended(slot, why)
         if self._timed is not None and not self._timed.finished:
@@ -181,7 +181,7 @@ class Session:
         return self._ranks
 
     def _configure(self, config: HostConfig) -> None:
-        """Create the link ends and the ranks; when every rank's task is parked, say where this host listens."""
+        """Create the link ends and the ranks; once every rank's task is parked, report where this host listens."""
         if self._ranks is not None:
             raise FrameError("a second configuration")
         topology = parse_topology(config.spec.topology)
@@ -197,14 +197,14 @@ class Session:
             self._nursery.start_soon(engine.run_rank, rank, self._on_all_parked)
 
     def _listen(self, config: HostConfig) -> socket.socket:
-        """A socket at the advertised address, else where the configuration says, else where the coordinator reached us."""
+        """A socket at the advertised address, else at the configured one, else at the one that reaches the coordinator."""
         address = self._advertise or config.listen_address or _own_address(self._control)
         try:
             return listening_socket(address, backlog=config.backlog)
         except OSError as error:
             if not self._advertise:
                 raise RunError(f"cannot listen at {address}: {error.strerror or error}") from None
-        # an advertised address need not be one of this machine: a gateway may translate it
+        # An advertised address need not belong to this machine: a gateway may translate it.
         return listening_socket("0.0.0.0", backlog=config.backlog)
 
     def _on_all_parked(self) -> None:
@@ -212,7 +212,7 @@ class Session:
         self._require_ranks().links.announce()
 
     async def _watch_setup(self) -> None:
-        """Fail if not all links are up within the deadline."""
+        """Report a failure if some links are not up within the deadline."""
         config, links, _ = self._require_ranks()
         with trio.move_on_after(config.setup_seconds):
             await links.up.wait()
@@ -222,7 +222,7 @@ class Session:
         self._fail(RunError(f"{len(missing)} links did not come up within the deadline, such as {names}"))
 
     def _timed_run(self) -> TimedRun:
-        """The timed clock; it drives the ranks from the first of its orders on."""
+        """The timed clock, created by the first of its orders; from then on it drives the ranks."""
         if self._timed is None:
             _, links, engine = self._require_ranks()
             ends = LinkEnds(links.ranks, links.peers, links.reverse, links.descriptors, links.slots)
@@ -238,16 +238,16 @@ class Session:
 
 
 async def serve(control: int, secret: bytes, linger_seconds: float = 0.0, advertise: str = "") -> str:
-    """Be a host on a proven, non-blocking control connection, until the run is over.
+    """Run a host on an authenticated, non-blocking control connection until the run is over.
 
-    Return why the run did not end normally for this host; empty if it did.
+    Returns the reason why the run did not end normally for this host; empty if it did.
     """
     session: Session | None = None
     try:
         async with trio.open_nursery() as nursery:
             session = Session(control, secret, nursery, linger_seconds, advertise)
             await session.run()
-    finally:  # after the nursery: a task that was just started runs up to its first checkpoint even when cancelled
+    finally:  # after the nursery: a task that was just started runs up to its first checkpoint even if it is cancelled
         if session is not None:
             session.close()
     return session.problem

@@ -18,9 +18,11 @@ import trio
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import make_algorithm
 from emunode.engine.node import Node
-from emunode.engine.rank_set import AlteredCopy, RankSet
+from emunode.engine.rank_set import RankSet
+from emunode.engine.step import StepRunner
 from emunode.errors import EmulatorError, FrameError, RunError
 from emunode.faults.connections import Connections
+from emunode.faults.kinds import FOREVER
 from emunode.host.link_table import LinkTable
 from emunode.host.orders import OpenStep
 from emunode.host.parking import at_every_wake, parked_message
@@ -28,7 +30,7 @@ from emunode.model import CollectiveSpec, HopOutcome, Packet, PortPacket, Rank, 
 from emunode.net import wire
 
 FRAMES = 64
-"""Packets collected before they are written: system calls in a row find their code and data in the processor's cache."""
+"""Packets collected before they are written: consecutive system calls find their code and data in the processor's cache."""
 FLUSH_BYTES = 4 * 2**20
 """Journal rows that a host collects before it sends them ahead of its report."""
 
@@ -67,8 +69,6 @@ class StepEngine:
         self._received: Counter[int] = Counter()
         self._counted = 0
         """Arrivals of this step that are in `_received`."""
-        self._rows = bytearray()
-        self._altered: list[AlteredCopy] = []
         self._unexplained: list[tuple[int, str]] = []
         """Links that ended since the last step began: slot, reason."""
         self._inbox: dict[Rank, list[PortPacket]] = {}
@@ -79,15 +79,12 @@ class StepEngine:
         self._start_over()
 
     def _start_over(self) -> None:
-        """Nothing has happened yet to any rank or link."""
-        self._rank_set = RankSet(self.algorithm, self._links.ranks)
-        self._faults = self._rank_set.faults
+        """Put all ranks and links into their initial state."""
+        ranks = self._links.ranks
+        self._runner = StepRunner(self.algorithm, RankSet(self.algorithm, ranks), ranks)
+        self._faults = self._runner.faults
         self._connections = Connections(self._topology, self._faults)
-        self._faulty = False
-        self._due: dict[Step, list[Rank]] = {}
-        for rank in self.algorithm.sources:
-            if rank in self._links.ranks:
-                self._note_due(rank, self._rank_set.node(rank).due)
+        self._had_faults = False
 
     def reset(self, spec: CollectiveSpec) -> None:
         """Forget everything but the links; the next step is step 1 of `spec`."""
@@ -101,14 +98,12 @@ class StepEngine:
         for slots, packets in self._arrivals:
             slots.clear()
             packets.clear()
-        self._rows.clear()
-        self._altered.clear()
         self._unexplained.clear()
         self._start_over()
 
     def node(self, rank: Rank) -> Node:
         """The node of a rank of this host."""
-        return self._rank_set.node(rank)
+        return self._runner.rank_set.node(rank)
 
     # --- tasks -----------------------------------------------------------------------------------------------------
 
@@ -140,12 +135,13 @@ class StepEngine:
         step, packet = wire.decode_packet(frame, self._order)
         if not 0 <= step - self._step <= 1:
             raise FrameError(f"packet of step {step} in step {self._step}")
+        # Two files suffice, one for even and one for odd steps: see the module's docstring.
         slots, packets = self._arrivals[step & 1]
         slots.append(slot)
         packets.append(packet)
 
     def link_ended(self, slot: int, why: str) -> None:
-        """Note that a link ended by itself; whether a fault explains it is asked when the next step begins."""
+        """Note that a link ended by itself; the next step checks whether a fault explains it."""
         self._unexplained.append((slot, why))
 
     def _take_inboxes(self, arrivals: Arrivals) -> dict[Rank, list[PortPacket]]:
@@ -166,7 +162,7 @@ class StepEngine:
     # --- a step ----------------------------------------------------------------------------------------------------
 
     def open_step(self, order: OpenStep) -> None:
-        """Begin a step: wake the ranks with work, or report at once if there are none or nothing is to be sent."""
+        """Begin a step: wake the ranks with work; report at once if there are none, or if the step only drains."""
         self._step = step = order.step
         self._reported = False
         self._counted = 0
@@ -175,9 +171,9 @@ class StepEngine:
         self._sent = [0] * len(self._sent)
         self._received.clear()
         self._inbox = self._take_inboxes(self._arrivals[(step - 1) & 1])
-        waking = self._inbox.keys() | self._due.pop(step, ())
-        self._faulty |= bool(order.faults)
-        if self._faulty:
+        waking = self._inbox.keys() | self._runner.due.pop(step, ())
+        self._had_faults |= bool(order.faults)
+        if self._had_faults:
             waking = self._apply_faults(order, waking)
         self._check_ended_links()
         self.working = len(waking)
@@ -187,63 +183,37 @@ class StepEngine:
             trio.lowlevel.reschedule(self._tasks[rank])
 
     def _apply_faults(self, order: OpenStep, waking: AbstractSet[Rank]) -> set[Rank]:
-        """Let faults take effect on ranks and links; the ranks that wake in this step."""
-        step = order.step
-        waking, deactivated = self._rank_set.apply_faults(step, order.faults, waking)
+        """Let faults take effect on ranks and links; returns the ranks that wake in this step."""
         if order.kind != "step":  # sends scheduled for steps that this process does not run are discarded
-            missed = max(self._due, default=0) if order.kind == "drain" else step
-            self._due = {when: ranks for when, ranks in self._due.items() if when > missed}
-        for rank, reads in deactivated:
-            if reads:
-                self._run_step(rank)
-            self._note_due(rank, self._rank_set.deactivate(rank))
-        closing, _ = self._connections.update(step, order.faults)
+            self._runner.forget_due(FOREVER if order.kind == "drain" else order.step)
+        awake = self._runner.apply_faults(order.step, order.faults, waking, self._run_step)
+        closing, _ = self._connections.update(order.step, order.faults)
         self._links.close_links(sorted(closing))
-        return waking
+        return awake
 
     def _check_ended_links(self) -> None:
-        """A link that ended although no fault explains it means that this run cannot be trusted: RunError."""
+        """RunError if a link ended that no fault closes: this run cannot be trusted."""
         for slot, why in self._unexplained:
             if self._connections.link(*self._links.end(slot)) not in self._connections.concerned:
                 raise RunError(f"link {self._links.name(slot)} ended: {why}")
         self._unexplained.clear()
 
-    def _note_due(self, rank: Rank, due: Step | None) -> None:
-        if due is not None:
-            self._due.setdefault(due, []).append(rank)
-
     def run_node(self, rank: Rank) -> None:
         """One step of one rank: read, decide, send."""
         outbox = self._run_step(rank)
         if self._faults.needs_filter:
-            self._send_through_faults(rank, outbox)
-        elif outbox:
+            outbox = self._runner.through_faults(self._step, rank, outbox)
+        if outbox:
             self._send(rank, outbox)
-        if len(self._rows) > FLUSH_BYTES:
-            self._tell("rows", bytes(self._rows))
-            self._rows.clear()
+        rows = self._runner.rows
+        if len(rows) > FLUSH_BYTES:
+            self._tell("rows", bytes(rows))
+            rows.clear()
 
     def _run_step(self, rank: Rank) -> list[PortPacket]:
-        """Let a rank read what came in and decide what leaves; its journal rows are kept."""
-        step, links = self._step, self._links
-        node = self._rank_set.node(rank)
-        outbox, hops = node.step(step, self._inbox.pop(rank, []))
-        if hops:
-            wire.encode_rows(self._rows, step - 1, rank, links.peers, links.slot(rank, 0), links.reverse, hops)
-            if self._faults.payload_altered:
-                self._altered += self._rank_set.altered_copies(step - 1, rank, hops)
-        self._note_due(rank, node.due)
-        return outbox
-
-    def _send_through_faults(self, rank: Rank, outbox: Sequence[PortPacket]) -> None:
-        """Send what the faults in force let through, and what they held back until now."""
-        crossings = self._faults.crossings(self._step, rank, outbox)
-        for port, packet, arrives in crossings:
-            if not arrives:
-                peer = self._links.peers[self._links.slot(rank, port)]
-                wire.encode_losses(self._rows, self._step, rank, port, peer, packet, HopOutcome.LOST)
-        self._send(rank, [(port, packet) for port, packet, arrives in crossings if arrives])
-        self._note_due(rank, self._faults.next_crossing(rank))
+        """Let a rank read its inbox and decide; returns its packets."""
+        links = self._links
+        return self._runner.run(self._step, rank, self._inbox.pop(rank, []), links.peers, links.slot(rank, 0))
 
     def _send(self, rank: Rank, outbox: Sequence[PortPacket]) -> None:
         """Queue packets of a rank on its links; those whose link is down are lost."""
@@ -258,7 +228,7 @@ class StepEngine:
             slot = base + port
             fd = descriptors[slot]
             if fd < 0:
-                wire.encode_losses(self._rows, step, rank, port, links.peers[slot], packet, HopOutcome.LOST)
+                wire.encode_losses(self._runner.rows, step, rank, port, links.peers[slot], packet, HopOutcome.LOST)
                 continue
             if packet != previous:
                 previous, frame = packet, wire.encode_packet(step, packet)
@@ -270,19 +240,20 @@ class StepEngine:
     # --- reports ---------------------------------------------------------------------------------------------------
 
     def _report(self) -> None:
-        """Tell the coordinator that every rank has done its part of this step, and what is known of it so far."""
+        """Report that every rank has finished its part of this step, with the counts and rows so far."""
         self._links.flush()
-        if self._altered:
-            self._tell("altered_copies", self._altered)
-            self._altered.clear()
+        runner = self._runner
+        if runner.altered_copies:
+            self._tell("altered_copies", runner.altered_copies)
+            runner.altered_copies.clear()
         self._reported = True
-        due = min(self._due) if self._due else 0
+        due = min(runner.due, default=0)
         sent = {host: packets for host, packets in enumerate(self._sent) if packets}
-        self._tell("report", self._step, sent, self._count_received(), due, bytes(self._rows))
-        self._rows.clear()
+        self._tell("report", self._step, sent, self._count_received(), due, bytes(runner.rows))
+        runner.rows.clear()
 
     def report_late_arrivals(self) -> None:
-        """Tell the coordinator of arrivals since the report of this step, if there are any."""
+        """Report arrivals since the report of this step, if there are any."""
         if self._reported and len(self._arrivals[self._step & 1][0]) != self._counted:
             self._tell("received", self._step, self._count_received())
 

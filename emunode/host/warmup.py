@@ -1,8 +1,8 @@
-"""A whole small life of a host in one process, before hosts are forked.
+"""Warming up the parent process: it runs a complete small network before it forks hosts.
 
-A fork shares pages until one side writes to them, and Python writes to a page when it builds, caches or specialises what
-lives there. Whatever the parent has done often enough, its children need not do again: rehearsed, a process a rank starts
-in half the time and two thirds of the memory.
+A fork shares pages until one side writes to them, and Python writes to a page when it creates, caches or specialises an
+object there. Children need not repeat what the parent has done often enough. Measured with one process per rank: start-up
+takes half the time and two thirds of the memory.
 """
 
 import codecs
@@ -15,8 +15,8 @@ from emunode.model import Collective, CollectiveSpec
 from emunode.net import wire
 from emunode.net.protocol import HostConfig
 
-SECRET = b"rehearsal"
-ASSIGNMENT = HostConfig(
+SECRET = b"warm-up"
+CONFIG = HostConfig(
     run=0,
     host=0,
     hosts=1,
@@ -30,13 +30,13 @@ STEPS = 5
 
 
 def warm_up(times: int = 12) -> None:
-    """Bring a network of six ranks up, flood it and take it down, `times` over."""
+    """Bring up a network of six ranks, flood it and take it down, `times` times."""
     codecs.lookup("idna")
     for _ in range(times):
-        trio.run(_rehearse)
+        trio.run(_run_once)
 
 
-async def _rehearse() -> None:
+async def _run_once() -> None:
     ours, its = socket.socketpair()
     its.setblocking(False)
     async with trio.open_nursery() as nursery:
@@ -45,29 +45,29 @@ async def _rehearse() -> None:
 
 
 async def _coordinate(control: trio.SocketStream) -> None:
-    """The least a coordinator must say, and wait for."""
+    """The least that a coordinator has to send and wait for."""
     async with control:
-        await control.send_all(wire.encode_control("assign", *ASSIGNMENT.to_record()))
-        port, nonce, _ = await _hear(control, "listening")
+        await control.send_all(wire.encode_control("assign", *CONFIG.to_record()))
+        port, nonce, _ = await _receive(control, "listening")
         await control.send_all(wire.encode_control("connect", 0, 16, 16, [["127.0.0.1", port, nonce]]))
         while True:
-            _, dialled, accepted, _ = await _hear(control, "links")
+            _, dialled, accepted, _ = await _receive(control, "links")
             if dialled == accepted:
                 break
         for step in range(1, STEPS):
             await control.send_all(wire.encode_control("step", step, []))
-            _, sent, received, _, _ = await _hear(control, "report")
+            _, sent, received, _, _ = await _receive(control, "report")
             while sent != received:
-                _, received = await _hear(control, "received")
+                _, received = await _receive(control, "received")
         await control.send_all(wire.encode_control("shutdown"))
         await control.receive_some()
 
 
-async def _hear(control: trio.SocketStream, name: str) -> list[object]:
+async def _receive(control: trio.SocketStream, name: str) -> list[object]:
     while True:
         prefix = await _exactly(control, wire.LENGTH.size)
-        heard, *fields = wire.decode_control(prefix + await _exactly(control, *wire.LENGTH.unpack(prefix)))
-        if heard == name:
+        received, *fields = wire.decode_control(prefix + await _exactly(control, *wire.LENGTH.unpack(prefix)))
+        if received == name:
             return fields
 
 

@@ -1,4 +1,4 @@
-"""Writing to non-blocking streams: what a socket does not take at once is kept until the poller says that it takes more."""
+"""Writing to non-blocking streams: bytes that a socket does not take at once are kept until it is writable."""
 
 import os
 import select
@@ -25,13 +25,13 @@ class BlockedWrites:
         return len(self._blocked)
 
     def forget(self, fd: int) -> None:
-        """Drop what was not written to a stream."""
+        """Drop the unwritten bytes of a stream."""
         self._blocked.pop(fd, None)
 
     def send_all(self, frames: Iterable[tuple[int, bytes]]) -> None:
-        """Write each frame to its stream, or as much as the socket takes; the rest follows when it can.
+        """Write each frame to its stream, or as much as the socket takes; the rest follows when the socket is writable.
 
-        A stream that is gone takes it silently: the poller reports its end, never this call. Raises FrameError for a frame
+        A frame for a stream that has ended is dropped: the poller reports ends, this call never does. FrameError for a frame
         that no peer would accept.
         """
         blocked, write = self._blocked, os.write
@@ -58,7 +58,7 @@ class BlockedWrites:
         self._epoll.modify(fd, WRITE)
 
     def flush(self, fd: int) -> None:
-        """Write on to a stream that takes more; OSError if it failed."""
+        """Write more to a stream that is writable again; OSError if that fails."""
         rest = self._blocked[fd]
         try:
             done = os.write(fd, rest)

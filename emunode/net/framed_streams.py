@@ -1,13 +1,13 @@
 """Framed TCP streams by the ten thousand: one edge-triggered epoll, no object and no task for a stream that is idle.
 
-What a process keeps of an idle stream is its descriptor in the kernel and whatever array its owner indexes by it. Bytes
-are read until a read comes back short; a buffer of its own exists only while a frame is partial (`PartialFrames`) or a
-write is blocked (`BlockedWrites`). `FramedStreams` knows frames and nothing of their meaning: the owner is called with
-frames and ends by descriptor. Measured on two cores, this shape keeps more than eight tenths of the rate of a bare epoll
-loop; one task and one stream object per link keep a quarter to two fifths (`scripts/bench core`).
+An idle stream costs its descriptor in the kernel, and an entry in whatever array its owner indexes by descriptor. Bytes are
+read until a read comes back short. A stream has a buffer only while a frame is partial (`PartialFrames`) or a write is
+blocked (`BlockedWrites`). `FramedStreams` does not know the meaning of frames: it calls its owner with frames and ends, by
+descriptor. Measured on two cores, this reaches more than 80 % of the rate of a bare epoll loop; one task and one stream
+object per link reach 25 to 40 % (`scripts/bench core`).
 
-Known weak spot: an owner must not close a stream while it is called with one of that stream's own frames (it raises
-FrameError instead).
+Known weak spot: while an owner is called with a frame of a stream, it must not close that stream; it raises FrameError
+instead.
 """
 
 import contextlib
@@ -29,17 +29,17 @@ from emunode.net.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH
 
 READ_BYTES = 479
 """Bytes that the first read of an event asks for, at least, into an object of its own: CPython keeps free objects of this
-size ready. While longer frames arrive it asks for more; what is longer still goes through the shared buffer.
+size ready. It grows while longer frames arrive; frames that are longer still go through the shared buffer.
 """
 BUFFER_BYTES = 256 * 1024
 EVENTS = 64
-"""Events of one poll: enough to make system calls in a row cheap, few enough for what they bring to stay in the cache."""
+"""Events per poll. Many make the system calls cheap, few keep the data that they bring in the processor's cache."""
 ACCEPTS = 1024
-"""Connections accepted in a row before other streams have a turn."""
+"""Connections accepted in a row before other streams are served."""
 ROUNDS = 64
-"""Polls in a row before other tasks of the same thread have a turn."""
+"""Polls in a row before other tasks of the thread run."""
 HELLO_SECONDS = 5.0
-"""How long a peer may take to prove itself."""
+"""The time a peer has to authenticate itself."""
 ENDED = select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
 READABLE = int(select.EPOLLIN)
 RESET = Struct("ii").pack(1, 0)
@@ -64,12 +64,12 @@ class FramedStreams:
         self._partial = PartialFrames()
         self._blocked = BlockedWrites(self._epoll)
         self._unauthenticated: dict[int, float] = {}
-        """Streams whose peers have not proved themselves, with the time they were accepted at; the oldest first."""
+        """Streams whose peers have not authenticated themselves, with the time of their acceptance; the oldest first."""
         self._watched: dict[int, Callable[[], None]] = {}
         self._gone: set[int] = set()
-        """Descriptors closed during this batch of events; a number may have a new owner already."""
+        """Descriptors closed during this batch of events. The kernel may have given the number to a new stream since."""
         self._special: set[int] = set()
-        """Descriptors whose next event is not simply one whole frame: watched, partial, or gone."""
+        """Descriptors whose next event is not simply one whole frame: watched, partial or gone."""
 
     def fileno(self) -> int:
         """The epoll descriptor: readable whenever `poll` has something to do."""
@@ -110,16 +110,16 @@ class FramedStreams:
         self._epoll.register(fd, READ)
 
     def mark_authenticated(self, fd: int) -> None:
-        """The peer has proved itself: allow frames of any size."""
+        """Allow frames of any size from a peer that has authenticated itself."""
         self._unauthenticated.pop(fd, None)
 
     @property
     def unauthenticated(self) -> tuple[int, ...]:
-        """Streams whose peers have not proved themselves yet, the oldest first."""
+        """Streams whose peers have not authenticated themselves, the oldest first."""
         return tuple(self._unauthenticated)
 
     def expire_unauthenticated(self, seconds: float = HELLO_SECONDS) -> None:
-        """End the streams whose peers have not proved themselves within `seconds`."""
+        """End the streams whose peers have not authenticated themselves within `seconds`."""
         for fd, since in list(self._unauthenticated.items()):
             if time.monotonic() - since < seconds:
                 return
@@ -143,7 +143,7 @@ class FramedStreams:
         self._on_end(fd, reason)
 
     def _forget(self, fd: int) -> None:
-        with contextlib.suppress(OSError, KeyError):
+        with contextlib.suppress(OSError):
             self._epoll.unregister(fd)
         self._leave(fd)
         self._partial.forget(fd)
@@ -151,7 +151,7 @@ class FramedStreams:
         self._unauthenticated.pop(fd, None)
 
     def _leave(self, fd: int) -> None:
-        """Ignore further events of this batch for the number `fd`, whoever owns it by now."""
+        """Ignore further events of this batch for the number `fd`, which may belong to a new stream by now."""
         self._gone.add(fd)
         self._special.add(fd)
 
@@ -172,10 +172,10 @@ class FramedStreams:
             on_accept(fd)
 
     def _evict_unauthenticated(self, listener: socket.socket, reason: str | None) -> None:
-        """Descriptors ran out: end the oldest unauthenticated stream; with none left, stop accepting instead of spinning."""
+        """Free a descriptor when they run out: end the oldest unauthenticated stream; if there is none, stop accepting."""
         if self._unauthenticated:
             self._end(next(iter(self._unauthenticated)), f"no room: {reason}")
-        else:
+        else:  # the listener would stay readable, and every poll would fail again
             self.unwatch(listener.fileno())
             log("no more connections are accepted", reason=reason)
 
@@ -192,32 +192,32 @@ class FramedStreams:
     # --- reading ---------------------------------------------------------------------------------------------------
 
     async def wait(self, linger_seconds: float = 0.0) -> None:
-        """Wait until something was read or written; for the first `linger_seconds` nothing else in this thread can run.
-
-        Lingering is for an owner that has the thread to itself. Letting trio's poller watch this one has a price: the
-        kernel first looks at every stream, and while it lasts, each arrival wakes two pollers and all processes that add
-        streams contend for one lock. While something arrives every now and then, it is cheaper to wait here.
-        """
+        """Wait until something was read or written. Nothing else in this thread can run for the first `linger_seconds`."""
+        # Lingering is for an owner that has the thread to itself. Letting trio's poller watch this one has a price: the
+        # kernel first checks every stream, each arrival then wakes two pollers, and all processes that add streams contend
+        # for one lock. As long as packets keep coming, it is cheaper to wait here.
         await trio.lowlevel.checkpoint()
         while not self.poll(linger_seconds):
             await trio.lowlevel.wait_readable(self.fileno())
             trio.lowlevel.notify_closing(self.fileno())
 
     def poll_until_idle(self) -> None:
-        """Poll until nothing is ready, or until other tasks should have a turn."""
+        """Poll until nothing is ready, or until other tasks should run."""
         for _ in range(ROUNDS):
             if not self.poll():
                 return
 
     def poll(self, seconds: float = 0.0) -> bool:
-        """Read and write whatever is ready now, or becomes so within `seconds`; whether there was anything."""
-        # Hot path, once per batch of packets. The plain form is `for fd, event in events: self._handle(fd, event)`. Here
-        # all reads come first and then all frames are handed over, so that system calls find their code and data in the
-        # cache, and so does the owner; and the event of nearly every packet, one whole frame on an idle stream, is told
-        # apart by one comparison and one look-up.
+        """Read and write whatever is ready now or within `seconds`; returns whether anything was."""
+        # Hot path, once per batch of packets. Plain form: `for fd, event in events: self._handle(fd, event)`.
+        # 1. All reads come before all frames are handed over, so that first the kernel and then the owner find their code
+        #    and data in the processor's cache.
+        # 2. Nearly every event is one whole frame on an idle stream. One comparison and one look-up recognise it, and one
+        #    read of `reading` bytes takes it: a read that comes back short has emptied the socket, as edge-triggered polling
+        #    requires.
         events = self._epoll.poll(seconds, EVENTS)
         special, gone = self._special, self._gone
-        if gone:  # the events of the last batch are done with: these numbers are ordinary again
+        if gone:  # the events of the last batch have been handled: from now on these numbers mean new streams
             special -= {fd for fd in gone if fd not in self._watched and fd not in self._partial}
             gone.clear()
         read, reading, arrived = os.read, self._reading, []
@@ -245,12 +245,13 @@ class FramedStreams:
                     self._take(fd, data)
             except FrameError as error:
                 self._end(fd, str(error))
+        # `_drain` enlarges the read when longer frames arrive; here it shrinks again once they are short.
         if arrived and len(arrived[-1][1]) < reading // 4:
             self._reading = max(reading // 2, READ_BYTES)
         return bool(events)
 
     def _handle(self, fd: int, event: int) -> None:
-        """One event of any kind."""
+        """Handle one event of any kind."""
         if fd in self._watched:
             self._watched[fd]()
             return
@@ -263,9 +264,9 @@ class FramedStreams:
             self._drain(fd, ended=bool(event & ENDED))
 
     def _drain(self, fd: int, data: bytes = b"", *, ended: bool = False) -> None:
-        """Read on after `data` until a read comes back short, or to the very end of a stream that `ended`.
+        """Read on after `data` until a read comes back short; if the stream has `ended`, to its end.
 
-        The end has to be read now: an edge-triggered poller reports it once.
+        The end has to be read now, since an edge-triggered poller reports it only once.
         """
         try:
             while True:
@@ -297,7 +298,7 @@ class FramedStreams:
             self._end(fd, f"read failed: {error.strerror}")
 
     def _take(self, fd: int, data: bytes | memoryview) -> None:
-        """Hand over every whole frame of what was read, and keep the rest."""
+        """Hand over the whole frames in `data`, and keep the rest."""
         if not data:
             self._end(fd, "closed by its peer")
             return
@@ -309,7 +310,7 @@ class FramedStreams:
             self._special.discard(fd)
 
     def _limit(self, fd: int) -> int:
-        """Most bytes of a frame of this stream."""
+        """The largest frame, in bytes, that this stream may carry."""
         return HELLO_LIMIT if fd in self._unauthenticated else FRAME_LIMIT
 
 

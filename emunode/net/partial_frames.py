@@ -1,4 +1,4 @@
-"""Frames that have arrived in part: nothing is kept of a stream whose last read ended with a whole frame."""
+"""Frames that have arrived in part. A stream whose last read ended with a whole frame takes no memory."""
 
 from collections.abc import Callable, Iterator
 
@@ -19,20 +19,20 @@ class PartialFrames:
         return len(self._partial)
 
     def forget(self, fd: int) -> None:
-        """Drop what was kept of a stream."""
+        """Drop the partial frame of a stream."""
         self._partial.pop(fd, None)
 
     def split(self, fd: int, data: bytes | memoryview, limit: Callable[[int], int]) -> Iterator[bytes]:
         """Yield every frame that `data` completes, its length included, and keep the rest.
 
-        Raises FrameError as soon as an incomplete frame says that it is longer than `limit(fd)`, which is asked when it is
-        needed: a hello lifts the limit for what follows it. The rest is kept only when the iterator is exhausted.
+        FrameError as soon as the header of an incomplete frame exceeds `limit(fd)`. The limit is looked up late, since a
+        hello raises it for the frames behind it. The rest is kept only when the iterator is exhausted.
         """
         whole: bytes | bytearray | memoryview = data
         if fd in self._partial:
             whole = self._partial.pop(fd)
             whole += data
-            if _missing(whole, limit(fd)) > 0:  # nothing to cut yet: a long frame is not copied at every read
+            if _missing(whole, limit(fd)) > 0:  # return early: otherwise a long frame would be copied at every read
                 self._partial[fd] = whole
                 return
         start = 0
@@ -49,7 +49,7 @@ class PartialFrames:
 
 
 def _missing(rest: bytearray, limit: int) -> int:
-    """Bytes that the first frame still lacks, at least; FrameError if it would be longer than `limit`."""
+    """A lower bound of the bytes that the first frame still lacks; FrameError if it would be longer than `limit`."""
     if len(rest) < LENGTH.size:
         return LENGTH.size - len(rest)
     length: int = LENGTH.unpack_from(rest)[0]

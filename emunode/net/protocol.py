@@ -1,4 +1,4 @@
-"""The control connection between coordinator and host: message names, and the configuration a host is given.
+"""The control connection between coordinator and host: message names, and the configuration of a host.
 
 From the coordinator (orders): `assign` (a HostConfig), `connect` and `dial` (open links), `close_links`, `step`, `drain`
 and `catch_up` (steps), `reset` (another run on the same links), `timetable`, `prepare` and `begin` (the timed clock) and
@@ -18,7 +18,7 @@ Choice = TypeVar("Choice", bound=StrEnum)
 
 
 class HostConfig(NamedTuple):
-    """What the coordinator gives a host that proved itself: its place in the run and the collective to run."""
+    """The configuration of an authenticated host: its place in the run and the collective to run."""
 
     run: int
     """64-bit number of the run, repeated in every hello."""
@@ -28,7 +28,7 @@ class HostConfig(NamedTuple):
     listen_address: str
     """Empty: the address from which this host reached the coordinator."""
     dial_address: str
-    """Source address of dialled links, bound to ports of the host's own choice; empty: the kernel chooses."""
+    """Source address of dialled links, for which the host chooses the ports; empty: the kernel chooses both."""
     backlog: int
     setup_seconds: float
 

@@ -1,7 +1,7 @@
-"""Checks of values that came off the wire, made once where a message enters.
+"""Checks of values from the wire, made once where a message enters.
 
-A peer that proved it knows the token can still be broken. Every function takes a value and returns it, or raises
-FrameError, which names the value.
+Even an authenticated peer can be broken. Every function returns the value that it is given, or raises a FrameError that
+names it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,21 +21,21 @@ def integer(value: object, least: int = 0, most: int = INT32 - 1) -> int:
 
 
 def integers(values: object, count: int | None = None, least: int = 0, most: int = INT32 - 1) -> Sequence[int]:
-    """A list of integers, of the given length if there is one."""
+    """A list of integers, of length `count` if that is given."""
     return tuple(integer(value, least, most) for value in items(values, count))
 
 
 def items(values: object, count: int | None = None) -> Sequence[object]:
-    """A list, of the given length if there is one."""
+    """A list, of length `count` if that is given."""
     if not isinstance(values, list | tuple) or (count is not None and len(values) != count):
         raise FrameError(f"expected a list{'' if count is None else f' of {count} values'}, got {values!r:.200}")
     return values
 
 
 def number(value: object) -> float:
-    """A finite number that is not negative."""
+    """A finite, non-negative number."""
     if type(value) not in (int, float) or not 0 <= value < float("inf"):  # type: ignore[operator]
-        raise FrameError(f"expected a number that is not negative, got {value!r}")
+        raise FrameError(f"expected a non-negative number, got {value!r}")
     return value  # type: ignore[return-value]
 
 
@@ -55,9 +55,9 @@ def address(value: object) -> str:
 
 
 def octets(value: object, multiple: int = 1) -> bytes:
-    """Bytes, a multiple of so many."""
+    """Bytes whose length is a multiple of `multiple`."""
     if not isinstance(value, bytes) or len(value) % multiple:
-        raise FrameError(f"expected bytes, a multiple of {multiple}, got {value!r:.80}")
+        raise FrameError(f"expected bytes, a multiple of {multiple} long, got {value!r:.80}")
     return value
 
 
@@ -78,7 +78,7 @@ def counts(value: object, hosts: int) -> Mapping[int, int]:
     if not isinstance(value, dict):
         raise FrameError(f"expected counts by host, got {value!r:.200}")
     for host, packets in value.items():
-        # `__class__` and no call for each pair: this runs for every host in every step
+        # Hot path, for every pair of hosts in every step; plain form: integer(host, 0, hosts - 1), integer(packets).
         if host.__class__ is not int or packets.__class__ is not int or packets < 0 or not 0 <= host < hosts:
             raise FrameError(f"malformed count: {packets!r} packets of host {host!r}")
     return value

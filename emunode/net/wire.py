@@ -3,15 +3,15 @@
 Every stream carries frames: a 4-byte little-endian length, then that many bytes. On a link the body is a packet: the
 step and the number of segments (4 bytes each), then a single segment as a fixed header and its payload, or several as a
 msgpack array. On a control connection it is a msgpack array whose first element names the message. Before either, each
-side proves that it knows the run's secret; those frames have a fixed size, so nothing of a stranger is ever parsed.
-Encoders make whole frames and decoders take whole frames, of which a stream has seen to the length: what is in them is
-cut out once, where it lies. Decoders raise FrameError and leave nothing behind: each call stands alone, there is no
-decoder state to poison.
+side proves that it knows the run's secret; those frames have a fixed size, so nothing from an unauthenticated peer is
+parsed. Encoders return whole frames. Decoders take whole frames, whose length the stream has checked, so a payload is copied
+once, out of the frame. Decoders keep no state, so a malformed frame (FrameError) cannot affect the next one.
 """
 
 import hmac
 from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
+from typing import Any
 
 import msgpack
 
@@ -19,9 +19,9 @@ from emunode.errors import FrameError
 from emunode.model import Hop, Packet, Rank, Step
 
 FRAME_LIMIT = 64 * 2**20
-"""Bytes of the largest frame of a peer that has proved itself."""
+"""The largest frame, in bytes, of an authenticated peer."""
 HELLO_LIMIT = 256
-"""Bytes of the largest frame of a peer that has not."""
+"""The largest frame, in bytes, of a peer before that."""
 NONCE_BYTES = 32
 PROOF_BYTES = 32
 
@@ -53,28 +53,30 @@ def encode_packet(step: Step, segments: Packet) -> bytes:
 
 
 def decode_packet(frame: bytes, order: int) -> tuple[Step, Packet]:
-    """Step and segments of a packet's frame, every field checked against a network of `order` ranks.
-
-    One sum of bits tells both that no number is negative (a target may be -1) and that all are whole ones.
-    """
+    """The step and segments of a packet's frame; FrameError unless every field fits a network of `order` ranks."""
+    # Hot path, once per packet. `origin | target + 1 < 0` is `origin < 0 or target < -1`: the bitwise or of two integers is
+    # negative exactly if one of them is. One comparison instead of two; the struct guarantees that tree and index are not
+    # negative. In `_decode_several` the same expression also raises TypeError for anything that is not an integer.
     rest = len(frame) - _SINGLE_BYTES
     if rest >= 0:
         _, step, count, origin, target, tree, index, size = _unpack_single(frame)
         if count == 1:
             if size != rest:
-                raise FrameError(f"a segment of {rest} bytes that says {size}")
+                raise FrameError(f"segment length mismatch: header says {size}, got {rest}")
             if origin | target + 1 < 0 or origin >= order or target >= order or tree >= _INT16 or index >= _INT32:
                 raise FrameError(f"segment ({origin}, {target}, {tree}, {index}) is out of range")
             return step, ((origin, target, tree, index, frame[_SINGLE_BYTES:]),)
     elif len(frame) < _HEADER.size:
-        raise FrameError(f"a packet of {len(frame)} bytes")
+        raise FrameError(f"malformed packet: {len(frame)} bytes")
     _, step, count = _HEADER.unpack_from(frame)
     return step, _decode_several(memoryview(frame)[_HEADER.size :], count, order)
 
 
 def encode_timed_packet(deadline: int, step: Step, segments: Packet) -> bytes:
-    """The frame of one packet under the timed clock: before all else, the virtual time at which its sender is done with
-    it, in nanoseconds since the run began.
+    """The frame of one packet under the timed clock.
+
+    It begins with `deadline`, the virtual time at which the sender has finished sending it, in nanoseconds since the run
+    began.
     """
     if len(segments) == 1:
         origin, target, tree, index, payload = segments[0]
@@ -88,14 +90,17 @@ def encode_timed_packet(deadline: int, step: Step, segments: Packet) -> bytes:
 def decode_timed_packet(frame: bytes, order: int) -> tuple[int, Step, Packet]:
     """Deadline, step and segments; raises FrameError as `decode_packet` does."""
     if len(frame) < _TIMED_HEADER.size:
-        raise FrameError(f"a packet of {len(frame)} bytes")
+        raise FrameError(f"malformed packet: {len(frame)} bytes")
     deadline = _TIMED_HEADER.unpack_from(frame)[1]
     return deadline, *decode_packet(frame[_TIMED_HEADER.size - _HEADER.size :], order)
 
 
 def _decode_several(body: memoryview, count: int, order: int) -> Packet:
+    """The segments of a packet that carries several."""
+    segments: Packet = _unpacked(body, use_list=False)
+    if not isinstance(segments, tuple) or len(segments) != count or count < 2:
+        raise FrameError(f"malformed packet: its header says {count} segments")
     try:
-        segments: Packet = _unpack(body, use_list=False)
         for origin, target, tree, index, payload in segments:
             if (
                 origin | target + 1 | tree | index < 0
@@ -106,13 +111,17 @@ def _decode_several(body: memoryview, count: int, order: int) -> Packet:
                 or payload.__class__ is not bytes
             ):
                 raise FrameError(f"segment ({origin!r}, {target!r}, {tree!r}, {index!r}) is out of range")
-        if not segments or len(segments) != count or count == 1:
-            raise FrameError(f"a packet of {len(segments)} segments that says {count}")
-    except FrameError:
-        raise
-    except Exception as error:  # msgpack raises half a dozen kinds, and bad shapes raise TypeError or ValueError
-        raise FrameError(f"a packet that is none: {error}") from None
+    except (TypeError, ValueError) as error:  # not five values, or not integers: only foreign values are used above
+        raise FrameError(f"malformed packet: {error}") from None
     return segments
+
+
+def _unpacked(body: memoryview, **options: bool) -> Any:
+    """What msgpack makes of foreign bytes; FrameError if they are malformed."""
+    try:
+        return _unpack(body, **options)
+    except Exception as error:  # msgpack raises half a dozen unrelated kinds; nothing of ours runs in here
+        raise FrameError(f"malformed msgpack data: {error}") from None
 
 
 def encode_control(*message: object) -> bytes:
@@ -123,12 +132,9 @@ def encode_control(*message: object) -> bytes:
 
 def decode_control(frame: bytes) -> Control:
     """One control message: a tuple whose first element is its name."""
-    try:
-        message = _unpack(memoryview(frame)[LENGTH.size :], use_list=False, strict_map_key=False)
-    except Exception as error:
-        raise FrameError(f"a control message that is none: {error}") from None
+    message = _unpacked(memoryview(frame)[LENGTH.size :], use_list=False, strict_map_key=False)
     if not (isinstance(message, tuple) and message and isinstance(message[0], str)):
-        raise FrameError("a control message without a name")
+        raise FrameError("malformed control message: it has no name")
     return message
 
 
@@ -143,22 +149,22 @@ def body(frame: bytes) -> bytes:
 
 
 def host_hello(secret: bytes, challenge: bytes, nonce: bytes, *message: object) -> bytes:
-    """A host's first frame on a control connection: its nonce, and its proof of the coordinator's with a message."""
+    """A host's first frame on a control connection: its nonce, its proof for the coordinator's nonce, and a message."""
     hello = encode_control(*message)
     return frame(nonce + prove(secret, b"host", challenge, nonce, hello) + hello)
 
 
 def read_host_hello(frame: bytes, secret: bytes, challenge: bytes) -> tuple[bytes, Control]:
-    """Its nonce and its message; nothing of the message is parsed without the proof: FrameError."""
+    """The nonce and message of a host's first frame; FrameError without the proof, before the message is parsed."""
     start, middle, end = LENGTH.size, LENGTH.size + NONCE_BYTES, LENGTH.size + NONCE_BYTES + PROOF_BYTES
     nonce, proof, hello = frame[start:middle], frame[middle:end], frame[end:]
     if not proves(proof, secret, b"host", challenge, nonce, hello):
-        raise FrameError("a host without proof of the run's token")
+        raise FrameError("the host does not know the run's token")
     return nonce, decode_control(hello)
 
 
 def prove(secret: bytes, role: bytes, *parts: bytes) -> bytes:
-    """HMAC-SHA256 that whoever plays `role` knows `secret`, bound to the other side's nonce: 32 bytes."""
+    """A proof (HMAC-SHA256, 32 bytes) that the side in `role` knows `secret`, bound to the other side's nonce in `parts`."""
     return hmac.digest(secret, role + b"".join(parts), "sha256")
 
 
@@ -168,7 +174,7 @@ def proves(proof: bytes, secret: bytes, role: bytes, *parts: bytes) -> bool:
 
 
 def link_hello(secret: bytes, run: int, nonce: bytes, sender: Rank, port: int, receiver: Rank, its_port: int) -> bytes:
-    """The dialler's first and only hello on a link, bound to the nonce of the listening host."""
+    """The dialler's hello on a link, bound to the nonce of the listening host."""
     link = _LINK.pack(run, sender, port, receiver, its_port)
     return frame(link + prove(secret, b"link", nonce, link))
 
@@ -177,12 +183,12 @@ def read_link_hello(frame: bytes, secret: bytes, run: int, nonce: bytes) -> tupl
     """(sender, port, receiver, its port) of a proven hello; FrameError otherwise."""
     link, proof = frame[LENGTH.size : -PROOF_BYTES], frame[-PROOF_BYTES:]
     if len(link) != _LINK.size:
-        raise FrameError(f"a hello of {len(frame)} bytes")
+        raise FrameError(f"malformed hello: {len(frame)} bytes")
     if not proves(proof, secret, b"link", nonce, link):
-        raise FrameError("a hello without proof of the run's secret")
+        raise FrameError("the dialler of a link does not know the run's secret")
     its_run, sender, port, receiver, its_port = _LINK.unpack(link)
     if its_run != run:
-        raise FrameError(f"a hello of run {its_run:x}")
+        raise FrameError(f"hello for another run: {its_run:x}")
     return sender, port, receiver, its_port
 
 
@@ -199,9 +205,9 @@ def encode_rows(
     reverse: Sequence[int],
     hops: Sequence[Hop],
 ) -> None:
-    """Append the journal rows of what arrived at `rank` in `step`.
+    """Append the journal rows of the arrivals at `rank` in `step`.
 
-    `reverse` is indexed by its port, `peers` by `base` more.
+    For a port, `peers[base + port]` is the rank at the other end and `reverse[port]` the port there.
     """
     pack = ROW.pack
     for port, outcome, (origin, target, tree, index, payload) in hops:
@@ -211,12 +217,12 @@ def encode_rows(
 def encode_losses(
     rows: bytearray, step: Step, rank: Rank, port: int, receiver: Rank, segments: Packet, outcome: int
 ) -> None:
-    """Append the journal rows of a packet that `rank` sent in `step` and nobody got."""
+    """Append the journal rows of a packet that `rank` sent in `step` and that did not arrive."""
     for origin, target, tree, index, payload in segments:
         rows += ROW.pack(step, rank, receiver, origin, target, index, len(payload), tree, port, outcome)
 
 
 TIME = Struct("<iihbqq")
-"""When one end of a hop took place: step, sender, its port, 0 for the start or 1 for the receipt, and the virtual and the
-real time of it in nanoseconds since the run began.
+"""The time of one end of a hop: step, sender, its port, 0 for the start or 1 for the receipt, and its virtual and real time
+in nanoseconds since the run began.
 """

@@ -1,14 +1,14 @@
-"""The timed clock: how long a packet occupies a port, and from when to when. Pure arithmetic; every time is an argument.
+"""The timed clock: how long, and from when to when, a packet occupies a port. Pure arithmetic; every time is an argument.
 
-Model. Every node runs on its own: it begins its step t as soon as everything that the timetable brings it in earlier steps
-is there, and no step waits for anybody else's. A packet occupies the port that sends it for startup x ceil(bytes / packet
-limit) + per_byte x bytes; it is received when that time is over. What a node sends over a busy port leaves when the port is
+Model. Every node runs on its own: it begins its step t as soon as all packets that the timetable has for it in earlier steps
+have arrived; it does not wait for other nodes' steps. A packet occupies the port that sends it for startup x ceil(bytes /
+packet limit) + per_byte x bytes; it is received at the end of that time. A packet for a busy port leaves when the port is
 free. Over one port a node sends one packet at a time and receives one at a time; where it may only talk with one neighbour
-(exchange, send-or-receive) a receipt also waits until what was sent in earlier steps is out.
+(exchange, send-or-receive) a receipt also waits until the sends of earlier steps are over.
 
-All times are whole nanoseconds of virtual time since the run began, and follow from one another alone: a packet carries the
-virtual time at which it is received, so a machine that is late does not shift what comes after, and the same plan has the
-same times everywhere. With packets of one size they are those of lock-step; otherwise no packet is later than there.
+All times are whole nanoseconds of virtual time since the run began, and depend only on one another: a packet carries the
+virtual time of its receipt, so a machine that is late does not shift later packets, and a plan has the same times on every
+machine. With packets of one size the times are those of lock-step; otherwise no packet is later than in lock-step.
 """
 
 from typing import NamedTuple
@@ -19,20 +19,20 @@ NANO = 1_000_000_000
 
 
 class LinearCostModel(NamedTuple):
-    """What a packet costs: `startup` and `per_byte` in seconds; `packet_limit` in bytes, 0 for none."""
+    """The cost of a packet: `startup` and `per_byte` in seconds; `packet_limit` in bytes, 0 for none."""
 
     startup: float
     per_byte: float
     packet_limit: int = 0
 
     def nanoseconds(self, size: int) -> int:
-        """Time for which a packet of `size` bytes occupies its port, as the virtual time of a step is reckoned."""
+        """The time for which a packet of `size` bytes occupies its port, by the formula for the virtual time of a step."""
         startups = -(-size // self.packet_limit) if self.packet_limit else min(size, 1)
         return round((self.startup * startups + self.per_byte * size) * NANO)
 
 
 class PortOccupancy:
-    """The ports of one node: until when they are busy. Calls come in the order of steps; departures of a step first."""
+    """The times until which the ports of one node are busy. Calls have to come in the order of steps, departures first."""
 
     __slots__ = ("_alone", "_before", "_free", "_received", "_serial", "_step")
 
@@ -45,7 +45,7 @@ class PortOccupancy:
         self._before = 0
 
     def depart(self, step: Step, port: Port, duration: int) -> int:
-        """When a packet of `step` starts over `port`: everything of earlier steps received, and the port free."""
+        """The start of a packet of `step` over `port`: after all receipts of earlier steps, when the port is free."""
         unit = 0 if self._serial else port
         free = self._free[unit]
         if self._alone and step != self._step:
@@ -55,7 +55,7 @@ class PortOccupancy:
         return start
 
     def arrive(self, step: Step, deadline: int, duration: int) -> int:
-        """When a packet of `step`, whose sender is done with it at `deadline`, is received."""
+        """The time of receipt of a packet of `step` that its sender has finished sending at `deadline`."""
         if self._serial:
             free = self._received
             if self._alone:

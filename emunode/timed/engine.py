@@ -1,10 +1,10 @@
-"""The thin shell of the timed clock: one heap of virtual times and one timer descriptor a host.
+"""The engine of the timed clock: one heap of virtual times and one timer descriptor per host.
 
-A packet is worked out, down to its bytes, as soon as it is known, and lies in the heap until it may start; a packet that
-came in lies there until it counts as received. Nothing happens before its time. What is late is late once: a packet carries
-the virtual time at which it is received, and what follows from it is reckoned from there. The kernel wakes the host by a
-timer descriptor set to an absolute time of CLOCK_MONOTONIC, which all processes of a machine share; a sleeping task for each
-packet would be off by as much as a packet takes.
+A packet is encoded as soon as it is decided, and stays in the heap until its start; a packet that arrived stays there until
+its time of receipt. Nothing happens before its time. Lateness does not add up: a packet carries the virtual time of its
+receipt, and later times are computed from that. The kernel wakes the host by a timer descriptor that is set to an absolute
+time of CLOCK_MONOTONIC, which all processes of a machine share. A sleeping task per packet would be late by about as much
+as a packet takes.
 """
 
 import ctypes
@@ -29,23 +29,23 @@ from emunode.timed.node import NEVER, Progress, TimedNode
 TFD_FLAGS = os.O_NONBLOCK | os.O_CLOEXEC
 TFD_TIMER_ABSTIME = 1
 BATCH = 16
-"""Packets that are written in a row under one reading of the clock."""
+"""Packets that are written per reading of the clock."""
 ARRIVALS = 128
-"""Packets that are read in a row before what is due has a turn."""
+"""Packets that are read before due events are handled."""
 QUIET_NANOSECONDS = 2_000_000
-"""Records are sent ahead of the end of a run while nothing is due for this long, .."""
+"""Records are sent during the run if nothing is due for this long, .."""
 MOST_RECORDS = 100_000
-""".. or when there are more of them than this, whatever is due."""
+""".. or if there are more records than this."""
 
 Start = tuple[int, bytes, int, Step, int, Step, TimedNode]
-"""What starts at some time: (descriptor, frame, link end, step); the link end and step of what its node receives at the same
-time, or -1 and 0; the node."""
+"""A packet to start: (descriptor, frame, slot, step), the slot and step of a packet that its node receives at the same time,
+or -1 and 0, and the node."""
 Receipt = tuple[int, Step]
-"""What is received at some time: (link end, step)."""
+"""A packet to receive: (slot, step)."""
 
 
 class Receipts(NamedTuple):
-    """For ranks from `first` on, the steps in which packets come in under the timed clock."""
+    """The steps in which packets arrive under the timed clock, for each rank from `first` on."""
 
     first: Rank
     steps: Sequence[bytes]
@@ -77,13 +77,13 @@ class Timer:
         self._value = (ctypes.c_long * 4)()
 
     def set(self, nanoseconds: int) -> None:
-        """Make the descriptor readable from an absolute time on; 0 for never."""
+        """Make the descriptor readable from an absolute time on; never, for 0."""
         self._value[2], self._value[3] = divmod(nanoseconds, 1_000_000_000)
         libc.require("timerfd_settime", self.fd, TFD_TIMER_ABSTIME, self._value, None)
 
 
 class LinkEnds(NamedTuple):
-    """The ranks of a host and the ends of their links: rank index x degree + port."""
+    """The ranks of a host and their link ends. The slot of a link end is rank index x degree + port."""
 
     ranks: range
     peers: Sequence[Rank]
@@ -91,23 +91,23 @@ class LinkEnds(NamedTuple):
     """The port at the other end, by port."""
     descriptors: Sequence[int]
     slots: Sequence[int]
-    """Link end by descriptor, negative where there is none."""
+    """Slot by descriptor; negative for one that is no link."""
 
 
 class Owner(NamedTuple):
-    """What the host does for its timed run."""
+    """The functions of the host that its timed run calls."""
 
     make_node: Callable[[Rank], Node]
     tell: Callable[..., None]
-    """Tell the coordinator."""
+    """Send a message to the coordinator."""
     fail: Callable[[Exception], None]
-    """The run cannot go on."""
+    """Report an error that ends the run."""
     on_frame: Callable[[int, bytes], None]
     """A frame of a stream that is no link."""
 
 
 class TimedRun:
-    """The ranks of one host under the timed clock: it is given the host's links and the coordinator's timed orders.
+    """The ranks of one host under the timed clock, given the host's links and the timed orders of the coordinator.
 
     It tells the coordinator `prepared`, from time to time `rows`, `times` and `heartbeat`, and at the end `finished`.
     """
@@ -136,7 +136,7 @@ class TimedRun:
         streams.watch(self._timer.fd, self._on_timer)
 
     def close(self) -> None:
-        """Let go of the timer."""
+        """Close the timer."""
         os.close(self._timer.fd)
 
     # --- orders ----------------------------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class TimedRun:
                 self.turn()
 
     def _prepare(self, order: Prepare) -> None:
-        """Make the nodes and let each decide what it sends before anything arrives."""
+        """Create the nodes; each decides what it sends before any packet arrives."""
         costs = LinearCostModel(order.startup_seconds, order.seconds_per_byte, order.packet_limit)
         for rank in self._ranks:
             ports = PortOccupancy(self._port_model, self._degree)
@@ -162,7 +162,7 @@ class TimedRun:
             self._nodes.append(node)
         self._running = set(range(len(self._nodes)))
         gc.collect()
-        gc.disable()  # a collection in mid-run would be lateness
+        gc.disable()  # a collection during the run would make packets late
         self._streams.set_frame_handler(self._on_frame)
         for index, node in enumerate(self._nodes):
             self._plan(index, node.advance())
@@ -171,7 +171,7 @@ class TimedRun:
     # --- packets ---------------------------------------------------------------------------------------------------
 
     def _on_frame(self, fd: int, frame: bytes) -> None:
-        """A packet, or something that is none of ours; raises FrameError for one that nobody waits for."""
+        """Take a packet of a link; FrameError for one that is not in the timetable."""
         slot = self._slot_of[fd]
         if slot < 0:
             self._otherwise(fd, frame)
@@ -190,7 +190,10 @@ class TimedRun:
             self._fire()
 
     def _plan(self, index: int, progress: Progress) -> None:
-        """File what a node decided under its times."""
+        """Schedule the decisions of a node."""
+        # The heap holds plain integers, 2 x time for starts and 2 x time + 1 for receipts: comparing them is cheaper than
+        # comparing tuples, and at one time starts come first. A receipt at the time of the first start needs no entry of
+        # its own; it is recorded with the start.
         receipts, departures, judged = progress
         base, node, moments = index * self._degree, self._nodes[index], self._moments
         receipt, received_step = -1, 0
@@ -228,7 +231,7 @@ class TimedRun:
         self._fire()
 
     def _fire(self) -> None:
-        """Let everything happen whose time has come; what starts at one time before what is received at it."""
+        """Handle all events whose time has come; at equal times, starts before receipts."""
         if self._begin is None:
             return
         moments, clock = self._moments, time.monotonic_ns
@@ -246,7 +249,7 @@ class TimedRun:
                     self._start(moment, events[first : first + BATCH])
 
     def _start(self, moment: int, events: list[Start]) -> None:
-        """Write packets, note when they started, and let their nodes go on that waited for it."""
+        """Write packets, record the time, and continue the nodes that waited for these departures."""
         assert self._begin is not None
         self._streams.send_all([event[:2] for event in events])
         self._started.append((moment, time.monotonic_ns() - self._begin, events))
@@ -260,7 +263,7 @@ class TimedRun:
                 self._plan(event[2] // self._degree, progress)
 
     def turn(self) -> None:
-        """After every batch of arrivals: do what is due, set the timer for what comes next, notice the end."""
+        """Handle due events, set the timer for the next one and detect the end; call this after every batch of arrivals."""
         if self.finished or self._begin is None:
             return
         self._fire()
@@ -278,7 +281,7 @@ class TimedRun:
     # --- records ---------------------------------------------------------------------------------------------------
 
     def report(self) -> None:
-        """Now and then: say that this host is alive and, if it has the time, what it has seen so far."""
+        """Send a heartbeat and, if there is time before the next event, the records so far."""
         if self.finished or self._begin is None:
             return
         next_moment = self._moments[0] >> 1 if self._moments else 0
@@ -301,7 +304,7 @@ class TimedRun:
         self._tell("times", times)
 
     def _told_times(self) -> Iterator[tuple[int, ...]]:
-        """What `wire.TIME` holds of every start and receipt since the last time."""
+        """The fields of `wire.TIME` for every start and receipt since the last `flush`."""
         degree, first, peers, reverse = self._degree, self._ranks[0], self._peers, self._reverse
         for moment, now, starts in self._started:
             for _, _, slot, step, receipt, received_step, _ in starts:

@@ -1,10 +1,10 @@
-"""A node that runs free: the same `Node`, whose steps begin when what they need is there. No clock, no socket.
+"""A node under the timed clock: the same `Node`, whose steps begin as soon as their packets are there. No clock, no socket.
 
-It knows the timetable's side that concerns it: in which steps how many packets come to it, as a program of the papers'
-machines says what it receives before it goes on. It executes its step t + 1 as soon as everything due in steps up to t is
-there, whatever other nodes do. So it takes the very decisions of lock-step, in the same steps of its own, and its history is
-the same byte for byte; what is new is when. Everything here is virtual time, in nanoseconds since the run began (`pacing`),
-and may be worked out before the time has come: the shell lets no packet leave and takes none in before its time.
+Its part of the timetable gives the number of packets that arrive in each step; programs of the papers' machines likewise
+wait for a known number of receipts. It runs its step t + 1 once all packets due in steps up to t have arrived, regardless of
+other nodes. So it takes the same decisions in the same steps as in lock-step, and its history is equal byte for byte; only
+the times differ. All times are virtual (`cost_model`), in nanoseconds since the run began, and are computed ahead: the
+engine lets no packet leave, and takes none in, before its time.
 """
 
 from collections.abc import Iterable
@@ -18,21 +18,21 @@ from emunode.timed.cost_model import LinearCostModel, PortOccupancy
 NEVER: Step = 2**62
 
 Receipt = tuple[int, Port, Step]
-"""(when it is received, port, step) of a packet that has come in."""
+"""(time of receipt, port, step) of a packet that has arrived."""
 Departure = tuple[int, int, Port, Step, Packet]
-"""(when it starts, when it is received at the other end, port, step, segments) of a packet that is to leave."""
+"""(start, time of receipt at the other end, port, step, segments) of a packet that leaves."""
 
 
 Progress = tuple[list[Receipt], list[Departure], list[tuple[Step, list[Hop]]]]
-"""What a node has decided: packets taken in, packets that leave, and hops judged with the step they belong to."""
+"""The decisions of a node: packets received, packets that leave, and hops with their step."""
 
 
 class TimedNode:
     """One rank under the timed clock.
 
-    `receipts` are the steps of all packets that come to it, in ascending order; after step `last` it sends nothing more.
-    `pending` counts the departures handed out and not reported by `departed`: with some pending it does not go on to a
-    step that needs nothing received, so that a source with a thousand packets does not make them all at once.
+    `receipts` are the steps of all packets that arrive, in ascending order; it sends nothing after step `last`. `pending`
+    counts departures that were returned and not yet reported to `departed`. While there are any, the node does not begin a
+    step that needs no receipt; otherwise a source with a thousand packets would make them all at once.
     """
 
     __slots__ = (
@@ -52,36 +52,36 @@ class TimedNode:
         self._schedule.append((NEVER, 0))
         self._schedule.reverse()
         self.awaited, self._missing = self._schedule.pop()
-        """The next step in which packets come to it, and how many of them are not there yet."""
+        """The next step in which packets arrive, and how many of them have not arrived yet."""
         self._filed: dict[Step, list[tuple[Port, int, Packet]]] = {}
         self._inbox: list[PortPacket] = []
         self.pending = 0
 
     @property
     def done(self) -> bool:
-        """Whether everything was received and nothing more will be sent, but for what is pending."""
+        """Whether everything has been received and nothing more will be sent, except pending departures."""
         due = self._node.due
         return self.awaited == NEVER and (due is None or due > self._last)
 
     def arrive(self, step: Step, port: Port, deadline: int, segments: Packet) -> Progress | None:
-        """Take a packet whose sender is done with it at `deadline`, and decide what can be now; None if nothing can.
+        """Take a packet that its sender has finished sending at `deadline`; returns the decisions that follow, or None.
 
-        Raises FrameError for a packet that the timetable does not have.
+        FrameError for a packet that is not in the timetable.
         """
         awaited, due = self.awaited, self._node.due
         if step == awaited and (due is None or due > step):
             return self._advance([(port, deadline, segments)])
         if step < awaited or step > self._last:
-            raise FrameError(f"rank {self._node.rank} is sent a packet of step {step} and waits for step {awaited}")
+            raise FrameError(f"rank {self._node.rank} got a packet of step {step} and waits for step {awaited}")
         self._filed.setdefault(step, []).append((port, deadline, segments))
         return None
 
     def advance(self) -> Progress:
-        """Take in and decide whatever can be by now, as in the beginning. Raises RuleError as `Node.step` does."""
+        """Run all steps that can run now, as at the beginning; RuleError as in `Node.step`."""
         return self._advance(None)
 
     def departed(self) -> Progress | None:
-        """Count one departure off, and decide what waited for that; None if nothing did."""
+        """Count one pending departure as sent; returns the decisions that waited for it, or None."""
         self.pending -= 1
         due = self._node.due
         if self.pending or due is None or due > self.awaited or due > self._last:
@@ -89,6 +89,13 @@ class TimedNode:
         return self._advance(None)
 
     def _advance(self, filed: list[tuple[Port, int, Packet]] | None) -> Progress:
+        """Run steps until one lacks packets; `filed` are packets of the awaited step that have just arrived."""
+        # Hot path, once per packet: attributes are bound to locals, and durations are looked up by size before they are
+        # computed. Each round of the loop runs one step of the node. There are two reasons for a step:
+        # 1. The node is due before, or in, the step whose packets it awaits: it sends without reading anything. It waits
+        #    while departures are pending.
+        # 2. All packets of the awaited step are there: the node reads them in the step after it.
+        # Virtual times depend on the order of calls to `ports`: receipts of a step come before the departures that follow.
         receipts: list[Receipt] = []
         departures: list[Departure] = []
         judged: list[tuple[Step, list[Hop]]] = []
@@ -112,16 +119,16 @@ class TimedNode:
                     inbox.append((port, segments))
                 self._missing -= len(filed)
                 filed = None
-                if self._missing > 0:
+                if self._missing > 0:  # the packets so far stay in the inbox
                     break
                 if self._missing:
-                    raise FrameError(f"rank {node.rank} is sent more packets of step {awaited} than the timetable has")
+                    raise FrameError(f"rank {node.rank} got more packets of step {awaited} than the timetable has")
                 step, self._inbox = awaited + 1, []
                 self.awaited, self._missing = self._schedule.pop()
             outbox, hops = node.step(step, inbox)
             if hops:
                 judged.append((step - 1, hops))
-            if outbox and step <= last:
+            if outbox and step <= last:  # the step after the last one only reads
                 for port, segments in outbox:
                     size = len(segments[0][4]) if len(segments) == 1 else _size(segments)
                     duration = durations[size] if size in durations else self._duration(size)

@@ -1,8 +1,8 @@
-"""The docker driver: each host a container of one image, all on one network of the run's own, by the engine's API.
+"""The docker driver: one container per host, all of one image and on one network, through the engine's API.
 
-All that a run creates bears its id as a label and is written down by name before it is created (`records`). Calls block for
-as long as the engine thinks, so they are made from threads, many at once; what goes wrong in one that nobody waits for is
-kept for `check`. The network is cut off from the world: hosts reach one another, and the coordinator at its gateway.
+Everything that a run creates is labelled with its id, and recorded by name before it is created (`records`). Calls block as
+long as the engine takes, so they run in threads, many at once; errors in threads that are not waited for are kept for
+`check`. The network is internal: hosts reach one another, and the coordinator at the gateway, and nothing else.
 """
 
 import contextlib
@@ -39,16 +39,16 @@ IMAGE = (
 RUN_LABEL = "testbench.run"
 HOST_LABEL = "testbench.host"
 CALLS = 16
-"""Calls to the engine at once: it works on so many before more only wait."""
+"""Concurrent calls to the engine; more would only wait."""
 CALL_SECONDS = 60
 BATCH = 16
-"""Containers that are being started and have not joined yet: more would only take the processors from one another."""
+"""Containers that are starting and have not joined yet; more would only compete for the processors."""
 JOIN_SECONDS, JOIN_SECONDS_PER_CONTAINER = 60.0, 2.0
-"""How long to wait for the next container to join, on a machine that may be busy with the others, or other work."""
+"""How long to wait for the next container to join, on a machine that may be busy."""
 HOST_CPUS = 1.0
 """A host has one thread."""
 HOST_MEMORY_BYTES = 64 * 2**20
-"""Of an interpreter with everything imported; what ranks and links take comes on top."""
+"""An interpreter with everything imported, without ranks and links."""
 LOG_LINES = 5
 TOLD_LOGS = 3
 
@@ -58,7 +58,7 @@ Client = Any
 
 @contextlib.contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Whatever the SDK raises becomes a RunError that says what to do; nothing else of it gets out of this module."""
+    """Translate exceptions of the SDK into RunError with a remedy; no other exception of the SDK leaves this module."""
     try:
         yield
     except errors.APIError as error:
@@ -71,7 +71,7 @@ def translated(doing: str) -> Iterator[None]:
 
 
 def why_unreachable(text: str) -> str:
-    """What to do about an engine that does not answer, from what the SDK says of it."""
+    """The remedy for an engine that does not answer, from the text of the SDK's exception."""
     if "PermissionError" in text or "Permission denied" in text:
         return "this user has no rights on the Docker engine's socket; join the group docker, or use sudo"
     if any(sign in text for sign in ("FileNotFoundError", "ConnectionRefused", "Connection refused", "No such file")):
@@ -80,14 +80,14 @@ def why_unreachable(text: str) -> str:
 
 
 def connect(seconds: float = CALL_SECONDS) -> Client:
-    """A client of the engine that DOCKER_HOST names, by default this machine's; RunError when none answers."""
+    """A client of the engine that DOCKER_HOST names, by default the local one; RunError if it does not answer."""
     with translated("reach the Docker engine"):
         settings = docker.utils.kwargs_from_env()
         return docker.APIClient(version="auto", timeout=seconds, num_pools=4, max_pool_size=2 * CALLS, **settings)
 
 
 def find_image() -> str:
-    """Version of the engine that answers; RunError when none does, or when it lacks the image."""
+    """The version of the engine; RunError if it does not answer or lacks the image."""
     with contextlib.closing(connect()) as client, translated(f"find the image {IMAGE}"):
         client.inspect_image(IMAGE)
         return str(client.version()["Version"])
@@ -96,8 +96,8 @@ def find_image() -> str:
 class DockerLaunch(Launch):
     """Hosts in containers, on an engine whose networks this machine is part of.
 
-    A crash is the engine's kill, a hang its pause or, for a scenario that hangs by `disconnect`, a cable that is pulled
-    out: the container is taken off the network, and put back with the address it had.
+    A crash kills the container. A hang pauses it or, with `hang_by = "disconnect"`, disconnects it from the network, as if a
+    cable were pulled, and connects it again with the same address.
     """
 
     can_kill = True
@@ -109,7 +109,7 @@ class DockerLaunch(Launch):
         self._up: set[int] = set()
         """Hosts that have joined."""
         self._waiting: Iterator[int] = iter(())
-        """Hosts whose containers are to be started when others have joined."""
+        """Hosts whose containers are started after others have joined."""
         self._start_one: Callable[[int], None] = lambda _: None
         self._by_disconnection = plan.scenario.hang_by == "disconnect"
         self.names = tuple(f"testbench-{self.run}-{index}" for index in range(plan.hosts))
@@ -120,12 +120,12 @@ class DockerLaunch(Launch):
         self._bell = -1
         self._problems: list[str] = []
         self._expected: set[int] = set()
-        """Hosts of whose end the engine has not told yet, and that were killed on purpose."""
+        """Hosts that were killed on purpose, whose end the engine has not reported yet."""
         self._killed: set[int] = set()
         """Hosts that were ever killed on purpose."""
         self._asleep: set[int] = set()
         self._addresses: dict[int, str] = {}
-        """Of hosts that are off the network."""
+        """The addresses of hosts that are disconnected from the network."""
         self._gateway = ""
         self._leaving = threading.Event()
         self._events: Any = None
@@ -133,7 +133,7 @@ class DockerLaunch(Launch):
     # --- up ----------------------------------------------------------------------------------------------------------
 
     async def prepare(self) -> tuple[str, int]:
-        """Make the network; its gateway is where hosts find the coordinator."""
+        """Create the network; hosts find the coordinator at its gateway."""
         return await trio.to_thread.run_sync(self._prepare), 0
 
     def _prepare(self) -> str:
@@ -148,7 +148,7 @@ class DockerLaunch(Launch):
         return self._gateway
 
     def _make_network(self) -> str:
-        """Its gateway's address."""
+        """Create the network; returns the address of its gateway."""
         make = partial(
             self._client.create_network,
             self.network,
@@ -161,7 +161,7 @@ class DockerLaunch(Launch):
         pool = self._client.inspect_network(self.network)["IPAM"]["Config"][0]
         gateway: str = pool["Gateway"].partition("/")[0]
         if self._by_disconnection:
-            # who comes back wants its address, and may only ask for one in a subnet that was chosen
+            # A host needs the same address when it is connected again, which Docker allows only in a configured subnet.
             self._client.remove_network(self.network)
             make(ipam=types.IPAMConfig(pool_configs=[types.IPAMPool(subnet=pool["Subnet"], gateway=gateway)]))
         return gateway
@@ -184,7 +184,7 @@ class DockerLaunch(Launch):
         self._start_next()
 
     def _start_next(self) -> None:
-        """Start one more container, if there is one that was not."""
+        """Start the next container, if one is left."""
         index = next(self._waiting, None)
         if index is not None:
             self._pool.submit(self._noting, self._start_one, index)
@@ -232,7 +232,8 @@ class DockerLaunch(Launch):
             os.eventfd_write(self._bell, 1)
 
     def _watch(self) -> None:
-        with contextlib.suppress(Exception):  # the stream is closed under this thread when the run is over
+        """Note containers that end unexpectedly; runs in a thread of its own."""
+        try:
             for event in self._events:
                 attributes = event["Actor"]["Attributes"]
                 index = int(attributes[HOST_LABEL])
@@ -240,6 +241,9 @@ class DockerLaunch(Launch):
                     self._expected.discard(index)
                 elif not self._leaving.is_set():
                     self._note(f"the container {attributes['name']} ended with status {attributes['exitCode']}")
+        except Exception as error:
+            if not self._leaving.is_set():  # else the run is over, and the stream was closed under this thread
+                self._note(f"cannot watch containers any more: {type(error).__name__}: {error}")
 
     def check(self) -> None:
         if self._problems:
@@ -256,7 +260,7 @@ class DockerLaunch(Launch):
     # --- struck ------------------------------------------------------------------------------------------------------
 
     async def kill(self, host: int, pid: int) -> None:
-        """The engine's kill; a paused container has to go on for it, and gets the signal before anything else."""
+        """Kill the container. A paused one has to be resumed first; it handles the signal before anything else."""
         self._expected.add(host)
         self._killed.add(host)
         await self._call(f"kill the container {self.names[host]}", self._kill, host)
@@ -269,7 +273,7 @@ class DockerLaunch(Launch):
         self._client.kill(name)
 
     async def restart(self, host: int) -> None:
-        """Start its container again: the same name and command, another process and maybe another address."""
+        """Start the container again: same name and command, another process, perhaps another address."""
         name = self.names[host]
         await self._call(f"start the container {name} again", lambda _: self._client.start(name), host)
 
@@ -310,7 +314,7 @@ class DockerLaunch(Launch):
     # --- down --------------------------------------------------------------------------------------------------------
 
     async def stop(self) -> None:
-        """Remove every container and the network; what the engine will not remove stays written down for `clean`."""
+        """Remove every container and the network; what the engine does not remove stays recorded for `clean`."""
         self._leaving.set()
         await trio.to_thread.run_sync(self._stop)
 
@@ -324,7 +328,9 @@ class DockerLaunch(Launch):
             else:
                 self._record.remove()
         if self._events is not None:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(
+                Exception
+            ):  # calls of the SDK only: on a stream that has ended they fail in many ways
                 self._events.close()
                 self._events._response.close()
         if self._client is not None:
@@ -333,7 +339,7 @@ class DockerLaunch(Launch):
             os.close(self._bell)
 
     def _tell_logs(self) -> None:
-        """Log the last words of containers that failed."""
+        """Log the last output of containers that failed."""
         with contextlib.suppress(RunError), translated("read logs"):
             dead = self._client.containers(all=True, filters={"label": f"{RUN_LABEL}={self.run}", "status": "exited"})
             failed = [
@@ -352,7 +358,7 @@ def launch(plan: Plan, _log: TextIO) -> DockerLaunch:
 
 
 def options(run: str, index: int, coordinator: str, token: bytes, join_seconds: float) -> dict[str, Any]:
-    """What container `index` of a run is: image, command, environment and labels."""
+    """The options of container `index` of a run: image, command, environment and labels."""
     command = ["emunode", "--coordinator", coordinator, "--index", str(index), "--join-seconds", f"{join_seconds:g}"]
     return {
         "image": IMAGE,
@@ -360,12 +366,14 @@ def options(run: str, index: int, coordinator: str, token: bytes, join_seconds: 
         "environment": {"EMUNODE_TOKEN": token.decode()},
         "hostname": f"host-{index}",
         "labels": {RUN_LABEL: run, HOST_LABEL: str(index)},
-        "healthcheck": {"test": ["NONE"]},  # the coordinator holds a connection to each: it knows sooner
+        "healthcheck": {
+            "test": ["NONE"]
+        },  # the coordinator has a connection to each host, and notices a failure sooner
     }
 
 
 def remove(client: Client, record: Record) -> list[str]:
-    """Remove what a record names and its run labelled, many at once; the names of what is still there afterwards."""
+    """Remove, concurrently, what a record names and the run has labelled; returns the names that are left."""
 
     def take(name: str, inspect: Callable[[str], Any], take_away: Callable[[str], None]) -> str | None:
         try:
@@ -396,7 +404,7 @@ def remove(client: Client, record: Record) -> list[str]:
 
 
 def sweep(record: Record) -> list[str]:
-    """Remove what a run left that was killed; the names of what it had created. RunError when no engine answers."""
+    """Remove what a killed run left; returns the names of what it created. RunError if the engine does not answer."""
     client = connect()
     try:
         left = remove(client, record)

@@ -1,4 +1,4 @@
-"""The join driver: hosts that somebody else starts, compose, swarm or a person, and that find their way by themselves."""
+"""The join driver: hosts that are started elsewhere, by compose, swarm or a person, and connect to this process."""
 
 import os
 import secrets
@@ -14,9 +14,9 @@ from emunode.errors import ScenarioError
 
 
 class JoinLaunch(Launch):
-    """Hosts that come from elsewhere. Each listens at the address from which it reached the coordinator.
+    """Hosts that are started elsewhere. Each listens at the address from which it reached the coordinator.
 
-    They leave when this process ends, not before: the exit status of the coordinator is to be everybody's.
+    They exit when this process ends, not before, so that a supervisor reports the exit status of the coordinator.
     """
 
     hosts_outlive_run = True
@@ -28,9 +28,9 @@ class JoinLaunch(Launch):
         self._token_is_ours = False
 
     def token(self) -> bytes:
-        """What the token file says; a file that is not there is made, for hosts to read, and removed at the end.
+        """The content of the token file. A missing file is created for hosts to read, and removed at the end.
 
-        Raises ScenarioError for one that cannot be read or made.
+        ScenarioError if the file cannot be read or created.
         """
         path = self._door.token_file
         try:
@@ -42,9 +42,9 @@ class JoinLaunch(Launch):
                 self._token_is_ours = True
             token = path.read_bytes().strip()
         except OSError as error:
-            raise ScenarioError("token_file", str(path), f"it cannot be read or made: {error.strerror}") from None
+            raise ScenarioError("token_file", str(path), f"cannot be read or created: {error.strerror}") from None
         if not token:
-            raise ScenarioError("token_file", str(path), "it is empty; remove it, and a token will be made")
+            raise ScenarioError("token_file", str(path), "it is empty; remove it, and a new token is created")
         return token
 
     async def prepare(self) -> tuple[str, int]:
@@ -55,7 +55,7 @@ class JoinLaunch(Launch):
         return self._never
 
     def missing(self, joined: Collection[str], absent: Collection[int]) -> str:
-        """Whoever starts hosts does not tell us their names, so those that came are named."""
+        """The names of missing hosts are unknown here, so the message gives those that joined."""
         came = f"these did: {', '.join(joined)}" if joined else "none did"
         return f"{super().missing(joined, absent)}; {came}"
 

@@ -18,19 +18,19 @@ from emunode.errors import RunError
 from emunode.host.process import die_with_parent
 
 LEAVE_SECONDS = 1.5
-"""How long hosts may take to leave by themselves."""
+"""How long hosts may take to exit on their own."""
 
 
 class LocalLaunch(Launch):
     """Host processes on this machine.
 
-    Each host has an address of its own in the loopback network, drawn anew for each run, so that runs side by side do not
-    meet and every link can be bound to a (address, port) pair.
+    Each host has its own address in the loopback network, drawn at random for each run, so that concurrent runs do not
+    collide and every link can be bound to an (address, port) pair.
     """
 
     can_kill = True
     join_seconds = 30.0
-    """Forking is quick: a longer silence means that the parent of all hosts is stopped or stuck."""
+    """Forking is fast: if no host joins for longer, the parent of all hosts is stopped or stuck."""
 
     def __init__(self, log: TextIO) -> None:
         self._log = log
@@ -48,7 +48,7 @@ class LocalLaunch(Launch):
         return self._pidfds[0]
 
     def _spawn(self, *more: str) -> "subprocess.Popen[bytes]":
-        # not through trio: its worker threads end, and the parent-death signal is bound to the thread that forked
+        # Not through trio: its worker threads end, and the parent-death signal depends on the thread that forked.
         process = subprocess.Popen(
             [*self._command, *more],
             stdin=subprocess.PIPE,
@@ -77,7 +77,7 @@ class LocalLaunch(Launch):
         self._signal(pid, signal.SIGKILL)
 
     async def restart(self, host: int) -> None:
-        """A process of its own: what was forked cannot be forked again."""
+        """Start the host as a separate process, since the parent of all hosts forks only once."""
         self._restarted.append(self._spawn("--index", str(host)))
 
     async def pause(self, host: int, pid: int) -> None:
@@ -87,10 +87,10 @@ class LocalLaunch(Launch):
         self._signal(pid, signal.SIGCONT)
 
     def _signal(self, pid: int, number: signal.Signals) -> None:
-        # a host that is alive has its connection, and nobody has waited for it: the pid is still its own
+        # A host that is connected is running or a zombie, so its process id cannot belong to another process.
         ours = any(process.pid == pid for process in self._restarted)
         if not ours and (self._parent is None or parent_of(pid) != self._parent.pid):
-            raise RunError(f"process {pid} is to get {number.name}, and is no host of this run")
+            raise RunError(f"cannot send {number.name} to process {pid}: it is not a host of this run")
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
 
@@ -108,8 +108,8 @@ class LocalLaunch(Launch):
                 os.close(pidfd)
         for process in (parent, *self._restarted):
             if process.returncode is None:
-                # nobody has waited for it, so the number is still that of its group; children die with it, but for one
-                # that was stopped before it asked for that
+                # It has not been waited for, so its id still names its process group. Its children die with it, except one
+                # that was stopped before it asked for the parent-death signal: hence the signal to the whole group.
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
 
@@ -123,14 +123,14 @@ def launch(plan: Plan, log: TextIO) -> LocalLaunch:
 
 
 def _die_with(parent: int) -> None:
-    """In what is about to become the parent of all hosts: end with the coordinator, from before its first line on."""
+    """Runs in the new parent of all hosts before its program starts: it must not outlive the coordinator."""
     die_with_parent()
     if os.getppid() != parent:
         os._exit(4)
 
 
 def parent_of(pid: int) -> int:
-    """The parent of a process; 0 when there is no such process."""
+    """The parent of a process; 0 if it does not exist."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
     except OSError:

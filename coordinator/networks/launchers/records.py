@@ -1,12 +1,12 @@
-"""What runs with containers created, written down before it is created: how `clean` knows what a killed run left.
+"""Records of what runs with containers create, written before it is created, so that `clean` can remove what is left.
 
-One JSON file a run, in $XDG_STATE_HOME/collective-testbench (or ~/.local/state/..); it is removed once everything it
-names is.
+One JSON file per run, in $XDG_STATE_HOME/collective-testbench (or ~/.local/state/..); it is removed after everything that
+it names.
 """
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 import psutil
@@ -22,7 +22,7 @@ class Record:
     run: str
     pid: int
     began: float
-    """When that process began, in seconds since 1970: its number may have a new owner by now."""
+    """The start of that process in seconds since 1970: its number may belong to another process by now."""
     engine: str
     """DOCKER_HOST of the engine; empty: the default."""
     network: str
@@ -30,22 +30,24 @@ class Record:
 
     @property
     def path(self) -> Path:
-        """Where it is kept."""
+        """The file of this record."""
         return state_folder() / f"{self.run}.json"
 
     def write(self) -> None:
-        """Keep it; RunError when it cannot be kept, or another run has this id."""
+        """Write the file; RunError if that fails, or if another run has this id."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with self.path.open("x") as file:
                 json.dump(asdict(self), file)
         except FileExistsError:
-            raise RunError(f"there is a run {self.run} already, or `coordinator clean` has to remove it") from None
+            raise RunError(
+                f"run {self.run} already exists; if it was killed, remove it with `coordinator clean`"
+            ) from None
         except OSError as error:
-            raise RunError(f"what the run creates cannot be written down in {self.path}: {error.strerror}") from None
+            raise RunError(f"cannot record what the run creates in {self.path}: {error.strerror}") from None
 
     def remove(self) -> None:
-        """Forget it: all that it names is gone."""
+        """Remove the file, after everything that it names."""
         self.path.unlink(missing_ok=True)
 
 
@@ -55,20 +57,23 @@ def new_record(run: str, engine: str, network: str, containers: tuple[str, ...])
 
 
 def orphans() -> list[Record]:
-    """Records of processes that are gone; a file that is none is passed over."""
+    """Records of processes that have ended; malformed files are skipped."""
     found = []
     for path in sorted(state_folder().glob("*.json")):
         try:
             values = json.loads(path.read_text())
-            record = Record(**{**values, "containers": tuple(values["containers"])})
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError):
             continue
-        if not _lives(record):
+        names = {field.name for field in fields(Record)}
+        if not isinstance(values, dict) or values.keys() != names or not isinstance(values["containers"], list):
+            continue
+        record = Record(**{**values, "containers": tuple(map(str, values["containers"]))})
+        if not _is_running(record):
             found.append(record)
     return found
 
 
-def _lives(record: Record) -> bool:
+def _is_running(record: Record) -> bool:
     try:
         began: float = psutil.Process(record.pid).create_time()
     except psutil.NoSuchProcess:

@@ -289,7 +289,7 @@ def test_no_rights_on_the_socket() -> None:
 def test_two_runs_with_one_id() -> None:
     record = new_record("abc", "", "testbench-abc", ())
     record.write()
-    with pytest.raises(RunError, match="there is a run abc already"):
+    with pytest.raises(RunError, match="run abc already exists"):
         new_record("abc", "", "testbench-abc", ()).write()
     assert orphans() == []
     record.remove()

@@ -67,7 +67,7 @@ def test_a_host_without_token_or_coordinator_gives_up_in_time(start: Start, door
     (tmp_path / "there").write_text("token")
     patience = ("--join-seconds", "0.5")
     for file, status, complaint in (
-        ("absent", 4, "no token file 'absent' came"),
+        ("absent", 4, "timed out waiting for the token file 'absent'"),
         ("there", 4, "ConnectionRefusedError"),
         (".", 2, "--token-file: '.' cannot be read: Is a directory"),
     ):
@@ -84,7 +84,7 @@ def test_a_host_that_never_joins_is_missed_and_a_wrong_token_named(start: Start,
     assert stranger.wait(SECONDS) == 4
     _, err = serve.communicate(timeout=SECONDS)
     assert serve.returncode == 4
-    assert "2 of 2 hosts never joined; none did; refused 1 times: a host without proof of the run's token" in err
+    assert "2 of 2 hosts never joined; none did; refused 1 times: the host does not know the run's token" in err
     assert (tmp_path / "token").read_text() == "right\n"
     assert not (tmp_path / "runs").exists()
 
@@ -119,7 +119,7 @@ def test_a_run_lets_nobody_join(start: Start) -> None:
     )
     _, err = run.communicate(timeout=SECONDS)
     assert run.returncode == 2
-    assert "use `coordinator serve`" in err
+    assert "only available with `coordinator serve`" in err
 
 
 FAST = ("--join-seconds", "30")

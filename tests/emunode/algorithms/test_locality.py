@@ -107,7 +107,7 @@ def test_a_rule_reaches_nobody_else(family: str, entry: type[Algorithm]) -> None
     network = MemoryEngine(algorithm)
     for step in range(1, 4):  # in the middle of things, with packets on their way and a crash in force
         network.step(step, FAULTS.get(step, ()))
-    nodes = list(network._lives.nodes.values())
+    nodes = list(network._runner.rank_set.nodes.values())
     assert len(nodes) > 1
     for node in (nodes[0], nodes[-1]):
         mine = reachable(node._rule)
@@ -257,7 +257,7 @@ class Mutable(Cheat):
 
 @pytest.mark.parametrize("smuggler", [PayloadSmuggler, SegmentSmuggler, Mutable])
 def test_nothing_but_numbers_and_bytes_crosses_a_link(smuggler: type[Cheat]) -> None:
-    with pytest.raises(RuleError, match="is no plain tuple of numbers and bytes"):
+    with pytest.raises(RuleError, match="is not a plain tuple of numbers and bytes"):
         live(MemoryEngine(smuggler()))
 
 

@@ -347,7 +347,10 @@ def test_a_packet_holds_what_the_link_allows() -> None:
 
 @pytest.mark.parametrize("ports", [[4], [-1], [0, 4], [-2, 1, 9]])
 def test_there_are_only_so_many_ports(ports: list[Port]) -> None:
-    assert complaint(node(Script(at(1, *ports))), 1) == f"toy at rank {ME}, step 1: there is no port in {sorted(ports)}"
+    assert (
+        complaint(node(Script(at(1, *ports))), 1)
+        == f"toy at rank {ME}, step 1: some of the ports {sorted(ports)} do not exist"
+    )
 
 
 @pytest.mark.parametrize("delay", [0, -1, -5])
@@ -367,4 +370,4 @@ def test_a_schedule_goes_forwards() -> None:
     jumping = node(Script([*at(3, 0), *at(5, 1), *at(4, 2)]))
     jumping.step(3, [])
     said = complaint(jumping, 5)
-    assert said == f"rank {ME} starts out of order: something for step 4 when step 5 has come"
+    assert said == f"rank {ME} schedules sends out of order: one for step 4 after step 5 began"

@@ -355,13 +355,13 @@ def test_a_host_introduces_itself_with_proof() -> None:
     frame = whole(wire.host_hello(SECRET, b"challenge", NONCE, "hello", 3))
     assert wire.read_host_hello(frame, SECRET, b"challenge") == (NONCE, ("hello", 3))
     for secret, challenge in ((b"another", b"challenge"), (SECRET, b"another")):
-        with pytest.raises(FrameError, match="without proof"):
+        with pytest.raises(FrameError, match="does not know the run's token"):
             wire.read_host_hello(frame, secret, challenge)
 
 
 @given(st.binary(max_size=wire.HELLO_LIMIT))
 def test_a_stranger_that_proves_nothing_is_refused(body: bytes) -> None:
-    with pytest.raises(FrameError, match="without proof"):
+    with pytest.raises(FrameError, match="does not know the run's token"):
         wire.read_host_hello(wire.frame(body), SECRET, b"challenge")
 
 

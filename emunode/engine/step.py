@@ -1,0 +1,80 @@
+"""What both engines do in a step: faults take effect, ranks read and decide, journal rows are written, sends are scheduled.
+
+Engines differ only in how a packet gets from one rank to another.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+from emunode.algorithms.base import Algorithm
+from emunode.engine.rank_set import AlteredCopy, RankSet
+from emunode.faults.kinds import Fault
+from emunode.model import HopOutcome, PortPacket, Rank, Step
+from emunode.net.wire import encode_losses, encode_rows
+
+
+class StepRunner:
+    """Runs the steps of the ranks that one engine has, and keeps what it has recorded of them."""
+
+    def __init__(self, algorithm: Algorithm, rank_set: RankSet, ranks: range) -> None:
+        self.rank_set = rank_set
+        self.faults = rank_set.faults
+        self.rows = bytearray()
+        """Journal rows that the engine has not taken yet."""
+        self.altered_copies: list[AlteredCopy] = []
+        """Altered copies that the engine has not taken yet."""
+        self.due: dict[Step, list[Rank]] = {}
+        """By step, ranks that send in it without receiving anything first; a rank may occur twice or no longer be due."""
+        self._topology = algorithm.topology
+        self._reverse = [self._topology.reverse_port(port) for port in range(self._topology.degree)]
+        for rank in algorithm.sources:
+            if rank in ranks:
+                self.note_due(rank, rank_set.node(rank).due)
+
+    def note_due(self, rank: Rank, due: Step | None) -> None:
+        """Wake a rank in step `due`, if there is one."""
+        if due is not None:
+            if due in self.due:
+                self.due[due].append(rank)
+            else:
+                self.due[due] = [rank]
+
+    def forget_due(self, last: Step) -> None:
+        """Discard the sends that are scheduled for steps up to `last`."""
+        self.due = {step: ranks for step, ranks in self.due.items() if step > last}
+
+    def apply_faults(
+        self, step: Step, faults: Sequence[Fault], waking: AbstractSet[Rank], read: Callable[[Rank], object]
+    ) -> set[Rank]:
+        """Put faults into force; returns the ranks that wake. `read` runs the step of a rank that only reads in it."""
+        awake, deactivated = self.rank_set.apply_faults(step, faults, waking)
+        for rank, reads in deactivated:
+            if reads:  # what arrived before the fault is still received; what the rank decides on it is not sent
+                read(rank)
+            self.note_due(rank, self.rank_set.deactivate(rank))
+        return awake
+
+    def run(
+        self, step: Step, rank: Rank, inbox: list[PortPacket], peers: Sequence[Rank] | Mapping[int, Rank], base: int
+    ) -> list[PortPacket]:
+        """Let a rank read its inbox and decide; returns its packets. `peers[base + port]` is the rank behind a port."""
+        # Hot path, once per active rank and step.
+        node = self.rank_set.nodes.get(rank) or self.rank_set.node(rank)
+        outbox, hops = node.step(step, inbox)
+        if hops:
+            encode_rows(self.rows, step - 1, rank, peers, base, self._reverse, hops)
+            if self.faults.payload_altered:
+                self.altered_copies += self.rank_set.altered_copies(step - 1, rank, hops)
+        if node.due is not None:
+            self.note_due(rank, node.due)
+        return outbox
+
+    def through_faults(self, step: Step, rank: Rank, outbox: Sequence[PortPacket]) -> list[PortPacket]:
+        """The packets that leave a rank in a step after the faults in force; losses are recorded."""
+        crossings = self.faults.crossings(step, rank, outbox)
+        for port, packet, arrives in crossings:
+            if not arrives:
+                receiver = self._topology.neighbour(rank, port)
+                encode_losses(self.rows, step, rank, port, receiver, packet, HopOutcome.LOST)
+        self.note_due(rank, self.faults.next_crossing(rank))
+        return [(port, packet) for port, packet, arrives in crossings if arrives]
