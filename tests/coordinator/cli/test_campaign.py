@@ -334,13 +334,13 @@ def test_a_violated_claim_is_made_small_and_can_be_repeated(
         (("--faults", "nodes=1", "--fault", "loss:1234~2134:1e-20"), "too small to be drawn"),
         ((), "give at least one point"),
         (("--faults", "nodes=1", "--trials", "0"), "invalid trials 0"),
-        (("--faults", "nodes=1", "--vary", "redundancy"), "write FIELD=VALUE"),
+        (("--faults", "nodes=1", "--vary", "redundancy"), "expected FIELD=VALUE"),
         (("--faults", "nodes=1", "--vary", "redundancy="), "expected at least one value"),
         (("--faults", "nodes=1", "--vary", "redundancy=4"), "no trials are left"),
         (("--faults", "nodes=1", "--workers", "0"), "a number of processes"),
         (("--faults", "nodes=1", "--clock", "timed"), "trials run in lock-step"),
         (("--faults", "nodes=1", "--precision", "2"), "half the width"),
-        (("--faults", "nodes=1", "--resume", "somewhere"), "give nothing else of the grid"),
+        (("--faults", "nodes=1", "--resume", "somewhere"), "give no other flag of the grid"),
     ],
 )
 def test_bad_grids_are_refused_and_leave_nothing(

@@ -251,7 +251,7 @@ def test_an_address_that_nobody_can_dial_is_refused(start: Start, door: str, add
     [
         (("--driver", "memory", "--join-seconds", "5s"), "the memory driver has no hosts"),
         (("--driver", "local", "--join-seconds", "0s"), "more than 0s"),
-        (("--driver", "local", "--join-seconds", "soon"), "join_seconds: 'soon'"),
+        (("--driver", "local", "--join-seconds", "soon"), "invalid join_seconds 'soon'"),
     ],
 )
 def test_bad_join_seconds_of_a_run(start: Start, arguments: tuple[str, ...], complaint: str) -> None:

@@ -189,10 +189,10 @@ def test_the_mark_is_recorded_and_shown(capsys: pytest.CaptureFixture[str], tmp_
         app([*command, "edt", "--out", str(tmp_path / "one")])
     output = capsys.readouterr().out
     assert "steps *" in output
-    assert "* derived" in output
+    assert "*  derived" in output
     with pytest.raises(SystemExit):
         app([*command, "balanced-tree", "--out", str(tmp_path / "two")])
-    assert "* derived" not in capsys.readouterr().out
+    assert "*  derived" not in capsys.readouterr().out
 
 
 def test_claims_are_not_derived_unless_they_say_so() -> None:
