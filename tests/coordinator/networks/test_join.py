@@ -269,11 +269,16 @@ def test_a_run_waits_as_long_as_it_is_told(start: Start) -> None:
 @pytest.mark.parametrize("processes", [(), ("--processes", "2")])
 def test_a_host_can_be_interrupted(start: Start, tmp_path: Path, processes: tuple[str, ...]) -> None:
     (tmp_path / "there").write_text("token")
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        door = f"127.0.0.1:{listener.getsockname()[1]}"
-        host = start("emunode", "--coordinator", door, "--token-file", "there", *processes)
-        stream, _ = listener.accept()
-        with stream:
-            host.send_signal(signal.SIGINT)
-            _, err = host.communicate(timeout=SECONDS)
+    # A shell starts background jobs with SIGINT ignored, and so would be the host of a test that runs in one.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
+            host = start("emunode", "--coordinator", endpoint, "--token-file", "there", *processes)
+            stream, _ = listener.accept()
+            with stream:
+                host.send_signal(signal.SIGINT)
+                _, err = host.communicate(timeout=SECONDS)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert (host.returncode, err) == (130, "")

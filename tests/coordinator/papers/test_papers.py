@@ -293,7 +293,7 @@ def test_the_command_shows_the_estimate_before_and_the_effort_after(capsys: pyte
     assert main(["reproduce", "star-against-hypercube", "--n", "3"]) == 0
     output = capsys.readouterr()
     assert re.search(r"reproduce: .*runs, about .* on two idle cores", output.err)
-    assert re.search(r"\d+ runs, used again \d+ times; took \d+ s", output.out)
+    assert re.search(r"\d+ runs, \d+ results used again; took \d+ s", output.out)
 
 
 # --- the command -----------------------------------------------------------------------------------------------------
