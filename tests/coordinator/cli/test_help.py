@@ -28,6 +28,8 @@ HELP_SECONDS = 0.15
 @pytest.fixture(autouse=True)
 def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "400")
+    # cyclopts keeps the console that an earlier test of this process may have made, with the width it had then
+    monkeypatch.setattr(app, "_fallback_console", None)
 
 
 def help_of(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
