@@ -57,8 +57,12 @@ TESTS: dict[str, tuple[str, ...]] = {
     "emunode/algorithms/tree_collective.py": (
         "tests/emunode/algorithms/star/test_broadcast.py",
         "tests/emunode/algorithms/star/test_allgather.py",
+        "tests/emunode/algorithms/test_losses.py",
     ),
-    "emunode/algorithms/routed_collective.py": ("tests/emunode/algorithms/star/test_personalized.py",),
+    "emunode/algorithms/routed_collective.py": (
+        "tests/emunode/algorithms/star/test_personalized.py",
+        "tests/emunode/algorithms/test_losses.py",
+    ),
 }
 """Modules with their tests."""
 
