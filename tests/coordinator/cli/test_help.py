@@ -10,6 +10,7 @@ from inspect import getdoc
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from coordinator.cli.app import COMMANDS, LISTS, app, main
 from coordinator.cli.options import GROUPS
@@ -27,9 +28,8 @@ HELP_SECONDS = 0.15
 
 @pytest.fixture(autouse=True)
 def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "400")
-    # cyclopts keeps the console that an earlier test of this process may have made, with the width it had then
-    monkeypatch.setattr(app, "_fallback_console", None)
+    # every command keeps the console of its first use in this process, with the width of that time; this one comes first
+    monkeypatch.setattr(app, "_console", Console(width=400))
 
 
 def help_of(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
