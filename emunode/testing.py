@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from emunode.algorithms.conformance import check_algorithm as check_algorithm  # noqa: PLC0414  # part of this module
 from emunode.errors import ContractError
 from emunode.model import Rank
-from emunode.topologies.base import Topology, breadth_first_distances
+from emunode.topologies.base import ABSENT, CayleyTopology, Topology, breadth_first_distances
 from emunode.trees.base import Trees, levels
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def check_topology(topology: Topology) -> None:
         _check_label(topology, rank)
         _check_links_at(topology, rank)
     for root, rank in product(topology.ranks(), topology.ranks()):
-        _check_translation(topology, rank, root)
+        _check_view(topology, rank, root)
     _check_distances(topology)
 
 
@@ -41,11 +41,11 @@ def check_topology_at(topology: Topology, rank: Rank, root: Rank) -> None:
     _check_name(topology)
     _check_label(topology, rank)
     _check_links_at(topology, rank)
-    _check_translation(topology, rank, root)
+    _check_view(topology, rank, root)
     distance = topology.distance(rank, root)
-    if distance != topology.distance(root, rank) or not 0 <= distance <= topology.diameter:
+    if distance != topology.distance(root, rank) or not 0 <= distance <= topology.eccentricity(root):
         raise ContractError(f"{topology.name}: wrong distance {distance} between ranks {rank} and {root}")
-    for neighbour in topology.neighbours(rank):
+    for _, neighbour in topology.adjacent(rank):
         if topology.distance(rank, neighbour) != 1 or abs(topology.distance(neighbour, root) - distance) > 1:
             raise ContractError(f"{topology.name}: the distances of neighbours {rank} and {neighbour} do not fit")
 
@@ -66,39 +66,58 @@ def _check_label(topology: Topology, rank: Rank) -> None:
 
 
 def _check_links_at(topology: Topology, rank: Rank) -> None:
-    """`degree` different neighbours, and at the other end of each link the reverse port leads back."""
+    """Different neighbours, at the ports that `rank` has; the other end of each link names this end."""
     neighbours = topology.neighbours(rank)
-    if len(set(neighbours) - {rank}) != topology.degree or not all(0 <= other < topology.order for other in neighbours):
+    present = [neighbour for neighbour in neighbours if neighbour != ABSENT]
+    if len(neighbours) != topology.degree or (isinstance(topology, CayleyTopology) and ABSENT in neighbours):
         raise ContractError(f"{topology.name}: rank {rank} needs {topology.degree} neighbours, but has {neighbours}")
-    for port, neighbour in enumerate(neighbours):
-        if topology.neighbour(neighbour, topology.reverse_port(port)) != rank:
+    if len(set(present) - {rank}) != len(present) or not all(0 <= other < topology.order for other in present):
+        raise ContractError(f"{topology.name}: rank {rank} is linked to itself, twice to a rank, or to none: {neighbours}")
+    if list(topology.ports(rank)) != [port for port, _ in topology.adjacent(rank)]:
+        raise ContractError(f"{topology.name}: rank {rank} has ports {topology.ports(rank)} and neighbours {neighbours}")
+    for port, neighbour in topology.adjacent(rank):
+        there, its_port = topology.end(rank, port)
+        if there != neighbour or topology.end(there, its_port) != (rank, port):
             raise ContractError(f"{topology.name}: port {port} of rank {rank} does not lead back")
 
 
-def _check_translation(topology: Topology, rank: Rank, root: Rank) -> None:
-    """`relative` and `absolute` are inverse, carry the root to 0, and keep every port."""
+def _check_view(topology: Topology, rank: Rank, root: Rank) -> None:
+    """`relative` and `absolute` are inverse, carry the root to 0, and keep every port of `rank` in `seen_from(root)`."""
+    view = topology.seen_from(root)
     relative = topology.relative(rank, root)
     if topology.absolute(relative, root) != rank or (relative == 0) != (rank == root):
         raise ContractError(f"{topology.name}: rank {rank} seen from root {root} is {relative} and does not return")
-    for port in range(topology.degree):
-        if topology.relative(topology.neighbour(rank, port), root) != topology.neighbour(relative, port):
+    for port, neighbour in enumerate(topology.neighbours(rank)):
+        seen = ABSENT if neighbour == ABSENT else topology.relative(neighbour, root)
+        if view.neighbour(relative, port) != seen:
             raise ContractError(f"{topology.name}: seen from root {root}, rank {rank} changes port {port}")
 
 
 def _check_distances(topology: Topology) -> None:
-    """Distances, their distribution, the diameter and `bipartite` are those of a breadth-first search."""
+    """Distances, their distribution, the diameter and `bipartite` are those of breadth-first searches."""
+    largest = 0
+    # One root stands for all of a Cayley graph, since translations keep links.
+    for root in [0] if isinstance(topology, CayleyTopology) else topology.ranks():
+        distances = breadth_first_distances(topology, root)
+        view = topology.seen_from(root)
+        for rank, expected in enumerate(distances):
+            found = view.weight(topology.relative(rank, root)), topology.distance(rank, root)
+            if found != (expected, expected):
+                raise ContractError(f"{topology.name}: rank {rank} is {found} from {root}, expected {expected}")
+        counts = Counter(distances)
+        if topology.distribution_from(root) != tuple(counts[distance] for distance in range(max(distances) + 1)):
+            raise ContractError(f"{topology.name}: wrong distance distribution {topology.distribution_from(root)}")
+        if topology.eccentricity(root) != max(distances):
+            raise ContractError(f"{topology.name}: eccentricity of {root} is {topology.eccentricity(root)}")
+        largest = max(largest, *distances)
+    if largest != topology.diameter:
+        raise ContractError(f"{topology.name}: diameter is {topology.diameter}, expected {largest}")
     distances = breadth_first_distances(topology, 0)
-    for rank, distance in enumerate(distances):
-        if topology.weight(rank) != distance:
-            raise ContractError(f"{topology.name}: rank {rank} has weight {topology.weight(rank)}, expected {distance}")
-    if max(distances) != topology.diameter:
-        raise ContractError(f"{topology.name}: diameter is {topology.diameter}, expected {max(distances)}")
-    counts = Counter(distances)
-    if topology.distance_distribution() != tuple(counts[distance] for distance in range(topology.diameter + 1)):
-        raise ContractError(f"{topology.name}: wrong distance distribution {topology.distance_distribution()}")
-    same_side = any((distances[one] - distances[other]) % 2 == 0 for one, _, other, _ in topology.links())
-    if topology.bipartite == same_side:
-        raise ContractError(f"{topology.name}: bipartite is {topology.bipartite}, expected {not same_side}")
+    odd_cycle = any((distances[one] - distances[other]) % 2 == 0 for one, _, other, _ in topology.links())
+    if topology.bipartite == odd_cycle:
+        raise ContractError(f"{topology.name}: bipartite is {topology.bipartite}, expected {not odd_cycle}")
+    if topology.link_count != sum(1 for _ in topology.links()):
+        raise ContractError(f"{topology.name}: link_count is {topology.link_count}")
 
 
 def to_networkx(topology: Topology) -> "networkx.Graph[Rank]":
@@ -149,7 +168,8 @@ def check_trees_at(trees: Trees, rank: Rank, tree: int) -> None:
     where = f"tree {tree} of {topology.name}: {topology.label(rank)}"
     if rank:
         port = trees.parent(rank, tree)
-        if topology.reverse_port(port) not in trees.children(topology.neighbour(rank, port), tree):
+        above, its_port = topology.end(rank, port)
+        if its_port not in trees.children(above, tree):
             raise ContractError(f"{where} is not a child of its parent")
     elif _has_parent(trees, rank, tree):
         raise ContractError(f"{where}, the root, has a parent")

@@ -1,19 +1,24 @@
 """The interface of every interconnection network: arithmetic on one rank at a time.
 
-All networks here are Cayley graphs: a *translation* carries any rank to rank 0 and keeps every port. A rule is therefore
-stated once, at root 0, on the relative address `relative(rank, root)`, and its ports are used unchanged at `rank`.
+Rules, trees and routes are stated at root 0. `seen_from(root)` is the network renamed so that `root` is rank 0; every rank
+keeps its ports, so what holds at the relative address `relative(rank, root)` holds at `rank` with the same port numbers.
 
-A family must define labels, links and translations, and none of these may build a table of the whole network: asking
-for one neighbour in a network of a million nodes is instant. Distances may stay undefined. They are then found by one
-breadth-first search over the whole network, which limits its size to `SEARCH_LIMIT` ranks.
+* In a `CayleyTopology` a *translation* carries any rank to rank 0 and keeps every port. The network looks the same from
+  every rank: `seen_from` returns the network itself, and one tree or timetable serves all roots.
+* In every other network ranks differ: `seen_from` returns a view that exchanges the names 0 and `root`, and each root needs
+  its own tables. Ports may be absent, and degrees may differ.
+
+A family must define labels and links, and a Cayley graph its translations. A closed definition builds no table of the whole
+network: asking for one neighbour in a network of a million nodes is instant. Distances may stay undefined. They are then
+found by one breadth-first search over the whole network, which limits its size to `SEARCH_LIMIT` ranks.
 """
 
 from abc import ABC, abstractmethod
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import ClassVar, Final, Self
 
 from emunode.errors import ScenarioError
@@ -28,8 +33,14 @@ SEARCH_LIMIT: Final = 1 << 20
 """The largest network, in ranks, whose distances are found by search: a few seconds and four megabytes."""
 
 
+ABSENT: Final[Rank] = -1
+"""What `neighbour` returns for a port that a rank does not have."""
+ALL_PAIRS_LIMIT: Final = 1 << 24
+"""The largest order x order for which distances between all pairs are searched without being asked for: a few seconds."""
+
+
 class Topology(ABC):
-    """An interconnection network: `order` ranks, each with `degree` ports, each port one bidirectional link."""
+    """An interconnection network: `order` ranks; each has ports out of 0 .. `degree` - 1, each port one bidirectional link."""
 
     family: ClassVar[str]
     """The word before the colon of `name`: `star`, `hypercube`, `ej`."""
@@ -52,6 +63,7 @@ class Topology(ABC):
     """Name for people, such as `permutation star graph S_4`."""
     order: int
     degree: int
+    """How many port numbers there are: the degree of every rank, unless `neighbour` says that ports are absent."""
 
     @classmethod
     @abstractmethod
@@ -75,7 +87,160 @@ class Topology(ABC):
 
     @abstractmethod
     def neighbour(self, rank: Rank, port: Port) -> Rank:
-        """The rank at the other end of `port`."""
+        """The rank at the other end of `port`; ABSENT if `rank` has no such port."""
+
+    def end(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
+        """The other end of the link at `port`: the neighbour, and the port of the same link there.
+
+        Here the neighbour's ports are tried in turn; a family overrides this where it has a rule.
+        """
+        neighbour = self.neighbour(rank, port)
+        return neighbour, self.neighbours(neighbour).index(rank)
+
+    def ports(self, rank: Rank) -> Sequence[Port]:
+        """The ports that `rank` has, ascending."""
+        return tuple(port for port, neighbour in enumerate(self.neighbours(rank)) if neighbour != ABSENT)
+
+    def is_switch(self, rank: Rank) -> bool:
+        """Whether `rank` only forwards: it has no message of its own and is no target. Here no rank is a switch."""
+        del rank
+        return False
+
+    # The network seen from a root.
+
+    def seen_from(self, root: Rank) -> "Topology":
+        """The network renamed so that `root` is rank 0: this object itself if it looks the same from every rank."""
+        return self._renamed(root) if root else self
+
+    @cached_property
+    def _renamed(self) -> "Callable[[Rank], Topology]":
+        """Views by root. A view may hold a table of distances, so only as many are kept as fit `SEARCH_LIMIT` entries."""
+        return lru_cache(max(2, SEARCH_LIMIT // self.order))(partial(RenamedTopology, self))
+
+    def relative(self, rank: Rank, root: Rank) -> Rank:
+        """The name of `rank` in `seen_from(root)`."""
+        # 0 and the root exchange their names; every other rank keeps its own.
+        return root if not rank else 0 if rank == root else rank
+
+    def absolute(self, relative: Rank, root: Rank) -> Rank:
+        """Inverse of `relative`: the rank whose address seen from `root` is `relative`."""
+        return root if not relative else 0 if relative == root else relative
+
+    # Distances. A family overrides these by formulas if it has them.
+
+    def weight(self, relative: Rank) -> int:
+        """Distance of `relative` from rank 0."""
+        return self._searched_weights[relative]
+
+    def distance(self, one: Rank, other: Rank) -> int:
+        """Number of links on a shortest path."""
+        return self.seen_from(other).weight(self.relative(one, other))
+
+    def distribution_from(self, root: Rank) -> tuple[int, ...]:
+        """Number of ranks at distance 0, 1, .., `eccentricity(root)` from `root`."""
+        view = self.seen_from(root)
+        counts = Counter(map(view.weight, view.ranks()))
+        return tuple(counts[distance] for distance in range(len(counts)))
+
+    def eccentricity(self, root: Rank) -> int:
+        """The largest distance from `root`."""
+        return len(self.distribution_from(root)) - 1
+
+    @cached_property
+    def diameter(self) -> int:
+        """The largest distance. Without a formula: one search for each rank, so see `known_diameter`."""
+        return max(max(breadth_first_distances(self, root)) for root in self.ranks())
+
+    @property
+    def known_diameter(self) -> int | None:
+        """`diameter` if the family's constructor sets it, or it is quickly searched; None where that would take too long."""
+        return self.diameter if "diameter" in vars(self) or self._quickly_searched else None
+
+    @property
+    def _quickly_searched(self) -> bool:
+        """Whether distances between all pairs of ranks can be searched in seconds."""
+        return self.order**2 <= ALL_PAIRS_LIMIT
+
+    @cached_property
+    def bipartite(self) -> bool:
+        """Whether there are no cycles of odd length: whether no link joins two ranks at equal distance from rank 0."""
+        weights = self._searched_weights
+        return not any(weights[one] == weights[other] for one, _, other, _ in self.links())
+
+    @property
+    def has_distance_formula(self) -> bool:
+        """Whether `weight` is computed from the address alone, without a search over the whole network."""
+        return type(self).weight is not Topology.weight or type(self).distance is not Topology.distance
+
+    @cached_property
+    def _searched_weights(self) -> "array[int]":
+        """Distance of every rank from rank 0, by rank; raises ScenarioError for a network too large to search."""
+        if self.order > SEARCH_LIMIT:
+            raise ScenarioError(
+                "topology",
+                self.name,
+                f"{self.family} has no distance formula, and breadth-first search is limited to {SEARCH_LIMIT} nodes",
+            )
+        return breadth_first_distances(self, 0)
+
+    @cached_property
+    def average_distance(self) -> Fraction:
+        """Mean distance between two different ranks, exactly. In general this searches from every rank."""
+        total = sum(sum(breadth_first_distances(self, root)) for root in self.ranks())
+        return Fraction(total, self.order * (self.order - 1))
+
+    # Derived from the above.
+
+    def neighbours(self, rank: Rank) -> tuple[Rank, ...]:
+        """The other end of every port, by port; ABSENT where there is none."""
+        return tuple(self.neighbour(rank, port) for port in range(self.degree))
+
+    def adjacent(self, rank: Rank) -> Iterator[tuple[Port, Rank]]:
+        """(port, neighbour) of every port that `rank` has, by ascending port."""
+        for port, neighbour in enumerate(self.neighbours(rank)):
+            if neighbour != ABSENT:
+                yield port, neighbour
+
+    def ranks(self) -> range:
+        """All ranks."""
+        return range(self.order)
+
+    def links(self) -> Iterator[tuple[Rank, Port, Rank, Port]]:
+        """Every link once, as (rank, port, neighbour, its port) with rank < neighbour."""
+        for rank in self.ranks():
+            for port, neighbour in enumerate(self.neighbours(rank)):
+                if rank < neighbour:
+                    yield rank, port, *self.end(rank, port)
+
+    @cached_property
+    def link_count(self) -> int:
+        """Number of bidirectional links."""
+        return sum(len(self.ports(rank)) for rank in self.ranks()) // 2
+
+    def facts(self) -> Mapping[str, object]:
+        """The properties of this network that `list topologies` and reports show."""
+        return {
+            "topology": self.name,
+            "title": self.title,
+            "order": self.order,
+            "degree": self.degree,
+            "links": self.link_count,
+            "diameter": self.known_diameter,
+            "distances": "formula" if self.has_distance_formula else "breadth-first search",
+            "average_distance": float(self.average_distance) if self.known_diameter is not None else None,
+        }
+
+    def require_order(self, limit: int = MAX_ORDER) -> None:
+        """Raise ScenarioError (field `topology`) if there are more than `limit` ranks."""
+        if self.order > limit:
+            raise ScenarioError("topology", self.name, f"it has {self.order} nodes; at most {limit} can be addressed")
+
+
+class CayleyTopology(Topology):
+    """A network with a translation for every rank: a bijection of the ranks that carries it to rank 0 and keeps every port.
+
+    All ranks have the same ports, and a port leads to the same port number at every rank (`reverse_port`).
+    """
 
     @abstractmethod
     def reverse_port(self, port: Port) -> Port:
@@ -89,93 +254,106 @@ class Topology(ABC):
     def absolute(self, relative: Rank, root: Rank) -> Rank:
         """Inverse of `relative`: the rank whose address seen from `root` is `relative`."""
 
-    # Distances. A family overrides `weight`, `diameter`, `bipartite` and `distance_distribution` by formulas if it has them.
+    def end(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
+        return self.neighbour(rank, port), self.reverse_port(port)
 
-    def weight(self, relative: Rank) -> int:
-        """Distance of `relative` from rank 0."""
-        return self._searched_weights[relative]
+    def ports(self, rank: Rank) -> Sequence[Port]:
+        return range(self.degree)
+
+    def seen_from(self, root: Rank) -> Topology:
+        return self
+
+    def distance(self, one: Rank, other: Rank) -> int:
+        return self.weight(self.relative(one, other))
+
+    def distance_distribution(self) -> tuple[int, ...]:
+        """Number of ranks at distance 0, 1, .., diameter of any rank."""
+        return super().distribution_from(0)
+
+    def distribution_from(self, root: Rank) -> tuple[int, ...]:
+        return self.distance_distribution()
+
+    def eccentricity(self, root: Rank) -> int:
+        return self.diameter
 
     @cached_property
     def diameter(self) -> int:
         """The largest distance."""
         return max(self._searched_weights)
 
-    @cached_property
-    def bipartite(self) -> bool:
-        """Whether there are no cycles of odd length: whether no link joins two ranks at equal distance from rank 0."""
-        weights = self._searched_weights
-        return not any(weights[one] == weights[other] for one, _, other, _ in self.links())
-
-    def distance_distribution(self) -> tuple[int, ...]:
-        """Number of ranks at distance 0, 1, .., diameter of any rank."""
-        counts = Counter(self._searched_weights)
-        return tuple(counts[distance] for distance in range(self.diameter + 1))
-
     @property
-    def has_distance_formula(self) -> bool:
-        """Whether `weight` is computed from the address alone, without a search over the whole network."""
-        return type(self).weight is not Topology.weight
+    def _quickly_searched(self) -> bool:
+        return self.order <= SEARCH_LIMIT
 
     @cached_property
-    def _searched_weights(self) -> "array[int]":
-        """Distance of every rank from rank 0, by rank; raises ScenarioError for a network too large to search."""
-        if self.order > SEARCH_LIMIT:
-            raise ScenarioError(
-                "topology",
-                self.name,
-                f"{self.family} has no distance formula, and breadth-first search is limited to {SEARCH_LIMIT} nodes",
-            )
-        return breadth_first_distances(self, 0)
-
-    def distance(self, one: Rank, other: Rank) -> int:
-        """Number of links on a shortest path."""
-        return self.weight(self.relative(one, other))
-
-    @property
     def average_distance(self) -> Fraction:
         """Mean distance over the other ranks, exactly."""
         total = sum(d * count for d, count in enumerate(self.distance_distribution()))
         return Fraction(total, self.order - 1)
 
-    # Derived from the above.
+    @property
+    def link_count(self) -> int:
+        return self.order * self.degree // 2
+
+
+class RenamedTopology(Topology):
+    """A network without translations as one root sees it: 0 and the root exchange their names; ports and labels stay."""
+
+    def __init__(self, network: Topology, root: Rank) -> None:
+        self.family = network.family  # type: ignore[misc]  # messages name the family of the network
+        self.name = f"{network.name} seen from {network.label(root)}"
+        self.title = f"{network.title} seen from {network.label(root)}"
+        self.order, self.degree = network.order, network.degree
+        self._network = network
+        self._root = root
+
+    @classmethod
+    def parse(cls, parameters: str) -> Self:
+        raise NotImplementedError("a view is made by `seen_from`")
+
+    def label(self, rank: Rank) -> str:
+        return self._network.label(self._swap(rank))
+
+    def rank(self, label: str) -> Rank:
+        return self._swap(self._network.rank(label))
+
+    def neighbour(self, rank: Rank, port: Port) -> Rank:
+        return self._swap(self._network.neighbour(self._swap(rank), port))
 
     def neighbours(self, rank: Rank) -> tuple[Rank, ...]:
-        """The other end of every port, by port."""
-        return tuple(self.neighbour(rank, port) for port in range(self.degree))
+        return tuple(map(self._swap, self._network.neighbours(self._swap(rank))))
 
-    def ranks(self) -> range:
-        """All ranks."""
-        return range(self.order)
+    def end(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
+        neighbour, its_port = self._network.end(self._swap(rank), port)
+        return self._swap(neighbour), its_port
 
-    def links(self) -> Iterator[tuple[Rank, Port, Rank, Port]]:
-        """Every link once, as (rank, port, neighbour, its port) with rank < neighbour."""
-        for rank in self.ranks():
-            for port, neighbour in enumerate(self.neighbours(rank)):
-                if rank < neighbour:
-                    yield rank, port, neighbour, self.reverse_port(port)
+    def ports(self, rank: Rank) -> Sequence[Port]:
+        return self._network.ports(self._swap(rank))
+
+    def is_switch(self, rank: Rank) -> bool:
+        return self._network.is_switch(self._swap(rank))
+
+    def weight(self, relative: Rank) -> int:
+        network = self._network
+        if type(network).distance is not Topology.distance:  # the family has a formula for any two ranks
+            return network.distance(self._swap(relative), self._root)
+        return self._searched_weights[relative]
+
+    @cached_property
+    def diameter(self) -> int:
+        return self._network.diameter
+
+    @cached_property
+    def bipartite(self) -> bool:
+        return self._network.bipartite
 
     @property
     def link_count(self) -> int:
-        """Number of bidirectional links."""
-        return self.order * self.degree // 2
+        return self._network.link_count
 
-    def facts(self) -> Mapping[str, object]:
-        """The properties of this network that `list topologies` and reports show."""
-        return {
-            "topology": self.name,
-            "title": self.title,
-            "order": self.order,
-            "degree": self.degree,
-            "links": self.link_count,
-            "diameter": self.diameter,
-            "distances": "formula" if self.has_distance_formula else "breadth-first search",
-            "average_distance": float(self.average_distance),
-        }
-
-    def require_order(self, limit: int = MAX_ORDER) -> None:
-        """Raise ScenarioError (field `topology`) if there are more than `limit` ranks."""
-        if self.order > limit:
-            raise ScenarioError("topology", self.name, f"it has {self.order} nodes; at most {limit} can be addressed")
+    def _swap(self, rank: Rank) -> Rank:
+        """Between names here and in the network, in either direction; ABSENT stays."""
+        return self._network.relative(rank, self._root)
 
 
 FAMILIES: Final = Registry[str, Topology](
@@ -193,7 +371,7 @@ def breadth_first_distances(topology: Topology, root: Rank) -> "array[int]":
     queue = [root]
     for rank in queue:
         for neighbour in topology.neighbours(rank):
-            if distances[neighbour] < 0:
+            if neighbour != ABSENT and distances[neighbour] < 0:
                 distances[neighbour] = distances[rank] + 1
                 queue.append(neighbour)
     return distances

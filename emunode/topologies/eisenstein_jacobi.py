@@ -26,7 +26,7 @@ from typing import Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import CACHE_ENTRIES, Topology
+from emunode.topologies.base import CACHE_ENTRIES, CayleyTopology
 
 LARGEST_DIMENSIONS = 22
 """7^22 is the largest power of the smallest N below 2^63."""
@@ -65,7 +65,7 @@ def sector_of(x: int, y: int) -> Position:
     raise ValueError("zero lies in no sector")
 
 
-class EisensteinJacobi(Topology):
+class EisensteinJacobi(CayleyTopology):
     """EJ_{a+b rho}^(n): N^n ranks, degree 6n, diameter n floor((a+2b)/3); not bipartite (0, 1, rho is a triangle).
 
     The methods do not validate ranks, indices and ports.

@@ -1,7 +1,7 @@
 """The interface of every family of spanning trees: at root 0, which port leads up and which ports lead down.
 
-A tree is data that a node computes from its own relative address: `parent` and `children` are local rules, and because
-a translation keeps ports, one rule serves every root. A family has `count` trees, numbered from 0.
+A tree is data that a node computes from its own relative address: `parent` and `children` are local rules. Where the network
+has translations, which keep ports, one rule serves every root; elsewhere trees are made from `topology.seen_from(root)`. A family has `count` trees, numbered from 0.
 """
 
 from abc import ABC, abstractmethod
@@ -26,7 +26,7 @@ class Trees(ABC):
     """
 
     shortest: ClassVar[bool] = False
-    """Whether every path from the root is a shortest one, so that levels are distances and the height is the diameter."""
+    """Whether every path from the root is a shortest one, so that levels are distances and the height is the eccentricity."""
 
     def __init__(self, topology: Topology, count: int = 1) -> None:
         self.topology = topology
@@ -46,8 +46,8 @@ class Trees(ABC):
         topology = self.topology
         return tuple(
             port
-            for port, neighbour in enumerate(topology.neighbours(rank))
-            if neighbour and self.parent(neighbour, tree) == topology.reverse_port(port)
+            for port, neighbour in topology.adjacent(rank)
+            if neighbour and topology.end(neighbour, self.parent(neighbour, tree)) == (rank, port)
         )
 
     def route(self, rank: Rank, tree: int) -> tuple[Port, ...]:
@@ -58,9 +58,8 @@ class Trees(ABC):
         topology = self.topology
         ports: list[Port] = []
         while rank:
-            port = self.parent(rank, tree)
-            ports.append(topology.reverse_port(port))
-            rank = topology.neighbour(rank, port)
+            rank, port = topology.end(rank, self.parent(rank, tree))
+            ports.append(port)
             if len(ports) >= topology.order:
                 raise RuleError(f"{type(self).__name__} tree {tree} of {topology.name} has a cycle through rank {rank}")
         return tuple(reversed(ports))
@@ -78,7 +77,7 @@ class Trees(ABC):
 
     def height(self, tree: int) -> int:
         """Largest level. Unless paths are shortest or a subclass has a formula, this walks the whole tree."""
-        return self.topology.diameter if self.shortest else max(levels(self, tree).values())
+        return self.topology.eccentricity(0) if self.shortest else max(levels(self, tree).values())
 
 
 def refuse_root(rank: Rank) -> None:

@@ -11,7 +11,7 @@ class BreadthFirstTree(Trees):
     """One shortest-path tree, by distances alone.
 
     A node knows its own relative address and the distance formula (or the table of distances, in a network without a
-    formula). Height: the diameter. One faulty node or link cuts off the subtree below it.
+    formula). Height: the eccentricity of the root. One faulty node or link cuts off the subtree below it.
     """
 
     shortest = True
@@ -22,8 +22,8 @@ class BreadthFirstTree(Trees):
     def parent(self, rank: Rank, tree: int) -> Port:
         topology = self.topology
         closer = topology.weight(rank) - 1
-        for port in range(topology.degree):
-            if topology.weight(topology.neighbour(rank, port)) == closer:
+        for port, neighbour in topology.adjacent(rank):
+            if topology.weight(neighbour) == closer:
                 return port
         raise ValueError("the root has no parent")
 
@@ -43,10 +43,10 @@ class GrownTree(Trees):
         reached = [0]
         for rank in reached:
             ports = []
-            for port, child in enumerate(topology.neighbours(rank)):
+            for port, child in topology.adjacent(rank):
                 if child not in self._levels and (rank, port) not in broken:
                     self._levels[child] = self._levels[rank] + 1
-                    self._parents[child] = topology.reverse_port(port)
+                    self._parents[child] = topology.end(rank, port)[1]
                     ports.append(port)
                     reached.append(child)
             self._ports[rank] = tuple(ports)
