@@ -201,6 +201,11 @@ class Topology(ABC):
             if neighbour != ABSENT:
                 yield port, neighbour
 
+    def ends(self, rank: Rank) -> Iterator[tuple[Port, Rank, Port]]:
+        """(port, neighbour, its port of the same link) of every port that `rank` has, by ascending port."""
+        for port in self.ports(rank):
+            yield port, *self.end(rank, port)
+
     def ranks(self) -> range:
         """All ranks."""
         return range(self.order)
@@ -208,9 +213,9 @@ class Topology(ABC):
     def links(self) -> Iterator[tuple[Rank, Port, Rank, Port]]:
         """Every link once, as (rank, port, neighbour, its port) with rank < neighbour."""
         for rank in self.ranks():
-            for port, neighbour in enumerate(self.neighbours(rank)):
+            for port, neighbour, its_port in self.ends(rank):
                 if rank < neighbour:
-                    yield rank, port, *self.end(rank, port)
+                    yield rank, port, neighbour, its_port
 
     @cached_property
     def link_count(self) -> int:
@@ -256,6 +261,9 @@ class CayleyTopology(Topology):
 
     def end(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
         return self.neighbour(rank, port), self.reverse_port(port)
+
+    def ends(self, rank: Rank) -> Iterator[tuple[Port, Rank, Port]]:
+        return zip(range(self.degree), self.neighbours(rank), map(self.reverse_port, range(self.degree)), strict=True)
 
     def ports(self, rank: Rank) -> Sequence[Port]:
         return range(self.degree)

@@ -46,8 +46,8 @@ class Trees(ABC):
         topology = self.topology
         return tuple(
             port
-            for port, neighbour in topology.adjacent(rank)
-            if neighbour and topology.end(neighbour, self.parent(neighbour, tree)) == (rank, port)
+            for port, neighbour, its_port in topology.ends(rank)
+            if neighbour and self.parent(neighbour, tree) == its_port
         )
 
     def route(self, rank: Rank, tree: int) -> tuple[Port, ...]:

@@ -43,10 +43,10 @@ class GrownTree(Trees):
         reached = [0]
         for rank in reached:
             ports = []
-            for port, child in topology.adjacent(rank):
+            for port, child, its_port in topology.ends(rank):
                 if child not in self._levels and (rank, port) not in broken:
                     self._levels[child] = self._levels[rank] + 1
-                    self._parents[child] = topology.end(rank, port)[1]
+                    self._parents[child] = its_port
                     ports.append(port)
                     reached.append(child)
             self._ports[rank] = tuple(ports)
