@@ -40,7 +40,7 @@ ALL_PAIRS_LIMIT: Final = 1 << 24
 
 
 class Topology(ABC):
-    """An interconnection network: `order` ranks; each has ports out of 0 .. `degree` - 1, each port one bidirectional link."""
+    """An interconnection network of `order` ranks, each with ports out of 0 .. `degree` - 1, each port one bidirectional link."""
 
     family: ClassVar[str]
     """The word before the colon of `name`: `star`, `hypercube`, `ej`."""
@@ -101,10 +101,27 @@ class Topology(ABC):
         """The ports that `rank` has, ascending."""
         return tuple(port for port, neighbour in enumerate(self.neighbours(rank)) if neighbour != ABSENT)
 
+    def reverse_ports(self, rank: Rank) -> Sequence[Port]:
+        """The port at the other end of every port of `rank`, by port; ABSENT where there is none."""
+        reverse = [ABSENT] * self.degree
+        for port, _, its_port in self.ends(rank):
+            reverse[port] = its_port
+        return reverse
+
+    connectivity: int | None = None
+    """The vertex connectivity, if the literature proves it for the family."""
+
     def is_switch(self, rank: Rank) -> bool:
         """Whether `rank` only forwards: it has no message of its own and is no target. Here no rank is a switch."""
         del rank
         return False
+
+    @cached_property
+    def data_ranks(self) -> Sequence[Rank]:
+        """The ranks that own data: all but the switches, ascending."""
+        if type(self).is_switch is Topology.is_switch:
+            return self.ranks()
+        return tuple(rank for rank in self.ranks() if not self.is_switch(rank))
 
     # The network seen from a root.
 
@@ -262,11 +279,22 @@ class CayleyTopology(Topology):
     def end(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
         return self.neighbour(rank, port), self.reverse_port(port)
 
+    @cached_property
+    def _all_ports(self) -> range:
+        return range(self.degree)
+
+    @cached_property
+    def _all_reverse_ports(self) -> tuple[Port, ...]:
+        return tuple(map(self.reverse_port, range(self.degree)))
+
     def ends(self, rank: Rank) -> Iterator[tuple[Port, Rank, Port]]:
-        return zip(range(self.degree), self.neighbours(rank), map(self.reverse_port, range(self.degree)), strict=True)
+        return zip(self._all_ports, self.neighbours(rank), self._all_reverse_ports, strict=True)
 
     def ports(self, rank: Rank) -> Sequence[Port]:
-        return range(self.degree)
+        return self._all_ports  # one object for all ranks
+
+    def reverse_ports(self, rank: Rank) -> Sequence[Port]:
+        return self._all_reverse_ports
 
     def seen_from(self, root: Rank) -> Topology:
         return self
