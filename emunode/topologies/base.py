@@ -40,7 +40,7 @@ ALL_PAIRS_LIMIT: Final = 1 << 24
 
 
 class Topology(ABC):
-    """An interconnection network of `order` ranks, each with ports out of 0 .. `degree` - 1, each port one bidirectional link."""
+    """An interconnection network of `order` ranks with ports out of 0 .. `degree` - 1, each port one bidirectional link."""
 
     family: ClassVar[str]
     """The word before the colon of `name`: `star`, `hypercube`, `ej`."""
@@ -150,7 +150,7 @@ class Topology(ABC):
         return self._searched_weights[relative]
 
     def distance(self, one: Rank, other: Rank) -> int:
-        """Number of links on a shortest path."""
+        """Number of links on a shortest path. A family without translations overrides it together with `weight`."""
         return self.seen_from(other).weight(self.relative(one, other))
 
     def distribution_from(self, root: Rank) -> tuple[int, ...]:
@@ -187,7 +187,7 @@ class Topology(ABC):
     @property
     def has_distance_formula(self) -> bool:
         """Whether `weight` is computed from the address alone, without a search over the whole network."""
-        return type(self).weight is not Topology.weight or type(self).distance is not Topology.distance
+        return type(self).weight is not Topology.weight
 
     @cached_property
     def _searched_weights(self) -> "array[int]":
@@ -371,7 +371,7 @@ class RenamedTopology(Topology):
 
     def weight(self, relative: Rank) -> int:
         network = self._network
-        if type(network).distance is not Topology.distance:  # the family has a formula for any two ranks
+        if network.has_distance_formula:
             return network.distance(self._swap(relative), self._root)
         return self._searched_weights[relative]
 
