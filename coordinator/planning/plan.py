@@ -188,9 +188,10 @@ def _collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
 
 
 def _source_rank(scenario: Scenario, topology: Topology) -> Rank:
+    rootless = scenario.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
     if scenario.source is None:
-        return 0
-    if scenario.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
+        return 0 if rootless else topology.data_ranks[0]
+    if rootless:
         raise ScenarioError("source", scenario.source, f"in {scenario.collective} every node is a source; leave it out")
     try:
         source = topology.rank(scenario.source)
