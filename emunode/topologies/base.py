@@ -203,7 +203,11 @@ class Topology(ABC):
     def _searched_weights(self) -> "array[int]":
         """Distance of every rank from rank 0, by rank; raises ScenarioError for a network too large to search."""
         self._require_enumerable("distance formula")
-        return breadth_first_distances(self, 0)
+        return self.distances_from(0)
+
+    def distances_from(self, root: Rank) -> "array[int]":
+        """Distance of every rank from `root`, by rank, by search."""
+        return breadth_first_distances(self, root)
 
     def _require_enumerable(self, missing: str) -> None:
         """Raise ScenarioError (field `topology`) if a value without a formula would need too large a search."""
@@ -424,6 +428,11 @@ class RenamedTopology(Topology):
         if network.has_distance_formula:
             return network.distance(self._swap(relative), self._root)
         return self._searched_weights[relative]
+
+    def distances_from(self, root: Rank) -> "array[int]":
+        distances = self._network.distances_from(self._swap(root))[:]
+        distances[0], distances[self._root] = distances[self._root], distances[0]
+        return distances
 
     @cached_property
     def diameter(self) -> int:
