@@ -58,6 +58,10 @@ def flag_type(name: str, group: Group, defaults: Mapping[str, object]) -> Any:
     """The annotated type of a flag: what cyclopts shows, completes and hands over."""
     schema = SCHEMA["properties"][name]
     variants = _variants(schema)
+    if schema.get("type") == "boolean":
+        return Annotated[
+            bool | None, Parameter(help=_description(name, variants, required=False), negative=(), group=group)
+        ]
     several = schema.get("type") == "array"
     choices = variants[0].get("enum")
     # `| str`: cyclopts must not refuse a value; `make_scenario` does, with the same message for flags and files.
