@@ -8,6 +8,8 @@ from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.bit_rules import CrossedCube, LocallyTwistedCube, MoebiusCube, TwistedCube
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.lattices import Circulant, Complete, Hamming, RingNetwork, Torus, TwistedTorus
+from emunode.topologies.residues import Gaussian
 from emunode.topologies.star import StarGraph
 from emunode.topologies.words import AugmentedCube, BalancedHypercube, FoldedHypercube, XorNetwork
 
@@ -15,6 +17,13 @@ for _family in (
     StarGraph,
     Hypercube,
     EisensteinJacobi,
+    RingNetwork,
+    Torus,
+    TwistedTorus,
+    Circulant,
+    Gaussian,
+    Complete,
+    Hamming,
     XorNetwork,
     FoldedHypercube,
     AugmentedCube,
