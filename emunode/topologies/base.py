@@ -344,7 +344,11 @@ class CayleyTopology(VertexTransitiveTopology):
         return self.neighbour(rank, port), self.reverse_port(port)
 
     def ends(self, rank: Rank) -> Iterator[tuple[Port, Rank, Port]]:
-        return zip(range(self.degree), self.neighbours(rank), map(self.reverse_port, range(self.degree)), strict=True)
+        return zip(range(self.degree), self.neighbours(rank), self._reverse_ports, strict=True)
+
+    @cached_property
+    def _reverse_ports(self) -> tuple[Port, ...]:
+        return tuple(map(self.reverse_port, range(self.degree)))
 
     def seen_from(self, root: Rank) -> Topology:
         return self

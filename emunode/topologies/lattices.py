@@ -32,6 +32,7 @@ from typing import Final, Self
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
 from emunode.topologies.base import CACHE_ENTRIES, MAX_ORDER, CayleyTopology
+from emunode.topologies.polynomials import polynomial_product
 
 NUMBER: Final = "(0|-?[1-9][0-9]{0,18})"
 """A number as labels write it."""
@@ -218,12 +219,16 @@ class LatticeNetwork(CayleyTopology):
 
     def relative(self, rank: Rank, root: Rank) -> Rank:
         """The difference, factor by factor."""
+        if not root:
+            return rank
         return sum(
             place * factor.subtract(rank // place % size, root // place % size) for place, size, factor in self._factors
         )
 
     def absolute(self, relative: Rank, root: Rank) -> Rank:
         """The sum, factor by factor."""
+        if not root:
+            return relative
         return sum(
             place * factor.add(relative // place % size, root // place % size) for place, size, factor in self._factors
         )
@@ -244,13 +249,8 @@ class ProductNetwork(LatticeNetwork):
         return sum(map(_weight_in, self._measured, self.digits(relative)))
 
     def distance_distribution(self) -> tuple[int, ...]:
-        """The product of the factors' distributions.
-
-        It is one product of big integers with 64 bits per coefficient: no coefficient exceeds the order, below 2^63.
-        """
-        lines = (b"".join(n.to_bytes(8, "little") for n in factor.distribution()) for factor in self._measured)
-        packed = prod(int.from_bytes(line, "little") for line in lines).to_bytes(8 * (self.diameter + 1), "little")
-        return tuple(int.from_bytes(packed[at : at + 8], "little") for at in range(0, len(packed), 8))
+        """The product of the factors' distributions."""
+        return polynomial_product(factor.distribution() for factor in self._measured)
 
     @cached_property
     def average_distance(self) -> Fraction:

@@ -9,7 +9,20 @@ from emunode.topologies.bit_rules import CrossedCube, LocallyTwistedCube, Moebiu
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.lattices import Circulant, Complete, Hamming, RingNetwork, Torus, TwistedTorus
+from emunode.topologies.meshes import Mesh
+from emunode.topologies.partial_permutations import Arrangement, NkStar
+from emunode.topologies.permutation_groups import (
+    AlternatingGraph,
+    AlternatingNetwork,
+    BubbleSort,
+    BurntPancake,
+    ModifiedBubbleSort,
+    Pancake,
+    Transposition,
+    TranspositionTree,
+)
 from emunode.topologies.residues import Gaussian
+from emunode.topologies.rings_of_bits import Butterfly, CubeConnectedCycles
 from emunode.topologies.star import StarGraph
 from emunode.topologies.words import AugmentedCube, BalancedHypercube, FoldedHypercube, XorNetwork
 
@@ -17,9 +30,20 @@ for _family in (
     StarGraph,
     Hypercube,
     EisensteinJacobi,
+    Pancake,
+    BurntPancake,
+    BubbleSort,
+    ModifiedBubbleSort,
+    Transposition,
+    TranspositionTree,
+    AlternatingGraph,
+    AlternatingNetwork,
+    NkStar,
+    Arrangement,
     RingNetwork,
     Torus,
     TwistedTorus,
+    Mesh,
     Circulant,
     Gaussian,
     Complete,
@@ -28,6 +52,8 @@ for _family in (
     FoldedHypercube,
     AugmentedCube,
     BalancedHypercube,
+    CubeConnectedCycles,
+    Butterfly,
     CrossedCube,
     LocallyTwistedCube,
     MoebiusCube,
