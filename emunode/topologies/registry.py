@@ -6,8 +6,11 @@ from emunode.errors import ScenarioError
 from emunode.registry import register
 from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.bit_rules import CrossedCube, LocallyTwistedCube, MoebiusCube, TwistedCube
+from emunode.topologies.dragonfly import Dragonfly
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+from emunode.topologies.fat_tree import FatTree
 from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.jellyfish import Jellyfish
 from emunode.topologies.lattices import Circulant, Complete, Hamming, RingNetwork, Torus, TwistedTorus
 from emunode.topologies.meshes import Mesh
 from emunode.topologies.partial_permutations import Arrangement, NkStar
@@ -21,8 +24,11 @@ from emunode.topologies.permutation_groups import (
     Transposition,
     TranspositionTree,
 )
+from emunode.topologies.petersen import HyperPetersen, Petersen
 from emunode.topologies.residues import Gaussian
 from emunode.topologies.rings_of_bits import Butterfly, CubeConnectedCycles
+from emunode.topologies.shift_words import DeBruijn, Kautz
+from emunode.topologies.slim_fly import SlimFly
 from emunode.topologies.star import StarGraph
 from emunode.topologies.words import AugmentedCube, BalancedHypercube, FoldedHypercube, XorNetwork
 
@@ -58,6 +64,14 @@ for _family in (
     LocallyTwistedCube,
     MoebiusCube,
     TwistedCube,
+    DeBruijn,
+    Kautz,
+    Petersen,
+    HyperPetersen,
+    Dragonfly,
+    SlimFly,
+    Jellyfish,
+    FatTree,
 ):
     register(_family)
 
