@@ -78,12 +78,18 @@ class Topology(ABC):
         return int(parameters)
 
     @classmethod
-    def parse_numbers(cls, parameters: str, separator: str, count: int | None = None) -> tuple[int, ...]:
-        """The parameters of a family that has several numbers, `count` if given; ScenarioError (field `topology`)."""
+    def parse_numbers(
+        cls, parameters: str, separator: str, count: int | None = None, whole: str | None = None
+    ) -> tuple[int, ...]:
+        """The numbers in `parameters`, which is a part of the text `whole` if that is given; `count` of them if given.
+
+        Raises ScenarioError (field `topology`).
+        """
         words = parameters.split(separator)
         well_formed = all(word.isascii() and word.isdigit() and len(word) <= 20 for word in words)
         if not well_formed or count not in {None, len(words)}:
-            raise ScenarioError("topology", f"{cls.family}:{parameters}", f"write {cls.form} with {cls.condition}")
+            text = parameters if whole is None else whole
+            raise ScenarioError("topology", f"{cls.family}:{text}", f"write {cls.form} with {cls.condition}")
         return tuple(map(int, words))
 
     @abstractmethod
