@@ -112,7 +112,7 @@ class Plan:
             for rank in ends:
                 alter[rank] |= fault.alters_payload
             if not ends:
-                link = min((fault.sender, fault.port), (peer, self.topology.reverse_port(fault.port)))
+                link = min((fault.sender, fault.port), self.topology.end(fault.sender, fault.port))
                 links[link] = links.get(link, False) or fault.alters_payload
         both = [*alter.values(), *links.values()]
         return both.count(False), both.count(True)
@@ -188,14 +188,18 @@ def _collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
 
 
 def _source_rank(scenario: Scenario, topology: Topology) -> Rank:
+    rootless = scenario.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
     if scenario.source is None:
-        return 0
-    if scenario.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
+        return 0 if rootless else topology.data_ranks[0]
+    if rootless:
         raise ScenarioError("source", scenario.source, f"in {scenario.collective} every node is a source; leave it out")
     try:
-        return topology.rank(scenario.source)
+        source = topology.rank(scenario.source)
     except ScenarioError as error:
         raise ScenarioError("source", scenario.source, error.allowed) from None
+    if topology.is_switch(source):
+        raise ScenarioError("source", scenario.source, "it is a switch, which owns no data; name a node that is none")
+    return source
 
 
 def _host_count(scenario: Scenario, topology: Topology, machine: Machine, *, estimate: bool) -> int:
@@ -227,7 +231,7 @@ def broken_from_the_start(topology: Topology, faults: Iterable[Fault]) -> tuple[
     for fault in faults:
         match fault:
             case Crash(step=1, rank=rank) | Hang(step=1, rank=rank):
-                found.update((peer, topology.reverse_port(port)) for port, peer in enumerate(topology.neighbours(rank)))
+                found.update((peer, its_port) for _, peer, its_port in topology.ends(rank))
             case Down(step=1, sender=sender, port=port):
                 found.add((sender, port))
     return tuple(sorted(found))

@@ -40,7 +40,7 @@ ALL_PAIRS_LIMIT: Final = 1 << 24
 
 
 class Topology(ABC):
-    """An interconnection network: `order` ranks; each has ports out of 0 .. `degree` - 1, each port one bidirectional link."""
+    """An interconnection network of `order` ranks with ports out of 0 .. `degree` - 1, each port one bidirectional link."""
 
     family: ClassVar[str]
     """The word before the colon of `name`: `star`, `hypercube`, `ej`."""
@@ -77,6 +77,15 @@ class Topology(ABC):
             raise ScenarioError("topology", f"{cls.family}:{parameters}", f"write {cls.form} with {cls.condition}")
         return int(parameters)
 
+    @classmethod
+    def parse_numbers(cls, parameters: str, separator: str, count: int | None = None) -> tuple[int, ...]:
+        """The parameters of a family that has several numbers, `count` if given; ScenarioError (field `topology`)."""
+        words = parameters.split(separator)
+        well_formed = all(word.isascii() and word.isdigit() and len(word) <= 20 for word in words)
+        if not well_formed or count not in {None, len(words)}:
+            raise ScenarioError("topology", f"{cls.family}:{parameters}", f"write {cls.form} with {cls.condition}")
+        return tuple(map(int, words))
+
     @abstractmethod
     def label(self, rank: Rank) -> str:
         """The label of `rank`."""
@@ -101,10 +110,27 @@ class Topology(ABC):
         """The ports that `rank` has, ascending."""
         return tuple(port for port, neighbour in enumerate(self.neighbours(rank)) if neighbour != ABSENT)
 
+    def reverse_ports(self, rank: Rank) -> Sequence[Port]:
+        """The port at the other end of every port of `rank`, by port; ABSENT where there is none."""
+        reverse = [ABSENT] * self.degree
+        for port, _, its_port in self.ends(rank):
+            reverse[port] = its_port
+        return reverse
+
+    connectivity: int | None = None
+    """The vertex connectivity, if the literature proves it for the family."""
+
     def is_switch(self, rank: Rank) -> bool:
         """Whether `rank` only forwards: it has no message of its own and is no target. Here no rank is a switch."""
         del rank
         return False
+
+    @cached_property
+    def data_ranks(self) -> Sequence[Rank]:
+        """The ranks that own data: all but the switches, ascending."""
+        if type(self).is_switch is Topology.is_switch:
+            return self.ranks()
+        return tuple(rank for rank in self.ranks() if not self.is_switch(rank))
 
     # The network seen from a root.
 
@@ -133,11 +159,12 @@ class Topology(ABC):
         return self._searched_weights[relative]
 
     def distance(self, one: Rank, other: Rank) -> int:
-        """Number of links on a shortest path."""
+        """Number of links on a shortest path. A family without translations overrides it together with `weight`."""
         return self.seen_from(other).weight(self.relative(one, other))
 
     def distribution_from(self, root: Rank) -> tuple[int, ...]:
         """Number of ranks at distance 0, 1, .., `eccentricity(root)` from `root`."""
+        self._require_enumerable("formula for the numbers of nodes by distance")
         view = self.seen_from(root)
         counts = Counter(map(view.weight, view.ranks()))
         return tuple(counts[distance] for distance in range(len(counts)))
@@ -170,24 +197,32 @@ class Topology(ABC):
     @property
     def has_distance_formula(self) -> bool:
         """Whether `weight` is computed from the address alone, without a search over the whole network."""
-        return type(self).weight is not Topology.weight or type(self).distance is not Topology.distance
+        return type(self).weight is not Topology.weight
 
     @cached_property
     def _searched_weights(self) -> "array[int]":
         """Distance of every rank from rank 0, by rank; raises ScenarioError for a network too large to search."""
-        if self.order > SEARCH_LIMIT:
-            raise ScenarioError(
-                "topology",
-                self.name,
-                f"{self.family} has no distance formula, and breadth-first search is limited to {SEARCH_LIMIT} nodes",
-            )
+        self._require_enumerable("distance formula")
         return breadth_first_distances(self, 0)
+
+    def _require_enumerable(self, missing: str) -> None:
+        """Raise ScenarioError (field `topology`) if a value without a formula would need too large a search."""
+        self.require(
+            self.order <= SEARCH_LIMIT,
+            f"{self.family} has no {missing}, and breadth-first search is limited to {SEARCH_LIMIT} nodes",
+        )
 
     @cached_property
     def average_distance(self) -> Fraction:
         """Mean distance between two different ranks, exactly. In general this searches from every rank."""
         total = sum(sum(breadth_first_distances(self, root)) for root in self.ranks())
         return Fraction(total, self.order * (self.order - 1))
+
+    @property
+    def known_average_distance(self) -> Fraction | None:
+        """`average_distance` if the family has a formula for it, or it is quickly searched; None otherwise."""
+        by_formula = type(self).average_distance is not Topology.average_distance
+        return self.average_distance if by_formula or self._quickly_searched else None
 
     # Derived from the above.
 
@@ -224,6 +259,7 @@ class Topology(ABC):
 
     def facts(self) -> Mapping[str, object]:
         """The properties of this network that `list topologies` and reports show."""
+        average = self.known_average_distance
         return {
             "topology": self.name,
             "title": self.title,
@@ -232,16 +268,72 @@ class Topology(ABC):
             "links": self.link_count,
             "diameter": self.known_diameter,
             "distances": "formula" if self.has_distance_formula else "breadth-first search",
-            "average_distance": float(self.average_distance) if self.known_diameter is not None else None,
+            "average_distance": None if average is None else float(average),
         }
+
+    def require(self, condition: bool, reason: str) -> None:
+        """Raise ScenarioError (field `topology`) with `reason` unless `condition` holds."""
+        if not condition:
+            raise ScenarioError("topology", self.name, reason)
 
     def require_order(self, limit: int = MAX_ORDER) -> None:
         """Raise ScenarioError (field `topology`) if there are more than `limit` ranks."""
-        if self.order > limit:
-            raise ScenarioError("topology", self.name, f"it has {self.order} nodes; at most {limit} can be addressed")
+        self.require(self.order <= limit, f"it has {self.order} nodes; at most {limit} can be addressed")
 
 
-class CayleyTopology(Topology):
+class RegularTopology(Topology):
+    """A network in which every rank has all `degree` ports."""
+
+    def ports(self, rank: Rank) -> Sequence[Port]:
+        return range(self.degree)
+
+    @property
+    def link_count(self) -> int:
+        return self.order * self.degree // 2
+
+
+class VertexTransitiveTopology(RegularTopology):
+    """A network in which an automorphism carries any rank to rank 0, so that all ranks see the same distances.
+
+    The automorphism may change ports: only a `CayleyTopology` can serve all roots by one table.
+    """
+
+    def distance_distribution(self) -> tuple[int, ...]:
+        """Number of ranks at distance 0, 1, .., diameter of any rank."""
+        return self._counted_distribution
+
+    @cached_property
+    def _counted_distribution(self) -> tuple[int, ...]:
+        return super().distribution_from(0)
+
+    def distribution_from(self, root: Rank) -> tuple[int, ...]:
+        return self.distance_distribution()
+
+    def eccentricity(self, root: Rank) -> int:
+        return self.diameter
+
+    @cached_property
+    def diameter(self) -> int:
+        """The largest distance."""
+        return len(self.distance_distribution()) - 1
+
+    @property
+    def _quickly_searched(self) -> bool:
+        return self.order <= SEARCH_LIMIT
+
+    @cached_property
+    def average_distance(self) -> Fraction:
+        """Mean distance over the other ranks, exactly."""
+        total = sum(d * count for d, count in enumerate(self.distance_distribution()))
+        return Fraction(total, self.order - 1)
+
+    @property
+    def known_average_distance(self) -> Fraction | None:
+        by_formula = type(self).distance_distribution is not VertexTransitiveTopology.distance_distribution
+        return self.average_distance if by_formula or self._quickly_searched else None
+
+
+class CayleyTopology(VertexTransitiveTopology):
     """A network with a translation for every rank: a bijection of the ranks that carries it to rank 0 and keeps every port.
 
     All ranks have the same ports, and a port leads to the same port number at every rank (`reverse_port`).
@@ -262,46 +354,32 @@ class CayleyTopology(Topology):
     def end(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
         return self.neighbour(rank, port), self.reverse_port(port)
 
+    @cached_property
+    def _all_ports(self) -> range:
+        return range(self.degree)
+
+    @cached_property
+    def _all_reverse_ports(self) -> tuple[Port, ...]:
+        return tuple(map(self.reverse_port, range(self.degree)))
+
     def ends(self, rank: Rank) -> Iterator[tuple[Port, Rank, Port]]:
-        return zip(range(self.degree), self.neighbours(rank), map(self.reverse_port, range(self.degree)), strict=True)
+        return zip(self._all_ports, self.neighbours(rank), self._all_reverse_ports, strict=True)
 
     def ports(self, rank: Rank) -> Sequence[Port]:
-        return range(self.degree)
+        return self._all_ports  # one object for all ranks
+
+    def reverse_ports(self, rank: Rank) -> Sequence[Port]:
+        return self._all_reverse_ports
 
     def seen_from(self, root: Rank) -> Topology:
         return self
 
+    @property
+    def has_distance_formula(self) -> bool:
+        return type(self).weight is not Topology.weight
+
     def distance(self, one: Rank, other: Rank) -> int:
         return self.weight(self.relative(one, other))
-
-    def distance_distribution(self) -> tuple[int, ...]:
-        """Number of ranks at distance 0, 1, .., diameter of any rank."""
-        return super().distribution_from(0)
-
-    def distribution_from(self, root: Rank) -> tuple[int, ...]:
-        return self.distance_distribution()
-
-    def eccentricity(self, root: Rank) -> int:
-        return self.diameter
-
-    @cached_property
-    def diameter(self) -> int:
-        """The largest distance."""
-        return max(self._searched_weights)
-
-    @property
-    def _quickly_searched(self) -> bool:
-        return self.order <= SEARCH_LIMIT
-
-    @cached_property
-    def average_distance(self) -> Fraction:
-        """Mean distance over the other ranks, exactly."""
-        total = sum(d * count for d, count in enumerate(self.distance_distribution()))
-        return Fraction(total, self.order - 1)
-
-    @property
-    def link_count(self) -> int:
-        return self.order * self.degree // 2
 
 
 class RenamedTopology(Topology):
@@ -343,7 +421,7 @@ class RenamedTopology(Topology):
 
     def weight(self, relative: Rank) -> int:
         network = self._network
-        if type(network).distance is not Topology.distance:  # the family has a formula for any two ranks
+        if network.has_distance_formula:
             return network.distance(self._swap(relative), self._root)
         return self._searched_weights[relative]
 

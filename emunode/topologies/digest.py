@@ -1,35 +1,37 @@
-"""Digests of a numbered network: equal digests mean equal ranks, ports and labels, not only isomorphic graphs.
+"""Digests of numbered networks: equal digests mean equal ranks, ports and links, and with labels equal labels too.
 
-The text of a network is `network 1`, its order and number of links, every label by rank, and a line for every link: the
-lower rank, its port, the higher rank, its port. Links are ordered by the lower rank and its port.
+The digests are of the numbering, not of the isomorphism class: the same network numbered in another order differs.
 """
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from itertools import chain
+from itertools import chain, islice
 
 from emunode.topologies.base import Topology
 
+CHUNK = 4096
+"""Lines that are hashed at once."""
+
 
 def network_sha256(topology: Topology) -> str:
-    """SHA-256 of the whole text, as 64 hexadecimal digits."""
-    head = ("network 1\n", f"{topology.order} {topology.link_count}\n")
+    """SHA-256 of the order, the number of links, every label by rank, and the lines of `links_sha256`, in hexadecimal."""
+    header = f"network 1\n{topology.order} {topology.link_count}\n"
     labels = (f"{topology.label(rank)}\n" for rank in topology.ranks())
-    return _digest(chain(head, labels, _link_lines(topology)))
+    return _digest(chain([header], labels, _link_lines(topology)))
 
 
 def links_sha256(topology: Topology) -> str:
-    """SHA-256 of the lines of the links: the digest of ranks and ports, whatever the nodes are called."""
+    """SHA-256 of a line `rank port neighbour its_port` for every link, ordered by its lower rank and port there."""
     return _digest(_link_lines(topology))
 
 
 def _link_lines(topology: Topology) -> Iterator[str]:
-    for rank, port, neighbour, its_port in topology.links():
-        yield f"{rank} {port} {neighbour} {its_port}\n"
+    return (f"{rank} {port} {other} {its_port}\n" for rank, port, other, its_port in topology.links())
 
 
 def _digest(lines: Iterable[str]) -> str:
     digest = sha256()
-    for line in lines:
-        digest.update(line.encode())
+    remaining = iter(lines)
+    while chunk := "".join(islice(remaining, CHUNK)):
+        digest.update(chunk.encode())
     return digest.hexdigest()

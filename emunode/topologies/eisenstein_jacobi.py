@@ -93,6 +93,7 @@ class EisensteinJacobi(CayleyTopology):
         self.order = self.modulus**dimensions
         self.require_order()
         self.degree = 6 * dimensions
+        self.connectivity = self.degree
         self.diameter = dimensions * ((a + 2 * b) // 3)
         self.bipartite = False
         self._rows = gcd(a, b)

@@ -1,17 +1,30 @@
-"""The network families by name: `star:5`, `hypercube:7`, `ej:3+4`, `ej:3+4^3`."""
+"""The network families by name: `star:5`, `hypercube:7`, `ej:3+4^3`, `torus:4x4x4`, `dragonfly:4,2`."""
 
 from difflib import get_close_matches
 
 from emunode.errors import ScenarioError
 from emunode.registry import register
 from emunode.topologies.base import FAMILIES, Topology
+from emunode.topologies.bit_rules import CrossedCube, LocallyTwistedCube, MoebiusCube, TwistedCube
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
+from emunode.topologies.words import AugmentedCube, BalancedHypercube, FoldedHypercube, XorNetwork
 
-register(StarGraph)
-register(Hypercube)
-register(EisensteinJacobi)
+for _family in (
+    StarGraph,
+    Hypercube,
+    EisensteinJacobi,
+    XorNetwork,
+    FoldedHypercube,
+    AugmentedCube,
+    BalancedHypercube,
+    CrossedCube,
+    LocallyTwistedCube,
+    MoebiusCube,
+    TwistedCube,
+):
+    register(_family)
 
 
 def descriptions() -> tuple[type[Topology], ...]:
@@ -52,5 +65,4 @@ def _allowed_families(name: str, parameters: str) -> str:
         except ScenarioError:
             meant = FAMILIES[nearest[0]].example
         hint = f"did you mean {meant}? "
-    forms = "; ".join(f"{family.form} with {family.condition}" for family in FAMILIES.values())
-    return f"{hint}known are {forms}"
+    return f"{hint}known are {', '.join(FAMILIES)}"
