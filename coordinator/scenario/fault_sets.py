@@ -47,7 +47,7 @@ SHORT: Final = {"nodes": "crash", "links": "down"}
 """The kinds of fault that `nodes` and `links` stand for."""
 STRATEGIES: Final = ("random", "bernoulli", "cut", "roots", "busiest", "all")
 FORM: Final = "[HOW:]PART[;PART..][@WHEN], such as random:nodes=2;links=1@1"
-PART: Final = re.compile(r"(?P<what>[a-z]+)(?P<relation><?=)(?P<amount>[^:]+)(?P<argument>:.+)?")
+PART: Final = re.compile(r"(?P<what>[a-z-]+)(?P<relation><?=)(?P<amount>[^:]+)(?P<argument>:.+)?")
 WHEN: Final = re.compile(r"\d{1,9}(-\d{1,9})?")
 MAX_FAULT_SETS = 10_000
 """Most fault sets that the ranges of one description may stand for."""
