@@ -32,7 +32,7 @@ class RunResult:
     summary: dict[str, object]
     judgements: list[Judgement]
     verdict: Verdict
-    outcome: ExecutionResult
+    execution: ExecutionResult
     report_error: str | None = None
     """Why report.html could not be drawn."""
 
@@ -58,14 +58,14 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
             journal = Journal(directory.path)
             with (directory.path / "log.jsonl").open("a", encoding="utf-8", buffering=1) as events, logging_to(events):
                 network = make_network(plan, events)
-                outcome = trio.run(drive, plan, network, journal, progress, stop)
+                execution = trio.run(drive, plan, network, journal, progress, stop)
         journal.close()
-        result = _conclude(plan, directory, journal, outcome)
+        result = _conclude(plan, directory, journal, execution)
         if draw:
             result = replace(result, report_error=_draw(directory))
         with InterruptGuard():  # a signal must not interrupt the renaming of a complete run
             directory.finish()
-        problem = (outcome.undecided or "") if outcome.failure or outcome.interrupted else ""
+        problem = (execution.undecided or "") if execution.failure or execution.interrupted else ""
     except RunError as error:
         problem = str(error)
         raise RunError(f"{error}{directory.log_tail()}") from error
@@ -78,15 +78,22 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
     return result
 
 
-def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: ExecutionResult) -> RunResult:
+def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, execution: ExecutionResult) -> RunResult:
     """Judge the history and write what follows from it."""
     frame = pl.scan_parquet(journal.path, glob=False)
-    history = History(frame, journal.rows, outcome.undecided, outcome.altered_copies, outcome.timetable, outcome.times)
+    history = History(
+        frame,
+        journal.rows,
+        execution.undecided,
+        execution.altered_copies,
+        execution.timetable,
+        execution.times,
+    )
     conclusion = conclude(plan, history)
-    outcome.undecided = conclusion.ruling.undecided
-    summary = summarize(plan, conclusion, journal, outcome)
+    execution.undecided = conclusion.ruling.undecided
+    summary = summarize(plan, conclusion, journal, execution)
     write_conclusion(directory, conclusion, summary)
-    return RunResult(directory.final, summary, conclusion.ruling.judgements, conclusion.ruling.verdict, outcome)
+    return RunResult(directory.final, summary, conclusion.ruling.judgements, conclusion.ruling.verdict, execution)
 
 
 def _draw(directory: RunDirectory) -> str | None:

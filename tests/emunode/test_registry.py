@@ -12,7 +12,7 @@ from coordinator.scenario.fault_syntax import forms, parse_faults
 from emunode.algorithms.base import ALGORITHMS, Algorithm, check_metrics
 from emunode.algorithms.claims import METRICS, Claim
 from emunode.algorithms.flooding import Flood
-from emunode.algorithms.hypercube.broadcast import BinomialBroadcast, GrayBroadcast
+from emunode.algorithms.hypercube.broadcast import BinomialBroadcast
 from emunode.algorithms.registry import ORDER, algorithms, registered
 from emunode.algorithms.transforms import backwards
 from emunode.errors import RegistrationError, ScenarioError
@@ -20,7 +20,6 @@ from emunode.faults.kinds import FOREVER, KINDS, Fault, LinkFault, NodeFault, fr
 from emunode.faults.transit import LinkTransit
 from emunode.model import Collective, Step
 from emunode.registry import register
-from emunode.topologies.base import FAMILIES
 from emunode.topologies.hypercube import Hypercube
 from tests.support import failures, run_scenario
 
@@ -261,8 +260,3 @@ def test_a_set_of_faults_of_a_registered_kind_is_drawn() -> None:
     assert [(part.kind, part.count, part.argument) for part in fault_set.parts] == [("drop-every", 2, ":3")]
     with pytest.raises(ScenarioError, match="'drop-every' needs a value after the number, such as drop-every=2:2"):
         parse_fault_sets("random:drop-every=2@1")
-
-
-def test_families_algorithms_and_faults_are_different_registries() -> None:
-    assert len({id(registry) for registry in (FAMILIES, ALGORITHMS, KINDS)}) == 3
-    assert GrayBroadcast not in KINDS.values()
