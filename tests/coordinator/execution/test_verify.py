@@ -254,7 +254,7 @@ def test_a_table_at_which_polars_panics_is_a_finding(
     def panic(*_: object, **__: object) -> None:
         raise pl.exceptions.PanicException("a damaged page")
 
-    monkeypatch.setattr(module.pl, "scan_parquet", panic)
+    monkeypatch.setattr(pl, "scan_parquet", panic)
     assert verify(stored("tree")).findings == ["journal.parquet: it cannot be read: a damaged page"]
 
 
