@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 import trio
@@ -13,11 +13,13 @@ from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.journal import Journal
 from coordinator.history.timetable import Timetable
 from coordinator.networks.base import Network, Progress
-from coordinator.networks.timed import Timed, predict
 from coordinator.planning.plan import Plan
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import EmulatorError, RuleError, RunError
 from emunode.model import Step
+
+if TYPE_CHECKING:
+    from coordinator.networks.timed import Timed
 
 REFUSALS = (OSError, pl.exceptions.ComputeError)
 """Exceptions for errors of the operating system such as a full disk; Polars raises the second for Parquet files."""
@@ -51,7 +53,7 @@ def refusal(error: Exception, folder: Path) -> str:
 
 
 async def drive(
-    plan: Plan, network: Network | Timed, journal: Journal, progress: Progress, stop: InterruptGuard
+    plan: Plan, network: "Network | Timed", journal: Journal, progress: Progress, stop: InterruptGuard
 ) -> ExecutionResult:
     """Run the plan on the network and close it; the error of a run that did not begin, or broke a rule, is raised."""
     execution = ExecutionResult()
@@ -71,11 +73,13 @@ async def drive(
 
 
 async def _open_and_step(
-    plan: Plan, network: Network | Timed, journal: Journal, execution: ExecutionResult, progress: Progress
+    plan: Plan, network: "Network | Timed", journal: Journal, execution: ExecutionResult, progress: Progress
 ) -> None:
     began = time.perf_counter()
     try:
         if plan.scenario.clock == "timed":
+            from coordinator.networks.timed import predict  # noqa: PLC0415  # it imports the networks of hosts
+
             execution.timetable = await predict(plan, progress)
         await network.open(progress)
         execution.links_opened = network.links_opened
@@ -93,7 +97,7 @@ async def _open_and_step(
 
 
 async def _run_timed(
-    plan: Plan, network: Timed, timetable: Timetable, journal: Journal, execution: ExecutionResult, progress: Progress
+    plan: Plan, network: "Timed", timetable: Timetable, journal: Journal, execution: ExecutionResult, progress: Progress
 ) -> None:
     execution.steps = timetable.steps
     try:

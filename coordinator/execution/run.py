@@ -3,6 +3,7 @@
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import trio
@@ -13,15 +14,16 @@ from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.journal import Journal
 from coordinator.history.run_directory import RunDirectory
 from coordinator.networks.base import Network, Progress
-from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.registry import make_network
-from coordinator.networks.timed import Timed
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import EXIT_STATUS, Judgement, Verdict
 from coordinator.results.conclude import History, conclude
 from coordinator.scenario.model import dump_scenario
 from emunode.errors import RunError
 from emunode.logging import log, logging_to
+
+if TYPE_CHECKING:
+    from coordinator.networks.timed import Timed
 
 
 @dataclass(frozen=True)
@@ -73,8 +75,11 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
         raise RunError(f"{refusal(error, directory.path)}{directory.log_tail()}") from error
     finally:
         directory.discard()
-        if isinstance(network, HostNetwork):
-            network.dismiss(problem)
+        if network is not None and plan.hosts:
+            from coordinator.networks.host_network import HostNetwork  # noqa: PLC0415  # a run in memory does without
+
+            if isinstance(network, HostNetwork):
+                network.dismiss(problem)
     return result
 
 
