@@ -70,6 +70,7 @@ class RotationsScatter(RestScatter):
 
     @staticmethod
     def edge_load_of(n: int, k: int) -> int:
+        # A whole number: n/k divides n, and so 2^(n/k) - 1 divides N - 1.
         return ((1 << n) - 1) * (1 << n // k - 1) // ((1 << n // k) - 1)
 
     def make_trees(self, topology: Topology) -> CubeTrees:
