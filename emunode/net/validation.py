@@ -15,6 +15,7 @@ INT32, INT64 = 2**31, 2**63
 
 def integer(value: object, least: int = 0, most: int = INT32 - 1) -> int:
     """An integer in a range."""
+    # `type` and not isinstance: True is an int for isinstance, and not for msgpack.
     if type(value) is not int or not least <= value <= most:
         raise FrameError(f"expected an integer in {least}..{most}, got {value!r}")
     return value
@@ -34,6 +35,7 @@ def items(values: object, count: int | None = None) -> Sequence[object]:
 
 def number(value: object) -> float:
     """A finite, non-negative number."""
+    # NaN fails both comparisons, so it is refused too.
     if type(value) not in (int, float) or not 0 <= value < float("inf"):  # type: ignore[operator]
         raise FrameError(f"expected a non-negative number, got {value!r}")
     return value  # type: ignore[return-value]
