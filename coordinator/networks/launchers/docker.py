@@ -223,7 +223,7 @@ class DockerLaunch(Launch):
     def _noting(self, call: Callable[..., None], *arguments: object) -> None:
         try:
             call(*arguments)
-        except Exception as error:  # of a thread that nobody waits for
+        except Exception as error:  # of a thread that is not waited for
             self._note(str(error))
 
     def _note(self, problem: str) -> None:
