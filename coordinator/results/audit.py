@@ -30,7 +30,7 @@ def illegal_hops(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, links
         causality_violations(plan, journal),
         # Negative controls may move a copy to another tree, so there only its identity without the tree can be
         # followed.
-        _unheard(journal, [*PIECE, "tree"] if copies else PIECE),
+        _sent_before_received(journal, [*PIECE, "tree"] if copies else PIECE),
         port_model_violations(plan, journal, packets),
     ]
     # Streaming: a journal may be larger than memory, and every rule is a filter over it.
@@ -97,9 +97,9 @@ def _repeated(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
         again.filter(~answered)
         .join(arrived, how="left", left_on=["sender", *copy], right_on=["receiver", *copy])
         .group_by("step", "sender", "port", *copy, "times")
-        .agg(heard=(pl.col("arrived") < pl.col("step")).sum())
+        .agg(received=(pl.col("arrived") < pl.col("step")).sum())
         # Downstream of a duplicating link a rank forwards each arrival, hence at most as many as it has received.
-        .filter(pl.col("times") > pl.col("heard"))
+        .filter(pl.col("times") > pl.col("received"))
         .select("step")
     )
 
@@ -123,25 +123,25 @@ def causality_violations(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     # Crashes alone follow from two columns; they are the most frequent faults of campaigns.
     if all(isinstance(fault, Crash) for fault in plan.faults):
         return _after_crashes(plan, journal)
-    fates = _fates(plan, journal)
-    told = journal.join(fates, on=["step", "sender", "port"], how="left").with_columns(
+    possible = _possible_outcomes(plan, journal)
+    judged = journal.join(possible, on=["step", "sender", "port"], how="left").with_columns(
         pl.col("may_arrive").fill_null(value=True),
         # Packets that no fault touches have no row here.
         pl.col("may_be_lost").fill_null(value=False),
         pl.col("may_be_altered").fill_null(value=False),
     )
-    wrong = told.filter((lost & ~pl.col("may_be_lost")) | (~lost & ~pl.col("may_arrive"))).select("step")
+    wrong = judged.filter((lost & ~pl.col("may_be_lost")) | (~lost & ~pl.col("may_arrive"))).select("step")
     if plan.spec.collective is Collective.REDUCE:  # a partial sum that lacks a subtree counts as corrupt as well
         return wrong
-    corrupt = told.filter(pl.col("outcome") == "corrupt")
-    heard = corrupt.group_by("receiver", *PIECE).agg(heard=pl.col("step").min())
-    made_up = (
+    corrupt = judged.filter(pl.col("outcome") == "corrupt")
+    received = corrupt.group_by("receiver", *PIECE).agg(received=pl.col("step").min())
+    unexplained = (
         corrupt.filter(~pl.col("may_be_altered"))
-        .join(heard, how="left", left_on=["sender", *PIECE], right_on=["receiver", *PIECE])
+        .join(received, how="left", left_on=["sender", *PIECE], right_on=["receiver", *PIECE])
         # Altered bytes are passed on: a rank may send what it has received altered, but only after that.
-        .filter(pl.col("heard").is_null() | (pl.col("heard") >= pl.col("step")))
+        .filter(pl.col("received").is_null() | (pl.col("received") >= pl.col("step")))
     )
-    return pl.concat([wrong, made_up.select("step")])
+    return pl.concat([wrong, unexplained.select("step")])
 
 
 def _after_crashes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
@@ -154,7 +154,7 @@ def _after_crashes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     return journal.filter(sender_gone | (receiver_gone != lost)).select("step")
 
 
-def _fates(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+def _possible_outcomes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Packets that faults can have affected, and whether they may have arrived, been lost or been altered."""
     ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
     broken = [(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, LinkFault)]
@@ -218,24 +218,24 @@ def _late(plan: Plan, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step]
         losses = {step for step, transit in transits if transit.lost or link in dropping}
         # Departure plus delay: the steps in which something may arrive over this link.
         crossings = {step + transit.delay for step, transit in transits if not transit.lost}
-        lying = plan.states.get(link[0]) == "byzantine"
-        found[link] = (crossings, losses, lying or link in altering)
+        byzantine = plan.states.get(link[0]) == "byzantine"
+        found[link] = (crossings, losses, byzantine or link in altering)
     return found
 
 
-def _unheard(journal: pl.LazyFrame, copy: list[str]) -> pl.LazyFrame:
+def _sent_before_received(journal: pl.LazyFrame, copy: list[str]) -> pl.LazyFrame:
     """Pieces sent by a rank that neither created them nor received them in an earlier step.
 
     A segment is created by its origin, or by its target: an acknowledgement carries the address of what it acknowledges.
     """
     # Lost copies were never received, so they explain no later send.
     arrived = journal.filter(pl.col("outcome") != "lost")
-    heard = arrived.group_by("receiver", *copy).agg(heard=pl.col("step").min())
+    received = arrived.group_by("receiver", *copy).agg(received=pl.col("step").min())
     return (
         # Sources and the targets of acknowledgements create what they send.
         journal.filter(pl.col("sender") != pl.col("origin"), pl.col("sender") != pl.col("target"))
-        .join(heard, how="left", left_on=["sender", *copy], right_on=["receiver", *copy])
-        .filter(pl.col("heard").is_null() | (pl.col("heard") >= pl.col("step")))
+        .join(received, how="left", left_on=["sender", *copy], right_on=["receiver", *copy])
+        .filter(pl.col("received").is_null() | (pl.col("received") >= pl.col("step")))
         .select("step")
     )
 
