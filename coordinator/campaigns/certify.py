@@ -43,7 +43,7 @@ class Level:
     orbits: int = 0
     """Orbits that were run: all of them unless a counterexample was found."""
     covered: int = 0
-    """Sets in these orbits."""
+    """Sets of faults in these orbits, each with its images."""
     tight: int = 0
     """Orbits in which some healthy node received a single copy of a piece."""
     lost: int = 0
@@ -53,7 +53,7 @@ class Level:
     """Orbits that were repeated on the requested driver with the same history."""
 
     def record(self) -> dict[str, object]:
-        """The level as a row."""
+        """The level as a row of the certificate; `mean_lost` only if every set was covered."""
         mean = round(self.lost / self.sets, 9) if self.covered == self.sets else None
         return {
             "faults": self.faults, "sets": self.sets, "covered": self.covered, "orbits": self.orbits, "tight": self.tight,
@@ -74,7 +74,7 @@ class Counterexample:
 
 @dataclass
 class Certificate:
-    """The result of a certification."""
+    """The levels that were run, and what refutes the algorithm, if anything does."""
 
     plan: Plan
     symmetries: int

@@ -101,7 +101,7 @@ class Grid:
 
     @cached_property
     def variants(self) -> list[Variant]:
-        """The scenarios of the grid; ScenarioError if there are none or a value is invalid.
+        """The scenarios of the grid; ScenarioError if no variant is left or a value is invalid.
 
         A redundancy that only some algorithms support is left out for the others and listed in `left_out`.
         """

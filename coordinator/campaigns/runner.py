@@ -102,7 +102,7 @@ class Clock:
         return (self.done - 1) / self.seconds if self.seconds else None
 
     def tick(self) -> None:
-        """Count a trial that ended."""
+        """Count a trial that ended, and show the time left once the rate has settled."""
         self._last = time.monotonic()
         # `or` keeps the first moment.
         self._began = self._began or self._last

@@ -31,7 +31,7 @@ class Store:
         self.folder = folder
         self.grid = grid
         self.findings: dict[Key, tuple[Trial, TrialResult]] = {}
-        """Every finished trial."""
+        """Every finished trial, by its key; those of earlier sessions included."""
 
     def __enter__(self) -> Self:
         grid, folder = self.grid, self.folder

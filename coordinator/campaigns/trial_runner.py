@@ -26,7 +26,7 @@ from emunode.model import FaultKnowledge, Step
 
 
 class Trial(NamedTuple):
-    """One trial to run."""
+    """One run of a scenario under additional faults, with a seed."""
 
     variant: int
     """Index of the scenario, without the faults of the trial."""
@@ -74,7 +74,7 @@ Sink = Callable[[int, Trial, TrialResult], None]
 
 
 class Trials(Protocol):
-    """A `TrialRunner` or a `WorkerPool`."""
+    """What runs trials: a `TrialRunner` in this process, or a `WorkerPool`."""
 
     async def run(self, trials: Iterable[Trial], sink: Sink) -> None:
         """Run all trials and pass each to `sink` as it ends, in any order; raises EmulatorError if one cannot be run.
@@ -183,7 +183,7 @@ class Rows:
         self.blocks: list[bytes | bytearray] = []
 
     def add(self, rows: Iterable[bytes | bytearray]) -> None:
-        """Take packed rows."""
+        """Take packed rows of any steps, in any order."""
         self.blocks += rows
 
     def settle(self, step: Step) -> None:

@@ -50,7 +50,7 @@ class Journal:
 
     @property
     def path(self) -> Path:
-        """The finished journal."""
+        """The finished journal, which exists after `close`."""
         return self._folder / "journal.parquet"
 
     @property

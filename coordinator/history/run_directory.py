@@ -59,11 +59,11 @@ class RunDirectory:
             raise ScenarioError("out", self._asked, f"it cannot be created: {error.strerror}") from None
 
     def write_text(self, name: str, text: str) -> None:
-        """Write one file."""
+        """Write one file of the run, encoded as UTF-8."""
         (self.path / name).write_text(text)
 
     def write_json(self, name: str, value: object) -> None:
-        """Write one JSON file."""
+        """Write one file of the run as indented JSON."""
         self.write_text(name, json.dumps(value, indent=2) + "\n")
 
     def finish(self) -> None:
@@ -79,7 +79,7 @@ class RunDirectory:
             link.replace(self.final.parent / "latest")
 
     def log_tail(self, lines: int = 3) -> str:
-        """The last events of the log, one per line; empty if there are none."""
+        """The last events of the log, one per line; empty for an empty log."""
         try:
             with (self.path / "log.jsonl").open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
@@ -103,7 +103,7 @@ class RunDirectory:
 def translate_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
     """A stored summary with the present names of metrics, as keys and in claims.
 
-    The values are not trusted: what is no list of claims is left as it is.
+    The values are not trusted: `claims` that are not a list are left as they are.
     """
     current = {RENAMED.get(key, key): value for key, value in summary.items()}
     claims = current.get("claims")

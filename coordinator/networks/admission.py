@@ -44,7 +44,7 @@ class ConnectedHost:
         """Where other hosts dial it, unless the launcher gives another address."""
         self.alive = True
         self.end_expected = False
-        """Whether its process was killed, or told to leave."""
+        """Whether its process was killed, or was sent an order to leave."""
         self.restarting = False
         """Whether its process was killed and another one may take its place."""
         self.restarted = False

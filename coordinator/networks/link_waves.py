@@ -64,7 +64,7 @@ class LinkWaves:
         await self._channel.wait_until(lambda: all(host.index in self._listening for host in hosts), "hosts to listen")
 
     def on_listening(self, host: ConnectedHost, message: Listening) -> None:
-        """Note where a host listens."""
+        """Note the port and nonce at which a host listens, and the hosts that it will dial."""
         self._listening[host.index] = message
 
     def on_progress(self, host: ConnectedHost, message: LinkProgress) -> None:

@@ -169,7 +169,7 @@ def _equal(measured: Metric, predicted: Metric) -> bool:
 
 
 def overall(judgements: Sequence[Judgement]) -> Verdict:
-    """Violated if any claim is; else undecided if any is or there are none; else holds."""
+    """Violated if any claim is; else undecided if any is, or without any claim; else holds."""
     verdicts = {judgement.verdict for judgement in judgements}
     if Verdict.VIOLATED in verdicts:
         return Verdict.VIOLATED

@@ -39,7 +39,7 @@ class History:
 
     journal: pl.LazyFrame
     rows: int
-    """Rows of the journal."""
+    """Number of rows of the journal."""
     ended: str | None = None
     """Why the run ended early, or None."""
     altered: Sequence[AlteredCopy] = ()
@@ -64,7 +64,7 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """A measured and judged history."""
+    """What a history shows: measurement, rulings, and the nodes that were cut off."""
 
     measurement: Measurement
     ruling: Ruling

@@ -25,7 +25,7 @@ class CutOff:
     count: int
 
     def record(self) -> dict[str, object]:
-        """The keys of summary.json."""
+        """The keys that the cut-off nodes have in summary.json."""
         return {
             "cut_off": [{"label": label, "because": because} for label, because in self.nodes],
             "cut_off_count": self.count,

@@ -53,7 +53,7 @@ class Traffic(NamedTuple):
     segments: int
     bytes: int
     outcomes: Sequence[int]
-    """Hops by HopOutcome."""
+    """Number of hops, indexed by HopOutcome."""
 
 
 def shared_metrics(traffic: Traffic, deliveries: Deliveries) -> dict[str, Metric]:
@@ -166,10 +166,10 @@ NOTHING_DUE = 2**31 - 1
 
 @dataclass(frozen=True)
 class TrialCounts:
-    """The counts of one trial."""
+    """What a campaign asks of one trial."""
 
     metrics: dict[str, Metric]
-    """Those of `shared_metrics`."""
+    """The metrics of `shared_metrics`."""
     unserved: tuple[Rank, ...]
     """Healthy ranks that miss a message due to them, ascending."""
     least_copies: int

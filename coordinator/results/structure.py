@@ -98,7 +98,7 @@ class Paths:
 
     @property
     def segments(self) -> int:
-        """Different segments in the journal."""
+        """Number of different segments in the journal."""
         return self._count(pl.col("segment").n_unique())
 
     @cached_property
@@ -114,7 +114,7 @@ class Paths:
         return np.array([topology.relative(rank, root) for rank in topology.ranks()])
 
     def by_root(self) -> Iterator[tuple[Rank, pl.DataFrame]]:
-        """The hops of each root."""
+        """Each root with its hops, in no particular order."""
         for (root,), hops in self.hops.group_by("root"):
             yield int(str(root)), hops
 

@@ -143,7 +143,7 @@ def node_table(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
 
 
 def fault_records(plan: Plan, journal: pl.LazyFrame) -> list[dict[str, object]]:
-    """The entries of faults.json."""
+    """The entries of faults.json: each fault with the step of its first evidence."""
     if not plan.faults:
         return []
     ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]

@@ -21,7 +21,7 @@ LINK_KINDS: Final = frozenset({"down", "loss"})
 Number = int | float | Fraction
 Link = tuple[Rank, Rank]
 Hop = tuple[Rank, Rank, Step]
-"""Sender, receiver, step."""
+"""Sender, receiver, and the step in which the copy crosses."""
 Window = tuple[Step, Step]
 """First and last step, both included."""
 ALWAYS: Final[Window] = (1, FOREVER)

@@ -114,7 +114,7 @@ class Spread(Protocol):
     """The messages of one source on trees. Ranks are relative to the source, which is rank 0."""
 
     def seen_from(self, source: Rank, outages: Outages) -> Outages:
-        """Outages relative to a source."""
+        """Outages under the names that ranks and links have relative to a source."""
 
     def seen_rank(self, relative: Rank, source: Rank) -> Rank:
         """The rank whose address relative to `source` is `relative`."""
@@ -123,7 +123,7 @@ class Spread(Protocol):
         """The arcs of all trees that outages may block."""
 
     def tree_children(self, relative: Rank, tree: int) -> Iterable[Rank]:
-        """The children of a rank."""
+        """The relative ranks of the children of a rank in one tree."""
 
     def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
         """The number of messages that a rank loses with these copies, given as (tree, bits), and the copies responsible."""

@@ -39,7 +39,7 @@ class RoutedCollective(Algorithm):
     splits_across_trees = True
     """True if a message is cut into `count` x `segments` parts for the routes, False if it travels whole over one."""
     count: int = 1
-    """Routes of each target."""
+    """Number of routes of each target."""
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         super().__init__(topology, spec)

@@ -218,7 +218,7 @@ class TreeCollective(Algorithm):
         return outages.renamed(lambda rank: self.topology.relative(rank, source))
 
     def seen_rank(self, relative: Rank, source: Rank) -> Rank:
-        """Inverse of the translation."""
+        """Inverse of the translation of `seen_from`."""
         return self.topology.absolute(relative, source)
 
     @cached_property
@@ -230,7 +230,7 @@ class TreeCollective(Algorithm):
         return frozenset(rank for rank, _ in self._walk(0)) - {0}
 
     def spanned(self) -> frozenset[Rank]:
-        """Ranks that the trees reach."""
+        """Ranks that the trees reach, without the root."""
         return self._spanned
 
     def tree_children(self, relative: Rank, tree: int) -> list[Rank]:

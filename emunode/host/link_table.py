@@ -121,7 +121,7 @@ class LinkTable:
         return [slot for slot, fd in enumerate(self.descriptors) if fd < 0]
 
     def connect(self, order: Connect) -> None:
-        """Dial one wave of links."""
+        """Dial the next wave of links, within the limits of the order, and report."""
         # Only the first wave brings the listeners; later waves dial the same hosts.
         if order.wave == 0:
             if len(order.listeners) != len(self._to_dial):

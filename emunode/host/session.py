@@ -79,7 +79,7 @@ class Session:
         self._nursery.cancel_scope.cancel()
 
     def close(self) -> None:
-        """Close every descriptor."""
+        """Close every descriptor that this session opened or took over."""
         if self._ranks is not None:
             self._ranks.links.close()
         # Only descriptors that this process still owns: the control connection may have ended.

@@ -166,7 +166,7 @@ class StepEngine:
     # --- a step ----------------------------------------------------------------------------------------------------
 
     def open_step(self, order: OpenStep) -> None:
-        """Begin a step: wake the ranks with work; report at once if there are none, or if the step only drains."""
+        """Begin a step: wake the ranks with work; report at once if no rank has work, or if the step only drains."""
         self._step = step = order.step
         self._reported = False
         self._counted = 0

@@ -180,7 +180,7 @@ class FramedStreams:
             on_accept(fd)
 
     def _evict_unauthenticated(self, listener: socket.socket, reason: str | None) -> None:
-        """Free a descriptor when they run out: end the oldest unauthenticated stream; if there is none, stop accepting."""
+        """Free a descriptor when they run out: end the oldest unauthenticated stream, or stop accepting."""
         if self._unauthenticated:
             self._end(next(iter(self._unauthenticated)), f"no room: {reason}")
         else:  # the listener would stay readable, and every poll would fail again

@@ -137,7 +137,7 @@ class TimedRun:
         streams.watch(self._timer.fd, self._on_timer)
 
     def close(self) -> None:
-        """Close the timer."""
+        """Close the timer descriptor; the streams stay the owner's."""
         os.close(self._timer.fd)
 
     # --- orders ----------------------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ class TimedRun:
         self._tell("heartbeat")
 
     def flush(self) -> None:
-        """Send the records so far."""
+        """Send the journal rows and times recorded since the last call."""
         rows, degree, first = bytearray(), self._degree, self._ranks[0]
         for index, judged in self._judged:
             for step, hops in judged:

@@ -191,7 +191,7 @@ class PhasedAllgather(TreeCollective):
         return [Claim("longest_detour", 0, "==", f"{self.citation}: shortest paths")]
 
     def _reach_claims(self) -> list[Claim]:
-        """One segment per receiver."""
+        """Every node receives each message once, so hops are pairs of nodes."""
         order = self.trees.network.order
         hops = order * self.copies * (order - 1)
         return [Claim("segments", hops, "==", f"{self.citation}: every node receives N^n - 1 messages, each once")]

@@ -133,7 +133,7 @@ def recurrence(network: EisensteinJacobi) -> Counts:
 
 
 def _one_to_all(dimension: int, length: int) -> Terms:
-    """O2A(n)."""
+    """O2A(n) of eq. (20) as a multiset of terms."""
     # Eq. (20), unrolled: 6 S(lower, D-1, D-1) for every dimension up to this one.
     return Counter({(lower, length, length): 6 for lower in range(1, dimension + 1)})
 

@@ -30,7 +30,7 @@ def one_dimension_height(a: int, b: int) -> int:
 def height_claim(network: EisensteinJacobi, after: int) -> Claim:
     """The steps of a pipeline of which the last segment starts `after` the first one.
 
-    n times the height of one dimension, exact in one dimension and where b = a + 1 > 2; no more than that for others.
+    n times the height of one dimension, exact in one dimension and where b = a + 1 > 2; at most that elsewhere.
     """
     height = network.dimensions * one_dimension_height(network.a, network.b)
     # Elsewhere the product rule may cut a path short, so that n times the height is not reached.
@@ -75,7 +75,7 @@ class IndependentBroadcast(TreeCollective):
         return 1 if self.collective is Collective.REDUCE else self.trees.count
 
     def _numbers(self, tree: int) -> int:
-        """Copies that travel on `tree`."""
+        """Number of copies that travel on `tree`."""
         return len(range(tree, self.copies, self.trees.count))
 
     @cached_property

@@ -77,7 +77,7 @@ class LiteralAlgorithm(Algorithm):
         return Sector(major, minor, dimension + 1, x, y)
 
     def numbered(self, sends: Sends) -> list[tuple[Port, int]]:
-        """(port, number) of these packets."""
+        """(port, number) of these packets, the number standing for sector and counters."""
         return [(6 * (sector.dimension - 1) + unit, self.encode(sector)) for unit, sector in sends]
 
     def all_dimensions(self, dimension: int, phase: int) -> Sends:
@@ -117,7 +117,7 @@ class LiteralAlgorithm(Algorithm):
 
     @property
     def phases(self) -> int:
-        """Phases of n M steps."""
+        """Number of phases, each of n M steps."""
         return 1
 
     def rule(self, view: LocalView) -> Rule:

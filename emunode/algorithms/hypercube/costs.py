@@ -223,12 +223,12 @@ def allgather_edge_disjoint(n: int) -> list[Fraction]:
 
 
 def alltoall_rotated(n: int) -> list[Fraction]:
-    """Alltoall, nRSBT over one port."""
+    """Alltoall, nRSBT over one port: N(i+1)/(2n) up to cycle n - 1, then falling again (table 15)."""
     return [Fraction(min(i + 1, 2 * n - 1 - i) << n, 2 * n) for i in range(2 * n - 1)]
 
 
 def alltoall_edge_disjoint(n: int) -> list[Fraction]:
-    """Alltoall, nESBT over one port."""
+    """Alltoall, nESBT over one port: ((i+2)N/2 - 1)/n rising, (iN/2 - 1)/n falling (table 15, corrected)."""
     half = Fraction(1 << n, 2)
     rising = [((i + 2) * half - 1) / n for i in range(n)]
     return rising + [(i * half - 1) / n for i in range(n, 0, -1)]

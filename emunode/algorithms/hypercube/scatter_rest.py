@@ -27,7 +27,7 @@ class RestScatter(CubeScatter):
 
     @classmethod
     def parts(cls, n: int, message_bytes: int) -> int:
-        """k; raises ScenarioError (field `message_bytes`) if there is none."""
+        """k; raises ScenarioError (field `message_bytes`) if no k fits."""
         for k in range(min(n - 1, message_bytes), 0, -1):
             if cls.admits(n, k):
                 return k

@@ -34,7 +34,7 @@ ArcUse = tuple[Step, Rank, Port]
 
 
 class OnCubeTrees(Algorithm):
-    """Spanning trees of the hypercube."""
+    """The part that all algorithms over spanning trees of the hypercube share."""
 
     trees: CubeTrees
     trees_class: ClassVar[Callable[..., CubeTrees]]

@@ -64,7 +64,7 @@ class ClockedTraversal(TreeCollective):
 
     @cached_property
     def _sizes(self) -> list[int]:
-        """Subtree sizes in tree 0."""
+        """Number of nodes in each subtree of tree 0, by rank."""
         sizes = [1] * self.topology.order
         preorder, waiting = [], [0]
         while waiting:

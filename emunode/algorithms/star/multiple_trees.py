@@ -81,7 +81,7 @@ class OnePortSimulation(TreeCollective):
 
     @property
     def slot(self) -> Step:
-        """Steps of one slot."""
+        """Number of steps of one slot: 1 all-port, n - 1 one-port."""
         return 1 if self.spec.port_model is PortModel.ALL_PORT else self.topology.degree
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:

@@ -37,7 +37,7 @@ class SubstarSegments(TimeBounded):
        what that brought over links 2..i-1. The first symbols of the neighbours are those of all the other substars.
 
     n^2 - n - 1 start-ups and 2m (n!-1)/n! bytes: T = O(n^2 Ts + m Tc). The term n log n Tc of table 1 belongs to messages
-    that are too short to be cut into so many segments; they are refused here. A node knows its own relative label only.
+    that are too short to be cut into n!/2 segments; they are refused here. A node knows its own relative label only.
     Several messages travel together. The algorithm survives no fault.
     """
 

@@ -21,11 +21,11 @@ from emunode.trees.base import CACHE_ENTRIES, refuse_root
 from emunode.trees.eisenstein_jacobi.base import EisensteinJacobiTrees
 
 Ports = tuple[Port, ...]
-"""One port per tree."""
+"""One port per tree, indexed by tree."""
 
 RAY: Ports = (3, 2, 0, 5, 1, 4)
 RAY_OF_REAL: Ports = (3, 2, 1, 0, 5, 4)
-"""For a = 0."""
+"""The table of rays for a = 0."""
 PARALLELOGRAM: Ports = (4, 3, 2, 1, 0, 5)
 PARALLELOGRAM_OF_TWO: Ports = (4, 3, 5, 1, 0, 2)
 """For alpha = 2 + 2 rho."""

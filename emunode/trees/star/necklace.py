@@ -30,7 +30,7 @@ class NecklaceTree(StarTrees):
 
     @cached_property
     def order(self) -> list[Rank]:
-        """The nodes by m."""
+        """All nodes, indexed by m."""
         return list(self._ordered())
 
     @cached_property
