@@ -14,7 +14,8 @@ from typing import NamedTuple
 from coordinator.campaigns.statistics import half_width
 from coordinator.campaigns.trial_runner import Trial, plan_trials
 from coordinator.planning.plan import Plan
-from coordinator.scenario.fault_sets import FaultSetSpec, FaultSites, draw, parse_fault_sets, sample_numbers, set_count
+from coordinator.scenario.fault_draws import FaultSites, draw, sample_numbers, set_count
+from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, make_scenario
 from emunode.errors import ScenarioError

@@ -12,7 +12,7 @@ from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine, this_machine
 from coordinator.planning.outages import outages_of
 from coordinator.scenario.drivers import DRIVERS
-from coordinator.scenario.fault_sets import resolve
+from coordinator.scenario.fault_draws import resolve
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
 from emunode.algorithms.base import Algorithm

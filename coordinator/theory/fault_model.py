@@ -10,7 +10,8 @@ from itertools import chain
 from math import comb, prod
 from typing import Final
 
-from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm, FaultSites, eligible
+from coordinator.scenario.fault_draws import FaultSites, eligible
+from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
 from emunode.algorithms.base import Algorithm
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, Loss, RatedFault
 from emunode.model import Rank, Step

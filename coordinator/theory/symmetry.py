@@ -16,7 +16,8 @@ from itertools import chain, combinations, islice, permutations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm, FaultSites, Link, set_count
+from coordinator.scenario.fault_draws import FaultSites, Link, set_count
+from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError

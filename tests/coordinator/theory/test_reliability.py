@@ -15,7 +15,8 @@ import trio
 from coordinator.campaigns.statistics import outside
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.scenario.fault_sets import FaultSites, draw, every_set, parse_fault_sets
+from coordinator.scenario.fault_draws import FaultSites, draw, every_set
+from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.theory.reliability import Expected, expected_delivery_ratio, promises

@@ -10,7 +10,8 @@ from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.deliveries import Records
 from coordinator.results.metrics import count_trial
-from coordinator.scenario.fault_sets import FaultSites, every_set, parse_fault_sets
+from coordinator.scenario.fault_draws import FaultSites, every_set
+from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.model import make_scenario
 from coordinator.theory.symmetry import Neighbourhood, Orbits, Symmetry, candidates, keeps, symmetries
 from emunode.algorithms.tree_collective import TreeCollective
