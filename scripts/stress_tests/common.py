@@ -11,6 +11,7 @@ import shutil
 import signal
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -103,7 +104,14 @@ def preload() -> None:
 def in_fork(function: Callable[..., Answer], *arguments: object) -> Answer:
     """Call a function in a fork, so that its threads and leftovers stay out of this process."""
     with ProcessPoolExecutor(1, mp_context=FORK) as pool:
-        return pool.submit(function, *arguments).result()
+        return pool.submit(_call, function, *arguments).result()
+
+
+def _call(function: Callable[..., Answer], *arguments: object) -> Answer:
+    try:
+        return function(*arguments)
+    except Exception as error:  # not every exception can be pickled
+        raise RuntimeError("".join(traceback.format_exception(error))) from None
 
 
 class Usage(NamedTuple):
