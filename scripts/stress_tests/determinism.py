@@ -25,6 +25,7 @@ LAYOUTS: dict[str, tuple[str, ...]] = {
     "several hosts": ("--ranks-per-host", "3"),
     "one process per rank": ("--ranks-per-host", "1"),
 }
+NETWORKS = ("star:3", "star:4", "hypercube:2", "hypercube:3", "hypercube:4", "ej:1+2", "ej:2+2")
 DISTURBANCES = ("events", "late", "packets", "ranks", "coordinator")
 
 
@@ -39,11 +40,7 @@ def _report_of(disturbance: str) -> str:
 
 
 def scenarios(seed: int, count: int) -> list[list[str]]:
-    """Small scenarios of every kind, as command-line arguments; drawn by Hypothesis, and accepted by the planner."""
-    from hypothesis import HealthCheck, Phase, given, settings
-    from hypothesis import seed as seeded
-    from hypothesis import strategies as st
-
+    """Random small scenarios of every kind, as command-line arguments; the planner accepts them."""
     from coordinator.planning.plan import make_plan
     from coordinator.scenario.model import make_scenario
     from emunode.algorithms.registry import algorithms
@@ -51,53 +48,37 @@ def scenarios(seed: int, count: int) -> list[list[str]]:
     from emunode.model import Collective
     from emunode.topologies.registry import parse_topology
 
-    networks = ("star:3", "star:4", "hypercube:2", "hypercube:3", "hypercube:4", "ej:1+2", "ej:2+2")
+    draw = random.Random(seed)
     found: dict[tuple[str, ...], None] = {}
-
-    @seeded(seed)
-    @settings(
-        max_examples=8 * count,
-        deadline=None,
-        database=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(st.data())
-    def collect(data: st.DataObject) -> None:
-        topology = parse_topology(data.draw(st.sampled_from(networks)))
-        collectives = [one for one in Collective if algorithms(topology.family, one)]
-        collective = data.draw(st.sampled_from(collectives))
-        entry = data.draw(st.sampled_from(list(algorithms(topology.family, collective).values())))
+    while len(found) < count:
+        topology = parse_topology(draw.choice(NETWORKS))
+        collective = draw.choice([one for one in Collective if algorithms(topology.family, one)])
+        entry = draw.choice(list(algorithms(topology.family, collective).values()))
         values: dict[str, Any] = {
             "topology": topology.name,
             "collective": str(collective),
             "algorithm": entry.name,
-            "port_model": str(data.draw(st.sampled_from(entry.port_models))),
-            "messages": data.draw(st.integers(1, 3)),
-            "segments": data.draw(st.integers(1, 3)),
-            "seed": data.draw(st.integers(0, 99)),
-            "redundancy": data.draw(st.sampled_from((1, 1, 2, 3))),
+            "port_model": str(draw.choice(entry.port_models)),
+            "messages": draw.randint(1, 3),
+            "segments": draw.randint(1, 3),
+            "seed": draw.randint(0, 99),
+            "redundancy": draw.choice((1, 1, 2, 3)),
         }
         if collective not in (Collective.ALLGATHER, Collective.ALLTOALL):
-            values["source"] = topology.label(data.draw(st.integers(0, topology.order - 1)))
-        ranks = data.draw(st.lists(st.integers(0, topology.order - 1), max_size=3, unique=True))
-        kinds = data.draw(st.lists(st.sampled_from(("crash", "hang", "loss", "delay", "duplicate")), max_size=3))
+            values["source"] = topology.label(draw.randrange(topology.order))
         faults = []
-        for rank, kind in zip(ranks, kinds, strict=False):
+        for rank in draw.sample(range(topology.order), draw.randint(0, 3)):
             label, other = topology.label(rank), topology.label(topology.neighbour(rank, 0))
-            step = data.draw(st.integers(1, 5))
-            where = {"crash": f"{label}@{step}", "hang": f"{label}@{step}-{step + 2}", "loss": f"{label}~{other}:0.5"}
-            faults.append(f"{kind}:{where.get(kind, f'{label}~{other}:1')}")
-        values["fault"] = faults
+            step, link = draw.randint(1, 5), f"{label}~{other}"
+            kinds = (f"crash:{label}@{step}", f"hang:{label}@{step}-{step + 2}", f"loss:{link}:0.5")
+            faults.append(draw.choice((*kinds, f"delay:{link}:1", f"duplicate:{link}:1")))
+        arguments = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
         try:
-            make_plan(make_scenario(values | {"driver": "memory"}))
+            make_plan(make_scenario({**values, "fault": faults, "driver": "memory"}))
         except EmulatorError:
-            return
-        arguments = [f"--{name.replace('_', '-')}={value}" for name, value in values.items() if name != "fault"]
-        found.setdefault((*arguments, *(f"--fault={fault}" for fault in faults)))
-
-    collect()
-    return [list(one) for one in list(found)[:count]]
+            continue
+        found[*arguments, *(f"--fault={fault}" for fault in faults)] = None
+    return [list(arguments) for arguments in found]
 
 
 def disorder(seed: int, _say: Say) -> None:

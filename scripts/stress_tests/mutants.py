@@ -113,7 +113,7 @@ def run_tests(scratch: Path, chosen: list[tuple[str, str, str]], number: int) ->
     (project / "emunode" / module).write_text(source)
     with (project / "tests" / "conftest.py").open("a") as conftest:
         conftest.write(UNSHRUNK)
-    command = [sys.executable, *"-m pytest -q -x -n 0 -p no:cacheprovider -m".split(), "not slow"]
+    command = [sys.executable, *["-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-m"], "not slow"]
     tests = [f"tests/emunode/{name}" for name in TESTS[module].split()]
     environment = {**os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"}
     passed = False

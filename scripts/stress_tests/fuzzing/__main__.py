@@ -22,9 +22,7 @@ if not REPLAY:
     import atheris  # type: ignore[import-untyped]
 
 with contextlib.nullcontext() if REPLAY else atheris.instrument_imports(include=INSTRUMENTED):
-    from stress_tests.fuzzing import decoders, shells, streams, texts
-
-TARGETS = decoders.TARGETS | streams.TARGETS | texts.TARGETS | shells.TARGETS
+    from stress_tests.fuzzing.targets import TARGETS
 
 
 def replay(name: str, folder: Path) -> str:

@@ -1,0 +1,5 @@
+"""All targets, by name. To add one, write a function of bytes and an entry in the table of its module."""
+
+from stress_tests.fuzzing import decoders, shells, streams, texts
+
+TARGETS = decoders.TARGETS | streams.TARGETS | texts.TARGETS | shells.TARGETS
