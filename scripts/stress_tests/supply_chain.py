@@ -13,6 +13,13 @@ LOCK = ROOT / "requirements.lock"
 LICENCES = ROOT / "docs" / "maintainers" / "licences.md"
 FREE = re.compile(r"MIT|BSD|Apache|PSF|Python Software Foundation|ISC|MPL|Mozilla|Unlicense|0BSD", re.IGNORECASE)
 """Licences that permit distribution together with this project."""
+TEXTS = {
+    "Permission is hereby granted, free of charge, to any person obtaining a copy": "MIT",
+    "Redistribution and use in source and binary forms": "BSD",
+    "Apache License": "Apache-2.0",
+    "Mozilla Public License": "MPL",
+}
+"""Phrases that identify a licence if a package contains only its text."""
 MISSING = "not installed here"
 HEAD = """# Licences of what is locked
 
@@ -30,16 +37,18 @@ def locked() -> dict[str, tuple[str, int]]:
 
 
 def licences() -> dict[str, str]:
-    """Licence by package for everything that is installed; of a package without metadata, the text of its licence."""
+    """Licence of every installed package by its normalized name."""
     options = ("--from=mixed", "--with-system", "--with-license-file", "--no-license-path", "--format=json")
     command = [sys.executable, "-m", "piplicenses", *options]
     packages = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return {
-        re.sub(r"[_.]", "-", package["Name"].lower()): (
-            " ".join(package["LicenseText"].split())[:60] if package["License"] == "UNKNOWN" else package["License"]
-        )
-        for package in packages
-    }
+    return {re.sub(r"[_.]", "-", package["Name"].lower()): licence(**package) for package in packages}
+
+
+def licence(License: str, LicenseText: str, **_: str) -> str:  # noqa: N803  # the keys of pip-licenses
+    """The licence in the metadata of a package, or else by the text of its licence."""
+    text = " ".join(LicenseText.split())
+    by_text = (name for words, name in TEXTS.items() if words in text)
+    return next(by_text, "unknown") if License == "UNKNOWN" else License
 
 
 def run_section(budget: Budget) -> Iterator[Row]:
