@@ -32,7 +32,7 @@ Written by `scripts/stress supply_chain`.
 
 def locked() -> dict[str, tuple[str, int]]:
     """Version and number of hashes of every package in the lock."""
-    entries = re.findall(r"^([\w.-]+)(?:\[.*?\])?==([^ ;\\]+)((?:.*\\\n)*.*)", LOCK.read_text(), re.MULTILINE)
+    entries = re.findall(r"^([\w.-]+)(?:\[.*?\])?==([^\s;\\]+)((?:.*\\\n)*.*)", LOCK.read_text(), re.MULTILINE)
     return {name: (version, rest.count("--hash=sha256:")) for name, version, rest in entries}
 
 
