@@ -261,7 +261,7 @@ def to_record(fault: Fault) -> tuple[object, ...]:
 
 def from_record(record: object, topology: Topology) -> Fault:
     """Inverse of `to_record`; FrameError unless it is a fault of a rank or link of `topology`."""
-    if not isinstance(record, list | tuple) or not record or record[0] not in KINDS:
+    if not isinstance(record, list | tuple) or not record or not isinstance(record[0], str) or record[0] not in KINDS:
         raise FrameError(f"malformed fault {record!r:.200}")
     kind = KINDS[record[0]]
     names = field_names(kind)

@@ -1,19 +1,20 @@
 """Benchmarks: every figure beside a bare loop or other software, measured in the same run."""
 
 import argparse
+import os
 import pkgutil
 import signal
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
 
 import benchmarks.sections
 from benchmarks.figure import draw
 from benchmarks.record import Note, Options, Row, Section
-from benchmarks.results import Clock, Document, Measured, read_document, write_document
+from benchmarks.results import Document, Measured, read_document, write_document
 from benchmarks.subprocesses import ROOT, ProgramError
 from benchmarks.tables import HEADER, line, render
 from emunode.errors import EmulatorError
@@ -34,7 +35,7 @@ def find_sections() -> dict[str, Section]:
 
 def measure(section: Section, options: Options) -> Measured:
     """Measure a section and print each figure as soon as it is available."""
-    clock = Clock()
+    began, load = time.perf_counter(), os.getloadavg()[0]
     rows: list[Row] = []
     notes: list[Note] = []
     for item in section.run(options):
@@ -44,7 +45,7 @@ def measure(section: Section, options: Options) -> Measured:
         else:
             rows.append(item)
             print(line(item), flush=True)
-    return Measured(rows, notes, *clock.read())
+    return Measured(rows, notes, time.perf_counter() - began, (load, os.getloadavg()[0]))
 
 
 def refresh_documents(document: Document) -> None:
@@ -58,16 +59,16 @@ def refresh_documents(document: Document) -> None:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Handle SIGINT even if the shell ignores it, and treat SIGTERM as SIGINT."""
-
-    def pass_on(_number: int, _frame: FrameType | None) -> None:
-        signal.raise_signal(signal.SIGINT)  # trio handles SIGINT at safe points
-
-    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: pass_on}
-    before = [(number, signal.signal(number, handler)) for number, handler in handlers.items()]
+    # trio handles SIGINT at safe points, so SIGTERM is passed on instead of raising an exception
+    handlers = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: lambda *_: signal.raise_signal(signal.SIGINT),
+    }
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
-        for number, handler in before:
+        for number, handler in before.items():
             signal.signal(number, handler)
 
 
