@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from coordinator.papers.run_cache import Trial
 from coordinator.reports.numbers import show
@@ -190,9 +191,11 @@ def printed_numbers(name: str) -> tuple[tuple[int, ...], ...]:
 
 
 @cache
+def texts(paper: str) -> Mapping[str, Mapping[str, Any]]:
+    """The texts of a paper's reproductions, from `data/PAPER.toml`: `about` describes each, the others are notes."""
+    return tomllib.loads((DATA / f"{paper}.toml").read_text(encoding="utf-8"))
+
+
 def notes(paper: str, reproduction: str) -> Mapping[str, Sequence[str]]:
-    """The notes below the tables of a reproduction, by table, from `data/PAPER.toml`; errata begin with their mark."""
-    notes_of: Mapping[str, Mapping[str, Sequence[str]]] = tomllib.loads(
-        (DATA / f"{paper}.toml").read_text(encoding="utf-8")
-    )
-    return notes_of[reproduction]
+    """The notes below the tables of a reproduction, by table; errata begin with their mark."""
+    return texts(paper)[reproduction]

@@ -118,9 +118,9 @@ def orbits(star: StarGraph, sets: Iterable[frozenset[Site]]) -> dict[frozenset[S
 def run_case(cache: RunCache, star: StarGraph, case: FaultCase, faults: frozenset[Site]) -> Trial:
     """One broadcast with these faults."""
     return cache.run(
-        topology=star.name,
-        collective="broadcast",
-        algorithm="edt",
+        star,
+        "broadcast",
+        "edt",
         messages=1,
         redundancy=case.x,
         fault=tuple(_fault(star, case, site) for site in sorted(faults, key=sorted)),

@@ -185,18 +185,11 @@ def _phase_1(trees: Trees) -> Callable[[Rank], Iterable[Port]]:
 
 
 def _broadcast(cache: RunCache, algorithm: str) -> Trial:
-    return cache.run(topology=STAR.name, collective="allgather", algorithm=algorithm, message_bytes=60)
+    return cache.run(STAR, "allgather", algorithm, message_bytes=60)
 
 
 def _scatter(cache: RunCache, algorithm: str, many: int) -> Trial:
-    return cache.run(
-        topology=STAR.name,
-        collective="scatter",
-        algorithm=algorithm,
-        message_bytes=60,
-        messages=many,
-        port_model="all-port",
-    )
+    return cache.run(STAR, "scatter", algorithm, message_bytes=60, messages=many, port_model="all-port")
 
 
 def _first_receipts(trial: Trial) -> dict[Rank, int]:

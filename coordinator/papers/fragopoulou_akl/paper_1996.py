@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, factorial
 
-from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.base import Figure, Section, described
 from coordinator.papers.fragopoulou_akl.faults import fault_tables
 from coordinator.papers.fragopoulou_akl.lemmas import lemmas
 from coordinator.papers.fragopoulou_akl.orders import order_tables, sum_of_depths
@@ -77,9 +77,7 @@ def _broadcast(cache: RunCache, n: int, messages: int, redundancy: int) -> Trial
 def _on_trees(
     cache: RunCache, n: int, collective: str, messages: int, redundancy: int, algorithm: str = "edt"
 ) -> Trial:
-    return cache.run(
-        topology=f"star:{n}", collective=collective, algorithm=algorithm, messages=messages, redundancy=redundancy
-    )
+    return cache.run(f"star:{n}", collective, algorithm, messages=messages, redundancy=redundancy)
 
 
 def _depth(cache: RunCache, n: int) -> dict[str, object]:
@@ -177,11 +175,7 @@ def _one_fault(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
         ("edt-dfs-ack", "by acknowledgements", UNHEARD[n], f"0 {ERRATUM}" if UNHEARD[n] else "0"),
     ):
         trial = cache.run(
-            topology=star.name,
-            collective="allgather",
-            algorithm=algorithm,
-            redundancy=n - 1,
-            fault=(f"crash:{star.label(star.order - 1)}@1",),
+            star, "allgather", algorithm, redundancy=n - 1, fault=(f"crash:{star.label(star.order - 1)}@1",)
         )
         missing = pairs - trial.number("intact_deliveries")
         yield {
@@ -203,7 +197,7 @@ def _hypercubes(cache: RunCache) -> Iterator[dict[str, object]]:
         cube, x = Hypercube(k), n - 1
         total = k << (k - 1)
         star = StarGraph(n)
-        trial = cache.run(topology=cube.name, collective="broadcast", algorithm="nesbt", redundancy=x)
+        trial = cache.run(cube, "broadcast", "nesbt", redundancy=x)
         bounds = (
             ("broadcast", star.diameter, ceil(Fraction(x, k)) + k - 1, trial.number("steps")),
             ("multinode broadcast", others(n), ceil(Fraction(x * (cube.order - 1), k)), None),
@@ -247,11 +241,4 @@ def _drawn() -> Figure:
     )
 
 
-REPRODUCTION = Reproduction(
-    name="fragopoulou-akl-1996",
-    title="Edge-disjoint spanning trees on the star network",
-    paper="Fragopoulou-Akl 1996, depth, lemmas, bounds of the four problems, fault tolerance, comparison of orders",
-    description="Broadcast, multinode broadcast, scattering and total exchange over x trees; every small set of faults.",
-    build=build,
-    sizes=range(3, 7),
-)
+REPRODUCTION = described("fragopoulou_akl", "paper_1996", build, range(3, 7))

@@ -13,7 +13,7 @@ from math import ceil, factorial
 
 import polars as pl
 
-from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.base import Section, described
 from coordinator.papers.formulas import evaluate
 from coordinator.papers.fragopoulou_akl.figures import figure_checks, figures
 from coordinator.papers.fragopoulou_akl.star_against_hypercube import (
@@ -145,9 +145,9 @@ def _method_rows(cache: RunCache, table: MethodTable, method: Mapping[str, str],
 
 def _run(cache: RunCache, method: Mapping[str, str], n: int, many: int) -> Trial:
     return cache.run(
-        topology=f"star:{n}",
-        collective=method["collective"],
-        algorithm=method["algorithm"],
+        f"star:{n}",
+        method["collective"],
+        method["algorithm"],
         port_model=MODELS[method["model"]],
         message_bytes=MESSAGE_BYTES,
         messages=many,
@@ -163,12 +163,7 @@ def _balance(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
         ("5.2, definition 15", "replicated-balanced-tree", n - 1, others(n), "M(n!-1)/(n-1), M = n-1"),
     ):
         trial = cache.run(
-            topology=f"star:{n}",
-            collective="scatter",
-            algorithm=algorithm,
-            port_model="all-port",
-            message_bytes=MESSAGE_BYTES,
-            messages=many,
+            f"star:{n}", "scatter", algorithm, port_model="all-port", message_bytes=MESSAGE_BYTES, messages=many
         )
         shares = sorted(trial.table("links").filter(pl.col("sender") == 0)["segments"])
         yield {"n": n, "tree of section": section, "smallest": shares[0]} | compared(
@@ -215,11 +210,4 @@ def _orders(cache: RunCache, sizes: list[int]) -> Iterator[dict[str, object]]:
         yield row | {VERDICT: verdict_of(verdicts)}
 
 
-REPRODUCTION = Reproduction(
-    name="fragopoulou-akl-1993",
-    title="Optimal communication on star graphs by spanning trees",
-    paper="Fragopoulou-Akl 1993 (TR 93-346), tables 1 to 6, theorems 3 and 5 to 10, figures 1 to 6",
-    description="Multinode broadcasting, scattering and total exchange, for one message and M, compared with the hypercube.",
-    build=build,
-    sizes=range(3, 7),
-)
+REPRODUCTION = described("fragopoulou_akl", "report_1993", build, range(3, 7))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil, factorial, log2
 
-from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.base import Section, described
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import VERDICT, Table, compared, notes, verdict_of
 from coordinator.results.claims import Verdict
@@ -168,9 +168,9 @@ def necklace_distances(k: int) -> int:
 def _run(cache: RunCache, problem: ProblemBounds, network: Topology, model: str) -> Trial:
     """Whole messages, one in a packet: where a step has several for a link, each takes a start-up."""
     return cache.run(
-        topology=network.name,
-        collective=problem.collective,
-        algorithm=problem.algorithms[network.family, model],
+        network,
+        problem.collective,
+        problem.algorithms[network.family, model],
         port_model="exchange" if network.family == "hypercube" and model == "one-port" else model,
         message_bytes=MESSAGE_BYTES,
         packet_limit=MESSAGE_BYTES,
@@ -182,9 +182,9 @@ def _run_in_parts(cache: RunCache, problem: ProblemBounds, network: Topology) ->
     algorithm = problem.in_parts[network.family]
     many = network.degree if algorithm == "replicated-balanced-tree" else 1
     return cache.run(
-        topology=network.name,
-        collective=problem.collective,
-        algorithm=algorithm,
+        network,
+        problem.collective,
+        algorithm,
         port_model="all-port",
         message_bytes=MESSAGE_BYTES // many,
         messages=many,
@@ -200,19 +200,10 @@ def messages(trial: Trial, metric: str) -> float:
 def _broadcast(cache: RunCache, network: Topology, redundancy: int) -> dict[str, object]:
     """Over x of the disjoint trees; their depth, floor(3n/2) + 1 or k + 1, is the time, since x is at most their number."""
     star = isinstance(network, StarGraph)
-    trial = cache.run(
-        topology=network.name, collective="broadcast", algorithm="edt" if star else "nesbt", redundancy=redundancy
-    )
+    trial = cache.run(network, "broadcast", "edt" if star else "nesbt", redundancy=redundancy)
     depth = 3 * network.n // 2 + 1 if isinstance(network, StarGraph) else network.degree + 1
     bound = ceil(redundancy / network.degree) + network.diameter - 1
     return compared(depth, trial.number("steps"), trial, paper=bound, bound=bound)
 
 
-REPRODUCTION = Reproduction(
-    name="star-against-hypercube",
-    title="The star graph compared with the hypercube",
-    paper="Fragopoulou-Akl 1993 (TR 93-346), tables 4 to 6; Fragopoulou-Akl 1996, closing table",
-    description="S_n and the hypercube of nearest size: lower bounds and measurements.",
-    build=build,
-    sizes=range(3, 6),
-)
+REPRODUCTION = described("fragopoulou_akl", "star_against_hypercube", build, range(3, 6))

@@ -115,14 +115,7 @@ def distances(topology: Topology) -> list[int]:
 
 def _mbst(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     star = StarGraph(n)
-    trial = cache.run(
-        topology=star.name,
-        collective="allgather",
-        algorithm="mbst",
-        port_model="all-port",
-        message_bytes=MESSAGE_BYTES,
-        messages=1,
-    )
+    trial = cache.run(star, "allgather", "mbst", port_model="all-port", message_bytes=MESSAGE_BYTES, messages=1)
     types = trial.journal().group_by("origin", "step").agg(links=pl.len(), types=pl.col("port").n_unique())
     repeated = types.filter(pl.col("links") > pl.col("types")).collect()
     yield _row("8.1", "sources and steps with two links of one type", 0, len(repeated), trial, paper="none")
@@ -144,12 +137,7 @@ def _mbst(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 def _scatter(cache: RunCache, n: int, algorithm: str, messages: int) -> Trial:
     return cache.run(
-        topology=f"star:{n}",
-        collective="scatter",
-        algorithm=algorithm,
-        port_model="all-port",
-        message_bytes=MESSAGE_BYTES,
-        messages=messages,
+        f"star:{n}", "scatter", algorithm, port_model="all-port", message_bytes=MESSAGE_BYTES, messages=messages
     )
 
 

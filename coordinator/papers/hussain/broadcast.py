@@ -7,11 +7,10 @@ figures are pictures without numbers in the text; they are drawn from the counts
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.base import Figure, Section, described
 from coordinator.papers.hussain.node_counts import (
     ALGORITHMS,
     NAMES,
-    PAPER,
     PREVIOUS,
     PROPOSED,
     SIZES,
@@ -245,11 +244,4 @@ def _one_network(cache: RunCache, n: int) -> Iterator[Section]:
             yield _by_step(f"Figure {number}", column, pair)
 
 
-REPRODUCTION = Reproduction(
-    name="hussain-broadcast",
-    title="Broadcasting in Eisenstein-Jacobi networks",
-    paper=f"{PAPER}, tables 1 to 3, figures 15 to 22",
-    description="Senders, receivers and free nodes of both one-to-all algorithms, step by step, in up to 226,981 nodes.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("hussain", "broadcast", build, SIZES)

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from coordinator.papers.base import Figure, Reproduction, Section
-from coordinator.papers.hussain.node_counts import PAPER
+from coordinator.papers.base import Figure, Section, described
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import NOT_MEASURED, VERDICT, Table, compared
 from coordinator.reports.paper_figures import Arc, drawing, network_panel
@@ -49,7 +48,7 @@ def arcs_in(trial: Trial, first: int, last: int) -> list[Arc]:
 
 
 def _broadcast(cache: RunCache, network: EisensteinJacobi, algorithm: str) -> Trial:
-    return cache.run(topology=network.name, collective="broadcast", algorithm=algorithm, duplex="half")
+    return cache.run(network, "broadcast", algorithm, duplex="half")
 
 
 def _figure(number: int, title: str, panel: str, caption: str) -> Figure:
@@ -132,7 +131,7 @@ CAPTION_PORTS = "From a run. Blue: ports that node 0 sends on; orange: ports tha
 
 def _phases(cache: RunCache, check: Check) -> Iterator[Figure]:
     """Figures 9 to 11: the ports of one node, here node 0 of EJ_{3+4rho}."""
-    trial = cache.run(topology=EJ_3_4.name, collective="allgather", algorithm="three-phase", duplex="half")
+    trial = cache.run(EJ_3_4, "allgather", "three-phase", duplex="half")
     units = ("+1", "+rho", "+rho2", "-1", "-rho", "-rho2")
     for phase, wanted in enumerate(((0, 1, 5), (1, 2, 3), (3, 4, 5)), 1):
         arcs = arcs_in(trial, 3 * phase - 2, 3 * phase)
@@ -161,10 +160,4 @@ def _left_out() -> Iterator[dict[str, object]]:
         }
 
 
-REPRODUCTION = Reproduction(
-    name="hussain-figures",
-    title="Figures of networks and broadcasts",
-    paper=f"{PAPER}, figures 1 to 14",
-    description="Networks, sectors and steps of both broadcasts, drawn from runs, and counted quantities.",
-    build=build,
-)
+REPRODUCTION = described("hussain", "figures", build)

@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.base import Section, described
 from coordinator.papers.johnsson_ho.common import (
     COLLECTIVE_BOUNDS,
     ONE,
-    PAPER,
     RATIO_NOTE,
     ROOTS_NOTE,
     SIZES,
@@ -131,11 +130,4 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield Table("Table 14: the optimum over n ports", optimum_rows(cache, printed_optima(14)), ROOTS_NOTE)
 
 
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-allgather",
-    title="All-to-all broadcasting on a hypercube",
-    paper=f"{PAPER}, section 6, tables 10 to 14",
-    description="T, B_opt, T_min and the fewest start-ups of six spanning graphs, printed, in closed form and measured.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("johnsson_ho", "allgather", build, SIZES)

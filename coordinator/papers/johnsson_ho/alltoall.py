@@ -4,11 +4,10 @@ from collections.abc import Iterator
 from fractions import Fraction
 from math import comb, pi, sqrt
 
-from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.base import Section, described
 from coordinator.papers.johnsson_ho.common import (
     ALL,
     COLLECTIVE_BOUNDS,
-    PAPER,
     RATIO_NOTE,
     SIZES,
     CubeCase,
@@ -82,11 +81,4 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield Table("Table 18: the constant of the transfer by SBT", _constants(cache), NOTES["constant"])
 
 
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-alltoall",
-    title="All-to-all personalised communication on a hypercube",
-    paper=f"{PAPER}, section 7, tables 15 to 18",
-    description="T, B_opt and T_min of six spanning graphs, printed, in closed form and measured.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("johnsson_ho", "alltoall", build, SIZES)

@@ -12,10 +12,10 @@ from math import ceil, isclose, sqrt
 
 import polars as pl
 
-from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.base import Section, described
 from coordinator.papers.communication_cost import Cost
 from coordinator.papers.formulas import Number
-from coordinator.papers.johnsson_ho.common import ALL, ONE, PAPER, PORTS, SIZES, cost_text, formula, text
+from coordinator.papers.johnsson_ho.common import ALL, ONE, PORTS, SIZES, cost_text, formula, text
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import VERDICT, Table, marked, notes, printed, row_verdict
 
@@ -67,9 +67,9 @@ class Pipeline:
         each = ceil(packets / self.parts(n))
         counted_together = self.algorithm == "nesbt"
         return cache.run(
-            topology=f"hypercube:{n}",
-            collective="broadcast",
-            algorithm=self.algorithm,
+            f"hypercube:{n}",
+            "broadcast",
+            self.algorithm,
             port_model=self.ports,
             message_bytes=packets * PACKET_BYTES,
             packet_limit=PACKET_BYTES,
@@ -215,9 +215,9 @@ def best_run(cache: RunCache, line: Pipeline, n: int, size: int, startup: float)
 
 def _long_run(cache: RunCache, line: Pipeline, n: int, size: int, count: int, startup: float) -> Trial:
     return cache.run(
-        topology=f"hypercube:{n}",
-        collective="broadcast",
-        algorithm=line.algorithm,
+        f"hypercube:{n}",
+        "broadcast",
+        line.algorithm,
         port_model=line.ports,
         message_bytes=size,
         segments=count * (line.parts(n) if line.algorithm == "nesbt" else 1),
@@ -357,11 +357,4 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield Table("Table 6: relative to nESBT", _relative(cache), NOTES["table_6"])
 
 
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-broadcast",
-    title="Broadcasting on a hypercube",
-    paper=f"{PAPER}, section 4, tables 2 to 6",
-    description="Delays, rates, T, B_opt and T_min of six spanning graphs, printed, in closed form and measured.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("johnsson_ho", "broadcast", build, SIZES)

@@ -18,7 +18,6 @@ from coordinator.papers.formulas import Number, evaluate, evaluate_terms, same
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import ERRATUM, VERDICT, marked, notes, printed, row_verdict
 
-PAPER = "Johnsson-Ho 1986 (YALEU/DCS/TR-500)"
 SIZES = range(2, 7)
 MESSAGE_BYTES = 60
 """M: a multiple of every n, and of 2 n for the halves of optimal packets."""
@@ -157,12 +156,7 @@ def cost_text(cost: Cost) -> str:
 def trial_of(cache: RunCache, collective: str, algorithm: str, ports: str, n: int, segments: int = 1) -> Trial:
     """A run without a packet limit."""
     return cache.run(
-        topology=f"hypercube:{n}",
-        collective=collective,
-        algorithm=algorithm,
-        port_model=ports,
-        message_bytes=MESSAGE_BYTES,
-        segments=segments,
+        f"hypercube:{n}", collective, algorithm, port_model=ports, message_bytes=MESSAGE_BYTES, segments=segments
     )
 
 

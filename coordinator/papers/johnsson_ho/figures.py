@@ -11,8 +11,8 @@ from fractions import Fraction
 
 import polars as pl
 
-from coordinator.papers.base import Figure, Reproduction, Section
-from coordinator.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE, PAPER
+from coordinator.papers.base import Figure, Section, described
+from coordinator.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import Table, compared, notes
 from coordinator.reports.paper_figures import (
@@ -47,13 +47,7 @@ SMALL = 330.0
 
 
 def _run(cache: RunCache, cube: Hypercube, collective: str, algorithm: str, ports: str = ALL, **more: object) -> Trial:
-    return cache.run(
-        topology=cube.name,
-        collective=collective,
-        algorithm=algorithm,
-        port_model=ports,
-        **{"message_bytes": MESSAGE_BYTES, **more},
-    )
+    return cache.run(cube, collective, algorithm, port_model=ports, **{"message_bytes": MESSAGE_BYTES, **more})
 
 
 def _children(trees: Trees, tree: int) -> Callable[[Rank], Sequence[Port]]:
@@ -352,10 +346,4 @@ def _level_sizes(root: Branch) -> Iterator[int]:
         level = [below for node in level for below in node.below]
 
 
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-figures",
-    title="Figures of spanning graphs and schedules",
-    paper=f"{PAPER}, figures 1 to 14",
-    description="Trees, paths and schedules of the report's figures, drawn from runs, and counted quantities.",
-    build=build,
-)
+REPRODUCTION = described("johnsson_ho", "figures", build)

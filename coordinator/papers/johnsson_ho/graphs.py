@@ -11,9 +11,9 @@ from fractions import Fraction
 
 import polars as pl
 
-from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.base import Section, described
 from coordinator.papers.formulas import Number, evaluate
-from coordinator.papers.johnsson_ho.common import MESSAGE_BYTES, PAPER, text
+from coordinator.papers.johnsson_ho.common import MESSAGE_BYTES, text
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import VERDICT, Table, notes, printed, row_verdict
 from emunode.topologies.hypercube import Hypercube
@@ -141,13 +141,7 @@ def _rows(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _run(cache: RunCache, n: int, collective: str, algorithm: str, ports: str) -> Trial:
-    return cache.run(
-        topology=f"hypercube:{n}",
-        collective=collective,
-        algorithm=algorithm,
-        port_model=ports,
-        message_bytes=MESSAGE_BYTES,
-    )
+    return cache.run(f"hypercube:{n}", collective, algorithm, port_model=ports, message_bytes=MESSAGE_BYTES)
 
 
 def _row(
@@ -214,11 +208,4 @@ def build(cache: RunCache) -> Iterator[Section]:
     )
 
 
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-graphs",
-    title="Spanning graphs of a hypercube",
-    paper=f"{PAPER}, section 3, table 1",
-    description="Edges, subtrees and descendants of six spanning graphs, by level and dimension: in trees and on links.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("johnsson_ho", "graphs", build, SIZES)

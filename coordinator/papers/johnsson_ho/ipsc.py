@@ -15,8 +15,8 @@ from math import ceil, inf, isclose
 
 import polars as pl
 
-from coordinator.papers.base import Figure, Reproduction, Section
-from coordinator.papers.johnsson_ho.common import ONE, PAPER, text
+from coordinator.papers.base import Figure, Section, described
+from coordinator.papers.johnsson_ho.common import ONE, text
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
 from coordinator.reports.charts import Held, Points, curves
@@ -44,14 +44,7 @@ def time_of(trial: Trial) -> float:
 def _run(
     cache: RunCache, n: int, collective: str, algorithm: str, size: int, segments: int = 1, ports: str = ONE
 ) -> Trial:
-    return cache.run(
-        topology=f"hypercube:{n}",
-        collective=collective,
-        algorithm=algorithm,
-        port_model=ports,
-        message_bytes=size,
-        segments=segments,
-    )
+    return cache.run(f"hypercube:{n}", collective, algorithm, port_model=ports, message_bytes=size, segments=segments)
 
 
 def _judged(predicted: float, trial: Trial, *more: bool) -> dict[str, object]:
@@ -350,11 +343,4 @@ def _allgather(rows: Rows, n: int) -> Iterator[Section]:
     ).of([row for row in rows if row["n"] == n])
 
 
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-ipsc",
-    title="Experiments on the Intel iPSC",
-    paper=f"{PAPER}, section 8, figures 15 to 19",
-    description="Broadcast, scatter and allgather at the costs of the iPSC; speed-up of nESBT over SBT near n.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("johnsson_ho", "ipsc", build, SIZES)

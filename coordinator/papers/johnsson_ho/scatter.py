@@ -8,12 +8,11 @@ from functools import cache
 from itertools import combinations, pairwise, product
 from math import ceil
 
-from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.base import Section, described
 from coordinator.papers.communication_cost import Cost
 from coordinator.papers.johnsson_ho.common import (
     COLLECTIVE_BOUNDS,
     ONE,
-    PAPER,
     RATIO_NOTE,
     ROOTS_NOTE,
     SIZES,
@@ -100,7 +99,7 @@ def _rests(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _rest_row(cache: RunCache, rest: Rest, n: int, k: int) -> dict[str, object]:
-    trial = cache.run(topology=f"hypercube:{n}", collective="scatter", algorithm=rest.algorithm.name, message_bytes=k)
+    trial = cache.run(f"hypercube:{n}", "scatter", rest.algorithm.name, message_bytes=k)
     predicted, best = rest.algorithm.edge_load_of(n, k), best_choice(n, rest.choices(n, k))
     printed, least = rest.printed(n, k), ceil(Fraction(k * (2**n - 1), n))
     found = int(trial.table("links")["bytes"].max())  # type: ignore[arg-type]
@@ -134,11 +133,4 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield Table("Section 5.1.4: elements left over when n does not divide M", _rests(cache), NOTES["rest"])
 
 
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-scatter",
-    title="Personalised communication from one node of a hypercube",
-    paper=f"{PAPER}, section 5, tables 7 to 9, and elements left over when n does not divide M",
-    description="T, B_opt and T_min of seven spanning graphs, printed, in closed form and measured.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("johnsson_ho", "scatter", build, SIZES)

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator
 
-from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.base import Section, described
 from coordinator.papers.johnsson_ho.broadcast import LINES, LONG_BYTES, PER_BYTE, STARTUP, Pipeline, best_run
 from coordinator.papers.johnsson_ho.common import (
     ALL,
     COLLECTIVE_BOUNDS,
     ONE,
-    PAPER,
     PORTS,
     SIZES,
     CubeCase,
@@ -75,9 +74,9 @@ def _broadcasts(cache: RunCache) -> Iterator[dict[str, object]]:
 def _small(cache: RunCache, line: Pipeline, n: int, assumption: str, elements: int) -> dict[str, object]:
     """T = n (t_c + tau); an element is one byte here."""
     trial = cache.run(
-        topology=f"hypercube:{n}",
-        collective="broadcast",
-        algorithm=line.algorithm,
+        f"hypercube:{n}",
+        "broadcast",
+        line.algorithm,
         port_model=line.ports,
         message_bytes=elements,
         packet_limit=1,
@@ -129,11 +128,4 @@ def build(cache: RunCache) -> Iterator[Section]:
     )
 
 
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-summary",
-    title="The best of a hypercube",
-    paper=f"{PAPER}, table 19",
-    description="The spanning graphs that meet the lower bound of each problem.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("johnsson_ho", "summary", build, SIZES)

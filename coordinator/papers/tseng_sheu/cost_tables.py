@@ -41,9 +41,9 @@ def broadcast(
 ) -> Trial:
     """A one-to-all broadcast of `size` bytes."""
     return cache.run(
-        topology=f"star:{n}",
-        collective="broadcast",
-        algorithm=algorithm,
+        f"star:{n}",
+        "broadcast",
+        algorithm,
         port_model=model,
         message_bytes=size,
         segments=segments,
@@ -228,7 +228,5 @@ def table_2(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
         ("Misic [13] (Hamiltonian cycle)", "hamiltonian-cycle", "one-port", Cost(others, others * m)),
         ("section 5.2", "rotated-trees", "one-port", Cost((n - 1) * d, others * m)),
     ):
-        trial = cache.run(
-            topology=star.name, collective="allgather", algorithm=algorithm, port_model=model, message_bytes=m
-        )
+        trial = cache.run(star, "allgather", algorithm, port_model=model, message_bytes=m)
         yield from _cost_rows(2, name, cost, {"all-port": all_port, "one-port": one_port}, trial)

@@ -34,9 +34,7 @@ def greedy_tree(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 def _reduce_to(cache: RunCache, n: int, root: str) -> Trial:
     """The data of all nodes, combined along L(root)."""
-    return cache.run(
-        topology=f"star:{n}", collective="reduce", algorithm="greedy-tree", source=root, message_bytes=60, segments=1
-    )
+    return cache.run(f"star:{n}", "reduce", "greedy-tree", source=root, message_bytes=60, segments=1)
 
 
 def heights(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
@@ -62,13 +60,7 @@ def heights(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 def level_loads(cache: RunCache, n: int) -> dict[str, object]:
     """Lemma 7: segments on each directed link in each step."""
-    trial = cache.run(
-        topology=f"star:{n}",
-        collective="allgather",
-        algorithm="rotated-trees",
-        port_model="all-port",
-        message_bytes=ALLGATHER_BYTES,
-    )
+    trial = cache.run(f"star:{n}", "allgather", "rotated-trees", port_model="all-port", message_bytes=ALLGATHER_BYTES)
     nodes = StarGraph(n).distance_distribution()[1:]
     links = trial.table("links")["segments"]
     found = tuple(trial.series("heaviest_link_segments_per_step"))

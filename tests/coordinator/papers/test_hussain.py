@@ -176,9 +176,7 @@ def test_literal_restarts_multiply_traffic_as_expected(run_cache: RunCache) -> N
         if row["algorithm"] not in READINGS:
             continue
         name = f"ej:{row['a']}+{row['b']}" + (f"^{row['n']}" if row["n"] != "1" else "")
-        trial = run_cache.run(
-            topology=name, collective="allgather", algorithm=READINGS[row["algorithm"]], duplex="half"
-        )
+        trial = run_cache.run(name, "allgather", READINGS[row["algorithm"]], duplex="half")
         assert trial.verdict is Verdict.VIOLATED
         assert trial.number("segments") == int(row["events"])
         assert trial.number("intact_deliveries") == int(row["want"]) - int(row["missing"])
@@ -194,14 +192,16 @@ def test_literal_restarts_multiply_traffic_as_expected(run_cache: RunCache) -> N
 def test_misprints_run_only_for_the_alpha_of_the_paper(algorithm: str, run_cache: RunCache) -> None:
     collective = "broadcast" if algorithm == "improved-printed" else "allgather"
     with pytest.raises(ScenarioError, match="printed for alpha"):
-        run_cache.run(topology="ej:1+3", collective=collective, algorithm=algorithm)
+        run_cache.run("ej:1+3", collective, algorithm)
     with pytest.raises(ScenarioError, match="whole messages"):
-        run_cache.run(topology="ej:1+2", collective=collective, algorithm=algorithm, segments=2)
+        run_cache.run("ej:1+2", collective, algorithm, segments=2)
 
 
 def test_a_misprint_has_the_same_history_over_sockets(run_cache: RunCache) -> None:
-    values = {"topology": "ej:2+3", "collective": "allgather", "algorithm": "three-phase-restart", "messages": 2}
-    memory, sockets = run_cache.run(**values), run_cache.run(**values, driver="local")
+    memory, sockets = (
+        run_cache.run("ej:2+3", "allgather", "three-phase-restart", messages=2, driver=driver)
+        for driver in ("memory", "local")
+    )
     assert memory.summary["journal_hash"] == sockets.summary["journal_hash"]
 
 

@@ -85,7 +85,7 @@ def test_an_undecided_trial_makes_a_row_undecided_whatever_its_numbers_say(
 
 def test_a_negative_control_must_be_refuted(run_cache: RunCache) -> None:
     holds = run_cache.run(**BROADCAST)
-    violated = run_cache.run(topology="ej:2+3", collective="broadcast", algorithm="improved-printed")
+    violated = run_cache.run("ej:2+3", "broadcast", "improved-printed")
     assert violated.verdict is Verdict.VIOLATED
     assert row_verdict(True, trials=[violated], refuted=True) is Verdict.HOLDS
     assert row_verdict(True, trials=[violated]) is Verdict.VIOLATED
@@ -313,7 +313,7 @@ def test_a_reproduction_is_a_function_from_a_run_cache_to_tables(run_cache: RunC
     def build(cache: RunCache) -> Iterator[Section]:
         rows = []
         for n in cache.sizes:
-            trial = cache.run(topology=f"star:{n}", collective="broadcast", algorithm="greedy-tree")
+            trial = cache.run(f"star:{n}", "broadcast", "greedy-tree")
             height = 3 * (n - 1) // 2
             rows.append(compared(height, trial.number("steps"), trial, paper="D_n", bound=height, n=n))
         yield Table("Height of the greedy tree", rows)
