@@ -11,6 +11,7 @@ and must cost what the closed form predicts. The print must agree unless it is a
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from math import ceil
 
 from coordinator.papers.communication_cost import Cost
@@ -62,10 +63,8 @@ class PrintedTime:
     algorithm: str
     ports: str
     printed: Callable[[CubeCase], Cost]
-    approximate: bool = False
-    """The paper marks the entry as approximate."""
-    erratum: bool = False
-    """A note of the table explains the difference from the print."""
+    marks: str = ""
+    """`approximate` if the paper says so, `erratum` if a note of the table explains the difference from the print."""
     cut: Callable[[CubeCase], int] = lambda _: 1
     """Number of segments, where the schedule itself depends on B."""
 
@@ -78,8 +77,7 @@ def printed_times(table: int) -> list[PrintedTime]:
             row["algorithm"],
             row["ports"],
             time_formula(row["loads"], row["least startups"], row["transfer"]),
-            approximate="approximate" in row["marks"],
-            erratum="erratum" in row["marks"],
+            row["marks"],
         )
         for row in printed("johnsson_ho_times")
         if row["table"] == str(table)
@@ -186,6 +184,40 @@ def largest_packet(trial: Trial) -> Fraction:
     return Fraction(max(trial.series("heaviest_link_bytes_per_step")), int(trial.number("message_bytes")))
 
 
+def cost_row(
+    about: Mapping[str, object],
+    costs: tuple[Cost, Cost, Cost],
+    least: Cost,
+    trial: Trial,
+    *,
+    packets: int = 1,
+    marks: str = "",
+) -> dict[str, object]:
+    """A row of a table of T for the costs as printed, predicted and measured, and the lower bound.
+
+    The ratio to the lower bound compares times for which one start-up costs as much as one of `packets` parts of a message.
+    The print may differ if `marks` says that it is approximate or an erratum.
+    """
+    paper, closed, found = costs
+    agrees = closed.equals(paper)
+    approximately = "≈ " if "approximate" in marks else ""
+    return {
+        **about,
+        "paper": approximately + marked(cost_text(paper), erratum="erratum" in marks and not agrees),
+        "predicted": cost_text(closed),
+        "measured": cost_text(found),
+        "lower bound": cost_text(least),
+        "ratio": round(found.time(1, packets) / least.time(1, packets), 4),
+        VERDICT: row_verdict(
+            found.equals(closed),
+            agrees or bool(marks),
+            found.startups >= least.startups,
+            found.transfer >= least.transfer,
+            trials=[trial],
+        ),
+    }
+
+
 def cost_rows(
     cache: RunCache,
     collective: str,
@@ -193,35 +225,13 @@ def cost_rows(
     packets: Sequence[Fraction | None],
     bound: Callable[[int, str], Cost],
 ) -> Iterator[dict[str, object]]:
-    """The rows of a table of T: every entry at every size and for every packet size B/M.
-
-    The ratio to the lower bound compares times for which one start-up costs as much as one message.
-    """
-    for entry in entries:
-        for n in cache.sizes:
-            for packet in packets:
-                case = CubeCase(n, packet)
-                trial = trial_of(cache, collective, entry.algorithm, entry.ports, n, entry.cut(case))
-                found, closed, paper = measured(trial, case), predicted(trial, case), entry.printed(case)
-                agrees, least = closed.equals(paper), bound(n, entry.ports)
-                approximately = "≈ " if entry.approximate else ""
-                yield {
-                    "graph": entry.graph,
-                    "n": n,
-                    "B/M": "any" if packet is None else text(packet),
-                    "paper": approximately + marked(cost_text(paper), erratum=entry.erratum and not agrees),
-                    "predicted": cost_text(closed),
-                    "measured": cost_text(found),
-                    "lower bound": cost_text(least),
-                    "ratio": round(found.time(1, 1) / least.time(1, 1), 4),
-                    VERDICT: row_verdict(
-                        found.equals(closed),
-                        agrees or entry.erratum or entry.approximate,
-                        found.startups >= least.startups,
-                        found.transfer >= least.transfer,
-                        trials=[trial],
-                    ),
-                }
+    """The rows of a table of T: every entry at every size and for every packet size B/M."""
+    for entry, n, packet in product(entries, cache.sizes, packets):
+        case = CubeCase(n, packet)
+        trial = trial_of(cache, collective, entry.algorithm, entry.ports, n, entry.cut(case))
+        costs = entry.printed(case), predicted(trial, case), measured(trial, case)
+        about = {"graph": entry.graph, "n": n, "B/M": "any" if packet is None else text(packet)}
+        yield cost_row(about, costs, bound(n, entry.ports), trial, marks=entry.marks)
 
 
 def optimum_rows(cache: RunCache, entries: Iterable[PrintedOptimum]) -> Iterator[dict[str, object]]:

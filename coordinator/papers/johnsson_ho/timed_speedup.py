@@ -9,9 +9,9 @@ timed clock, which is real time.
 from collections.abc import Iterator
 
 from coordinator.papers.base import Section, described
-from coordinator.papers.johnsson_ho.ipsc import KIB, PACKETS_16, SIZES, Drawing, milliseconds
+from coordinator.papers.johnsson_ho.ipsc import KIB, PACKETS_16, SIZES, milliseconds, sections
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
+from coordinator.papers.tables import VERDICT, notes, row_verdict
 
 NOTES = notes("johnsson_ho", "timed_speedup")
 
@@ -63,20 +63,8 @@ def _run(cache: RunCache, n: int, algorithm: str, driver: str) -> Trial:
 
 def build(cache: RunCache) -> Iterator[Section]:
     """Figures 16 and 17."""
-    found = list(rows(cache))
-    yield Table(
-        "Figures 16 and 17: SBT and nESBT on the timed clock, milliseconds",
-        found,
-        NOTES["timed"],
-    )
-    yield Drawing(
-        "Figure 17: speed-up of nESBT over SBT on the timed clock",
-        "speed-up",
-        "n",
-        "{}",
-        ("dimensions of the cube", "time of SBT / time of nESBT"),
-        "Lines: predicted, nP/(P + n). Marks: measured over TCP on the timed clock.",
-    ).of(found, n=[(float(n), float(n)) for n in cache.sizes])
+    more = [(float(n), float(n)) for n in cache.sizes]
+    yield from sections("timed", list(rows(cache)), NOTES["timed"], cache.sizes[-1], n=more)
 
 
 REPRODUCTION = described("johnsson_ho", "timed_speedup", build, SIZES)
