@@ -13,11 +13,13 @@ file per paper.
 import csv
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from string import Template
 from typing import Any
 
+from coordinator.papers.formulas import evaluate_value
 from coordinator.papers.run_cache import Trial
 from coordinator.reports.numbers import show
 from coordinator.reports.tables import Row
@@ -183,6 +185,26 @@ def printed(name: str) -> Sequence[Mapping[str, str]]:
     """The rows of `data/NAME.csv`: what a paper prints, by column."""
     with (DATA / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         return tuple(csv.DictReader(file))
+
+
+def stated(name: str, **names: Value) -> Callable[..., dict[str, object]]:
+    """The rows of the statements in `data/NAME.csv`, as a function of the key of a statement, its measurement and trials.
+
+    A statement has a key, columns about it, what the paper prints, the formula of its prediction in `names`, and how the
+    measurement relates to it. `$x` in a text stands for the name x.
+    """
+    statements = {row["key"]: row for row in printed(name)}
+
+    def row(key: str, measured: Value, *trials: Trial, **more: Value) -> dict[str, object]:
+        known = {**names, **more}
+        cells = {
+            column: Template(text).substitute(known) for column, text in statements[key].items() if column != "key"
+        }
+        predicted = evaluate_value(cells.pop("predicted"), **known)
+        relation, paper = cells.pop("relation") or "==", cells.pop("paper") or None
+        return {**cells, **compared(predicted, measured, *trials, paper=paper, relation=relation)}
+
+    return row
 
 
 def printed_numbers(name: str) -> tuple[tuple[int, ...], ...]:

@@ -13,7 +13,7 @@ import polars as pl
 
 from coordinator.papers.base import Figure
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import compared
+from coordinator.papers.tables import stated
 from coordinator.reports.paper_figures import COLOURS, Arc, Branch, branch_of, drawing, network_panel, tree_panel
 from emunode.model import Port, Rank
 from emunode.topologies.star import StarGraph
@@ -83,33 +83,25 @@ def substar_checks(n: int) -> Iterator[dict[str, object]]:
     parts: dict[int, list[Rank]] = {}
     for rank in star.ranks():
         parts.setdefault(star.permutation(rank)[-1], []).append(rank)
-    trees = f"figure 1, S_{n}"
-    sizes = tuple(len(part) for part in parts.values())
-    yield compared(
-        (factorial(n - 1),) * n, sizes, paper="n groups of (n-1)! nodes", trees=trees, quantity="nodes of the substars"
+    row = stated(
+        "fragopoulou_akl_1993_figures",
+        n=n,
+        below=n - 1,
+        f=factorial(n),
+        sizes=(factorial(n - 1),) * n,
+        links=(factorial(n - 2),) * (n * (n - 1) // 2),
     )
-    yield compared(
-        n,
-        sum(is_star(star, part) for part in parts.values()),
-        paper="all isomorphic to S_{n-1}",
-        trees=trees,
-        quantity=f"substars that are an S_{n - 1}",
-    )
+    yield row("sizes", tuple(len(part) for part in parts.values()))
+    yield row("stars", sum(is_star(star, part) for part in parts.values()))
     between = Counter(
         frozenset((symbol, star.permutation(star.neighbour(rank, star.degree - 1))[-1]))
         for symbol, part in parts.items()
         for rank in part
     )
-    yield compared(
-        (factorial(n - 2),) * (n * (n - 1) // 2),
-        tuple(count // 2 for count in between.values()),
-        paper="interconnected",
-        trees=trees,
-        quantity="links between two substars",
-    )
+    yield row("links", tuple(count // 2 for count in between.values()))
     for k in range(1, n):
         found = len({star.permutation(rank)[k:] for rank in star.ranks()})
-        yield compared(factorial(n) // factorial(k), found, paper="n!/k!", trees=trees, quantity=f"substars S_{k}")
+        yield row("substars", found, k=k, part=factorial(k))
 
 
 def is_star(star: StarGraph, part: Sequence[Rank]) -> bool:
@@ -127,32 +119,16 @@ def is_star(star: StarGraph, part: Sequence[Rank]) -> bool:
 def figure_checks(cache: RunCache) -> Iterator[dict[str, object]]:
     """Statements of the paper about these trees, checked in the runs that used them."""
     yield from substar_checks(STAR.n)
-    for name, algorithm in (("figure 2", "rotated-hamiltonian"), ("figure 3", "mbst")):
+    row = stated("fragopoulou_akl_1993_figures")
+    for algorithm in ("rotated-hamiltonian", "mbst"):
         trial = _broadcast(cache, algorithm)
-        repeated = len(_types(trial).filter(pl.col("links") > pl.col("types")))
-        about = {"trees": name, "quantity": "steps in which two links of one source have one type"}
-        yield about | compared(0, repeated, trial, paper="theorem 2: none")
-    for name, trees in (
-        ("figure 3", NecklaceTree(STAR)),
-        ("figure 4", BalancedTree(STAR)),
-        ("figure 5", NearBalancedTree(STAR)),
-    ):
-        yield {"trees": name, "quantity": "shortest paths"} | compared(True, is_greedy(trees), paper="yes")
-    for name, quantity, algorithm, many, sizes in (
-        ("figure 4", "nodes behind the root's links", "balanced-tree", 1, (8, 8, 7)),
-        ("figure 5", "nodes behind the root's links", "near-balanced-tree", 1, (9, 7, 7)),
-        ("figure 6", "messages over the root's links, M = 3", "replicated-balanced-tree", 3, (23, 23, 23)),
-    ):
+        yield row(algorithm, len(_types(trial).filter(pl.col("links") > pl.col("types"))), trial)
+    for number, trees in ((3, NecklaceTree(STAR)), (4, BalancedTree(STAR)), (5, NearBalancedTree(STAR))):
+        yield row(f"figure {number}", is_greedy(trees))
+    for algorithm, many in (("balanced-tree", 1), ("near-balanced-tree", 1), ("replicated-balanced-tree", 3)):
         trial = _scatter(cache, algorithm, many)
         root = trial.table("links").filter(pl.col("sender") == 0)["segments"].sort(descending=True)
-        yield {"trees": name, "quantity": quantity} | compared(sizes, tuple(root), trial, paper=PRINTED[name])
-
-
-PRINTED = {
-    "figure 4": "as equal as possible",
-    "figure 5": "theorem 9: (n-1)! to 2(n-1)!",
-    "figure 6": "theorem 10: M(n!-1)/(n-1) each",
-}
+        yield row(algorithm, tuple(root), trial)
 
 
 def _figure(title: str, children: Callable[[Rank], Iterable[Port]], steps: dict[Rank, int], caption: str) -> Figure:
