@@ -17,7 +17,7 @@ from math import ceil
 from coordinator.papers.communication_cost import Cost
 from coordinator.papers.formulas import Number, evaluate, evaluate_terms, same
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import ERRATUM, VERDICT, marked, notes, printed, row_verdict
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, marked, notes, printed, row_verdict
 
 SIZES = range(2, 7)
 MESSAGE_BYTES = 60
@@ -25,7 +25,8 @@ MESSAGE_BYTES = 60
 ONE, ALL = "exchange", "all-port"
 PORTS = {ONE: "one-port", ALL: "n-port"}
 """The paper's names of the port models."""
-RATIO_NOTE, ROOTS_NOTE = notes("johnsson_ho", "common")["ratio"], notes("johnsson_ho", "common")["roots"]
+PACKETS = (Fraction(1, 2), Fraction(1), Fraction(4), None)
+"""B/M of the rows of a table of T."""
 
 
 def formula(text: str) -> Callable[[int], Number]:
@@ -108,37 +109,33 @@ class PrintedOptimum:
     """B_opt / M."""
     least: Callable[[int], Cost]
     """T_min."""
-    roots: bool = False
-    """B_opt is the asymptotic form of a binomial coefficient."""
-    at_most: bool = False
-    """T_min is an upper bound."""
-    erratum: bool = False
-    misprint: bool = False
-    """B_opt is printed wrong, and the correct formula is known."""
+    marks: str = ""
+    """`roots` if B_opt is the asymptotic form of a binomial coefficient, `at_most` if T_min is an upper bound, `erratum`,
+    and `misprint` if B_opt is printed wrong and the correct formula is known."""
     order: str = ""
     """The transfer, where the paper prints only an order of growth."""
 
 
 def printed_optima(table: int) -> list[PrintedOptimum]:
     """The lines of a table of optima."""
-    return [_printed_optimum(row) for row in printed("johnsson_ho_optima") if row["table"] == str(table)]
+    return [
+        PrintedOptimum(
+            row["collective"],
+            row["graph"],
+            row["algorithm"],
+            row["ports"],
+            formula(row["B_opt / M"]),
+            _cost_formula(row["startups"], row["transfer"]),
+            row["marks"],
+            row["order"],
+        )
+        for row in printed("johnsson_ho_optima")
+        if row["table"] == str(table)
+    ]
 
 
-def _printed_optimum(row: Mapping[str, str]) -> PrintedOptimum:
-    startups, transfer, marks = formula(row["startups"]), formula(row["transfer"]), row["marks"].split()
-    return PrintedOptimum(
-        row["collective"],
-        row["graph"],
-        row["algorithm"],
-        row["ports"],
-        formula(row["B_opt / M"]),
-        lambda n: Cost(startups(n), transfer(n)),
-        roots="roots" in marks,
-        at_most="at_most" in marks,
-        erratum="erratum" in marks,
-        misprint="misprint" in marks,
-        order=row["order"],
-    )
+def _cost_formula(startups: str, transfer: str) -> Callable[[int], Cost]:
+    return lambda n: Cost(formula(startups)(n), formula(transfer)(n))
 
 
 def text(value: Number) -> str:
@@ -239,36 +236,36 @@ def optimum_rows(cache: RunCache, entries: Iterable[PrintedOptimum]) -> Iterator
 
     An asymptotic B_opt must not be below the exact one, and a T_min printed as a bound must not be below the measurement.
     """
-    for entry in entries:
-        for n in cache.sizes:
-            case = CubeCase(n)
-            trial = trial_of(cache, entry.collective, entry.algorithm, entry.ports, n)
-            best, found, closed = largest_packet(trial), measured(trial, case), predicted(trial, case)
-            packet, least = entry.packet(n), entry.least(n)
-            smaller = measured(trial, CubeCase(n, best - Fraction(1, MESSAGE_BYTES)))
-            packet_agrees = best <= packet if entry.roots else same(best, packet)
-            agrees = _at_most(found, least) if entry.at_most else found.equals(least)
-            yield {
-                "graph": entry.graph,
-                "n": n,
-                "B_opt / M, paper": marked(text(packet), erratum=entry.erratum and not packet_agrees),
-                "measured B": text(best),
-                "paper": _optimum_text(entry, least, agrees=agrees),
-                "predicted": cost_text(closed),
-                "measured": cost_text(found),
-                VERDICT: row_verdict(
-                    found.equals(closed),
-                    (packet_agrees and agrees) or entry.erratum,
-                    smaller.startups > found.startups,
-                    trials=[trial],
-                ),
-            }
+    for entry, n in product(entries, cache.sizes):
+        case = CubeCase(n)
+        trial = trial_of(cache, entry.collective, entry.algorithm, entry.ports, n)
+        best, found, closed = largest_packet(trial), measured(trial, case), predicted(trial, case)
+        packet, least = entry.packet(n), entry.least(n)
+        smaller = measured(trial, CubeCase(n, best - Fraction(1, MESSAGE_BYTES)))
+        packet_agrees = best <= packet if "roots" in entry.marks else same(best, packet)
+        agrees = _at_most(found, least) if "at_most" in entry.marks else found.equals(least)
+        yield {
+            "graph": entry.graph,
+            "n": n,
+            "B_opt / M, paper": marked(text(packet), erratum="erratum" in entry.marks and not packet_agrees),
+            "measured B": text(best),
+            "paper": _optimum_text(entry, least, agrees=agrees),
+            "predicted": cost_text(closed),
+            "measured": cost_text(found),
+            VERDICT: row_verdict(
+                found.equals(closed),
+                (packet_agrees and agrees) or "erratum" in entry.marks,
+                smaller.startups > found.startups,
+                trials=[trial],
+            ),
+        }
 
 
 def _optimum_text(entry: PrintedOptimum, least: Cost, *, agrees: bool) -> str:
     if entry.order:
         return f"{text(least.startups)} τ + {entry.order} M t_c {ERRATUM}"
-    return ("<= " if entry.at_most else "") + marked(cost_text(least), erratum=entry.erratum and not agrees)
+    limit = "<= " if "at_most" in entry.marks else ""
+    return limit + marked(cost_text(least), erratum="erratum" in entry.marks and not agrees)
 
 
 def _at_most(cost: Cost, bound: Cost) -> bool:
@@ -281,6 +278,25 @@ COLLECTIVE_BOUNDS: Mapping[str, Callable[[int, str], Cost]] = {
     "alltoall": lambda n, ports: Cost(n, Fraction(1 << n, 2) * (1 if ports == ALL else n)),
 }
 """Lower bounds of section 5 and of theorems 6.1, 7.1 and 7.2: by collective, then n and ports."""
+
+
+def cost_tables(
+    cache: RunCache,
+    collective: str,
+    tables: Iterable[int],
+    notes_below: Mapping[str, Sequence[str]],
+    first: Sequence[PrintedTime] = (),
+) -> Iterator[Table]:
+    """Tables of T and of optima, titled and noted as the data files say; `first` are lines before those of the files."""
+    titles = {int(row["table"]): row for row in printed("johnsson_ho_tables")}
+    for table in tables:
+        about, own = titles[table], notes_below.get(f"table_{table}", ())
+        times = printed_times(table)
+        if times:
+            rows = cost_rows(cache, collective, (*first, *times), PACKETS, COLLECTIVE_BOUNDS[collective])
+        else:
+            rows = optimum_rows(cache, printed_optima(table))
+        yield Table(about["title"], rows, (*notes("johnsson_ho", "common").get(about["notes"], ()), *own))
 
 
 def rotated_root(n: int) -> Number:

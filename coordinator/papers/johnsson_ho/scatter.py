@@ -10,19 +10,7 @@ from math import ceil
 
 from coordinator.papers.base import Section, described
 from coordinator.papers.communication_cost import Cost
-from coordinator.papers.johnsson_ho.common import (
-    COLLECTIVE_BOUNDS,
-    ONE,
-    RATIO_NOTE,
-    ROOTS_NOTE,
-    SIZES,
-    CubeCase,
-    PrintedTime,
-    cost_rows,
-    optimum_rows,
-    printed_optima,
-    printed_times,
-)
+from coordinator.papers.johnsson_ho.common import ONE, SIZES, CubeCase, PrintedTime, cost_tables, printed_times
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, row_verdict
 from coordinator.results.claims import Verdict
@@ -32,9 +20,6 @@ from emunode.topologies.hypercube import Hypercube
 from emunode.trees.hypercube.reflected import Turn, TurnedBinomialTrees
 
 NOTES = notes("johnsson_ho", "scatter")
-
-PACKETS = (Fraction(1, 2), Fraction(1), Fraction(4), None)
-"""B/M of the rows of table 7."""
 
 
 def _gray(case: CubeCase) -> Cost:
@@ -47,7 +32,8 @@ def _gray_segments(case: CubeCase) -> int:
     return int(1 / case.packet) if case.packet and case.packet < 1 else 1
 
 
-TABLE_7 = (PrintedTime("BRG, one-port", "brg", ONE, _gray, cut=_gray_segments), *printed_times(7))
+GRAY_PATH = PrintedTime("BRG, one-port", "brg", ONE, _gray, cut=_gray_segments)
+TABLE_7 = (GRAY_PATH, *printed_times(7))
 
 
 # --- section 5.1.4: elements left over when n does not divide M ----------------------------------------------------------
@@ -125,11 +111,7 @@ def best_choice(n: int, choices: Iterable[Sequence[Turn]]) -> int:
 
 def build(cache: RunCache) -> Iterator[Section]:
     """Tables 7, 8 and 9."""
-    bound = COLLECTIVE_BOUNDS["scatter"]
-    rows = cost_rows(cache, "scatter", TABLE_7, PACKETS, bound)
-    yield Table("Table 7: one-to-all personalised communication", rows, (*RATIO_NOTE, *NOTES["table_7"]))
-    yield Table("Table 8: the optimum over one port", optimum_rows(cache, printed_optima(8)), NOTES["table_8"])
-    yield Table("Table 9: the optimum over n ports", optimum_rows(cache, printed_optima(9)), ROOTS_NOTE)
+    yield from cost_tables(cache, "scatter", (7, 8, 9), NOTES, first=[GRAY_PATH])
     yield Table("Section 5.1.4: elements left over when n does not divide M", _rests(cache), NOTES["rest"])
 
 

@@ -183,7 +183,7 @@ def test_a_packet_size_other_than_the_optimum_is_violated(run_cache: RunCache) -
 def test_the_erratum_of_table_19_needs_its_wrong_line_to_fail(
     run_cache: RunCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    corrected = replace(summary.TABLE_19[-1], erratum=True)
+    corrected = replace(summary.TABLE_19[-1], marks="erratum")
     monkeypatch.setattr(summary, "TABLE_19", (corrected,))
     table = table_at(run_cache, summary.REPRODUCTION, 3, "the other problems")
     assert table.verdicts == [Verdict.VIOLATED]
