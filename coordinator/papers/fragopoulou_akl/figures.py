@@ -12,9 +12,10 @@ from math import factorial
 import polars as pl
 
 from coordinator.papers.base import Figure
+from coordinator.papers.figures import drawn
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import stated
-from coordinator.reports.paper_figures import COLOURS, Arc, Branch, branch_of, drawing, network_panel, tree_panel
+from coordinator.reports.paper_figures import COLOURS, Arc, Branch, branch_of, network_panel, tree_panel
 from emunode.model import Port, Rank
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import Trees
@@ -25,42 +26,24 @@ from emunode.trees.statistics import is_greedy
 
 STAR = StarGraph(4)
 """The network of all figures."""
-SHADES = "Darker nodes receive earlier."
-SCATTERED = "Darker nodes receive earlier: the farthest first."
 
 
 def figures(cache: RunCache) -> Iterator[Figure]:
     """Every figure, shaded by the steps of its run."""
     paths, necklaces = RotatedPaths(STAR), NecklaceTree(STAR)
     yield _figure_1()
-    yield Figure(
-        "Figure 2: multinode broadcasting, algorithm 1",
-        drawing(
-            "Rotated Hamiltonian paths",
-            [
-                tree_panel("(a) construction", _scheme(), branch=120),
-                tree_panel(
-                    "(b) on S_4", _branch(_phase_1(paths), _first_receipts(_broadcast(cache, "rotated-hamiltonian")))
-                ),
-            ],
-        ),
-        f"Phase 1. {SHADES}",
-    )
-    yield _figure(
-        "Figure 3: multinode broadcasting, algorithm 2 (MBST)",
-        _children(necklaces),
-        _first_receipts(_broadcast(cache, "mbst")),
-        SHADES,
-    )
-    for number, title, trees, algorithm, many in (
-        (4, "algorithm 1, as balanced as possible", BalancedTree(STAR), "balanced-tree", 1),
-        (5, "algorithm 2, balanced within a constant factor", NearBalancedTree(STAR), "near-balanced-tree", 1),
-        (6, "M messages, perfectly balanced with repeated nodes", ReplicatedTrees(STAR), "replicated-balanced-tree", 3),
+    receipts = _first_receipts(_broadcast(cache, "rotated-hamiltonian"))
+    on_star = tree_panel("(b) on S_4", _branch(_phase_1(paths), receipts))
+    yield drawn("fragopoulou_akl", 2, [tree_panel("(a) construction", _scheme(), branch=120), on_star])
+    yield _figure(3, _children(necklaces), _first_receipts(_broadcast(cache, "mbst")))
+    for number, trees, algorithm, many in (
+        (4, BalancedTree(STAR), "balanced-tree", 1),
+        (5, NearBalancedTree(STAR), "near-balanced-tree", 1),
+        (6, ReplicatedTrees(STAR), "replicated-balanced-tree", 3),
     ):
-        served = dict(
-            _scatter(cache, algorithm, many).table("nodes").select("rank", "last_step").drop_nulls().iter_rows()
-        )
-        yield _figure(f"Figure {number}: single node scattering, {title}", _children(trees), served, SCATTERED)
+        nodes = _scatter(cache, algorithm, many).table("nodes")
+        served = dict(nodes.select("rank", "last_step").drop_nulls().iter_rows())
+        yield _figure(number, _children(trees), served)
 
 
 def _figure_1() -> Figure:
@@ -70,11 +53,7 @@ def _figure_1() -> Figure:
         colour = COLOURS[STAR.permutation(rank)[-1] - 1]
         within[colour] += [(rank, port) for port in range(STAR.degree - 1)]
     panel = network_panel("S_4", STAR, within, width=640.0)
-    return Figure(
-        "Figure 1: the 4-star, four interconnected 3-stars",
-        drawing("Four 3-stars in the 4-star", [panel]),
-        "Links of types 2 and 3 in the colour of their 3-star, which has one symbol at position 4; links of type 4 dotted.",
-    )
+    return drawn("fragopoulou_akl", 1, [panel])
 
 
 def substar_checks(n: int) -> Iterator[dict[str, object]]:
@@ -131,8 +110,8 @@ def figure_checks(cache: RunCache) -> Iterator[dict[str, object]]:
         yield row(algorithm, tuple(root), trial)
 
 
-def _figure(title: str, children: Callable[[Rank], Iterable[Port]], steps: dict[Rank, int], caption: str) -> Figure:
-    return Figure(title, drawing(title, [tree_panel("S_4", _branch(children, steps))]), caption)
+def _figure(number: int, children: Callable[[Rank], Iterable[Port]], steps: dict[Rank, int]) -> Figure:
+    return drawn("fragopoulou_akl", number, [tree_panel("S_4", _branch(children, steps))])
 
 
 def _branch(children: Callable[[Rank], Iterable[Port]], steps: dict[Rank, int]) -> Branch:

@@ -11,13 +11,14 @@ from fractions import Fraction
 from math import ceil, factorial
 
 from coordinator.papers.base import Figure, Section, described
+from coordinator.papers.figures import drawn
 from coordinator.papers.fragopoulou_akl.faults import fault_tables
 from coordinator.papers.fragopoulou_akl.lemmas import lemmas
 from coordinator.papers.fragopoulou_akl.orders import order_tables, sum_of_depths
 from coordinator.papers.fragopoulou_akl.report_1993 import others, total_distance
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, compared_metric, notes
-from coordinator.reports.paper_figures import COLOURS, branch_of, drawing, network_panel, tree_arcs, tree_panel
+from coordinator.reports.paper_figures import COLOURS, branch_of, network_panel, tree_arcs, tree_panel
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import levels
@@ -234,11 +235,7 @@ def _drawn() -> Figure:
     ]
     together = {COLOURS[tree]: tree_arcs(trees, tree) for tree in range(trees.count)}
     panels.append(network_panel("all three on S_4", star, together, ringed=[0]))
-    return Figure(
-        "The three edge-disjoint spanning trees of S_4",
-        drawing("Edge-disjoint spanning trees of S_4", panels),
-        "Links by their type, nodes shaded by level; together trees 2, 3 and 4 are blue, orange and green.",
-    )
+    return drawn("fragopoulou_akl", "disjoint", panels)
 
 
 REPRODUCTION = described("fragopoulou_akl", "paper_1996", build, range(3, 7))
