@@ -68,7 +68,7 @@ def test_counts_of_figures_19_to_21_match_the_golden_file(run_cache: RunCache) -
 
 def test_a_wrong_print_is_violated(run_cache: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = ((19, 19, 0, "1"), (722, 703, 19, "1.027027027"), (26733, 26011, 723, "1.027757487"))
-    monkeypatch.setattr(hussain, "TABLE_3", wrong)
+    monkeypatch.setattr(broadcast, "TABLE_3", wrong)
     table = table_at(run_cache, broadcast.REPRODUCTION, 1, "Table 3")
     assert table.statuses == ["holds", "evaluated", "violated"]
 
