@@ -261,7 +261,7 @@ class Axis:
     """Pixel of `high`."""
     log: bool = False
     only: Sequence[float] = field(default=())
-    """Tick values; round values are used if there are none."""
+    """Tick values; by default round values."""
 
     def at(self, value: float) -> float:
         """Pixel of a value; a logarithmic axis shows values that are not positive at its start."""
