@@ -48,6 +48,7 @@ def _row(network: EisensteinJacobi, reading: str, phases: int, trial: Trial) -> 
     predicted = reached_as_printed(network) if printed else others
     received, rest = divmod(int(trial.number("intact_deliveries")), network.order)
     steps = int(trial.number("steps"))
+    # Algorithm 3 as printed serves only the sectors of one phase in all dimensions
     wrong = printed and predicted != others
     fits = steps == phases * network.diameter and trial.number("illegal_hops") == 0 and trial.number("duplicates") == 0
     return {

@@ -77,6 +77,7 @@ def _formulas(found: Counted) -> Iterator[dict[str, object]]:
     for step, row in enumerate(found.measured or []):
         round_, d = step // length + 1, step % length + 1
         receivers, senders = ej_counts.formula_12(network, round_, d), ej_counts.formula_13(network, round_, d)
+        # eq. (13) gives 0 senders in the first step of a round, where N^(r-1) nodes send
         right = senders == row[1]
         yield {
             "round": round_,

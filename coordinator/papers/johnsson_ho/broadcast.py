@@ -58,6 +58,7 @@ class Pipeline:
     def cost(self, n: int, packets: int) -> Cost:
         """T for M = `packets` B."""
         if self.merged:
+            # table 4, nRSBT over one port: i of the n parts share a link in cycles i and 2n - i
             startups = 2 * sum(ceil(Fraction(packets * i, n)) for i in range(1, n)) + packets
             return Cost(startups, n)
         s = self.parts(n)

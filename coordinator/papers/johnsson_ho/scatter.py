@@ -55,6 +55,7 @@ class Rest:
 
 
 def _printed_rotations(n: int, k: int) -> Fraction | None:
+    # section 5.1.4 prints the exponents k/2 where n/k is meant
     return Fraction((2**n - 1) * 2 ** (k // 2 - 1), 2 ** (k // 2) - 1) if k % 2 == 0 else None
 
 

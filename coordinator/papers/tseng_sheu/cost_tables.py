@@ -219,6 +219,7 @@ def table_2(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     others, d = star.order - 1, star.diameter
     all_port, one_port = Cost(d, others * m / star.degree), Cost(max(d, ceil(log2(star.order))), others * m)
     unit = ceil(others / star.degree)
+    # table 2 prints (n!-1) m/(n-1) bytes for NL; with a whole level in a packet, every level is rounded up
     levels = m * sum(ceil(nodes / star.degree) for nodes in star.distance_distribution()[1:])
     for name, algorithm, model, cost in (
         ("HAM [8], single messages", "rotated-hamiltonian", "all-port", Cost(unit, unit * m)),
