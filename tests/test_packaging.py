@@ -146,14 +146,14 @@ def test_a_host_without_the_coordinators_packages_runs(host_environment: Path, t
     import socket
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        door = f"127.0.0.1:{listener.getsockname()[1]}"
-    command = ["-m", "emunode", "--coordinator", door, "--token-file", "token", "--processes", "2"]
+        endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
+    command = ["-m", "emunode", "--coordinator", endpoint, "--token-file", "token", "--processes", "2"]
     host = subprocess.Popen(
         [host_environment / "bin" / "python", *command], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}
     )
     scenario = ["--topology", "star:3", "--collective", "broadcast", "--algorithm", "flood", "--json"]
     serve = subprocess.run(
-        [sys.executable, "-m", "coordinator", "serve", "--listen", door, "--hosts", "2", *scenario],
+        [sys.executable, "-m", "coordinator", "serve", "--listen", endpoint, "--hosts", "2", *scenario],
         cwd=tmp_path,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
         capture_output=True,

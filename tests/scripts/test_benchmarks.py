@@ -33,19 +33,19 @@ QUICK = Options(turns=1, quick=True)
 
 def test_a_contender_is_held_against_the_floor_before_and_after_it() -> None:
     baselines, ours = iter([100.0, 200.0, 400.0, 100.0]), iter([75.0, 600.0, 50.0])
-    outcome = interleave(lambda: next(baselines), {"ours": lambda: next(ours)}, 3)
-    assert outcome.baseline == 150
-    assert outcome.scores["ours"] == (75, 0.5)  # of 0.5, 2.0 and 0.2
+    comparison = interleave(lambda: next(baselines), {"ours": lambda: next(ours)}, 3)
+    assert comparison.baseline == 150
+    assert comparison.scores["ours"] == (75, 0.5)  # of 0.5, 2.0 and 0.2
 
 
 def test_of_times_the_shorter_is_the_faster() -> None:
-    outcome = interleave(lambda: 2.0, {"ours": lambda: 4.0, "theirs": lambda: 1.0}, 1, times=True)
-    assert [score.share for score in outcome.scores.values()] == [0.5, 2.0]
+    comparison = interleave(lambda: 2.0, {"ours": lambda: 4.0, "theirs": lambda: 1.0}, 1, times=True)
+    assert [score.share for score in comparison.scores.values()] == [0.5, 2.0]
 
 
 def test_only_of_ours_something_is_wanted() -> None:
-    outcome = interleave(lambda: 1.0, {"ours": lambda: 0.5, "theirs": lambda: 0.1}, 1)
-    baseline, ours, theirs = outcome.rows("here", "packets/s", "ours", at_least=0.6)
+    comparison = interleave(lambda: 1.0, {"ours": lambda: 0.5, "theirs": lambda: 0.1}, 1)
+    baseline, ours, theirs = comparison.rows("here", "packets/s", "ours", at_least=0.6)
     assert (baseline.figure, baseline.share, baseline.met) == (BARE, None, True)
     assert (ours.beside, ours.bound, ours.met) == (BARE, "share >= 0.6", False)
     assert (theirs.bound, theirs.met) == ("", True)

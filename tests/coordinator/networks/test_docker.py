@@ -40,7 +40,7 @@ def engine(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["docker", *command], capture_output=True, text=True, timeout=SECONDS, check=False)
 
 
-def why_not() -> str | None:
+def unavailable_reason() -> str | None:
     """Why no container can be run here, or None."""
     if not shutil.which("docker") or engine("version").returncode:
         return "no Docker engine answers here"
@@ -84,7 +84,7 @@ def everything() -> list[str]:
     ]
 
 
-reason = why_not()
+reason = unavailable_reason()
 if reason and os.environ.get("TESTBENCH_NEEDS_DOCKER"):
     pytest.fail(reason, pytrace=False)
 
@@ -319,8 +319,8 @@ def test_hosts_have_a_small_image_and_no_image_lets_a_program_gain_privileges() 
     found = engine("run", "--rm", "--network", "none", HOST_IMAGE, "python3", "-c", look)
     assert found.stdout == "[]\n", found
     assert sizes[HOST_IMAGE] < sizes[IMAGE] / 3
-    asked = "import emunode.host.process as p; p.forgo_privileges(); print(open('/proc/self/status').read())"
-    found = engine("run", "--rm", "--network", "none", HOST_IMAGE, "python3", "-c", asked)
+    script = "import emunode.host.process as p; p.forgo_privileges(); print(open('/proc/self/status').read())"
+    found = engine("run", "--rm", "--network", "none", HOST_IMAGE, "python3", "-c", script)
     assert "NoNewPrivs:\t1" in found.stdout
 
 

@@ -44,15 +44,15 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.fixture
-def door() -> str:
+def endpoint() -> str:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-def test_hosts_join_and_the_history_is_the_same(start: Start, door: str, tmp_path: Path) -> None:
+def test_hosts_join_and_the_history_is_the_same(start: Start, endpoint: str, tmp_path: Path) -> None:
     patience = ("--join-seconds", "20")
-    hosts = [start("emunode", "--coordinator", door, "--token-file", "token", *patience) for _ in range(4)]
-    serve = start("coordinator", "serve", "--listen", door, "--hosts", "3", "--out", "out", "--json")
+    hosts = [start("emunode", "--coordinator", endpoint, "--token-file", "token", *patience) for _ in range(4)]
+    serve = start("coordinator", "serve", "--listen", endpoint, "--hosts", "3", "--out", "out", "--json")
     out, err = serve.communicate(timeout=SECONDS)
     assert serve.returncode == 0, err
     memory = run_scenario(tmp_path / "m", topology="star:3", collective="broadcast", algorithm="flood", driver="memory")
@@ -63,7 +63,7 @@ def test_hosts_join_and_the_history_is_the_same(start: Start, door: str, tmp_pat
     assert not (tmp_path / "token").exists()
 
 
-def test_a_host_without_token_or_coordinator_gives_up_in_time(start: Start, door: str, tmp_path: Path) -> None:
+def test_a_host_without_token_or_coordinator_gives_up_in_time(start: Start, endpoint: str, tmp_path: Path) -> None:
     (tmp_path / "there").write_text("token")
     patience = ("--join-seconds", "0.5")
     for file, status, complaint in (
@@ -71,16 +71,16 @@ def test_a_host_without_token_or_coordinator_gives_up_in_time(start: Start, door
         ("there", 4, "ConnectionRefusedError"),
         (".", 2, "--token-file: '.' cannot be read: Is a directory"),
     ):
-        host = start("emunode", "--coordinator", door, "--token-file", file, *patience)
+        host = start("emunode", "--coordinator", endpoint, "--token-file", file, *patience)
         _, err = host.communicate(timeout=SECONDS)
         assert (host.returncode, complaint in err) == (status, True), err
 
 
-def test_a_host_that_never_joins_is_missed_and_a_wrong_token_named(start: Start, door: str, tmp_path: Path) -> None:
+def test_a_host_that_never_joins_is_missed_and_a_wrong_token_named(start: Start, endpoint: str, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("right\n")
     (tmp_path / "other").write_text("wrong\n")
-    stranger = start("emunode", "--coordinator", door, "--token-file", "other")
-    serve = start("coordinator", "serve", "--listen", door, "--hosts", "2", "--join-seconds", "8s")
+    stranger = start("emunode", "--coordinator", endpoint, "--token-file", "other")
+    serve = start("coordinator", "serve", "--listen", endpoint, "--hosts", "2", "--join-seconds", "8s")
     assert stranger.wait(SECONDS) == 4
     _, err = serve.communicate(timeout=SECONDS)
     assert serve.returncode == 4
@@ -150,10 +150,10 @@ def wait_for_steps(serve: subprocess.Popen[str]) -> None:
 
 
 @pytest.mark.parametrize("processes", [(), ("--processes", "2")])
-def test_hosts_whose_coordinator_is_killed_fail(start: Start, door: str, processes: tuple[str, ...]) -> None:
-    hosts = [start("emunode", "--coordinator", door, "--token-file", "token", *FAST, *processes) for _ in range(2)]
+def test_hosts_whose_coordinator_is_killed_fail(start: Start, endpoint: str, processes: tuple[str, ...]) -> None:
+    hosts = [start("emunode", "--coordinator", endpoint, "--token-file", "token", *FAST, *processes) for _ in range(2)]
     count = str(2 * int(processes[1]) if processes else 2)
-    serve = start("coordinator", "serve", "--listen", door, "--hosts", count, *ENDLESS)
+    serve = start("coordinator", "serve", "--listen", endpoint, "--hosts", count, *ENDLESS)
     wait_for_steps(serve)
     serve.kill()
     for host in hosts:
@@ -161,9 +161,9 @@ def test_hosts_whose_coordinator_is_killed_fail(start: Start, door: str, process
         assert (host.returncode, "lost the connection to the coordinator" in err) == (4, True), err
 
 
-def test_hosts_whose_peer_is_killed_fail(start: Start, door: str) -> None:
-    hosts = [start("emunode", "--coordinator", door, "--token-file", "token", *FAST) for _ in range(3)]
-    serve = start("coordinator", "serve", "--listen", door, "--hosts", "3", *ENDLESS)
+def test_hosts_whose_peer_is_killed_fail(start: Start, endpoint: str) -> None:
+    hosts = [start("emunode", "--coordinator", endpoint, "--token-file", "token", *FAST) for _ in range(3)]
+    serve = start("coordinator", "serve", "--listen", endpoint, "--hosts", "3", *ENDLESS)
     wait_for_steps(serve)
     hosts[0].kill()
     _, err = serve.communicate(timeout=SECONDS)
@@ -171,47 +171,50 @@ def test_hosts_whose_peer_is_killed_fail(start: Start, door: str) -> None:
     assert [host.wait(SECONDS) for host in hosts[1:]] == [4, 4]
 
 
-def test_hosts_whose_coordinator_is_interrupted_fail(start: Start, door: str) -> None:
-    hosts = [start("emunode", "--coordinator", door, "--token-file", "token", *FAST) for _ in range(2)]
-    serve = start("coordinator", "serve", "--listen", door, "--hosts", "2", *ENDLESS)
+def test_hosts_whose_coordinator_is_interrupted_fail(start: Start, endpoint: str) -> None:
+    hosts = [start("emunode", "--coordinator", endpoint, "--token-file", "token", *FAST) for _ in range(2)]
+    serve = start("coordinator", "serve", "--listen", endpoint, "--hosts", "2", *ENDLESS)
     wait_for_steps(serve)
     serve.terminate()
     assert serve.wait(SECONDS) == 130
     assert [host.wait(SECONDS) for host in hosts] == [4, 4]
 
 
-def test_a_host_that_cannot_be_dialled_fails_with_all_others(start: Start, door: str) -> None:
+def test_a_host_that_cannot_be_dialled_fails_with_all_others(start: Start, endpoint: str) -> None:
     # nobody has this address, so links to the host that claims it never come up
-    lost = start("emunode", "--coordinator", door, "--token-file", "token", *FAST, "--advertise", "127.1.2.3")
-    other = start("emunode", "--coordinator", door, "--token-file", "token", *FAST, "--advertise", "192.0.2.1")
-    serve = start("coordinator", "serve", "--listen", door, "--hosts", "2", "--join-seconds", "4s")
+    lost = start("emunode", "--coordinator", endpoint, "--token-file", "token", *FAST, "--advertise", "127.1.2.3")
+    other = start("emunode", "--coordinator", endpoint, "--token-file", "token", *FAST, "--advertise", "192.0.2.1")
+    serve = start("coordinator", "serve", "--listen", endpoint, "--hosts", "2", "--join-seconds", "4s")
     _, err = serve.communicate(timeout=SECONDS)
     assert serve.returncode == 4, err
     assert (lost.wait(SECONDS), other.wait(SECONDS)) == (4, 4)
 
 
-def test_a_planned_crash_is_a_normal_end(start: Start, door: str) -> None:
-    hosts = [start("emunode", "--coordinator", door, "--token-file", "token", *FAST) for _ in range(2)]
-    serve = start("coordinator", "serve", "--listen", door, "--hosts", "2", "--fault", "crash:213@2")
+def test_a_planned_crash_is_a_normal_end(start: Start, endpoint: str) -> None:
+    hosts = [start("emunode", "--coordinator", endpoint, "--token-file", "token", *FAST) for _ in range(2)]
+    serve = start("coordinator", "serve", "--listen", endpoint, "--hosts", "2", "--fault", "crash:213@2")
     _, err = serve.communicate(timeout=SECONDS)
     assert serve.returncode in (0, 3), err
     assert [host.wait(SECONDS) for host in hosts] == [0, 0]
 
 
-def test_two_parents_share_the_places(start: Start, door: str) -> None:
+def test_two_parents_share_the_places(start: Start, endpoint: str) -> None:
     parents = [
-        start("emunode", "--coordinator", door, "--token-file", "token", *FAST, "--processes", "2") for _ in range(2)
+        start("emunode", "--coordinator", endpoint, "--token-file", "token", *FAST, "--processes", "2")
+        for _ in range(2)
     ]
-    serve = start("coordinator", "serve", "--listen", door, "--hosts", "4", "--json")
+    serve = start("coordinator", "serve", "--listen", endpoint, "--hosts", "4", "--json")
     _, err = serve.communicate(timeout=SECONDS)
     assert serve.returncode == 0, err
     assert [parent.wait(SECONDS) for parent in parents] == [0, 0]
 
 
-def test_processes_none_of_which_can_join_fail_in_time(start: Start, door: str, tmp_path: Path) -> None:
+def test_processes_none_of_which_can_join_fail_in_time(start: Start, endpoint: str, tmp_path: Path) -> None:
     (tmp_path / "there").write_text("token")
     began = time.monotonic()
-    parent = start("emunode", "--coordinator", door, "--token-file", "there", "--processes", "3", "--join-seconds", "4")
+    parent = start(
+        "emunode", "--coordinator", endpoint, "--token-file", "there", "--processes", "3", "--join-seconds", "4"
+    )
     _, err = parent.communicate(timeout=SECONDS)
     assert (parent.returncode, err.count("host cannot join")) == (4, 3), err
     assert time.monotonic() - began >= 4, "--join-seconds was ignored"
@@ -223,25 +226,26 @@ def test_a_loopback_host_beside_a_remote_one_is_refused_at_once(start: Start) ->
     with socket.create_server(("", 0)) as listener:
         port = listener.getsockname()[1]
     serve = start("coordinator", "serve", "--listen", f"0.0.0.0:{port}", "--hosts", "3", "--join-seconds", "60s")
-    doors = {"loopback": f"127.0.0.1:{port}", "remote": f"{address}:{port}"}
+    endpoints = {"loopback": f"127.0.0.1:{port}", "remote": f"{address}:{port}"}
     hosts = {
-        kind: start("emunode", "--coordinator", door, "--token-file", "token", *FAST) for kind, door in doors.items()
+        kind: start("emunode", "--coordinator", endpoint, "--token-file", "token", *FAST)
+        for kind, endpoint in endpoints.items()
     }
     _, err = hosts["loopback"].communicate(timeout=SECONDS)
     assert hosts["loopback"].returncode == 4
     assert f"it joined at 127.0.0.1, where the host at {address} cannot dial it" in err
     # a refused host leaves its place to others
-    extra = [start("emunode", "--coordinator", doors["remote"], "--token-file", "token", *FAST)]
+    extra = [start("emunode", "--coordinator", endpoints["remote"], "--token-file", "token", *FAST)]
     advertised = ("--advertise", str(address))
-    extra.append(start("emunode", "--coordinator", doors["loopback"], "--token-file", "token", *FAST, *advertised))
+    extra.append(start("emunode", "--coordinator", endpoints["loopback"], "--token-file", "token", *FAST, *advertised))
     _, err = serve.communicate(timeout=SECONDS)
     assert serve.returncode == 0, err
     assert [host.wait(SECONDS) for host in (hosts["remote"], *extra)] == [0, 0, 0]
 
 
 @pytest.mark.parametrize("address", ["no.such.name.invalid", "0.0.0.0", "224.0.0.1", "1.2.3.4.5"])
-def test_an_address_that_nobody_can_dial_is_refused(start: Start, door: str, address: str) -> None:
-    host = start("emunode", "--coordinator", door, "--advertise", address)
+def test_an_address_that_nobody_can_dial_is_refused(start: Start, endpoint: str, address: str) -> None:
+    host = start("emunode", "--coordinator", endpoint, "--advertise", address)
     _, err = host.communicate(timeout=SECONDS)
     assert (host.returncode, f"--advertise: invalid address {address!r}" in err) == (2, True), err
 

@@ -343,7 +343,7 @@ def test_a_host_that_hangs_is_named_when_patience_ends(tmp_path: Path, monkeypat
 
     flood = {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "messages": 50}
     result = run(make_plan(make_scenario({**flood, "ranks_per_host": 1})), tmp_path / "run", hang_one)
-    because = result.outcome.undecided
+    because = result.execution.undecided
     assert because is not None
     assert because.startswith(
         "timed out: no message for 0.5 s while waiting for step 4 to end; hosts without a report: 2"

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.coordinator.networks.test_docker import HOST_IMAGE, IMAGE, ROOT, why_not
+from tests.coordinator.networks.test_docker import HOST_IMAGE, IMAGE, ROOT, unavailable_reason
 from tests.support import run_scenario
 
 SECONDS = 180
@@ -25,7 +25,7 @@ SCENARIO = {"topology": "star:4", "collective": "broadcast", "algorithm": "greed
 
 def why_no_swarm() -> str | None:
     """Why no second engine can run beside the first one, or None."""
-    if reason := why_not():
+    if reason := unavailable_reason():
         return reason
     if os.geteuid():
         return "a second engine in a network namespace needs root"
