@@ -16,6 +16,7 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import make_scenario
 from emunode.errors import RunError
+from emunode.topologies.base import Topology
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,15 @@ class RunCache:
         """Number of runs made so far."""
         return len({id(trial) for trial in self.trials.values()})
 
-    def run(self, **values: object) -> Trial:
-        """Run the scenario with these fields, in memory unless `driver` is given.
+    def run(self, topology: Topology | str, collective: str, algorithm: str, **values: object) -> Trial:
+        """Run this collective, in memory unless `driver` is given; `values` are further fields of the scenario.
 
         Raises the errors of planning and running, KeyboardInterrupt if the run was interrupted, and RunError after the
         time limit.
         """
-        scenario = make_scenario({"driver": "memory", **values})
+        network = topology if isinstance(topology, str) else topology.name
+        named = {"topology": network, "collective": collective, "algorithm": algorithm}
+        scenario = make_scenario({"driver": "memory", **named, **values})
         requested = scenario.model_dump_json()
         self.requests.append(requested)
         if requested not in self.trials:
