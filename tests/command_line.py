@@ -13,7 +13,7 @@ from tempfile import TemporaryFile
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-SECONDS = 120.0
+SECONDS = 240.0
 """Deadline for anything that takes a moment, on however busy a machine."""
 
 
