@@ -13,7 +13,6 @@ import pytest
 from coordinator.history.run_directory import PARTIAL, TAIL_BYTES, RunDirectory, abandoned
 from emunode.errors import ScenarioError
 
-
 pytestmark = pytest.mark.usefixtures("empty_folder")
 
 

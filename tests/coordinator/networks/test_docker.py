@@ -92,7 +92,8 @@ if reason and os.environ.get("TESTBENCH_NEEDS_DOCKER"):
 
 def needs_images(test: Test) -> Test:
     """Skip a test where there is no engine or no image."""
-    return pytest.mark.docker(pytest.mark.skipif(bool(reason), reason=str(reason))(test))
+    marked: Test = pytest.mark.docker(pytest.mark.skipif(bool(reason), reason=str(reason))(test))
+    return marked
 
 
 @needs_images

@@ -413,7 +413,7 @@ def test_unauthenticated_connections_are_refused_and_the_run_continues(start: St
     check_refusals(run, other.pid)
     one.resume()
     assert run.status() == 0
-    memory = run_scenario(**fields("star:3 broadcast flood messages=2000"))
+    memory = run_scenario(None, **fields("star:3 broadcast flood messages=2000"))
     assert run.summary()["journal_hash"] == memory.summary["journal_hash"]
     assert len(refusals(run)) == 3 * (len(NONSENSE) + 2)
     assert "connection refused" not in run.err

@@ -184,7 +184,7 @@ def part(kind: str, amount: object) -> str:
 
 
 PAIRS = [*combinations(NODE_KINDS, 2), *combinations(LINK_KINDS, 2), ("nodes", "links")]
-CELLS = {("nodes", "links"): 84} | dict.fromkeys(combinations(NODE_KINDS, 2), 42) | {NODE_KINDS: 210}
+CELLS: dict[tuple[str, ...], int] = {("nodes", "links"): 84} | dict.fromkeys(combinations(NODE_KINDS, 2), 42) | {NODE_KINDS: 210}
 """The number of ways to place one fault of each kind in Q_3; 132 for two kinds of link faults."""
 
 
