@@ -179,7 +179,9 @@ def test_only_the_end_of_a_long_log_is_read() -> None:
     directory = make("net", 1, None)
     assert directory.log_tail() == ""
     directory.write_text("log.jsonl", "".join(f'{{"event": "number {number}"}}\n' for number in range(TAIL_BYTES)))
-    assert directory.log_tail(2) == "".join(f'\n  {{"event": "number {TAIL_BYTES - back}"}}' for back in (2, 1))
+    last = [f'\n  {{"event": "number {TAIL_BYTES - back}"}}' for back in (3, 2, 1)]
+    assert directory.log_tail(2) == "".join(last[1:])
+    assert directory.log_tail() == "".join(last)
 
 
 def test_endless_log_has_no_tail() -> None:

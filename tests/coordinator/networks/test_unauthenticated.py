@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import NamedTuple
 
 import pytest
@@ -38,6 +38,12 @@ class Attempt(NamedTuple):
     port: int
     failures: list[BaseException]
     failed: trio.Event
+    streams: AsyncExitStack
+
+    async def connect(self) -> tuple[trio.SocketStream, bytes]:
+        """A connection, closed after the test, and the challenge that comes over it."""
+        stream = await self.streams.enter_async_context(await trio.open_tcp_stream("127.0.0.1", self.port))
+        return stream, await receive(stream)
 
     def no_host_joined(self) -> bool:
         """Whether it still waits for both hosts."""
@@ -45,8 +51,7 @@ class Attempt(NamedTuple):
 
     async def say_hello(self, *hello: object, token: bytes | None = None) -> tuple[trio.SocketStream, bytes]:
         """Greet it as a host would; its answer, empty if it closes the connection."""
-        stream = await trio.open_tcp_stream("127.0.0.1", self.port)
-        challenge = await receive(stream)
+        stream, challenge = await self.connect()
         nonce = os.urandom(wire.NONCE_BYTES)
         await stream.send_all(wire.host_hello(token or self.network._token, challenge, nonce, *hello))
         return stream, await receive(stream)
@@ -116,7 +121,8 @@ async def coordinator(joined: bool = False) -> AsyncIterator[Attempt]:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait)
             await trio.testing.wait_all_tasks_blocked()
-            yield Attempt(network, launch.port, failures, failed)
+            async with AsyncExitStack() as streams:
+                yield Attempt(network, launch.port, failures, failed, streams)
             nursery.cancel_scope.cancel()
         await network.close()
 
@@ -136,18 +142,14 @@ async def coordinator(joined: bool = False) -> AsyncIterator[Attempt]:
 )
 async def test_a_host_with_an_invalid_hello_is_refused(token: bytes | None, hello: tuple[object, ...]) -> None:
     async with coordinator() as attempt:
-        stream, answer = await attempt.say_hello(*hello, token=token)
-        assert answer == b""
-        await stream.aclose()
+        assert (await attempt.say_hello(*hello, token=token))[1] == b""
         assert attempt.no_host_joined()
 
 
 @pytest.mark.parametrize("address", [7, "", "host", "1.2.3", "::1", b"10.0.0.9"])
 async def test_a_host_that_advertises_no_address_is_refused(address: object) -> None:
     async with coordinator(joined=True) as attempt:
-        stream, answer = await attempt.say_hello("hello", __version__, 0, 9, "here", address)
-        assert answer == b""
-        await stream.aclose()
+        assert (await attempt.say_hello("hello", __version__, 0, 9, "here", address))[1] == b""
         assert attempt.no_host_joined()
 
 
@@ -165,29 +167,22 @@ async def test_a_host_of_another_version_is_refused_with_the_reason_on_both_side
 
 async def test_a_host_joins_once() -> None:
     async with coordinator() as attempt:
-        first = await attempt.join()
-        again, answer = await attempt.say_hello("hello", __version__, 0, 10, "here")
-        assert answer == b""
+        await attempt.join()
+        assert (await attempt.say_hello("hello", __version__, 0, 10, "here"))[1] == b""
         assert attempt.network.pids == [9]
-        await first.aclose()
-        await again.aclose()
 
 
 async def test_a_proof_is_valid_for_one_connection() -> None:
     """A stale host, or a recorded hello: the nonce is another one."""
     async with coordinator() as attempt:
-        stream = await trio.open_tcp_stream("127.0.0.1", attempt.port)
-        challenge = await receive(stream)
+        stream, challenge = await attempt.connect()
         nonce = wire.NONCE_BYTES * b"n"
         hello = wire.host_hello(attempt.network._token, challenge, nonce, "hello", __version__, 0, 9, "here")
-        other = await trio.open_tcp_stream("127.0.0.1", attempt.port)
-        await receive(other)
+        other, _ = await attempt.connect()
         await other.send_all(hello)
         assert await receive(other) == b""
         await stream.send_all(hello)
         assert len(await receive(stream)) == wire.PROOF_BYTES
-        await other.aclose()
-        await stream.aclose()
 
 
 @pytest.mark.parametrize(
@@ -216,7 +211,6 @@ async def test_a_malformed_message_of_a_host_ends_the_run(message: tuple[object,
         assert await receive(stream) == b""
         await attempt.failed.wait()
         assert str(attempt.failures[0]).startswith("host 0 (process 9")
-        await stream.aclose()
 
 
 @pytest.mark.parametrize("addresses", [("127.0.0.1", "10.0.0.9"), ("10.0.0.9", "127.9.9.9")])
@@ -238,8 +232,6 @@ async def test_a_joined_host_that_others_cannot_dial_is_refused_in_any_order(add
         assert [host.name for host in attempt.network._channel.in_order] == ["10.0.0.9"]
         assert attempt.network._admission.refusals == {reason: 1}
         assert attempt.failures == []
-        for stream in streams.values():
-            await stream.aclose()
 
 
 async def test_a_host_of_an_earlier_run_cannot_join() -> None:

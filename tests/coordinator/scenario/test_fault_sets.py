@@ -184,7 +184,9 @@ def part(kind: str, amount: object) -> str:
 
 
 PAIRS = [*combinations(NODE_KINDS, 2), *combinations(LINK_KINDS, 2), ("nodes", "links")]
-CELLS: dict[tuple[str, ...], int] = {("nodes", "links"): 84} | dict.fromkeys(combinations(NODE_KINDS, 2), 42) | {NODE_KINDS: 210}
+CELLS: dict[tuple[str, ...], int] = (
+    {("nodes", "links"): 84} | dict.fromkeys(combinations(NODE_KINDS, 2), 42) | {NODE_KINDS: 210}
+)
 """The number of ways to place one fault of each kind in Q_3; 132 for two kinds of link faults."""
 
 
@@ -397,11 +399,11 @@ def test_run_can_be_repeated_from_its_drawn_faults() -> None:
 
 
 def test_taken_places_are_not_drawn_again() -> None:
-    everybody = tuple(f"crash:{label}@1" for label in every_label(plan_of()) if label not in ("1234", "2134"))
-    specs = resolve([*everybody, "random:nodes=1@1"], lambda: plan_of().algorithm, 0)
+    others = tuple(f"crash:{label}@1" for label in every_label(plan_of()) if label not in ("1234", "2134"))
+    specs = resolve([*others, "random:nodes=1@1"], lambda: plan_of().algorithm, 0)
     assert specs[-1] == "crash:2134@1"
     with pytest.raises(ScenarioError, match="needs 2 nodes, but only 1 may fail"):
-        resolve([*everybody, "random:nodes=2@1"], lambda: plan_of().algorithm, 0)
+        resolve([*others, "random:nodes=2@1"], lambda: plan_of().algorithm, 0)
 
 
 @pytest.mark.parametrize(
