@@ -1,4 +1,4 @@
-"""What users of the wheel and of the sdist get."""
+"""The contents of the wheel and of the sdist, and installations of them."""
 
 import shutil
 import socket
@@ -48,7 +48,7 @@ def tracked() -> set[str]:
     return {name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()}
 
 
-def test_the_sdist_holds_everything_that_is_under_version_control(built: tuple[Path, Path]) -> None:
+def test_the_sdist_contains_all_tracked_files(built: tuple[Path, Path]) -> None:
     wanted = tracked()
     with tarfile.open(built[0]) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
@@ -56,7 +56,7 @@ def test_the_sdist_holds_everything_that_is_under_version_control(built: tuple[P
     assert not {name for name in names if name.startswith((".git/", ".venv", "runs/", "dist/"))}
 
 
-def test_the_wheel_holds_types_and_the_files_for_containers(built: tuple[Path, Path]) -> None:
+def test_the_wheel_contains_types_and_the_files_for_containers(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[1]) as wheel:
         names = set(wheel.namelist())
         for file in ("compose/Dockerfile", "compose/compose.yaml", "compose/stack.yaml", "scripts/image"):
@@ -74,7 +74,7 @@ def test_the_metadata_describes_the_project(metadata: Message) -> None:
     assert "Typing :: Typed" in metadata.get_all("Classifier", [])
 
 
-def test_nothing_advises_to_install_a_package_that_is_not_ours(metadata: Message) -> None:
+def test_no_text_advises_to_install_this_project_from_an_index(metadata: Message) -> None:
     advice = [
         f"{path}: {line.strip()}"
         for path in sorted(ROOT.rglob("*"))
@@ -122,7 +122,7 @@ def closure() -> Iterator[str]:
     yield from done.stdout.split()
 
 
-def test_a_host_needs_only_what_its_image_holds(host_environment: Path, tmp_path: Path) -> None:
+def test_a_host_needs_only_the_packages_of_its_image(host_environment: Path, tmp_path: Path) -> None:
     everything = """
 import importlib, importlib.util, pkgutil, emunode
 for module in pkgutil.walk_packages(emunode.__path__, "emunode."):
