@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from coordinator.execution.run import run
 from coordinator.papers.johnsson_ho import timed_speedup
 from coordinator.papers.run_cache import open_run_cache
-from coordinator.planning.namespace import enter_own_network, why_not
+from coordinator.planning.namespace import enter_own_network, unavailable_reason
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 
@@ -115,7 +115,7 @@ def main() -> int:
     parser.add_argument("--speedup", action="store_true", help="measure nESBT over SBT instead (15 s)")
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of a table")
     options = parser.parse_args()
-    if refusal := why_not():
+    if refusal := unavailable_reason():
         print(refusal, file=sys.stderr)
     else:
         enter_own_network()

@@ -51,7 +51,7 @@ class CampaignRunner:
                 trio.run(self._carry_out, rounds, sink, total, stop)
             except REFUSALS as error:
                 raise RunError(f"operating system error: {error}") from error
-        self.interrupted = stop.asked
+        self.interrupted = stop.requested
 
     async def _carry_out(
         self, rounds: Callable[[], Iterable[Trial]], sink: Sink, total: int, stop: InterruptGuard

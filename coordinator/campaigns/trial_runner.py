@@ -112,18 +112,18 @@ class TrialRunner:
     async def trial(self, trial: Trial) -> TrialResult:
         """Run one trial. Raises ScenarioError and RuleError; a failure after the first step makes it undecided."""
         plan = self.plan(trial)
-        outcome, rows = ExecutionResult(), Rows()
+        execution, rows = ExecutionResult(), Rows()
         try:
             network = await self._open(plan)
-            await take_steps(plan, network, rows, outcome, lambda *_: None)
+            await take_steps(plan, network, rows, execution, lambda *_: None)
         except (RuleError, ScenarioError):
             raise
         except (EmulatorError, OSError) as error:
-            if not outcome.steps:
+            if not execution.steps:
                 raise RunError(str(error)) from error
-            outcome.undecided = str(error)
+            execution.undecided = str(error)
             await self._close()
-        return judge_trial(plan, count_trial(plan, sorted_records(rows.blocks), outcome.altered_copies), outcome)
+        return judge_trial(plan, count_trial(plan, sorted_records(rows.blocks), execution.altered_copies), execution)
 
     def plan(self, trial: Trial) -> Plan:
         """The plan of a trial: that of its scenario with other faults and another seed.
@@ -181,10 +181,10 @@ class Rows:
         """Do nothing: rows in memory are not written."""
 
 
-def judge_trial(plan: Plan, counts: TrialCounts, outcome: ExecutionResult) -> TrialResult:
+def judge_trial(plan: Plan, counts: TrialCounts, execution: ExecutionResult) -> TrialResult:
     """Judge a trial as every run is judged. It is undecided only if its measurement is invalid."""
     metrics = counts.metrics
-    ruling = rule_counted(plan, metrics, outcome.undecided)
+    ruling = rule_counted(plan, metrics, execution.undecided)
     exact = [each.claim.predicted for each in ruling.judgements if (each.claim.name, each.claim.relation) == EXACT]
     return TrialResult(
         **{name: metrics[name] for name in ("steps", "packets", "segments", "bytes", "lost", "corrupt", "duplicates")},  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ class InterruptGuard:
     """Notes Ctrl-C and SIGTERM instead of raising: an exception could strike at any line, even within trio."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.requested = False
         """Whether a signal to stop has come."""
         self._cancel: Callable[[], None] = lambda: None
         self._previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -26,7 +26,7 @@ class InterruptGuard:
             signal.signal(number, handler)
 
     def _on_signal(self, *_: object) -> None:
-        self.asked = True
+        self.requested = True
         self._cancel()
 
     def cancels(self, scope: trio.CancelScope) -> None:
@@ -38,5 +38,5 @@ class InterruptGuard:
                 token.run_sync_soon(scope.cancel)
 
         self._cancel = cancel
-        if self.asked:
+        if self.requested:
             scope.cancel()

@@ -39,7 +39,7 @@ class RunDirectory:
         else:
             self.final = out.absolute()
         self._links_latest = out is None
-        self._asked = str(out or self.final)
+        self._requested = str(out or self.final)
         self._made: list[Path] = []
         self.path = self.final.parent / f"{PARTIAL}{os.getpid()}-{self.final.name}"
 
@@ -47,13 +47,13 @@ class RunDirectory:
         """Create the folder; ScenarioError if that fails. `discard` removes whatever an interrupted call created."""
         try:
             if self.final.exists() and (not self.final.is_dir() or any(self.final.iterdir())):
-                raise ScenarioError("out", self._asked, "it exists and is not an empty directory")
+                raise ScenarioError("out", self._requested, "it exists and is not an empty directory")
             self._made = [parent for parent in self.path.parents if not parent.exists()]
             if not self._links_latest:
                 _write_note(self.path)
             self.path.mkdir(parents=True)
         except OSError as error:
-            raise ScenarioError("out", self._asked, f"it cannot be created: {error.strerror}") from None
+            raise ScenarioError("out", self._requested, f"it cannot be created: {error.strerror}") from None
 
     def write_text(self, name: str, text: str) -> None:
         """Write one file."""

@@ -76,9 +76,9 @@ class RunCache:
         time limit.
         """
         scenario = make_scenario({"driver": "memory", **values})
-        asked = scenario.model_dump_json()
-        self.requests.append(asked)
-        if asked not in self.trials:
+        requested = scenario.model_dump_json()
+        self.requests.append(requested)
+        if requested not in self.trials:
             plan = make_plan(scenario)
             # `source` may be omitted or written in several ways; the completed scenario finds the same run again
             source = plan.topology.label(plan.spec.source)
@@ -87,8 +87,8 @@ class RunCache:
                 self._require_time(plan)
                 require_possible(plan)
                 self.trials[completed] = self._run(plan)
-            self.trials[asked] = self.trials[completed]
-        return self.trials[asked]
+            self.trials[requested] = self.trials[completed]
+        return self.trials[requested]
 
     def _require_time(self, plan: Plan) -> None:
         if self.expired():
@@ -102,7 +102,7 @@ class RunCache:
             self.progress(f"{position}, {plan.name}, {phase}", done, total)
 
         result = run(plan, self.folder / str(number), progress, draw=False)
-        if result.outcome.interrupted:
+        if result.execution.interrupted:
             raise KeyboardInterrupt
         return Trial(plan, result.summary, result.path, result.verdict)
 

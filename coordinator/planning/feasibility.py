@@ -50,7 +50,7 @@ def needs_own_network(plan: Plan) -> bool:
     """Whether the run moves to a network namespace of its own: on request, or because it does not fit in this one."""
     if plan.scenario.netns != "auto" or not DRIVERS[plan.scenario.driver].local_processes:
         return plan.scenario.netns == "always"
-    return tracking_exceeded(plan) is not None and namespace.why_not() is None
+    return tracking_exceeded(plan) is not None and namespace.unavailable_reason() is None
 
 
 def tracking_exceeded(plan: Plan) -> str | None:
@@ -133,7 +133,7 @@ def _require_local_hosts(plan: Plan) -> None:
             f"raise it with `sysctl fs.file-max={used + sockets + 100_000}`, or use --driver memory"
         )
     if not needs_own_network(plan) and (reason := tracking_exceeded(plan)):
-        remedy = "use --netns auto" if plan.scenario.netns == "never" else str(namespace.why_not())
+        remedy = "use --netns auto" if plan.scenario.netns == "never" else str(namespace.unavailable_reason())
         raise RunError(f"{reason}; {remedy}")
     processes = machine.process_limit()
     if processes is not None and plan.hosts > processes // 2:

@@ -43,7 +43,7 @@ def enter_own_network() -> None:
         ) from None
 
 
-def why_not() -> str | None:
+def unavailable_reason() -> str | None:
     """The error that `enter_own_network` would raise, found by trying it in a child process; None if it works."""
     ours, its = os.pipe()
     pid = os.fork()

@@ -39,7 +39,7 @@ class Plan:
     faults: tuple[Fault, ...]
     hosts: int
     """Host processes; 0 for the memory driver."""
-    door: JoinEndpoint | None = None
+    endpoint: JoinEndpoint | None = None
     """Where hosts join that are started elsewhere."""
     join_seconds: float | None = None
     """How long to wait for the next host to join; None: the driver's default."""
@@ -138,7 +138,7 @@ class Plan:
 def make_plan(
     scenario: Scenario,
     hosts: int | None = None,
-    door: JoinEndpoint | None = None,
+    endpoint: JoinEndpoint | None = None,
     *,
     estimate: bool = False,
     machine: Machine | None = None,
@@ -162,7 +162,7 @@ def make_plan(
     if hosts is not None and not 0 < hosts <= topology.order:
         raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, one per node")
     hosts = hosts or _host_count(scenario, topology, machine or this_machine(), estimate=estimate)
-    return Plan(scenario, topology, spec, algorithm, faults, hosts, door)
+    return Plan(scenario, topology, spec, algorithm, faults, hosts, endpoint)
 
 
 def _collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:

@@ -35,11 +35,11 @@ from math import comb, prod
 from random import Random
 from typing import Final, TypeVar
 
-from coordinator.scenario.fault_syntax import EXAMPLES, VALUES, require_drawable
+from coordinator.scenario.fault_syntax import example_value, read_value, require_drawable
 from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
-from emunode.faults.kinds import KINDS, LinkFault, field_names
+from emunode.faults.kinds import KINDS, LinkFault, field_names, value_names
 from emunode.model import Rank
 from emunode.net.wire import ROW
 
@@ -47,7 +47,7 @@ SHORT: Final = {"nodes": "crash", "links": "down"}
 """The kinds of fault that `nodes` and `links` stand for."""
 STRATEGIES: Final = ("random", "bernoulli", "cut", "roots", "busiest", "all")
 FORM: Final = "[HOW:]PART[;PART..][@WHEN], such as random:nodes=2;links=1@1"
-PART: Final = re.compile(r"(?P<what>[a-z]+)(?P<relation><?=)(?P<amount>[^:]+)(?P<argument>:.+)?")
+PART: Final = re.compile(r"(?P<what>[a-z-]+)(?P<relation><?=)(?P<amount>[^:]+)(?P<argument>:.+)?")
 WHEN: Final = re.compile(r"\d{1,9}(-\d{1,9})?")
 MAX_FAULT_SETS = 10_000
 """Most fault sets that the ranges of one description may stand for."""
@@ -250,15 +250,17 @@ def _require_argument(kind: str, argument: str, word: str, text: str, field: str
         raise ScenarioError(
             field, text, f"{kind!r} repairs what {REPAIRS[kind]!r} broke, and a set of faults only breaks things"
         )
-    value = next((name for name in field_names(KINDS[kind]) if name in VALUES), None)
+    value = next(iter(value_names(KINDS[kind])), None)
     if value is None:
         if argument:
             raise ScenarioError(field, text, f"{kind!r} takes no value, so {argument!r} in {word!r} has no meaning")
         return
     if not argument:
-        raise ScenarioError(field, text, f"{kind!r} needs a value after the number, such as {word}:{EXAMPLES[value]}")
+        raise ScenarioError(
+            field, text, f"{kind!r} needs a value after the number, such as {word}:{example_value(value)}"
+        )
     try:
-        VALUES[value](text, argument.removeprefix(":"))
+        read_value(value, text, argument.removeprefix(":"))
     except ScenarioError as error:
         raise ScenarioError(field, text, f"in {word!r}: {error.allowed}") from None
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, PortModel, Rank, Step
+from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.hypercube import Hypercube
@@ -88,6 +89,7 @@ def exact_for_successors(network: EisensteinJacobi) -> Relation:
     return "==" if network.b == network.a + 1 else "<="
 
 
+@register
 class BreadthFirstBroadcast(TreeBroadcast):
     """Broadcast down the breadth-first tree in which every rank's parent is behind its lowest port that leads closer.
 
@@ -95,6 +97,7 @@ class BreadthFirstBroadcast(TreeBroadcast):
     that is still connected to the source.
     """
 
+    family = "any"
     name = "bfs-tree"
     citation = "breadth-first spanning tree (E. F. Moore 1959)"
 

@@ -6,6 +6,7 @@ from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Losses, Outages, Place
 from emunode.model import ALL_RANKS, Collective, Duplex, FaultKnowledge, Port, PortPacket, Rank, ScheduledSend, Step
+from emunode.registry import register
 
 
 class FloodRule(Rule):
@@ -45,6 +46,7 @@ class FloodRule(Rule):
         return sends
 
 
+@register
 class Flood(Algorithm):
     """Flooding on any network.
 
@@ -54,6 +56,7 @@ class Flood(Algorithm):
     the source.
     """
 
+    family = "any"
     name = "flood"
     collective = Collective.BROADCAST
     citation = "flooding (Segall 1983, PI protocol)"

@@ -109,10 +109,10 @@ def parse(arguments: Sequence[str] | None, sections: dict[str, Section]) -> argp
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the requested sections; exit status 1 if a figure misses its target, 130 when interrupted."""
     sections = find_sections()
-    asked = parse(arguments, sections)
+    requested = parse(arguments, sections)
     try:
         with interruptible():
-            return _run(asked, sections)
+            return _run(requested, sections)
     except KeyboardInterrupt:
         print("scripts/bench: interrupted", file=sys.stderr)
         return 130
@@ -121,25 +121,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 4
 
 
-def _run(asked: argparse.Namespace, sections: dict[str, Section]) -> int:
-    if asked.render:
+def _run(requested: argparse.Namespace, sections: dict[str, Section]) -> int:
+    if requested.render:
         refresh_documents(read_document(DOCUMENT))
         return 0
-    options = Options(quick=asked.quick, turns=asked.turns or (QUICK_TURNS if asked.quick else Options.turns))
-    target = DOCUMENT if asked.docs else asked.json
+    options = Options(
+        quick=requested.quick, turns=requested.turns or (QUICK_TURNS if requested.quick else Options.turns)
+    )
+    target = DOCUMENT if requested.docs else requested.json
     document = read_document(target) if target else {"sections": {}}
     print(HEADER)
     met = True
-    for name in asked.sections or [name for name, section in sections.items() if not section.optional]:
+    for name in requested.sections or [name for name, section in sections.items() if not section.optional]:
         measured = measure(sections[name], options)
         met &= all(row.met for row in measured.rows)
         document["sections"][name] = measured.record(options)
         if target:  # after each section, so that a later failure loses nothing
             write_document(target, document)
-    if asked.docs:
+    if requested.docs:
         refresh_documents(document)
-    if asked.plot:
-        draw(document, asked.plot)
+    if requested.plot:
+        draw(document, requested.plot)
     return 0 if met else 1
 
 

@@ -128,12 +128,12 @@ def patch(phase: str, at: int, say: Callable[[str], None]) -> None:
 
     open_and_step = drive._open_and_step
 
-    async def listened(plan: Any, network: Any, journal: Any, outcome: Any, progress: Any) -> None:
+    async def listened(plan: Any, network: Any, journal: Any, execution: Any, progress: Any) -> None:
         def both(*news: Any) -> None:
             during(*news)
             progress(*news)
 
-        await open_and_step(plan, network, journal, outcome, both)
+        await open_and_step(plan, network, journal, execution, both)
 
     drive._open_and_step = listened
     order = StepBarrier.order

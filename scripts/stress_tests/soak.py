@@ -50,8 +50,8 @@ def soak(budget: Budget, driver: str, times: int) -> Row:
         except Exception as error:
             row.wrong.append(f"run {number} {values}: {error!r}")
         else:
-            if result.verdict not in ("holds", "undecided") or result.outcome.failure:
-                row.wrong.append(f"run {number} {values}: {result.verdict}: {result.outcome.failure}")
+            if result.verdict not in ("holds", "undecided") or result.execution.failure:
+                row.wrong.append(f"run {number} {values}: {result.verdict}: {result.execution.failure}")
             shutil.rmtree(folder)
         row.tried += 1
         if (number + 1) % (times // LOOKS) == 0:

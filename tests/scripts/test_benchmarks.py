@@ -32,9 +32,9 @@ QUICK = Options(turns=1, quick=True)
 
 def test_a_score_is_relative_to_the_baselines_before_and_after_it() -> None:
     baselines, ours = iter([100.0, 200.0, 400.0, 100.0]), iter([75.0, 600.0, 50.0])
-    outcome = interleave(lambda: next(baselines), {"ours": lambda: next(ours)}, 3)
-    assert outcome.baseline == 150
-    assert outcome.scores["ours"] == (75, 0.5)  # of 0.5, 2.0 and 0.2
+    comparison = interleave(lambda: next(baselines), {"ours": lambda: next(ours)}, 3)
+    assert comparison.baseline == 150
+    assert comparison.scores["ours"] == (75, 0.5)  # of 0.5, 2.0 and 0.2
 
 
 def test_shorter_times_are_faster() -> None:

@@ -141,9 +141,9 @@ def _multinode(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     if n not in UNHEARD:
         return
     trial = _on_trees(cache, n, "allgather", 1, n - 1, "edt-dfs-ack")
-    asked = about | {"traversal": "by acknowledgements"}
+    acknowledged = about | {"traversal": "by acknowledgements"}
     printed = f"M x (n!-1)/(n-1) {ERRATUM}"
-    yield from _pair(asked, trial, (2 * bound, bound, printed), (2 * hops, hops, "n! M x (n!-1), acknowledged"))
+    yield from _pair(acknowledged, trial, (2 * bound, bound, printed), (2 * hops, hops, "n! M x (n!-1), acknowledged"))
 
 
 def _scatterings(cache: RunCache, n: int) -> Iterator[dict[str, object]]:

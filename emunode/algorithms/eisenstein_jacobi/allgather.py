@@ -35,6 +35,7 @@ from emunode.model import (
     Segment,
     Step,
 )
+from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.trees.base import CACHE_ENTRIES
 from emunode.trees.eisenstein_jacobi.phased import (
@@ -57,6 +58,7 @@ Station = tuple[int, tuple[tuple[int, Port], ...]]
 class PhasedAllgather(TreeCollective):
     """The messages of all nodes down one phased tree, all segments at once, combined in one packet where they meet."""
 
+    family = "ej"
     collective = Collective.ALLGATHER
     link_capacity = None
     trees: PhasedTree
@@ -256,6 +258,7 @@ class PhaseRule(Rule):
         return sends
 
 
+@register
 class ThreePhase(PhasedAllgather):
     """The all-to-all broadcast of Eisenstein-Jacobi networks in three phases (Hussain), made complete.
 
@@ -276,6 +279,7 @@ class ThreePhase(PhasedAllgather):
     passes = 3
 
 
+@register
 class ThreePhasePrinted(PhasedAllgather):
     """The three-phase all-to-all broadcast as the paper describes it: a negative control for n >= 2 dimensions.
 
@@ -319,6 +323,7 @@ class ThreePhasePrinted(PhasedAllgather):
         )
 
 
+@register
 class TwoPhase(PhasedAllgather):
     """All-to-all broadcast of Eisenstein-Jacobi networks in two phases: a third fewer steps than `three-phase`.
 
@@ -341,6 +346,7 @@ class TwoPhase(PhasedAllgather):
         return (self.trees.network.diameter // self.trees.network.dimensions) ** 2
 
 
+@register
 class DimensionWise(TwoPhase):
     """All-to-all broadcast of Eisenstein-Jacobi networks, dimension by dimension: fewer and larger packets than `two-phase`.
 
@@ -356,6 +362,7 @@ class DimensionWise(TwoPhase):
     trees_class = partial(PhasedTree, plan=TWO_PHASES_BY_DIMENSION)
 
 
+@register
 class ImprovedAllgather(PhasedAllgather):
     """The improved one-to-all broadcast from all nodes at once, for links that work both ways at once.
 

@@ -13,6 +13,7 @@ from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Port, PortModel, Rank, Step
+from emunode.registry import register
 from emunode.trees.eisenstein_jacobi.sectors import SectorTree
 
 
@@ -28,6 +29,7 @@ def claims_of_counts(counts: ej_counts.Counts, citation: str, table: str) -> lis
     ]
 
 
+@register
 class ImprovedBroadcast(TreeBroadcast):
     """The improved one-to-all broadcast of Eisenstein-Jacobi networks (Hussain).
 
@@ -42,6 +44,7 @@ class ImprovedBroadcast(TreeBroadcast):
     position of the receiver, which gives the same events there and is right everywhere; M is floor((a+2b)/3).
     """
 
+    family = "ej"
     name = "improved"
     citation = "Hussain, Algorithms 1 and 2 (corrected)"
     trees_class = SectorTree
@@ -60,6 +63,7 @@ class ImprovedBroadcast(TreeBroadcast):
         return claims
 
 
+@register
 class IterativeBroadcast(TreeCollective):
     """The iterative one-to-all broadcast of Eisenstein-Jacobi networks (Hussain and Shamaei), which `improved` improves.
 
@@ -74,6 +78,7 @@ class IterativeBroadcast(TreeCollective):
     first step of a round, in which N^(r-1) nodes send; rounds of D steps fit every alpha.
     """
 
+    family = "ej"
     name = "iterative"
     collective = Collective.BROADCAST
     citation = "Hussain-Shamaei 2016"

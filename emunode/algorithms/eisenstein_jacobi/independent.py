@@ -10,8 +10,10 @@ from functools import cached_property
 
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import PipelinedScatter
+from emunode.algorithms.transforms import backwards
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Duplex, Step
+from emunode.registry import register
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
 
@@ -48,6 +50,7 @@ def independence_claims(copies: int) -> list[Claim]:
     ]
 
 
+@register
 class IndependentBroadcast(TreeCollective):
     """Broadcast over the 6n independent spanning trees of an Eisenstein-Jacobi network.
 
@@ -60,6 +63,7 @@ class IndependentBroadcast(TreeCollective):
     Extension; there is no paper on it.
     """
 
+    family = "ej"
     name = "independent-trees"
     collective = Collective.BROADCAST
     citation = CITATION
@@ -93,6 +97,7 @@ class IndependentBroadcast(TreeCollective):
         return independence_claims(self.copies)
 
 
+@register
 class IndependentScatter(PipelinedScatter):
     """Scatter over the 6n independent spanning trees of an Eisenstein-Jacobi network.
 
@@ -104,6 +109,7 @@ class IndependentScatter(PipelinedScatter):
     Extension; there is no paper on it.
     """
 
+    family = "ej"
     name = "independent-trees"
     citation = CITATION
     trees: IndependentTrees
@@ -155,3 +161,12 @@ class IndependentScatter(PipelinedScatter):
         return Claim(
             "steps", busy + highest - 1, "<=", f"{self.citation}: the last copy on a tree takes at most h steps"
         )
+
+
+register(
+    backwards(
+        IndependentBroadcast,
+        "It has no redundancy and survives no fault: the contribution of a node travels in one tree.",
+    )
+)
+register(backwards(IndependentScatter))

@@ -14,6 +14,7 @@ from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Port, PortPacket, Rank, ScheduledSend, Segment, Step
+from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.trees.base import CACHE_ENTRIES, require
@@ -39,6 +40,7 @@ Sends = Iterator[tuple[int, Sector]]
 class LiteralAlgorithm(Algorithm):
     """The common part of the printed algorithms: procedures that send packets with counters."""
 
+    family = "ej"
     citation = "Hussain"
     negative_control = True
     copies_keep_trees = False
@@ -156,6 +158,7 @@ class LiteralRule(Rule):
         ]
 
 
+@register
 class PrintedBroadcast(LiteralAlgorithm):
     """The improved one-to-all broadcast with the misprint of Algorithm 1, line 6: a negative control.
 
@@ -187,6 +190,7 @@ class PrintedBroadcast(LiteralAlgorithm):
         ]
 
 
+@register
 class RestartAllgather(LiteralAlgorithm):
     """The all-to-all broadcast with the restart of Algorithm 4, line 6, as printed: a negative control.
 
@@ -224,6 +228,7 @@ class RestartAllgather(LiteralAlgorithm):
         ]
 
 
+@register
 class RestartOwnAllgather(RestartAllgather):
     """The all-to-all broadcast with the restart of Algorithm 4, line 6, of the node's own message: a negative control.
 

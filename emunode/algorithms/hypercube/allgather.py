@@ -29,6 +29,7 @@ from emunode.algorithms.hypercube.schedule import (
     disjoint_steps,
 )
 from emunode.model import Collective, Duplex, PortModel, Rank, Step
+from emunode.registry import register
 from emunode.trees.hypercube.balanced import BalancedTrees
 from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
@@ -58,6 +59,7 @@ class CubeAllgather(CubeDissemination, MergedSchedule):
         return [*claims, self.edge_load_claim("arcs of a dimension"), *self.cost_of_loads()]
 
 
+@register
 class GrayAllgather(CubeAllgather):
     """Along the Gray code path, BRG: every node forwards one block over dimension t(l) in cycle l.
 
@@ -74,6 +76,7 @@ class GrayAllgather(CubeAllgather):
         return ones(self.topology.order - 1)
 
 
+@register
 class RotatedGrayAllgather(CubeAllgather):
     """Along n rotated Gray code paths, nRBRG: in every cycle a part of one block on every link.
 
@@ -91,6 +94,7 @@ class RotatedGrayAllgather(CubeAllgather):
         return ones(self.topology.order - 1, self.topology.degree)
 
 
+@register
 class BinomialAllgather(CubeAllgather):
     """Down spanning binomial trees, SBT: over one port the exchange algorithm, in cycle d all that is held over dimension d.
 
@@ -112,6 +116,7 @@ class BinomialAllgather(CubeAllgather):
         return allgather_binomial(n)
 
 
+@register
 class TwoRootedAllgather(CubeAllgather):
     """Down two-rooted complete binary trees, TCBT, one level in a cycle over all ports: n steps.
 
@@ -125,6 +130,7 @@ class TwoRootedAllgather(CubeAllgather):
     trees_class = TwoRootedTree
 
 
+@register
 class RotatedBinomialAllgather(CubeAllgather):
     """Down n rotated spanning binomial trees, nRSBT, one part of the block per tree.
 
@@ -144,6 +150,7 @@ class RotatedBinomialAllgather(CubeAllgather):
         return allgather_rotated(n)
 
 
+@register
 class RotatedExchangeAllgather(CubeAllgather):
     """n exchange algorithms at once, part j in the order of dimensions j, j+1, ..: nRSBT with other delays.
 
@@ -167,6 +174,7 @@ class RotatedExchangeAllgather(CubeAllgather):
         return [load / n for load in allgather_binomial(n)]
 
 
+@register
 class EdgeDisjointAllgather(EdgeDisjointRedundancy, CubeAllgather):
     """Down n arc-disjoint spanning binomial trees, nESBT, one part of the block per tree, or whole blocks over x trees.
 
@@ -189,6 +197,7 @@ class EdgeDisjointAllgather(EdgeDisjointRedundancy, CubeAllgather):
         return allgather_edge_disjoint(n)
 
 
+@register
 class BalancedAllgather(CubeAllgather):
     """Down spanning balanced n-trees, SBnT, with one path to every node.
 
@@ -206,6 +215,7 @@ class BalancedAllgather(CubeAllgather):
         return [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: section 6")]
 
 
+@register
 class BalancedPathsAllgather(CubeAllgather):
     """Down spanning balanced n-trees with several paths to cyclic nodes, SBnTc, the block in parts for them.
 

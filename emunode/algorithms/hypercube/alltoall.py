@@ -32,6 +32,7 @@ from emunode.algorithms.hypercube.schedule import (
 from emunode.algorithms.routed_collective import Route
 from emunode.algorithms.transforms import derived
 from emunode.model import Collective, Duplex, PortModel, Rank
+from emunode.registry import register
 from emunode.trees.hypercube.balanced import BalancedTrees
 from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
@@ -74,6 +75,7 @@ def reverse_breadth_first(postorder: type[CubeAlltoall], **attributes: str) -> t
     return derived(postorder, f"{postorder.__name__}ReverseBreadthFirst", description, **changed)
 
 
+@register
 class GrayAlltoall(CubeAlltoall):
     """Along the Gray code path, BRG: everything moves one hop in every cycle.
 
@@ -90,6 +92,7 @@ class GrayAlltoall(CubeAlltoall):
         return below([1] * (self.topology.order - 1), 1)
 
 
+@register
 class RotatedGrayAlltoall(CubeAlltoall):
     """Along n rotated Gray code paths, nRBRG, a part of every block each, everything one hop in every cycle.
 
@@ -107,6 +110,7 @@ class RotatedGrayAlltoall(CubeAlltoall):
         return below([1] * (self.topology.order - 1), self.count)
 
 
+@register
 class BinomialAlltoall(CubeAlltoall):
     """Down spanning binomial trees, SBT: over one port the exchange algorithm, over all ports concurrent postorder.
 
@@ -127,6 +131,7 @@ class BinomialAlltoall(CubeAlltoall):
         return alltoall_binomial(self.topology.degree)
 
 
+@register
 class TwoRootedAlltoall(CubeAlltoall):
     """Down two-rooted complete binary trees, TCBT, concurrent postorder over all ports: n steps.
 
@@ -141,6 +146,7 @@ class TwoRootedAlltoall(CubeAlltoall):
     trees_class = TwoRootedTree
 
 
+@register
 class RotatedExchangeAlltoall(CubeAlltoall):
     """n exchange algorithms at once, nRSBT: part j of every block in the order of dimensions j, j+1, ...
 
@@ -168,6 +174,7 @@ class RotatedExchangeAlltoall(CubeAlltoall):
         return [Fraction(1 << n, 2 * n)] * n
 
 
+@register
 class RotatedBinomialAlltoall(CubeAlltoall):
     """Down n rotated spanning binomial trees, nRSBT, a part of every block each, concurrent postorder.
 
@@ -185,6 +192,7 @@ class RotatedBinomialAlltoall(CubeAlltoall):
         return below(cube_levels(n), n)
 
 
+@register
 class EdgeDisjointAlltoall(EdgeDisjointRedundancy, CubeAlltoall):
     """Down n arc-disjoint spanning binomial trees, nESBT, a part of every block each, or whole blocks over x of them.
 
@@ -209,6 +217,7 @@ class EdgeDisjointAlltoall(EdgeDisjointRedundancy, CubeAlltoall):
         return below(edge_disjoint_levels(n), n)
 
 
+@register
 class BalancedAlltoall(CubeAlltoall):
     """Down spanning balanced n-trees, SBnT, with one path to every node.
 
@@ -226,6 +235,7 @@ class BalancedAlltoall(CubeAlltoall):
         return [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: section 7.1")]
 
 
+@register
 class BalancedPathsAlltoall(CubeAlltoall):
     """Down spanning balanced n-trees with several paths to cyclic nodes, SBnTc, blocks for those in parts.
 
@@ -244,3 +254,18 @@ class BalancedPathsAlltoall(CubeAlltoall):
 
     def claims(self) -> list[Claim]:
         return [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: table 10 and section 7.1")]
+
+
+register(reverse_breadth_first(RotatedGrayAlltoall))
+register(reverse_breadth_first(BinomialAlltoall))
+register(reverse_breadth_first(TwoRootedAlltoall))
+register(
+    reverse_breadth_first(
+        RotatedBinomialAlltoall,
+        name="nrsbt-rbf",
+        citation="Johnsson-Ho 1986, nRSBT in reverse breadth first order",
+    )
+)
+register(reverse_breadth_first(EdgeDisjointAlltoall))
+register(reverse_breadth_first(BalancedAlltoall))
+register(reverse_breadth_first(BalancedPathsAlltoall))

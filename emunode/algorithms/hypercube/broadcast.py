@@ -14,6 +14,7 @@ from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import Form, bound_claims, broadcast_rotated, load_claims, packet_claims
 from emunode.algorithms.hypercube.schedule import ONE_WAY, CubeDissemination, EdgeDisjointRedundancy
+from emunode.algorithms.transforms import backwards
 from emunode.algorithms.tree_collective import FoldRule, ForwardRule
 from emunode.model import (
     ALL_RANKS,
@@ -26,6 +27,7 @@ from emunode.model import (
     ScheduledSend,
     Step,
 )
+from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
@@ -102,6 +104,7 @@ class CubeBroadcast(CubeDissemination):
         return packets if cls.splits_across_trees else min(packets * form.share, spec.message_bytes)
 
 
+@register
 class GrayBroadcast(CubeBroadcast):
     """Down the binary-reflected Gray code path, BRG: hop l of packet q in cycle 2q + l, or q + l with separate ports.
 
@@ -120,6 +123,7 @@ class GrayBroadcast(CubeBroadcast):
         return Form(1, 2**n - 2) if ports in (ALL, APART) else Form(2, 2**n - 3)
 
 
+@register
 class RotatedGrayBroadcast(CubeBroadcast):
     """Down n rotated Gray code paths, nRBRG, one part of the message per path: position l in cycle l, packet after packet.
 
@@ -145,6 +149,7 @@ class RotatedGrayBroadcast(CubeBroadcast):
         return (self.topology.degree - 1) * self.numbers
 
 
+@register
 class BinomialBroadcast(CubeBroadcast):
     """Down the spanning binomial tree, SBT.
 
@@ -163,6 +168,7 @@ class BinomialBroadcast(CubeBroadcast):
         return Form(1, n - 1) if ports is ALL else Form(n, 0)
 
 
+@register
 class TwoRootedBroadcast(CubeBroadcast):
     """Down the two-rooted complete binary tree, TCBT, in which no node has more than two children.
 
@@ -205,6 +211,7 @@ class TwoRootedBroadcast(CubeBroadcast):
         return [*claims[:-1], Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of 2P cycles in Q_2")]
 
 
+@register
 class RotatedBinomialBroadcast(CubeBroadcast):
     """Down n rotated spanning binomial trees, nRSBT, one part of the message per tree.
 
@@ -265,6 +272,7 @@ class RotatedBinomialBroadcast(CubeBroadcast):
         return super().auto_segments(topology, spec, startup, per_byte) if spec.port_model is ALL else 1
 
 
+@register
 class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
     """Down n arc-disjoint spanning binomial trees, nESBT: packet q on tree q mod n, never more than one on a link.
 
@@ -395,3 +403,11 @@ class SplitFoldRule(FoldRule):
                 sends.append((step, tree, segment, port))
         for step, tree, segment, port in sorted(sends):
             yield step, port, lambda tree=tree, segment=segment: self._fold(tree, segment)  # type: ignore[misc]
+
+
+register(backwards(GrayBroadcast))
+register(backwards(RotatedGrayBroadcast))
+register(backwards(BinomialBroadcast))
+register(backwards(TwoRootedBroadcast))
+register(backwards(RotatedBinomialBroadcast))
+register(backwards(EdgeDisjointBroadcast, "It has no redundancy."))

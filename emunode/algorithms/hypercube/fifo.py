@@ -15,12 +15,14 @@ from emunode.algorithms.hypercube.costs import Loads
 from emunode.algorithms.hypercube.scatter import CubeScatter
 from emunode.algorithms.hypercube.schedule import EXCHANGES
 from emunode.model import ALL_RANKS, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
+from emunode.registry import register
 from emunode.trees.base import CACHE_ENTRIES
 from emunode.trees.hypercube.balanced import BalancedTrees
 from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.rotated import RotatedBinomialTrees
 
 
+@register
 class QueuedBroadcast(EdgeDisjointBroadcast):
     """nESBT over one port without a clock and without a header: first come, first served.
 
@@ -163,6 +165,7 @@ class QueueRule(Rule):
         return step
 
 
+@register
 class BinomialQueuedScatter(QueuedScatter):
     """Down the spanning binomial tree, SBT: N/2 steps for packets of one block. Johnsson and Ho, section 5.1.2."""
 
@@ -176,6 +179,7 @@ class BinomialQueuedScatter(QueuedScatter):
     trees_class = BinomialTree
 
 
+@register
 class RotatedBinomialQueuedScatter(QueuedScatter):
     """Down n rotated spanning binomial trees, nRSBT: N - 1 steps for packets of a part, M/n.
 
@@ -187,6 +191,7 @@ class RotatedBinomialQueuedScatter(QueuedScatter):
     trees_class = RotatedBinomialTrees
 
 
+@register
 class BalancedQueuedScatter(QueuedScatter):
     """Down the spanning balanced n-tree, SBnT, with one path to a node: as many steps as there are necklaces but one.
 
@@ -206,6 +211,7 @@ class BalancedQueuedScatter(QueuedScatter):
     trees_class = BalancedTrees
 
 
+@register
 class BalancedPathsQueuedScatter(QueuedScatter):
     """Down the spanning balanced n-tree with several paths to cyclic nodes, SBnTc.
 

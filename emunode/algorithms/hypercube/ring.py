@@ -23,12 +23,14 @@ from emunode.model import (
     ScheduledSend,
     Step,
 )
+from emunode.registry import register
 from emunode.trees.hypercube.gray import gray, gray_position, transition
 
 ONWARD, BACK = 0, 1
 """The two directions, as the `tree` of a segment."""
 
 
+@register
 class RingAllgather(Uncut):
     """Around the Gray code circuit: every node forwards to one neighbour what came from the other.
 
@@ -37,6 +39,7 @@ class RingAllgather(Uncut):
     address. One fault cuts the circuit. Johnsson and Ho, sections 6.1 and 8.4 (figure 19).
     """
 
+    family = "hypercube"
     name = "brg-ring"
     collective = Collective.ALLGATHER
     citation = "Johnsson-Ho 1986, Hamiltonian circuit"

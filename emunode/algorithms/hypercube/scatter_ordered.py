@@ -14,7 +14,9 @@ from emunode.algorithms.hypercube.costs import Loads
 from emunode.algorithms.hypercube.scatter import CubeScatter
 from emunode.algorithms.hypercube.schedule import ONE_WAY
 from emunode.algorithms.routed_collective import Route
+from emunode.algorithms.transforms import backwards
 from emunode.model import Port, PortModel, Rank, Step
+from emunode.registry import register
 from emunode.trees.base import Trees
 from emunode.trees.hypercube.balanced import BalancedTrees
 from emunode.trees.hypercube.binomial import BinomialTree
@@ -40,6 +42,7 @@ class OrderedScatter(CubeScatter):
         return [*super().claims(), Claim("steps", self.cycles, "==", f"{self.citation}: {self.tables[0]}")]
 
 
+@register
 class GrayScatter(OrderedScatter):
     """Along the Gray code path, BRG, the farthest first.
 
@@ -70,6 +73,7 @@ class GrayScatter(OrderedScatter):
         return [(port, first + hop) for hop, port in enumerate(ports, 1)]
 
 
+@register
 class BinomialGrayScatter(OrderedScatter):
     """Down the spanning binomial tree in the port order of the binary-reflected Gray code: descending relative address.
 
@@ -120,6 +124,7 @@ class BinomialGrayScatter(OrderedScatter):
         return route
 
 
+@register
 class BinomialPostorderScatter(OrderedScatter):
     """Down the spanning binomial tree, the subtree of each port in postorder, ports in Gray code order as in `sbt-gray`.
 
@@ -145,6 +150,7 @@ class BinomialPostorderScatter(OrderedScatter):
         return [(port, first + hop) for hop, port in enumerate(self.trees.route(target, route_index))]
 
 
+@register
 class BalancedCyclicScatter(OrderedScatter):
     """Down the spanning balanced n-tree, the root's ports in turn, in each subtree the farthest first.
 
@@ -172,6 +178,7 @@ class BalancedCyclicScatter(OrderedScatter):
         return [(port, first + hop) for hop, port in enumerate(self.trees.route(target, route_index))]
 
 
+@register
 class BalancedPostorderScatter(BalancedCyclicScatter):
     """`sbnt-cyclic` with the targets of each subtree in postorder."""
 
@@ -187,3 +194,10 @@ def postorder(trees: Trees, rank: Rank) -> Iterator[Rank]:
     for port in trees.children(rank, 0):
         yield from postorder(trees, trees.topology.neighbour(rank, port))
     yield rank
+
+
+register(backwards(GrayScatter))
+register(backwards(BinomialGrayScatter))
+register(backwards(BinomialPostorderScatter))
+register(backwards(BalancedCyclicScatter))
+register(backwards(BalancedPostorderScatter))

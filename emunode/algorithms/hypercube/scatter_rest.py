@@ -12,6 +12,7 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.scatter import ALL, CubeScatter
 from emunode.errors import ScenarioError
 from emunode.model import PortModel
+from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.trees.hypercube.binomial import CubeTrees
 from emunode.trees.hypercube.reflected import TurnedBinomialTrees, reflections, rotations
@@ -51,6 +52,7 @@ class RestScatter(CubeScatter):
         return [*super().claims(), Claim("max_link_segments", most, "==", f"{self.citation}: largest edge load")]
 
 
+@register
 class RotationsScatter(RestScatter):
     """Scatter in k parts over k rotated spanning binomial trees, n/k apart.
 
@@ -77,6 +79,7 @@ class RotationsScatter(RestScatter):
         return TurnedBinomialTrees(topology, rotations(n, self.parts(n, self.spec.message_bytes)))
 
 
+@register
 class ReflectionsScatter(RestScatter):
     """Scatter in k parts over k/2 rotated spanning binomial trees, 2n/k apart, and their reflections.
 

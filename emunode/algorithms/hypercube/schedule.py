@@ -36,6 +36,7 @@ ArcUse = tuple[Step, Rank, Port]
 class OnCubeTrees(Algorithm):
     """Spanning trees of the hypercube."""
 
+    family = "hypercube"
     trees: CubeTrees
     trees_class: ClassVar[Callable[..., CubeTrees]]
     tree_per_dimension: ClassVar[bool] = False

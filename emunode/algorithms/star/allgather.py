@@ -20,6 +20,7 @@ from emunode.algorithms.star.bounds import MULTIPLE, REPORT, TimeBounded, time_b
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
+from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import Trees, require
@@ -30,6 +31,7 @@ MOST_TREES = 2**15
 """Most trees that a journal can number."""
 
 
+@register
 class HamiltonianCycle(TimeBounded):
     """Around a Hamiltonian cycle: in every step each node forwards to its successor what it received in the step before.
     One-port.
@@ -137,6 +139,7 @@ class PassOn(Rule):
         return [(step + 1, port, segment) for _, segments in packets for segment in segments if segment[0] != following]
 
 
+@register
 class RotatedHamiltonian(TimeBounded, TreeCollective):
     """Down rotated Hamiltonian paths of the substars, then to the remaining nodes. All-port, every link busy in
     every step.
@@ -233,6 +236,7 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
         return [Claim("same_type_per_step", 1, "==", f"{REPORT}, theorem 2: links of a step are of different types")]
 
 
+@register
 class NecklaceAllgather(TimeBounded, TreeCollective):
     """Down the tree MBST, which orders the nodes by necklaces. All-port, every link busy in every step but the last.
 

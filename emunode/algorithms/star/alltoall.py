@@ -15,6 +15,7 @@ from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.algorithms.star.bounds import REPORT, total_distance, unit_bounds
 from emunode.algorithms.star.scatter import PlacesInTree, require_multiple
 from emunode.model import Collective, Duplex, Port, PortModel, Rank, Step
+from emunode.registry import register
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import require
 from emunode.trees.star.balanced import NearBalancedTree, ReplicatedTrees
@@ -66,6 +67,7 @@ class TreeExchange(PlacesInTree):
         return exchange_structure(self.theorem)
 
 
+@register
 class NearBalancedExchange(TreeExchange):
     """Rule 9 on the tree balanced within a constant factor: all nodes of a necklace at once. All-port; one-port,
     one node at a time.
@@ -100,6 +102,7 @@ class NearBalancedExchange(TreeExchange):
         ]
 
 
+@register
 class ReplicatedExchange(TreeExchange):
     """Rule 10 on the tree with repeated nodes, M a multiple of n-1: every group of a necklace fills all n-1 links.
     All-port.
@@ -129,6 +132,7 @@ MET_WITH = {3: 60, 4: 40, 5: 24, 6: 10, 7: 4, 8: 1, 9: 1}
 """By n, the number of messages up to which list scheduling was computed and found to meet the lower bound."""
 
 
+@register
 class ListSchedule(RoutedCollective):
     """The paper's open problem: total exchange in exactly ceil(t_n/(n-1)) steps, by list scheduling on link types.
     All-port.
@@ -141,6 +145,7 @@ class ListSchedule(RoutedCollective):
     computation of M t_n operations. No fault is survived. After TR 93-346, section 9.
     """
 
+    family = "star"
     name = "list-schedule"
     collective = Collective.ALLTOALL
     duplexes = (Duplex.FULL,)

@@ -93,6 +93,8 @@ def least_time(topology: Topology, spec: CollectiveSpec, startup: float, per_byt
 class TimeBounded(Algorithm):
     """An algorithm whose time is bounded from below by a maximum instead of a sum of start-ups and bytes."""
 
+    family = "star"
+
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         claims = [claim for claim in super().cost_claims(startup, per_byte) if claim.relation != ">="]
         return [*claims, least_time(self.topology, self.spec, startup, per_byte)]

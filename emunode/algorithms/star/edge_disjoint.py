@@ -14,12 +14,15 @@ from functools import cached_property
 from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.routed_collective import PipelinedScatter, Route, TreeRoutedCollective
 from emunode.algorithms.star.bounds import DISJOINT, sum_of_depths, total_distance, unit_bounds
+from emunode.algorithms.transforms import backwards
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Duplex, Rank, Step
+from emunode.registry import register
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from emunode.trees.star.rotation import Rotation
 
 
+@register
 class DisjointTreesBroadcast(TreeCollective):
     """M messages, each down x of the n-1 trees, pipelined: ceil(Mx/(n-1)) + h - 1 steps and Mx(n!-1) transmissions.
     All-port.
@@ -30,6 +33,7 @@ class DisjointTreesBroadcast(TreeCollective):
     fault-tolerant version (reconstructed).
     """
 
+    family = "star"
     name = "edt"
     collective = Collective.BROADCAST
     citation = f"{DISJOINT}, single node broadcast"
@@ -57,6 +61,7 @@ class DisjointTreesBroadcast(TreeCollective):
         return edt_structure("==", disjoint=self.copies > 1)
 
 
+@register
 class DisjointTreesScatter(PipelinedScatter):
     """M messages for each node, each down x of the trees; in each tree the farthest node first, one message per step
     from the root. All-port.
@@ -67,6 +72,7 @@ class DisjointTreesScatter(PipelinedScatter):
     and Akl 1996, single node scattering (reconstructed).
     """
 
+    family = "star"
     name = "edt"
     citation = f"{DISJOINT}, single node scattering"
     splits_across_trees = False
@@ -114,6 +120,7 @@ class DisjointTreesScatter(PipelinedScatter):
         )
 
 
+@register
 class DisjointTreesExchange(TreeRoutedCollective):
     """M messages from each to each, each down x of the trees; rotations of one path are walked at once. All-port.
 
@@ -124,6 +131,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
     share. Survives x - 1 faults. Fragopoulou and Akl 1996, total exchange (reconstructed).
     """
 
+    family = "star"
     name = "edt"
     collective = Collective.ALLTOALL
     citation = f"{DISJOINT}, total exchange"
@@ -232,3 +240,19 @@ def edt_structure(relation: Relation, *, disjoint: bool) -> list[Claim]:
         Claim("trees_per_arc", 1, "==", f"{DISJOINT}, properties of EDT: arc-disjoint trees"),
         Claim("paths_per_inner_node", 1, "==", f"{DISJOINT}, properties of EDT: vertex-disjoint paths to every node"),
     ]
+
+
+register(
+    backwards(
+        DisjointTreesBroadcast,
+        "A faulty node takes what its subtree has sent with it. The paper has the broadcast only.",
+        citation=f"{DISJOINT}, single node broadcast backwards",
+    )
+)
+register(
+    backwards(
+        DisjointTreesScatter,
+        "The paper has the scatter only.",
+        citation=f"{DISJOINT}, single node scattering backwards",
+    )
+)

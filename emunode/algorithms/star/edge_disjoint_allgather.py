@@ -16,6 +16,7 @@ from emunode.algorithms.star.bounds import DISJOINT, unit_bounds
 from emunode.algorithms.star.edge_disjoint import edt_structure
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortPacket, Rank, ScheduledSend, Segment, Step
+from emunode.registry import register
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from emunode.trees.star.rotation import Rotation
 
@@ -23,6 +24,7 @@ ACKNOWLEDGEMENT = b"\x06"
 """Payload of an acknowledgement: one byte, so that it occupies its link."""
 
 
+@register
 class ClockedTraversal(TreeCollective):
     """Every message goes down x of the n-1 trees, depth first, by the clock: in step j the j-th node in preorder is
     reached. All-port.
@@ -34,6 +36,7 @@ class ClockedTraversal(TreeCollective):
     for an acknowledgement. Fragopoulou and Akl 1996, multinode broadcast (reconstructed).
     """
 
+    family = "star"
     name = "edt-dfs"
     collective = Collective.ALLGATHER
     citation = f"{DISJOINT}, multinode broadcast"
@@ -95,6 +98,7 @@ class ClockedTraversal(TreeCollective):
         return [types, *edt_structure("==", disjoint=self.copies > 1)]
 
 
+@register
 class AcknowledgedTraversal(ClockedTraversal):
     """The traversal as the paper words it: a child is served when the one before has acknowledged its whole
     subtree. All-port.

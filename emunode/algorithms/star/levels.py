@@ -6,9 +6,11 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.star.bounds import MULTIPLE, REPORT, TimeBounded, time_bounds
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Duplex, Step
+from emunode.registry import register
 from emunode.trees.star.necklace import NecklaceTree
 
 
+@register
 class NecklaceLevels(TimeBounded, TreeCollective):
     """Down the tree MBST level by level: step t carries everything for the nodes at distance t. All-port, every link
     busy in every step but where a level has fewer than n-1 nodes.

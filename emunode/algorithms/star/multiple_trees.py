@@ -12,8 +12,10 @@ from math import ceil, floor, sqrt
 from emunode.algorithms.breadth_first import TreeBroadcast
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.star.bounds import MULTIPLE, TimeBounded, least_time, time_bounds
+from emunode.algorithms.transforms import backwards
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortModel, Rank, Step
+from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees
 from emunode.trees.star.greedy import CongestionTwoTrees, GreedyTree
@@ -26,6 +28,7 @@ def best_segments(time: Callable[[int], float], optimum: float, most: int) -> in
     return min(sorted(candidates), key=time)
 
 
+@register
 class GreedyBroadcast(TreeBroadcast):
     """Down the greedy tree L(r): the parent of a node is where its first symbol reaches its own position. All-port or
     one-port; half-duplex links suffice.
@@ -36,6 +39,7 @@ class GreedyBroadcast(TreeBroadcast):
     after the other. One faulty node or link cuts off its subtree. Tseng and Sheu 1997, definition 1.
     """
 
+    family = "star"
     name = "greedy-tree"
     citation = f"{MULTIPLE}, tree L(r)"
     shortest_paths = "lemma 3, a greedy spanning tree"
@@ -73,6 +77,7 @@ class OnePortSimulation(TreeCollective):
     slot (sections 4.2, 5.2).
     """
 
+    family = "star"
     port_models = (PortModel.ALL_PORT, PortModel.ONE_PORT)
     duplexes = (Duplex.FULL,)
 
@@ -90,6 +95,7 @@ class OnePortSimulation(TreeCollective):
         return [self.slot + port - came_by for port in ports]
 
 
+@register
 class CongestionTwoBroadcast(OnePortSimulation):
     """Algorithm 1: p segments down each of the n-1 trees Lhat, of which at most two share a directed link. All-port
     or one-port.
@@ -182,6 +188,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
         ]
 
 
+@register
 class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
     """Algorithm 2: every node broadcasts the n-1 parts of its message down the n-1 rotations of one tree. All-port
     or one-port.
@@ -235,3 +242,11 @@ class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
 
     def structure_claims(self) -> list[Claim]:
         return [Claim("longest_detour", 0, "==", f"{MULTIPLE}, lemma 3: rotations of a greedy spanning tree")]
+
+
+register(backwards(GreedyBroadcast, "A faulty node takes what its subtree has sent with it."))
+register(
+    backwards(
+        CongestionTwoBroadcast, "The paper has the broadcast only.", citation=f"{MULTIPLE}, algorithm 1 backwards"
+    )
+)

@@ -13,8 +13,10 @@ from math import factorial
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import Route, RoutedCollective, TreeRoutedCollective
 from emunode.algorithms.star.bounds import REPORT, total_distance, unit_bounds
+from emunode.algorithms.transforms import backwards
 from emunode.errors import ScenarioError
 from emunode.model import Collective, PortModel, Rank, Step
+from emunode.registry import register
 from emunode.trees.star.balanced import BalancedTree, NearBalancedTree, ReplicatedTrees, ScatterTrees
 from emunode.trees.star.rotation import necklace_count
 
@@ -25,6 +27,7 @@ class PlacesInTree(TreeRoutedCollective):
     The messages for a node are split evenly over its places, in runs: the first `share` by its first place, and so on.
     """
 
+    family = "star"
     splits_across_trees = False
     trees: ScatterTrees
     """One tree, in which a node has at most `count` places."""
@@ -120,6 +123,7 @@ class TreeScatter(PlacesInTree):
         ]
 
 
+@register
 class BalancedScatter(TreeScatter):
     """Down the shortest-path tree that is as balanced as possible: root subtrees differ by one node at most.
     All-port or one-port.
@@ -149,6 +153,7 @@ class BalancedScatter(TreeScatter):
         ]
 
 
+@register
 class NearBalancedScatter(TreeScatter):
     """Down the shortest-path tree that is balanced within a constant factor. All-port or one-port.
 
@@ -178,6 +183,7 @@ class NearBalancedScatter(TreeScatter):
         ]
 
 
+@register
 class ReplicatedScatter(TreeScatter):
     """Down the perfectly balanced shortest-path tree with repeated nodes, M a multiple of n-1 messages each.
     All-port or one-port.
@@ -226,3 +232,8 @@ def require_multiple(algorithm: RoutedCollective, instead: str) -> None:
             f"{algorithm.name} on {algorithm.topology.name} needs a multiple of {degree} messages, or --segments {degree} "
             f"to cut each into {degree}; {instead} takes any number",
         )
+
+
+register(backwards(BalancedScatter))
+register(backwards(NearBalancedScatter))
+register(backwards(ReplicatedScatter))

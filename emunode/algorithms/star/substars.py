@@ -17,12 +17,14 @@ from emunode.algorithms.losses import Losses, Outages, Place
 from emunode.algorithms.star.bounds import MULTIPLE, TimeBounded, time_bounds
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
+from emunode.registry import register
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import CACHE_ENTRIES, require
 
 Departure = tuple[Step, Port]
 
 
+@register
 class SubstarSegments(TimeBounded):
     """Distribute the parts of a message to the n substars, recursively, then exchange them over every link. One-port.
 

@@ -8,7 +8,7 @@ import tomli_w
 from coordinator.planning.plan import make_plan
 from coordinator.scenario import model as scenario
 from coordinator.scenario.fault_sets import parse_fault_sets
-from coordinator.scenario.fault_syntax import VALUES, parse_faults
+from coordinator.scenario.fault_syntax import parse_faults
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import KINDS, LinkFault, NodeFault, field_names, from_record, to_record
@@ -56,7 +56,7 @@ def a_spec(source: Source, topology: Topology) -> str:
         rank = source.number(0, min(topology.order, 16) - 1)
         peer = topology.neighbour(rank, source.number(0, topology.degree - 1))
         where = f"{topology.label(rank)}{source.pick('~', '>')}{topology.label(peer)}"
-    for name in VALUES:
+    for name in ("rate", "steps", "packet"):
         if name in field_names(record) or source.number(0, 31) == 31:
             where += ":" + source.pick("1", "0.5", ".25", "0", "2", "1e-3", "5e-324", "1.5", "", "x", "999999999")
     first = source.number(1, 6)

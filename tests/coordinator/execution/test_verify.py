@@ -16,6 +16,7 @@ from coordinator.execution import verify as module
 from coordinator.execution.verify import verify
 from coordinator.history.journal import COLUMNS, RECORD
 from coordinator.planning.plan import Plan
+from emunode.errors import RuleError
 from emunode.model import HopOutcome
 from tests.command_line import Call, fields
 from tests.support import run_scenario
@@ -218,6 +219,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "truncated": (
         lambda path: (path / "journal.parquet").write_bytes((path / "journal.parquet").read_bytes()[:-9]), "cannot be read",
     ),
+    "numbers": (lambda path: change_summary(path, delivery_ratio=10**400), "delivery_ratio is 1000"),
     "no summary": (lambda path: (path / "summary.json").unlink(), "no such file"),
     "nested": (lambda path: (path / "summary.json").write_text("[" * 100_000), "not JSON"),
     "list": (lambda path: (path / "summary.json").write_text("[]"), "expected an object"),
@@ -236,6 +238,39 @@ def test_hostile_and_damaged_files_are_refused_before_they_are_read(copy: Callab
     spoil(path)
     found = verify(path)
     assert expected in "; ".join(found.findings)
+
+
+def test_a_table_at_which_polars_panics_is_a_finding(
+    stored: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does so at some damaged pages; the exception is no subclass of Exception."""
+
+    def panic(*_: object, **__: object) -> None:
+        raise pl.exceptions.PanicException("a damaged page")
+
+    monkeypatch.setattr(pl, "scan_parquet", panic)
+    assert verify(stored("tree")).findings == ["journal.parquet: it cannot be read: a damaged page"]
+
+
+def test_an_unreadable_file_is_a_finding(copy: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, **_: object) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    path = copy("tree")
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert verify(path).findings == ["scenario.toml: it cannot be read: Permission denied"]
+
+
+@pytest.mark.parametrize("error", [ValueError, OverflowError, RuleError, pl.exceptions.ComputeError])
+def test_an_error_of_this_software_is_not_a_finding(
+    stored: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error("a mistake")
+
+    monkeypatch.setattr(module, "conclude", fail)
+    with pytest.raises(error, match="a mistake"):
+        verify(stored("tree"))
 
 
 def test_a_journal_with_too_many_rows_is_not_read(

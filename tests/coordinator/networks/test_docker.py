@@ -42,7 +42,7 @@ def engine(*arguments: str) -> Ended:
     return run_process(ROOT, ["docker", *arguments])
 
 
-def why_not() -> str | None:
+def unavailable_reason() -> str | None:
     """Why no container can be run here, or None."""
     if not shutil.which("docker") or engine("version").status:
         return "no Docker engine answers here"
@@ -85,7 +85,7 @@ def everything() -> list[str]:
     ]
 
 
-reason = why_not()
+reason = unavailable_reason()
 if reason and os.environ.get("TESTBENCH_NEEDS_DOCKER"):
     pytest.fail(reason, pytrace=False)
 

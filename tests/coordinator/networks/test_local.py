@@ -287,7 +287,7 @@ def test_a_host_that_hangs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     plan = make_plan(make_scenario(fields("star:3 broadcast flood messages=50 ranks_per_host=1")))
     result = run(plan, tmp_path / "run", hang_one)
-    because = result.outcome.undecided
+    because = result.execution.undecided
     assert because is not None
     assert because.startswith(
         "timed out: no message for 0.5 s while waiting for step 4 to end; hosts without a report: 2"

@@ -17,7 +17,8 @@ from tests.support import run_scenario
 FLOOD = fields("star:4 broadcast flood")
 
 needs_namespace = pytest.mark.skipif(
-    namespace.why_not() is not None, reason=f"no network namespace can be made here: {namespace.why_not()}"
+    namespace.unavailable_reason() is not None,
+    reason=f"no network namespace can be made here: {namespace.unavailable_reason()}",
 )
 
 
@@ -54,7 +55,7 @@ def test_more_connections_than_are_tracked_are_refused_with_the_remedy(monkeypat
     with pytest.raises(RunError, match=r"tracks at most 130, 100 of which are taken; use --netns auto"):
         require_possible(make_plan(make_scenario({**FLOOD, "netns": "never"})))
     require_possible(make_plan(make_scenario({**FLOOD, "netns": "always"})))
-    monkeypatch.setattr(namespace, "why_not", lambda: "no network namespace can be made here: no")
+    monkeypatch.setattr(namespace, "unavailable_reason", lambda: "no network namespace can be made here: no")
     with pytest.raises(RunError, match=r"130, 100 of which are taken; no network namespace can be made here: no"):
         require_possible(make_plan(make_scenario(FLOOD)))
 
@@ -74,7 +75,7 @@ def test_a_run_moves_to_a_namespace_only_where_it_must_and_can(
     monkeypatch: pytest.MonkeyPatch, netns: str, tracked: tuple[int, int] | None, possible: bool, own: bool
 ) -> None:
     monkeypatch.setattr(machine, "tracked_connections", lambda: tracked)
-    monkeypatch.setattr(namespace, "why_not", lambda: None if possible else "no")
+    monkeypatch.setattr(namespace, "unavailable_reason", lambda: None if possible else "no")
     assert needs_own_network(make_plan(make_scenario({**FLOOD, "netns": netns}))) is own
     assert not needs_own_network(make_plan(make_scenario({**FLOOD, "netns": "auto", "driver": "memory"})))
 
@@ -117,7 +118,7 @@ def test_a_run_that_moves_to_a_namespace_prints_the_reason(
 ) -> None:
     moved: list[bool] = []
     monkeypatch.setattr(machine, "tracked_connections", lambda: (100, 130))
-    monkeypatch.setattr(namespace, "why_not", lambda: None)
+    monkeypatch.setattr(namespace, "unavailable_reason", lambda: None)
     monkeypatch.setattr("coordinator.cli.run.enter_own_network", lambda: moved.append(True))
     ended = call("run --out run", *flags(**FLOOD))
     assert ended.status == 0

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.command_line import ROOT, fields
-from tests.coordinator.networks.test_docker import HOST_IMAGE, IMAGE, why_not
+from tests.coordinator.networks.test_docker import HOST_IMAGE, IMAGE, unavailable_reason
 from tests.support import run_scenario
 
 SECONDS = 180
@@ -26,7 +26,7 @@ SCENARIO = fields("star:4 broadcast greedy-tree")
 
 def why_no_swarm() -> str | None:
     """Why no second engine can run beside the first one, or None."""
-    if reason := why_not():
+    if reason := unavailable_reason():
         return reason
     if os.geteuid():
         return "a second engine in a network namespace needs root"

@@ -9,14 +9,19 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.hypercube.registry import ALGORITHMS
+from emunode.algorithms.registry import algorithms
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.model import Collective
 from tests.mutation_support import CASES
 
 NETWORKS = {"star": "star:3", "hypercube": "hypercube:2", "ej": "ej:1+2"}
-BROADCASTS = [entry for entry in ALGORITHMS if entry.collective in (Collective.BROADCAST, Collective.REDUCE)]
+BROADCASTS = [
+    entry
+    for collective in (Collective.BROADCAST, Collective.REDUCE)
+    for entry in algorithms("hypercube", collective).values()
+    if entry.family == "hypercube"
+]
 
 
 def concluded(plan: Plan) -> Conclusion:

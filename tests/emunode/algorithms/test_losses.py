@@ -60,11 +60,11 @@ def with_faults(plan: Plan, faults: Sequence[str]) -> Plan:
 def check(plan: Plan, faults: Sequence[str]) -> None:
     """Run the plan with these faults, and compare with what is claimed."""
     broken = with_faults(plan, faults)
-    network, rows, step, outcome = MemoryEngine(broken.algorithm), [], 0, ExecutionResult()
+    network, rows, step, execution = MemoryEngine(broken.algorithm), [], 0, ExecutionResult()
     while network.busy or not step:
         step += 1
         rows.append(network.step(step, broken.faults_at(step)))
-    result = judge_trial(broken, count_trial(broken, sorted_records(rows), network.altered_copies), outcome)
+    result = judge_trial(broken, count_trial(broken, sorted_records(rows), network.altered_copies), execution)
     assert result.violated == () or plan.algorithm.negative_control, (plan.spec, faults)
     root = plan.spec.source in broken.states and plan.spec.collective not in (Collective.ALLGATHER, Collective.ALLTOALL)
     if root or not result.expected or plan.spec.algorithm in UNDETERMINED:

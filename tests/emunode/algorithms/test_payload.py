@@ -18,9 +18,9 @@ def test_pieces_make_up_the_message_and_differ_by_a_byte_at_most(size: int, piec
 
 
 def test_a_message_is_a_function_of_its_name_and_nothing_else() -> None:
-    asked, other = Payloads(7, 64, 4), Payloads(7, 64, 1)
-    asked.segment(1, 2, 3)
-    assert asked.message(0, ALL_RANKS, 5) == other.message(0, ALL_RANKS, 5) == other.segment(0, ALL_RANKS, 5)
+    requested, other = Payloads(7, 64, 4), Payloads(7, 64, 1)
+    requested.segment(1, 2, 3)
+    assert requested.message(0, ALL_RANKS, 5) == other.message(0, ALL_RANKS, 5) == other.segment(0, ALL_RANKS, 5)
 
 
 def test_every_part_of_the_name_counts() -> None:

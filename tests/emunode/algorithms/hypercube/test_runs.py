@@ -12,14 +12,14 @@ from coordinator.execution.run import RunResult
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.hypercube.broadcast import CubeBroadcast
 from emunode.algorithms.hypercube.costs import Form
-from emunode.algorithms.hypercube.registry import ALGORITHMS
 from emunode.algorithms.hypercube.schedule import CubeRouting
-from emunode.algorithms.registry import make_algorithm
+from emunode.algorithms.registry import make_algorithm, registered
 from emunode.errors import ScenarioError
 from emunode.model import Collective, PortModel
 from tests.hypercube_support import cube, spec
 from tests.support import failures, run_scenario
 
+ALGORITHMS = [entry for _, entry in registered() if entry.family == "hypercube"]
 NAMES = [(entry.collective, entry.name) for entry in ALGORITHMS]
 PAIRS = [(entry.collective, entry.name, ports) for entry in ALGORITHMS for ports in entry.port_models]
 
