@@ -54,3 +54,11 @@ def failures(result: RunResult) -> list[str]:
         for judgement in result.judgements
         if judgement.verdict != "holds"
     ]
+
+
+def same_tables(one: RunResult, other: RunResult) -> bool:
+    """Whether two stored runs have equal tables, row by row."""
+    return all(
+        pl.read_parquet(one.path / f"{table}.parquet").equals(pl.read_parquet(other.path / f"{table}.parquet"))
+        for table in ("journal", "nodes", "links", "steps")
+    )
