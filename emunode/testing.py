@@ -54,6 +54,7 @@ def _check_name(topology: Topology) -> None:
     """The name leads back to an equal network of the same family."""
     family, _, parameters = topology.name.partition(":")
     again = topology.parse(parameters)
+    # The name is what a scenario stores and a host parses: it has to lead back to the same network.
     if family != topology.family or (again.name, again.order) != (topology.name, topology.order):
         raise ContractError(f"{topology.name}: parsing its name gives {again.name} of {again.order} ranks")
 
@@ -68,6 +69,7 @@ def _check_label(topology: Topology, rank: Rank) -> None:
 def _check_links_at(topology: Topology, rank: Rank) -> None:
     """`degree` different neighbours, and at the other end of each link the reverse port leads back."""
     neighbours = topology.neighbours(rank)
+    # A set: no link may lead back to the rank itself, and no two to the same neighbour.
     if len(set(neighbours) - {rank}) != topology.degree or not all(0 <= other < topology.order for other in neighbours):
         raise ContractError(f"{topology.name}: rank {rank} needs {topology.degree} neighbours, but has {neighbours}")
     for port, neighbour in enumerate(neighbours):
@@ -81,6 +83,7 @@ def _check_translation(topology: Topology, rank: Rank, root: Rank) -> None:
     if topology.absolute(relative, root) != rank or (relative == 0) != (rank == root):
         raise ContractError(f"{topology.name}: rank {rank} seen from root {root} is {relative} and does not return")
     for port in range(topology.degree):
+        # The translation has to keep ports, or one local rule could not serve every root.
         if topology.relative(topology.neighbour(rank, port), root) != topology.neighbour(relative, port):
             raise ContractError(f"{topology.name}: seen from root {root}, rank {rank} changes port {port}")
 
@@ -96,6 +99,7 @@ def _check_distances(topology: Topology) -> None:
     counts = Counter(distances)
     if topology.distance_distribution() != tuple(counts[distance] for distance in range(topology.diameter + 1)):
         raise ContractError(f"{topology.name}: wrong distance distribution {topology.distance_distribution()}")
+    # Two neighbours at distances of the same parity close an odd cycle.
     same_side = any((distances[one] - distances[other]) % 2 == 0 for one, _, other, _ in topology.links())
     if topology.bipartite == same_side:
         raise ContractError(f"{topology.name}: bipartite is {topology.bipartite}, expected {not same_side}")
@@ -132,6 +136,7 @@ def check_trees(trees: Trees) -> None:
         if len(found) != topology.order:
             raise ContractError(f"{where} spans {len(found)} of {topology.order} ranks")
         for rank, level in found.items():
+            # `levels` has visited every rank, so each is checked from above and from below.
             check_trees_at(trees, rank, tree)
             if trees.level(rank, tree) != level or len(trees.route(rank, tree)) != level:
                 raise ContractError(
@@ -153,6 +158,7 @@ def check_trees_at(trees: Trees, rank: Rank, tree: int) -> None:
             raise ContractError(f"{where} is not a child of its parent")
     elif _has_parent(trees, rank, tree):
         raise ContractError(f"{where}, the root, has a parent")
+    # Called on the base class: the neighbours' parents are the definition, the closed form the claim.
     if tuple(sorted(trees.children(rank, tree))) != Trees.child_ports(trees, rank, tree):
         raise ContractError(f"{where} has other children than the neighbours whose parent it is")
 

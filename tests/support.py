@@ -7,8 +7,10 @@ from tempfile import TemporaryDirectory
 import polars as pl
 
 from coordinator.execution.run import RunResult, run
-from coordinator.planning.plan import make_plan
+from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import make_scenario
+from emunode.engine.memory import MemoryEngine
+from emunode.engine.rank_set import AlteredCopy
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -26,6 +28,16 @@ def run_scenario(out: Path | None = None, **values: object) -> RunResult:
         return run(plan, out, lambda *_: None)
     with TemporaryDirectory() as folder:
         return run(plan, Path(folder) / "run", lambda *_: None)
+
+
+def played(plan: Plan) -> tuple[bytearray, list[AlteredCopy]]:
+    """The unsorted journal rows of a run in the memory engine, and its altered copies."""
+    network, rows, step = MemoryEngine(plan.algorithm), bytearray(), 0
+    while network.busy or not step:
+        step += 1
+        rows += network.step(step, plan.faults_at(step))
+        assert step < 10_000, "the run does not end"
+    return rows, network.altered_copies
 
 
 def run_journal(out: Path, **values: object) -> tuple[RunResult, pl.DataFrame]:

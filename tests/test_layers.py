@@ -264,11 +264,11 @@ def test_a_broken_rule_is_found(module: str, source: str, complaint: str) -> Non
             "from coordinator.networks.launchers import docker\nfrom emunode import __version__",
         ),
         (
-            "coordinator.scenario.fault_sets",
+            "coordinator.scenario.fault_draws",
             "import random\ndef draw(r: random.Random) -> None: random.Random(7).random()",
         ),
-        ("coordinator.scenario.fault_sets", "from random import Random\nrandom = Random(seed).random()"),
-        ("coordinator.scenario.fault_sets", "random = 4"),
+        ("coordinator.scenario.fault_draws", "from random import Random\nrandom = Random(seed).random()"),
+        ("coordinator.scenario.fault_draws", "random = 4"),
     ],
 )
 def test_what_is_allowed_passes(module: str, source: str) -> None:

@@ -47,6 +47,7 @@ class ExecutionResult:
 
 def refusal(error: Exception, folder: Path) -> str:
     """The message for an error in REFUSALS, without paths in `folder`, which is about to be removed or renamed."""
+    # The number and text of the error, without its path.
     if isinstance(error, OSError) and error.errno is not None:
         return f"operating system error: [Errno {error.errno}] {error.strerror}"
     return f"operating system error: {str(error).replace(f'{folder}/', '')}"
@@ -62,11 +63,14 @@ async def drive(
             stop.cancels(scope)
             await _open_and_step(plan, network, journal, execution, progress)
     finally:
+        # Shielded: the hosts have to be stopped even if the run is being cancelled.
         with trio.move_on_after(CLOSE_SECONDS, shield=True):
             await network.close()
     execution.interrupted = stop.requested
+    # After the network was closed: a signal during the closing counts too.
     if execution.interrupted:
         execution.undecided = "interrupted"
+    # Before the first step there is no history to keep; a rule that breaks the model is the algorithm's mistake.
     elif execution.failure and (not execution.steps or isinstance(execution.failure, RuleError)):
         raise execution.failure
     return execution
@@ -78,6 +82,7 @@ async def _open_and_step(
     began = time.perf_counter()
     try:
         if plan.scenario.clock == "timed":
+            # Before the network opens: the hosts need the timetable to begin.
             from coordinator.networks.timed import predict  # noqa: PLC0415  # it imports the networks of hosts
 
             execution.timetable = await predict(plan, progress)
@@ -102,6 +107,7 @@ async def _run_timed(
     execution.steps = timetable.steps
     try:
         await network.run(timetable, progress)
+    # Hosts may have sent rows and times before they failed.
     finally:
         journal.add(network.rows)
         execution.times = network.times
@@ -124,13 +130,16 @@ async def take_steps(
 ) -> None:
     """Run steps until nothing is left to do; at the step limit, `execution` becomes undecided."""
     limit = plan.scenario.step_limit
+    # One step beyond the limit: it only reads what arrived in the last one.
     for step in range(1, limit + 2):
         result = await network.step(step, plan.faults_at(step))
         journal.add(result.rows)
+        # Rows of this step may still come with the reports of the next one.
         journal.settle(step - 1)
         execution.altered_copies += result.altered_copies
         execution.steps = step
         progress("steps", step, 0)
+        # A source that recovers later sends again, so the run is not over before that.
         if not result.busy and step >= plan.last_revival:
             return
     execution.undecided = f"the step limit of {limit} was reached"

@@ -50,6 +50,7 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
     ScenarioError if the directory cannot be made, RuleError if the algorithm broke its own rules, RunError if the network
     could not be brought up; in each case nothing is left. A run that began but could not finish is kept, as `undecided`.
     """
+    # Refuses an output folder before anything is started.
     directory = RunDirectory(plan.name, plan.scenario.seed, out)
     network: Network | Timed | None = None
     problem = "the run failed"
@@ -64,6 +65,7 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
         journal.close()
         result = _conclude(plan, directory, journal, execution)
         if draw:
+            # After the verdict: a report that cannot be drawn loses nothing of the run.
             result = replace(result, report_error=_draw(directory))
         with InterruptGuard():  # a signal must not interrupt the renaming of a complete run
             directory.finish()
@@ -72,13 +74,16 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
         problem = str(error)
         raise RunError(f"{error}{directory.log_tail()}") from error
     except REFUSALS as error:
+        # Disks fill up: the message has the end of the log, and the folder is removed.
         raise RunError(f"{refusal(error, directory.path)}{directory.log_tail()}") from error
     finally:
+        # After `finish` there is nothing left to discard.
         directory.discard()
         if network is not None and plan.hosts:
             from coordinator.networks.host_network import HostNetwork  # noqa: PLC0415  # a run in memory does without
 
             if isinstance(network, HostNetwork):
+                # Hosts under a supervisor receive the reason only after the files are complete.
                 network.dismiss(problem)
     return result
 

@@ -26,7 +26,7 @@ def write_conclusion(directory: RunDirectory, conclusion: Conclusion, summary: d
 
 
 def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, execution: ExecutionResult) -> dict[str, object]:
-    """The content of summary.json."""
+    """The content of summary.json: scenario, metrics, times and claims, as plain values."""
     scenario, topology = plan.scenario, plan.topology
     return {
         "topology": topology.name,

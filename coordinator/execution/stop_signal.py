@@ -18,6 +18,7 @@ class InterruptGuard:
         self._previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
     def __enter__(self) -> Self:
+        # The handlers of the caller are restored on leaving, so that guards can be nested.
         self._previous = {number: signal.signal(number, self._on_signal) for number in self._previous}
         return self
 
@@ -26,6 +27,7 @@ class InterruptGuard:
             signal.signal(number, handler)
 
     def _on_signal(self, *_: object) -> None:
+        # Noted for code that only looks now and then, such as between two steps.
         self.requested = True
         self._cancel()
 
@@ -34,9 +36,12 @@ class InterruptGuard:
         token = trio.lowlevel.current_trio_token()
 
         def cancel() -> None:
+            # The signal may come when the event loop has already ended.
             with contextlib.suppress(trio.RunFinishedError):
+                # The only call of trio that is safe in a signal handler.
                 token.run_sync_soon(scope.cancel)
 
         self._cancel = cancel
+        # A signal between entering the guard and starting the event loop must not be lost.
         if self.requested:
             scope.cancel()

@@ -34,6 +34,7 @@ def elect(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCop
     copies are in `altered_copies`; those that are missing there count as equal.
     """
     reverse = {port: plan.topology.reverse_port(port) for port in range(plan.topology.degree)}
+    # A copy has one vote, even if it is reported twice.
     altered = pl.DataFrame(altered_copies, schema={**COPY, "value": pl.Int64}, orient="row").unique(subset=list(COPY))
     copies = journal.filter(
         pl.col("outcome").is_in(["first", "duplicate", "corrupt"]),
@@ -51,12 +52,14 @@ def elect(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCop
     first_copies = copies.filter(pl.col("outcome") != "duplicate").group_by(*PIECE).agg(pl.col("step").min()).collect()
     parties = votes.filter(~pl.col("right")).group_by(*PIECE, "value").len("wrong")
     strongest = parties.group_by(*PIECE).agg(pl.col("wrong").max())
+    # Strictly more than half: doubled, so that no fraction is rounded.
     right, wrong, total = 2 * pl.col("right"), 2 * pl.col("wrong"), pl.col("copies")
     elected = pl.when(right > total).then(pl.lit("right")).when(wrong > total).then(pl.lit("wrong"))
     return (
         votes.group_by(*PIECE)
         .agg(copies=pl.len(), right=pl.col("right").sum())
         .join(first_copies, on=list(PIECE))
+        # Pieces without a wrong vote have no row here.
         .join(strongest, on=list(PIECE), how="left")
         .with_columns(pl.col("wrong").fill_null(0))
         .with_columns(elected=elected.otherwise(pl.lit("none")))

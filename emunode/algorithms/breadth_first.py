@@ -29,6 +29,7 @@ class TreeBroadcast(TreeCollective):
     @cached_property
     def last_offset(self) -> Step:
         if self.spec.port_model is PortModel.ALL_PORT:
+            # All-port: level t receives in step t.
             return self.topology.diameter
         return max(step for _, step in self._walk(0))
 
@@ -37,6 +38,7 @@ class TreeBroadcast(TreeCollective):
         if self.spec.port_model is PortModel.ALL_PORT:
             steps = self.last_offset + self.numbers - 1
             claims.append(Claim("steps", steps, "==", f"{self.citation}: height + segments - 1"))
+            # Several segments overlap in a step, and then the receivers are not the ranks at one distance.
             if self.numbers == 1 and self.collective is Collective.BROADCAST:
                 receivers = self.topology.distance_distribution()[1:]
                 claims.append(
@@ -49,6 +51,7 @@ class TreeBroadcast(TreeCollective):
         return [*claims, *self.structure_claims()]
 
     def structure_claims(self) -> list[Claim]:
+        # Around broken links paths may be longer than the distance.
         if self.spec.broken:
             return []
         return [Claim("longest_detour", 0, "==", f"{self.citation}: {self.shortest_paths}")]
@@ -79,6 +82,7 @@ class TreeBroadcast(TreeCollective):
         if found is None:
             return []
         height, relation, formula = found
+        # The root serves all its `degree` children with one segment before it starts the next.
         steps = height + (self.numbers - 1) * self.topology.degree
         source = f"{self.citation}: one child after the other, {formula}"
         return [Claim("steps", steps, relation, f"{source} and a step per child for every further segment")]
@@ -105,6 +109,7 @@ class BreadthFirstBroadcast(TreeBroadcast):
         if not self.spec.broken:
             return BreadthFirstTree(topology)
         source = self.spec.source
+        # Trees are rooted at 0: the broken links are translated with the source.
         return GrownTree(topology, {(topology.relative(rank, source), port) for rank, port in self.spec.broken})
 
     @cached_property

@@ -28,11 +28,13 @@ class FloodRule(Rule):
             self._known.add(index)
             segment = (source, ALL_RANKS, 0, index, self._algorithm.payloads.segment(source, ALL_RANKS, index))
             for port in self._view.live_ports:
+                # Live ports at the time of sending: a rank that knows its broken links does not send on them.
                 yield index + 1, port, segment
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         arrived_on: dict[int, set[Port]] = {}
         sends: list[ScheduledSend] = []
+        # All copies of a step first: a segment that came over two ports must go out over neither of them.
         for port, segments in packets:
             for segment in segments:
                 arrived_on.setdefault(segment[3], set()).add(port)
@@ -41,6 +43,7 @@ class FloodRule(Rule):
                 index = segment[3]
                 if index not in self._known:
                     self._known.add(index)
+                    # A neighbour that has just sent the segment has it already.
                     ports = [port for port in self._view.live_ports if port not in arrived_on[index]]
                     sends += [(step + 1, port, segment) for port in ports]
         return sends
@@ -73,6 +76,7 @@ class Flood(Algorithm):
 
     @property
     def tolerated_faults(self) -> int:
+        # The families here are maximally connected: degree - 1 faults leave a path to every healthy rank.
         return self.topology.degree - 1
 
     def losses(self, outages: Outages) -> Losses | None:
@@ -80,6 +84,7 @@ class Flood(Algorithm):
 
         The losses are not determined if ranks know which of their links work and that changes during the run.
         """
+        # A rank that learns of a fault in the middle of the run changes its sends, which this replay does not model.
         if self.spec.knowledge is not FaultKnowledge.NONE and not outages.permanent:
             return None
         messages = range(0, self.spec.messages * self.segments_per_message, self.segments_per_message)
@@ -97,6 +102,7 @@ class Flood(Algorithm):
         """The step in which each rank receives the segment that the source sends in step index + 1, and what blocked it."""
         received, blocked = {self.spec.source: index}, set()
         reached = [self.spec.source]
+        # Breadth first, so that a rank is reached in its first possible step.
         for rank in reached:
             for port, peer in enumerate(self.topology.neighbours(rank)):
                 if peer in received:

@@ -17,6 +17,7 @@ from emunode.net.wire import encode_losses
 
 Arrived = dict[Rank, tuple[list[PortPacket], dict[Port, Rank]]]
 """Packets that arrived at each rank, and the sender by port."""
+# Shared by all ranks without arrivals, and never changed.
 NOTHING: tuple[list[PortPacket], dict[Port, Rank]] = ([], {})
 
 
@@ -25,6 +26,7 @@ class MemoryEngine:
 
     def __init__(self, algorithm: Algorithm, rank_set: RankSet | None = None) -> None:
         self._topology = algorithm.topology
+        # Hot path: a list look-up per packet; plain form: `self._topology.reverse_port(port)`.
         self._reverse = [self._topology.reverse_port(port) for port in range(self._topology.degree)]
         ranks = self._topology.ranks()
         self._runner = StepRunner(algorithm, rank_set or RankSet(algorithm, ranks), ranks)
@@ -56,11 +58,14 @@ class MemoryEngine:
         """Run `step` with these new faults; returns journal rows: arrivals of step - 1 and losses of `step`."""
         runner = self._runner
         runner.rows = bytearray()
+        # Swapped out first: what is sent in this step is read in the next one.
         arrived, self._arrived = self._arrived, {}
         waking = arrived.keys() | runner.due.pop(step, ())
+        # From the first fault on, in every step: faults may end, and held packets may become due, in any later one.
         self._had_faults |= bool(faults)
         if self._had_faults:
             waking = runner.apply_faults(step, faults, waking, lambda rank: self._run(step, rank, arrived))
+        # Ascending ranks fix the order of the journal rows, which the other engine has to reproduce.
         self._run_all(step, sorted(waking), arrived)
         return runner.rows
 
@@ -79,6 +84,8 @@ class MemoryEngine:
         outbox = self._runner.run(step, rank, inbox, senders, 0)
         for _, segments in outbox:
             for segment in segments:
+                # Class tests, not isinstance: a subclass of bytes or tuple could carry an object that two nodes
+                # share.
                 if segment.__class__ is not tuple or segment[4].__class__ is not bytes:
                     raise RuleError(f"rank {rank}, step {step}: {segment!r} is not a plain tuple of numbers and bytes")
         return outbox
@@ -91,6 +98,8 @@ class MemoryEngine:
         )  # fmt: skip
         for port, segments in outbox:
             receiver = neighbour(rank, port)
+            # Packets to ranks that crash in this very step are lost as well: faults take effect before any rank
+            # sends.
             if crashed and receiver in crashed:
                 encode_losses(self._runner.rows, step, rank, port, receiver, segments, HopOutcome.LOST)
                 continue

@@ -21,6 +21,7 @@ class Connections:
         """Links that any fault so far may have closed."""
         self.closed: set[LinkId] = set()
 
+    # Both ends name the link alike: by the lower rank.
     def link(self, rank: Rank, port: Port) -> LinkId:
         """The name of the link with this end."""
         peer = self._topology.neighbour(rank, port)
@@ -32,6 +33,7 @@ class Connections:
             match fault:
                 case Crash(rank=rank):
                     self.concerned.update(self.link(rank, port) for port in range(self._topology.degree))
+                # All links of the rank, because each has an end that is gone.
                 case Down(sender=sender, port=port):
                     self.concerned.add(self.link(sender, port))
         before, self.closed = self.closed, {link for link in self.concerned if self._faults.is_closed(step, *link)}

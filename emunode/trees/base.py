@@ -45,8 +45,11 @@ class Trees(ABC):
         """`children` without the cache: here by asking every neighbour for its parent, by ascending port."""
         topology = self.topology
         return tuple(
+            # O(degree) parents per call: slow for a whole network, but no family has to state its children to be
+            # usable.
             port
             for port, neighbour in enumerate(topology.neighbours(rank))
+            # The root is not a child of any node, and its `parent` raises ValueError.
             if neighbour and self.parent(neighbour, tree) == topology.reverse_port(port)
         )
 
@@ -59,8 +62,10 @@ class Trees(ABC):
         ports: list[Port] = []
         while rank:
             port = self.parent(rank, tree)
+            # `reverse_port`: the parent uses its own port of the same link to come down.
             ports.append(topology.reverse_port(port))
             rank = topology.neighbour(rank, port)
+            # A path in a tree has at most order - 1 links; a longer one runs in a circle.
             if len(ports) >= topology.order:
                 raise RuleError(f"{type(self).__name__} tree {tree} of {topology.name} has a cycle through rank {rank}")
         return tuple(reversed(ports))
@@ -102,9 +107,11 @@ def levels(trees: Trees, tree: int) -> dict[Rank, int]:
     topology = trees.topology
     found = {0: 0}
     queue = [0]
+    # The list grows while it is read, which makes the loop breadth-first.
     for rank in queue:
         for port in trees.children(rank, tree):
             child = topology.neighbour(rank, port)
+            # Two parents claim one child: the children do not describe a tree, whatever `parent` says.
             if child in found:
                 raise ContractError(f"tree {tree} of {topology.name} reaches {topology.label(child)} twice")
             found[child] = found[rank] + 1

@@ -19,7 +19,8 @@ import trio
 
 from coordinator.campaigns.trial_runner import Trial, TrialResult, TrialRunner
 from coordinator.planning.plan import make_plan
-from coordinator.scenario.fault_sets import FaultSites, draw, parse_fault_sets
+from coordinator.scenario.fault_draws import FaultSites, draw
+from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.model import Scenario, make_scenario
 from emunode.logging import logging_to
 from stress_tests.common import Budget, Row

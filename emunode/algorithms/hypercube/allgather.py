@@ -50,6 +50,7 @@ class CubeAllgather(CubeDissemination, MergedSchedule):
 
     @property
     def period(self) -> Step:
+        # Everything that waits for a link crosses it at once, so segments are not pipelined.
         return 0
 
     def claims(self) -> list[Claim]:
@@ -112,6 +113,7 @@ class BinomialAllgather(CubeAllgather):
     def loads(self) -> Loads:
         n = self.topology.degree
         if self.spec.port_model is ALL:
+            # C(n-1, l) nodes of level l + 1 are reached over the fullest dimension, n - 1.
             return [Fraction(comb(n - 1, level)) for level in range(n)]
         return allgather_binomial(n)
 
@@ -146,6 +148,7 @@ class RotatedBinomialAllgather(CubeAllgather):
     def loads(self) -> Loads:
         n = self.topology.degree
         if self.spec.port_model is ALL:
+            # The n trees spread the C(n, l+1) nodes of a level evenly over the n dimensions.
             return [Fraction(size, n) for size in cube_levels(n)]
         return allgather_rotated(n)
 
@@ -166,6 +169,7 @@ class RotatedExchangeAllgather(CubeAllgather):
     trees_class = RotatedBinomialTrees
 
     def offset(self, relative: Rank, tree: int) -> Step:
+        # Each tree starts at its own dimension in step 1, instead of waiting for its label.
         return self.trees.place(relative, tree) + 1
 
     @cached_property
@@ -234,6 +238,7 @@ class BalancedPathsAllgather(CubeAllgather):
         n = self.topology.degree
         if self.spec.port_model is ALL:
             return [Fraction(size, n) for size in cube_levels(n)]
+        # The paper gives no closed form over one port, so the tree is walked.
         return self.found_loads()
 
     def claims(self) -> list[Claim]:

@@ -56,6 +56,7 @@ class CubeAlltoall(CubeRouting):
         loads = self.postorder_loads() if self.spec.port_model is ALL else self.label_loads()
         if loads is None:
             return self.found_loads()
+        # Reverse breadth first has the loads of concurrent postorder in reverse order.
         return loads[::-1] if self.discipline == "rbf" and self.spec.port_model is ALL else loads
 
     def postorder_loads(self) -> Loads | None:
@@ -89,6 +90,7 @@ class GrayAlltoall(CubeAlltoall):
     trees_class = GrayPaths
 
     def label_loads(self) -> Loads:
+        # A path with one node per level: N - 1, N - 2, .. blocks.
         return below([1] * (self.topology.order - 1), 1)
 
 
@@ -125,6 +127,7 @@ class BinomialAlltoall(CubeAlltoall):
 
     def label_loads(self) -> Loads:
         n = self.topology.degree
+        # In every cycle of the exchange algorithm half of all blocks change sides.
         return [Fraction(1 << n - 1)] * n
 
     def postorder_loads(self) -> Loads:
@@ -164,6 +167,7 @@ class RotatedExchangeAlltoall(CubeAlltoall):
         if self.spec.port_model is not ALL:
             return super().route(target, route_index, number)
         n = self.topology.degree
+        # Part j takes the dimensions in the order j, j + 1, ..: cycle (d - j) mod n, whether or not d is needed.
         return [(port, (port - route_index) % n + 1) for port in self.trees.route(target, route_index)]
 
     def label_loads(self) -> Loads:
@@ -171,6 +175,7 @@ class RotatedExchangeAlltoall(CubeAlltoall):
 
     def postorder_loads(self) -> Loads:
         n = self.topology.degree
+        # In every cycle, half of the N blocks change sides in each of the n parts.
         return [Fraction(1 << n, 2 * n)] * n
 
 

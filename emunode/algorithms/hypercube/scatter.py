@@ -56,6 +56,7 @@ class CubeScatter(CubeRouting):
     def forward_loads(self) -> Loads:
         """The load of every cycle of the scatter; here by walking all routes."""
         found = self.found_loads()
+        # `found_loads` has turned the cycles of a gather round, and `loads` will do so again.
         return found[::-1] if self.collective is Collective.GATHER else found
 
 
@@ -75,6 +76,7 @@ class RotatedGrayScatter(CubeScatter):
     tree_per_dimension = True
 
     def forward_loads(self) -> Loads:
+        # A path holds one node per level, so cycle l still moves N - 1 - l blocks.
         return scatter_by_level(range(1, self.topology.order), self.count)
 
 
@@ -114,6 +116,7 @@ class TwoRootedScatter(CubeScatter):
         n = self.topology.degree
         if self.spec.port_model is not ALL:
             return scatter_tworooted(n)
+        # Level sizes behind the larger child: 1, 2, 4, .., and N/4 on level n.
         return scatter_by_level([*(1 << level for level in range(n - 1)), 1 << n - 2])
 
 
@@ -155,6 +158,7 @@ class EdgeDisjointScatter(EdgeDisjointRedundancy, CubeScatter):
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree
+        # Every tree has one root link, which carries its whole levels.
         return scatter_by_level(edge_disjoint_levels(n), n)
 
 

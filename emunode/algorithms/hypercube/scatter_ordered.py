@@ -59,6 +59,7 @@ class GrayScatter(OrderedScatter):
     @property
     def cycles(self) -> int:
         others = (self.topology.order - 1) * self.copies
+        # Every second cycle, except for the nearest node, whose k packets leave in every cycle.
         return others if self._apart else 2 * others - self.copies
 
     @property
@@ -69,6 +70,7 @@ class GrayScatter(OrderedScatter):
     def route(self, target: Rank, route_index: int, number: int) -> Route:
         ports = self.trees.route(target, route_index)
         before = (self.topology.order - 1 - len(ports)) * self.copies
+        # The nearest node's packets are not forwarded, so they need no cycle in between.
         first = before + number if self._apart else 2 * before + number * (2 if len(ports) > 1 else 1)
         return [(port, first + hop) for hop, port in enumerate(ports, 1)]
 
@@ -90,12 +92,14 @@ class BinomialGrayScatter(OrderedScatter):
     def validate(self) -> None:
         super().validate()
         if self.doublings:
+            # A packet of 2^b blocks holds all segments of these blocks.
             self.link_capacity = self.copies << self.doublings
 
     @cached_property
     def doublings(self) -> int:
         """b of B = 2^b M."""
         blocks = self.spec.packet_limit // (self.spec.messages * self.spec.message_bytes)
+        # Rounded down to a power of two: `bit_length` - 1.
         return max(0, min(self.topology.degree - 1, blocks.bit_length() - 1))
 
     @property
@@ -108,18 +112,22 @@ class BinomialGrayScatter(OrderedScatter):
         b = self.doublings
         if not b:
             return super().forward_loads()
+        # Full packets of 2^b blocks, then b cycles of halving: 2^(b-1), .., 2, 1 blocks.
         return [Fraction(1 << b)] * (self.cycles - b) + [Fraction(1 << halving) for halving in reversed(range(b))]
 
     def route(self, target: Rank, route_index: int, number: int) -> Route:
         low_bits = self.topology.degree - self.doublings
         round_start = 0 if self.doublings else number * (self.topology.order - 1)
+        # Descending relative address: the block of the target with the largest low bits leaves first.
         place = (1 << low_bits) - target % (1 << low_bits)
         route = []
         for port in self.trees.route(target, route_index):
             if port < low_bits:
                 route.append((port, round_start + place))
+                # With m = N - c for b = 0: the hops are in cycles m - 1, m + lowbit(m) - 1, and so on.
                 place += 1 << port
             else:
+                # The b highest ports are used once each, at the end.
                 route.append((port, (1 << low_bits) + port - low_bits))
         return route
 
@@ -140,6 +148,7 @@ class BinomialPostorderScatter(OrderedScatter):
     def _first_cycles(self) -> dict[Rank, int]:
         """The cycle in which a target's block leaves the root."""
         return {
+            # Port d is used in cycles 2^d - 1 + k 2^(d+1), as in `sbt-gray`.
             rank: (2 * place + 1 << port) - 1
             for port in range(self.topology.degree)
             for place, rank in enumerate(postorder(self.trees, 1 << port))
@@ -170,6 +179,7 @@ class BalancedCyclicScatter(OrderedScatter):
     def _first_steps(self) -> dict[Rank, Step]:
         """The step in which a target's block leaves the root."""
         queues = [self.order_of(port) for port in range(self.topology.degree)]
+        # One target per port and round; ports whose queue is empty are skipped by the sort.
         turns = sorted((place, port) for port, queue in enumerate(queues) for place in range(len(queue)))
         return {queues[port][place]: step for step, (place, port) in enumerate(turns, 1)}
 

@@ -28,7 +28,7 @@ class RestScatter(CubeScatter):
 
     @classmethod
     def parts(cls, n: int, message_bytes: int) -> int:
-        """k; raises ScenarioError (field `message_bytes`) if there is none."""
+        """k; raises ScenarioError (field `message_bytes`) if no k fits."""
         for k in range(min(n - 1, message_bytes), 0, -1):
             if cls.admits(n, k):
                 return k
@@ -72,6 +72,7 @@ class RotationsScatter(RestScatter):
 
     @staticmethod
     def edge_load_of(n: int, k: int) -> int:
+        # A whole number: n/k divides n, and so 2^(n/k) - 1 divides N - 1.
         return ((1 << n) - 1) * (1 << n // k - 1) // ((1 << n // k) - 1)
 
     def make_trees(self, topology: Topology) -> CubeTrees:

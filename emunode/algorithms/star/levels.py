@@ -41,7 +41,9 @@ class NecklaceLevels(TimeBounded, TreeCollective):
         source = f"{MULTIPLE}, table 2 (NL) and section 6.2"
         rounded = f"{source}; erratum: ceil(|D_t|/(n-1)) messages in step t"
         level_sizes = topology.distance_distribution()[1:]
+        # The nodes of a level are consecutive in the order, so the n-1 types share them within one.
         loads = tuple(-(-nodes // topology.degree) for nodes in level_sizes)
+        # A level with fewer than n-1 nodes leaves some types idle.
         links = topology.order * sum(min(nodes, topology.degree) for nodes in level_sizes)
         claims = [
             *super().claims(),
@@ -52,5 +54,6 @@ class NecklaceLevels(TimeBounded, TreeCollective):
             *time_bounds(topology, spec),
         ]
         if not spec.packet_limit:
+            # With a packet limit a level may take several start-ups, which the paper does not count.
             claims.append(Claim("startups", topology.diameter, "==", f"{source}: D_n"))
         return claims

@@ -38,11 +38,14 @@ class PlacesInTree(TreeRoutedCollective):
 
     def share(self, target: Rank) -> int:
         """Messages for `target` by each of its places in the tree."""
+        # `share` divides evenly: only ReplicatedTrees have several places, and they require a multiple of n-1
+        # messages.
         return self.copies // self.trees.copies(target)
 
     def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
         share = self.share(target)
         for segment in range(self.copies):
+            # In runs, so that copy j carries messages jMp/(n-1) .. (j+1)Mp/(n-1) - 1 as in definitions 15 and 16.
             yield segment // share, segment % share, segment
 
     def number(self, target: Rank, route_index: int, segment: int) -> int:
@@ -50,6 +53,7 @@ class PlacesInTree(TreeRoutedCollective):
 
     @cached_property
     def hops(self) -> int:
+        # All paths are shortest, so t_n links for one message to all others.
         return self.copies * total_distance(self.topology)
 
 
@@ -76,7 +80,9 @@ class TreeScatter(PlacesInTree):
         step = 1
         for port in range(self.topology.degree):
             if self.spec.port_model is PortModel.ALL_PORT:
+                # Rule 5: each root link starts its own queue in step 1. Rule 8: one queue for all links.
                 step = 1
+            # The farthest first: a message that leaves in step s has at least as far to go as every later one on its link.
             for target, route_index in sorted(places[port], key=lambda place: (-weight(place[0]), place)):
                 starts[target, route_index] = step
                 step += self.share(target)
@@ -86,6 +92,7 @@ class TreeScatter(PlacesInTree):
     def last_step(self) -> Step:
         """Farther nodes are served earlier, so the run ends when the last message has left the root."""
         if self.spec.port_model is PortModel.ONE_PORT:
+            # One message leaves the root per step, and nothing is repeated.
             return self.copies * (self.topology.order - 1)
         return self.all_port_steps[0]
 
@@ -109,6 +116,7 @@ class TreeScatter(PlacesInTree):
         return [
             *super().claims(),
             Claim("steps", self.last_step, "==", f"{REPORT}, {source}"),
+            # The bound on transmissions is met, so the same value is claimed as an equation.
             *(Claim(bound.name, bound.predicted, "==", f"{REPORT}, table 2: M t_n") for bound in bounds[1:]),
             *bounds,
             *self.structure_claims(),
@@ -140,6 +148,7 @@ class BalancedScatter(TreeScatter):
 
     @property
     def all_port_steps(self) -> tuple[int, str]:
+        # Root subtrees differ by one node; the largest decides.
         largest = -(-(self.topology.order - 1) // self.topology.degree)
         return self.copies * largest, "section 5.1 and table 2: ceil((n!-1)/(n-1)) a message"
 

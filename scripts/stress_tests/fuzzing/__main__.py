@@ -20,6 +20,7 @@ INSTRUMENTED = [
     "coordinator.networks.control_channel",
     "emunode.net.validation",
     "coordinator.scenario.fault_syntax",
+    "coordinator.scenario.fault_draws",
     "coordinator.scenario.fault_sets",
     "coordinator.scenario.model",
     "coordinator.planning.plan",

@@ -11,16 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.scenario.fault_sets import (
-    FaultSites,
-    draw,
-    every_set,
-    parse_fault_sets,
-    resolve,
-    sample_numbers,
-    set_count,
-    set_number,
-)
+from coordinator.scenario.fault_draws import FaultSites, draw, every_set, resolve, sample_numbers, set_count, set_number
+from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import Crash
