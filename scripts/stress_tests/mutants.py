@@ -27,11 +27,11 @@ settings.load_profile("unshrunk")
 """
 """Hypothesis need not shrink the failing example: a failure is enough."""
 TESTS: dict[str, tuple[str, ...]] = {
-    "emunode/engine/node.py": ("tests/emunode/engine/test_node.py", "tests/emunode/algorithms/star/test_broadcast.py"),
+    "emunode/engine/node.py": ("tests/emunode/engine/test_node.py", "tests/emunode/algorithms/test_conformance.py"),
     "emunode/net/wire.py": ("tests/emunode/net/test_wire.py",),
     "emunode/algorithms/payload.py": (
         "tests/emunode/algorithms/test_payload.py",
-        "tests/emunode/algorithms/star/test_broadcast.py",
+        "tests/emunode/algorithms/test_conformance.py",
     ),
     "emunode/host/placement.py": ("tests/emunode/host/test_placement.py",),
     "emunode/topologies/star.py": (
@@ -46,21 +46,22 @@ TESTS: dict[str, tuple[str, ...]] = {
         "tests/emunode/topologies/test_topologies.py",
         "tests/emunode/topologies/test_labels.py",
     ),
-    "emunode/trees/star/greedy.py": ("tests/emunode/trees/test_trees.py", "tests/emunode/trees/test_star.py"),
+    "emunode/trees/star/greedy.py": ("tests/emunode/test_conformance.py", "tests/emunode/trees/test_star.py"),
     "emunode/trees/star/edge_disjoint.py": ("tests/emunode/trees/test_star.py",),
-    "emunode/trees/eisenstein_jacobi/sectors.py": ("tests/emunode/trees/test_trees.py",),
+    "emunode/trees/eisenstein_jacobi/sectors.py": ("tests/emunode/test_conformance.py",),
     "emunode/trees/hypercube/binomial.py": (
         "tests/emunode/trees/test_hypercube.py",
-        "tests/emunode/trees/test_trees.py",
+        "tests/emunode/test_conformance.py",
     ),
     "emunode/trees/hypercube/balanced.py": ("tests/emunode/trees/test_hypercube.py",),
     "emunode/algorithms/tree_collective.py": (
-        "tests/emunode/algorithms/star/test_broadcast.py",
+        "tests/emunode/algorithms/test_expected_runs.py",
         "tests/emunode/algorithms/star/test_allgather.py",
         "tests/emunode/algorithms/test_losses.py",
     ),
     "emunode/algorithms/routed_collective.py": (
         "tests/emunode/algorithms/star/test_personalized.py",
+        "tests/emunode/algorithms/test_expected_runs.py",
         "tests/emunode/algorithms/test_losses.py",
     ),
 }
