@@ -27,8 +27,8 @@ TREES = {"BRG": 1, "SBT": 1, "TCBT": 1, "SBnT": 1, "nRBRG": 0, "nRSBT": 0, "nESB
 """Number of trees of each graph; 0 for as many as dimensions."""
 
 
-EXACT = {"steps", "segments", "intact_deliveries", "startups", "transfer_bytes"}
-"""Metrics for which every algorithm of the paper claims an exact value."""
+EXACT = {"steps", "segments", "intact_deliveries"}
+"""Metrics for which every algorithm of the paper claims an exact value; start-ups and transfer may have two bounds."""
 
 
 class CubeRun(NamedTuple):
@@ -52,7 +52,9 @@ def play(spec: CollectiveSpec) -> CubeRun:
     hops = execute(algorithm)
     metrics = measure(algorithm, hops)
     check_claims(algorithm, metrics)
-    assert {claim.name for claim in algorithm.claims() if claim.relation == "=="} >= EXACT
+    claims = algorithm.claims()
+    assert {claim.name for claim in claims if claim.relation == "=="} >= EXACT
+    assert {claim.name for claim in claims} >= {"startups", "transfer_bytes"}
     assert metrics["duplicates"] == 0
     return CubeRun(metrics, hops)
 

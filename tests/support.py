@@ -35,7 +35,8 @@ def scenario_of(row: Mapping[str, str]) -> dict[str, object]:
     Several faults are joined by `&`.
     """
     options = dict(option.split("=", 1) for option in row["options"].split())
-    scenario: dict[str, object] = {name: row[name] for name in ("topology", "collective", "algorithm")} | options
+    scenario: dict[str, object] = {name: row[name] for name in ("topology", "collective", "algorithm")}
+    scenario.update(options)
     if "fault" in options:
         scenario["fault"] = options["fault"].split("&")
     return scenario

@@ -66,7 +66,6 @@ ALLOWED: Final[Mapping[str, int]] = {
     "emunode/timed": 3,
     "tests": 3,
     "tests/coordinator": 69,
-    "tests/emunode": 19,
 }
 
 
