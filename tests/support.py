@@ -1,6 +1,7 @@
 """Helpers of many tests: expected numbers from files, and runs of a scenario."""
 
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,10 +16,10 @@ from emunode.engine.rank_set import AlteredCopy
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def golden_rows(family: str, name: str) -> list[dict[str, str]]:
-    """The rows of a file of expected numbers, `tests/golden/<family>/<name>.csv`."""
+def golden_rows(family: str, name: str, **equal: object) -> list[dict[str, str]]:
+    """The rows of a file of expected numbers, `tests/golden/<family>/<name>.csv`, whose columns have these values."""
     with (GOLDEN / family / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+        return [row for row in csv.DictReader(file) if all(row[key] == str(value) for key, value in equal.items())]
 
 
 def run_scenario(out: Path | None = None, **values: object) -> RunResult:
@@ -38,6 +39,24 @@ def played(plan: Plan) -> tuple[bytearray, list[AlteredCopy]]:
         rows += network.step(step, plan.faults_at(step))
         assert step < 10_000, "the run does not end"
     return rows, network.altered_copies
+
+
+def scenario_of(row: Mapping[str, str]) -> dict[str, object]:
+    """The scenario of a row of a table: columns `topology`, `collective`, `algorithm`, and `options` such as `messages=3`.
+
+    Several faults are joined by `&`.
+    """
+    options = dict(option.split("=", 1) for option in row["options"].split())
+    scenario: dict[str, object] = {name: row[name] for name in ("topology", "collective", "algorithm")}
+    scenario.update(options)
+    if "fault" in options:
+        scenario["fault"] = options["fault"].split("&")
+    return scenario
+
+
+def scenario_id(row: Mapping[str, str]) -> str:
+    """The test id of such a row."""
+    return "-".join((row["topology"], row["collective"], row["algorithm"], *row["options"].split()))
 
 
 def run_journal(out: Path, **values: object) -> tuple[RunResult, pl.DataFrame]:

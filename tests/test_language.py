@@ -49,7 +49,6 @@ ALLOWED: Final[Mapping[str, int]] = {
     "coordinator/papers": 1,
     "emunode/algorithms": 2,
     "tests/coordinator": 20,
-    "tests/emunode": 19,
 }
 
 

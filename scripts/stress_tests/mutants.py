@@ -29,22 +29,24 @@ settings.load_profile("unshrunk")
 """Hypothesis need not shrink the failing example: a failure is enough."""
 TOPOLOGIES = "topologies/test_topologies.py topologies/test_labels.py"
 TESTS = {
-    "engine/node.py": "engine/test_node.py algorithms/star/test_broadcast.py",
+    "engine/node.py": "engine/test_node.py algorithms/test_conformance.py",
     "net/wire.py": "net/test_wire.py",
-    "algorithms/payload.py": "algorithms/test_payload.py algorithms/star/test_broadcast.py",
+    "algorithms/payload.py": "algorithms/test_payload.py algorithms/test_conformance.py",
     "host/placement.py": "host/test_placement.py",
     "topologies/star.py": TOPOLOGIES,
     "topologies/hypercube.py": TOPOLOGIES,
     "topologies/eisenstein_jacobi.py": TOPOLOGIES,
-    "trees/star/greedy.py": "trees/test_trees.py trees/test_star.py",
+    "trees/star/greedy.py": "test_conformance.py trees/test_star.py",
     "trees/star/edge_disjoint.py": "trees/test_star.py",
-    "trees/eisenstein_jacobi/sectors.py": "trees/test_trees.py",
-    "trees/hypercube/binomial.py": "trees/test_hypercube.py trees/test_trees.py",
+    "trees/eisenstein_jacobi/sectors.py": "test_conformance.py",
+    "trees/hypercube/binomial.py": "trees/test_hypercube.py test_conformance.py",
     "trees/hypercube/balanced.py": "trees/test_hypercube.py",
     "algorithms/tree_collective.py": (
-        "algorithms/star/test_broadcast.py algorithms/star/test_allgather.py algorithms/test_losses.py"
+        "algorithms/test_expected_runs.py algorithms/star/test_allgather.py algorithms/test_losses.py"
     ),
-    "algorithms/routed_collective.py": "algorithms/star/test_personalized.py algorithms/test_losses.py",
+    "algorithms/routed_collective.py": (
+        "algorithms/star/test_personalized.py algorithms/test_expected_runs.py algorithms/test_losses.py"
+    ),
 }
 """Modules of emunode with their tests in tests/emunode."""
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
