@@ -221,5 +221,7 @@ def test_campaign_folder_keeps_the_network(tmp_path: Path) -> None:
     subprocess.run([*command, *flags, "--trials", "3"], check=True, timeout=120, capture_output=True)
     (tmp_path / "net.graphml").unlink()
     moved = (tmp_path / "c").rename(tmp_path / "d")
-    more = subprocess.run([*command, "--resume", str(moved)], check=True, timeout=120, capture_output=True, text=True)
-    assert "0 trials run" in more.stdout
+    more = subprocess.run(
+        [*command, "--resume", str(moved), "--json"], check=True, timeout=120, capture_output=True, text=True
+    )
+    assert [row["trials"] for row in json.loads(more.stdout)["rows"]] == [3]
