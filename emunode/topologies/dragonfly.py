@@ -39,6 +39,7 @@ class Dragonfly(RegularTopology):
         self.require_order()
         self.degree = a - 1 + h
         self.title = f"dragonfly of {self.groups} groups of {a} routers"
+        self.diameter = 3
         if a > 2:
             self.bipartite = False  # three routers of a group are a triangle
 

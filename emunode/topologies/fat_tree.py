@@ -33,7 +33,6 @@ class FatTree(Topology):
     small_examples = ("fat-tree:2", "fat-tree:4")
     large_examples = ("fat-tree:48",)
     bipartite = True
-    diameter = 6
 
     def __init__(self, k: int) -> None:
         """Raises ScenarioError (field `topology`) unless k is even and the nodes can be addressed."""
@@ -47,6 +46,7 @@ class FatTree(Topology):
         """The first rank of every level."""
         self.order = self._first[CORE] + self.half**2
         self.degree = k
+        self.diameter = 6
         self.title = f"fat tree of {k}-port switches"
 
     @classmethod

@@ -33,7 +33,6 @@ class SlimFly(RegularTopology):
     describe = "Slim Fly of an odd prime Q: 2 Q^2 nodes, degree about 3Q/2, diameter 2; Q = 5 is Hoffman-Singleton"
     small_examples = ("slimfly:3", "slimfly:5")
     large_examples = ("slimfly:101",)
-    diameter = 2
     bipartite = False
 
     def __init__(self, q: int) -> None:
@@ -57,6 +56,7 @@ class SlimFly(RegularTopology):
             self._differences = [sorted(powers[e] for e in mixed), sorted(powers[(e + 1) % (q - 1)] for e in mixed)]
         self._inside = len(self._differences[0])
         self.degree = self._inside + q
+        self.diameter = 2
         self.title = f"Slim Fly of q = {q}"
 
     @classmethod
