@@ -72,9 +72,13 @@ def _check_links_at(topology: Topology, rank: Rank) -> None:
     if len(neighbours) != topology.degree or (isinstance(topology, CayleyTopology) and ABSENT in neighbours):
         raise ContractError(f"{topology.name}: rank {rank} needs {topology.degree} neighbours, but has {neighbours}")
     if len(set(present) - {rank}) != len(present) or not all(0 <= other < topology.order for other in present):
-        raise ContractError(f"{topology.name}: rank {rank} is linked to itself, twice to a rank, or to none: {neighbours}")
+        raise ContractError(
+            f"{topology.name}: rank {rank} is linked to itself, twice to a rank, or to none: {neighbours}"
+        )
     if list(topology.ports(rank)) != [port for port, _ in topology.adjacent(rank)]:
-        raise ContractError(f"{topology.name}: rank {rank} has ports {topology.ports(rank)} and neighbours {neighbours}")
+        raise ContractError(
+            f"{topology.name}: rank {rank} has ports {topology.ports(rank)} and neighbours {neighbours}"
+        )
     for port, neighbour in topology.adjacent(rank):
         there, its_port = topology.end(rank, port)
         if there != neighbour or topology.end(there, its_port) != (rank, port):
@@ -103,7 +107,9 @@ def _check_distances(topology: Topology) -> None:
         for rank, expected in enumerate(distances):
             found = view.weight(topology.relative(rank, root)), topology.distance(rank, root)
             if found != (expected, expected):
-                raise ContractError(f"{topology.name}: rank {rank} is {found} from {root}, expected {expected}")
+                raise ContractError(
+                    f"{topology.name}: rank {rank} has weight and distance {found} seen from {root}, expected {expected}"
+                )
         counts = Counter(distances)
         if topology.distribution_from(root) != tuple(counts[distance] for distance in range(max(distances) + 1)):
             raise ContractError(f"{topology.name}: wrong distance distribution {topology.distribution_from(root)}")

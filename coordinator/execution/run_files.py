@@ -32,7 +32,7 @@ def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, outcome: Exe
         "topology": topology.name,
         "order": topology.order,
         "degree": topology.degree,
-        "diameter": topology.diameter,
+        "diameter": topology.known_diameter,
         "collective": str(scenario.collective),
         "algorithm": scenario.algorithm,
         "source": topology.label(plan.spec.source),

@@ -28,7 +28,7 @@ def describe_needs(plan: Plan) -> dict[str, object]:
         "topology": topology.name,
         "order": topology.order,
         "degree": topology.degree,
-        "diameter": topology.diameter,
+        "diameter": topology.known_diameter,
         "driver": plan.scenario.driver,
         "processes": hosts + 2 if hosts else 1,
         "hosts": hosts,

@@ -15,6 +15,7 @@ from coordinator.scenario.drivers import DRIVERS
 from coordinator.scenario.fault_sets import resolve
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
+from coordinator.scenario.networks import network_of
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.registry import find_algorithm, make_algorithm
@@ -22,7 +23,6 @@ from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault, Recover
 from emunode.model import Collective, CollectiveSpec, Duplex, FaultKnowledge, Port, Rank, Step
 from emunode.topologies.base import Topology
-from emunode.topologies.registry import parse_topology
 
 ROW_RANKS = 2**31 - 1
 """Ranks that a journal row can name."""
@@ -112,7 +112,7 @@ class Plan:
             for rank in ends:
                 alter[rank] |= fault.alters_payload
             if not ends:
-                link = min((fault.sender, fault.port), (peer, self.topology.reverse_port(fault.port)))
+                link = min((fault.sender, fault.port), self.topology.end(fault.sender, fault.port))
                 links[link] = links.get(link, False) or fault.alters_payload
         both = [*alter.values(), *links.values()]
         return both.count(False), both.count(True)
@@ -148,7 +148,7 @@ def make_plan(
     ScenarioError for a scenario that cannot run anywhere. RunError if it cannot run on `machine` (by default this one); with
     `estimate`, `why_impossible` reports that instead.
     """
-    topology = parse_topology(scenario.topology)
+    topology = network_of(scenario)
     topology.require_order(ROW_RANKS)
     spec = _collective_spec(scenario, topology)
     specs = resolve(scenario.fault, lambda: make_algorithm(topology, spec), scenario.seed)
@@ -188,14 +188,18 @@ def _collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
 
 
 def _source_rank(scenario: Scenario, topology: Topology) -> Rank:
+    rootless = scenario.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
     if scenario.source is None:
-        return 0
-    if scenario.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
+        return 0 if rootless else topology.data_ranks[0]
+    if rootless:
         raise ScenarioError("source", scenario.source, f"in {scenario.collective} every node is a source; leave it out")
     try:
-        return topology.rank(scenario.source)
+        source = topology.rank(scenario.source)
     except ScenarioError as error:
         raise ScenarioError("source", scenario.source, error.allowed) from None
+    if topology.is_switch(source):
+        raise ScenarioError("source", scenario.source, "it is a switch, which owns no data; name a node that is none")
+    return source
 
 
 def _host_count(scenario: Scenario, topology: Topology, machine: Machine, *, estimate: bool) -> int:
@@ -227,7 +231,7 @@ def broken_from_the_start(topology: Topology, faults: Iterable[Fault]) -> tuple[
     for fault in faults:
         match fault:
             case Crash(step=1, rank=rank) | Hang(step=1, rank=rank):
-                found.update((peer, topology.reverse_port(port)) for port, peer in enumerate(topology.neighbours(rank)))
+                found.update((peer, its_port) for _, peer, its_port in topology.ends(rank))
             case Down(step=1, sender=sender, port=port):
                 found.add((sender, port))
     return tuple(sorted(found))

@@ -25,7 +25,7 @@ LINK_ENDS_COUNTED = 2_000_000
 
 def deliveries(plan: Plan) -> int:
     """Deliveries of segments in a run without faults; the journal has at least this many rows."""
-    order, spec = plan.topology.order, plan.spec
+    order, spec = len(plan.topology.data_ranks), plan.spec
     pairs = order - 1 if len(plan.algorithm.sources) == 1 else order * (order - 1)
     if spec.collective in (Collective.REDUCE, Collective.GATHER):
         pairs = order - 1
@@ -49,7 +49,7 @@ def descriptors_per_host(plan: Plan) -> int:
 
 def memory_bytes(plan: Plan) -> int:
     """User and kernel memory of all processes of the run."""
-    order, ends = plan.topology.order, plan.topology.order * plan.topology.degree
+    order, ends = plan.topology.order, 2 * plan.topology.link_count
     base = BASE_BYTES + deliveries(plan) * BYTES_PER_DELIVERY
     if not plan.hosts:
         return base + order * MEMORY_ENGINE_BYTES_PER_RANK

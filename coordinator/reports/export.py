@@ -131,7 +131,7 @@ def graphml(
     for rank, label in enumerate(labels):
         yield f"<node id={label}>{_values({**(nodes or {}).get(rank, {}), 'rank': rank})}</node>\n"
     for rank in topology.ranks():
-        for port, other in enumerate(topology.neighbours(rank)):
+        for port, other in topology.adjacent(rank):
             values = {**(links or {}).get((rank, port), {}), "port": port}
             if (rank, port) in trees:
                 values["trees"] = " ".join(map(str, trees[rank, port]))

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from coordinator.planning.plan import Plan
+from coordinator.results.ports import at_receiver
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import Crash, Delay, Drop, Duplicate, LinkFault, NodeFault, Recover
 from emunode.model import ALL_RANKS, Collective, Duplex, FaultKnowledge, Port, PortModel, Rank, Step
+from emunode.topologies.base import Topology
 
 PIECE = ["origin", "target", "segment"]
 AUDITED_LINKS = 100_000
@@ -167,7 +169,7 @@ def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[tuple[Step, Rank, Por
         while due and due[-1].step <= step:
             faults.apply([due.pop()])
         altered = faults.is_byzantine(step, sender)
-        if not 0 <= port < plan.topology.degree or plan.topology.neighbour(sender, port) != receiver:
+        if not _joins(plan.topology, sender, port, receiver):
             yield step, sender, port, True, True, True  # counted by `nonexistent_links`
             continue
         dead = faults.is_dead(step, sender, port)
@@ -229,11 +231,9 @@ def port_model_violations(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFra
     full = _except(plan, sent.filter(pl.col("segments") > (capacity or 2**31)), (Delay, Duplicate)).select("step")
     if spec.port_model is PortModel.ALL_PORT and spec.duplex is Duplex.FULL:
         return full
-    reverse = {port: plan.topology.reverse_port(port) for port in range(plan.topology.degree)}
-    back = pl.col("port").replace_strict(reverse, default=-1, return_dtype=pl.Int16)
     timing_affected = min((fault.step for fault in plan.faults if fault.affects_timing and fault.breaks), default=NEVER)
     arrived = journal.filter(pl.col("outcome") != "lost", pl.col("step") < timing_affected)
-    arrived = arrived.select("step", back, rank="receiver", sent=False)
+    arrived = at_receiver(arrived, plan.topology).select("step", "port", rank="receiver", sent=False)
     sent = _except(plan, sent, (Delay,)).select("step", "port", rank="sender", sent=True)
     used = (
         pl.concat([sent, arrived.unique()])
@@ -268,5 +268,10 @@ def nonexistent_links(plan: Plan, links: pl.DataFrame) -> int:
     return sum(
         packets
         for sender, port, receiver, packets in sample.iter_rows()
-        if not 0 <= port < topology.degree or topology.neighbour(sender, port) != receiver
+        if not _joins(topology, sender, port, receiver)
     )
+
+
+def _joins(topology: Topology, sender: Rank, port: Port, receiver: Rank) -> bool:
+    """Whether `port` of `sender` leads to `receiver`."""
+    return port in topology.ports(sender) and topology.neighbour(sender, port) == receiver

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from coordinator.planning.plan import Plan
 from emunode.model import ALL_RANKS, Collective, HopOutcome, Rank
+from emunode.topologies.base import Topology
 
 Records = NDArray[np.void]
 """Journal rows of type `RECORD`."""
@@ -64,7 +65,7 @@ class Deliveries:
 
     def unheard(self, plan: Plan) -> tuple[Rank, ...]:
         """Healthy ranks of which the target of a gather misses a message, ascending."""
-        faulty = list(plan.states)
+        faulty = [*plan.states, *switches(plan.topology)]
         due = np.full(plan.topology.order, plan.spec.messages)
         due[[plan.spec.source, *faulty]] = 0
         if plan.spec.source in plan.states:
@@ -88,7 +89,8 @@ def messages_due(plan: Plan) -> Integers:
     recovers. Where many ranks are sources, nothing is due from it either.
     """
     spec, order = plan.spec, plan.topology.order
-    others = order - 1 - len(silent_sources(plan))
+    silent = set(silent_sources(plan))
+    others = sum(rank not in silent for rank in plan.topology.data_ranks) - 1
     match spec.collective:
         case Collective.BROADCAST | Collective.SCATTER:
             due = np.full(order, spec.messages)
@@ -98,8 +100,15 @@ def messages_due(plan: Plan) -> Integers:
             due[spec.source] = spec.messages * (others if spec.collective is Collective.GATHER else 1)
         case Collective.ALLGATHER | Collective.ALLTOALL:
             due = np.full(order, others * spec.messages)
-    due[list(plan.states)] = 0
+    due[[*plan.states, *switches(plan.topology)]] = 0
     return due
+
+
+def switches(topology: Topology) -> list[Rank]:
+    """Ranks that only forward."""
+    if len(topology.data_ranks) == topology.order:
+        return []
+    return [rank for rank in topology.ranks() if topology.is_switch(rank)]
 
 
 def count_deliveries(plan: Plan, arrivals: Arrivals) -> Deliveries:
@@ -145,7 +154,7 @@ def meant_for_receiver(plan: Plan) -> pl.Expr:
     return (
         ((pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver")))
         & (pl.col("receiver") != pl.col("origin"))
-        & ~pl.col("receiver").is_in(list(plan.states))
+        & ~pl.col("receiver").is_in([*plan.states, *switches(plan.topology)])
     )
 
 

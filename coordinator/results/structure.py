@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from coordinator.planning.plan import Plan
+from coordinator.results.ports import at_receiver
 from emunode.model import Collective, Port, Rank
 from emunode.topologies.star import StarGraph
 
@@ -65,13 +66,10 @@ class Paths:
             "parent": "receiver" if inwards else "sender",
             "child": "sender" if inwards else "receiver",
         }
-        port = pl.col("port")
         if inwards:
-            topology = self.plan.topology
-            reverse = {out: topology.reverse_port(out) for out in range(topology.degree)}
-            port = port.replace_strict(reverse, default=-1, return_dtype=pl.Int16)
+            rows = at_receiver(rows, self.plan.topology)
         named = {name: pl.col(column).cast(pl.Int64) for name, column in columns.items()}
-        hops = rows.select("tree", "segment", "step", port=port, **named)
+        hops = rows.select("tree", "segment", "step", "port", **named)
         ends = ["root", "parent", "child", *(["leaf"] if self.plan.spec.collective in PERSONALISED else [])]
         known = pl.all_horizontal(pl.col(ends).is_between(0, self.plan.topology.order - 1))
         return hops.filter(known).collect(engine="streaming")
@@ -95,15 +93,17 @@ class Paths:
         return self._count(pl.col("segment").n_unique())
 
     @cached_property
-    def weights(self) -> Ranks:
-        """Distance of every relative rank from the root."""
+    def _weights(self) -> Ranks:
+        """Distance of every rank from rank 0."""
         topology = self.plan.topology
         return np.array([topology.weight(rank) for rank in topology.ranks()])
 
-    def relative(self, root: Rank) -> Ranks:
-        """The relative address of every rank."""
+    def distances(self, root: Rank) -> Ranks:
+        """Distance of every rank from `root`."""
         topology = self.plan.topology
-        return np.array([topology.relative(rank, root) for rank in topology.ranks()])
+        view = topology.seen_from(root)
+        weights = self._weights if view is topology else np.array([view.weight(rank) for rank in view.ranks()])
+        return np.asarray(weights[[topology.relative(rank, root) for rank in topology.ranks()]])
 
     def by_root(self) -> Iterator[tuple[Rank, pl.DataFrame]]:
         """The hops of each root."""
@@ -148,12 +148,12 @@ def longest_detour(paths: Paths) -> int:
 
 def _detour_of_messages(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
     lengths = hops.group_by("leaf", "tree", "segment").len()
-    distances = paths.weights[paths.relative(root)[lengths["leaf"].to_numpy()]]
+    distances = paths.distances(root)[lengths["leaf"].to_numpy()]
     return int((lengths["len"].to_numpy().astype(np.int64) - distances).max())
 
 
 def _detour_in_trees(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
-    distances = paths.weights[paths.relative(root)]
+    distances = paths.distances(root)
     longest = 0
     for parents in paths.parents(hops):
         reached = np.flatnonzero(parents >= 0)

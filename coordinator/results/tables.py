@@ -10,7 +10,7 @@ import polars as pl
 from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import messages_due
 from emunode.faults.kinds import FOREVER, Fault, LinkFault, NodeFault, kind_of
-from emunode.topologies.base import Topology
+from emunode.topologies.base import ABSENT, Topology
 
 LISTED_LINKS = 2_000_000
 """Up to this many directed links, links.parquet lists idle links too."""
@@ -59,7 +59,8 @@ def link_table(topology: Topology, used: pl.DataFrame) -> pl.DataFrame:
         receiver="receiver",
     )
     by = every.columns
-    return every.join(used, by, "full", coalesce=True).fill_null(0).sort(by)
+    present = every.filter(pl.col("receiver") != ABSENT)
+    return present.join(used, by, "full", coalesce=True).fill_null(0).sort(by)
 
 
 def heaviest_packets(packets: pl.DataFrame) -> pl.DataFrame:

@@ -12,6 +12,7 @@ import polars as pl
 
 from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import meant_for_receiver
+from coordinator.results.ports import at_receiver
 from emunode.engine.rank_set import AlteredCopy
 
 COPY = {
@@ -33,12 +34,9 @@ def elect(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCop
     its origin sent), wrong (most votes for one other value), elected (`right`, `wrong` or `none`). The values of altered
     copies are in `altered_copies`; those that are missing there count as equal.
     """
-    reverse = {port: plan.topology.reverse_port(port) for port in range(plan.topology.degree)}
     altered = pl.DataFrame(altered_copies, schema={**COPY, "value": pl.Int64}, orient="row").unique(subset=list(COPY))
-    copies = journal.filter(
-        pl.col("outcome").is_in(["first", "duplicate", "corrupt"]),
-        meant_for_receiver(plan),
-    ).with_columns(pl.col("port").replace_strict(reverse, default=-1, return_dtype=pl.Int16))
+    meant = journal.filter(pl.col("outcome").is_in(["first", "duplicate", "corrupt"]), meant_for_receiver(plan))
+    copies = at_receiver(meant, plan.topology)
     votes = (
         # The first copy over each tree votes; `outcome` makes the order total.
         copies.sort("step", "port", "outcome")

@@ -443,7 +443,7 @@ def eligible(
                 ) from None
             if part.on_links:
                 return [link for link in places.links if victim in link]
-            around = set(places.topology.neighbours(victim))
+            around = {neighbour for _, neighbour in places.topology.adjacent(victim)}
             return [rank for rank in allowed if rank in around]
     return places.links if part.on_links else allowed
 

@@ -145,13 +145,13 @@ def _link(spec: str, record: type[Fault], where: str, topology: Topology) -> Ite
     one, other = _rank(spec, match[1], topology), _rank(spec, match[3], topology)
     neighbours = topology.neighbours(one)
     if other not in neighbours:
-        labels = ", ".join(map(topology.label, neighbours))
+        labels = ", ".join(topology.label(neighbour) for _, neighbour in topology.adjacent(one))
         raise ScenarioError(
             "fault", spec, f"no link joins {match[1]} and {match[3]}; neighbours of {match[1]}: {labels}"
         )
     port = neighbours.index(other)
     forward = [(one, port)]
-    return forward if match[2] == ">" else [*forward, (other, topology.reverse_port(port))]
+    return forward if match[2] == ">" else [*forward, topology.end(one, port)]
 
 
 def _require_node_states(faults: Iterable[Fault], spec_of: Mapping[int, str]) -> None:

@@ -54,7 +54,7 @@ class CopyPaths:
         self.copies = sorted({copy for need in self.needs for copy in need})
         """Copies that can be lost independently of each other."""
         source = algorithm.spec.source
-        self.receivers = [rank for rank in algorithm.topology.ranks() if rank != source and rank not in given.silent]
+        self.receivers = [rank for rank in algorithm.topology.data_ranks if rank != source and rank not in given.silent]
         """Nodes to which messages are due; those among them that a random fault strikes are not taken out."""
 
     def _needs_of_messages(self, *, timed: bool) -> Counter[frozenset[Need]]:
@@ -80,7 +80,7 @@ class CopyPaths:
             if path:
                 yield here, path
             for port, delay in algorithm.child_delays(relative, tree):
-                child = topology.neighbour(relative, port)
+                child = algorithm.rooted.neighbour(relative, port)
                 hop = here, topology.absolute(child, source), step + delay
                 reached.append((child, step + delay, (*path, hop)))
 

@@ -21,7 +21,7 @@ from emunode.algorithms.base import Algorithm
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Port, Rank
-from emunode.topologies.base import Topology
+from emunode.topologies.base import CayleyTopology, Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 
 MOST_PORTS = 5
@@ -94,6 +94,8 @@ def symmetries(algorithm: Algorithm) -> list[Symmetry]:
     """The candidates that are symmetries of the runs of `algorithm`, the identity first."""
     topology = algorithm.topology
     if not isinstance(algorithm, TreeCollective) or algorithm.collective is not Collective.BROADCAST:
+        return [identity(topology)]
+    if not isinstance(topology, CayleyTopology):  # ports differ from rank to rank
         return [identity(topology)]
     network = Neighbourhood(topology, algorithm.spec.source)
     trees = _trees(algorithm)

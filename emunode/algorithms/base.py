@@ -7,6 +7,7 @@ access to the state of other ranks: it knows its own address, the arithmetic of 
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import ClassVar, get_args
@@ -26,7 +27,7 @@ from emunode.model import (
     ScheduledSend,
     Step,
 )
-from emunode.topologies.base import Topology
+from emunode.topologies.base import CayleyTopology, Topology
 
 Content = Callable[[Rank, Rank, int], bytes | None]
 
@@ -41,7 +42,7 @@ class LocalView:
 
     def __init__(self, topology: Topology, rank: Rank) -> None:
         self.rank = rank
-        self.live_ports: Sequence[int] = range(topology.degree)
+        self.live_ports: Sequence[int] = topology.ports(rank)
         self.relative: Callable[[Rank], Rank] = partial(topology.relative, rank)
         """The address of this rank under the translation that maps a given root to 0."""
 
@@ -90,6 +91,8 @@ class Algorithm(ABC):
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         self.topology = topology
+        self.rooted = topology.seen_from(spec.source)
+        """The network seen from the source: the one in which relative addresses have links."""
         self.spec = spec
         self.validate()
         self.payloads = Payloads(spec.seed, spec.message_bytes, self.segments_per_message)
@@ -114,6 +117,13 @@ class Algorithm(ABC):
             most = self.max_redundancy
             allowed = "one tree" if most == 1 else f"1..{most} trees"
             raise ScenarioError("redundancy", spec.redundancy, f"{self.name} carries each message on {allowed}")
+
+    def require_translations(self) -> None:
+        """Refuse a collective of all sources on a network where one timetable does not serve every source."""
+        topology = self.topology
+        if self.collective in (Collective.ALLGATHER, Collective.ALLTOALL) and not isinstance(topology, CayleyTopology):
+            reason = f"{self.name} runs one timetable at every source, so it needs a network with translations"
+            raise ScenarioError("topology", topology.name, reason)
 
     def cut(self, parts: int = 1) -> None:
         """Cut every message into `parts` x `spec.segments` segments; refuse segments of less than a byte."""
@@ -154,16 +164,24 @@ class Algorithm(ABC):
         return self.spec.redundancy - 1 if self.disjoint_paths else 0
 
     @property
-    def sources(self) -> range:
+    def sources(self) -> Sequence[Rank]:
         """The ranks that have messages of their own."""
         if self.collective in (Collective.BROADCAST, Collective.SCATTER):
             return range(self.spec.source, self.spec.source + 1)
-        return self.topology.ranks()
+        return self.topology.data_ranks
 
     @property
     def target(self) -> Rank:
         """The target of every message in a broadcast, allgather, gather or reduce: one rank, or all ranks."""
         return self.spec.source if self.collective in (Collective.GATHER, Collective.REDUCE) else ALL_RANKS
+
+    @property
+    def receivers_by_distance(self) -> tuple[int, ...]:
+        """How many ranks that own data are at distance 1, 2, .. from the source."""
+        if len(self.topology.data_ranks) == self.topology.order:
+            return self.topology.distribution_from(self.spec.source)[1:]
+        counts = Counter(self.topology.distance(rank, self.spec.source) for rank in self.topology.data_ranks)
+        return tuple(counts[distance] for distance in range(1, max(counts) + 1))
 
     @abstractmethod
     def rule(self, view: LocalView) -> Rule:
@@ -264,7 +282,7 @@ class Algorithm(ABC):
         for sender, port in outages.links:
             peer = self.topology.neighbour(sender, port)
             if sender not in outages.nodes and peer not in outages.nodes:
-                links.add(min((sender, port), (peer, self.topology.reverse_port(port))))
+                links.add(min((sender, port), self.topology.end(sender, port)))
         return len(outages.nodes) + len(links)
 
     def claims_with_faults(self, broken: int, altering: int, faulty: Collection[Rank]) -> list[Claim]:

@@ -28,7 +28,7 @@ class TreeBroadcast(TreeCollective):
     @cached_property
     def last_offset(self) -> Step:
         if self.spec.port_model is PortModel.ALL_PORT:
-            return self.topology.diameter
+            return self.rooted.eccentricity(0)
         return max(step for _, step in self._walk(0))
 
     def claims(self) -> list[Claim]:
@@ -37,9 +37,13 @@ class TreeBroadcast(TreeCollective):
             steps = self.last_offset + self.numbers - 1
             claims.append(Claim("steps", steps, "==", f"{self.citation}: height + segments - 1"))
             if self.numbers == 1 and self.collective is Collective.BROADCAST:
-                receivers = self.topology.distance_distribution()[1:]
                 claims.append(
-                    Claim("receivers_per_step", receivers, "==", f"{self.citation}: everybody at its distance")
+                    Claim(
+                        "receivers_per_step",
+                        self.receivers_by_distance,
+                        "==",
+                        f"{self.citation}: everybody at its distance",
+                    )
                 )
         else:
             rounds = (self.topology.order - 1).bit_length()
@@ -112,6 +116,6 @@ class BreadthFirstBroadcast(TreeBroadcast):
     def claims_with_known_faults(self, faulty: Collection[Rank]) -> list[Claim]:
         if not self.spec.broken or not self._sources_live(faulty):
             return []
-        reached = sum(1 for _ in self._walk(0)) - 1
+        reached = len(self.receivers())
         source = f"{self.citation}: all that broken links leave connected to the source"
         return [Claim("intact_deliveries", reached * self.spec.messages, "==", source)]

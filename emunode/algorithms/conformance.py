@@ -153,7 +153,8 @@ def _packets(sends: Iterable[Send]) -> Packets:
 def _inboxes(topology: Topology, packets: Packets) -> Mapping[Rank, list[tuple[Port, tuple[Segment, ...]]]]:
     inboxes: defaultdict[Rank, list[tuple[Port, tuple[Segment, ...]]]] = defaultdict(list)
     for (sender, port), segments in packets.items():
-        inboxes[topology.neighbour(sender, port)].append((topology.reverse_port(port), tuple(segments)))
+        receiver, its_port = topology.end(sender, port)
+        inboxes[receiver].append((its_port, tuple(segments)))
     return inboxes
 
 
@@ -164,12 +165,13 @@ def _check_ports(algorithm: Algorithm, step: Step, packets: Packets) -> None:
     received: defaultdict[Rank, set[Port]] = defaultdict(set)
     for (rank, port), segments in packets.items():
         where = f"{algorithm.name} at rank {rank}, step {step}, port {port}"
-        if port not in range(topology.degree):
+        if port not in topology.ports(rank):
             raise ContractError(f"{where}: there is no such port")
         if capacity is not None and len(segments) > capacity:
             raise ContractError(f"{where}: {len(segments)} segments in a packet for {capacity}")
         sent[rank].add(port)
-        received[topology.neighbour(rank, port)].add(topology.reverse_port(port))
+        receiver, its_port = topology.end(rank, port)
+        received[receiver].add(its_port)
     for rank in sorted(sent.keys() | received.keys()):
         if not _legal(spec, sent[rank], received[rank]):
             raise ContractError(

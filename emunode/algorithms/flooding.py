@@ -70,7 +70,7 @@ class Flood(Algorithm):
 
     @property
     def tolerated_faults(self) -> int:
-        return self.topology.degree - 1
+        return (self.topology.connectivity or 1) - 1
 
     def losses(self, outages: Outages) -> Losses | None:
         """A rank receives a segment as soon as a neighbour that has just received it gets it across a link.
@@ -80,7 +80,7 @@ class Flood(Algorithm):
         if self.spec.knowledge is not FaultKnowledge.NONE and not outages.permanent:
             return None
         messages = range(0, self.spec.messages * self.segments_per_message, self.segments_per_message)
-        healthy = [rank for rank in self.topology.ranks() if rank != self.spec.source and rank not in outages.faulty]
+        healthy = [rank for rank in self.topology.data_ranks if rank != self.spec.source and rank not in outages.faulty]
         losses = Losses(len(healthy) * self.spec.messages)
         for first in messages:
             segments = [self._flooded(outages, index) for index in range(first, first + self.segments_per_message)]
@@ -95,7 +95,7 @@ class Flood(Algorithm):
         received, blocked = {self.spec.source: index}, set()
         reached = [self.spec.source]
         for rank in reached:
-            for port, peer in enumerate(self.topology.neighbours(rank)):
+            for port, peer in self.topology.adjacent(rank):
                 if peer in received:
                     continue
                 place = outages.blocks(received[rank] + 1, rank, port, peer)
@@ -109,17 +109,18 @@ class Flood(Algorithm):
     def claims(self) -> list[Claim]:
         topology, segments = self.topology, self.segments_per_message * self.spec.messages
         links = topology.link_count * segments
-        claims = [Claim("deliveries", (topology.order - 1) * self.spec.messages, "==", f"{self.citation}: connected")]
+        receivers, farthest = len(topology.data_ranks) - 1, topology.eccentricity(self.spec.source)
+        claims = [Claim("deliveries", receivers * self.spec.messages, "==", f"{self.citation}: connected")]
         if topology.bipartite:
             claims += [
-                Claim("steps", topology.diameter + segments - 1, "==", f"{self.citation}: distance + segment"),
+                Claim("steps", farthest + segments - 1, "==", f"{self.citation}: distance + segment"),
                 Claim("packets", links, "==", f"{self.citation}: each link once if there are no odd cycles"),
             ]
         else:
             claims += [
                 Claim(
                     "steps",
-                    topology.diameter + segments,
+                    farthest + segments,
                     "<=",
                     f"{self.citation}: a last step between nodes of equal distance",
                 ),
@@ -127,6 +128,7 @@ class Flood(Algorithm):
                 Claim("packets", 2 * links, "<=", f"{self.citation}: each link once or twice"),
             ]
         if segments == 1:
-            receivers = topology.distance_distribution()[1:]
-            claims.append(Claim("receivers_per_step", receivers, "==", f"{self.citation}: ranks by distance"))
+            claims.append(
+                Claim("receivers_per_step", self.receivers_by_distance, "==", f"{self.citation}: ranks by distance")
+            )
         return claims

@@ -124,20 +124,20 @@ class Spread(Protocol):
     def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
         """The number of messages that a rank loses with these copies, given as (tree, bits), and the copies responsible."""
 
-    def spanned(self) -> Collection[Rank]:
-        """The ranks that the trees reach, without the root."""
+    def receivers(self) -> Collection[Rank]:
+        """The ranks that the trees reach and that own data, without the root."""
 
 
 def along_trees(spread: Spread, outages: Outages, sources: Iterable[Rank], messages: int) -> Losses:
     """The losses among the messages of all healthy `sources`."""
-    losses, spanned = Losses(), spread.spanned()
+    losses, receivers = Losses(), spread.receivers()
     for source in sources:
         if source in outages.faulty:
             continue
         seen = spread.seen_from(source, outages)
-        losses.delivered += messages * (len(spanned) - sum(rank in spanned for rank in seen.faulty))
+        losses.delivered += messages * (len(receivers) - sum(rank in receivers for rank in seen.faulty))
         for rank, trees in _missing_below(spread, spread.touched_arcs(seen)).items():
-            if rank in seen.faulty:
+            if rank in seen.faulty or rank not in receivers:
                 continue
             key = tuple(sorted((tree, reduce(or_, blocked.values())) for tree, blocked in trees.items() if blocked))
             count, guilty = spread.lost_messages(key)
@@ -341,6 +341,6 @@ class Circuit:
         lost = {number // self.segments_per_message for number in range(self.copies) if numbers >> number & 1}
         return len(lost), dict(missing)
 
-    def spanned(self) -> range:
+    def receivers(self) -> range:
         """All ranks but the source."""
         return range(1, self.order)

@@ -46,6 +46,7 @@ class RoutedCollective(Algorithm):
         self.hop_schedule = lru_cache(CACHE_ENTRIES)(self._hop_schedule)
 
     def validate(self) -> None:
+        self.require_translations()
         super().validate()
         self.cut(self.count if self.splits_across_trees and self.spec.redundancy == 1 else 1)
 
@@ -79,9 +80,9 @@ class RoutedCollective(Algorithm):
         here, stations = 0, {}
         backwards = self.collective is Collective.GATHER
         for port, step in self.route(target, route_index, number):
-            there = self.topology.neighbour(here, port)
+            there, its_port = self.rooted.end(here, port)
             if backwards:
-                stations[there] = (self.topology.reverse_port(port), self.last_step + 1 - step)
+                stations[there] = (its_port, self.last_step + 1 - step)
             else:
                 stations[here] = (port, step)
             here = there
@@ -156,13 +157,13 @@ class RoutedCollective(Algorithm):
         """The hops of a copy in order; for a gather, backwards."""
         here, hops = 0, []
         for port, step in self.route(target, route_index, number):
-            there = self.topology.neighbour(here, port)
+            there = self.rooted.neighbour(here, port)
             hops.append(Hop(step, here, port, there))
             here = there
         if self.collective is not Collective.GATHER:
             return hops
-        end, reverse = self.last_step + 1, self.topology.reverse_port
-        return [Hop(end - hop.step, hop.receiver, reverse(hop.port), hop.sender) for hop in reversed(hops)]
+        end, back = self.last_step + 1, self.rooted.end
+        return [Hop(end - hop.step, *back(hop.sender, hop.port), hop.sender) for hop in reversed(hops)]
 
 
 class TreeRoutedCollective(RoutedCollective):
@@ -177,7 +178,7 @@ class TreeRoutedCollective(RoutedCollective):
         return self.trees_class(topology)
 
     def validate(self) -> None:
-        self.trees = self.make_trees(self.topology)
+        self.trees = self.make_trees(self.rooted)
         self.count = self.trees.count
         super().validate()
 

@@ -59,7 +59,8 @@ class TreeCollective(Algorithm):
         self._lost = lru_cache(CACHE_ENTRIES)(self._lost_messages)
 
     def validate(self) -> None:
-        self.trees = self.make_trees(self.topology)
+        self.require_translations()
+        self.trees = self.make_trees(self.rooted)
         super().validate()
         self.cut(self.trees.count if self.splits_across_trees and self.spec.redundancy == 1 else 1)
 
@@ -99,7 +100,7 @@ class TreeCollective(Algorithm):
         step, here = 0, 0
         for port in self.trees.route(relative, tree):
             step += dict(self.child_delays(here, tree))[port]
-            here = self.topology.neighbour(here, port)
+            here = self.rooted.neighbour(here, port)
         return step
 
     @cached_property
@@ -113,7 +114,7 @@ class TreeCollective(Algorithm):
             rank, step = reached.pop()
             yield rank, step
             reached += [
-                (self.topology.neighbour(rank, port), step + delay) for port, delay in self.child_delays(rank, tree)
+                (self.rooted.neighbour(rank, port), step + delay) for port, delay in self.child_delays(rank, tree)
             ]
 
     @property
@@ -171,7 +172,7 @@ class TreeCollective(Algorithm):
             origin = self.topology.absolute(rank, self.spec.source)
             total ^= int.from_bytes(self.payloads.segment(origin, self.spec.source, segment))
             ports = self.trees.children(rank, segment % self.trees.count)
-            reached += [self.topology.neighbour(rank, port) for port in ports]
+            reached += [self.rooted.neighbour(rank, port) for port in ports]
         return total.to_bytes(self.payloads.segment_bytes(segment))
 
     # --- theory ----------------------------------------------------------------------------------------------------
@@ -181,7 +182,8 @@ class TreeCollective(Algorithm):
         order, spec = self.topology.order, self.spec
         sources = order if self.collective is Collective.ALLGATHER else 1
         hops = sources * self.copies * (order - 1)
-        deliveries = spec.messages * (1 if self.collective is Collective.REDUCE else sources * (order - 1))
+        receivers = 1 if self.collective is Collective.REDUCE else sources * (len(self.topology.data_ranks) - 1)
+        deliveries = spec.messages * receivers
         return [
             Claim("steps", self.last_step, "==", f"{self.citation}: timetable of the trees", derived=True),
             Claim("segments", hops, "==", f"{self.citation}: spanning trees"),
@@ -215,19 +217,25 @@ class TreeCollective(Algorithm):
             return frozenset(range(1, self.topology.order))
         return frozenset(rank for rank, _ in self._walk(0)) - {0}
 
-    def spanned(self) -> frozenset[Rank]:
-        """Ranks that the trees reach."""
-        return self._spanned
+    @cached_property
+    def _receivers(self) -> frozenset[Rank]:
+        if len(self.topology.data_ranks) == self.topology.order:
+            return self._spanned
+        return frozenset(rank for rank in self._spanned if not self.rooted.is_switch(rank))
+
+    def receivers(self) -> frozenset[Rank]:
+        """Ranks that the trees reach and that own data."""
+        return self._receivers
 
     def tree_children(self, relative: Rank, tree: int) -> list[Rank]:
         """The children of a relative rank."""
-        return [self.topology.neighbour(relative, port) for port in self.trees.children(relative, tree)]
+        return [self.rooted.neighbour(relative, port) for port in self.trees.children(relative, tree)]
 
     def touched_arcs(self, seen: Outages) -> Iterator[Arc]:
         """The arcs that outages touch, and the copies that these block."""
         for tree in range(self.trees.count):
             for parent, port in self._arcs_at(seen, tree):
-                child = self.topology.neighbour(parent, port)
+                child = self.rooted.neighbour(parent, port)
                 blocked: dict[Place, int] = {}
                 for number, _ in self.copies_on_tree(tree):
                     place = seen.blocks(self.crossing_step(child, tree, number), parent, port, child)
@@ -237,12 +245,11 @@ class TreeCollective(Algorithm):
 
     def _arcs_at(self, seen: Outages, tree: int) -> set[tuple[Rank, Port]]:
         """(parent, port) of the arcs of a tree at ranks, and over links, that are out of service."""
-        reverse = self.topology.reverse_port
         arcs: set[tuple[Rank, Port]] = set()
         for rank in seen.nodes:
             arcs |= self._arcs_of(rank, tree)
         for sender, port in seen.links:
-            for rank, down in ((sender, port), (self.topology.neighbour(sender, port), reverse(port))):
+            for rank, down in ((sender, port), self.rooted.end(sender, port)):
                 if (not rank or rank in self._spanned) and down in self.trees.children(rank, tree):
                     arcs.add((rank, down))
         return arcs
@@ -253,8 +260,7 @@ class TreeCollective(Algorithm):
             return frozenset()
         arcs = {(rank, port) for port in self.trees.children(rank, tree)}
         if rank:
-            up = self.trees.parent(rank, tree)
-            arcs.add((self.topology.neighbour(rank, up), self.topology.reverse_port(up)))
+            arcs.add(self.rooted.end(rank, self.trees.parent(rank, tree)))
         return frozenset(arcs)
 
     def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
@@ -272,7 +278,7 @@ class TreeCollective(Algorithm):
         seen, losses, lost = self.seen_from(root, outages), Losses(), set()
         for tree in range(self.trees.count):
             for parent, port in self._arcs_at(seen, tree):
-                child, up = self.topology.neighbour(parent, port), self.topology.reverse_port(port)
+                child, up = self.rooted.end(parent, port)
                 for number, segment in self.copies_on_tree(tree):
                     step = self.last_step + 1 - self.crossing_step(child, tree, number)
                     place = seen.blocks(step, child, up, parent)

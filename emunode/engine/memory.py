@@ -25,7 +25,6 @@ class MemoryEngine:
 
     def __init__(self, algorithm: Algorithm, rank_set: RankSet | None = None) -> None:
         self._topology = algorithm.topology
-        self._reverse = [self._topology.reverse_port(port) for port in range(self._topology.degree)]
         ranks = self._topology.ranks()
         self._runner = StepRunner(algorithm, rank_set or RankSet(algorithm, ranks), ranks)
         self._faults = self._runner.faults
@@ -86,9 +85,8 @@ class MemoryEngine:
     def _send(self, step: Step, rank: Rank, outbox: Sequence[PortPacket]) -> None:
         """Hand packets to their receivers; packets to crashed ranks are lost."""
         # Hot path, once per active rank and step; plain form: `self._arrived[receiver][0].append(..)` on a defaultdict.
-        crashed, arrived, reverse, neighbour = (
-            self._faults.crashed, self._arrived, self._reverse, self._topology.neighbour
-        )  # fmt: skip
+        crashed, arrived, neighbour = self._faults.crashed, self._arrived, self._topology.neighbour
+        reverse = self._runner.reverse_ports[rank]
         for port, segments in outbox:
             receiver = neighbour(rank, port)
             if crashed and receiver in crashed:

@@ -49,8 +49,10 @@ class Node:
         "_agenda",
         "_algorithm",
         "_content",
+        "_everyone",
         "_next",
         "_own",
+        "_ports",
         "_rule",
         "_seen",
         "_sent",
@@ -64,6 +66,9 @@ class Node:
         self.rank = rank
         self.queueing = False
         self._algorithm = algorithm
+        self._ports = algorithm.topology.ports(rank)
+        # A switch owns no data: what is for all ranks is not for it, and no target equals None.
+        self._everyone = None if algorithm.topology.is_switch(rank) else ALL_RANKS
         self._rule = rule
         self._content = algorithm.content
         try:
@@ -179,7 +184,7 @@ class Node:
         # wrong port can make illegal, so it skips all that follows.
         if len(leaving) == 1:
             port, segment = leaving[0]
-            if 0 <= port < self._algorithm.topology.degree:
+            if port in self._ports:
                 self._sent = (step, [port])
                 return [(port, (segment if segment.__class__ is tuple else _made(segment),))]
         packets: dict[Port, list[Segment]] = {}
@@ -193,7 +198,7 @@ class Node:
                 packets[port] = [made]
         algorithm = self._algorithm
         ports = sorted(packets)
-        if ports[0] < 0 or ports[-1] >= algorithm.topology.degree:
+        if not all(port in self._ports for port in ports):
             raise RuleError(
                 f"{algorithm.name} at rank {self.rank}, step {step}: some of the ports {ports} do not exist"
             )
@@ -238,14 +243,14 @@ class Node:
     def _read(self, inbox: list[PortPacket], hops: list[Hop]) -> None:
         """Classify every arrival, by ascending port."""
         # Hot path, once per segment. `seen` holds a bit per segment index for each origin.
-        rank, content, seen = self.rank, self._content, self._seen
+        rank, content, seen, everyone = self.rank, self._content, self._seen, self._everyone
         for port, segments in inbox:
             for segment in segments:
                 origin, target, _, index, payload = segment
                 right = content(origin, target, index)
                 if payload != right and right is not None:
                     outcome = CORRUPT
-                elif target != rank and target != ALL_RANKS:  # noqa: PLR1714  # half the cost of a membership test
+                elif target != rank and target != everyone:  # noqa: PLR1714  # half the cost of a membership test
                     outcome = RELAY
                 else:
                     had = seen.get(origin, 0)

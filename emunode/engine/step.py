@@ -9,8 +9,21 @@ from collections.abc import Set as AbstractSet
 from emunode.algorithms.base import Algorithm
 from emunode.engine.rank_set import AlteredCopy, RankSet
 from emunode.faults.kinds import Fault
-from emunode.model import HopOutcome, PortPacket, Rank, Step
+from emunode.model import HopOutcome, Port, PortPacket, Rank, Step
 from emunode.net.wire import encode_losses, encode_rows
+from emunode.topologies.base import Topology
+
+
+class ReversePorts(dict[Rank, Sequence[Port]]):
+    """The port at the other end of every port, by rank; looked up in the topology once per rank."""
+
+    def __init__(self, topology: Topology) -> None:
+        super().__init__()
+        self._topology = topology
+
+    def __missing__(self, rank: Rank) -> Sequence[Port]:
+        found = self[rank] = self._topology.reverse_ports(rank)
+        return found
 
 
 class StepRunner:
@@ -26,7 +39,7 @@ class StepRunner:
         self.due: dict[Step, list[Rank]] = {}
         """By step, ranks that send in it without receiving anything first; a rank may occur twice or no longer be due."""
         self._topology = algorithm.topology
-        self._reverse = [self._topology.reverse_port(port) for port in range(self._topology.degree)]
+        self.reverse_ports = ReversePorts(self._topology)
         for rank in algorithm.sources:
             if rank in ranks:
                 self.note_due(rank, rank_set.node(rank).due)
@@ -62,7 +75,7 @@ class StepRunner:
         node = self.rank_set.nodes.get(rank) or self.rank_set.node(rank)
         outbox, hops = node.step(step, inbox)
         if hops:
-            encode_rows(self.rows, step - 1, rank, peers, base, self._reverse, hops)
+            encode_rows(self.rows, step - 1, rank, peers, base, self.reverse_ports[rank], hops)
             if self.faults.payload_altered:
                 self.altered_copies += self.rank_set.altered_copies(step - 1, rank, hops)
         if node.due is not None:

@@ -23,15 +23,14 @@ class Connections:
 
     def link(self, rank: Rank, port: Port) -> LinkId:
         """The name of the link with this end."""
-        peer = self._topology.neighbour(rank, port)
-        return (rank, port) if rank < peer else (peer, self._topology.reverse_port(port))
+        return min((rank, port), self._topology.end(rank, port))
 
     def update(self, step: Step, faults: Iterable[Fault]) -> tuple[set[LinkId], set[LinkId]]:
         """Note the faults that are due in `step`; returns the links that close now and the links that open again."""
         for fault in faults:
             match fault:
                 case Crash(rank=rank):
-                    self.concerned.update(self.link(rank, port) for port in range(self._topology.degree))
+                    self.concerned.update(self.link(rank, port) for port in self._topology.ports(rank))
                 case Down(sender=sender, port=port):
                     self.concerned.add(self.link(sender, port))
         before, self.closed = self.closed, {link for link in self.concerned if self._faults.is_closed(step, *link)}

@@ -97,10 +97,10 @@ class Faults:
 
     def is_closed(self, step: Step, rank: Rank, port: Port) -> bool:
         """Whether the connection of a link is closed in `step`: one end has crashed, or both directions are down."""
-        peer = self._topology.neighbour(rank, port)
+        peer, its_port = self._topology.end(rank, port)
         if peer in self.crashed or rank in self.crashed:
             return True
-        return self.is_down(step, rank, port) and self.is_down(step, peer, self._topology.reverse_port(port))
+        return self.is_down(step, rank, port) and self.is_down(step, peer, its_port)
 
     def is_dead(self, step: Step, sender: Rank, port: Port) -> bool:
         """Whether no packet that `sender` sends by `port` in `step` can arrive."""
@@ -108,7 +108,7 @@ class Faults:
 
     def live_ports(self, step: Step, rank: Rank) -> tuple[Port, ...]:
         """The ports that a rank uses if it knows the state of its own links and neighbours."""
-        return tuple(port for port in range(self._topology.degree) if not self.is_dead(step, rank, port))
+        return tuple(port for port in self._topology.ports(rank) if not self.is_dead(step, rank, port))
 
     # --- packets ---------------------------------------------------------------------------------------------------
 

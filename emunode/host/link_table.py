@@ -1,7 +1,7 @@
 """The link ends of the ranks of one host: dialling, admitting and closing them, and the descriptor of each.
 
-A link end has a number, its *slot*: index of the rank within the host x degree + port. Two arrays of C integers translate
-between slots and descriptors; nothing else is kept for a link that is up and idle.
+A link end has a number, its *slot*: index of the rank within the host x degree + port. Absent ports have slots too. Two
+arrays of C integers translate between slots and descriptors; nothing else is kept for a link that is up and idle.
 """
 
 import os
@@ -19,7 +19,7 @@ from emunode.model import Port, Rank
 from emunode.net import wire
 from emunode.net.framed_streams import RESET, FramedStreams
 from emunode.net.protocol import HostConfig
-from emunode.topologies.base import Topology
+from emunode.topologies.base import ABSENT, Topology
 
 FIRST_PORT, LAST_PORT = 1024, 65535
 """Source ports of dialled links, where the host binds them itself."""
@@ -49,12 +49,14 @@ class LinkTable:
         placement = Placement(topology.order, config.hosts)
         self.ranks = placement.ranks(config.host)
         self.degree = topology.degree
-        self.reverse = [topology.reverse_port(port) for port in range(topology.degree)]
-        """The port at the other end, by port."""
         self.peers = array("q", (peer for rank in self.ranks for peer in topology.neighbours(rank)))
-        """The rank at the other end, by slot."""
-        self.peer_hosts = array("i", map(placement.host, self.peers))
+        """The rank at the other end, by slot; ABSENT where the rank has no such port."""
+        self.reverse = array("i", (port for rank in self.ranks for port in topology.reverse_ports(rank)))
+        """The port at the other end, by slot."""
+        self.peer_hosts = array("i", (placement.host(peer) if peer != ABSENT else ABSENT for peer in self.peers))
         """The host of that rank, by slot."""
+        self.ends = len(self.peers) - self.peers.count(ABSENT)
+        """How many link ends there are."""
         self.descriptors = array("i", [-1]) * len(self.peers)
         """The descriptor of each link end, by slot; -1 where the link is down."""
         self.slots = array("i")
@@ -113,7 +115,7 @@ class LinkTable:
     @property
     def missing(self) -> list[int]:
         """Slots whose links are not up."""
-        return [slot for slot, fd in enumerate(self.descriptors) if fd < 0]
+        return [slot for slot, fd in enumerate(self.descriptors) if fd < 0 and self.peers[slot] != ABSENT]
 
     def connect(self, order: Connect) -> None:
         """Dial one wave of links."""
@@ -158,7 +160,7 @@ class LinkTable:
             fd = stream.detach()
         rank, own_port = self.end(slot)
         hello = wire.link_hello(
-            self._secret, self._config.run, nonce, rank, own_port, self.peers[slot], self.reverse[own_port]
+            self._secret, self._config.run, nonce, rank, own_port, self.peers[slot], self.reverse[slot]
         )
         self.register(fd, slot)
         self.descriptors[slot] = fd
@@ -182,7 +184,7 @@ class LinkTable:
         if receiver not in self.ranks or its_port >= self.degree:
             raise FrameError(f"hello for rank {receiver} port {its_port}, which this host does not run")
         slot = self.slot(receiver, its_port)
-        if self.peers[slot] != sender or self.reverse[its_port] != port:
+        if self.peers[slot] != sender or self.reverse[slot] != port:
             raise FrameError(f"hello of rank {sender} port {port}, which is not the peer of {self.name(slot)}")
         if self.descriptors[slot] >= 0:
             raise FrameError(f"second hello for {self.name(slot)}")
@@ -199,7 +201,7 @@ class LinkTable:
     def _report(self, wave: int) -> None:
         left = sum(map(len, self._to_dial.values()))
         self._wave, self._reported = wave, self._accepted
-        if self._dialled + self._accepted == len(self.descriptors):
+        if self._dialled + self._accepted == self.ends:
             self.up.set()
         self._tell("links", wave, self._dialled, self._accepted, left)
 
@@ -208,7 +210,7 @@ class LinkTable:
     def close_links(self, links: Iterable[LinkEnd]) -> None:
         """Close the ends on this host of links that are named by either end."""
         for rank, port in links:
-            for end, its_port in ((rank, port), (self._topology.neighbour(rank, port), self.reverse[port])):
+            for end, its_port in ((rank, port), self._topology.end(rank, port)):
                 if end in self.ranks:
                     self._close(self.slot(end, its_port))
 

@@ -169,8 +169,10 @@ def _listener(value: object) -> Listener:
 
 
 def _link_ends(values: object, topology: Topology) -> list[LinkEnd]:
-    most = topology.order - 1, topology.degree - 1
-    return [
-        (integer(rank, 0, most[0]), integer(port, 0, most[1]))
-        for rank, port in (items(end, 2) for end in items(values))
+    ends = [
+        (integer(rank, 0, topology.order - 1), integer(port)) for rank, port in (items(end, 2) for end in items(values))
     ]
+    for rank, port in ends:
+        if port not in topology.ports(rank):
+            raise FrameError(f"port {port} of rank {rank}, which does not exist")
+    return ends

@@ -88,7 +88,7 @@ class LinkEnds(NamedTuple):
     ranks: range
     peers: Sequence[Rank]
     reverse: Sequence[int]
-    """The port at the other end, by port."""
+    """The port at the other end, by slot."""
     descriptors: Sequence[int]
     slots: Sequence[int]
     """Slot by descriptor; negative for one that is no link."""
@@ -292,10 +292,11 @@ class TimedRun:
 
     def flush(self) -> None:
         """Send the records so far."""
-        rows, degree, first = bytearray(), self._degree, self._ranks[0]
+        rows, degree, first, reverse = bytearray(), self._degree, self._ranks[0], self._reverse
         for index, judged in self._judged:
+            base = index * degree
             for step, hops in judged:
-                wire.encode_rows(rows, step, first + index, self._peers, index * degree, self._reverse, hops)
+                wire.encode_rows(rows, step, first + index, self._peers, base, reverse[base : base + degree], hops)
         self._judged.clear()
         times = b"".join(wire.TIME.pack(*time) for time in self._told_times())
         self._started.clear()
@@ -310,7 +311,7 @@ class TimedRun:
             for _, _, slot, step, receipt, received_step, _ in starts:
                 yield step, first + slot // degree, slot % degree, 0, moment, now
                 if receipt >= 0:
-                    yield received_step, peers[receipt], reverse[receipt % degree], 1, moment, now
+                    yield received_step, peers[receipt], reverse[receipt], 1, moment, now
         for moment, now, receipts in self._received:
             for slot, step in receipts:
-                yield step, peers[slot], reverse[slot % degree], 1, moment, now
+                yield step, peers[slot], reverse[slot], 1, moment, now

@@ -40,7 +40,7 @@ ALL_PAIRS_LIMIT: Final = 1 << 24
 
 
 class Topology(ABC):
-    """An interconnection network: `order` ranks, with ports out of 0 .. `degree` - 1; a port is one bidirectional link."""
+    """An interconnection network of `order` ranks with ports out of 0 .. `degree` - 1, each port one bidirectional link."""
 
     family: ClassVar[str]
     """The word before the colon of `name`: `star`, `hypercube`, `ej`."""
@@ -116,10 +116,27 @@ class Topology(ABC):
         """The ports that `rank` has, ascending."""
         return tuple(port for port, neighbour in enumerate(self.neighbours(rank)) if neighbour != ABSENT)
 
+    def reverse_ports(self, rank: Rank) -> Sequence[Port]:
+        """The port at the other end of every port of `rank`, by port; ABSENT where there is none."""
+        reverse = [ABSENT] * self.degree
+        for port, _, its_port in self.ends(rank):
+            reverse[port] = its_port
+        return reverse
+
+    connectivity: int | None = None
+    """The vertex connectivity, if the literature proves it for the family."""
+
     def is_switch(self, rank: Rank) -> bool:
         """Whether `rank` only forwards: it has no message of its own and is no target. Here no rank is a switch."""
         del rank
         return False
+
+    @cached_property
+    def data_ranks(self) -> Sequence[Rank]:
+        """The ranks that own data: all but the switches, ascending."""
+        if type(self).is_switch is Topology.is_switch:
+            return self.ranks()
+        return tuple(rank for rank in self.ranks() if not self.is_switch(rank))
 
     # The network seen from a root.
 
@@ -148,7 +165,7 @@ class Topology(ABC):
         return self._searched_weights[relative]
 
     def distance(self, one: Rank, other: Rank) -> int:
-        """Number of links on a shortest path."""
+        """Number of links on a shortest path. A family without translations overrides it together with `weight`."""
         return self.seen_from(other).weight(self.relative(one, other))
 
     def distribution_from(self, root: Rank) -> tuple[int, ...]:
@@ -186,13 +203,17 @@ class Topology(ABC):
     @property
     def has_distance_formula(self) -> bool:
         """Whether `weight` is computed from the address alone, without a search over the whole network."""
-        return type(self).weight is not Topology.weight or type(self).distance is not Topology.distance
+        return type(self).weight is not Topology.weight
 
     @cached_property
     def _searched_weights(self) -> "array[int]":
         """Distance of every rank from rank 0, by rank; raises ScenarioError for a network too large to search."""
         self._require_enumerable("distance formula")
-        return breadth_first_distances(self, 0)
+        return self.distances_from(0)
+
+    def distances_from(self, root: Rank) -> "array[int]":
+        """Distance of every rank from `root`, by rank, by search."""
+        return breadth_first_distances(self, root)
 
     def _require_enumerable(self, missing: str) -> None:
         """Raise ScenarioError (field `topology`) if a value without a formula would need too large a search."""
@@ -343,12 +364,22 @@ class CayleyTopology(VertexTransitiveTopology):
     def end(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
         return self.neighbour(rank, port), self.reverse_port(port)
 
-    def ends(self, rank: Rank) -> Iterator[tuple[Port, Rank, Port]]:
-        return zip(range(self.degree), self.neighbours(rank), self._reverse_ports, strict=True)
+    @cached_property
+    def _all_ports(self) -> range:
+        return range(self.degree)
 
     @cached_property
-    def _reverse_ports(self) -> tuple[Port, ...]:
+    def _all_reverse_ports(self) -> tuple[Port, ...]:
         return tuple(map(self.reverse_port, range(self.degree)))
+
+    def ends(self, rank: Rank) -> Iterator[tuple[Port, Rank, Port]]:
+        return zip(self._all_ports, self.neighbours(rank), self._all_reverse_ports, strict=True)
+
+    def ports(self, rank: Rank) -> Sequence[Port]:
+        return self._all_ports  # one object for all ranks
+
+    def reverse_ports(self, rank: Rank) -> Sequence[Port]:
+        return self._all_reverse_ports
 
     def seen_from(self, root: Rank) -> Topology:
         return self
@@ -400,9 +431,14 @@ class RenamedTopology(Topology):
 
     def weight(self, relative: Rank) -> int:
         network = self._network
-        if type(network).distance is not Topology.distance:  # the family has a formula for any two ranks
+        if network.has_distance_formula:
             return network.distance(self._swap(relative), self._root)
         return self._searched_weights[relative]
+
+    def distances_from(self, root: Rank) -> "array[int]":
+        distances = self._network.distances_from(self._swap(root))[:]
+        distances[0], distances[self._root] = distances[self._root], distances[0]
+        return distances
 
     @cached_property
     def diameter(self) -> int:

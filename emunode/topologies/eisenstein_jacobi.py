@@ -103,6 +103,7 @@ class EisensteinJacobi(ResidueNetwork):
 
     def __init__(self, a: int, b: int, dimensions: int = 1) -> None:
         super().__init__(a, b, dimensions)
+        self.connectivity = self.degree
         self.title = f"Eisenstein-Jacobi network EJ_{{{a}+{b}rho}}" + (f"^({dimensions})" if dimensions > 1 else "")
         self.sector: Callable[[int], Position] = lru_cache(CACHE_ENTRIES)(self._find_sector)
         """(j, p, q) of the canonical pair of a nonzero one-dimensional index; raises ValueError for index 0."""

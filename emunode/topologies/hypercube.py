@@ -40,6 +40,7 @@ class Hypercube(CayleyTopology):
         self.title = f"hypercube Q_{n}"
         self.order = 1 << n
         self.degree = n
+        self.connectivity = self.degree
         self.diameter = n
         self.bipartite = True
 

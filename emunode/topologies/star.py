@@ -46,6 +46,7 @@ class StarGraph(CayleyTopology):
         self.title = f"permutation star graph S_{n}"
         self.order = factorial(n)
         self.degree = n - 1
+        self.connectivity = self.degree
         self.diameter = 3 * (n - 1) // 2
         self.bipartite = True
         self._permutations = Permutations(n, self.name)

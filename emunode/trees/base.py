@@ -1,7 +1,8 @@
 """The interface of every family of spanning trees: at root 0, which port leads up and which ports lead down.
 
 A tree is data that a node computes from its own relative address: `parent` and `children` are local rules. Where the network
-has translations, which keep ports, one rule serves every root; elsewhere trees are made from `topology.seen_from(root)`. A family has `count` trees, numbered from 0.
+has translations, which keep ports, one rule serves every root; elsewhere trees are made from `topology.seen_from(root)`.
+A family has `count` trees, numbered from 0.
 """
 
 from abc import ABC, abstractmethod
@@ -26,7 +27,7 @@ class Trees(ABC):
     """
 
     shortest: ClassVar[bool] = False
-    """Whether every path from the root is a shortest one, so that levels are distances and the height is the eccentricity."""
+    """Whether every path from the root is a shortest one: levels are distances, and the height is the eccentricity."""
 
     def __init__(self, topology: Topology, count: int = 1) -> None:
         self.topology = topology

@@ -27,7 +27,7 @@ from emunode.errors import ContractError, RegistrationError, RuleError, Scenario
 from emunode.model import Collective, CollectiveSpec, HopOutcome, Port, Rank
 from emunode.registry import register
 from emunode.testing import check_topology, check_topology_at, check_trees, check_trees_at, to_networkx
-from emunode.topologies.base import FAMILIES, SEARCH_LIMIT, Topology
+from emunode.topologies.base import FAMILIES, SEARCH_LIMIT, CayleyTopology, Topology
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.registry import descriptions, large_examples, parse_topology, small_examples
 from emunode.topologies.star import StarGraph
@@ -207,7 +207,7 @@ def test_trees_at_any_rank(known: type[Trees], name: str, data: st.DataObject) -
 # --- a family with the least it may define ---------------------------------------------------------------------------
 
 
-class Ring(Topology):
+class Ring(CayleyTopology):
     """A cycle of N nodes: no distance formula, no algorithms or trees of its own."""
 
     family = "cycle"
@@ -266,7 +266,7 @@ def test_family_without_distance_formula_uses_search() -> None:
     assert not topology.has_distance_formula
     assert parse_topology("star:4").has_distance_formula
     assert (topology.facts()["diameter"], topology.facts()["distances"]) == (4, "breadth-first search")
-    assert topology.distance_distribution() == (1, 2, 2, 2, 2)
+    assert topology.distribution_from(0) == (1, 2, 2, 2, 2)
     assert not topology.bipartite
     with pytest.raises(ScenarioError, match=f"no distance formula.* limited to {SEARCH_LIMIT} nodes"):
         parse_topology(f"cycle:{SEARCH_LIMIT + 1}").weight(1)
@@ -300,7 +300,7 @@ def test_name_clash_is_refused(ring: type[Ring]) -> None:
 
 
 def test_missing_methods_and_attributes_are_refused() -> None:
-    class Unfinished(Topology):
+    class Unfinished(CayleyTopology):
         family = "unfinished"
 
     with pytest.raises(RegistrationError, match=r"Unfinished does not define form, .* absolute, label, neighbour"):

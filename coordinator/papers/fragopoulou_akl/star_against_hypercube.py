@@ -47,7 +47,7 @@ class ProblemBounds:
 
 
 def _total_distance(network: Topology) -> int:
-    return sum(distance * count for distance, count in enumerate(network.distance_distribution()))
+    return sum(distance * count for distance, count in enumerate(network.distribution_from(0)))
 
 
 def _others_over_links(network: Topology) -> float:

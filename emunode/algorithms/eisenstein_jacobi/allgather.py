@@ -117,8 +117,8 @@ class PhasedAllgather(TreeCollective):
         self, goal: Rank, why: Mapping[Rank, Mapping[Rank, Place]], stuck: Mapping[Rank, Place], outages: Outages
     ) -> dict[Rank, Place]:
         """The origins whose message does not reach the rank at relative address `goal`, with the first cause."""
-        up = self.trees.parent(goal, 0)
-        parent, port, step = self.topology.neighbour(goal, up), self.topology.reverse_port(up), self._receipt(goal)
+        parent, port = self.topology.end(goal, self.trees.parent(goal, 0))
+        step = self._receipt(goal)
         senders, receivers = self._ends(parent), self._ends(goal)
         missed = dict(why[parent])
         for origin, sender in enumerate(senders):

@@ -131,7 +131,7 @@ class IndependentScatter(PipelinedScatter):
     def claims(self) -> list[Claim]:
         others, copies = self.topology.order - 1, self.copies
         busy = -(-others * copies // self.count)
-        distances = enumerate(self.topology.distance_distribution())
+        distances = enumerate(self.topology.distribution_from(0))
         shortest = sum(distance * nodes for distance, nodes in distances)
         highest = self.trees.network.dimensions * one_dimension_height(self.trees.network.a, self.trees.network.b)
         lengths = f"{self.citation}: no path shorter than the distance, none longer than h"

@@ -20,7 +20,7 @@ MULTIPLE = "Tseng-Sheu 1997"
 
 def total_distance(topology: Topology) -> int:
     """t_n = n! (n + 2/n + H_n - 4), the sum of all distances from one node."""
-    return sum(distance * nodes for distance, nodes in enumerate(topology.distance_distribution()))
+    return sum(distance * nodes for distance, nodes in enumerate(topology.distribution_from(0)))
 
 
 def sum_of_depths(topology: Topology) -> int:

@@ -38,7 +38,7 @@ class NecklaceLevels(TimeBounded, TreeCollective):
         topology, spec = self.topology, self.spec
         source = f"{MULTIPLE}, table 2 (NL) and section 6.2"
         rounded = f"{source}; erratum: ceil(|D_t|/(n-1)) messages in step t"
-        level_sizes = topology.distance_distribution()[1:]
+        level_sizes = topology.distribution_from(0)[1:]
         loads = tuple(-(-nodes // topology.degree) for nodes in level_sizes)
         links = topology.order * sum(min(nodes, topology.degree) for nodes in level_sizes)
         claims = [

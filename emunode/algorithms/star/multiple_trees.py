@@ -212,7 +212,7 @@ class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
         topology, spec = self.topology, self.spec
         links = topology.order * topology.degree
         theorem = f"{MULTIPLE}, theorem 3 and table 2"
-        level = [self.numbers * nodes for nodes in topology.distance_distribution()[1:]]
+        level = [self.numbers * nodes for nodes in topology.distribution_from(0)[1:]]
         per_link = self.numbers * (topology.order - 1)
         transferred = self.slot * per_link * self.largest_segment_bytes
         claims = [

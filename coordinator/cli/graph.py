@@ -1,0 +1,131 @@
+"""`coordinator graph`."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from time import monotonic
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from coordinator.cli import render
+from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
+from coordinator.reports.network_picture import draw_network
+from coordinator.scenario.network_files import is_network_file, read_network
+from coordinator.theory.graph_properties import GraphProperties, Known, NotComputed
+from emunode.errors import ScenarioError
+from emunode.topologies.base import Topology
+from emunode.topologies.registry import parse_topology
+
+DAY = 86_400.0
+SYMMETRY = {
+    "cayley": "Cayley graph: a translation for every node keeps all ports",
+    "unknown": "unknown: all nodes have the same distances",
+}
+
+
+def graph(
+    network: Annotated[
+        str, Parameter(help="network, such as star:5, or a file: .graphml .gml .json .g6 .s6 .edges .topo")
+    ],
+    *,
+    relabel: Annotated[
+        bool, Parameter(negative=(), show_default=False, help="call the nodes of a file by their ranks")
+    ] = False,
+    time_limit: Annotated[
+        float, Parameter(help="seconds for each property that no formula gives; the others are always printed")
+    ] = 10.0,
+    picture: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="draw the network into this file, such as net.svg")
+    ] = None,
+    json: JsonFlag = False,
+) -> int:
+    """Print the properties of a network as a graph, and draw it.
+
+    Properties: size, degrees, distances, girth, connectivity, symmetry and digest.
+
+    Examples:
+      coordinator graph star:5 --picture star.svg
+      coordinator graph cluster.graphml --relabel --time-limit 60 --json
+    """
+    if not 0 < time_limit <= DAY:
+        raise ScenarioError("time_limit", time_limit, "more than 0, at most 86400 seconds")
+    topology = _network(network, relabel)
+    if picture is not None:
+        _write(picture, draw_network(topology))
+    values = GraphProperties(topology, _clock(time_limit), time_limit).record()
+    if json:
+        print_json(record(topology, values, picture))
+    else:
+        show_properties(topology, values)
+        if picture is not None:
+            print(f"wrote picture: {picture}")
+    return 0
+
+
+def _network(network: str, relabel: bool) -> Topology:
+    if is_network_file(network):
+        return read_network(Path(network), relabel=relabel)
+    if relabel:
+        raise ScenarioError("relabel", network, "only nodes of a file can be called by their ranks")
+    return parse_topology(network)
+
+
+def _clock(seconds: float) -> Callable[[], Callable[[], bool]]:
+    """Starts a clock that says when `seconds` are over."""
+
+    def start() -> Callable[[], bool]:
+        end = monotonic() + seconds
+        return lambda: monotonic() > end
+
+    return start
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise ScenarioError("picture", str(path), f"it cannot be written: {error.strerror}") from None
+
+
+def record(topology: Topology, values: Mapping[str, Known], picture: Path | None = None) -> dict[str, object]:
+    """The properties as plain values; those that are not computed are null and explained under `not_computed`."""
+    return {
+        "topology": topology.name,
+        "title": topology.title,
+        **{name: None if isinstance(value, NotComputed) else value for name, value in values.items()},
+        "not_computed": {name: value.reason for name, value in values.items() if isinstance(value, NotComputed)},
+        "picture": str(picture) if picture else None,
+    }
+
+
+def show_properties(topology: Topology, values: Mapping[str, Known]) -> None:
+    """Print the properties as a table, and below it why some are missing."""
+    rows: list[dict[str, object]] = [{"property": "topology", "value": topology.name}]
+    low, high = values["degree_min"], values["degree_max"]
+    for name, value in values.items():
+        if name == "degree_min":
+            rows.append({"property": "degree", "value": _shown("degree", low if low == high else f"{low}..{high}")})
+        elif name != "degree_max" and not (name == "switches" and value == 0):
+            rows.append({"property": name.replace("_", " "), "value": _shown(name, value)})
+    render.show_rows("", rows)
+    for name, value in values.items():
+        if isinstance(value, NotComputed):
+            print(f"{name.replace('_', ' ')}: not computed, {value.reason}")
+
+
+def _shown(name: str, value: Known) -> object:
+    match value:
+        case NotComputed():
+            return "not computed"
+        case bool():
+            return "yes" if value else "no"
+        case tuple():
+            return " ".join(map(str, value))
+        case None:
+            return "none"
+        case str() if name == "symmetry":
+            return SYMMETRY.get(value, value)
+    return value
+
+
+graph_command = as_command(graph)

@@ -1,0 +1,124 @@
+"""Vertex and edge connectivity by disjoint paths (S. Even, SIAM Journal on Computing 4, 1975).
+
+Nodes are taken in breadth-first order. If few nodes separate a network, then the first node that they cut off from an
+earlier one is cut off from all earlier ones together. So one flow for each node is enough: from it to all earlier nodes at
+once. Its paths are short, because neighbours of a node are mostly among the earlier ones.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+
+from coordinator.theory.time_limit import Expired, check_time, never
+from emunode.model import Rank
+from emunode.topologies.all_pairs import Adjacency
+
+
+def edge_connectivity(adjacency: Adjacency, expired: Expired = never) -> int:
+    """The least number of links whose loss disconnects a connected network."""
+    least = min(map(len, adjacency))
+    earlier = {0}
+    for rank in breadth_first_order(adjacency)[1:]:
+        check_time(expired)
+        least = link_disjoint_paths(adjacency, rank, earlier, least)
+        earlier.add(rank)
+    return least
+
+
+def vertex_connectivity(adjacency: Adjacency, expired: Expired = never) -> int:
+    """The least number of nodes whose loss disconnects a connected network or leaves a single node."""
+    least = min(map(len, adjacency))
+    earlier = set[Rank]()
+    for rank in breadth_first_order(adjacency):
+        check_time(expired)
+        if len(earlier) >= least:
+            least = node_disjoint_paths(adjacency, rank, earlier, least)
+        else:
+            # All earlier nodes may be among those that separate: each is tried alone, by paths to its neighbours.
+            for other in earlier.difference(adjacency[rank]):
+                least = min(least, node_disjoint_paths(adjacency, rank, set(adjacency[other]), least))
+        earlier.add(rank)
+    return least
+
+
+def breadth_first_order(adjacency: Adjacency) -> list[Rank]:
+    """All ranks of a connected network by distance from rank 0."""
+    order, seen = [0], {0}
+    for rank in order:
+        for neighbour in adjacency[rank]:
+            if neighbour not in seen:
+                seen.add(neighbour)
+                order.append(neighbour)
+    return order
+
+
+def link_disjoint_paths(adjacency: Adjacency, source: Rank, goals: Collection[Rank], limit: int) -> int:
+    """How many paths from `source` to any of `goals` have no link in common; at most `limit` are looked for."""
+    flow = set[tuple[Rank, Rank]]()
+
+    def steps(rank: Rank) -> Iterable[Rank]:
+        return [neighbour for neighbour in adjacency[rank] if (rank, neighbour) not in flow]
+
+    for found in range(limit):
+        path = _shortest_path(source, steps, goals.__contains__)
+        if path is None:
+            return found
+        for one, other in path:
+            # Flows in both directions of a link cancel out.
+            if (other, one) in flow:
+                flow.remove((other, one))
+            else:
+                flow.add((one, other))
+    return limit
+
+
+def node_disjoint_paths(adjacency: Adjacency, source: Rank, goals: Collection[Rank], limit: int) -> int:
+    """How many paths from `source` to different `goals` have no node but `source` in common; at most `limit`."""
+    previous: dict[Rank, Rank] = {}
+    """The rank before each rank on the path through it."""
+
+    # A rank r is an entrance 2 r and an exit 2 r + 1. A path that enters a rank on an earlier path has to turn back along
+    # that path, which is then joined to the rest of the new one.
+    def steps(state: int) -> Iterable[int]:
+        rank, is_exit = divmod(state, 2)
+        if not is_exit:
+            return (2 * previous.get(rank, rank) + 1,)
+        onward = [2 * neighbour for neighbour in adjacency[rank] if previous.get(neighbour) != rank and neighbour != source]
+        return [*onward, 2 * rank] if rank in previous else onward
+
+    def is_free_goal(state: int) -> bool:
+        return state % 2 == 0 and state // 2 in goals and state // 2 not in previous
+
+    for found in range(limit):
+        path = _shortest_path(2 * source + 1, steps, is_free_goal)
+        if path is None:
+            return found
+        for entrance, leaving in path:
+            if entrance % 2 == 0 and leaving // 2 != entrance // 2:
+                del previous[entrance // 2]
+        for leaving, entrance in path:
+            if leaving % 2 and leaving // 2 != entrance // 2:
+                previous[entrance // 2] = leaving // 2
+    return limit
+
+
+def _shortest_path(
+    start: int, steps: Callable[[int], Iterable[int]], is_goal: Callable[[int], bool]
+) -> list[tuple[int, int]] | None:
+    """The steps from `start` to the nearest goal, or None."""
+    came_from = {start: start}
+    queue = [start]
+    for state in queue:
+        for following in steps(state):
+            if following not in came_from:
+                came_from[following] = state
+                if is_goal(following):
+                    return _steps_to(following, came_from)
+                queue.append(following)
+    return None
+
+
+def _steps_to(end: int, came_from: dict[int, int]) -> list[tuple[int, int]]:
+    path = []
+    while (before := came_from[end]) != end:
+        path.append((before, end))
+        end = before
+    return path[::-1]

@@ -1,0 +1,299 @@
+"""Properties of a network as a graph: distances, girth, connectivity, symmetry.
+
+A family may know a property by a formula. Everything else is computed from the links, exactly, within a time limit for each
+property and up to a largest network; otherwise it is `NotComputed` with the reason.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator.theory.connectivity import edge_connectivity, vertex_connectivity
+from coordinator.theory.time_limit import Expired, OutOfTimeError, check_time, never
+from emunode.model import Rank
+from emunode.topologies.all_pairs import Adjacency, blocks_of_roots, reach_by_distance
+from emunode.topologies.base import SEARCH_LIMIT, CayleyTopology, Topology
+from emunode.topologies.digest import network_sha256
+
+LARGEST_TABLE: Final = 1 << 18
+"""The largest network, in nodes, whose links are listed; larger ones are known by formulas only."""
+LARGEST_CYCLE_SEARCH: Final = 1 << 20
+"""Most nodes that one search for a shortest cycle visits."""
+
+Computed = TypeVar("Computed")
+StartClock = Callable[[], Expired]
+"""Begins the time of one property."""
+
+
+@dataclass(frozen=True)
+class NotComputed:
+    """A property that is not known, and why."""
+
+    reason: str
+
+
+Known = int | float | str | bool | tuple[int, ...] | None | NotComputed
+"""The value of a property."""
+
+
+@dataclass(frozen=True)
+class DistanceTable:
+    """Distances between all pairs of ranks, counted."""
+
+    ordered_pairs: tuple[int, ...]
+    """How many ordered pairs of ranks are at distance 0, 1, .., diameter."""
+    profiles: int
+    """How many different sequences (ranks at distance 1, 2, ..) the ranks have."""
+
+
+class GraphProperties:
+    """The properties of one network, each computed when it is asked for."""
+
+    def __init__(self, topology: Topology, start_clock: Computed = TypeVar("Computed")
+StartClock = lambda: never, seconds: float = 0) -> None:
+        """`seconds` is what `start_clock` allows, for messages."""
+        self.topology = topology
+        self.cayley = isinstance(topology, CayleyTopology)
+        self._start_clock = start_clock
+        self._seconds = seconds
+        self._failed: dict[str, Exception] = {}
+
+    def record(self) -> dict[str, Known]:
+        """All properties by name, in the order in which they are shown."""
+        return {name: self.value(name) for name in NAMES}
+
+    def value(self, name: str) -> Known:
+        """One of `NAMES`, or why it is not known."""
+        found: Known
+        try:
+            found = getattr(self, name)
+        except OutOfTimeError:
+            found = NotComputed(f"it takes more than {self._seconds:g} s")
+        except TooLargeError as error:
+            found = NotComputed(str(error))
+        return found
+
+    # Size.
+
+    @property
+    def order(self) -> int:
+        """Number of nodes."""
+        return self.topology.order
+
+    @property
+    def links(self) -> int:
+        """Number of links."""
+        self._require(self.cayley or self.order <= LARGEST_TABLE, LARGEST_TABLE)
+        return self.topology.link_count
+
+    @property
+    def degree_min(self) -> int:
+        """The least number of links at a node."""
+        return self._degrees[0]
+
+    @property
+    def degree_max(self) -> int:
+        """The largest number of links at a node."""
+        return self._degrees[1]
+
+    @property
+    def ports(self) -> int:
+        """How many port numbers there are; nodes may lack some of them."""
+        return self.topology.degree
+
+    @property
+    def switches(self) -> int:
+        """How many nodes only forward."""
+        if self.cayley:
+            return 0
+        self._require(self.order <= LARGEST_TABLE, LARGEST_TABLE)
+        return sum(map(self.topology.is_switch, self.topology.ranks()))
+
+    @cached_property
+    def _degrees(self) -> tuple[int, int]:
+        if self.cayley:
+            return self.topology.degree, self.topology.degree
+        degrees = [len(neighbours) for neighbours in self._adjacency]
+        return min(degrees), max(degrees)
+
+    # Distances.
+
+    @property
+    def bipartite(self) -> bool:
+        """Whether there are no cycles of odd length."""
+        self._require("bipartite" in vars(self.topology) or self.order <= LARGEST_TABLE, LARGEST_TABLE)
+        return self.topology.bipartite
+
+    @property
+    def diameter(self) -> int:
+        """The largest distance."""
+        if "diameter" in vars(self.topology):
+            return self.topology.diameter
+        return len(self.ordered_pairs_by_distance) - 1
+
+    @property
+    def average_distance(self) -> float:
+        """Mean distance between two different nodes."""
+        pairs = self.ordered_pairs_by_distance
+        return sum(distance * count for distance, count in enumerate(pairs)) / (sum(pairs) - pairs[0])
+
+    @cached_property
+    def distances_from_rank_0(self) -> tuple[int, ...]:
+        """How many nodes are at distance 0, 1, .. from rank 0."""
+        topology = self.topology
+        closed = self.cayley and type(topology).distance_distribution is not CayleyTopology.distance_distribution  # type: ignore[attr-defined]
+        self._require(closed or self.order <= SEARCH_LIMIT, SEARCH_LIMIT)
+        return topology.distribution_from(0)
+
+    @property
+    def ordered_pairs_by_distance(self) -> tuple[int, ...]:
+        """How many ordered pairs of nodes are at distance 0, 1, .., diameter."""
+        if self.cayley:
+            return tuple(self.order * count for count in self.distances_from_rank_0)
+        return self._distances.ordered_pairs
+
+    @cached_property
+    def _distances(self) -> DistanceTable:
+        adjacency = self._adjacency
+        return self._once("distances", lambda: distance_table(adjacency, self._start_clock()))
+
+    # Cycles and cuts.
+
+    @cached_property
+    def girth(self) -> int | None:
+        """The length of a shortest cycle; None if there is none."""
+        if self.cayley:
+            # One root stands for all, and few of its links need to be known.
+            return girth(self._neighbours, [0], self._start_clock())
+        return girth(self._adjacency.__getitem__, self.topology.ranks(), self._start_clock())
+
+    @cached_property
+    def edge_connectivity(self) -> int:
+        """The least number of links whose loss disconnects the network."""
+        if self.cayley:
+            return self.topology.degree  # as of every connected vertex-transitive graph (Mader 1971)
+        return edge_connectivity(self._adjacency, self._start_clock())
+
+    @cached_property
+    def vertex_connectivity(self) -> int:
+        """The least number of nodes whose loss disconnects the network."""
+        return vertex_connectivity(self._adjacency, self._start_clock())
+
+    # Symmetry and identity.
+
+    @property
+    def symmetry(self) -> str:
+        """What is known of symmetry: `cayley`, `not vertex-transitive` or `unknown`."""
+        if self.cayley:
+            return "cayley"
+        if self.degree_min != self.degree_max or self._distances.profiles > 1:
+            return "not vertex-transitive"
+        return "unknown"
+
+    @property
+    def network_sha256(self) -> str:
+        """The digest of labels, links and ports."""
+        self._require(self.order <= LARGEST_TABLE, LARGEST_TABLE)
+        return network_sha256(self.topology)
+
+    # The links.
+
+    @cached_property
+    def _adjacency(self) -> Adjacency:
+        self._require(self.order <= LARGEST_TABLE, LARGEST_TABLE)
+        return self._once("adjacency", self._list_links)
+
+    def _list_links(self) -> Adjacency:
+        expired = self._start_clock()
+        adjacency = []
+        for rank in self.topology.ranks():
+            check_time(expired)
+            adjacency.append(self._neighbours(rank))
+        return adjacency
+
+    def _once(self, name: str, compute: Callable[[], Computed]) -> Computed:
+        """What `compute` returns. If its time is over, it is not tried again."""
+        if name in self._failed:
+            raise self._failed[name]
+        try:
+            return compute()
+        except OutOfTimeError as error:
+            self._failed[name] = error
+            raise
+
+    def _neighbours(self, rank: Rank) -> Sequence[Rank]:
+        return [neighbour for _, neighbour in self.topology.adjacent(rank)]
+
+    def _require(self, condition: bool, limit: int) -> None:
+        if not condition:
+            raise TooLargeError(f"no formula is known, and {self.order:,} nodes are more than {limit:,}")
+
+
+class TooLargeError(Exception):
+    """A network is too large for a computation."""
+
+
+NAMES: Final = (
+    "order", "switches", "degree_min", "degree_max", "ports", "links", "bipartite", "diameter", "average_distance",
+    "distances_from_rank_0", "ordered_pairs_by_distance", "girth", "vertex_connectivity", "edge_connectivity", "symmetry",
+    "network_sha256",
+)  # fmt: skip
+"""The properties in the order in which they are shown."""
+
+
+def distance_table(adjacency: Adjacency, expired: Expired = never) -> DistanceTable:
+    """Search from every rank of a connected network."""
+    order = len(adjacency)
+    at_distance: list[NDArray[np.int64]] = []
+    """By distance and rank: how many ranks are at that distance."""
+    for roots in blocks_of_roots(order):
+        before = np.zeros(order, dtype=np.int64)
+        for distance, reach in enumerate(reach_by_distance(adjacency, roots)):
+            check_time(expired)
+            if distance == len(at_distance):
+                at_distance.append(np.zeros(order, dtype=np.int64))
+            within = np.fromiter(map(int.bit_count, reach), dtype=np.int64, count=order)
+            at_distance[distance] += within - before
+            before = within
+    profiles = np.unique(np.stack(at_distance), axis=1).shape[1]
+    return DistanceTable(tuple(int(counts.sum()) for counts in at_distance), profiles)
+
+
+def girth(
+    neighbours: Callable[[Rank], Sequence[Rank]], roots: Iterable[Rank], expired: Expired = never
+) -> int | None:
+    """The length of a shortest cycle near any of `roots`; None if there is none. A root must be on a shortest cycle."""
+    shortest: int | None = None
+    for root in roots:
+        check_time(expired)
+        shortest = _shorter_cycle(neighbours, root, shortest, expired)
+        if shortest == 3:
+            break
+    return shortest
+
+
+def _shorter_cycle(
+    neighbours: Callable[[Rank], Sequence[Rank]], root: Rank, shortest: int | None, expired: Expired
+) -> int | None:
+    """The length of the first cycle that a search from `root` closes, if it is shorter than `shortest`."""
+    distance, parent = {root: 0}, {root: root}
+    queue = [root]
+    for rank in queue:
+        here = distance[rank]
+        if shortest is not None and 2 * here + 1 >= shortest:
+            break
+        if len(distance) > LARGEST_CYCLE_SEARCH:
+            raise TooLargeError(f"no cycle is among the {LARGEST_CYCLE_SEARCH:,} nodes that are closest to one")
+        check_time(expired)
+        for neighbour in neighbours(rank):
+            if neighbour not in distance:
+                distance[neighbour], parent[neighbour] = here + 1, rank
+                queue.append(neighbour)
+            elif neighbour != parent[rank]:
+                length = here + distance[neighbour] + 1
+                shortest = length if shortest is None else min(shortest, length)
+    return shortest

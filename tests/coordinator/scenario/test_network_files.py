@@ -1,0 +1,418 @@
+"""Networks from files: the golden inputs, bad files of every format, networkx graphs and network.json."""
+
+import csv
+import json
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import networkx
+import pytest
+
+from coordinator.scenario.network_files import MAX_BYTES, from_networkx, network_name, read_network
+from coordinator.scenario.network_json import network_document, read_network_json, write_network
+from coordinator.scenario.network_readers import READERS
+from emunode.errors import ScenarioError
+from emunode.topologies.digest import network_sha256
+from emunode.topologies.registry import parse_topology
+from emunode.topologies.table import TableTopology
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "networks" / "networks_files.csv"
+WORDS = {
+    "too small": "a network has 2 to 1,000,000 nodes",
+    "same label": "two nodes have the same label '1'",
+    "label": "contains the character ' '",
+    "networkx error": "",
+}
+"""What the message says where it does not repeat the reason of the golden table."""
+
+
+def golden_cases() -> list[dict[str, str]]:
+    with GOLDEN.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def written(folder: Path, suffix: str, content: str | bytes) -> Path:
+    path = folder / f"net.{suffix}"
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def refusal(path: Path, *, relabel: bool = False) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        read_network(path, relabel=relabel)
+    assert (caught.value.field, caught.value.value) == ("topology", str(path))
+    return caught.value.allowed
+
+
+@pytest.mark.parametrize("case", golden_cases(), ids=lambda case: case["case"])
+def test_golden_inputs(case: dict[str, str], tmp_path: Path) -> None:
+    path = written(tmp_path, case["format"], json.loads(case["content_json"]))
+    if case["verdict"] == "refuse":
+        assert WORDS.get(case["why"], case["why"]) in refusal(path)
+        return
+    topology = read_network(path)
+    assert topology.name == "file:net"
+    assert (topology.order, topology.link_count) == (int(case["order"]), int(case["links"]))
+    assert network_sha256(topology) == case["network_sha256"]
+
+
+def test_all_golden_inputs_are_there() -> None:
+    cases = golden_cases()
+    assert len(cases) == 44
+    assert {f".{case['format']}" for case in cases} == set(READERS)
+
+
+# --- bad files ---------------------------------------------------------------------------------------------------------
+
+BOMB = (
+    '<?xml version="1.0"?><!DOCTYPE lolz [<!ENTITY a "lol"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>'
+    '<graphml><graph><node id="&b;"/></graph></graphml>'
+)
+GRAPHML = '<graphml>{keys}<graph edgedefault="undirected">{body}</graph></graphml>'
+PAIR = '<node id="a"/><node id="b"/><edge source="a" target="b"/>'
+
+
+def graphml(body: str, keys: str = "") -> str:
+    return GRAPHML.format(keys=keys, body=body)
+
+
+def node_link(*ids: object, **more: object) -> str:
+    links = [{"source": one, "target": other} for one, other in pairwise(ids)]
+    return json.dumps({"nodes": [{"id": node} for node in ids], "edges": links, **more})
+
+
+BAD_FILES: dict[str, tuple[str, str | bytes, str]] = {
+    "entity bomb": ("graphml", BOMB, "document type declaration"),
+    "external entity": ("graphml", '<!DOCTYPE x SYSTEM "file:///etc/passwd"><graphml/>', "document type declaration"),
+    "truncated xml": ("graphml", graphml(PAIR)[:-20], "not XML"),
+    "no graph": ("graphml", "<graphml></graphml>", "no graphs"),
+    "two graphs": ("graphml", f"<graphml><graph>{PAIR}</graph><graph/></graphml>", "2 graphs"),
+    "nested graph": ("graphml", graphml('<node id="a"><graph/></node>'), "inside a node"),
+    "node without id": ("graphml", graphml("<node/>"), "missing id"),
+    "edge without target": ("graphml", graphml('<node id="a"/><edge source="a"/>'), "missing target"),
+    "undeclared key": ("graphml", graphml('<node id="a"><data key="d0">1</data></node>'), "is not declared by a key"),
+    "wrong value": (
+        "graphml",
+        graphml('<node id="a"><data key="k">x</data></node>', '<key id="k" for="node" attr.name="n" attr.type="int"/>'),
+        "'x' of the attribute 'n' is not of type int",
+    ),
+    "mixed directions": (
+        "graphml",
+        graphml(PAIR + '<edge source="b" target="a" directed="true"/>'),
+        "directed and undirected",
+    ),
+    "deep xml": ("graphml", "<a>" * 100_000, "not XML"),
+    "utf-16": ("graphml", graphml(PAIR).encode("utf-16"), "not UTF-8"),
+    "latin-1 edges": ("edges", "a Zürich\n".encode("latin-1"), "not UTF-8 text: byte 0xfc at offset 3"),
+    "latin-1 json": ("json", '{"nodes": ["ü"]}'.encode("latin-1"), "not UTF-8"),
+    "script label": ("json", node_link("a", "<script>"), "'<script>' contains the character '>'"),
+    "formula label": ("edges", "a =cmd\n", "'=cmd' contains the character '='"),
+    "zero byte": ("edges", "a b\0c\n", "contains the character '\\x00'"),
+    "right-to-left label": ("json", node_link("a", "b\u202e"), "contains the character '\\u202e'"),
+    "half a surrogate pair": ("json", node_link("a", "\ud800"), "contains the character '\\ud800'"),
+    "empty label": ("json", node_link("a", ""), "empty label"),
+    "long label": ("edges", f"a {'b' * 101}\n", "has 101 characters; at most 100"),
+    "binary gml": ("gml", bytes(range(128)), "not GML"),
+    "truncated gml": ("gml", "graph [ node [ id 1 ]", "not GML"),
+    "gml number": ("gml", "graph 5", "not GML"),
+    "gml node number": ("gml", "graph [ node 5 ]", "not GML"),
+    "gml list id": ("gml", "graph [ node [ id [ x 1 ] ] ]", "not GML"),
+    "deep gml": ("gml", "a [ " * 20_000, "not GML"),
+    "gml of one long line": ("gml", "graph [ ?" + "x" * 100_000, "not GML: cannot tokenize"),
+    "truncated json": ("json", node_link("a", "b")[:-5], "not JSON"),
+    "deep json": ("json", "[" * 200_000, "nested too deeply"),
+    "json list": ("json", "[1, 2]", "no list of nodes"),
+    "json nodes": ("json", '{"nodes": 5, "edges": []}', "no list of nodes"),
+    "json without links": ("json", '{"nodes": []}', "one list of links"),
+    "json with both links": ("json", node_link("a", "b", links=[]), "one list of links"),
+    "json node": ("json", '{"nodes": [5], "edges": []}', "node 0 is not an object"),
+    "json list id": ("json", '{"nodes": [{"id": [1]}], "edges": []}', "expected text or a whole number"),
+    "json true id": ("json", '{"nodes": [{"id": true}], "edges": []}', "expected text or a whole number"),
+    "json float id": ("json", node_link(1.0, 2.0), "expected text or a whole number"),
+    "json huge number": ("json", '{"nodes": [{"id": ' + "9" * 5000 + '}], "edges": []}', ""),
+    "json link without target": ("json", '{"nodes": [{"id": 1}], "edges": [{"source": 1}]}', "missing target"),
+    "json directed": ("json", node_link("a", "b", directed=True), "the arc from 'a' to 'b' has no reverse"),
+    "huge graph6": ("g6", b"~~~~~~~~", "too many for graph6"),
+    "graph6 without its number": ("g6", b"~??", "ends within the number of nodes"),
+    "empty graph6": ("g6", b"", "no graphs"),
+    "huge sparse6": ("s6", b":~~?~~~~~", "too many"),
+    "long sparse6": ("s6", b":A" + b"_" * 1_000_000, "too many"),
+    "sparse6 without colon": ("s6", b"IheA@GUAo", "begins with a colon"),
+    "edge list of three nodes": ("edges", "a b c\n", "line 1: expected a weight or a dictionary"),
+    "edge list with code": ("edges", "a b {'x': print(1)}\n", "line 1: expected a weight"),
+    "edge list with nesting": ("edges", f"a b {{'x': {'[' * 900}\n", "line 1: expected a weight"),
+    "edge list with a long dictionary": ("edges", f"a b {{'x': '{'y' * 1000}'}}\n", "line 1: expected a weight"),
+    "ns-3, four words": ("topo", "4 0 1 4\n", "line 1 has 4 words"),
+    "ns-3, empty": ("topo", "", "line 1 has 0 words"),
+    "ns-3, huge counts": ("topo", "999999999 0 999999999\n", "do not fit"),
+    "ns-3, no number": ("topo", "4 0 -1\n", "links: expected a whole number, found '-1'"),
+    "ns-3, unicode number": ("topo", "4 0 \u0663\n", "links: expected a whole number"),
+    "ns-3, switches missing": ("topo", "4 2 0\n3", "switch: expected a whole number, found 'nothing'"),
+    "ns-3, switch twice": ("topo", "4 2 0\n3 3\n", "listed twice"),
+    "ns-3, no such switch": ("topo", "4 1 0\n4\n", "switch 4 is not a node"),
+    "ns-3, no such node": ("topo", "2 0 1\n0 2 1Gbps 1ms 0\n", "undeclared node 2"),
+    "ns-3, only switches": ("topo", "2 2 1\n0 1\n0 1 1Gbps 1ms 0\n", "every node is a switch"),
+    "ns-3, one word too many": ("topo", "2 0 1\n0 1 1Gbps 1ms 0 7\n", "found 6"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_bad_files_are_refused(name: str, tmp_path: Path) -> None:
+    suffix, content, message = BAD_FILES[name]
+    assert message in refusal(written(tmp_path, suffix, content))
+
+
+@pytest.mark.parametrize("suffix", [suffix.removeprefix(".") for suffix in READERS])
+def test_noise_is_refused(suffix: str, tmp_path: Path) -> None:
+    noise = bytes((at * at * 7 + 3 * at) % 256 for at in range(4096))
+    assert refusal(written(tmp_path, suffix, noise))
+    assert refusal(written(tmp_path, suffix, b""))
+
+
+@pytest.mark.parametrize("suffix", [suffix.removeprefix(".") for suffix in READERS])
+def test_a_file_that_ends_early_is_refused_or_another_network(suffix: str, tmp_path: Path) -> None:
+    case = next(case for case in golden_cases() if case["format"] == suffix and case["verdict"] == "accept")
+    content = json.loads(case["content_json"]).rstrip("\n")
+    whole = network_sha256(read_network(written(tmp_path, suffix, content)))
+    refused = 0
+    for length in range(len(content)):
+        try:
+            part = read_network(written(tmp_path, suffix, content[:length]))
+        except ScenarioError:
+            refused += 1
+        else:
+            assert network_sha256(part) != whole
+    assert refused > 0
+
+
+def test_unknown_suffix(tmp_path: Path) -> None:
+    message = refusal(written(tmp_path, "csv", "a,b\n"))
+    assert message == "unknown suffix '.csv'; the known ones are .graphml .gml .json .g6 .s6 .edges .topo"
+
+
+def test_files_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "No such file" in refusal(tmp_path / "none.edges")
+    (tmp_path / "folder.edges").mkdir()
+    assert "not a regular file" in refusal(tmp_path / "folder.edges")
+    (tmp_path / "device.edges").symlink_to("/dev/zero")
+    assert "not a regular file" in refusal(tmp_path / "device.edges")
+    monkeypatch.setattr("coordinator.scenario.network_files.MAX_BYTES", 1 << 20)
+    assert MAX_BYTES == 1 << 28
+    assert "more than 1 megabytes" in refusal(written(tmp_path, "edges", "#" * ((1 << 20) + 1)))
+
+
+def test_too_many_nodes_and_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.scenario.declared_network.MAX_NODES", 3)
+    assert "more than 3 nodes" in refusal(written(tmp_path, "edges", "a b\nb c\nc d\n"))
+    monkeypatch.setattr("coordinator.scenario.declared_network.MAX_LINKS", 2)
+    assert "more than 2 links" in refusal(written(tmp_path, "edges", "a b\nb c\nc a\n"))
+
+
+# --- what is read ------------------------------------------------------------------------------------------------------
+
+
+def test_a_byte_order_mark_is_no_part_of_a_label(tmp_path: Path) -> None:
+    for suffix, content in (("edges", "a b\n"), ("json", node_link("a", "b")), ("graphml", graphml(PAIR))):
+        topology = read_network(written(tmp_path, suffix, b"\xef\xbb\xbf" + content.encode()))
+        assert [topology.label(rank) for rank in topology.ranks()] == ["a", "b"]
+
+
+def test_relabel_calls_nodes_by_their_ranks(tmp_path: Path) -> None:
+    path = written(tmp_path, "json", node_link("New York", "<script>", "=cmd", "\ud800"))
+    assert "contains the character ' '; rename it, or use --relabel" in refusal(path)
+    topology = read_network(path, relabel=True)
+    assert [topology.label(rank) for rank in topology.ranks()] == ["0", "1", "2", "3"]
+    assert [topology.node_attributes[rank].get("original_label") for rank in range(3)] == [
+        "New York",
+        "<script>",
+        "=cmd",
+    ]
+    assert not topology.node_attributes[3]
+
+
+def test_relabel_tells_ids_of_one_text_apart(tmp_path: Path) -> None:
+    assert read_network(written(tmp_path, "json", node_link(1, "1")), relabel=True).link_count == 1
+
+
+def test_attributes_are_kept_as_data(tmp_path: Path) -> None:
+    document = {
+        "nodes": [{"id": "a", "rack": 3, "where": {"nested": 1}}, {"id": "b", "load": float("inf")}],
+        "edges": [{"source": "b", "target": "a", "rate": 2.5, "up": True}],
+    }
+    topology = read_network(written(tmp_path, "json", json.dumps(document)))
+    assert topology.node_attributes == {0: {"rack": 3}}
+    assert topology.link_attributes == {(0, 1): {"rate": 2.5, "up": True}}
+
+
+def test_attributes_of_graphml_have_types_and_defaults(tmp_path: Path) -> None:
+    keys = (
+        '<key id="k0" for="node" attr.name="rack" attr.type="int"><default>7</default></key>'
+        '<key id="k1" for="edge" attr.name="rate" attr.type="double"/>'
+        '<key id="k2" for="edge" attr.name="up" attr.type="boolean"/>'
+    )
+    data = '<data key="k1">2.5</data><data key="k2">true</data>'
+    nodes = '<node id="a"><data key="k0">1</data></node><node id="b"/>'
+    topology = read_network(
+        written(tmp_path, "graphml", graphml(f'<edge source="a" target="b">{data}</edge>{nodes}', keys))
+    )
+    assert topology.node_attributes == {0: {"rack": 1}, 1: {"rack": 7}}
+    assert topology.link_attributes == {(0, 1): {"rate": 2.5, "up": True}}
+
+
+def test_attributes_of_ns3_and_edge_lists(tmp_path: Path) -> None:
+    topology = read_network(written(tmp_path, "topo", "2 0 1\n\n1 0 200Gbps 0.005ms 0\n"))
+    assert topology.link_attributes == {(0, 1): {"rate": "200Gbps", "delay": "0.005ms", "error_rate": "0"}}
+    topology = read_network(written(tmp_path, "edges", "a b 2.5\nb c {'rate': 3}  # core\n"))
+    assert topology.link_attributes == {(0, 1): {"weight": 2.5}, (1, 2): {"rate": 3}}
+
+
+def test_switches_of_ns3(tmp_path: Path) -> None:
+    text = "5 2 1 1 4 A100\n3 4\n" + "".join(f"{a} {b} 1Gbps 1ms 0\n" for a, b in ((0, 3), (1, 3), (2, 4), (3, 4)))
+    topology = read_network(written(tmp_path, "topo", text))
+    assert [rank for rank in topology.ranks() if topology.is_switch(rank)] == [3, 4]
+    again = read_network(written(tmp_path, "topo", text.replace("A100", "A100 8")))
+    assert again.switches == topology.switches
+
+
+def test_a_file_name_becomes_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "my <net> v1.2.edges"
+    path.write_text("a b\n")
+    assert read_network(path).name == "file:my-net-v1.2"
+    assert network_name("..") == "network"
+    assert network_name("ü" * 9) == "network"
+    assert len(network_name("x" * 500)) == 60
+
+
+# --- networkx ----------------------------------------------------------------------------------------------------------
+
+WRITERS: dict[str, Callable[[Any, str], None]] = {
+    "graphml": networkx.write_graphml_xml,
+    "gml": networkx.write_gml,
+    "g6": networkx.write_graph6,
+    "s6": networkx.write_sparse6,
+    "edges": networkx.write_edgelist,
+}
+
+
+@pytest.mark.parametrize("suffix", [*WRITERS, "json"])
+@pytest.mark.parametrize("seed", range(6))
+def test_files_of_networkx_are_read_as_it_reads_them(suffix: str, seed: int, tmp_path: Path) -> None:
+    order = (2, 7, 30, 64, 65, 120)[seed]
+    graph = networkx.gnm_random_graph(order, 3 * order, seed=seed) if seed else networkx.path_graph(2)
+    assert networkx.is_connected(graph)
+    path = tmp_path / f"net.{suffix}"
+    if suffix == "json":
+        path.write_text(json.dumps(networkx.node_link_data(graph, edges="edges")))
+    else:
+        WRITERS[suffix](graph, str(path))
+    topology = read_network(path)
+    links = {frozenset((topology.label(one), topology.label(other))) for one, _, other, _ in topology.links()}
+    assert links == {frozenset((str(one), str(other))) for one, other in graph.edges}
+    if suffix != "edges":  # its ranks are in the order of appearance
+        assert network_sha256(topology) == network_sha256(from_networkx(graph))
+
+
+def test_a_networkx_graph_is_a_network() -> None:
+    topology = from_networkx(networkx.karate_club_graph(), "karate")
+    assert (topology.name, topology.order, topology.link_count) == ("file:karate", 34, 78)
+    assert topology.node_attributes[0] == {"club": "Mr. Hi"}
+    assert topology.link_attributes[0, 1] == {"weight": 4}
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (networkx.MultiGraph([(0, 1), (1, 0)]), "parallel links"),
+        (networkx.Graph([(0, 1), (1, 1)]), "self-loop at '1'"),
+        (networkx.DiGraph([(0, 1)]), "has no reverse"),
+        (networkx.MultiDiGraph([(0, 1), (0, 1), (1, 0)]), "parallel links"),
+        (networkx.Graph([("a", "b"), ("c", "d"), ("d", "e")]), "components of 3, 2 nodes; no path joins 'c' and 'a'"),
+        (networkx.Graph([(1, "1")]), "same label"),
+        (networkx.Graph([((0, 1), (0, 2))]), "contains the character ' '"),
+        (networkx.empty_graph(1), "1 node"),
+    ],
+)
+def test_bad_graphs_are_refused(graph: Any, message: str) -> None:
+    with pytest.raises(ScenarioError, match="topology") as caught:
+        from_networkx(graph, "bad")
+    assert message in caught.value.allowed
+    assert caught.value.value == "file:bad"
+
+
+# --- network.json ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> TableTopology:
+    text = "4 1 3\n3\n" + "".join(f"{host} 3 1Gbps 1ms 0\n" for host in range(3))
+    return read_network(written(tmp_path, "topo", text))
+
+
+def test_network_json_returns_the_same_network(network: TableTopology, tmp_path: Path) -> None:
+    path = tmp_path / "network.json"
+    write_network(path, network)
+    again = read_network_json(path)
+    assert network_document(again) == network_document(network)
+    assert (again.name, again.switches) == ("file:net", frozenset({3}))
+    assert again.link_attributes[0, 3] == {"rate": "1Gbps", "delay": "1ms", "error_rate": "0"}
+    assert network_document(read_network(path)) == network_document(network)
+
+
+def test_network_json_is_canonical(tmp_path: Path) -> None:
+    one = from_networkx(networkx.cycle_graph(5), "ring")
+    other = TableTopology("ring", map(str, range(5)), [(4, 3), (2, 3), (0, 4), (2, 1), (1, 0)])
+    for name, topology in (("one", one), ("other", other)):
+        write_network(tmp_path / name, topology)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "other").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"links": [[0, 3], [1, 3], [1, 2]]}, "digest mismatch"),
+        ({"labels": ["0", "1", "3", "2"]}, "digest mismatch"),
+        ({"sha256": "0" * 64}, "digest mismatch"),
+        ({"links": [[0, 3], [1, 3]]}, "disconnected"),
+        ({"links": [[0, True], [1, 3], [2, 3]]}, "expected int, found True"),
+        ({"links": 5}, "malformed"),
+        ({"labels": [0, 1, 2, 3]}, "expected str, found 0"),
+        ({"switches": [9]}, "switch 9 is not a node"),
+        ({"node_attributes": [[0, {"a": [1]}]]}, "expected attributes"),
+        ({"format": "network 2"}, "its format is not 'network 1'"),
+    ],
+)
+def test_a_changed_network_json_is_refused(
+    change: dict[str, object], message: str, network: TableTopology, tmp_path: Path
+) -> None:
+    path = tmp_path / "network.json"
+    path.write_text(json.dumps({**network_document(network), **change}))
+    with pytest.raises(ScenarioError) as caught:
+        read_network_json(path)
+    assert message in caught.value.allowed
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff", b"[1", b"[" * 100_000, b"{}", b"5"])
+def test_a_file_that_is_no_network_json(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "network.json"
+    path.write_bytes(content)
+    with pytest.raises(ScenarioError, match="topology"):
+        read_network_json(path)
+
+
+def test_a_missing_network_json(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="No such file"):
+        read_network_json(tmp_path / "network.json")
+
+
+@pytest.mark.parametrize("name", ["star:4", "hypercube:4", "ej:1+2"])
+def test_a_family_written_to_a_file_comes_back(name: str, tmp_path: Path) -> None:
+    from coordinator.reports.export import graphml_of_plan, write_lines
+
+    topology = parse_topology(name)
+    write_lines(tmp_path / "net.graphml", graphml_of_plan(name, "broadcast", None, None), "graphml")
+    table = read_network(tmp_path / "net.graphml")
+    assert [table.label(rank) for rank in table.ranks()] == [topology.label(rank) for rank in topology.ranks()]
+    for rank in topology.ranks():
+        assert list(table.neighbour_list(rank)) == sorted(topology.neighbours(rank))
