@@ -13,13 +13,13 @@ from typing import Final, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import RegularTopology
+from emunode.topologies.base import DirectDistances, RegularTopology
 
 LARGEST_Q: Final = 9973
 """The largest prime below 10,000: X and X' are tables of about q/2 numbers."""
 
 
-class SlimFly(RegularTopology):
+class SlimFly(DirectDistances, RegularTopology):
     """Nodes (0, x, y) of rank x q + y and (1, m, c) of rank q^2 + m q + c, all modulo q.
 
     (0, x, y) - (0, x, y + s) for s in X, (1, m, c) - (1, m, c + s) for s in X', (0, x, y) - (1, m, c) if y = m x + c. The
