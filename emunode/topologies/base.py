@@ -52,6 +52,8 @@ class Topology(ABC):
     """The name of one member, for help texts."""
     describe: ClassVar[str]
     """One line that defines the nodes and links of the family."""
+    defined_by_name: ClassVar[bool] = True
+    """Whether `name` alone gives the network back; False for networks from files."""
     small_examples: ClassVar[tuple[str, ...]]
     """Members small enough to be checked exhaustively, smallest first. Every test list of topologies starts from them."""
     large_examples: ClassVar[tuple[str, ...]] = ()

@@ -43,6 +43,7 @@ class TableTopology(Topology):
     condition = "a network from a file, which travels with its scenario"
     example = "file:ring"
     describe = "network read from a file: nodes in the order of the file, port p is the p-th smallest neighbour"
+    defined_by_name = False
     small_examples = ()
 
     def __init__(
