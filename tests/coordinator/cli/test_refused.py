@@ -43,7 +43,7 @@ REFUSED = [
         "scenario: these are required: topology (star:N, hypercube:N, ej:A+B or ej:A+B^DIMENSIONS); algorithm (",
     ),
     ("plan", "scenario: these are required: topology (star:N"),
-    (f"run {broadcast('ring:5')}", "invalid topology 'ring:5': known are"),
+    (f"run {broadcast('lattice:5')}", "invalid topology 'lattice:5': known are"),
     (f"run {broadcast('hypercubes:4')}", "did you mean hypercube:4?"),
     (f"run {broadcast('starr:99')}", "did you mean star:5?"),
     (f"run {broadcast(algorithm='gredy-tree')}", "did you mean 'greedy-tree'?"),

@@ -203,7 +203,7 @@ def test_all_missing_fields_are_named_at_once() -> None:
 # --- values ----------------------------------------------------------------------------------------------------------
 
 BAD = [
-    ("topology", "ring:5", "known are star:N with 3 <= N"),
+    ("topology", "lattice:5", "known are star, hypercube, ej, "),
     ("topology", "star", "star:N"),
     ("topology", "star:2", "n >= 3"),
     ("topology", "star:x", "star:N"),

@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from emunode.errors import ScenarioError
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
-from emunode.topologies.registry import parse_topology
+from emunode.topologies.registry import descriptions, parse_topology
 from tests.support import golden_rows
 
 BAD_NAMES = [(row["name"], row["allowed"]) for row in golden_rows("", "refused_names")]
 BAD_NAMES.append(("star:" + "9" * 10_000, "star:N"))
 
 
-@pytest.mark.parametrize(("text", "allowed"), BAD_NAMES, ids=[name[:20] for name, _ in BAD_NAMES])
+@pytest.mark.parametrize(("text", "allowed"), BAD_NAMES, ids=[name[:40] for name, _ in BAD_NAMES])
 def test_bad_name_is_refused(text: str, allowed: str) -> None:
     with pytest.raises(ScenarioError) as caught:
         parse_topology(text)
@@ -45,6 +45,17 @@ def test_bad_label_is_refused(name: str, label: str, allowed: str) -> None:
     assert allowed in caught.value.allowed
 
 
+@given(st.sampled_from([family.example for family in descriptions()]), st.text("0123456789abceghio,./-", max_size=12))
+@settings(derandomize=True, deadline=None, database=None, max_examples=2000)
+def test_any_likely_text_is_a_label_or_refused(name: str, text: str) -> None:
+    topology = parse_topology(name)
+    try:
+        rank = topology.rank(text)
+    except ScenarioError:
+        return
+    assert topology.label(rank) == text
+
+
 @given(st.sampled_from(["star:4", "star:10", "hypercube:4", "ej:3+4", "ej:2+4^2"]), st.text(max_size=12))
 @settings(derandomize=True, deadline=None, database=None)
 def test_any_text_is_a_label_or_refused(name: str, text: str) -> None:
@@ -61,6 +72,22 @@ def test_any_text_is_a_label_or_refused(name: str, text: str) -> None:
 def test_any_text_is_a_name_or_refused(text: str) -> None:
     try:
         topology = parse_topology(text)
+    except ScenarioError:
+        return
+    assert parse_topology(topology.name).name == topology.name
+
+
+PARAMETERS = st.lists(st.integers(0, 70).map(str), min_size=1, max_size=4)
+
+
+@given(
+    st.sampled_from([family.family for family in descriptions()]), PARAMETERS, st.text(",:x+-^", min_size=3, max_size=3)
+)
+@settings(derandomize=True, deadline=None, database=None, max_examples=500)
+def test_any_numbers_are_a_name_or_refused(family: str, numbers: list[str], separators: str) -> None:
+    parameters = "".join(number + separator for number, separator in zip(numbers, [*separators, ""], strict=False))
+    try:
+        topology = parse_topology(f"{family}:{parameters}")
     except ScenarioError:
         return
     assert parse_topology(topology.name).name == topology.name
