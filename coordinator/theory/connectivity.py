@@ -81,7 +81,9 @@ def node_disjoint_paths(adjacency: Adjacency, source: Rank, goals: Collection[Ra
         rank, is_exit = divmod(state, 2)
         if not is_exit:
             return (2 * previous.get(rank, rank) + 1,)
-        onward = [2 * neighbour for neighbour in adjacency[rank] if previous.get(neighbour) != rank and neighbour != source]
+        onward = [
+            2 * neighbour for neighbour in adjacency[rank] if previous.get(neighbour) != rank and neighbour != source
+        ]
         return [*onward, 2 * rank] if rank in previous else onward
 
     def is_free_goal(state: int) -> bool:

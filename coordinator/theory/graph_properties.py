@@ -16,8 +16,9 @@ from coordinator.theory.connectivity import edge_connectivity, vertex_connectivi
 from coordinator.theory.time_limit import Expired, OutOfTimeError, check_time, never
 from emunode.model import Rank
 from emunode.topologies.all_pairs import Adjacency, blocks_of_roots, reach_by_distance
-from emunode.topologies.base import SEARCH_LIMIT, CayleyTopology, Topology
+from emunode.topologies.base import SEARCH_LIMIT, CayleyTopology, RegularTopology, Topology, VertexTransitiveTopology
 from emunode.topologies.digest import network_sha256
+from emunode.topologies.table import TableTopology
 
 LARGEST_TABLE: Final = 1 << 18
 """The largest network, in nodes, whose links are listed; larger ones are known by formulas only."""
@@ -27,6 +28,15 @@ LARGEST_CYCLE_SEARCH: Final = 1 << 20
 Computed = TypeVar("Computed")
 StartClock = Callable[[], Expired]
 """Begins the time of one property."""
+
+
+SEARCHED_DIAMETERS: Final = (Topology.diameter, VertexTransitiveTopology.diameter, TableTopology.diameter)
+SEARCHED_AVERAGES: Final = (
+    Topology.average_distance,
+    VertexTransitiveTopology.average_distance,
+    TableTopology.average_distance,
+)
+"""Definitions that search from every rank, and have no time limit."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +63,10 @@ class DistanceTable:
 class GraphProperties:
     """The properties of one network, each computed when it is asked for."""
 
-    def __init__(self, topology: Topology, start_clock: Computed = TypeVar("Computed")
-StartClock = lambda: never, seconds: float = 0) -> None:
+    def __init__(self, topology: Topology, start_clock: StartClock = lambda: never, seconds: float = 0) -> None:
         """`seconds` is what `start_clock` allows, for messages."""
         self.topology = topology
-        self.cayley = isinstance(topology, CayleyTopology)
+        self.transitive = isinstance(topology, VertexTransitiveTopology)
         self._start_clock = start_clock
         self._seconds = seconds
         self._failed: dict[str, Exception] = {}
@@ -87,8 +96,10 @@ StartClock = lambda: never, seconds: float = 0) -> None:
     @property
     def links(self) -> int:
         """Number of links."""
-        self._require(self.cayley or self.order <= LARGEST_TABLE, LARGEST_TABLE)
-        return self.topology.link_count
+        topology = self.topology
+        known = isinstance(topology, RegularTopology) or type(topology).link_count is not Topology.link_count
+        self._require(known or self.order <= LARGEST_TABLE, LARGEST_TABLE)
+        return topology.link_count
 
     @property
     def degree_min(self) -> int:
@@ -108,14 +119,14 @@ StartClock = lambda: never, seconds: float = 0) -> None:
     @property
     def switches(self) -> int:
         """How many nodes only forward."""
-        if self.cayley:
+        if type(self.topology).is_switch is Topology.is_switch:
             return 0
         self._require(self.order <= LARGEST_TABLE, LARGEST_TABLE)
         return sum(map(self.topology.is_switch, self.topology.ranks()))
 
     @cached_property
     def _degrees(self) -> tuple[int, int]:
-        if self.cayley:
+        if isinstance(self.topology, RegularTopology):
             return self.topology.degree, self.topology.degree
         degrees = [len(neighbours) for neighbours in self._adjacency]
         return min(degrees), max(degrees)
@@ -125,19 +136,23 @@ StartClock = lambda: never, seconds: float = 0) -> None:
     @property
     def bipartite(self) -> bool:
         """Whether there are no cycles of odd length."""
-        self._require("bipartite" in vars(self.topology) or self.order <= LARGEST_TABLE, LARGEST_TABLE)
-        return self.topology.bipartite
+        topology = self.topology
+        known = "bipartite" in vars(topology) or type(topology).bipartite is not Topology.bipartite
+        self._require(known or self.order <= LARGEST_TABLE, LARGEST_TABLE)
+        return topology.bipartite
 
     @property
     def diameter(self) -> int:
         """The largest distance."""
-        if "diameter" in vars(self.topology):
+        if "diameter" in vars(self.topology) or type(self.topology).diameter not in SEARCHED_DIAMETERS:
             return self.topology.diameter
         return len(self.ordered_pairs_by_distance) - 1
 
     @property
     def average_distance(self) -> float:
         """Mean distance between two different nodes."""
+        if type(self.topology).average_distance not in SEARCHED_AVERAGES:
+            return float(self.topology.average_distance)
         pairs = self.ordered_pairs_by_distance
         return sum(distance * count for distance, count in enumerate(pairs)) / (sum(pairs) - pairs[0])
 
@@ -145,14 +160,16 @@ StartClock = lambda: never, seconds: float = 0) -> None:
     def distances_from_rank_0(self) -> tuple[int, ...]:
         """How many nodes are at distance 0, 1, .. from rank 0."""
         topology = self.topology
-        closed = self.cayley and type(topology).distance_distribution is not CayleyTopology.distance_distribution  # type: ignore[attr-defined]
-        self._require(closed or self.order <= SEARCH_LIMIT, SEARCH_LIMIT)
+        known = isinstance(topology, VertexTransitiveTopology) and (
+            type(topology).distance_distribution is not VertexTransitiveTopology.distance_distribution
+        )
+        self._require(known or self.order <= SEARCH_LIMIT, SEARCH_LIMIT)
         return topology.distribution_from(0)
 
     @property
     def ordered_pairs_by_distance(self) -> tuple[int, ...]:
         """How many ordered pairs of nodes are at distance 0, 1, .., diameter."""
-        if self.cayley:
+        if self.transitive:
             return tuple(self.order * count for count in self.distances_from_rank_0)
         return self._distances.ordered_pairs
 
@@ -166,7 +183,7 @@ StartClock = lambda: never, seconds: float = 0) -> None:
     @cached_property
     def girth(self) -> int | None:
         """The length of a shortest cycle; None if there is none."""
-        if self.cayley:
+        if self.transitive:
             # One root stands for all, and few of its links need to be known.
             return girth(self._neighbours, [0], self._start_clock())
         return girth(self._adjacency.__getitem__, self.topology.ranks(), self._start_clock())
@@ -174,7 +191,7 @@ StartClock = lambda: never, seconds: float = 0) -> None:
     @cached_property
     def edge_connectivity(self) -> int:
         """The least number of links whose loss disconnects the network."""
-        if self.cayley:
+        if self.transitive:
             return self.topology.degree  # as of every connected vertex-transitive graph (Mader 1971)
         return edge_connectivity(self._adjacency, self._start_clock())
 
@@ -187,9 +204,9 @@ StartClock = lambda: never, seconds: float = 0) -> None:
 
     @property
     def symmetry(self) -> str:
-        """What is known of symmetry: `cayley`, `not vertex-transitive` or `unknown`."""
-        if self.cayley:
-            return "cayley"
+        """What is known of symmetry: `cayley`, `vertex-transitive`, `not vertex-transitive` or `unknown`."""
+        if self.transitive:
+            return "cayley" if isinstance(self.topology, CayleyTopology) else "vertex-transitive"
         if self.degree_min != self.degree_max or self._distances.profiles > 1:
             return "not vertex-transitive"
         return "unknown"
@@ -263,9 +280,7 @@ def distance_table(adjacency: Adjacency, expired: Expired = never) -> DistanceTa
     return DistanceTable(tuple(int(counts.sum()) for counts in at_distance), profiles)
 
 
-def girth(
-    neighbours: Callable[[Rank], Sequence[Rank]], roots: Iterable[Rank], expired: Expired = never
-) -> int | None:
+def girth(neighbours: Callable[[Rank], Sequence[Rank]], roots: Iterable[Rank], expired: Expired = never) -> int | None:
     """The length of a shortest cycle near any of `roots`; None if there is none. A root must be on a shortest cycle."""
     shortest: int | None = None
     for root in roots:
