@@ -105,7 +105,7 @@ def _scaled(positions: Floats) -> Floats:
     """The positions around the origin, with a mean area of 1 for a node."""
     positions = positions - positions.mean(axis=0)
     spread = float(np.sqrt((positions**2).sum(axis=1).mean())) or 1.0
-    return positions * (sqrt(len(positions) / (2 * pi)) / spread)
+    return np.asarray(positions * (sqrt(len(positions) / (2 * pi)) / spread), dtype=np.float64)
 
 
 def _relaxed(positions: Floats, links: Ranks) -> Floats:
@@ -143,4 +143,4 @@ def _squared_distances(positions: Floats) -> Floats:
 
 def _away(positions: Floats, weights: Floats) -> Floats:
     """For every node, the sum of the vectors from all others to it, with a weight for each pair."""
-    return np.asarray(positions * weights.sum(axis=1, keepdims=True) - weights @ positions)
+    return np.asarray(positions * weights.sum(axis=1, keepdims=True) - weights @ positions, dtype=np.float64)
