@@ -138,7 +138,7 @@ def _spread(positions: Floats) -> Floats:
 def _squared_distances(positions: Floats) -> Floats:
     """Between all pairs of nodes."""
     squares = (positions**2).sum(axis=1)
-    return np.maximum(squares[:, None] + squares - 2 * positions @ positions.T, 0.0)
+    return np.asarray(np.maximum(squares[:, None] + squares - 2 * positions @ positions.T, 0.0), dtype=np.float64)
 
 
 def _away(positions: Floats, weights: Floats) -> Floats:

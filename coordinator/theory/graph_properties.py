@@ -182,7 +182,7 @@ class GraphProperties:
 
     @cached_property
     def girth(self) -> int | None:
-        """The length of a shortest cycle; None if there is none."""
+        """The length of a shortest cycle; None if there are no cycles."""
         if self.transitive:
             # One root stands for all, and few of its links need to be known.
             return girth(self._neighbours, [0], self._start_clock())
@@ -281,7 +281,7 @@ def distance_table(adjacency: Adjacency, expired: Expired = never) -> DistanceTa
 
 
 def girth(neighbours: Callable[[Rank], Sequence[Rank]], roots: Iterable[Rank], expired: Expired = never) -> int | None:
-    """The length of a shortest cycle near any of `roots`; None if there is none. A root must be on a shortest cycle."""
+    """The length of a shortest cycle near any of `roots`; None if there are no cycles. A root must be on a shortest cycle."""
     shortest: int | None = None
     for root in roots:
         check_time(expired)
