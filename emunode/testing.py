@@ -52,6 +52,8 @@ def check_topology_at(topology: Topology, rank: Rank, root: Rank) -> None:
 
 def _check_name(topology: Topology) -> None:
     """The name leads back to an equal network of the same family."""
+    if not topology.defined_by_name:
+        return
     family, _, parameters = topology.name.partition(":")
     again = topology.parse(parameters)
     if family != topology.family or (again.name, again.order) != (topology.name, topology.order):

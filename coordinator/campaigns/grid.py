@@ -17,7 +17,9 @@ from coordinator.planning.plan import Plan
 from coordinator.scenario.fault_sets import FaultSetSpec, FaultSites, draw, parse_fault_sets, sample_numbers, set_count
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.networks import network_of
 from emunode.errors import ScenarioError
+from emunode.topologies.table import TableTopology
 
 MOST_TRIALS = 1_000_000
 """Most trials of one variant at one point."""
@@ -232,7 +234,10 @@ class Grid:
 
 def _described(scenario: Scenario) -> dict[str, object]:
     """A scenario as version 0.1.0 wrote it, so that fields that no trial depends on do not change the fingerprint."""
-    values = scenario.model_dump(mode="json", exclude={"worst_lateness_limit"})
+    values = scenario.model_dump(mode="json", exclude={"worst_lateness_limit", "network_sha256", "relabel"})
+    topology = network_of(scenario)
+    if isinstance(topology, TableTopology):  # wherever its file is
+        values["topology"] = f"{topology.name} {topology.sha256}"
     return values | {"netns": scenario.netns == "always"}
 
 

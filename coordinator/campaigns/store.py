@@ -17,7 +17,10 @@ import tomli_w
 
 from coordinator.campaigns.grid import Done, Grid, Key
 from coordinator.campaigns.trial_runner import Trial, TrialResult, result_of
+from coordinator.scenario.model import Scenario
+from coordinator.scenario.networks import absolute_network, keep_network, network_of, with_absolute_network
 from emunode.errors import ScenarioError
+from emunode.topologies.table import TableTopology
 
 GRID = "campaign.toml"
 RECORDS = "trials.jsonl"
@@ -49,7 +52,8 @@ class Store:
                 )
             self._file = (folder / RECORDS).open("ab+", buffering=0)
             self._lock()
-            self._replace(GRID, tomli_w.dumps({"fingerprint": fingerprint, **grid_values(grid)}).encode())
+            values = {"fingerprint": fingerprint, **self._with_networks(grid_values(grid))}
+            self._replace(GRID, tomli_w.dumps(values).encode())
         except OSError as error:
             raise ScenarioError("out", str(folder), f"it cannot be written: {error.strerror}") from None
         self._load()
@@ -79,6 +83,24 @@ class Store:
     def write(self, name: str, content: str | bytes) -> None:
         """Write a file of results, replacing an earlier one atomically."""
         self._replace(name, content.encode() if isinstance(content, str) else content)
+
+    def network_of(self, scenario: Scenario) -> dict[str, object]:
+        """The values of a scenario in this folder that name its network, if that comes from a file."""
+        topology = network_of(scenario)
+        if not isinstance(topology, TableTopology):
+            return {}
+        return keep_network(topology, self.folder, f"network-{topology.sha256[:12]}.json")
+
+    def _with_networks(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The values of the grid with copies in this folder in place of the network files that they name."""
+        kept = {variant.scenario.topology: self.network_of(variant.scenario) for variant in self.grid.variants}
+        named = {name: values["topology"] for name, values in kept.items() if values}
+        base, vary = values["scenario"], values["vary"]
+        if base.get("topology") in named:
+            base = base | kept[base["topology"]]
+        if "topology" in vary:
+            vary = {**vary, "topology": [named.get(name, name) for name in vary["topology"]]}
+        return {**values, "scenario": base, "vary": vary}
 
     def _replace(self, name: str, content: bytes) -> None:
         partial = self.folder / f".{name}.partial"
@@ -134,4 +156,8 @@ def read_grid(folder: Path) -> Grid:
     missing = [repr(key) for key in ("scenario", "vary", "faults", "trials") if key not in values]
     if missing:
         raise ScenarioError("resume", str(folder), f"its {GRID} lacks {', '.join(missing)}")
-    return Grid(values["scenario"], values["vary"], values["faults"], values["trials"], values.get("precision"))
+    base = with_absolute_network(values["scenario"], folder)
+    vary = dict(values["vary"])
+    if "topology" in vary:
+        vary["topology"] = [absolute_network(name, folder) for name in vary["topology"]]
+    return Grid(base, vary, values["faults"], values["trials"], values.get("precision"))

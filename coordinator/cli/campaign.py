@@ -1,7 +1,7 @@
 """`coordinator campaign`."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,6 +22,7 @@ from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
 from coordinator.reports.campaign_report import charts_of, figures, page
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.scenario.model import dump_scenario
+from coordinator.scenario.networks import absolute_network
 from emunode.errors import ScenarioError
 
 RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
@@ -124,7 +125,7 @@ def make_grid(
         raise ScenarioError("faults", points, 'expected a list of points, such as ["nodes=0..4"]')
     return Grid(
         {**TRIAL_DEFAULTS, **values},
-        {**table, **dict(map(_varied, vary))},
+        {**table, **_varied(vary)},
         faults or points,
         _number(given.get("trials", 1000), "trials") if trials is None else trials,
         precision if precision is not None else _share(given.get("precision")),
@@ -143,18 +144,33 @@ def _share(value: object) -> float | None:
     return value
 
 
-def _varied(text: str) -> tuple[str, list[object]]:
-    """Parse `redundancy=1..4` or `algorithm=edt,greedy-tree` into the name and its values."""
-    name, equals, given = text.partition("=")
-    if not equals or not name:
-        raise ScenarioError("vary", text, "expected FIELD=VALUE,VALUE or FIELD=1..4")
+def _varied(texts: Iterable[str]) -> dict[str, list[object]]:
+    """Parse `redundancy=1..4`, `algorithm=edt,greedy-tree`, ..: the values of each field, of all its flags together."""
+    found: dict[str, list[object]] = {}
+    for text in texts:
+        name, equals, given = text.partition("=")
+        if not equals or not name:
+            raise ScenarioError("vary", text, "expected FIELD=VALUE,VALUE or FIELD=1..4")
+        field = name.replace("-", "_")
+        values = _networks(given) if field == "topology" else _values(text, given)
+        found.setdefault(field, []).extend(values)
+    return found
+
+
+def _networks(given: str) -> list[object]:
+    """Names of networks, some of which hold commas: every name begins with its family and a colon."""
+    return [absolute_network(name, Path.cwd()) for name in re.split(r",(?=[A-Za-z-]+:)", given) if name]
+
+
+def _values(text: str, given: str) -> list[object]:
+    """The values of one flag; a range stands for all its numbers."""
     values: list[object] = []
     for value in given.split(","):
         match = RANGE.fullmatch(value)
         if match and (len(value) > 40 or int(match[2]) - int(match[1]) >= MOST_VALUES):
             raise ScenarioError("vary", text, f"a range holds at most {MOST_VALUES:,} values")
         values += range(int(match[1]), int(match[2]) + 1) if match else [value] if value else []
-    return name.replace("-", "_"), values
+    return values
 
 
 def write_results(store: Store) -> tuple[list[Row], list[dict[str, object]]]:
@@ -195,7 +211,7 @@ def _show_violations(store: Store) -> list[dict[str, object]]:
             whole = base.model_copy(update={"fault": (*base.fault, *trial.faults), "seed": trial.seed})
             with log_file(store.folder) as log:
                 smallest = smallest_failure(whole, lambda finding: bool(finding.violated), log)
-            store.write(path.name, dump_scenario(smallest))
+            store.write(path.name, dump_scenario(smallest.model_copy(update=store.network_of(smallest))))
         found.append(
             {"claims": list(finding.violated), "faults": list(trial.faults), "repeat": f"coordinator run {path}"}
         )

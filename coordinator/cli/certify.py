@@ -15,7 +15,8 @@ from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.cli.render import plural
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
 from coordinator.results.claims import EXIT_STATUS
-from coordinator.scenario.model import dump_scenario, make_scenario
+from coordinator.scenario.model import make_scenario
+from coordinator.scenario.networks import stored_scenario
 from emunode.errors import ScenarioError
 
 
@@ -73,7 +74,8 @@ def _save(path: Path, certificate: Certificate) -> None:
     assert certificate.counterexample is not None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(dump_scenario(certificate.counterexample.scenario))
+        scenario, topology = certificate.counterexample.scenario, certificate.plan.topology
+        path.write_text(stored_scenario(scenario, topology, path.parent, f"{path.stem}-network.json"))
     except OSError as error:
         raise ScenarioError("out", str(path), f"it cannot be written: {error.strerror}") from None
 

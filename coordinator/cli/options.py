@@ -11,11 +11,21 @@ from typing import Annotated, Any, Literal
 from cyclopts import Group, Parameter, Token
 
 from coordinator.scenario.model import Scenario, format_duration, make_scenario, parse_duration, read_scenario
+from coordinator.scenario.networks import with_absolute_network
 from emunode.errors import ScenarioError
 
 DAY = 86400.0
 GROUPS: Mapping[str, tuple[str, ...]] = {
-    "Network and collective": ("topology", "collective", "algorithm", "source", "port_model", "duplex"),
+    "Network and collective": (
+        "topology",
+        "network_sha256",
+        "relabel",
+        "collective",
+        "algorithm",
+        "source",
+        "port_model",
+        "duplex",
+    ),
     "Messages": ("message_bytes", "messages", "segments", "redundancy", "packet_limit"),
     "Faults": ("fault", "fault_knowledge"),
     "Processes": ("driver", "ranks_per_host", "netns", "hang_by"),
@@ -48,6 +58,10 @@ def flag_type(name: str, group: Group, defaults: Mapping[str, object]) -> Any:
     """The annotated type of a flag: what cyclopts shows, completes and hands over."""
     schema = SCHEMA["properties"][name]
     variants = _variants(schema)
+    if schema.get("type") == "boolean":
+        return Annotated[
+            bool | None, Parameter(help=_description(name, variants, required=False), negative=(), group=group)
+        ]
     several = schema.get("type") == "array"
     choices = variants[0].get("enum")
     # `| str`: cyclopts must not refuse a value; `make_scenario` does, with the same message for flags and files.
@@ -122,9 +136,12 @@ ScenarioFile = Annotated[Path | None, Parameter(help="scenario file in TOML; fla
 
 def values_from(file: Path | None, flags: Any) -> dict[str, object]:
     """The keys of a scenario file, overridden by flags, not validated yet."""
-    values: dict[str, object] = read_scenario(file) if file else {}
+    values = with_absolute_network(read_scenario(file), file.parent) if file else {}
     if flags is not None:
-        values |= {name: value for name, value in asdict(flags).items() if value is not None}
+        given = {name: value for name, value in asdict(flags).items() if value is not None}
+        values |= with_absolute_network(given, Path.cwd())
+        if "topology" in given and "network_sha256" not in given:
+            values.pop("network_sha256", None)  # that of the network in the file
     return values
 
 

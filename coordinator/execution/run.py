@@ -19,7 +19,7 @@ from coordinator.networks.timed import Timed
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import EXIT_STATUS, Judgement, Verdict
 from coordinator.results.conclude import History, conclude
-from coordinator.scenario.model import dump_scenario
+from coordinator.scenario.networks import stored_scenario
 from emunode.errors import RunError
 from emunode.logging import log, logging_to
 
@@ -54,7 +54,7 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
     try:
         with InterruptGuard() as stop:
             directory.make()
-            directory.write_text("scenario.toml", dump_scenario(plan.scenario))
+            directory.write_text("scenario.toml", stored_scenario(plan.scenario, plan.topology, directory.path))
             journal = Journal(directory.path)
             with (directory.path / "log.jsonl").open("a", encoding="utf-8", buffering=1) as events, logging_to(events):
                 network = make_network(plan, events)

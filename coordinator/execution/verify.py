@@ -25,10 +25,10 @@ from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.differential import REPLAYED_ROWS, Replay, replay
 from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.networks import network_of, with_absolute_network
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.model import Collective
 from emunode.timed.cost_model import NANO, LinearCostModel
-from emunode.topologies.registry import parse_topology
 
 MOST_TEXT_BYTES = 16 * 2**20
 MOST_TABLE_BYTES = 2 * 2**30
@@ -166,14 +166,14 @@ def _read_scenario(path: Path) -> tuple[Scenario, bool]:
     if older:
         values["worst_lateness_limit"] = 1e9
     try:
-        return make_scenario(values), older
+        return make_scenario(with_absolute_network(values, path)), older
     except ScenarioError as error:
         raise UnreadableError(f"scenario.toml: {_short(error)}") from None
 
 
 def _plan(scenario: Scenario) -> Plan:
     """The plan of a stored scenario, on the memory driver; UnreadableError if checking it would take too long."""
-    topology = parse_topology(scenario.topology)
+    topology = network_of(scenario)
     if topology.order > MOST_NODES:
         raise UnreadableError(f"scenario.toml: a network of {topology.order} nodes; at most {MOST_NODES} are verified")
     pairs = topology.order**2 if scenario.collective in (Collective.ALLGATHER, Collective.ALLTOALL) else topology.order

@@ -17,6 +17,7 @@ from emunode.errors import RunError
 from emunode.faults.connections import LinkId
 from emunode.host.placement import Placement
 from emunode.net.protocol import HostConfig
+from emunode.topologies.table import TableTopology
 
 NO_LINKS = LinkProgress(-1, 0, 0, 0)
 
@@ -36,6 +37,9 @@ class LinkWaves:
         self._channel = channel
         self._launch = launch
         self._placement = Placement(plan.topology.order, plan.hosts)
+        topology = plan.topology
+        # Only a network without a closed definition is sent: hosts make all others from their names.
+        self._network = (topology.to_bytes(), topology.sha256) if isinstance(topology, TableTopology) else (b"", "")
         self._queue = min(LISTEN_BACKLOG, _somaxconn())
         """Connections that the queue of a listener holds."""
         self._listening: dict[int, Listening] = {}
@@ -57,7 +61,9 @@ class LinkWaves:
             self._progress.pop(host.index, None)
             listen, dial = self._launch.addresses(host.index)
             seconds = STALL_SECONDS if setup_seconds is None else setup_seconds
-            config = HostConfig(self._run, host.index, plan.hosts, plan.spec, listen, dial, self._queue, seconds)
+            config = HostConfig(
+                self._run, host.index, plan.hosts, plan.spec, listen, dial, self._queue, seconds, *self._network
+            )
             self._channel.send(host, "assign", *config.to_record())
         await self._channel.wait_until(lambda: all(host.index in self._listening for host in hosts), "hosts to listen")
 

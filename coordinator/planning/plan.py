@@ -15,6 +15,7 @@ from coordinator.scenario.drivers import DRIVERS
 from coordinator.scenario.fault_sets import resolve
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
+from coordinator.scenario.networks import network_of
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.registry import find_algorithm, make_algorithm
@@ -22,7 +23,6 @@ from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault, Recover
 from emunode.model import Collective, CollectiveSpec, Duplex, FaultKnowledge, Port, Rank, Step
 from emunode.topologies.base import Topology
-from emunode.topologies.registry import parse_topology
 
 ROW_RANKS = 2**31 - 1
 """Ranks that a journal row can name."""
@@ -148,7 +148,7 @@ def make_plan(
     ScenarioError for a scenario that cannot run anywhere. RunError if it cannot run on `machine` (by default this one); with
     `estimate`, `why_impossible` reports that instead.
     """
-    topology = parse_topology(scenario.topology)
+    topology = network_of(scenario)
     topology.require_order(ROW_RANKS)
     spec = _collective_spec(scenario, topology)
     specs = resolve(scenario.fault, lambda: make_algorithm(topology, spec), scenario.seed)

@@ -19,9 +19,9 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.reports.numbers import plural
 from coordinator.results.metrics import Measurement, measure
 from coordinator.scenario.model import make_scenario
+from coordinator.scenario.networks import stored_topology, with_absolute_network
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.topologies.base import Topology
-from emunode.topologies.registry import parse_topology
 
 Value = TypeVar("Value")
 
@@ -75,7 +75,7 @@ class RunData:
     def plan(self) -> Plan | None:
         """The plan of the scenario; None if the scenario is missing or invalid."""
         try:
-            return make_plan(make_scenario(self.scenario)) if self.scenario else None
+            return make_plan(make_scenario(with_absolute_network(self.scenario, self.path))) if self.scenario else None
         except (EmulatorError, ValueError, TypeError):
             return None
 
@@ -165,7 +165,7 @@ def _columns(frame: pl.DataFrame, table: str) -> pl.DataFrame:
 def _topology(data: RunData) -> Topology | None:
     name = data.get("topology")
     try:
-        topology = parse_topology(str(name)) if name else None
+        topology = stored_topology(str(name), data.path) if name else None
     except EmulatorError as error:
         data.notes.append(f"unknown network: {error}")
         return None

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from coordinator.planning.plan import Plan
+from coordinator.results.deliveries import switches
 from coordinator.results.ports import at_receiver
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import Crash, Delay, Drop, Duplicate, LinkFault, NodeFault, Recover
@@ -43,7 +44,8 @@ def wrong_outcomes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     `relay` is for segments meant for other ranks. Of the other arrivals of a piece, exactly the earliest is `first`. A rank
     that recovers has lost its memory and sees a first copy again.
     """
-    meant = (pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver"))
+    for_all = (pl.col("target") == ALL_RANKS) & ~pl.col("receiver").is_in(switches(plan.topology))
+    meant = for_all | (pl.col("target") == pl.col("receiver"))
     back = pl.col("receiver") == pl.col("origin")
     first, duplicate, relay = (pl.col("outcome") == name for name in ("first", "duplicate", "relay"))
     wrong = journal.filter((first & (back | ~meant)) | (duplicate & ~meant) | (relay & meant))

@@ -73,7 +73,13 @@ class Scenario(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    topology: str = Field(description="star:N, hypercube:N, ej:A+B or ej:A+B^DIMENSIONS")
+    topology: str = Field(
+        description="network such as star:5, torus:4x4 or file:NET.graphml; see `coordinator list topologies`"
+    )
+    network_sha256: str | None = Field(
+        None, pattern=r"^[0-9a-f]{64}$", description="digest that a network from a file must have"
+    )
+    relabel: bool = Field(False, description="call the nodes of a network from a file by their ranks")
     collective: Annotated[Collective, BeforeValidator(_lower)] = Field(description="collective operation")
     algorithm: Annotated[str, BeforeValidator(_lower)] = Field(description="see `coordinator list algorithms`")
     source: str | None = Field(

@@ -34,7 +34,9 @@ from emunode.net import wire
 from emunode.net.framed_streams import HELLO_SECONDS, FramedStreams, listening_socket
 from emunode.net.protocol import HostConfig
 from emunode.timed.engine import LinkEnds, Owner, TimedRun
+from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
+from emunode.topologies.table import TableTopology
 
 HEARTBEAT_SECONDS = 0.5
 """Interval of heartbeats under the timed clock."""
@@ -184,7 +186,7 @@ class Session:
         """Create the link ends and the ranks; once every rank's task is parked, report where this host listens."""
         if self._ranks is not None:
             raise FrameError("a second configuration")
-        topology = parse_topology(config.spec.topology)
+        topology = _network(config)
         if config.hosts > topology.order:
             raise FrameError(f"host {config.host} of {config.hosts} for {topology.order} ranks")
         algorithm = make_algorithm(topology, config.spec)
@@ -258,3 +260,15 @@ def _own_address(fd: int) -> str:
     with socket.socket(fileno=os.dup(fd)) as stream:
         address: str = stream.getsockname()[0]
         return address
+
+
+def _network(config: HostConfig) -> Topology:
+    """The network of a run, sent along if it has no closed definition; FrameError if it has another digest."""
+    if not config.network:
+        return parse_topology(config.spec.topology)
+    topology = TableTopology.from_bytes(config.network)
+    if topology.sha256 != config.network_sha256:
+        raise FrameError(
+            f"network digest mismatch: the coordinator has {config.network_sha256}, this host received {topology.sha256}"
+        )
+    return topology

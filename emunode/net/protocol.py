@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeVar
 
 from emunode.errors import FrameError
 from emunode.model import Collective, CollectiveSpec, Duplex, FaultKnowledge, PortModel
-from emunode.net.validation import INT64, integer, integers, items, number, text
+from emunode.net.validation import INT64, integer, integers, items, number, octets, text
 
 Choice = TypeVar("Choice", bound=StrEnum)
 
@@ -31,6 +31,10 @@ class HostConfig(NamedTuple):
     """Source address of dialled links, for which the host chooses the ports; empty: the kernel chooses both."""
     backlog: int
     setup_seconds: float
+    network: bytes = b""
+    """The network as `TableTopology.to_bytes` writes it, if the name of the topology does not define it."""
+    network_sha256: str = ""
+    """Its digest."""
 
     def to_record(self) -> tuple[object, ...]:
         """Plain values for the wire."""
@@ -39,7 +43,7 @@ class HostConfig(NamedTuple):
     @classmethod
     def from_record(cls, record: Sequence[object]) -> "HostConfig":
         """Inverse of `to_record`; FrameError for anything malformed."""
-        run, host, hosts, spec, listen, dial, backlog, seconds = items(record, 8)
+        run, host, hosts, spec, listen, dial, backlog, seconds, network, sha256 = items(record, 10)
         hosts = integer(hosts, 1)
         return cls(
             run=integer(run, 0, 2**64 - 1),
@@ -50,6 +54,8 @@ class HostConfig(NamedTuple):
             dial_address=text(dial),
             backlog=integer(backlog),
             setup_seconds=number(seconds),
+            network=octets(network),
+            network_sha256=text(sha256),
         )
 
 

@@ -52,6 +52,8 @@ class Topology(ABC):
     """The name of one member, for help texts."""
     describe: ClassVar[str]
     """One line that defines the nodes and links of the family."""
+    defined_by_name: ClassVar[bool] = True
+    """Whether `name` alone gives the network back; False for networks from files."""
     small_examples: ClassVar[tuple[str, ...]]
     """Members small enough to be checked exhaustively, smallest first. Every test list of topologies starts from them."""
     large_examples: ClassVar[tuple[str, ...]] = ()
@@ -78,12 +80,18 @@ class Topology(ABC):
         return int(parameters)
 
     @classmethod
-    def parse_numbers(cls, parameters: str, separator: str, count: int | None = None) -> tuple[int, ...]:
-        """The parameters of a family that has several numbers, `count` if given; ScenarioError (field `topology`)."""
+    def parse_numbers(
+        cls, parameters: str, separator: str, count: int | None = None, whole: str | None = None
+    ) -> tuple[int, ...]:
+        """The numbers in `parameters`, which is a part of the text `whole` if that is given; `count` of them if given.
+
+        Raises ScenarioError (field `topology`).
+        """
         words = parameters.split(separator)
         well_formed = all(word.isascii() and word.isdigit() and len(word) <= 20 for word in words)
         if not well_formed or count not in {None, len(words)}:
-            raise ScenarioError("topology", f"{cls.family}:{parameters}", f"write {cls.form} with {cls.condition}")
+            text = parameters if whole is None else whole
+            raise ScenarioError("topology", f"{cls.family}:{text}", f"write {cls.form} with {cls.condition}")
         return tuple(map(int, words))
 
     @abstractmethod
@@ -203,7 +211,11 @@ class Topology(ABC):
     def _searched_weights(self) -> "array[int]":
         """Distance of every rank from rank 0, by rank; raises ScenarioError for a network too large to search."""
         self._require_enumerable("distance formula")
-        return breadth_first_distances(self, 0)
+        return self.distances_from(0)
+
+    def distances_from(self, root: Rank) -> "array[int]":
+        """Distance of every rank from `root`, by rank, by search."""
+        return breadth_first_distances(self, root)
 
     def _require_enumerable(self, missing: str) -> None:
         """Raise ScenarioError (field `topology`) if a value without a formula would need too large a search."""
@@ -424,6 +436,11 @@ class RenamedTopology(Topology):
         if network.has_distance_formula:
             return network.distance(self._swap(relative), self._root)
         return self._searched_weights[relative]
+
+    def distances_from(self, root: Rank) -> "array[int]":
+        distances = self._network.distances_from(self._swap(root))[:]
+        distances[0], distances[self._root] = distances[self._root], distances[0]
+        return distances
 
     @cached_property
     def diameter(self) -> int:

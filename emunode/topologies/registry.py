@@ -6,8 +6,29 @@ from emunode.errors import ScenarioError
 from emunode.registry import register
 from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.bit_rules import CrossedCube, LocallyTwistedCube, MoebiusCube, TwistedCube
+from emunode.topologies.dragonfly import Dragonfly
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
+from emunode.topologies.fat_tree import FatTree
 from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.jellyfish import Jellyfish
+from emunode.topologies.lattices import Circulant, Complete, Hamming, RingNetwork, Torus, TwistedTorus
+from emunode.topologies.meshes import Mesh
+from emunode.topologies.partial_permutations import Arrangement, NkStar
+from emunode.topologies.permutation_groups import (
+    AlternatingGraph,
+    AlternatingNetwork,
+    BubbleSort,
+    BurntPancake,
+    ModifiedBubbleSort,
+    Pancake,
+    Transposition,
+    TranspositionTree,
+)
+from emunode.topologies.petersen import HyperPetersen, Petersen
+from emunode.topologies.residues import Gaussian
+from emunode.topologies.rings_of_bits import Butterfly, CubeConnectedCycles
+from emunode.topologies.shift_words import DeBruijn, Kautz
+from emunode.topologies.slim_fly import SlimFly
 from emunode.topologies.star import StarGraph
 from emunode.topologies.words import AugmentedCube, BalancedHypercube, FoldedHypercube, XorNetwork
 
@@ -15,14 +36,42 @@ for _family in (
     StarGraph,
     Hypercube,
     EisensteinJacobi,
+    Pancake,
+    BurntPancake,
+    BubbleSort,
+    ModifiedBubbleSort,
+    Transposition,
+    TranspositionTree,
+    AlternatingGraph,
+    AlternatingNetwork,
+    NkStar,
+    Arrangement,
+    RingNetwork,
+    Torus,
+    TwistedTorus,
+    Mesh,
+    Circulant,
+    Gaussian,
+    Complete,
+    Hamming,
     XorNetwork,
     FoldedHypercube,
     AugmentedCube,
     BalancedHypercube,
+    CubeConnectedCycles,
+    Butterfly,
     CrossedCube,
     LocallyTwistedCube,
     MoebiusCube,
     TwistedCube,
+    DeBruijn,
+    Kautz,
+    Petersen,
+    HyperPetersen,
+    Dragonfly,
+    SlimFly,
+    Jellyfish,
+    FatTree,
 ):
     register(_family)
 

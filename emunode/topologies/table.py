@@ -17,6 +17,7 @@ from emunode.errors import FrameError, ScenarioError
 from emunode.model import Port, Rank
 from emunode.topologies.all_pairs import ordered_pairs_by_distance
 from emunode.topologies.base import ABSENT, SEARCH_LIMIT, Topology
+from emunode.topologies.digest import network_sha256
 
 MAX_NODES: Final = 1_000_000
 MAX_LINKS: Final = 2_000_000
@@ -42,6 +43,7 @@ class TableTopology(Topology):
     condition = "a network from a file, which travels with its scenario"
     example = "file:ring"
     describe = "network read from a file: nodes in the order of the file, port p is the p-th smallest neighbour"
+    defined_by_name = False
     small_examples = ()
 
     def __init__(
@@ -72,7 +74,12 @@ class TableTopology(Topology):
         self.link_attributes = dict(link_attributes or {})
         self._build(links)
         self._check_connected()
-        self._distances_from: Callable[[Rank], array[int]] = lru_cache(max(2, SEARCH_LIMIT // self.order))(self._search)
+        self._kept_distances: Callable[[Rank], array[int]] = lru_cache(max(2, SEARCH_LIMIT // self.order))(self._search)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The digest of order, links, ports and labels, by which hosts and run directories recognise the network."""
+        return network_sha256(self)
 
     @classmethod
     def parse(cls, parameters: str) -> Self:
@@ -222,13 +229,13 @@ class TableTopology(Topology):
         return False
 
     def weight(self, relative: Rank) -> int:
-        return self._distances_from(0)[relative]
+        return self.distances_from(0)[relative]
 
     def distance(self, one: Rank, other: Rank) -> int:
-        return self._distances_from(other)[one]
+        return self.distances_from(other)[one]
 
     def eccentricity(self, root: Rank) -> int:
-        return max(self._distances_from(root))
+        return max(self.distances_from(root))
 
     def _search(self, root: Rank) -> "array[int]":
         """Distance of every rank from `root`, by rank; -1 for ranks that cannot be reached."""
@@ -244,9 +251,8 @@ class TableTopology(Topology):
                     queue.append(neighbour)
         return distances
 
-    @cached_property
-    def _searched_weights(self) -> "array[int]":
-        return self._distances_from(0)
+    def distances_from(self, root: Rank) -> "array[int]":
+        return self._kept_distances(root)
 
     @cached_property
     def pairs_by_distance(self) -> tuple[int, ...]:

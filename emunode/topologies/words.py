@@ -101,8 +101,9 @@ class XorNetwork(WordNetwork):
 
     @classmethod
     def parse(cls, parameters: str) -> Self:
-        n, _, words = parameters.partition(":")
-        return cls(*cls.parse_numbers(n, ",", 1), cls.parse_numbers(words, ","))
+        length, _, words = parameters.partition(":")
+        (n,) = cls.parse_numbers(length, ",", 1, whole=parameters)
+        return cls(n, cls.parse_numbers(words, ",", whole=parameters))
 
 
 def _rank_over_two(words: Sequence[int]) -> int:

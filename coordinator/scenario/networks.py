@@ -1,0 +1,89 @@
+"""The network that a scenario names: a member of a family, or a network from a file.
+
+A file is named by `file:PATH`. A scenario that is stored keeps such a network beside it as a `network.json`, which it names
+with its digest, so that the folder can be moved and the scenario run again anywhere.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from coordinator.scenario.model import Scenario, dump_scenario
+from emunode.errors import ScenarioError
+from emunode.topologies.base import Topology
+from emunode.topologies.registry import parse_topology
+from emunode.topologies.table import TableTopology
+
+PREFIX: Final = f"{TableTopology.family}:"
+NETWORK: Final = "network.json"
+"""The file of a run directory that holds its network."""
+
+
+def load_topology(name: str, sha256: str | None = None, *, relabel: bool = False) -> Topology:
+    """The network of this name; `file:PATH` is read. With `sha256`, a network from a file must have this digest.
+
+    Raises ScenarioError (field `topology`).
+    """
+    if not name.startswith(PREFIX):
+        return parse_topology(name)
+    path = Path(name.removeprefix(PREFIX))
+    try:
+        status = path.stat()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ScenarioError("topology", name, f"the file cannot be read: {reason}") from None
+    topology = _read(path, relabel, status.st_mtime_ns, status.st_size)
+    if sha256 is not None and sha256 != topology.sha256:
+        raise ScenarioError(
+            "topology", name, f"digest mismatch: the scenario says {sha256}, the file has {topology.sha256}"
+        )
+    return topology
+
+
+@lru_cache(8)
+def _read(path: Path, relabel: bool, _changed: int, _size: int) -> TableTopology:
+    """A network file, read once as long as it does not change."""
+    # networkx is imported with the readers, and most scenarios do not name a file.
+    from coordinator.scenario.network_files import read_network  # noqa: PLC0415
+
+    return read_network(path, relabel=relabel)
+
+
+def network_of(scenario: Scenario) -> Topology:
+    """The network of a scenario; ScenarioError (field `topology`)."""
+    return load_topology(scenario.topology, scenario.network_sha256, relabel=scenario.relabel)
+
+
+def absolute_network(name: object, folder: Path) -> object:
+    """The name of a network with the path of its file, if it has one, taken as relative to `folder`."""
+    if not isinstance(name, str) or not name.startswith(PREFIX):
+        return name
+    return PREFIX + str(folder.absolute() / name.removeprefix(PREFIX))
+
+
+def with_absolute_network(values: Mapping[str, object], folder: Path) -> dict[str, object]:
+    """Values of a scenario whose `topology` may name a file relative to `folder`."""
+    if "topology" not in values:
+        return dict(values)
+    return {**values, "topology": absolute_network(values["topology"], folder)}
+
+
+def keep_network(topology: Topology, folder: Path, file: str = NETWORK) -> dict[str, object]:
+    """Write a network from a file into `folder`; returns the values of a scenario there that name it."""
+    if not isinstance(topology, TableTopology):
+        return {}
+    from coordinator.scenario.network_json import write_network  # noqa: PLC0415  # see `_read`
+
+    write_network(folder / file, topology)
+    return {"topology": PREFIX + file, "network_sha256": topology.sha256, "relabel": False}
+
+
+def stored_scenario(scenario: Scenario, topology: Topology, folder: Path, file: str = NETWORK) -> str:
+    """The text of a scenario file in `folder`, beside which a network from a file is written as `file`."""
+    return dump_scenario(scenario.model_copy(update=keep_network(topology, folder, file)))
+
+
+def stored_topology(name: str, folder: Path) -> Topology:
+    """The network with this name of a run that `folder` holds; ScenarioError (field `topology`)."""
+    return load_topology(PREFIX + str(folder / NETWORK)) if name.startswith(PREFIX) else parse_topology(name)

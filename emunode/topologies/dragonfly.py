@@ -1,0 +1,91 @@
+"""Dragonfly: groups of routers, all linked within a group, and one link between every two groups.
+
+The global links are arranged as a palm tree (Garcia, Camarero, Vallejo and Beivide 2014); the network is by Kim, Dally,
+Scott and Abts 2008. A rank is a router; its terminals are not nodes of the network. The rotation of the groups keeps
+ports, but no translation carries one router of a group to another.
+"""
+
+import re
+from typing import Self
+
+from emunode.errors import ScenarioError
+from emunode.model import Port, Rank
+from emunode.topologies.base import RegularTopology
+
+
+class Dragonfly(RegularTopology):
+    """g = a h + 1 groups of a routers with h global links each; rank G a + r.
+
+    Port p < a-1 leads to router (r + p + 1) mod a of the group. Port a-1+k is global link j = r h + k of group G, which
+    leads to group (G - j - 1) mod g and is link a h - 1 - j there.
+    """
+
+    family = "dragonfly"
+    form = "dragonfly:A,H"
+    condition = "A >= 2, H >= 1, A (A H + 1) < 2^63"
+    example = "dragonfly:4,2"
+    describe = "dragonfly: A H + 1 groups of A routers, all linked, each with H global links; one link a pair of groups"
+    small_examples = ("dragonfly:3,1", "dragonfly:2,2", "dragonfly:4,2")
+    large_examples = ("dragonfly:16,8",)
+
+    def __init__(self, a: int, h: int) -> None:
+        """Raises ScenarioError (field `topology`) unless a >= 2, h >= 1, and the routers can be addressed."""
+        self.name = f"dragonfly:{a},{h}"
+        self.require(a >= 2, "a group needs at least 2 routers: groups of one router are the complete graph")
+        self.require(h >= 1, "a router needs at least 1 global link: without any the groups are not connected")
+        self.a, self.h = a, h
+        self.groups = a * h + 1
+        self.order = a * self.groups
+        self.require_order()
+        self.degree = a - 1 + h
+        self.title = f"dragonfly of {self.groups} groups of {a} routers"
+        if a > 2:
+            self.bipartite = False  # three routers of a group are a triangle
+
+    @classmethod
+    def parse(cls, parameters: str) -> Self:
+        return cls(*cls.parse_numbers(parameters, ",", 2))
+
+    def label(self, rank: Rank) -> str:
+        """`group/router`."""
+        return "{}/{}".format(*divmod(rank, self.a))
+
+    def rank(self, label: str) -> Rank:
+        match = re.fullmatch("(0|[1-9][0-9]{0,18})/(0|[1-9][0-9]{0,18})", label)
+        if match is None or int(match[1]) >= self.groups or int(match[2]) >= self.a:
+            raise ScenarioError(
+                "label",
+                label,
+                f"a node of {self.name} is group/router, a group below {self.groups} and a router below {self.a}, "
+                f"such as {self.label(self.order - 1)}",
+            )
+        return int(match[1]) * self.a + int(match[2])
+
+    def neighbour(self, rank: Rank, port: Port) -> Rank:
+        a, h = self.a, self.h
+        group, router = divmod(rank, a)
+        if port < a - 1:
+            return group * a + (router + port + 1) % a
+        link = router * h + port - (a - 1)
+        return (group - link - 1) % self.groups * a + (a * h - 1 - link) // h
+
+    def end(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
+        local = self.a - 1
+        reverse = local - 1 - port if port < local else local + self.h - 1 - (port - local)
+        return self.neighbour(rank, port), reverse
+
+    def distance(self, one: Rank, other: Rank) -> int:
+        """At most 3: to the link between the groups, over it, and on. Two global links may be shorter."""
+        group, other_group = one // self.a, other // self.a
+        if group == other_group:
+            return int(one != other)
+        link = (group - other_group - 1) % self.groups
+        gate = group * self.a + link // self.h
+        other_gate = self.neighbour(gate, self.a - 1 + link % self.h)
+        length = (one != gate) + 1 + (other != other_gate)
+        if length == 3 and not self._global_neighbours(one).isdisjoint(self._global_neighbours(other)):
+            return 2
+        return length
+
+    def _global_neighbours(self, rank: Rank) -> set[Rank]:
+        return {self.neighbour(rank, port) for port in range(self.a - 1, self.degree)}

@@ -1,0 +1,134 @@
+"""Slim Fly: the graphs of McKay, Miller and Siran 1998 of diameter 2, as networks by Besta and Hoefler 2014.
+
+For a prime q = 4w + 1 or 4w - 1 and its smallest primitive root xi: X = the even powers of xi if q = 4w + 1, else the
+even powers below 2w and the odd powers from 2w - 1 to 4w - 3; X' = xi X. Both are closed under negation. Prime powers
+would need the arithmetic of other finite fields and are refused.
+"""
+
+import re
+from fractions import Fraction
+from functools import cached_property
+from math import isqrt
+from typing import Final, Self
+
+from emunode.errors import ScenarioError
+from emunode.model import Port, Rank
+from emunode.topologies.base import RegularTopology
+
+LARGEST_Q: Final = 9973
+"""The largest prime below 10,000: X and X' are tables of about q/2 numbers."""
+
+
+class SlimFly(RegularTopology):
+    """Nodes (0, x, y) of rank x q + y and (1, m, c) of rank q^2 + m q + c, all modulo q.
+
+    (0, x, y) - (0, x, y + s) for s in X, (1, m, c) - (1, m, c + s) for s in X', (0, x, y) - (1, m, c) if y = m x + c. The
+    first ports add the s in ascending order; a further port j leads from x to m = x + j, and back.
+    """
+
+    family = "slimfly"
+    form = "slimfly:Q"
+    condition = f"Q an odd prime, 3 <= Q <= {LARGEST_Q}"
+    example = "slimfly:5"
+    describe = "Slim Fly of an odd prime Q: 2 Q^2 nodes, degree about 3Q/2, diameter 2; Q = 5 is Hoffman-Singleton"
+    small_examples = ("slimfly:3", "slimfly:5")
+    large_examples = ("slimfly:101",)
+    diameter = 2
+    bipartite = False
+
+    def __init__(self, q: int) -> None:
+        """Raises ScenarioError (field `topology`) unless q is an odd prime of at most LARGEST_Q."""
+        self.name = f"slimfly:{q}"
+        self.require(3 <= q <= LARGEST_Q, f"q is 3 .. {LARGEST_Q}: the differences are kept in tables of q/2 numbers")
+        factor = next((number for number in range(2, isqrt(q) + 1) if q % number == 0), q)
+        self.require(
+            q % 2 == 1 and factor == q,
+            f"q must be an odd prime, but {factor} divides {q} (prime powers are not supported)",
+        )
+        self.q = q
+        self.order = 2 * q * q
+        powers = _powers_of_root(q)
+        if q % 4 == 1:
+            exponents = range(0, q - 1, 2)
+            self._differences = [sorted(powers[e] for e in exponents), sorted(powers[e + 1] for e in exponents)]
+        else:
+            half = (q + 1) // 2  # 2w
+            mixed = [*range(0, half, 2), *range(half - 1, q - 1, 2)]
+            self._differences = [sorted(powers[e] for e in mixed), sorted(powers[(e + 1) % (q - 1)] for e in mixed)]
+        self._inside = len(self._differences[0])
+        self.degree = self._inside + q
+        self.title = f"Slim Fly of q = {q}"
+
+    @classmethod
+    def parse(cls, parameters: str) -> Self:
+        return cls(cls.parse_number(parameters))
+
+    def _parts(self, rank: Rank) -> tuple[int, int, int]:
+        """(0, x, y) or (1, m, c)."""
+        rest, last = divmod(rank, self.q)
+        return *divmod(rest, self.q), last
+
+    def _rank(self, side: int, column: int, row: int) -> Rank:
+        return (side * self.q + column) * self.q + row
+
+    def label(self, rank: Rank) -> str:
+        return ",".join(map(str, self._parts(rank)))
+
+    def rank(self, label: str) -> Rank:
+        match = re.fullmatch("([01]),(0|[1-9][0-9]{0,3}),(0|[1-9][0-9]{0,3})", label)
+        if match is None or max(int(match[2]), int(match[3])) >= self.q:
+            sample = self.label(self.order - 1)
+            raise ScenarioError(
+                "label", label, f"a node of {self.name} is 0 or 1 and two numbers below {self.q}, such as {sample}"
+            )
+        return self._rank(int(match[1]), int(match[2]), int(match[3]))
+
+    def neighbour(self, rank: Rank, port: Port) -> Rank:
+        side, column, row = self._parts(rank)
+        if port < self._inside:
+            return self._rank(side, column, (row + self._differences[side][port]) % self.q)
+        turn = port - self._inside
+        if side:
+            x = (column - turn) % self.q
+            return self._rank(0, x, (column * x + row) % self.q)
+        m = (column + turn) % self.q
+        return self._rank(1, m, (row - m * column) % self.q)
+
+    def end(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
+        return self.neighbour(rank, port), self._inside - 1 - port if port < self._inside else port
+
+    def distance(self, one: Rank, other: Rank) -> int:
+        """1 if there is a link, else 2."""
+        if one == other:
+            return 0
+        side, column, row = self._parts(min(one, other))
+        other_side, other_column, other_row = self._parts(max(one, other))
+        if side != other_side:
+            return 1 if row == (other_column * column + other_row) % self.q else 2
+        linked = column == other_column and (other_row - row) % self.q in self._difference_sets[side]
+        return 1 if linked else 2
+
+    @cached_property
+    def _difference_sets(self) -> tuple[frozenset[int], ...]:
+        return tuple(map(frozenset, self._differences))
+
+    def distribution_from(self, root: Rank) -> tuple[int, ...]:
+        return 1, self.degree, self.order - 1 - self.degree
+
+    def eccentricity(self, root: Rank) -> int:
+        return 2
+
+    @cached_property
+    def average_distance(self) -> Fraction:
+        return 2 - Fraction(self.degree, self.order - 1)
+
+
+def _powers_of_root(q: int) -> list[int]:
+    """xi^0, xi^1, .. of the smallest primitive root xi of the prime q."""
+    for root in range(2, q):
+        powers = [1]
+        while (power := powers[-1] * root % q) != 1:
+            powers.append(power)
+        if len(powers) == q - 1:
+            return powers
+    raise ValueError(f"{q} is not an odd prime")

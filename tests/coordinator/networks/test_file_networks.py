@@ -1,0 +1,230 @@
+"""Networks from files: one history on every driver, that of the closed form where there is one."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import networkx
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from networkx.generators.atlas import graph_atlas_g
+
+from coordinator.execution.run import RunResult
+from coordinator.execution.verify import verify
+from coordinator.planning.plan import make_plan
+from coordinator.scenario.model import make_scenario, read_scenario
+from coordinator.scenario.network_files import from_networkx
+from coordinator.scenario.networks import with_absolute_network
+from emunode.algorithms.breadth_first import BreadthFirstBroadcast
+from emunode.algorithms.flooding import Flood
+from emunode.errors import FrameError, ScenarioError
+from emunode.host.session import _network
+from emunode.host.warmup import CONFIG
+from emunode.testing import check_algorithm, check_topology, check_trees, to_networkx
+from emunode.topologies.base import Topology
+from emunode.topologies.registry import parse_topology
+from emunode.topologies.table import TableTopology
+from emunode.trees.breadth_first import BreadthFirstTree
+from tests.support import run_scenario
+
+CLOSED = ("star:4", "hypercube:4", "ej:1+2")
+ALGORITHMS = ("flood", "bfs-tree")
+ATLAS = [graph for graph in graph_atlas_g() if 2 <= len(graph) <= 6 and networkx.is_connected(graph)]
+
+
+def labelled(topology: Topology) -> "networkx.Graph[str]":
+    """The network as a networkx graph of its labels, nodes in the order of ranks."""
+    return networkx.relabel_nodes(to_networkx(topology), dict(enumerate(map(topology.label, topology.ranks()))))
+
+
+def edge_list(graph: "networkx.Graph[Any]", folder: Path) -> str:
+    """The name of the network of an edge list that is written into `folder`."""
+    path = folder / "net.graphml"
+    networkx.write_graphml(networkx.Graph(graph.edges) if not graph.nodes else graph, path)
+    return f"file:{path}"
+
+
+def receivers_by_step(result: RunResult) -> dict[int, int]:
+    """How many ranks received their first segment in each step."""
+    journal = pl.read_parquet(result.path / "journal.parquet").filter(pl.col("outcome") == "first")
+    return dict(journal.group_by("step").len().sort("step").iter_rows())
+
+
+# --- the closed form and its file ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("name", CLOSED)
+def test_file_of_a_family_runs_as_its_closed_form(name: str, algorithm: str, tmp_path: Path) -> None:
+    closed = parse_topology(name)
+    source = closed.label(closed.order - 1)
+    values = {"collective": "broadcast", "algorithm": algorithm, "source": source}
+    expected = run_scenario(tmp_path / "closed", topology=name, **values)
+    file = edge_list(labelled(closed), tmp_path)
+    runs = [
+        run_scenario(tmp_path / driver, topology=file, driver=driver, **values, **hosts)
+        for driver, hosts in (("memory", {}), ("local", {}), ("local-2", {}))
+        if driver != "local-2"
+    ]
+    assert len({run.summary["journal_hash"] for run in runs}) == 1
+    for run in runs:
+        assert run.verdict == "holds"
+        for metric in ("steps", "deliveries", "packets"):
+            assert run.summary[metric] == expected.summary[metric] or (algorithm, metric) == ("flood", "packets")
+        assert receivers_by_step(run) == receivers_by_step(expected)
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_file_keeps_labels_and_links(name: str, tmp_path: Path) -> None:
+    closed = parse_topology(name)
+    plan = make_plan(
+        make_scenario(
+            {"topology": edge_list(labelled(closed), tmp_path), "collective": "broadcast", "algorithm": "flood"}
+        )
+    )
+    found = plan.topology
+    assert isinstance(found, TableTopology)
+    assert [found.label(rank) for rank in found.ranks()] == [closed.label(rank) for rank in closed.ranks()]
+    assert [set(found.neighbours(rank)) for rank in found.ranks()] == [
+        set(closed.neighbours(r)) for r in closed.ranks()
+    ]
+
+
+# --- every small graph -----------------------------------------------------------------------------------------------
+
+
+def test_atlas_has_all_connected_graphs_of_two_to_six_nodes() -> None:
+    assert len(ATLAS) == 142
+
+
+@pytest.mark.parametrize("graph", ATLAS, ids=lambda graph: graph.name)
+def test_every_connected_graph_of_at_most_six_nodes(graph: "networkx.Graph[int]") -> None:
+    topology = from_networkx(graph)
+    check_topology(topology)
+    for root in topology.ranks():
+        check_trees(BreadthFirstTree(topology.seen_from(root)))
+    for entry in (Flood, BreadthFirstBroadcast):
+        check_algorithm(entry, topology)
+
+
+def test_graph_of_one_node_is_refused() -> None:
+    with pytest.raises(ScenarioError, match="1 node"):
+        from_networkx(networkx.empty_graph(1))
+
+
+# --- random graphs with faults ---------------------------------------------------------------------------------------
+
+
+@st.composite
+def connected_graphs(draw: st.DrawFn) -> "networkx.Graph[int]":
+    """A random tree with random further links: degrees differ."""
+    order = draw(st.integers(3, 14))
+    graph = networkx.Graph([(rank, draw(st.integers(0, rank - 1))) for rank in range(1, order)])
+    pairs = st.tuples(st.integers(0, order - 1), st.integers(0, order - 1)).filter(lambda pair: pair[0] != pair[1])
+    graph.add_edges_from(draw(st.lists(pairs, max_size=order)))
+    return graph
+
+
+@settings(max_examples=40, deadline=None)
+@given(graph=connected_graphs(), data=st.data())
+def test_flooding_reaches_what_crashes_leave_connected(
+    graph: "networkx.Graph[int]", data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    nodes = sorted(graph)
+    source = data.draw(st.sampled_from(nodes))
+    crashed = data.draw(st.sets(st.sampled_from([node for node in nodes if node != source]), max_size=3))
+    result = run_scenario(
+        topology=edge_list(graph, tmp_path_factory.mktemp("graph")),
+        collective="broadcast",
+        algorithm="flood",
+        source=str(source),
+        fault=[f"crash:{node}@1" for node in sorted(crashed)],
+    )
+    alive = graph.subgraph(set(nodes) - crashed)
+    assert result.summary["intact_deliveries"] == len(networkx.node_connected_component(alive, source)) - 1
+    assert not [each for each in result.judgements if each.verdict == "violated"]
+
+
+# --- switches --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("driver", ["memory", "local"])
+def test_switches_forward_and_receive_nothing_of_their_own(driver: str, algorithm: str, tmp_path: Path) -> None:
+    result = run_scenario(
+        tmp_path / "run", topology="fat-tree:4", collective="broadcast", algorithm=algorithm, driver=driver
+    )
+    network = parse_topology("fat-tree:4")
+    switches = [rank for rank in network.ranks() if network.is_switch(rank)]
+    journal = pl.read_parquet(result.path / "journal.parquet").filter(pl.col("receiver").is_in(switches))
+    assert set(journal["outcome"]) == {"relay"}
+    assert result.summary["deliveries"] == result.summary["expected_deliveries"] == 15
+    assert result.verdict == "holds"
+    assert verify(result.path).findings == []
+
+
+def test_source_on_a_switch_is_refused() -> None:
+    values = {"topology": "fat-tree:4", "collective": "broadcast", "algorithm": "flood", "source": "c0/0"}
+    with pytest.raises(ScenarioError, match="source 'c0/0': it is a switch"):
+        make_plan(make_scenario(values))
+
+
+# --- run directories and hosts ---------------------------------------------------------------------------------------
+
+
+def test_moved_run_directory_repeats_its_run(tmp_path: Path) -> None:
+    file = edge_list(networkx.lollipop_graph(4, 3), tmp_path)
+    first = run_scenario(tmp_path / "first", topology=file, collective="broadcast", algorithm="bfs-tree", source="6")
+    moved = tmp_path / "elsewhere" / "run"
+    shutil.copytree(first.path, moved)
+    (tmp_path / "net.graphml").unlink()
+    assert verify(moved).findings == []
+    values = with_absolute_network(read_scenario(moved / "scenario.toml"), moved)
+    assert run_scenario(**values).summary["journal_hash"] == first.summary["journal_hash"]
+
+
+def test_another_network_in_the_run_directory_is_refused(tmp_path: Path) -> None:
+    runs = [
+        run_scenario(tmp_path / name, topology=edge_list(graph, tmp_path), collective="broadcast", algorithm="flood")
+        for name, graph in (("one", networkx.path_graph(5)), ("other", networkx.cycle_graph(5)))
+    ]
+    shutil.copy(runs[1].path / "network.json", runs[0].path / "network.json")
+    values = with_absolute_network(read_scenario(runs[0].path / "scenario.toml"), runs[0].path)
+    with pytest.raises(
+        ScenarioError, match="digest mismatch: the scenario says [0-9a-f]{64}, the file has [0-9a-f]{64}"
+    ):
+        make_plan(make_scenario(values))
+
+
+def test_host_refuses_a_network_with_another_digest() -> None:
+    one, other = from_networkx(networkx.path_graph(4)), from_networkx(networkx.cycle_graph(4))
+    config = CONFIG._replace(network=one.to_bytes(), network_sha256=other.sha256)
+    with pytest.raises(FrameError, match=f"coordinator has {other.sha256}, this host received {one.sha256}"):
+        _network(config)
+
+
+def test_names_of_networks_may_hold_commas_where_they_vary(tmp_path: Path) -> None:
+    command = [
+        sys.executable, "-m", "coordinator", "campaign", "--algorithm", "flood", "--faults", "nodes=1", "--trials", "2",
+        "--vary", "topology=circulant:8:1,3,star:3", "--vary", "topology=nk-star:4,2", "--out", str(tmp_path / "c"), "--json",
+    ]  # fmt: skip
+    shown = json.loads(subprocess.run(command, capture_output=True, check=True, timeout=120, text=True).stdout)
+    assert [row["topology"] for row in shown["rows"]] == ["circulant:8:1,3", "star:3", "nk-star:4,2"]
+
+
+def test_campaign_folder_keeps_the_network(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "coordinator", "campaign"]
+    file = edge_list(networkx.wheel_graph(7), tmp_path)
+    flags = ["--topology", file, "--algorithm", "flood", "--faults", "nodes=1", "--out", str(tmp_path / "c")]
+    subprocess.run([*command, *flags, "--trials", "3"], check=True, timeout=120, capture_output=True)
+    (tmp_path / "net.graphml").unlink()
+    moved = (tmp_path / "c").rename(tmp_path / "d")
+    more = subprocess.run(
+        [*command, "--resume", str(moved), "--trials", "6"], check=True, timeout=120, capture_output=True, text=True
+    )
+    assert "3 trials run" in more.stdout
