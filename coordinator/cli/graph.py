@@ -10,11 +10,11 @@ from cyclopts import Parameter
 from coordinator.cli import render
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.reports.network_picture import draw_network
-from coordinator.scenario.network_files import is_network_file, read_network
+from coordinator.scenario.network_files import is_network_file
+from coordinator.scenario.networks import PREFIX, load_topology
 from coordinator.theory.graph_properties import GraphProperties, Known, NotComputed
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
-from emunode.topologies.registry import parse_topology
 
 DAY = 86_400.0
 SYMMETRY = {
@@ -64,11 +64,11 @@ def graph(
 
 
 def _network(network: str, relabel: bool) -> Topology:
-    if is_network_file(network):
-        return read_network(Path(network), relabel=relabel)
-    if relabel:
+    if is_network_file(network) and not network.startswith(PREFIX):
+        network = PREFIX + network
+    if relabel and not network.startswith(PREFIX):
         raise ScenarioError("relabel", network, "only nodes of a file can be called by their ranks")
-    return parse_topology(network)
+    return load_topology(network, relabel=relabel)
 
 
 def _clock(seconds: float) -> Callable[[], Callable[[], bool]]:

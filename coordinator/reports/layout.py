@@ -8,7 +8,7 @@ A family may have a layout of its own, computed from ranks:
   which is a ring of six. The discs of one level never overlap, so positions are distinct.
 * Q_n: a grid whose rows and columns follow the Gray code, so that each line changes one bit. Links between nodes that are
   not neighbours on the grid are arcs. Small gaps separate blocks of four.
-* Meshes and tori: a grid of rows and columns; from three dimensions on, grids of grids.
+* Meshes and tori of one or two dimensions: a grid, with links from border to border as two stubs.
 * Rings, circulant and complete graphs: a circle, in the order of ranks.
 
 Any other network is drawn from its links alone (`computed_layout`).
@@ -326,17 +326,12 @@ def _wraps(topology: EisensteinJacobi, senders: Ranks, ports: Ranks, receivers: 
 # --- meshes and tori -------------------------------------------------------------------------------------------------
 
 
-def _grid_layout(topology: Any) -> Layout:
-    """Odd dimensions across and even ones down; from dimension 3 on, the grids of the dimensions below side by side."""
-    ranks = np.arange(topology.order, dtype=np.int64)
-    places = [np.zeros(topology.order), np.zeros(topology.order)]
-    reach = [1.0, 1.0]
-    for dimension, size in enumerate(_sizes_of(topology)):
-        axis = dimension % 2
-        places[axis] += reach[axis] * (ranks % size)
-        reach[axis] *= size + (0.6 if dimension >= 2 else 0)
-        ranks //= size
-    return _scaled(places[0], places[1], 1.0)
+def _grid_layout(topology: Topology) -> Layout:
+    sizes = _sizes_of(topology)
+    if len(sizes) > 2:
+        return _computed_layout(topology)
+    rows, columns = np.divmod(np.arange(topology.order, dtype=np.int64), sizes[0])
+    return _scaled(columns.astype(np.float64), rows.astype(np.float64), 1.0)
 
 
 def _sizes_of(topology: Topology) -> list[int]:
@@ -344,16 +339,15 @@ def _sizes_of(topology: Topology) -> list[int]:
     return [int(size) for size in reversed(topology.name.partition(":")[2].split("x"))]
 
 
-def _grid_shapes(topology: Any, senders: Ranks, _: Ranks, receivers: Ranks) -> Shapes:
-    """Links that pass over other nodes of their row or column are bowed."""
-    bow = np.zeros(len(senders))
-    place = 1
-    for dimension, size in enumerate(_sizes_of(topology)):
-        step = receivers // place % size - senders // place % size
-        long = np.abs(step) > 1 if dimension < 2 else step != 0
-        bow = np.where(long, 0.12 * np.sign(step), bow)
-        place *= size
-    return replace(_straight(senders), bow=bow)
+def _grid_shapes(topology: Topology, senders: Ranks, _: Ranks, receivers: Ranks) -> Shapes:
+    """Links from one border of the grid to the other are stubs."""
+    sizes = _sizes_of(topology)
+    if len(sizes) > 2:
+        return _straight(senders)
+    across = receivers % sizes[0] - senders % sizes[0]
+    down = receivers // sizes[0] - senders // sizes[0]
+    wrap_x, wrap_y = (np.where(np.abs(step) > 1, -np.sign(step), 0).astype(np.float64) for step in (across, down))
+    return replace(_straight(senders), wrap_x=wrap_x, wrap_y=wrap_y)
 
 
 # --- registry --------------------------------------------------------------------------------------------------------
