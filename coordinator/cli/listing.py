@@ -14,7 +14,7 @@ from coordinator.cli import render
 from coordinator.cli.output import JsonFlag, as_command, print_json
 from coordinator.reports.numbers import plural
 from coordinator.scenario.fault_syntax import forms
-from emunode.algorithms.base import Algorithm
+from emunode.algorithms.base import ANY_FAMILY, Algorithm
 from emunode.algorithms.registry import Entry, registered
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
@@ -90,7 +90,7 @@ def list_algorithms(
             rows = [_row(family, entry) for other, entry in entries if other == family]
             # The title names the topology: a column for it would leave too little room in 80 columns.
             shown = [{key: value for key, value in row.items() if key != "topology"} for row in rows]
-            render.show_rows(f"algorithms on {family}", shown)
+            render.show_rows(f"algorithms on {_networks_of(family)}", shown)
 
 
 def list_faults(*, json: JsonFlag = False) -> None:
@@ -104,13 +104,18 @@ def list_faults(*, json: JsonFlag = False) -> None:
 
 
 def _entries(topology: str | None, collective: Collective | None) -> Iterator[tuple[str, Entry]]:
-    """Every algorithm with its family, filtered."""
+    """Every algorithm with its family, filtered; without a family, those for every network once, as of family `any`."""
     wanted = topology and topology.partition(":")[0].lower()
     if wanted and wanted not in FAMILIES:
         raise ScenarioError("topology", topology, f"expected one of {', '.join(FAMILIES)}")
-    for family, entry in registered():
-        if wanted in (None, family) and collective in (None, entry.collective):
+    found = [(family if wanted else entry.family, entry) for family, entry in registered() if wanted in (None, family)]
+    for family, entry in sorted(dict.fromkeys(found), key=lambda each: each[0] == ANY_FAMILY):
+        if collective in (None, entry.collective):
             yield family, entry
+
+
+def _networks_of(family: str) -> str:
+    return "any network" if family == ANY_FAMILY else family
 
 
 def _suggestion(name: str, known: list[str]) -> str:
@@ -145,7 +150,8 @@ def _details(family: str, entry: Entry) -> dict[str, Any]:
 
 def _example(family: str, entry: Entry) -> Algorithm | None:
     """The algorithm on the example network of its family, under the first setting that it accepts."""
-    topology = parse_topology(FAMILIES[family].example)
+    known = FAMILIES[family] if family in FAMILIES else next(iter(FAMILIES.values()))
+    topology = parse_topology(known.example)
     # Some algorithms send one message over each port and accept no other number.
     for port_model, duplex, messages in product(entry.port_models, entry.duplexes, (1, topology.degree)):
         spec = CollectiveSpec(
@@ -164,7 +170,7 @@ def _setting(spec: CollectiveSpec) -> str:
 def show_algorithm(details: Mapping[str, Any]) -> None:
     """Print the documentation of one algorithm and its claims."""
     out = render.console()
-    out.print(f"[bold]{details['algorithm']}[/]: {details['collective']} on {details['topology']}\n")
+    out.print(f"[bold]{details['algorithm']}[/]: {details['collective']} on {_networks_of(details['topology'])}\n")
     out.print(f"{escape(details['documentation'])}\n")
     for key in ("port_models", "duplexes", "citation"):
         out.print(f"{key.replace('_', ' ')}: {escape(details[key])}", soft_wrap=True)
