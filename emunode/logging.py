@@ -15,6 +15,7 @@ _files: list[TextIO | None] = [None]
 
 def log(event: str, **fields: object) -> None:
     """Write one event with its fields, the time and the process id, in one call: lines of several processes do not mix."""
+    # The process id is part of the cache key, because a forked child must not log under its parent's.
     _logger(_files[-1] or sys.stderr, os.getpid()).info(event, **fields)
 
 
@@ -26,6 +27,7 @@ def logging_to(file: TextIO) -> Iterator[None]:
         yield
     finally:
         _files.pop()
+        # A cached logger holds the file, which the caller closes.
         _logger.cache_clear()
 
 

@@ -6,6 +6,7 @@ import os
 
 from emunode.errors import RunError
 
+# None: the symbols of the process itself, whichever C library it was linked with.
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
@@ -33,6 +34,8 @@ def require(function: str, *arguments: object) -> int:
 
 def collect_seldom() -> None:
     """Run the cyclic garbage collector rarely: a step creates thousands of records, none of them in a cycle."""
+    # Objects that exist now are needed to the end of the process; the collector need not look at them again.
     gc.freeze()
     gc.enable()
+    # Rarely, but not never: exceptions and closed streams do leave cycles behind.
     gc.set_threshold(50_000, 20, 20)

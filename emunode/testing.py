@@ -56,6 +56,7 @@ def _check_name(topology: Topology) -> None:
         return
     family, _, parameters = topology.name.partition(":")
     again = topology.parse(parameters)
+    # The name is what a scenario stores and a host parses: it has to lead back to the same network.
     if family != topology.family or (again.name, again.order) != (topology.name, topology.order):
         raise ContractError(f"{topology.name}: parsing its name gives {again.name} of {again.order} ranks")
 
@@ -70,6 +71,7 @@ def _check_label(topology: Topology, rank: Rank) -> None:
 def _check_links_at(topology: Topology, rank: Rank) -> None:
     """Different neighbours, at the ports that `rank` has; the other end of each link names this end."""
     neighbours = topology.neighbours(rank)
+    # A set: no link may lead back to the rank itself, and no two to the same neighbour.
     present = [neighbour for neighbour in neighbours if neighbour != ABSENT]
     if len(neighbours) != topology.degree or (isinstance(topology, CayleyTopology) and ABSENT in neighbours):
         raise ContractError(f"{topology.name}: rank {rank} needs {topology.degree} neighbours, but has {neighbours}")
@@ -93,6 +95,7 @@ def _check_view(topology: Topology, rank: Rank, root: Rank) -> None:
     relative = topology.relative(rank, root)
     if topology.absolute(relative, root) != rank or (relative == 0) != (rank == root):
         raise ContractError(f"{topology.name}: rank {rank} seen from root {root} is {relative} and does not return")
+        # The translation has to keep ports, or one local rule could not serve every root.
     for port, neighbour in enumerate(topology.neighbours(rank)):
         seen = ABSENT if neighbour == ABSENT else topology.relative(neighbour, root)
         if view.neighbour(relative, port) != seen:
@@ -121,6 +124,7 @@ def _check_distances(topology: Topology) -> None:
     if largest != topology.diameter:
         raise ContractError(f"{topology.name}: diameter is {topology.diameter}, expected {largest}")
     distances = breadth_first_distances(topology, 0)
+    # Two neighbours at distances of the same parity close an odd cycle.
     odd_cycle = any((distances[one] - distances[other]) % 2 == 0 for one, _, other, _ in topology.links())
     if topology.bipartite == odd_cycle:
         raise ContractError(f"{topology.name}: bipartite is {topology.bipartite}, expected {not odd_cycle}")
@@ -159,6 +163,7 @@ def check_trees(trees: Trees) -> None:
         if len(found) != topology.order:
             raise ContractError(f"{where} spans {len(found)} of {topology.order} ranks")
         for rank, level in found.items():
+            # `levels` has visited every rank, so each is checked from above and from below.
             check_trees_at(trees, rank, tree)
             if trees.level(rank, tree) != level or len(trees.route(rank, tree)) != level:
                 raise ContractError(
@@ -181,6 +186,7 @@ def check_trees_at(trees: Trees, rank: Rank, tree: int) -> None:
             raise ContractError(f"{where} is not a child of its parent")
     elif _has_parent(trees, rank, tree):
         raise ContractError(f"{where}, the root, has a parent")
+    # Called on the base class: the neighbours' parents are the definition, the closed form the claim.
     if tuple(sorted(trees.children(rank, tree))) != Trees.child_ports(trees, rank, tree):
         raise ContractError(f"{where} has other children than the neighbours whose parent it is")
 

@@ -11,16 +11,17 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from coordinator.execution.run import run
 from coordinator.papers.johnsson_ho import timed_speedup
 from coordinator.papers.run_cache import open_run_cache
-from coordinator.planning.namespace import enter_own_network, why_not
+from coordinator.planning.namespace import enter_own_network, unavailable_reason
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 
@@ -30,32 +31,26 @@ OVERLOAD = (6, 2.0)
 """(n of S_n, startup in milliseconds): more packets per millisecond than two cores can handle."""
 
 
-@dataclass(frozen=True)
-class Row:
-    """Results of several runs of one case; times in milliseconds."""
-
-    nodes: int
-    startup_ms: float
-    hops: int
-    intended_ms: float
-    lateness_ratio: float
-    wanted: float | None
-    best: float
-    worst: float
-    mean_lateness_ms: float
-    worst_lateness_ms: float
-    packets_per_ms: float
-    verdict: str
-    load: float
-
-    @property
-    def met(self) -> bool:
-        """Whether the median lateness meets its target."""
-        return self.verdict != "failed" and (self.wanted is None or self.lateness_ratio <= self.wanted)
+COLUMNS = {
+    "nodes": "{}",
+    "startup_ms": "{:g}",
+    "hops": "{}",
+    "intended_ms": "{:.2f}",
+    "lateness_ratio": "{:.2%}",
+    "wanted": "{:.0%}",
+    "best": "{:.2%}",
+    "worst": "{:.2%}",
+    "mean_lateness_ms": "{:.3f}",
+    "worst_lateness_ms": "{:.2f}",
+    "packets_per_ms": "{:.1f}",
+    "verdict": "{}",
+    "load": "{:.1f}",
+}
+"""Columns of the table with their formats; times in milliseconds."""
 
 
-def ring(n: int, startup_ms: float, hops: int, runs: int, wanted: float | None) -> Row:
-    """Run the ring of S_n with `hops` hops several times."""
+def ring(n: int, startup_ms: float, hops: int, runs: int, wanted: float | None) -> dict[str, Any]:
+    """Run the ring of S_n with `hops` hops several times; one row of the table."""
     scenario = make_scenario({
         "topology": f"star:{n}",
         "collective": "allgather",
@@ -72,35 +67,38 @@ def ring(n: int, startup_ms: float, hops: int, runs: int, wanted: float | None) 
         with TemporaryDirectory() as folder:
             summaries.append(run(plan, Path(folder) / "run", lambda *_: None).summary)
 
-    def all_of(key: str) -> list[float]:
-        return [float(str(summary[key])) for summary in summaries]
+    def typical(key: str) -> float:
+        return median(float(str(summary[key])) for summary in summaries)
 
+    ratios = [float(str(summary["lateness_ratio"])) for summary in summaries]
+    return {
+        "nodes": plan.topology.order,
+        "startup_ms": startup_ms,
+        "hops": hops,
+        "intended_ms": typical("intended_seconds") * 1000,
+        "lateness_ratio": median(ratios),
+        "wanted": wanted,
+        "best": min(ratios),
+        "worst": max(ratios),
+        "mean_lateness_ms": typical("mean_lateness_seconds") * 1000,
+        "worst_lateness_ms": typical("worst_lateness_seconds") * 1000,
+        "packets_per_ms": typical("packets_per_ms"),
+        "verdict": verdict(hops, [str(summary["undecided_because"] or "") for summary in summaries]),
+        "load": load,
+    }
+
+
+def verdict(hops: int, undecided: Iterable[str]) -> str:
+    """`punctual`, `late`, or `failed` if a run ended for another reason than its step limit or its lateness."""
     expected = f"the step limit of {hops} was reached"
-    reasons = {str(summary["undecided_because"] or expected).removeprefix(expected) for summary in summaries} - {""}
-    verdict = (
-        "punctual" if not reasons else "late" if all("the machine was late" in why for why in reasons) else "failed"
-    )
-    if verdict == "failed":
-        print(*sorted(reasons), sep="\n", file=sys.stderr)
-    shares = all_of("lateness_ratio")
-    return Row(
-        nodes=plan.topology.order,
-        startup_ms=startup_ms,
-        hops=hops,
-        intended_ms=median(all_of("intended_seconds")) * 1000,
-        lateness_ratio=median(shares),
-        wanted=wanted,
-        best=min(shares),
-        worst=max(shares),
-        mean_lateness_ms=median(all_of("mean_lateness_seconds")) * 1000,
-        worst_lateness_ms=median(all_of("worst_lateness_seconds")) * 1000,
-        packets_per_ms=median(all_of("packets_per_ms")),
-        verdict=verdict,
-        load=load,
-    )
+    reasons = {reason.removeprefix(expected) for reason in undecided} - {""}
+    if all("the machine was late" in reason for reason in reasons):
+        return "late" if reasons else "punctual"
+    print(*sorted(reasons), sep="\n", file=sys.stderr)
+    return "failed"
 
 
-def table(hops: int, runs: int) -> Iterator[Row]:
+def table(hops: int, runs: int) -> Iterator[dict[str, Any]]:
     """All cases, then one overload."""
     for n, startup_ms, wanted in CASES:
         yield ring(n, startup_ms, hops, runs, wanted)
@@ -115,39 +113,24 @@ def main() -> int:
     parser.add_argument("--speedup", action="store_true", help="measure nESBT over SBT instead (15 s)")
     parser.add_argument("--json", action="store_true", help="print JSON lines instead of a table")
     options = parser.parse_args()
-    if refusal := why_not():
+    if refusal := unavailable_reason():
         print(refusal, file=sys.stderr)
     else:
         enter_own_network()
     if options.speedup:
         return speedup(as_json=options.json)
     met = True
-    line = "{:>5} {:>8} {:>5} {:>9} {:>8} {:>7} {:>17} {:>9} {:>10} {:>8} {:>9} {:>6}"
-    heads = ("nodes", "startup", "hops", "theory", "late by", "wanted", "best..worst run", "mean late", "worst late")
     if not options.json:
-        print(line.format(*heads, "pkts/ms", "verdict", "load"))
+        print(*COLUMNS, sep="  ")
     for row in table(options.hops, options.runs):
-        met &= row.met
+        in_time = row["wanted"] is None or row["lateness_ratio"] <= row["wanted"]
+        met &= in_time and row["verdict"] != "failed"
         if options.json:
-            print(json.dumps(asdict(row)), flush=True)
+            print(json.dumps(row), flush=True)
             continue
-        print(
-            line.format(
-                row.nodes,
-                f"{row.startup_ms:g} ms",
-                row.hops,
-                f"{row.intended_ms:.2f} ms",
-                f"{row.lateness_ratio:.2%}",
-                "" if row.wanted is None else f"{row.wanted:.0%}",
-                f"{row.best:.2%}..{row.worst:.2%}",
-                f"{row.mean_lateness_ms:.3f} ms",
-                f"{row.worst_lateness_ms:.2f} ms",
-                f"{row.packets_per_ms:.1f}",
-                row.verdict if row.met else "short",
-                f"{row.load:.1f}",
-            ),
-            flush=True,
-        )
+        shown = row if in_time else {**row, "verdict": "short"}
+        cells = ("" if shown[name] is None else form.format(shown[name]) for name, form in COLUMNS.items())
+        print(*map(str.rjust, cells, map(len, COLUMNS)), sep="  ", flush=True)
     return 0 if met else 1
 
 
@@ -157,13 +140,9 @@ def speedup(*, as_json: bool) -> int:
     with open_run_cache() as cache:
         for row in timed_speedup.rows(replace(cache, sizes=timed_speedup.REPRODUCTION.sizes)):
             met &= row["verdict"] == "holds"
-            shown = "  ".join(f"{key} {_short(value)}" for key, value in row.items())
-            print(json.dumps(row) if as_json else shown, flush=True)
+            values = (f"{value:.4g}" if isinstance(value, float) else str(value) for value in row.values())
+            print(json.dumps(row) if as_json else "  ".join(map(" ".join, zip(row, values, strict=True))), flush=True)
     return 0 if met else 1
-
-
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":

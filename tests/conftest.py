@@ -1,13 +1,17 @@
-"""Hypothesis profiles, chosen by HYPOTHESIS_PROFILE (default `repeatable`), and a lock on the Docker engine."""
+"""Hypothesis profiles, chosen by HYPOTHESIS_PROFILE (default `repeatable`), and fixtures to run commands and Docker."""
 
 import fcntl
 import os
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from coordinator.cli.app import main
+from tests.command_line import ROOT, Call, Ended, Running, Start, arguments, command
 
 # No verdict may depend on the speed or load of the machine.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -23,3 +27,36 @@ def the_engine() -> Iterator[None]:
     with (Path(tempfile.gettempdir()) / "testbench-engine.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@pytest.fixture
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working directory, a state folder beside it, and a path on which host processes find this project."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path.parent / f"{tmp_path.name}-state"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    return tmp_path
+
+
+@pytest.fixture
+def call(empty_folder: Path, capsys: pytest.CaptureFixture[str]) -> Call:  # noqa: ARG001  # the working directory
+    """Call `coordinator` in this process, in an empty folder: `call("run --topology star:3", "--out", path)`."""
+
+    def call_one(line: str, *more: object) -> Ended:
+        status = main(arguments(line, *more))
+        return Ended(status, *capsys.readouterr())
+
+    return call_one
+
+
+@pytest.fixture
+def start(empty_folder: Path) -> Iterator[Start]:
+    """Start a module as a program, such as `start("emunode --coordinator", endpoint)`; it is killed after the test."""
+    with ExitStack() as stack:
+
+        def start_one(line: str, *more: object, **variables: object) -> Running:
+            running = Running(empty_folder, command(line, *more), **variables)
+            stack.callback(running.close)
+            return running
+
+        yield start_one

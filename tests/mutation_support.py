@@ -144,7 +144,7 @@ def from_another(plan: Plan, records: Records, place: int) -> Records:
     """Take the hop from another neighbour."""
     port, receiver = _next_port(plan, records[place]), int(records[place]["receiver"])
     sender = plan.topology.neighbour(receiver, port)
-    return _with(records, place, sender=sender, port=plan.topology.reverse_port(port))
+    return _with(records, place, sender=sender, port=plan.topology.end(receiver, port)[1])
 
 
 def off_the_links(_plan: Plan, records: Records, place: int) -> Records:
@@ -234,6 +234,6 @@ def moved(trees: Trees, rank: Rank, tree: int) -> Iterator[Grafted]:
     rest = tuple(port for port in trees.children(parent, tree) if topology.neighbour(parent, port) != rank)
     for port in range(topology.degree):
         if port != own:
-            other = topology.neighbour(rank, port)
-            more = (*trees.children(other, tree), topology.reverse_port(port))
+            other, its_port = topology.end(rank, port)
+            more = (*trees.children(other, tree), its_port)
             yield Grafted(trees, tree, {parent: rest, other: more})

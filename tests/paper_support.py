@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, Table
 from coordinator.results.claims import Verdict
@@ -22,6 +22,17 @@ def golden(family: str, name: str) -> list[dict[str, str]]:
 def carry_out(cache: RunCache, about: Reproduction, n: int) -> list[Section]:
     """The sections of a reproduction at one size."""
     return list(about.build(replace(cache, sizes=about.over(n))))
+
+
+def table_at(cache: RunCache, about: Reproduction, n: int, title: str) -> Table:
+    """The table of a reproduction at one size whose title contains these words."""
+    (found,) = [table for name, table in tables_of(carry_out(cache, about, n)).items() if title in name]
+    return found
+
+
+def figures_of(sections: Iterable[Section]) -> list[Figure]:
+    """The figures among the sections."""
+    return [section for section in sections if isinstance(section, Figure)]
 
 
 def tables_of(sections: Iterable[Section]) -> dict[str, Table]:

@@ -1,22 +1,25 @@
 """Helpers of many tests: expected numbers from files, and runs of a scenario."""
 
 import csv
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import polars as pl
 
 from coordinator.execution.run import RunResult, run
-from coordinator.planning.plan import make_plan
+from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import make_scenario
+from emunode.engine.memory import MemoryEngine
+from emunode.engine.rank_set import AlteredCopy
 
 GOLDEN = Path(__file__).parent / "golden"
 
 
-def golden_rows(family: str, name: str) -> list[dict[str, str]]:
-    """The rows of a file of expected numbers, `tests/golden/<family>/<name>.csv`."""
+def golden_rows(family: str, name: str, **equal: object) -> list[dict[str, str]]:
+    """The rows of a file of expected numbers, `tests/golden/<family>/<name>.csv`, whose columns have these values."""
     with (GOLDEN / family / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
+        return [row for row in csv.DictReader(file) if all(row[key] == str(value) for key, value in equal.items())]
 
 
 def run_scenario(out: Path | None = None, **values: object) -> RunResult:
@@ -26,6 +29,34 @@ def run_scenario(out: Path | None = None, **values: object) -> RunResult:
         return run(plan, out, lambda *_: None)
     with TemporaryDirectory() as folder:
         return run(plan, Path(folder) / "run", lambda *_: None)
+
+
+def played(plan: Plan) -> tuple[bytearray, list[AlteredCopy]]:
+    """The unsorted journal rows of a run in the memory engine, and its altered copies."""
+    network, rows, step = MemoryEngine(plan.algorithm), bytearray(), 0
+    while network.busy or not step:
+        step += 1
+        rows += network.step(step, plan.faults_at(step))
+        assert step < 10_000, "the run does not end"
+    return rows, network.altered_copies
+
+
+def scenario_of(row: Mapping[str, str]) -> dict[str, object]:
+    """The scenario of a row of a table: columns `topology`, `collective`, `algorithm`, and `options` such as `messages=3`.
+
+    Several faults are joined by `&`.
+    """
+    options = dict(option.split("=", 1) for option in row["options"].split())
+    scenario: dict[str, object] = {name: row[name] for name in ("topology", "collective", "algorithm")}
+    scenario.update(options)
+    if "fault" in options:
+        scenario["fault"] = options["fault"].split("&")
+    return scenario
+
+
+def scenario_id(row: Mapping[str, str]) -> str:
+    """The test id of such a row."""
+    return "-".join((row["topology"], row["collective"], row["algorithm"], *row["options"].split()))
 
 
 def run_journal(out: Path, **values: object) -> tuple[RunResult, pl.DataFrame]:
@@ -42,3 +73,11 @@ def failures(result: RunResult) -> list[str]:
         for judgement in result.judgements
         if judgement.verdict != "holds"
     ]
+
+
+def same_tables(one: RunResult, other: RunResult) -> bool:
+    """Whether two stored runs have equal tables, row by row."""
+    return all(
+        pl.read_parquet(one.path / f"{table}.parquet").equals(pl.read_parquet(other.path / f"{table}.parquet"))
+        for table in ("journal", "nodes", "links", "steps")
+    )

@@ -9,7 +9,6 @@ A fenced block of language `sh` is executed in one folder per page. A comment be
 
 import os
 import re
-import subprocess
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,8 +19,8 @@ from _pytest.mark import ParameterSet
 
 from reference_pages.__main__ import stale_files
 from reference_pages.metrics import glossary_terms, summary_types
+from tests.command_line import ROOT, run_process
 
-ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final = (
     *sorted((ROOT / "docs").rglob("*.md")),
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
@@ -35,7 +34,6 @@ BLOCK: Final = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
 LINK: Final = re.compile(r"\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)")
-SECONDS: Final = 120
 
 
 class Block(NamedTuple):
@@ -95,25 +93,17 @@ def test_blocks_that_are_not_executed_have_a_reason() -> None:
 def test_commands_run(page: Path, tmp_path: Path) -> None:
     for name in ("docs", "scripts", "compose"):
         (tmp_path / name).symlink_to(ROOT / name)
-    environment = {
-        **os.environ,
+    variables = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_STATE_HOME": tmp_path / "state",
+        "PYTHONPATH": "",
     }
     for block in blocks(page, "sh"):
         if block.mark.startswith("not executed: "):
             continue
         status = int(block.mark.removeprefix("exit status ")) if block.mark.startswith("exit status ") else 0
-        done = subprocess.run(
-            ["bash", "-euo", "pipefail", "-c", block.text],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        assert done.returncode == status, f"{block.text}\n{done.stdout}\n{done.stderr}"
+        done = run_process(tmp_path, ["bash", "-euo", "pipefail", "-c", block.text], **variables)
+        assert done.status == status, f"{block.text}\n{done.out}\n{done.err}"
 
 
 @pytest.mark.parametrize("page", pages_with("python"))
@@ -123,15 +113,8 @@ def test_code_runs(page: Path, tmp_path: Path) -> None:
         for block in blocks(page, "python")
         if not block.mark.startswith("needs: ") or _exists(block.mark.removeprefix("needs: "))
     ]
-    done = subprocess.run(
-        [sys.executable, "-c", "\n".join(runnable)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = run_process(tmp_path, [sys.executable, "-c", "\n".join(runnable)], PYTHONPATH="")
+    assert done.status == 0, done.err
 
 
 def _exists(module: str) -> bool:

@@ -1,7 +1,7 @@
-"""What users of the wheel and of the sdist get."""
+"""The contents of the wheel and of the sdist, and installations of them."""
 
-import json
 import shutil
+import socket
 import subprocess
 import sys
 import tarfile
@@ -15,9 +15,10 @@ from pathlib import Path
 import pytest
 
 from coordinator.cli.image import container_files
+from tests.command_line import ROOT, Call, Running, command, fields, flags, run_process
 
-ROOT = Path(__file__).resolve().parent.parent
 SECONDS = 300
+FLOOD = fields("star:3 broadcast flood")
 HOST_NEEDS = ("msgpack", "structlog", "trio")
 """What the host image holds."""
 
@@ -47,7 +48,7 @@ def tracked() -> set[str]:
     return {name for name in listed.stdout.split("\0") if name and (ROOT / name).exists()}
 
 
-def test_the_sdist_holds_everything_that_is_under_version_control(built: tuple[Path, Path]) -> None:
+def test_the_sdist_contains_all_tracked_files(built: tuple[Path, Path]) -> None:
     wanted = tracked()
     with tarfile.open(built[0]) as sdist:
         names = {name.partition("/")[2] for name in sdist.getnames()}
@@ -55,7 +56,7 @@ def test_the_sdist_holds_everything_that_is_under_version_control(built: tuple[P
     assert not {name for name in names if name.startswith((".git/", ".venv", "runs/", "dist/"))}
 
 
-def test_the_wheel_holds_types_and_the_files_for_containers(built: tuple[Path, Path]) -> None:
+def test_the_wheel_contains_types_and_the_files_for_containers(built: tuple[Path, Path]) -> None:
     with zipfile.ZipFile(built[1]) as wheel:
         names = set(wheel.namelist())
         for file in ("compose/Dockerfile", "compose/compose.yaml", "compose/stack.yaml", "scripts/image"):
@@ -73,7 +74,7 @@ def test_the_metadata_describes_the_project(metadata: Message) -> None:
     assert "Typing :: Typed" in metadata.get_all("Classifier", [])
 
 
-def test_nothing_advises_to_install_a_package_that_is_not_ours(metadata: Message) -> None:
+def test_no_text_advises_to_install_this_project_from_an_index(metadata: Message) -> None:
     advice = [
         f"{path}: {line.strip()}"
         for path in sorted(ROOT.rglob("*"))
@@ -86,18 +87,6 @@ def test_nothing_advises_to_install_a_package_that_is_not_ours(metadata: Message
     ]
     assert advice == []
     assert not [it for it in metadata.get_all("Requires-Dist", []) if it.startswith(metadata["Name"])]
-
-
-def run_in(environment: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [environment / "bin" / "python", *arguments],
-        cwd=cwd,
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-        env={"PATH": "/usr/bin:/bin"},
-    )
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +106,10 @@ def host_environment(built: tuple[Path, Path], tmp_path_factory: pytest.TempPath
     return folder
 
 
+def python_of(environment: Path) -> Path:
+    return environment / "bin" / "python"
+
+
 def closure() -> Iterator[str]:
     """The packages of the host image, as `compose/wheels.py` says."""
     python = f"{sys.version_info[0]}.{sys.version_info[1]}"
@@ -129,7 +122,7 @@ def closure() -> Iterator[str]:
     yield from done.stdout.split()
 
 
-def test_a_host_needs_only_what_its_image_holds(host_environment: Path, tmp_path: Path) -> None:
+def test_a_host_needs_only_the_packages_of_its_image(host_environment: Path, tmp_path: Path) -> None:
     everything = """
 import importlib, importlib.util, pkgutil, emunode
 for module in pkgutil.walk_packages(emunode.__path__, "emunode."):
@@ -138,66 +131,45 @@ from emunode.logging import log
 log("a host can log")
 assert not [name for name in ("numpy", "polars", "rich", "pydantic") if importlib.util.find_spec(name)]
 """
-    done = run_in(host_environment, "-c", everything, cwd=tmp_path)
-    assert (done.returncode, "a host can log" in done.stderr) == (0, True), done.stderr
+    done = run_process(tmp_path, [python_of(host_environment), "-c", everything], PYTHONPATH="")
+    assert done.status == 0, done.err
+    assert "a host can log" in done.err
 
 
 def test_a_host_without_the_coordinators_packages_runs(host_environment: Path, tmp_path: Path) -> None:
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        door = f"127.0.0.1:{listener.getsockname()[1]}"
-    command = ["-m", "emunode", "--coordinator", door, "--token-file", "token", "--processes", "2"]
-    host = subprocess.Popen(
-        [host_environment / "bin" / "python", *command], cwd=tmp_path, env={"PATH": "/usr/bin:/bin"}
-    )
-    scenario = ["--topology", "star:3", "--collective", "broadcast", "--algorithm", "flood", "--json"]
-    serve = subprocess.run(
-        [sys.executable, "-m", "coordinator", "serve", "--listen", door, "--hosts", "2", *scenario],
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert serve.returncode == 0, serve.stderr
-    assert json.loads(serve.stdout)["verdict"] == "holds"
-    assert host.wait(SECONDS) == 0
+        endpoint = f"127.0.0.1:{listener.getsockname()[1]}"
+    words = ["-m", "emunode", "--coordinator", endpoint, "--token-file", "token", "--processes", "2"]
+    host = Running(tmp_path, [python_of(host_environment), *words], PYTHONPATH="")
+    serve = run_process(tmp_path, command(f"coordinator serve --listen {endpoint} --hosts 2 --json", *flags(**FLOOD)))
+    ended = host.end()
+    host.close()
+    assert serve.status == 0, serve.err
+    assert serve.data["verdict"] == "holds"
+    assert ended.status == 0
 
 
-def test_without_the_docker_package_the_driver_says_so_in_one_line(tmp_path: Path) -> None:
-    code = """
+WITHOUT_DOCKER = """
 import sys
 sys.modules["docker"] = None  # as if it were not installed
 from coordinator.cli.app import main
 sys.exit(main(sys.argv[1:]))
 """
-    scenario = ["--topology", "star:3", "--collective", "broadcast", "--algorithm", "flood", "--driver", "docker"]
-    done = subprocess.run(
-        [sys.executable, "-c", code, "run", *scenario],
-        cwd=tmp_path,
-        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
-    assert done.returncode == 4
-    assert done.stderr == ("coordinator: the Python package docker is not installed; pip install 'docker>=7.1'\n")
+
+
+def test_without_the_docker_package_the_driver_gives_one_line(tmp_path: Path) -> None:
+    done = run_process(tmp_path, [sys.executable, "-c", WITHOUT_DOCKER, "run", "--driver=docker", *flags(**FLOOD)])
+    assert done.status == 4
+    assert done.err == "coordinator: the Python package docker is not installed; pip install 'docker>=7.1'\n"
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("file", ["compose.yaml", "stack.yaml", "Dockerfile"])
-def test_compose_prints_the_file_that_is_shipped(file: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from coordinator.cli.app import main
-
-    assert main(["compose", file]) == 0
-    assert capsys.readouterr().out == (ROOT / "compose" / file).read_text()
-    assert main(["compose", file, "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["file"] == file
-    assert main(["compose", "other.yaml"]) == 2
-    assert "expected one of compose.yaml, stack.yaml, Dockerfile" in capsys.readouterr().err
+def test_compose_prints_the_file_that_is_shipped(call: Call, file: str) -> None:
+    printed = call(f"compose {file}")
+    assert (printed.status, printed.out) == (0, (ROOT / "compose" / file).read_text())
+    ended = call(f"compose {file} --json")
+    assert (ended.status, ended.data["file"]) == (0, file)
 
 
 def test_the_files_for_containers_are_found() -> None:
@@ -220,8 +192,8 @@ import wheels
 wheels.pack(found, Path({str(tmp_path)!r}))
 """
     (packages,) = host_environment.glob("lib/python*/site-packages")
-    done = run_in(host_environment, "-c", code, str(packages), cwd=tmp_path)
-    assert not done.returncode, done.stderr
+    done = run_process(tmp_path, [python_of(host_environment), "-c", code, packages], PYTHONPATH="")
+    assert done.status == 0, done.err
     (path,) = tmp_path.glob("*.whl")
     with zipfile.ZipFile(path) as wheel:
         packed = {name: wheel.read(name) for name in wheel.namelist()}

@@ -1,20 +1,13 @@
 """The README: sample output, flags, files and terms are current. `test_docs.py` runs its commands."""
 
-import json
-import os
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
-
-from coordinator.cli.app import COMMANDS, LISTS, app, main
+from coordinator.cli.app import COMMANDS, LISTS, app
 from coordinator.cli.render import JUDGED
 from coordinator.scenario.model import Scenario
+from tests.command_line import ROOT, Call, command, run_process
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
@@ -53,16 +46,10 @@ def masked(text: str) -> list[str]:
 
 def test_the_sample_output_is_what_the_demo_prints(tmp_path: Path) -> None:
     (sample,) = re.findall(r"^```text\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-    (command,) = re.findall(r"^coordinator (run .*) \"\$@\"$", (ROOT / "scripts" / "demo").read_text(), re.MULTILINE)
-    demo = subprocess.run(
-        [sys.executable, "-m", "coordinator", *shlex.split(command)],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert masked(sample) == masked(demo.stdout)
+    (line,) = re.findall(r"^coordinator (run .*) \"\$@\"$", (ROOT / "scripts" / "demo").read_text(), re.MULTILINE)
+    demo = run_process(tmp_path, command(f"coordinator {line}"))
+    assert demo.status == 0, demo.err
+    assert masked(sample) == masked(demo.out)
 
 
 # --- the glossary ----------------------------------------------------------------------------------------------------
@@ -74,23 +61,20 @@ def explained() -> set[str]:
     return {term.strip() for row in rows for term in re.sub(r"\(.*?\)", "", row).split(",")}
 
 
-def test_every_term_that_is_printed_is_in_the_glossary(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    broadcast = ["--topology", "star:3", "--collective", "broadcast", "--json", "--algorithm"]
-    lies = [*broadcast, "edt", "--redundancy", "2", "--fault", "byzantine:213", "--driver", "memory"]
-    timed = [*broadcast, "flood", "--driver", "memory", "--clock", "timed"]
+def test_every_term_that_is_printed_is_in_the_glossary(call: Call) -> None:
+    scenario = "--topology star:3 --collective broadcast --json --algorithm"
     printed: set[str] = set()
-    for number, arguments in enumerate(
-        (["run", *lies], ["run", *broadcast, "flood"], ["run", *timed], ["plan", *broadcast, "flood"])
+    for line in (
+        f"run {scenario} edt --redundancy 2 --fault byzantine:213 --driver memory",
+        f"run {scenario} flood",
+        f"run {scenario} flood --driver memory --clock timed",
+        f"plan {scenario} flood",
     ):
-        out = ["--out", str(tmp_path / str(number))] if arguments[0] == "run" else []
-        main([*arguments, *out])
-        said = json.loads(capsys.readouterr().out)
-        printed |= set(said) | {claim["name"] for claim in said["claims"]}
-    few = ["--topology", "star:3", "--algorithm", "flood", "--json", "--faults"]
-    main(["campaign", *few, "nodes=0..1", "--trials", "2", "--out", str(tmp_path / "campaign")])
-    printed |= set(json.loads(capsys.readouterr().out)["rows"][0])
-    main(["certify", *few, "nodes<=1"])
-    printed |= set(json.loads(capsys.readouterr().out)["levels"][0])
+        data = call(line).data
+        printed |= set(data) | {claim["name"] for claim in data["claims"]}
+    few = "--topology star:3 --algorithm flood --json --faults"
+    printed |= set(call(f"campaign {few} nodes=0..1 --trials 2").data["rows"][0])
+    printed |= set(call(f"certify {few} 'nodes<=1'").data["levels"][0])
     printed -= {*Scenario.model_fields, "claims", "path", "faults", "redundancy", "predicted"}
     terms = {term.removesuffix("_bytes").replace("_", " ") for term in printed - {"transfer_bytes", "bytes"}}
     assert terms <= explained()

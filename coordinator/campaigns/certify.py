@@ -43,7 +43,7 @@ class Level:
     orbits: int = 0
     """Orbits that were run: all of them unless a counterexample was found."""
     covered: int = 0
-    """Sets in these orbits."""
+    """Sets of faults in these orbits, each with its images."""
     tight: int = 0
     """Orbits in which some healthy node received a single copy of a piece."""
     lost: int = 0
@@ -53,7 +53,7 @@ class Level:
     """Orbits that were repeated on the requested driver with the same history."""
 
     def record(self) -> dict[str, object]:
-        """The level as a row."""
+        """The level as a row of the certificate; `mean_lost` only if every set was covered."""
         mean = round(self.lost / self.sets, 9) if self.covered == self.sets else None
         return {
             "faults": self.faults, "sets": self.sets, "covered": self.covered, "orbits": self.orbits, "tight": self.tight,
@@ -74,7 +74,7 @@ class Counterexample:
 
 @dataclass
 class Certificate:
-    """The result of a certification."""
+    """The levels that were run, and what refutes the algorithm, if anything does."""
 
     plan: Plan
     symmetries: int
@@ -95,8 +95,10 @@ class Certificate:
     @property
     def verdict(self) -> Verdict:
         """`holds` only if every set of every level was run and no set failed."""
+        # One failing set refutes, whatever else was not run.
         if self.counterexample or self.different is not None:
             return Verdict.VIOLATED
+        # Holding takes every set of every level; an undecided trial proves nothing.
         whole = self.levels and all(level.covered == level.sets and not level.undecided for level in self.levels)
         return Verdict.HOLDS if whole and not self.interrupted else Verdict.UNDECIDED
 
@@ -160,9 +162,11 @@ class Certifier:
             raise ScenarioError(
                 "sample", sample, "a number of sets to repeat on the driver; needs a driver other than memory"
             )
+        # Faults of the scenario break the symmetry, so every set is then run.
         alike = symmetries(self._plan.algorithm) if not self._scenario.fault else []
         certificate = Certificate(self._plan, len(alike) or 1)
         orbits = {fault_set: self._orbits(fault_set, alike) for fault_set in fault_sets}
+        # Counted in advance, so that a description with too many sets is refused before anything runs.
         levels = [
             Level(fault_set.name.removeprefix("all:"), fault_set.size, orbits[fault_set].count(fault_set))
             for fault_set in fault_sets
@@ -183,6 +187,7 @@ class Certifier:
         return certificate
 
     def _orbits(self, fault_set: FaultSetSpec, alike: Sequence[Symmetry]) -> Orbits:
+        # Random effects differ between a place and its image: those sets are their own orbits.
         known = all(part.kind in CERTAIN and not part.argument for part in fault_set.parts)
         kept = alike if known and alike else [identity(self._plan.topology)]
         return Orbits(self._plan.algorithm, kept, self._plan.scenario.fault)
@@ -198,6 +203,7 @@ class Certifier:
         seed = self._scenario.seed
 
         def next_round() -> Iterable[Trial]:
+            # The round in which a failure was found is completed, and no other one begins.
             current[:] = [] if failing else islice(orbits, next(sizes))
             return [Trial(0, orbit.faults, seed) for orbit in current]
 
@@ -210,6 +216,7 @@ class Certifier:
             level.tight += result.least_copies == 1
             if sample is not None:
                 runs.append(OrbitRun(orbit.faults, result.least_copies == 1, result.journal_hash))
+            # The first failing set in order, so that the result does not depend on which worker was faster.
             if failed(result) and (not failing or place < failing[0].place):
                 failing[:] = [FailingTrial(place, trial, result)]
 
@@ -227,11 +234,13 @@ class Certifier:
     def _repeat_on_driver(self, certificate: Certificate, level: Level, runs: Sequence[OrbitRun], sample: int) -> None:
         """Repeat the tight orbits and a sample of the others on the requested driver, and compare histories."""
         others = [run for run in runs if not run.tight]
+        # Tight orbits are all repeated; of the others a sample with a fixed seed.
         chosen = random.Random(f"{self._scenario.seed}/{level.faults}").sample(others, min(sample, len(others)))
         todo = [run for run in runs if run.tight] + chosen
         rounds = iter([[Trial(0, run.faults, self._scenario.seed) for run in todo]])
 
         def take(place: int, trial: Trial, result: TrialResult) -> None:
+            # The same history needs no judgement of its own.
             if result.journal_hash == todo[place].journal_hash:
                 level.again += 1
             elif result.undecided:
@@ -261,6 +270,7 @@ def _rounds() -> Iterator[int]:
     size = FIRST_ROUND
     while True:
         yield size
+        # Growing rounds: small ones at first notice a failure soon, large ones keep all workers busy.
         size = min(2 * size, LARGEST_ROUND)
 
 
@@ -288,6 +298,7 @@ def smallest_failure(scenario: Scenario, fails: Callable[[TrialResult], bool], l
         with trio.CancelScope() as scope:
             stop.cancels(scope)
             here = in_memory(scenario)
+            # In memory trials are much faster, but a failure of the driver itself may not show there.
             smallest = await shrink(here if await still_fails(here) else scenario, still_fails)
         return smallest.model_copy(update=requested)
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 from coordinator.campaigns.statistics import half_width
 from coordinator.campaigns.trial_runner import Trial, plan_trials
 from coordinator.planning.plan import Plan
-from coordinator.scenario.fault_sets import FaultSetSpec, FaultSites, draw, parse_fault_sets, sample_numbers, set_count
+from coordinator.scenario.fault_draws import FaultSites, draw, sample_numbers, set_count
+from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.networks import network_of
@@ -98,11 +99,12 @@ class Grid:
     @cached_property
     def points(self) -> list[FaultSetSpec]:
         """The fault sets in the order given, ranges by ascending number of faults."""
+        # `dict.fromkeys` drops repeated fault sets and keeps the order.
         return list(dict.fromkeys(fault_set for text in self.faults for fault_set in parse_fault_sets(text)))
 
     @cached_property
     def variants(self) -> list[Variant]:
-        """The scenarios of the grid; ScenarioError if there are none or a value is invalid.
+        """The scenarios of the grid; ScenarioError if no variant is left or a value is invalid.
 
         A redundancy that only some algorithms support is left out for the others and listed in `left_out`.
         """
@@ -113,6 +115,7 @@ class Grid:
             try:
                 variants.append(Variant(varied, scenario, plan_trials(scenario)))
             except ScenarioError as error:
+                # Only a varied redundancy may be too large for some algorithms; any other error is the user's.
                 if error.field != "redundancy" or "redundancy" not in self.vary:
                     raise
                 self.left_out.append(str(error))
@@ -124,6 +127,7 @@ class Grid:
         """Draw one set per point and variant, so that errors show before anything runs."""
         for at, variant in enumerate(self.variants):
             for point in range(len(self.points)):
+                # One draw per cell: it fails where a point needs more places than there are.
                 for _, faults in self._sets(at, point, self.numbers(point, at)[:1]):
                     parse_faults((*variant.plan.scenario.fault, *faults), variant.plan.topology)
 
@@ -136,8 +140,10 @@ class Grid:
     def fingerprint(self) -> str:
         """A hash of everything that decides a trial; the number of trials is left out, so that it can be raised later."""
         scenarios = [_described(variant.scenario) for variant in self.variants]
+        # Without `trials` and `precision`: a campaign may be continued with more of either.
         said = f"{DRAWS}/{scenarios}/{[fault_set.name for fault_set in self.points]}"
         redrawn = [fault_set.name for fault_set in self.points if self._redrawn(fault_set)]
+        # Appended only if there are such sets, so that other fingerprints of version 0.1.0 stay valid.
         return blake2b(f"{said}/{redrawn}".encode() if redrawn else said.encode(), digest_size=16).hexdigest()
 
     def _redrawn(self, fault_set: FaultSetSpec) -> bool:
@@ -173,6 +179,7 @@ class Grid:
         places = self.places[variant]
         count = set_count(fault_set, places)
         if fault_set.how != "all":
+            # A strategy without randomness has one set, which need not be run twice.
             return range(min(self.trials, count or self.trials))
         if not count:
             raise ScenarioError("faults", fault_set.name, "it needs more nodes or links than may fail")
@@ -188,6 +195,7 @@ class Grid:
 
     def whole(self, point: int, variant: int) -> bool:
         """Whether the draws cover every set of the point, so that its figures are exact."""
+        # All sets were run: the share is exact and needs no interval.
         return self.set_count(point, variant) == self.wanted(point, variant)
 
     def counted(self, point: int, variant: int, finished: Collection[int]) -> Collection[int]:
@@ -195,6 +203,7 @@ class Grid:
 
         Version 0.1.0 ran the first sets in order, which is not a random sample.
         """
+        # Sets of `all` in order of number are not a sample; until all have run only the random ones enter.
         if self.points[point].how != "all" or len(finished) == self.set_count(point, variant):
             return finished
         return set(finished).intersection(self.numbers(point, variant))
@@ -215,16 +224,19 @@ class Grid:
                 finished = done.get((point, variant), {})
                 missing = [number for number in self.numbers(point, variant)[:target] if number not in finished]
                 for number, faults in self._sets(variant, point, missing):
+                    # Each draw has its own seed only where faults draw random numbers in every step.
                     seed = trial_seed(self.variants[variant].scenario.seed, self.points[point], number)
                     yield Key(point, variant, number), Trial(variant, faults, seed)
 
     def _target(self, point: int, done: Done) -> int:
         """The number of draws of a point after this round."""
         open_ended = [variant for variant in range(len(self.variants)) if not self.whole(point, variant)]
+        # An exact point runs all its sets, whatever the precision.
         if self.precision is None or not open_ended:
             return self.trials
         finished = [(done.get((point, variant), {}), self.numbers(point, variant)) for variant in open_ended]
         # The precision is checked at multiples of CHUNK only, so that a resumed campaign stops at the same draw.
+        # Draws finish in any order in a pool, so only the part without a gap decides.
         checked = min(_without_gap(order, numbers) for numbers, order in finished) // CHUNK * CHUNK
         narrow = checked and all(
             half_width(numbers[number] for number in order[:checked]) <= self.precision for numbers, order in finished

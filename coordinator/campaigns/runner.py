@@ -51,7 +51,7 @@ class CampaignRunner:
                 trio.run(self._carry_out, rounds, sink, total, stop)
             except REFUSALS as error:
                 raise RunError(f"operating system error: {error}") from error
-        self.interrupted = stop.asked
+        self.interrupted = stop.requested
 
     async def _carry_out(
         self, rounds: Callable[[], Iterable[Trial]], sink: Sink, total: int, stop: InterruptGuard
@@ -67,9 +67,11 @@ class CampaignRunner:
             async with self._trial_runner() as runner:
                 while True:
                     trials = iter(rounds())
+                    # Whether there are more trials is known only when one is drawn.
                     first = next(trials, None)
                     if first is None:
                         return
+                    # The first trial is put back in front of the others.
                     await runner.run(chain([first], trials), take)
 
     def _trial_runner(self) -> TrialRunner | WorkerPool:
@@ -96,11 +98,13 @@ class Clock:
     @property
     def rate(self) -> float | None:
         """Trials per second; None before there are two."""
+        # One less than trials: the clock starts at the end of the first, so that start-up does not count.
         return (self.done - 1) / self.seconds if self.seconds else None
 
     def tick(self) -> None:
-        """Count a trial that ended."""
+        """Count a trial that ended, and show the time left once the rate has settled."""
         self._last = time.monotonic()
+        # `or` keeps the first moment.
         self._began = self._began or self._last
         self.done += 1
         if self.rate and self.seconds > SETTLING_SECONDS:
@@ -128,6 +132,7 @@ def worker_count(workers: int | None, scenarios: Sequence[Scenario], trials: int
             raise ScenarioError("workers", workers, "a number of processes from 1 to 256")
         return workers
     in_memory = all(scenario.driver == "memory" for scenario in scenarios)
+    # Pools are for trials in memory: drivers with processes of their own use the cores already.
     return len(os.sched_getaffinity(0)) if in_memory and trials >= MIN_POOLED_TRIALS else 1
 
 
@@ -155,6 +160,7 @@ def run_campaign(store: Store, workers: int | None, progress: Progress) -> Sessi
         keys.clear()
         for key, trial in grid.rest(store.done()):
             keys.append(key)
+            # `place` counts within a round, so the keys of the round have to be kept.
             yield trial
 
     with log_file(store.folder) as log:

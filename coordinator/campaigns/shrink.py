@@ -25,10 +25,12 @@ async def shrink(scenario: Scenario, fails: Callable[[Scenario], Awaitable[bool]
     while True:
         for simpler in simplifications(scenario):
             tried += 1
+            # The limit bounds the time, not the quality: what has been found so far still fails.
             if tried > MOST_TRIALS:
                 return scenario
             if await fails(simpler):
                 scenario = simpler
+                # Begin again with the simpler scenario: large simplifications may have become possible.
                 break
         else:
             return scenario
@@ -40,6 +42,7 @@ def simplifications(scenario: Scenario) -> Iterator[Scenario]:
     for changes in _changes(scenario):
         try:
             simpler = make_scenario({**values, **changes})
+            # A simplification must be a scenario that can run.
             make_plan(simpler)
         except ScenarioError:
             continue
@@ -48,6 +51,7 @@ def simplifications(scenario: Scenario) -> Iterator[Scenario]:
 
 def _changes(scenario: Scenario) -> Iterator[dict[str, object]]:
     faults = scenario.fault
+    # Halves first: many faults go in few trials.
     for half in (faults[: len(faults) // 2], faults[len(faults) // 2 :]):
         if len(faults) > 3:
             yield {"fault": list(half)}
@@ -56,6 +60,7 @@ def _changes(scenario: Scenario) -> Iterator[dict[str, object]]:
     for name, least in (("messages", 1), ("segments", 1), ("message_bytes", 1), ("seed", 0)):
         now = getattr(scenario, name)
         if isinstance(now, int) and now > least:
+            # The smallest value, half, and one less: binary search with a last single step.
             for smaller in sorted({least, max(least, now // 2), now - 1}):
                 yield {name: smaller}
     if scenario.fault_knowledge != "none":
@@ -72,6 +77,7 @@ def _simpler(spec: str) -> Iterator[str]:
         return
     kind, where, first = match["kind"], match["where"], int(match["first"])
     argument, last = match["argument"] or "", match["last"] or ""
+    # The plainest fault of the same kind of place.
     plain = "down" if on_links(kind) else "crash"
     if kind not in (plain, "up", "recover"):
         yield f"{plain}:{where}@{first}"

@@ -34,24 +34,28 @@ class Store:
         self.folder = folder
         self.grid = grid
         self.findings: dict[Key, tuple[Trial, TrialResult]] = {}
-        """Every finished trial."""
+        """Every finished trial, by its key; those of earlier sessions included."""
 
     def __enter__(self) -> Self:
         grid, folder = self.grid, self.folder
         fingerprint = grid.fingerprint  # raises for an invalid grid, before anything is written
         known = folder / GRID
         try:
+            # A folder with other files is not overwritten.
             if not known.exists() and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
                 raise ScenarioError("out", str(folder), "it exists and is not a campaign folder")
             folder.mkdir(parents=True, exist_ok=True)
+            # Trials of another grid would be counted as those of this one.
             if known.exists() and read_grid_file(folder)["fingerprint"] != fingerprint:
                 raise ScenarioError(
                     "out",
                     str(folder),
                     "it holds a campaign of another grid or scenario; nothing was changed. Use another folder",
                 )
+            # Unbuffered: a record is with the kernel as soon as `write` returns, so a kill loses none.
             self._file = (folder / RECORDS).open("ab+", buffering=0)
             self._lock()
+            # After the lock: only its owner may change the folder.
             values = {"fingerprint": fingerprint, **self._with_networks(grid_values(grid))}
             self._replace(GRID, tomli_w.dumps(values).encode())
         except OSError as error:
@@ -76,6 +80,7 @@ class Store:
         record = {**key._asdict(), "faults": trial.faults, "seed": trial.seed, **vars(result)}
         self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
         self.findings[key] = trial, result
+        # Syncing every record would take longer than running its trial.
         if time.monotonic() - self._synced > SYNC_SECONDS:
             os.fsync(self._file.fileno())
             self._synced = time.monotonic()
@@ -105,6 +110,7 @@ class Store:
     def _replace(self, name: str, content: bytes) -> None:
         partial = self.folder / f".{name}.partial"
         partial.write_bytes(content)
+        # Renaming is atomic: a reader finds the old file or the new one.
         partial.replace(self.folder / name)
 
     def _lock(self) -> None:
@@ -118,6 +124,7 @@ class Store:
         """Read the records and truncate an incomplete last line."""
         self._file.seek(0)
         data = self._file.read()
+        # A kill may have left half a line at the end.
         whole = data.rfind(b"\n") + 1
         if whole < len(data):
             self._file.truncate(whole)

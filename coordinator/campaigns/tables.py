@@ -30,6 +30,7 @@ def rows(grid: Grid, findings: Findings) -> list[Row]:
     by_cell = groupby(sorted(findings), key=lambda key: (key.point, key.variant))
     for (point, variant), keys in by_cell:
         numbers = [key.number for key in keys]
+        # Sorted by draw, so that floating-point sums do not depend on the order in which trials ended.
         counted = [findings[Key(point, variant, number)][1] for number in sorted(grid.counted(point, variant, numbers))]
         if counted:
             table.append(_row(grid, point, variant, counted))
@@ -41,6 +42,7 @@ def _row(grid: Grid, point: int, variant: int, results: Sequence[TrialResult]) -
     sets = grid.set_count(point, variant)
     row: Row = {label_of(grid): grid.variants[variant].name, "faults": fault_set.name, "sets": sets, **_counts(results)}
     decided = [result for result in results if result.undecided is None]
+    # All sets decided: figures are exact, without an interval.
     row |= _figures(decided, exact=sets == len(decided))
     knowledge = plan.scenario.fault_knowledge
     theory = expected_delivery_ratio(plan.algorithm, plan.faults, knowledge, fault_set, grid.places[variant])
@@ -65,8 +67,10 @@ def _finding(results: Sequence[TrialResult], theory: Expected, *, exact: bool) -
         if expected is None or not measured:
             continue
         mean, trials = fmean(measured), len(measured)
+        # Over all sets any difference is a contradiction; the tolerance is that of the floats.
         if exact and not isclose(mean, expected, abs_tol=1e-9):
             words.append(f"{name} {mean:.9f} over all sets, theory predicts {expected:.9f}")
+        # Over draws only a difference beyond chance: 1 in 10,000 correct predictions is reported at most.
         elif not exact and outside(mean, trials, expected):
             low, high = sure_interval(mean, trials)
             words.append(f"{name} {mean:.6f}, 99.99 % interval {low:.6f} to {high:.6f}, theory predicts {expected:.9f}")
@@ -95,11 +99,13 @@ def _figures(results: Sequence[TrialResult], *, exact: bool) -> Row:
     ratio, guaranteed = fmean(ratios), sum(result.served for result in results) / count
     intervals = [(ratio, ratio), (guaranteed, guaranteed)]
     if not exact:
+        # Shares of trials by Wilson; ratios by the same formula, which covers any mean in 0..1.
         intervals = [mean_interval(ratios), wilson(guaranteed * count, count)]
     predictions = [result.predicted / result.expected for result in results if result.predicted is not None]
     figures = (
         ratio, *intervals[0], guaranteed, *intervals[1],
         fmean(len(result.unserved) for result in results),
+        # A mean over some trials only would not be comparable with the measured one.
         fmean(predictions) if len(predictions) == count else None,
         fmean(result.steps for result in results), fmean(result.segments for result in results),
     )  # fmt: skip
@@ -117,6 +123,7 @@ def families(grid: Grid) -> dict[str, list[tuple[int, float]]]:
     """Points that form one curve: name of the counted faults -> (point, number of faults), ascending."""
     curves: dict[str, list[tuple[int, float]]] = {}
     for point, fault_set in enumerate(grid.points):
+        # A point without faults belongs to the curve of the kind that it would have.
         struck = [part for part in fault_set.parts if part.count or part.share] or list(fault_set.parts[:1])
         words = " and ".join(f"{_NOUNS.get(part.kind, part.kind)}{part.argument}" for part in struck)
         how = "" if fault_set.how in ("random", "all") else f", {fault_set.how}"

@@ -26,7 +26,7 @@ from emunode.model import FaultKnowledge, Step
 
 
 class Trial(NamedTuple):
-    """One trial to run."""
+    """One run of a scenario under additional faults, with a seed."""
 
     variant: int
     """Index of the scenario, without the faults of the trial."""
@@ -74,7 +74,7 @@ Sink = Callable[[int, Trial, TrialResult], None]
 
 
 class Trials(Protocol):
-    """A `TrialRunner` or a `WorkerPool`."""
+    """What runs trials: a `TrialRunner` in this process, or a `WorkerPool`."""
 
     async def run(self, trials: Iterable[Trial], sink: Sink) -> None:
         """Run all trials and pass each to `sink` as it ends, in any order; raises EmulatorError if one cannot be run.
@@ -112,18 +112,22 @@ class TrialRunner:
     async def trial(self, trial: Trial) -> TrialResult:
         """Run one trial. Raises ScenarioError and RuleError; a failure after the first step makes it undecided."""
         plan = self.plan(trial)
-        outcome, rows = ExecutionResult(), Rows()
+        # Rows stay in memory: a trial has thousands of them, and no folder.
+        execution, rows = ExecutionResult(), Rows()
         try:
             network = await self._open(plan)
-            await take_steps(plan, network, rows, outcome, lambda *_: None)
+            await take_steps(plan, network, rows, execution, lambda *_: None)
+        # Mistakes of the user or of the algorithm would repeat in every trial.
         except (RuleError, ScenarioError):
             raise
         except (EmulatorError, OSError) as error:
-            if not outcome.steps:
+            # Before the first step nothing was measured; this is a failure of the campaign, not of the trial.
+            if not execution.steps:
                 raise RunError(str(error)) from error
-            outcome.undecided = str(error)
+            execution.undecided = str(error)
+            # A network that failed in the middle is not reused.
             await self._close()
-        return judge_trial(plan, count_trial(plan, sorted_records(rows.blocks), outcome.altered_copies), outcome)
+        return judge_trial(plan, count_trial(plan, sorted_records(rows.blocks), execution.altered_copies), execution)
 
     def plan(self, trial: Trial) -> Plan:
         """The plan of a trial: that of its scenario with other faults and another seed.
@@ -132,6 +136,7 @@ class TrialRunner:
         """
         base = self._plans.get(trial.variant)
         if base is None:
+            # Plans are kept per variant, because building an algorithm's tables takes longer than a trial.
             base = self._plans[trial.variant] = plan_trials(self._scenarios[trial.variant])
         faults = (*base.scenario.fault, *trial.faults)
         scenario = base.scenario.model_copy(update={"fault": faults, "seed": trial.seed})
@@ -140,6 +145,7 @@ class TrialRunner:
         spec = base.spec._replace(
             seed=trial.seed, knowledge=scenario.fault_knowledge if faults else FaultKnowledge.NONE
         )
+        # `renew` drops what depends on the seed; tables of the network stay.
         if spec != base.algorithm.spec:
             base.algorithm.renew(spec)
         return replace(base, scenario=scenario, spec=spec, faults=parse_faults(faults, base.topology))
@@ -147,8 +153,10 @@ class TrialRunner:
     async def _open(self, plan: Plan) -> Network:
         """A network in its initial state: the open one after a reset, if it fits the plan, else a new one."""
         scenario = plan.scenario
+        # What a network cannot change by a reset.
         kind = (plan.topology.name, scenario.driver, plan.hosts, scenario.netns)
         if self._network is not None and self._network[0] == kind:
+            # A network of which processes were killed refuses a reset; then a new one is opened.
             with contextlib.suppress(RunError):
                 await self._network[1].reset(plan)
                 return self._network[1]
@@ -163,6 +171,7 @@ class TrialRunner:
             return
         _, network = self._network
         self._network = None
+        # Shielded: the processes have to end, also if the campaign is being interrupted.
         with trio.move_on_after(CLOSE_SECONDS, shield=True):
             await network.close()
 
@@ -174,17 +183,18 @@ class Rows:
         self.blocks: list[bytes | bytearray] = []
 
     def add(self, rows: Iterable[bytes | bytearray]) -> None:
-        """Take packed rows."""
+        """Take packed rows of any steps, in any order."""
         self.blocks += rows
 
     def settle(self, step: Step) -> None:
         """Do nothing: rows in memory are not written."""
 
 
-def judge_trial(plan: Plan, counts: TrialCounts, outcome: ExecutionResult) -> TrialResult:
+def judge_trial(plan: Plan, counts: TrialCounts, execution: ExecutionResult) -> TrialResult:
     """Judge a trial as every run is judged. It is undecided only if its measurement is invalid."""
     metrics = counts.metrics
-    ruling = rule_counted(plan, metrics, outcome.undecided)
+    ruling = rule_counted(plan, metrics, execution.undecided)
+    # The prediction that the table compares with the measured mean.
     exact = [each.claim.predicted for each in ruling.judgements if (each.claim.name, each.claim.relation) == EXACT]
     return TrialResult(
         **{name: metrics[name] for name in ("steps", "packets", "segments", "bytes", "lost", "corrupt", "duplicates")},  # type: ignore[arg-type]
@@ -199,6 +209,7 @@ def judge_trial(plan: Plan, counts: TrialCounts, outcome: ExecutionResult) -> Tr
             for each in ruling.judgements
             if each.verdict is Verdict.VIOLATED
         ),
+        # Only an invalid measurement takes a trial out of the statistics; a missing claim does not.
         undecided=ruling.invalid,
         journal_hash=counts.journal_hash,
     )

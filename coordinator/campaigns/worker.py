@@ -23,14 +23,17 @@ async def serve() -> None:
     pending = b""
     try:
         while data := await requests.receive_some(65536):
+            # The last part has no newline yet: it waits for more.
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
                 if runner is None:
                     runner = TrialRunner(scenarios_of(line), sys.stderr)
+                    # The first line holds the scenarios, every further one a trial.
                     continue
                 try:
                     answer = write_answer(await runner.trial(trial_of(line)))
                 except EmulatorError as error:
+                    # An error is an answer too, so that the parent can raise it.
                     answer = write_answer(error)
                 await answers.send_all(answer)
     except trio.BrokenResourceError:

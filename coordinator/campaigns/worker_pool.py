@@ -29,6 +29,7 @@ class WorkerPool:
         self._workers: list[Worker] = []
 
     async def __aenter__(self) -> Self:
+        # A checkpoint, as every async function of trio has one.
         await trio.lowlevel.checkpoint()
         self._workers = [Worker(self._scenarios, self._log) for _ in range(self._size)]
         return self
@@ -51,6 +52,7 @@ class WorkerPool:
                 await worker.work(numbered, sink)
             except Exception as error:  # from the worker, or from the sink on a full disk
                 failures.append(error)
+                # The other workers stop as well; the first failure is reported.
                 nursery.cancel_scope.cancel()
 
         async with trio.open_nursery() as nursery:
@@ -69,10 +71,12 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
+            # A session of its own, so that Ctrl-C reaches only the parent, which decides.
             start_new_session=True,
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
+        # Duplicates: trio owns these, and Popen's own files are closed at once.
         self._in = trio.lowlevel.FdStream(os.dup(self._process.stdin.fileno()))
         self._out = trio.lowlevel.FdStream(os.dup(self._process.stdout.fileno()))
         self._process.stdin.close()
@@ -82,7 +86,9 @@ class Worker:
 
     async def work(self, numbered: Iterator[tuple[int, Trial]], sink: Sink) -> None:
         """Run trials until there are no more."""
+        # `numbered` is shared by all workers: each takes the next batch, so none waits for a slow one.
         while batch := list(islice(numbered, BATCH)):
+            # Scenarios are sent once, in front of the first batch.
             greeting, self._greeting = self._greeting, b""
             try:
                 await self._in.send_all(greeting + b"".join(encode(trial) for _, trial in batch))
@@ -95,6 +101,7 @@ class Worker:
         while True:
             line, newline, rest = self._pending.partition(b"\n")
             if newline:
+                # Bytes beyond the line belong to the next result.
                 self._pending = rest
                 return read_answer(bytes(line))
             data = await self._out.receive_some(65536)
@@ -115,6 +122,7 @@ class Worker:
         """Kill the process if it has not ended after half a second."""
         self._out.close()
         try:
+            # It has closed its output, so it is about to end.
             self._process.wait(0.5)
         except subprocess.TimeoutExpired:
             self._process.kill()

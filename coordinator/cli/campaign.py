@@ -20,6 +20,7 @@ from coordinator.cli.options import ScenarioFile, values_from
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
 from coordinator.reports.campaign_report import charts_of, figures, page
+from coordinator.reports.numbers import plural
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.scenario.model import dump_scenario
 from coordinator.scenario.networks import absolute_network
@@ -241,7 +242,7 @@ def show_campaign(
         out.print(f"[bold red]violated[/]: {escape('; '.join(violation['claims']))}", soft_wrap=True)
         out.print(f"  repeat it with: {escape(violation['repeat'])}", soft_wrap=True)
     if session.rate:
-        out.print(f"{render.plural(session.trials, 'trial')} run, {session.rate:,.0f} per second")
+        out.print(f"{plural(session.trials, 'trial')} run, {session.rate:,.0f} per second")
     if not session.finished:
         out.print("interrupted; finished trials are kept, and the same command runs the others", soft_wrap=True)
     out.print(f"campaign: {escape(str(folder))} (campaign.html, table.csv, trials.parquet)", soft_wrap=True)

@@ -12,8 +12,8 @@ from coordinator.campaigns.certify import Certificate, Certifier, exhaustive_fau
 from coordinator.cli import render
 from coordinator.cli.options import ScenarioFile, values_from
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
-from coordinator.cli.render import plural
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
+from coordinator.reports.numbers import plural
 from coordinator.results.claims import EXIT_STATUS
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import stored_scenario

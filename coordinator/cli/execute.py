@@ -26,4 +26,4 @@ def run_plan(plan: Plan, out: Path | None, as_json: bool) -> int:
         print_json({**result.summary, "path": str(result.path)})
     else:
         show_result(plan, result)
-    return 130 if result.outcome.interrupted else result.exit_status
+    return 130 if result.execution.interrupted else result.exit_status

@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from coordinator.cli import render
 from coordinator.cli.output import JsonFlag, as_command, print_json
+from coordinator.reports.numbers import plural
 from coordinator.scenario.fault_syntax import forms
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import Entry, registered
@@ -151,7 +152,7 @@ def _example(family: str, entry: Entry) -> Algorithm | None:
 
 
 def _setting(spec: CollectiveSpec) -> str:
-    messages = render.plural(spec.messages, "message")
+    messages = plural(spec.messages, "message")
     return f"{spec.topology}, {spec.port_model}, {spec.duplex}-duplex, {messages} of {spec.message_bytes} bytes"
 
 

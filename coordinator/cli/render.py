@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from coordinator.cli.output import print_json
+from coordinator.reports.numbers import show
 
 if TYPE_CHECKING:  # importing it takes longer than all of `coordinator list topologies`
     from coordinator.networks.base import Progress
@@ -20,8 +21,6 @@ SPARSE_SECONDS = 2.0
 """Shortest time between two progress lines if standard error is not a terminal."""
 NAMES = {"topology", "collective", "algorithm", "family", "name", "kind", "subject", "claim", "verdict", "example"}
 LONGEST_NAME = 28
-LISTED_VALUES = 12
-"""Longest list that a table cell shows in full."""
 COLUMNS = 80
 STYLES = {"holds": "green", "violated": "bold red", "undecided": "yellow"}
 
@@ -118,7 +117,7 @@ JUDGED = ("measured", "to bound", "verdict")
 
 
 def _judgement(claim: Mapping[str, object]) -> tuple[str, str, str]:
-    ratio = "" if claim["ratio"] is None else f"{claim['ratio']:.4g}"
+    ratio = "" if claim["ratio"] is None else show(claim["ratio"], 4)
     return value_text(claim["measured"]), ratio, verdict_text(claim["verdict"])
 
 
@@ -130,21 +129,4 @@ def verdict_text(verdict: object) -> str:
 
 def value_text(value: object) -> str:
     """A value as a table cell shows it, with markup escaped."""
-    match value:
-        case None:
-            return "-"
-        case bool() | str():
-            return escape(str(value))
-        case int():
-            return f"{value:,}"
-        case float():
-            return f"{value:.6g}"
-        case tuple() | list():
-            shown = ", ".join(map(value_text, value[:LISTED_VALUES]))
-            return f"{shown}, .. ({len(value)})" if len(value) > LISTED_VALUES else shown
-    return str(value)
-
-
-def plural(count: int, noun: str, ending: str = "s", singular: str = "") -> str:
-    """A count with its noun: `plural(2, "host process", "es")`."""
-    return f"{count:,} {noun}{singular if count == 1 else ending}"
+    return escape(show(value))

@@ -6,9 +6,9 @@ from typing import Any
 from rich.markup import escape
 
 from coordinator.cli import render
-from coordinator.cli.render import plural
 from coordinator.execution.run import RunResult
 from coordinator.planning.plan import Plan
+from coordinator.reports.numbers import plural
 from coordinator.results.tables import LISTED_LINKS
 
 SHOWN_NODES = 12

@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import polars as pl
 import trio
@@ -13,11 +13,13 @@ from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.journal import Journal
 from coordinator.history.timetable import Timetable
 from coordinator.networks.base import Network, Progress
-from coordinator.networks.timed import Timed, predict
 from coordinator.planning.plan import Plan
 from emunode.engine.rank_set import AlteredCopy
 from emunode.errors import EmulatorError, RuleError, RunError
 from emunode.model import Step
+
+if TYPE_CHECKING:
+    from coordinator.networks.timed import Timed
 
 REFUSALS = (OSError, pl.exceptions.ComputeError)
 """Exceptions for errors of the operating system such as a full disk; Polars raises the second for Parquet files."""
@@ -45,64 +47,72 @@ class ExecutionResult:
 
 def refusal(error: Exception, folder: Path) -> str:
     """The message for an error in REFUSALS, without paths in `folder`, which is about to be removed or renamed."""
+    # The number and text of the error, without its path.
     if isinstance(error, OSError) and error.errno is not None:
         return f"operating system error: [Errno {error.errno}] {error.strerror}"
     return f"operating system error: {str(error).replace(f'{folder}/', '')}"
 
 
 async def drive(
-    plan: Plan, network: Network | Timed, journal: Journal, progress: Progress, stop: InterruptGuard
+    plan: Plan, network: "Network | Timed", journal: Journal, progress: Progress, stop: InterruptGuard
 ) -> ExecutionResult:
     """Run the plan on the network and close it; the error of a run that did not begin, or broke a rule, is raised."""
-    outcome = ExecutionResult()
+    execution = ExecutionResult()
     try:
         with trio.CancelScope() as scope:
             stop.cancels(scope)
-            await _open_and_step(plan, network, journal, outcome, progress)
+            await _open_and_step(plan, network, journal, execution, progress)
     finally:
+        # Shielded: the hosts have to be stopped even if the run is being cancelled.
         with trio.move_on_after(CLOSE_SECONDS, shield=True):
             await network.close()
-    outcome.interrupted = stop.asked
-    if outcome.interrupted:
-        outcome.undecided = "interrupted"
-    elif outcome.failure and (not outcome.steps or isinstance(outcome.failure, RuleError)):
-        raise outcome.failure
-    return outcome
+    execution.interrupted = stop.requested
+    # After the network was closed: a signal during the closing counts too.
+    if execution.interrupted:
+        execution.undecided = "interrupted"
+    # Before the first step there is no history to keep; a rule that breaks the model is the algorithm's mistake.
+    elif execution.failure and (not execution.steps or isinstance(execution.failure, RuleError)):
+        raise execution.failure
+    return execution
 
 
 async def _open_and_step(
-    plan: Plan, network: Network | Timed, journal: Journal, outcome: ExecutionResult, progress: Progress
+    plan: Plan, network: "Network | Timed", journal: Journal, execution: ExecutionResult, progress: Progress
 ) -> None:
     began = time.perf_counter()
     try:
         if plan.scenario.clock == "timed":
-            outcome.timetable = await predict(plan, progress)
+            # Before the network opens: the hosts need the timetable to begin.
+            from coordinator.networks.timed import predict  # noqa: PLC0415  # it imports the networks of hosts
+
+            execution.timetable = await predict(plan, progress)
         await network.open(progress)
-        outcome.links_opened = network.links_opened
-        outcome.setup_seconds = time.perf_counter() - began
+        execution.links_opened = network.links_opened
+        execution.setup_seconds = time.perf_counter() - began
         began = time.perf_counter()
-        if outcome.timetable is None:
-            await take_steps(plan, network, journal, outcome, progress)  # type: ignore[arg-type]
+        if execution.timetable is None:
+            await take_steps(plan, network, journal, execution, progress)  # type: ignore[arg-type]
         else:
-            await _run_timed(plan, network, outcome.timetable, journal, outcome, progress)  # type: ignore[arg-type]
+            await _run_timed(plan, network, execution.timetable, journal, execution, progress)  # type: ignore[arg-type]
     except (EmulatorError, *REFUSALS) as error:
-        outcome.failure = error if isinstance(error, EmulatorError) else RunError(refusal(error, journal.path.parent))
-        outcome.undecided = str(outcome.failure)
+        execution.failure = error if isinstance(error, EmulatorError) else RunError(refusal(error, journal.path.parent))
+        execution.undecided = str(execution.failure)
     finally:
-        outcome.wall_seconds = time.perf_counter() - began
+        execution.wall_seconds = time.perf_counter() - began
 
 
 async def _run_timed(
-    plan: Plan, network: Timed, timetable: Timetable, journal: Journal, outcome: ExecutionResult, progress: Progress
+    plan: Plan, network: "Timed", timetable: Timetable, journal: Journal, execution: ExecutionResult, progress: Progress
 ) -> None:
-    outcome.steps = timetable.steps
+    execution.steps = timetable.steps
     try:
         await network.run(timetable, progress)
+    # Hosts may have sent rows and times before they failed.
     finally:
         journal.add(network.rows)
-        outcome.times = network.times
+        execution.times = network.times
     if not timetable.complete:
-        outcome.undecided = f"the step limit of {plan.scenario.step_limit} was reached"
+        execution.undecided = f"the step limit of {plan.scenario.step_limit} was reached"
 
 
 class Collector(Protocol):
@@ -116,17 +126,20 @@ class Collector(Protocol):
 
 
 async def take_steps(
-    plan: Plan, network: Network, journal: Collector, outcome: ExecutionResult, progress: Progress
+    plan: Plan, network: Network, journal: Collector, execution: ExecutionResult, progress: Progress
 ) -> None:
-    """Run steps until nothing is left to do; at the step limit, `outcome` becomes undecided."""
+    """Run steps until nothing is left to do; at the step limit, `execution` becomes undecided."""
     limit = plan.scenario.step_limit
+    # One step beyond the limit: it only reads what arrived in the last one.
     for step in range(1, limit + 2):
         result = await network.step(step, plan.faults_at(step))
         journal.add(result.rows)
+        # Rows of this step may still come with the reports of the next one.
         journal.settle(step - 1)
-        outcome.altered_copies += result.altered_copies
-        outcome.steps = step
+        execution.altered_copies += result.altered_copies
+        execution.steps = step
         progress("steps", step, 0)
+        # A source that recovers later sends again, so the run is not over before that.
         if not result.busy and step >= plan.last_revival:
             return
-    outcome.undecided = f"the step limit of {limit} was reached"
+    execution.undecided = f"the step limit of {limit} was reached"

@@ -3,6 +3,7 @@
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 import trio
@@ -13,15 +14,16 @@ from coordinator.execution.stop_signal import InterruptGuard
 from coordinator.history.journal import Journal
 from coordinator.history.run_directory import RunDirectory
 from coordinator.networks.base import Network, Progress
-from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.registry import make_network
-from coordinator.networks.timed import Timed
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import EXIT_STATUS, Judgement, Verdict
 from coordinator.results.conclude import History, conclude
 from coordinator.scenario.networks import stored_scenario
 from emunode.errors import RunError
 from emunode.logging import log, logging_to
+
+if TYPE_CHECKING:
+    from coordinator.networks.timed import Timed
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class RunResult:
     summary: dict[str, object]
     judgements: list[Judgement]
     verdict: Verdict
-    outcome: ExecutionResult
+    execution: ExecutionResult
     report_error: str | None = None
     """Why report.html could not be drawn."""
 
@@ -48,6 +50,7 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
     ScenarioError if the directory cannot be made, RuleError if the algorithm broke its own rules, RunError if the network
     could not be brought up; in each case nothing is left. A run that began but could not finish is kept, as `undecided`.
     """
+    # Refuses an output folder before anything is started.
     directory = RunDirectory(plan.name, plan.scenario.seed, out)
     network: Network | Timed | None = None
     problem = "the run failed"
@@ -58,35 +61,49 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
             journal = Journal(directory.path)
             with (directory.path / "log.jsonl").open("a", encoding="utf-8", buffering=1) as events, logging_to(events):
                 network = make_network(plan, events)
-                outcome = trio.run(drive, plan, network, journal, progress, stop)
+                execution = trio.run(drive, plan, network, journal, progress, stop)
         journal.close()
-        result = _conclude(plan, directory, journal, outcome)
+        result = _conclude(plan, directory, journal, execution)
         if draw:
+            # After the verdict: a report that cannot be drawn loses nothing of the run.
             result = replace(result, report_error=_draw(directory))
         with InterruptGuard():  # a signal must not interrupt the renaming of a complete run
             directory.finish()
-        problem = (outcome.undecided or "") if outcome.failure or outcome.interrupted else ""
+        problem = (execution.undecided or "") if execution.failure or execution.interrupted else ""
     except RunError as error:
         problem = str(error)
         raise RunError(f"{error}{directory.log_tail()}") from error
     except REFUSALS as error:
+        # Disks fill up: the message has the end of the log, and the folder is removed.
         raise RunError(f"{refusal(error, directory.path)}{directory.log_tail()}") from error
     finally:
+        # After `finish` there is nothing left to discard.
         directory.discard()
-        if isinstance(network, HostNetwork):
-            network.dismiss(problem)
+        if network is not None and plan.hosts:
+            from coordinator.networks.host_network import HostNetwork  # noqa: PLC0415  # a run in memory does without
+
+            if isinstance(network, HostNetwork):
+                # Hosts under a supervisor receive the reason only after the files are complete.
+                network.dismiss(problem)
     return result
 
 
-def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, outcome: ExecutionResult) -> RunResult:
+def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, execution: ExecutionResult) -> RunResult:
     """Judge the history and write what follows from it."""
     frame = pl.scan_parquet(journal.path, glob=False)
-    history = History(frame, journal.rows, outcome.undecided, outcome.altered_copies, outcome.timetable, outcome.times)
+    history = History(
+        frame,
+        journal.rows,
+        execution.undecided,
+        execution.altered_copies,
+        execution.timetable,
+        execution.times,
+    )
     conclusion = conclude(plan, history)
-    outcome.undecided = conclusion.ruling.undecided
-    summary = summarize(plan, conclusion, journal, outcome)
+    execution.undecided = conclusion.ruling.undecided
+    summary = summarize(plan, conclusion, journal, execution)
     write_conclusion(directory, conclusion, summary)
-    return RunResult(directory.final, summary, conclusion.ruling.judgements, conclusion.ruling.verdict, outcome)
+    return RunResult(directory.final, summary, conclusion.ruling.judgements, conclusion.ruling.verdict, execution)
 
 
 def _draw(directory: RunDirectory) -> str | None:

@@ -25,8 +25,8 @@ def write_conclusion(directory: RunDirectory, conclusion: Conclusion, summary: d
     directory.write_json("summary.json", summary)
 
 
-def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, outcome: ExecutionResult) -> dict[str, object]:
-    """The content of summary.json."""
+def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, execution: ExecutionResult) -> dict[str, object]:
+    """The content of summary.json: scenario, metrics, times and claims, as plain values."""
     scenario, topology = plan.scenario, plan.topology
     return {
         "topology": topology.name,
@@ -49,9 +49,9 @@ def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, outcome: Exe
         "without_effect": faults_without_effect(plan),
         **conclusion.metrics,
         **conclusion.cut_off.record(),
-        "wall_seconds": round(outcome.wall_seconds, 6),
-        "setup_seconds": round(outcome.setup_seconds, 6),
-        "links_opened": outcome.links_opened,
+        "wall_seconds": round(execution.wall_seconds, 6),
+        "setup_seconds": round(execution.setup_seconds, 6),
+        "links_opened": execution.links_opened,
         "journal_rows": journal.rows,
         "journal_hash": journal.hash,
         "verdict": str(conclusion.ruling.verdict),

@@ -30,6 +30,7 @@ RECORD = np.dtype(
         ("outcome", "i1"),
     ]
 )
+# The dtype has to match what hosts pack.
 assert RECORD.itemsize == ROW.size
 OUTCOMES = pl.Enum([outcome.name.lower() for outcome in HopOutcome])
 SETTLE_BYTES = 32 * 2**20
@@ -49,7 +50,7 @@ class Journal:
 
     @property
     def path(self) -> Path:
-        """The finished journal."""
+        """The finished journal, which exists after `close`."""
         return self._folder / "journal.parquet"
 
     @property
@@ -70,14 +71,17 @@ class Journal:
 
     def _write(self) -> None:
         records = np.frombuffer(bytes(self._pending), dtype=RECORD)
+        # Rows of later steps wait: their step may not be complete.
         done = records["step"] <= self._settled
         self._pending = bytearray(records[~done].tobytes())
         records = records[done]
         if not len(records):
             return
+        # All columns that can differ, so that the order of equal keys does not depend on arrival.
         keys = pl.DataFrame({name: records[name] for name in (*SORT_KEY, "outcome", "bytes")})
         order = keys.select(pl.arg_sort_by(*keys.columns)).to_series().to_numpy()
         records = records[order]
+        # Hashed before it is written: the hash is over the rows, not over the file.
         self._hash.update(records.tobytes())
         frame = table(records)
         part = self._folder / f"journal-{len(self._parts):05}.parquet"
@@ -87,8 +91,10 @@ class Journal:
 
     def close(self) -> None:
         """Write the remaining rows, settled or not, and join the parts."""
+        # Past every step: a run that ended early has rows of a step that was never settled.
         self.settle(2**31 - 1, force=True)
         match self._parts:
+            # No part at all: an empty table with the right columns, so that readers need no special case.
             case []:
                 empty = pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Int32))
                 empty.with_columns(
@@ -97,6 +103,7 @@ class Journal:
             case [only]:
                 only.rename(self.path)
             case parts:
+                # Parts are sorted and follow each other in steps, so joining keeps the order.
                 pl.scan_parquet(parts, glob=False).sink_parquet(self.path)
                 for part in parts:
                     part.unlink()

@@ -39,28 +39,31 @@ class RunDirectory:
         else:
             self.final = out.absolute()
         self._links_latest = out is None
-        self._asked = str(out or self.final)
+        self._requested = str(out or self.final)
         self._made: list[Path] = []
+        # Same parent folder, so that the final rename stays within one file system.
         self.path = self.final.parent / f"{PARTIAL}{os.getpid()}-{self.final.name}"
 
     def make(self) -> None:
         """Create the folder; ScenarioError if that fails. `discard` removes whatever an interrupted call created."""
         try:
             if self.final.exists() and (not self.final.is_dir() or any(self.final.iterdir())):
-                raise ScenarioError("out", self._asked, "it exists and is not an empty directory")
+                raise ScenarioError("out", self._requested, "it exists and is not an empty directory")
+            # Remembered, so that a failed run leaves no empty folders behind.
             self._made = [parent for parent in self.path.parents if not parent.exists()]
             if not self._links_latest:
+                # Before the folder exists: a kill in between must not leave it without a note.
                 _write_note(self.path)
             self.path.mkdir(parents=True)
         except OSError as error:
-            raise ScenarioError("out", self._asked, f"it cannot be created: {error.strerror}") from None
+            raise ScenarioError("out", self._requested, f"it cannot be created: {error.strerror}") from None
 
     def write_text(self, name: str, text: str) -> None:
-        """Write one file."""
+        """Write one file of the run, encoded as UTF-8."""
         (self.path / name).write_text(text)
 
     def write_json(self, name: str, value: object) -> None:
-        """Write one JSON file."""
+        """Write one file of the run as indented JSON."""
         self.write_text(name, json.dumps(value, indent=2) + "\n")
 
     def finish(self) -> None:
@@ -69,16 +72,18 @@ class RunDirectory:
             self.final.rmdir()
         self.path.rename(self.final)
         if self._links_latest:
+            # A link is replaced by renaming another one over it: there is always a `latest`.
             link = self.final.parent / f"{PARTIAL}{os.getpid()}-latest"
             link.unlink(missing_ok=True)
             link.symlink_to(self.final.name)
             link.replace(self.final.parent / "latest")
 
     def log_tail(self, lines: int = 3) -> str:
-        """The last events of the log, one per line; empty if there are none."""
+        """The last events of the log, one per line; empty for an empty log."""
         try:
             with (self.path / "log.jsonl").open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
+                # A power failure may leave zero bytes at the end of a log.
                 events = log.read(TAIL_BYTES).strip(b"\0").decode(errors="replace").splitlines()[-lines:]
         except OSError:
             return ""
@@ -90,6 +95,7 @@ class RunDirectory:
         with contextlib.suppress(OSError):
             _note(self.path).unlink(missing_ok=True)
         with contextlib.suppress(OSError):  # not empty: this run or another one is in it
+            # From the innermost folder outwards.
             for parent in self._made:
                 parent.rmdir()
 
@@ -97,7 +103,7 @@ class RunDirectory:
 def translate_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
     """A stored summary with the present names of metrics, as keys and in claims.
 
-    The values are not trusted: what is no list of claims is left as it is.
+    The values are not trusted: `claims` that are not a list are left as they are.
     """
     current = {RENAMED.get(key, key): value for key, value in summary.items()}
     claims = current.get("claims")
@@ -162,6 +168,7 @@ def remove_abandoned() -> list[Path]:
 
 def _is_gone(path: Path, prefix: str) -> bool:
     """Whether the process in the name of a folder has ended."""
+    # A process id may be reused, which only delays the clean-up.
     pid = path.name.removeprefix(prefix).split("-")[0]
     return path.name.startswith(prefix) and pid.isdigit() and not Path("/proc", pid).exists()
 
@@ -189,4 +196,5 @@ def _noted(note: Path) -> Path | None:
         path = Path(os.fsdecode(note.read_bytes()))
     except OSError:
         return None
+    # The name of a note is the hash of its content: other files are not believed.
     return path if path.is_absolute() and path.name.startswith(PARTIAL) and _note(path) == note else None

@@ -53,6 +53,7 @@ class Timetable:
         """By rank, the steps of all packets that it receives, ascending, as 4-byte numbers."""
         ordered = self.packets.select("receiver", pl.col("step").cast(pl.UInt32)).sort("receiver", "step")
         return {
+            # Four bytes a step, as the wire carries them.
             rank: array("I", group["step"].to_numpy()).tobytes()
             for (rank,), group in ordered.group_by("receiver", maintain_order=True)
         }
@@ -70,6 +71,7 @@ def make_timetable(
     rows: Iterable[bytes | bytearray], model: PortModel, degree: int, costs: LinearCostModel, complete: bool
 ) -> Timetable:
     """The timetable of a fault-free run from its journal rows."""
+    # In a fault-free run all rows are arrivals, so every row belongs to a packet that was sent and received.
     records = np.frombuffer(b"".join(rows), dtype=RECORD)
     packets = (
         pl.DataFrame({name: records[name] for name in (*HOP, "receiver", "bytes")})
@@ -88,10 +90,12 @@ def make_timetable(
 def _times(packets: pl.DataFrame, model: PortModel, degree: int, costs: LinearCostModel) -> Iterator[tuple[int, int]]:
     """Start and end of every packet: within a step all departures, then all receipts."""
     ports: dict[Rank, PortOccupancy] = {}
+    # Step by step, as the nodes do: `PortOccupancy` wants calls in the order of steps.
     for (step,), group in packets.group_by("step", maintain_order=True):
         # What a node sends in a step it received earlier, so departures do not wait for receipts of the same step.
         crossing = []
         for sender, port, receiver, size in group.select("sender", "port", "receiver", "bytes").iter_rows():
+            # Created on first use: many ranks of a large network never send or receive.
             for rank in (sender, receiver):
                 if rank not in ports:
                     ports[rank] = PortOccupancy(model, degree)

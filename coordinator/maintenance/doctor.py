@@ -13,7 +13,7 @@ import psutil
 from coordinator.history.run_directory import RUNS, abandoned, stamp_of_now
 from coordinator.networks.launchers.records import orphans
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, descriptor_limit, system_files, tracked_connections
-from coordinator.planning.namespace import why_not
+from coordinator.planning.namespace import unavailable_reason
 from emunode import runtime as libc
 from emunode.errors import RunError
 
@@ -133,7 +133,7 @@ def _tracking() -> CheckResult:
 
 
 def _namespaces() -> CheckResult:
-    problem = why_not()
+    problem = unavailable_reason()
     if problem:
         return CheckResult("network namespaces", "limit", problem.partition(": ")[2] or problem)
     return CheckResult("network namespaces", "good", "can be made: --netns auto and always work")

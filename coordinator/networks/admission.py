@@ -44,7 +44,7 @@ class ConnectedHost:
         """Where other hosts dial it, unless the launcher gives another address."""
         self.alive = True
         self.end_expected = False
-        """Whether its process was killed, or told to leave."""
+        """Whether its process was killed, or was sent an order to leave."""
         self.restarting = False
         """Whether its process was killed and another one may take its place."""
         self.restarted = False
@@ -94,6 +94,7 @@ class Admission:
 
     def challenge(self, fd: int) -> bytes:
         """The frame to send on a new connection."""
+        # A nonce per connection: a proof that was overheard is worth nothing on another one.
         self._challenges[fd] = os.urandom(wire.NONCE_BYTES)
         return wire.frame(self._challenges[fd])
 
@@ -108,18 +109,23 @@ class Admission:
         HostRefusedError or another FrameError, if the host cannot take part: no proof, another version, no place left, or an
         address that other hosts cannot dial.
         """
+        # Proof first: `read_host_hello` parses the message only after it has checked the proof.
         nonce, hello = wire.read_host_hello(frame, self._token, self._challenges[fd])
         proof = wire.frame(wire.prove(self._token, b"coordinator", nonce))
         index, pid, name, address = self._read(hello, proof, peer_address)
         if index == ANY_HOST:
+            # The lowest free place; None left means that the host waits in reserve.
             index = next((free for free in range(self._places) if free not in hosts), IN_RESERVE)
         before = hosts.get(index)
         reserve = index == IN_RESERVE and self._joined
+        # A place is taken unless its host was killed and is being replaced.
         if (not reserve and not 0 <= index < self._places) or (before is not None and not before.restarting):
             raise FrameError(f"there is no place for a host with index {index}")
         unreachable: Mapping[int, str] = {}
+        # Hosts of a local run are all on this machine; a replacement has the address of its predecessor.
         if self._joined and not reserve and before is None:
             unreachable = _unreachable_hosts(address, hosts, proof)
+        # Only now: a refused connection stays pending until it is closed, and is counted there.
         del self._challenges[fd]
         host = ConnectedHost(fd, index, pid, name, address)
         host.restarted = before is not None
@@ -128,6 +134,7 @@ class Admission:
     def _read(self, hello: wire.Control, proof: bytes, peer_address: str) -> tuple[int, int, str, str]:
         """Index, process id, name and address of a host whose version is ours."""
         match hello:
+            # Any difference in version: rows and orders have no compatibility between versions.
             case "hello", str(version), *_ if version != __version__:
                 raise HostRefusedError(
                     f"emunode {version} cannot join coordinator {__version__}: install the same version on both sides",
@@ -150,6 +157,7 @@ def _unreachable_hosts(address: str, hosts: Mapping[int, ConnectedHost], proof: 
 
     HostRefusedError if it is the new host that has the loopback address.
     """
+    # One loopback address and one other: these two cannot dial each other.
     others = [host for host in hosts.values() if _is_loopback(host.address) != _is_loopback(address)]
     if others and _is_loopback(address):
         raise HostRefusedError(_unreachable(address, others[0].address), proof)
@@ -157,6 +165,7 @@ def _unreachable_hosts(address: str, hosts: Mapping[int, ConnectedHost], proof: 
 
 
 def _is_loopback(address: str) -> bool:
+    # 127.0.0.0/8 is loopback as a whole.
     return address.startswith("127.")
 
 

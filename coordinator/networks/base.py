@@ -21,7 +21,7 @@ SMALL_ORDER = 5000
 
 
 class StepResult(NamedTuple):
-    """The result of one step."""
+    """What the hosts reported of one step, and whether another one has to follow."""
 
     rows: Sequence[bytes | bytearray]
     """Journal rows: arrivals of the step before, losses of this one."""
@@ -55,7 +55,7 @@ class Network(Protocol):
 
 
 class MemoryNetwork:
-    """The memory driver."""
+    """The memory driver: the memory engine behind the interface of networks."""
 
     links_opened = 0
 

@@ -67,6 +67,7 @@ class ControlChannel:
         except OSError as error:
             raise RunError(f"cannot listen for hosts at {address}:{port}: {error.strerror or error}") from None
         self._listener = listener
+        # The challenge is sent at once: a peer has to prove itself before it sends anything else.
         self._streams.listen(listener, lambda fd: self._streams.send(fd, self._admission.challenge(fd)))
         bound: int = listener.getsockname()[1]
         return bound
@@ -75,6 +76,7 @@ class ControlChannel:
         """Call `on_readable` once, when a descriptor is readable during a wait."""
 
         def once() -> None:
+            # Once: the launcher's descriptor stays readable, and would wake every wait.
             self._streams.unwatch(fd)
             on_readable()
 

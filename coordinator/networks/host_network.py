@@ -40,6 +40,7 @@ class HostNetwork:
         self._token = launch.token()
         self._admission = Admission(self._token, plan.hosts, joined=launch.hosts_outlive_run)
         self._channel = ControlChannel(self._admission, plan.hosts, self._on_message, self._on_joined)
+        # 64 random bits: a host cannot take the link of another run for one of its own.
         self._links = LinkWaves(plan, secrets.randbits(64), self._channel, launch)
         self._barrier = StepBarrier(self._channel)
         self._faults = ProcessFaults(plan, self._channel, launch, self._barrier, self._links)
@@ -63,6 +64,7 @@ class HostNetwork:
 
     async def open(self, progress: Progress) -> None:
         plan, channel = self._plan, self._channel
+        # The port is known only once the socket is bound; the launcher passes it to the hosts.
         port = channel.listen(*await self._launch.prepare())
         channel.watch(self._launch.start(port, self._token, plan.hosts), self._on_launcher_ready)
         await channel.wait_until(
@@ -73,20 +75,24 @@ class HostNetwork:
             progress=lambda: progress("hosts joined", len(channel.hosts), plan.hosts),
         )
         # Measured: 2,000 links per second come up even on a busy machine.
+        # With a floor for small networks, whose time is that of starting processes.
         await self._links.configure(channel.in_order, setup_seconds=30 + plan.topology.link_count / 2000)
         await self._links.connect(progress)
 
     async def step(self, step: Step, faults: Sequence[Fault]) -> StepResult:
+        # Processes are killed or stopped before the step in which their ranks fail.
         await self._faults.before_step(step, faults)
         return await self._barrier.step(step, faults)
 
     async def reset(self, plan: Plan) -> None:
         hosts, links = self._channel.in_order, self._links
+        # Replacing the processes would amount to opening another network, which the caller can do.
         if not all(host.alive for host in hosts):
             raise RunError("cannot reset this network, since processes of it were killed; open another one")
         await self._faults.resume_all()
         closed = set(self._faults.connections.closed)
         deferred = links.close_deferred(hosts)
+        # Orders of one connection are carried out in order: closing, then reset, then dialling.
         self._channel.send_to_all(hosts, "reset", *spec_to_record(plan.spec))
         if deferred:  # the ends at processes that were stopped have to be closed before they are dialled again
             await links.dial([])
@@ -104,6 +110,7 @@ class HostNetwork:
         for host in self._channel.in_order:
             host.end_expected = True
             if host.alive and host.paused_until:
+                # A stopped process cannot read an order; only a kill ends it.
                 await self._launch.kill(host.index, host.pid)
             elif host.alive and not stay:
                 self._channel.send(host, "shutdown")
@@ -142,6 +149,7 @@ class HostNetwork:
             case AlteredCopies(copies):
                 self._barrier.altered_copies += copies
             case Failed(kind, text):
+                # RuleError is the algorithm's mistake and keeps its kind; everything else is a failure of this run.
                 rule = kind == RuleError.__name__
                 self._channel.fail(RuleError(text) if rule else RunError(f"host {host.index}: {text}"))
             case _:

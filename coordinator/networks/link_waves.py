@@ -37,6 +37,7 @@ class LinkWaves:
         self._channel = channel
         self._launch = launch
         self._placement = Placement(plan.topology.order, plan.hosts)
+        # The smaller of what is asked for and what the kernel grants; a longer queue would be cut silently.
         topology = plan.topology
         # Only a network without a closed definition is sent: hosts make all others from their names.
         self._network = (topology.to_bytes(), topology.sha256) if isinstance(topology, TableTopology) else (b"", "")
@@ -57,6 +58,7 @@ class LinkWaves:
         """
         plan = self._plan
         for host in hosts:
+            # What it reported before a restart is no longer true.
             self._listening.pop(host.index, None)
             self._progress.pop(host.index, None)
             listen, dial = self._launch.addresses(host.index)
@@ -68,7 +70,7 @@ class LinkWaves:
         await self._channel.wait_until(lambda: all(host.index in self._listening for host in hosts), "hosts to listen")
 
     def on_listening(self, host: ConnectedHost, message: Listening) -> None:
-        """Note where a host listens."""
+        """Note the port and nonce at which a host listens, and the hosts that it will dial."""
         self._listening[host.index] = message
 
     def on_progress(self, host: ConnectedHost, message: LinkProgress) -> None:
@@ -78,6 +80,7 @@ class LinkWaves:
     def _listener(self, index: int) -> tuple[str, int, bytes]:
         """The address, port and nonce with which other hosts dial a host."""
         message = self._listening[index]
+        # The launcher knows better where containers are; else the address from which the host joined.
         address = self._launch.addresses(index)[0] or self._channel.hosts[index].address
         return address, message.port, message.nonce
 
@@ -89,6 +92,7 @@ class LinkWaves:
     async def connect(self, progress: Progress) -> None:
         """Bring all links up; RunError if some stay down."""
         hosts, links = self._channel.in_order, self._plan.topology.link_count
+        # How many other hosts dial each listener: the most frequented one limits the quota of all.
         diallers = Counter(peer for host in hosts for peer in self._listening[host.index].to_dial if peer != host.index)
         # Half of a listener's queue is for the links within its host, half is shared by all other hosts that dial it.
         own = max(1, self._queue // 2)
@@ -96,6 +100,7 @@ class LinkWaves:
         began, self._wave = trio.current_time(), 0
         while True:
             for host in hosts:
+                # Listeners are sent once; later waves dial the same hosts.
                 to_dial = self._listening[host.index].to_dial if self._wave == 0 else ()
                 self._channel.send(host, "connect", self._wave, own, quota, [self._listener(peer) for peer in to_dial])
             await self._channel.wait_until(
@@ -120,6 +125,7 @@ class LinkWaves:
 
         def is_over() -> bool:
             found = [self._of(host) for host in hosts]
+            # A dialled link counts when the other end has accepted it, so both sums have to agree.
             return all(each.wave == wave for each in found) and sum(each.accepted for each in found) == sum(
                 each.dialled for each in found
             )
@@ -131,10 +137,12 @@ class LinkWaves:
     async def open_again(self, links: AbstractSet[LinkId], closed: AbstractSet[LinkId]) -> None:
         """Dial links that are no longer closed; those of stopped processes are deferred until these resume."""
         wanted = (links | self._deferred) - closed
+        # A stopped process accepts nothing: its links wait until it resumes.
         self._deferred = {
             link for link in wanted if any(self._channel.hosts[end].paused_until for end in self._ends(link))
         }
         wanted -= self._deferred
+        # All links of a chunk may lead to one listener.
         chunk = max(1, self._queue // 2)
         for start in range(0, len(wanted), chunk):
             await self.dial(sorted(wanted)[start : start + chunk])
@@ -143,6 +151,7 @@ class LinkWaves:
         """Dial these links in one wave, and wait until all hosts that are active have caught up with it."""
         hosts = self._channel.active
         self._wave += 1
+        # Accepted links of before stay counted, so the target is a sum.
         expected = self._accepted(hosts) + len(links)
         dialling: dict[int, list[LinkId]] = {}
         listeners: dict[int, dict[int, object]] = {}
@@ -150,6 +159,8 @@ class LinkWaves:
             index, peer = self._ends(link)
             dialling.setdefault(index, []).append(link)
             listeners.setdefault(index, {})[peer] = self._listener(peer)
+        # Every active host, also those with nothing to dial: an answer proves that it has done what was ordered
+        # before.
         for host in hosts:
             self._channel.send(host, "dial", self._wave, dialling.get(host.index, []), listeners.get(host.index, {}))
         wave = self._wave
@@ -180,6 +191,8 @@ class LinkWaves:
 def _somaxconn() -> int:
     """The kernel's limit of a listener's queue."""
     try:
+        # Read at run time, because a network namespace may have a limit of its own.
         return int(Path("/proc/sys/net/core/somaxconn").read_text())
     except OSError:
+        # The value of kernels before 5.4.
         return 128

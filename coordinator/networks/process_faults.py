@@ -36,6 +36,7 @@ class ProcessFaultPlan:
 
     def stopped(self, step: Step, faults: Sequence[Fault], alive: Collection[int]) -> dict[int, Step]:
         """The live hosts all of whose ranks hang by these faults of `step`, with the last step of each hang."""
+        # A rank that recovers from its hang later does not end it with the others.
         hangs = [fault for fault in faults if isinstance(fault, Hang) and not self._recovery(fault.rank, step)]
         return self._affected({fault.rank: fault.last for fault in hangs}, alive)
 
@@ -46,10 +47,13 @@ class ProcessFaultPlan:
     def _affected(self, until: Mapping[Rank, Step], alive: Collection[int]) -> dict[int, Step]:
         """The hosts all of whose ranks have the same step in `until` and recover together, with that step."""
         found: dict[int, Step] = {}
+        # Only hosts that are still there, and only those with a rank that is affected.
         for index in sorted({self._placement.host(rank) for rank in until} & {*alive}):
             ranks = self._placement.ranks(index)
+            # Every rank of the host, also those without a fault: they have step 0, which makes `ends` differ.
             ends = {(until.get(rank, 0), self._recovery(rank, until.get(rank, 0))) for rank in ranks}
             step, recovery = min(ends)
+            # One entry: all ranks share their fate. A restarted process would count packets for `drop` from 1 again.
             if len(ends) == 1 and step and not (recovery and self._have_counted_packets(ranks)):
                 found[index] = step
         return found
@@ -81,13 +85,16 @@ class ProcessFaults:
 
     async def before_step(self, step: Step, faults: Sequence[Fault]) -> None:
         """Bring processes and connections into the state that they have in `step`."""
+        # Until the first fault there is nothing to do, and most runs have none.
         if not faults and not self._history:
             return
         # Processes resume and restart before the new faults apply, since a fault of this step may affect them again.
         await self._resume(step)
         await self._restart(step, faults)
         self._faults.apply(faults)
+        # Links close at the hosts, which know the faults; opening them again takes a wave of dials.
         _, opening = self.connections.update(step, faults)
+        # Containers and local processes can be killed; hosts that joined cannot.
         if self._launch.can_kill:
             await self._kill_and_stop(step, faults)
         self._history += faults
@@ -99,10 +106,12 @@ class ProcessFaults:
         alive = [index for index, host in hosts.items() if host.alive]
         killed = [hosts[index] for index in self._plan.killed(faults, alive)]
         stopped = self._plan.stopped(step, faults, alive)
+        # A host that is stopped already cannot read.
         draining = [host for host in (*killed, *(hosts[index] for index in stopped)) if not host.paused_until]
         if draining:
             await self._barrier.drain(step, faults, draining)
         for host in killed:
+            # Before the kill, so that its disconnection is not taken for a failure.
             host.end_expected = True
         for host in killed:
             self._barrier.expect_nothing_of(host)
@@ -111,6 +120,7 @@ class ProcessFaults:
         for index, last in stopped.items():
             host = hosts[index]
             if not host.paused_until:
+                # Overlapping hangs stop the process once; the longest decides when it resumes.
                 host.paused_since = step
                 await self._launch.pause(index, host.pid)
             host.paused_until = max(last, host.paused_until)
@@ -132,6 +142,7 @@ class ProcessFaults:
             stall_seconds=self._launch.join_seconds,
         )
         again = [hosts[index] for index in returning]
+        # A new process: it has no links, no ranks and no faults yet.
         await self._links.configure(again)
         await self._barrier.catch_up(step - 1, self._history, again)
 
@@ -141,6 +152,7 @@ class ProcessFaults:
             if host.alive and host.paused_until and host.paused_until < step:
                 await self._continue(host)
                 self._links.close_deferred([host])
+                # Faults from before the stop are known to the process.
                 missed = [fault for fault in self._history if fault.step > host.paused_since]
                 await self._barrier.catch_up(step - 1, missed, [host])
 

@@ -57,6 +57,7 @@ class StepBarrier:
         """Run one step on all active hosts."""
         self.order("step", step, faults, self._channel.active)
         await self._channel.wait_until(
+            # Everything reported and nothing in flight: then no packet of this step can still arrive.
             lambda: not self._unreported and not self._in_flight,
             f"step {step} to end",
             explain=lambda: self._missing(step),
@@ -64,13 +65,16 @@ class StepBarrier:
         rows, self.rows = self.rows, []
         altered_copies, self.altered_copies = self.altered_copies, []
         alive = (counts for index, counts in self._counts.items() if self._channel.hosts[index].alive)
+        # Packets that were sent are read in the next step, even if no rank is due to send in it.
         return StepResult(rows, any(counts.due or counts.sent for counts in alive), altered_copies)
 
     async def drain(self, step: Step, faults: Sequence[Fault], hosts: Sequence[ConnectedHost]) -> None:
         """Let hosts read what arrived before `step`, before their processes are killed or stopped."""
         self.order("drain", step, faults, hosts)
         await self._channel.wait_until(
-            lambda: all(self._of(host).reported == step for host in hosts), "failing hosts to drain"
+            # Only these hosts were asked, and what they read has arrived in the step before.
+            lambda: all(self._of(host).reported == step for host in hosts),
+            "failing hosts to drain",
         )
 
     async def catch_up(self, step: Step, faults: Sequence[Fault], hosts: Sequence[ConnectedHost]) -> None:
@@ -82,6 +86,7 @@ class StepBarrier:
         """Send a step order, and expect a report from each of these hosts."""
         for host in hosts:
             self._of(host).clear()
+        # Counts start at zero in every step, so a packet of an earlier step cannot balance a missing one.
         self._unreported, self._in_flight = len(hosts), 0
         self._channel.send_to_all(hosts, kind, step, [to_record(fault) for fault in faults])
 
@@ -104,10 +109,12 @@ class StepBarrier:
     def on_received(self, host: ConnectedHost, message: Received) -> None:
         """Take a newer count of received packets; a late one of an earlier step is ignored."""
         counts = self._of(host)
+        # A count that was sent before the host received the order of this step belongs to the step before.
         if message.step == counts.reported:
             self._count_received(counts, message.received)
 
     def _count_received(self, counts: HostCounts, received: Mapping[int, int]) -> None:
+        # The difference to the previous count: `received` is a running total of the step.
         self._in_flight -= sum(received.values()) - sum(counts.received.values())
         counts.received = received
 
@@ -124,6 +131,7 @@ class StepBarrier:
         for host in hosts:
             for peer, sent in sorted(self._of(host).sent.items()):
                 other = self._channel.hosts.get(peer)
+                # A dead host reports nothing that could be compared.
                 if other is None or not other.alive:
                     continue
                 got = self._of(other).received.get(host.index, 0)

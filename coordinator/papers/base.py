@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from coordinator.papers.run_cache import RunCache
-from coordinator.papers.tables import Table
+from coordinator.papers.tables import Table, texts
 from emunode.errors import ScenarioError
 
 
@@ -18,6 +18,7 @@ class Figure:
 
 
 Section = Table | Figure
+Build = Callable[[RunCache], Iterator[Section]]
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,7 @@ class Reproduction:
     """Citation."""
     description: str
     """One sentence on what is reproduced."""
-    build: Callable[[RunCache], Iterator[Section]]
+    build: Build
     sizes: range = range(0)
     """The sizes n available to `--n`; empty for a reproduction of fixed size."""
 
@@ -43,3 +44,8 @@ class Reproduction:
         if n not in self.sizes:
             raise ScenarioError("n", n, f"{self.name} covers n = {self.sizes[0]}..{self.sizes[-1]}")
         return [n]
+
+
+def described(paper: str, part: str, build: Build, sizes: range = range(0)) -> Reproduction:
+    """The reproduction whose name, title, citation and description are in `data/PAPER.toml` under `about.PART`."""
+    return Reproduction(**texts(paper)["about"][part], build=build, sizes=sizes)

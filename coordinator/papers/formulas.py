@@ -7,6 +7,8 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil, comb, isclose, log2, pi, sqrt
 
+from emunode.algorithms.claims import Value
+
 Number = int | float | Fraction
 
 
@@ -50,6 +52,18 @@ def _parsed(text: str) -> ast.expr:
 def evaluate(text: str, **names: Number) -> Number:
     """The value of a formula; raises ValueError for anything but arithmetic on `names`, pi and `FUNCTIONS`."""
     return _value(_parsed(text), {"pi": pi, **names}, text)
+
+
+def evaluate_value(text: str, **names: Value) -> Value:
+    """The value of a name, of a formula of whole numbers, or of several formulas in parentheses."""
+    if text in names:
+        return names[text]
+    numbers = {name: value for name, value in names.items() if not isinstance(value, tuple)}
+    parsed = _parsed(text)
+    if isinstance(parsed, ast.Tuple):
+        return tuple(int(evaluate(ast.unparse(part), **numbers)) for part in parsed.elts)
+    value = evaluate(text, **numbers)
+    return value if isinstance(value, bool) else int(value)
 
 
 def _value(node: ast.expr, names: Mapping[str, Number], text: str) -> Number:

@@ -16,6 +16,7 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import make_scenario
 from emunode.errors import RunError
+from emunode.topologies.base import Topology
 
 
 @dataclass(frozen=True)
@@ -69,16 +70,18 @@ class RunCache:
         """Number of runs made so far."""
         return len({id(trial) for trial in self.trials.values()})
 
-    def run(self, **values: object) -> Trial:
-        """Run the scenario with these fields, in memory unless `driver` is given.
+    def run(self, topology: Topology | str, collective: str, algorithm: str, **values: object) -> Trial:
+        """Run this collective, in memory unless `driver` is given; `values` are further fields of the scenario.
 
         Raises the errors of planning and running, KeyboardInterrupt if the run was interrupted, and RunError after the
         time limit.
         """
-        scenario = make_scenario({"driver": "memory", **values})
-        asked = scenario.model_dump_json()
-        self.requests.append(asked)
-        if asked not in self.trials:
+        network = topology if isinstance(topology, str) else topology.name
+        named = {"topology": network, "collective": collective, "algorithm": algorithm}
+        scenario = make_scenario({"driver": "memory", **named, **values})
+        requested = scenario.model_dump_json()
+        self.requests.append(requested)
+        if requested not in self.trials:
             plan = make_plan(scenario)
             # `source` may be omitted or written in several ways; the completed scenario finds the same run again
             source = plan.topology.label(plan.spec.source)
@@ -87,8 +90,8 @@ class RunCache:
                 self._require_time(plan)
                 require_possible(plan)
                 self.trials[completed] = self._run(plan)
-            self.trials[asked] = self.trials[completed]
-        return self.trials[asked]
+            self.trials[requested] = self.trials[completed]
+        return self.trials[requested]
 
     def _require_time(self, plan: Plan) -> None:
         if self.expired():
@@ -102,7 +105,7 @@ class RunCache:
             self.progress(f"{position}, {plan.name}, {phase}", done, total)
 
         result = run(plan, self.folder / str(number), progress, draw=False)
-        if result.outcome.interrupted:
+        if result.execution.interrupted:
             raise KeyboardInterrupt
         return Trial(plan, result.summary, result.path, result.verdict)
 

@@ -13,10 +13,13 @@ file per paper.
 import csv
 import tomllib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from string import Template
+from typing import Any
 
+from coordinator.papers.formulas import evaluate_value
 from coordinator.papers.run_cache import Trial
 from coordinator.reports.numbers import show
 from coordinator.reports.tables import Row
@@ -184,15 +187,37 @@ def printed(name: str) -> Sequence[Mapping[str, str]]:
         return tuple(csv.DictReader(file))
 
 
+def stated(name: str, **names: Value) -> Callable[..., dict[str, object]]:
+    """The rows of the statements in `data/NAME.csv`, as a function of the key of a statement, its measurement and trials.
+
+    A statement has a key, columns about it, what the paper prints, the formula of its prediction in `names`, and how the
+    measurement relates to it. `$x` in a text stands for the name x.
+    """
+    statements = {row["key"]: row for row in printed(name)}
+
+    def row(key: str, measured: Value, *trials: Trial, **more: Value) -> dict[str, object]:
+        known = {**names, **more}
+        cells = {
+            column: Template(text).substitute(known) for column, text in statements[key].items() if column != "key"
+        }
+        predicted = evaluate_value(cells.pop("predicted"), **known)
+        relation, paper = cells.pop("relation") or "==", cells.pop("paper") or None
+        return {**cells, **compared(predicted, measured, *trials, paper=paper, relation=relation)}
+
+    return row
+
+
 def printed_numbers(name: str) -> tuple[tuple[int, ...], ...]:
     """The rows of a printed table of whole numbers."""
     return tuple(tuple(map(int, row.values())) for row in printed(name))
 
 
 @cache
+def texts(paper: str) -> Mapping[str, Mapping[str, Any]]:
+    """The texts of a paper's reproductions, from `data/PAPER.toml`: `about` describes each, the others are notes."""
+    return tomllib.loads((DATA / f"{paper}.toml").read_text(encoding="utf-8"))
+
+
 def notes(paper: str, reproduction: str) -> Mapping[str, Sequence[str]]:
-    """The notes below the tables of a reproduction, by table, from `data/PAPER.toml`; errata begin with their mark."""
-    notes_of: Mapping[str, Mapping[str, Sequence[str]]] = tomllib.loads(
-        (DATA / f"{paper}.toml").read_text(encoding="utf-8")
-    )
-    return notes_of[reproduction]
+    """The notes below the tables of a reproduction, by table; errata begin with their mark."""
+    return texts(paper)[reproduction]

@@ -30,6 +30,7 @@ def describe_needs(plan: Plan) -> dict[str, object]:
         "degree": topology.degree,
         "diameter": topology.known_diameter,
         "driver": plan.scenario.driver,
+        # The coordinator and the warm parent of the hosts, beside the hosts themselves.
         "processes": hosts + 2 if hosts else 1,
         "hosts": hosts,
         "ranks_per_host": ranks_per_host(plan),
@@ -50,12 +51,14 @@ def needs_own_network(plan: Plan) -> bool:
     """Whether the run moves to a network namespace of its own: on request, or because it does not fit in this one."""
     if plan.scenario.netns != "auto" or not DRIVERS[plan.scenario.driver].local_processes:
         return plan.scenario.netns == "always"
-    return tracking_exceeded(plan) is not None and namespace.why_not() is None
+    # A run in a namespace is out of reach of other tools, so it is used only where it is needed.
+    return tracking_exceeded(plan) is not None and namespace.unavailable_reason() is None
 
 
 def tracking_exceeded(plan: Plan) -> str | None:
     """The reason why the packet filter of this network cannot track all links of a run; None if it can."""
     tracked, links = machine.tracked_connections(), plan.topology.link_count
+    # No packet filter, or room for all links.
     if tracked is None or tracked[0] + links <= tracked[1]:
         return None
     return (
@@ -93,6 +96,7 @@ def _require_memory(plan: Plan) -> None:
     needed, free = memory_bytes(plan), machine.available_memory()
     if needed <= free:
         return
+    # If deliveries make up most of the memory, a smaller topology is not the only remedy.
     if deliveries(plan) * BYTES_PER_DELIVERY > needed / 2:
         remedy = (
             f"it makes at least {deliveries(plan):,} deliveries: use fewer messages or segments, or a smaller topology"
@@ -114,6 +118,7 @@ def _require_local_hosts(plan: Plan) -> None:
     """Host processes on this machine: descriptors, ports, sockets, tracked connections and process ids."""
     limit, needed, ends = machine.descriptor_limit(), descriptors_per_host(plan), ends_per_host(plan)
     if needed > limit:
+        # Whole ranks: each needs a descriptor per link.
         fit = (limit - RESERVED_DESCRIPTORS) // plan.topology.degree
         remedy = f"use --ranks-per-host {fit} or less" if fit >= 1 else "raise the limit"
         raise RunError(
@@ -126,6 +131,7 @@ def _require_local_hosts(plan: Plan) -> None:
             f"use --ranks-per-host {LOCAL_PORTS // plan.topology.degree} or less"
         )
     used, most = machine.system_files()
+    # Both ends of every link are on this machine.
     sockets = 2 * plan.topology.link_count
     if used + sockets > most:
         raise RunError(
@@ -133,8 +139,9 @@ def _require_local_hosts(plan: Plan) -> None:
             f"raise it with `sysctl fs.file-max={used + sockets + 100_000}`, or use --driver memory"
         )
     if not needs_own_network(plan) and (reason := tracking_exceeded(plan)):
-        remedy = "use --netns auto" if plan.scenario.netns == "never" else str(namespace.why_not())
+        remedy = "use --netns auto" if plan.scenario.netns == "never" else str(namespace.unavailable_reason())
         raise RunError(f"{reason}; {remedy}")
     processes = machine.process_limit()
+    # Half, because threads and other programs count against the same limit.
     if processes is not None and plan.hosts > processes // 2:
         raise RunError(f"{plan.hosts} processes are too many for this machine; use --ranks-per-host auto")

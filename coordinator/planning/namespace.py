@@ -32,7 +32,9 @@ def enter_own_network() -> None:
         try:
             libc.call("unshare", CLONE_NEWNET)
         except PermissionError:
+            # An unprivileged user may create a network namespace only inside a user namespace of its own.
             libc.call("unshare", CLONE_NEWUSER | CLONE_NEWNET)
+            # The kernel wants setgroups denied before an unprivileged process may map its group.
             Path("/proc/self/setgroups").write_text("deny")
             Path("/proc/self/uid_map").write_text(f"{user} {user} 1")
             Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
@@ -43,9 +45,10 @@ def enter_own_network() -> None:
         ) from None
 
 
-def why_not() -> str | None:
+def unavailable_reason() -> str | None:
     """The error that `enter_own_network` would raise, found by trying it in a child process; None if it works."""
     ours, its = os.pipe()
+    # In a child, since a namespace cannot be left again.
     pid = os.fork()
     if not pid:
         status = 1
@@ -56,6 +59,7 @@ def why_not() -> str | None:
             os.write(its, str(error).encode())
         finally:
             os._exit(status)
+    # The parent's copy must be closed, or `read` would never see the end.
     os.close(its)
     with os.fdopen(ours) as answer:
         text = answer.read()
@@ -66,4 +70,5 @@ def why_not() -> str | None:
 def _raise_loopback() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         name, flags = FLAGS.unpack(fcntl.ioctl(handle, SIOCGIFFLAGS, FLAGS.pack(b"lo", 0)))
+        # A new namespace has a loopback that is down.
         fcntl.ioctl(handle, SIOCSIFFLAGS, FLAGS.pack(name, flags | IFF_UP))

@@ -25,7 +25,9 @@ def outages_of(faults: Iterable[Fault], faulty: Collection[Rank]) -> Outages | N
                 links.setdefault((sender, port), []).append((step, last))
             case Up(step=step, sender=sender, port=port):
                 there = links.get((sender, port), [])
+                # A link that comes up again ends the outages that had begun by then.
                 links[sender, port] = [(first, min(last, step - 1)) for first, last in there if first < step]
             case _ if fault.breaks:
                 return None
+    # A link whose outages were all undone is not out of service.
     return Outages(nodes, {link: intervals for link, intervals in links.items() if intervals}, frozenset(faulty))

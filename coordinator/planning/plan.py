@@ -12,7 +12,7 @@ from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine, this_machine
 from coordinator.planning.outages import outages_of
 from coordinator.scenario.drivers import DRIVERS
-from coordinator.scenario.fault_sets import resolve
+from coordinator.scenario.fault_draws import resolve
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import network_of
@@ -39,7 +39,7 @@ class Plan:
     faults: tuple[Fault, ...]
     hosts: int
     """Host processes; 0 for the memory driver."""
-    door: JoinEndpoint | None = None
+    endpoint: JoinEndpoint | None = None
     """Where hosts join that are started elsewhere."""
     join_seconds: float | None = None
     """How long to wait for the next host to join; None: the driver's default."""
@@ -61,10 +61,12 @@ class Plan:
     def effective_faults(self) -> tuple[Fault, ...]:
         """The faults that can have an effect: those that begin no later than the algorithm's last step."""
         last = self.algorithm.final_step
+        # Algorithms without a stated last step may still be running when any fault comes.
         if last is None or self.late_faults_count:
             return self.faults
         early = tuple(fault for fault in self.faults if fault.step <= last)
         on_time = self.algorithm.keeps_time and outages_of(early, ()) is not None
+        # Late faults can be dropped only if the earlier ones do not delay the run.
         return early if on_time or not any(fault.breaks for fault in early) else self.faults
 
     @cached_property
@@ -85,12 +87,15 @@ class Plan:
         faults = self.effective_faults
         if not faults:
             return self.fault_free_claims()
+        # Known faults in force in step 1: the algorithm builds its trees around them.
         around = self.algorithm.claims_with_known_faults(self.states) if all(map(is_known, faults)) else []
         if around:
             return around
+        # Outages are exact: the schedule alone tells what is lost.
         outages = outages_of(faults, self.states)
         if outages is not None:
             return self.algorithm.claims_with_outages(outages)
+        # Anything else is a bound by the number of faulty places.
         broken, altering = self._broken()
         return self.algorithm.claims_with_faults(broken, altering, self.states)
 
@@ -106,11 +111,13 @@ class Plan:
         links: dict[tuple[Rank, Port], bool] = {}
         for fault in self.effective_faults:
             if not isinstance(fault, LinkFault) or not fault.breaks:
+                # A fault that cannot have an effect does not count.
                 continue
             peer = self.topology.neighbour(fault.sender, fault.port)
             ends = [rank for rank in (fault.sender, peer) if rank in alter]
             for rank in ends:
                 alter[rank] |= fault.alters_payload
+            # A faulty node includes its links: such a link is not counted again.
             if not ends:
                 link = min((fault.sender, fault.port), self.topology.end(fault.sender, fault.port))
                 links[link] = links.get(link, False) or fault.alters_payload
@@ -125,6 +132,7 @@ class Plan:
         """The claims of theory for this run without faults, virtual time included; of equal claims the more specific one."""
         scenario = self.scenario
         claims = self.algorithm.claims() + self.algorithm.cost_claims(scenario.startup, scenario.per_byte)
+        # The last of equal claims wins: a subclass adds its more specific source behind the general one.
         return list({(claim.name, claim.relation, claim.predicted): claim for claim in claims}.values())
 
     def predictions(self) -> list[dict[str, object]]:
@@ -138,7 +146,7 @@ class Plan:
 def make_plan(
     scenario: Scenario,
     hosts: int | None = None,
-    door: JoinEndpoint | None = None,
+    endpoint: JoinEndpoint | None = None,
     *,
     estimate: bool = False,
     machine: Machine | None = None,
@@ -162,7 +170,7 @@ def make_plan(
     if hosts is not None and not 0 < hosts <= topology.order:
         raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, one per node")
     hosts = hosts or _host_count(scenario, topology, machine or this_machine(), estimate=estimate)
-    return Plan(scenario, topology, spec, algorithm, faults, hosts, door)
+    return Plan(scenario, topology, spec, algorithm, faults, hosts, endpoint)
 
 
 def _collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:

@@ -25,6 +25,7 @@ LINK_ENDS_COUNTED = 2_000_000
 
 def deliveries(plan: Plan) -> int:
     """Deliveries of segments in a run without faults; the journal has at least this many rows."""
+    # Every source sends to all others, or one source does; a gather or a reduce has one target.
     order, spec = len(plan.topology.data_ranks), plan.spec
     pairs = order - 1 if len(plan.algorithm.sources) == 1 else order * (order - 1)
     if spec.collective in (Collective.REDUCE, Collective.GATHER):
@@ -54,6 +55,7 @@ def memory_bytes(plan: Plan) -> int:
     if not plan.hosts:
         return base + order * MEMORY_ENGINE_BYTES_PER_RANK
     processes = plan.hosts * BYTES_PER_PROCESS
+    # Per link end: the kernel's socket buffers and the slot of the host's tables.
     return base + processes + ends * (KERNEL_BYTES_PER_END + USER_BYTES_PER_END) + order * USER_BYTES_PER_RANK
 
 

@@ -88,10 +88,7 @@ def step_bars(title: str, values: Sequence[float], colour: str, faults: Sequence
     if bins.count <= TITLED_BARS:
         for bar, value in enumerate(bars):
             x, y = frame.left + bar * step + (step - wide) / 2, frame.y(value)
-            body.append(
-                f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{frame.bottom - y:.1f}" fill="var(--{colour})">'
-                f"<title>{bins.span(bar)}: {show(value, 4)}</title></rect>"
-            )
+            body.append(_bar(x, y, wide, frame.bottom, colour, f"{bins.span(bar)}: {show(value, 4)}"))
     else:
         bars_path = "".join(
             f"M{frame.left + bar * step:.1f} {frame.bottom:.0f}V{frame.y(value):.1f}h{wide:.1f}V{frame.bottom:.0f}z"
@@ -153,10 +150,7 @@ def histogram(title: str, bars: Sequence[tuple[str, int]], colour: str, xlabel: 
         x, y = frame.left + at * step + (step - wide) / 2, frame.y(count)
         if count:
             y = min(y, frame.bottom - 1.5)  # a count of one stays visible beside thousands
-        body.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{wide:.1f}" height="{frame.bottom - y:.1f}" fill="var(--{colour})">'
-            f"<title>{escape(name)}: {count:,}</title></rect>"
-        )
+        body.append(_bar(x, y, wide, frame.bottom, colour, f"{name}: {count:,}"))
         middle = x + wide / 2
         if count and step > 26:
             body.append(_middle(middle, round(y - 4, 1), f"{count:,}"))
@@ -261,7 +255,7 @@ class Axis:
     """Pixel of `high`."""
     log: bool = False
     only: Sequence[float] = field(default=())
-    """Tick values; round values are used if there are none."""
+    """Tick values; by default round values."""
 
     def at(self, value: float) -> float:
         """Pixel of a value; a logarithmic axis shows values that are not positive at its start."""
@@ -452,6 +446,11 @@ def _cursor(steps: int, frame: Frame) -> str:
         f'<rect class="cursor" data-left="{frame.left}" data-right="{frame.right}" data-steps="{steps}" x="0" '
         f'y="{frame.top}" width="0" height="{frame.bottom - frame.top:.1f}"/>'
     )
+
+
+def _bar(x: float, y: float, width: float, bottom: float, colour: str, tip: str) -> str:
+    place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{bottom - y:.1f}"'
+    return f'<rect {place} fill="var(--{colour})"><title>{escape(tip)}</title></rect>'
 
 
 def _title(text: str, y: float) -> str:

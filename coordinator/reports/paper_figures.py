@@ -9,7 +9,7 @@ from html import escape
 
 import numpy as np
 
-from coordinator.reports.layout import Layout, layout_of, shapes_of
+from coordinator.reports.layout import Layout, Ranks, layout_of, shapes_of
 from coordinator.reports.link_paths import link_paths
 from coordinator.reports.theme import viridis
 from emunode.model import Port, Rank
@@ -148,11 +148,16 @@ def _resized(layout: Layout, width: float) -> Layout:
     )
 
 
+def _ends(topology: Topology, arcs: Iterable[Arc]) -> Sequence[Ranks]:
+    """Senders, ports and receivers of these arcs."""
+    ends = [(rank, port, topology.neighbour(rank, port)) for rank, port in arcs]
+    return [np.array(column, dtype=np.int64) for column in zip(*ends, strict=True)]
+
+
 def _paths(topology: Topology, layout: Layout, arcs: Sequence[Arc]) -> tuple[list[str], list[str]]:
     if not arcs:
         return [], []
-    senders, ports = (np.array(column, dtype=np.int64) for column in zip(*arcs, strict=True))
-    receivers = np.array([topology.neighbour(rank, port) for rank, port in arcs], dtype=np.int64)
+    senders, ports, receivers = _ends(topology, arcs)
     return link_paths(layout, shapes_of(topology, senders, ports, receivers), senders, receivers)
 
 
@@ -160,8 +165,7 @@ def _names(topology: Topology, layout: Layout, names: Mapping[Arc, str]) -> list
     """Names of arcs, past the middle of a line or at the top of a bow."""
     if not names:
         return []
-    senders, ports = (np.array(column, dtype=np.int64) for column in zip(*names, strict=True))
-    receivers = np.array([topology.neighbour(rank, port) for rank, port in names], dtype=np.int64)
+    senders, ports, receivers = _ends(topology, names)
     bow = shapes_of(topology, senders, ports, receivers).bow
     along = np.where(bow == 0, 0.58, 0.5)
     dx, dy = layout.x[receivers] - layout.x[senders], layout.y[receivers] - layout.y[senders]

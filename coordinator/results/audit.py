@@ -31,9 +31,12 @@ def illegal_hops(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, links
         wrong_addresses(plan, journal),
         *([_repeated(plan, journal)] if copies else []),
         causality_violations(plan, journal),
-        _unheard(journal, [*PIECE, "tree"] if copies else PIECE),
+        # Negative controls may move a copy to another tree, so there only its identity without the tree can be
+        # followed.
+        _sent_before_received(journal, [*PIECE, "tree"] if copies else PIECE),
         port_model_violations(plan, journal, packets),
     ]
+    # Streaming: a journal may be larger than memory, and every rule is a filter over it.
     broken: int = sum(rule.select(pl.len()).collect(engine="streaming").item() for rule in rules)
     return broken + nonexistent_links(plan, links)
 
@@ -44,6 +47,7 @@ def wrong_outcomes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     `relay` is for segments meant for other ranks. Of the other arrivals of a piece, exactly the earliest is `first`. A rank
     that recovers has lost its memory and sees a first copy again.
     """
+    # A rank never receives its own message as something new.
     for_all = (pl.col("target") == ALL_RANKS) & ~pl.col("receiver").is_in(switches(plan.topology))
     meant = for_all | (pl.col("target") == pl.col("receiver"))
     back = pl.col("receiver") == pl.col("origin")
@@ -51,8 +55,10 @@ def wrong_outcomes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     wrong = journal.filter((first & (back | ~meant)) | (duplicate & ~meant) | (relay & meant))
     pieces = (
         journal.filter(first | duplicate, ~back)
+        # Grouped by life as well: after a recovery the rank has forgotten what it received before.
         .group_by("receiver", _life(plan), *PIECE)
         .agg(firsts=first.sum(), began=pl.col("step").filter(first).min(), step=pl.col("step").min())
+        # Of copies that arrive in one step any may be the first, so steps are compared, not rows.
         .filter((pl.col("firsts") != 1) | (pl.col("began") > pl.col("step")))
     )
     return pl.concat([wrong.select("step"), pieces.select("step")])
@@ -63,13 +69,16 @@ def wrong_addresses(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     spec, algorithm, order = plan.spec, plan.algorithm, plan.topology.order
     origin, target, number = pl.col("origin"), pl.col("target"), pl.col("segment")
     from_one = spec.collective in (Collective.BROADCAST, Collective.SCATTER)
+    # The target of a gather or a reduce contributes nothing that travels.
     made = origin == spec.source if from_one else origin.is_between(0, order - 1) & (origin != algorithm.target)
     personal = spec.collective in (Collective.SCATTER, Collective.ALLTOALL)
     meant = target.is_between(0, order - 1) & (target != origin) if personal else target == algorithm.target
     size, longer = divmod(spec.message_bytes, algorithm.segments_per_message)
+    # The first `longer` segments of a message are one byte longer than the others.
     whole = pl.col("bytes") == size + (number % algorithm.segments_per_message < longer).cast(pl.Int32)
     message = meant & whole
     if algorithm.ack_bytes:
+        # An acknowledgement goes back over the link: its sender is the node that it names as its target.
         message |= (target == pl.col("sender")) & (pl.col("bytes") == algorithm.ack_bytes)
     counted = number.is_between(0, spec.messages * algorithm.segments_per_message - 1)
     return journal.filter(~(made & message & counted & (pl.col("tree") >= 0))).select("step")
@@ -85,14 +94,16 @@ def _repeated(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     again = _except(plan, again, (Delay, Duplicate))
     if not any(isinstance(fault, Duplicate) and fault.breaks for fault in plan.faults):
         return again.select("step")
+    # An acknowledgement is created by its sender, so there is no arrival to count it against.
     answered = (pl.col("sender") == pl.col("target")) if plan.algorithm.ack_bytes else pl.lit(value=False)
     arrived = journal.filter(pl.col("outcome") != "lost").select("receiver", *copy, arrived="step")
     return (
         again.filter(~answered)
         .join(arrived, how="left", left_on=["sender", *copy], right_on=["receiver", *copy])
         .group_by("step", "sender", "port", *copy, "times")
-        .agg(heard=(pl.col("arrived") < pl.col("step")).sum())
-        .filter(pl.col("times") > pl.col("heard"))
+        .agg(received=(pl.col("arrived") < pl.col("step")).sum())
+        # Downstream of a duplicating link a rank forwards each arrival, hence at most as many as it has received.
+        .filter(pl.col("times") > pl.col("received"))
         .select("step")
     )
 
@@ -110,27 +121,31 @@ def _life(plan: Plan) -> pl.Expr:
 def causality_violations(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Hops that contradict the faults: sent by a silent rank, lost or altered without a fault, arrived despite one."""
     lost = pl.col("outcome") == "lost"
+    # Without faults nothing may be lost or altered: one filter, no replay.
     if not plan.faults:
         return journal.filter(lost | (pl.col("outcome") == "corrupt")).select("step")
+    # Crashes alone follow from two columns; they are the most frequent faults of campaigns.
     if all(isinstance(fault, Crash) for fault in plan.faults):
         return _after_crashes(plan, journal)
-    fates = _fates(plan, journal)
-    told = journal.join(fates, on=["step", "sender", "port"], how="left").with_columns(
+    possible = _possible_outcomes(plan, journal)
+    judged = journal.join(possible, on=["step", "sender", "port"], how="left").with_columns(
         pl.col("may_arrive").fill_null(value=True),
+        # Packets that no fault touches have no row here.
         pl.col("may_be_lost").fill_null(value=False),
         pl.col("may_be_altered").fill_null(value=False),
     )
-    wrong = told.filter((lost & ~pl.col("may_be_lost")) | (~lost & ~pl.col("may_arrive"))).select("step")
+    wrong = judged.filter((lost & ~pl.col("may_be_lost")) | (~lost & ~pl.col("may_arrive"))).select("step")
     if plan.spec.collective is Collective.REDUCE:  # a partial sum that lacks a subtree counts as corrupt as well
         return wrong
-    corrupt = told.filter(pl.col("outcome") == "corrupt")
-    heard = corrupt.group_by("receiver", *PIECE).agg(heard=pl.col("step").min())
-    made_up = (
+    corrupt = judged.filter(pl.col("outcome") == "corrupt")
+    received = corrupt.group_by("receiver", *PIECE).agg(received=pl.col("step").min())
+    unexplained = (
         corrupt.filter(~pl.col("may_be_altered"))
-        .join(heard, how="left", left_on=["sender", *PIECE], right_on=["receiver", *PIECE])
-        .filter(pl.col("heard").is_null() | (pl.col("heard") >= pl.col("step")))
+        .join(received, how="left", left_on=["sender", *PIECE], right_on=["receiver", *PIECE])
+        # Altered bytes are passed on: a rank may send what it has received altered, but only after that.
+        .filter(pl.col("received").is_null() | (pl.col("received") >= pl.col("step")))
     )
-    return pl.concat([wrong, made_up.select("step")])
+    return pl.concat([wrong, unexplained.select("step")])
 
 
 def _after_crashes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
@@ -143,7 +158,7 @@ def _after_crashes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     return journal.filter(sender_gone | (receiver_gone != lost)).select("step")
 
 
-def _fates(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+def _possible_outcomes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     """Packets that faults can have affected, and whether they may have arrived, been lost or been altered."""
     ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
     broken = [(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, LinkFault)]
@@ -168,6 +183,7 @@ def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[tuple[Step, Rank, Por
     late = _late(plan, int(packets["step"].max() or 0))  # type: ignore[arg-type]
     due = list(reversed(plan.faults))  # the next fault is the last item
     for step, sender, port, receiver in packets.iter_rows():
+        # Faults take effect at the beginning of their step, before any packet of it.
         while due and due[-1].step <= step:
             faults.apply([due.pop()])
         altered = faults.is_byzantine(step, sender)
@@ -175,6 +191,8 @@ def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[tuple[Step, Rank, Por
             yield step, sender, port, True, True, True  # counted by `nonexistent_links`
             continue
         dead = faults.is_dead(step, sender, port)
+        # A rank that knows about a dead link sends nothing there, except what it had sent before and a fault has
+        # delayed.
         if faults.silent(sender, step) or (knows and dead and (sender, port) not in late):
             yield step, sender, port, False, False, altered
         elif (sender, port) in late:
@@ -194,6 +212,7 @@ def _late(plan: Plan, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step]
     delayed = {(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, Delay)}
     there = [fault for fault in plan.faults if isinstance(fault, LinkFault) and (fault.sender, fault.port) in delayed]
     chances = Faults(plan.topology, plan.spec.seed)
+    # Draws of loss and delay depend on (seed, step, rank, port) alone, so they can be repeated without the packets.
     chances.apply(fault for fault in there if not isinstance(fault, Drop))
     dropping = {(fault.sender, fault.port) for fault in there if isinstance(fault, Drop)}
     altering = {(fault.sender, fault.port) for fault in there if fault.alters_payload}
@@ -201,23 +220,26 @@ def _late(plan: Plan, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step]
     for link in sorted(delayed):
         transits = [(step, chances.transit(step, *link, ())) for step in range(1, steps + 1)]
         losses = {step for step, transit in transits if transit.lost or link in dropping}
+        # Departure plus delay: the steps in which something may arrive over this link.
         crossings = {step + transit.delay for step, transit in transits if not transit.lost}
-        lying = plan.states.get(link[0]) == "byzantine"
-        found[link] = (crossings, losses, lying or link in altering)
+        byzantine = plan.states.get(link[0]) == "byzantine"
+        found[link] = (crossings, losses, byzantine or link in altering)
     return found
 
 
-def _unheard(journal: pl.LazyFrame, copy: list[str]) -> pl.LazyFrame:
+def _sent_before_received(journal: pl.LazyFrame, copy: list[str]) -> pl.LazyFrame:
     """Pieces sent by a rank that neither created them nor received them in an earlier step.
 
     A segment is created by its origin, or by its target: an acknowledgement carries the address of what it acknowledges.
     """
+    # Lost copies were never received, so they explain no later send.
     arrived = journal.filter(pl.col("outcome") != "lost")
-    heard = arrived.group_by("receiver", *copy).agg(heard=pl.col("step").min())
+    received = arrived.group_by("receiver", *copy).agg(received=pl.col("step").min())
     return (
+        # Sources and the targets of acknowledgements create what they send.
         journal.filter(pl.col("sender") != pl.col("origin"), pl.col("sender") != pl.col("target"))
-        .join(heard, how="left", left_on=["sender", *copy], right_on=["receiver", *copy])
-        .filter(pl.col("heard").is_null() | (pl.col("heard") >= pl.col("step")))
+        .join(received, how="left", left_on=["sender", *copy], right_on=["receiver", *copy])
+        .filter(pl.col("received").is_null() | (pl.col("received") >= pl.col("step")))
         .select("step")
     )
 

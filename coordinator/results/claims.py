@@ -69,6 +69,7 @@ def ratio_to(bound: Metric | None, measured: Metric | None) -> float | None:
     """Measured value over lower bound, rounded to four decimals; None if there is no such number."""
     if not isinstance(bound, int | float) or not isinstance(measured, int | float) or not bound:
         return None
+    # Four decimals: the ratio is shown to people, and stored summaries are compared as text.
     return round(measured / bound, 4)
 
 
@@ -80,6 +81,7 @@ def claims_of(plan: Plan) -> list[Claim]:
 def broken_root(plan: Plan) -> str | None:
     """The fault of the single source or target of the collective as text, or None."""
     state = plan.states.get(plan.spec.source)
+    # In collectives with many roots one faulty root invalidates nothing.
     if not state or plan.spec.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
         return None
     which = "target" if plan.spec.collective in (Collective.GATHER, Collective.REDUCE) else "source"
@@ -91,6 +93,7 @@ def timed_claims(plan: Plan, metrics: Mapping[str, Metric]) -> list[Claim]:
     lockstep, steps = metrics["virtual_seconds"], metrics["steps"]
     assert isinstance(lockstep, float)
     assert isinstance(steps, int)
+    # Each step's virtual time is rounded to whole nanoseconds, in either direction.
     rounding = steps * 1e-9
     return [
         Claim("intended_seconds", lockstep + rounding, "<=", "the timed clock: no packet is later than in lock-step"),
@@ -110,6 +113,7 @@ def why_invalid(plan: Plan, lateness: LatenessReport, metrics: Mapping[str, Metr
     reasons = []
     if late > scenario.lateness_limit:
         reasons.append(
+            # Named with the limit, so that the message tells how far off the machine was.
             f"the machine was late by {late:.1%} of the intended time, allowed are {scenario.lateness_limit:.1%}"
         )
     if worst > scenario.worst_lateness_limit:
@@ -129,6 +133,7 @@ def late_packets(plan: Plan, lateness: LatenessReport) -> float:
     """The worst lateness of any packet, in durations of the longest packet."""
     scenario = plan.scenario
     size = int(lateness.hops["bytes"].max() or 0)  # type: ignore[arg-type]
+    # In durations of the longest packet, so that one limit fits fast and slow cost models.
     longest = scenario.startup * startups(size, scenario.packet_limit) + scenario.per_byte * size
     worst = lateness.metrics["worst_lateness_seconds"]
     assert isinstance(worst, float)
@@ -142,11 +147,13 @@ def judge(claims: Sequence[Claim], metrics: Mapping[str, Metric], undecided: str
 
 def _judge(claim: Claim, measured: Metric | None, undecided: str | None) -> Judgement:
     if measured is None or undecided:
+        # No measurement, no verdict: a claim is never held to be true by default.
         return Judgement(claim, measured, Verdict.UNDECIDED)
     match claim.relation:
         case "==":
             holds = _equal(measured, claim.predicted)
         case "<=":
+            # Floats are compared with a tolerance first, so that rounding does not violate a bound.
             holds = _equal(measured, claim.predicted) or measured < claim.predicted  # type: ignore[operator]
         case ">=":
             holds = _equal(measured, claim.predicted) or measured > claim.predicted  # type: ignore[operator]
@@ -162,7 +169,7 @@ def _equal(measured: Metric, predicted: Metric) -> bool:
 
 
 def overall(judgements: Sequence[Judgement]) -> Verdict:
-    """Violated if any claim is; else undecided if any is or there are none; else holds."""
+    """Violated if any claim is; else undecided if any is, or without any claim; else holds."""
     verdicts = {judgement.verdict for judgement in judgements}
     if Verdict.VIOLATED in verdicts:
         return Verdict.VIOLATED

@@ -39,7 +39,7 @@ class History:
 
     journal: pl.LazyFrame
     rows: int
-    """Rows of the journal."""
+    """Number of rows of the journal."""
     ended: str | None = None
     """Why the run ended early, or None."""
     altered: Sequence[AlteredCopy] = ()
@@ -64,7 +64,7 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """A measured and judged history."""
+    """What a history shows: measurement, rulings, and the nodes that were cut off."""
 
     measurement: Measurement
     ruling: Ruling
@@ -90,8 +90,10 @@ def conclude(plan: Plan, history: History, *, replay: bool | None = None) -> Con
         timeline = lateness.hops
         claims += timed_claims(plan, metrics)
         reasons.append(why_invalid(plan, lateness, metrics))
+    # Any of them makes the measurement invalid; all are named.
     ended = "; ".join(reason for reason in reasons if reason) or None
     if replay is None:
+        # Replays cost as much as a run in memory, so only short ones are made by default.
         replay = plan.hosts > 0 and ended is None and history.rows <= REPLAYED_ROWS
     if replay:
         metrics["replay_mismatches"] = replay_mismatches(plan, history.journal)
@@ -107,12 +109,17 @@ def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], end
     applies, the run is undecided unless one of its other claims is violated.
     """
     invalid = ended or _invalid(plan, metrics)
+    # `invalid` outweighs `unproven`: the numbers of an invalid run prove nothing either way.
     unproven = invalid or _unproven(plan, claims, metrics)
     nothing = invalid or _nothing_delivered(metrics)
     judgements = [
-        each for claim in claims for each in judge([claim], metrics, invalid if claim in CONFORMANCE else nothing)
+        # Conformance is about the emulator: it is judged even where nothing was delivered.
+        each
+        for claim in claims
+        for each in judge([claim], metrics, invalid if claim in CONFORMANCE else nothing)
     ]
     verdict = Verdict.UNDECIDED if invalid else overall(judgements)
+    # Other claims may hold in a run without deliveries; that must not make the run a success.
     if unproven and verdict is Verdict.HOLDS:
         verdict = Verdict.UNDECIDED
     undecided = unproven if verdict is Verdict.UNDECIDED else None
@@ -121,15 +128,18 @@ def rule(plan: Plan, claims: Sequence[Claim], metrics: Mapping[str, Metric], end
 
 def rule_counted(plan: Plan, metrics: Mapping[str, Metric], ended: str | None) -> Ruling:
     """Judge a trial by the metrics that were counted; claims about other metrics are left out."""
+    # A trial counts few metrics; a claim without a measurement would be undecided and would hide the others.
     return rule(plan, [claim for claim in claims_of(plan) if claim.name in metrics], metrics, ended)
 
 
 def _invalid(plan: Plan, metrics: Mapping[str, Metric]) -> str | None:
     """Why a complete run does not test its algorithm, or None."""
     root = broken_root(plan)
+    # Theory of broadcasts presumes a healthy source; with a faulty one the run tests nothing.
     if root:
         reason = f"{root}, and theory makes no claim about that"
         return reason if metrics["intact_deliveries"] else f"{_nothing_delivered(metrics)}: {reason}"
+    # A ratio over no expected delivery has no value.
     if not metrics["expected_deliveries"]:
         return "no healthy node is left to deliver to"
     return None

@@ -25,7 +25,7 @@ class CutOff:
     count: int
 
     def record(self) -> dict[str, object]:
-        """The keys of summary.json."""
+        """The keys that the cut-off nodes have in summary.json."""
         return {
             "cut_off": [{"label": label, "because": because} for label, because in self.nodes],
             "cut_off_count": self.count,
@@ -51,10 +51,13 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
     """A function from a rank to the faults that cut it off: the only fault, or those that block its paths."""
     faults = {spec: parse_fault(spec, plan.topology) for spec in plan.scenario.fault}
     effective = set(plan.effective_faults)
+    # Faults that cannot cost a delivery, such as a rate of 0, are not named as causes.
     breaking = [spec for spec, records in faults.items() if any(map(_breaks, effective.intersection(records)))]
+    # With one fault there is nothing to find out.
     if len(breaking) == 1:
         return lambda _: breaking[0]
     outages = outages_of(plan.effective_faults, plan.states)
+    # The blame follows from the schedule only where losses are exact.
     if outages is None or not (plan.algorithm.exact_losses or outages.permanent) or broken_root(plan):
         return lambda _: None
     losses = plan.algorithm.losses(outages)
@@ -69,6 +72,7 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
     def because(rank: Rank) -> str | None:
         places = losses.causes.get(rank, ())
         named = {spec for place in places for spec in specs.get(place, ())}
+        # In the order in which the scenario gives them.
         return ", ".join(spec for spec in breaking if spec in named) or None
 
     return because

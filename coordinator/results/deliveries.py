@@ -61,12 +61,14 @@ class Deliveries:
     @property
     def unserved(self) -> tuple[Rank, ...]:
         """Ranks that miss a message due to them, ascending."""
+        # Fewer intact messages than due: the rank misses at least one.
         return tuple(np.flatnonzero(self._intact_by(self.receiver) < self.due).tolist())
 
     def unheard(self, plan: Plan) -> tuple[Rank, ...]:
         """Healthy ranks of which the target of a gather misses a message, ascending."""
         faulty = [*plan.states, *switches(plan.topology)]
         due = np.full(plan.topology.order, plan.spec.messages)
+        # The target has its messages already, and nothing is due from faulty ranks.
         due[[plan.spec.source, *faulty]] = 0
         if plan.spec.source in plan.states:
             return ()
@@ -89,6 +91,7 @@ def messages_due(plan: Plan) -> Integers:
     recovers. Where many ranks are sources, nothing is due from it either.
     """
     spec, order = plan.spec, plan.topology.order
+    # In collectives with many sources, messages of faulty ranks are due to no rank.
     silent = set(silent_sources(plan))
     others = sum(rank not in silent for rank in plan.topology.data_ranks) - 1
     match spec.collective:
@@ -100,6 +103,7 @@ def messages_due(plan: Plan) -> Integers:
             due[spec.source] = spec.messages * (others if spec.collective is Collective.GATHER else 1)
         case Collective.ALLGATHER | Collective.ALLTOALL:
             due = np.full(order, others * spec.messages)
+    # Last, whatever the collective: nothing is due to a faulty rank.
     due[[*plan.states, *switches(plan.topology)]] = 0
     return due
 
@@ -114,6 +118,7 @@ def switches(topology: Topology) -> list[Rank]:
 def count_deliveries(plan: Plan, arrivals: Arrivals) -> Deliveries:
     """Put the pieces that arrived together to messages."""
     message = arrivals.segment // plan.algorithm.segments_per_message
+    # Segment numbers come from a journal, which may be altered: those of no message are left out.
     counted = (message >= 0) & (message < plan.spec.messages)
     silent = silent_sources(plan)
     if silent:
@@ -123,7 +128,9 @@ def count_deliveries(plan: Plan, arrivals: Arrivals) -> Deliveries:
     starts, pieces = runs(receiver, message, *(() if plan.spec.collective is Collective.REDUCE else (origin,)))
     receiver, origin, message = receiver[starts], origin[starts], message[starts]
     pieces_due = np.array([plan.algorithm.segments_due(number) for number in range(plan.spec.messages)])
+    # A reduce expects one partial result per child of the root, other collectives one piece per segment.
     complete = pieces == pieces_due[message]
+    # `reduceat` ands the flags of each run of pieces: one altered piece spoils the message.
     intact = complete & np.logical_and.reduceat(arrivals.intact[counted], starts)
     return Deliveries(messages_due(plan), receiver, origin, complete, intact)
 
@@ -131,6 +138,7 @@ def count_deliveries(plan: Plan, arrivals: Arrivals) -> Deliveries:
 def runs(*columns: Integers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Where each run of rows that agree in all columns starts, and its number of rows."""
     bounds = np.ones(len(columns[0]) + 1, dtype=np.bool_)
+    # A run ends where any of the columns changes.
     bounds[1:-1] = columns[0][1:] != columns[0][:-1]
     for column in columns[1:]:
         bounds[1:-1] |= column[1:] != column[:-1]
@@ -191,9 +199,11 @@ def record_arrivals(plan: Plan, records: Records) -> tuple[Arrivals, NDArray[np.
     receiver, target = records["receiver"], records["target"]
     healthy = np.ones(plan.topology.order, dtype=np.bool_)
     healthy[list(plan.states)] = False
+    # FIRST and DUPLICATE are the two lowest outcomes: an intact copy at its target.
     arrived = (records["outcome"] <= HopOutcome.DUPLICATE) & ((target == ALL_RANKS) | (target == receiver))
     rows = records[arrived & (receiver != records["origin"]) & healthy[receiver]]
     order = arrival_order(plan)
+    # `lexsort` takes the last key first.
     rows = rows[np.lexsort([rows[name] for name in reversed(order)])]
     starts, copies = runs(*(rows[name] for name in order))
     pieces = rows[starts]

@@ -53,7 +53,7 @@ class Traffic(NamedTuple):
     segments: int
     bytes: int
     outcomes: Sequence[int]
-    """Hops by HopOutcome."""
+    """Number of hops, indexed by HopOutcome."""
 
 
 def shared_metrics(traffic: Traffic, deliveries: Deliveries) -> dict[str, Metric]:
@@ -90,6 +90,7 @@ def measure(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredC
     packets = packets_of(journal)
     by_outcome = dict(journal.group_by("outcome").agg(pl.len()).collect(engine="streaming").iter_rows())
     outcomes = [by_outcome.get(outcome.name.lower(), 0) for outcome in HopOutcome]
+    # Copies are voted on only if some were altered: otherwise the first arrival is right by definition.
     elections = elect(plan, journal, altered_copies) if outcomes[HopOutcome.CORRUPT] else None
     arrivals = journal_arrivals(plan, journal) if elections is None else elected_arrivals(plan, elections)
     deliveries = count_deliveries(plan, arrivals_of(arrivals))
@@ -106,6 +107,7 @@ def measure(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredC
     }
     contested = None
     if elections is not None and plan.spec.redundancy > 1:
+        # Unanimous pieces are left out: the table shows where the vote mattered.
         contested = elections.filter(pl.col("right") < pl.col("copies")).drop("step")
     gather = plan.spec.collective is Collective.GATHER
     return Measurement(
@@ -115,6 +117,7 @@ def measure(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredC
         metrics=metrics,
         faults=fault_records(plan, journal),
         elections=contested,
+        # In a gather the healthy origins are of interest: the target is one rank.
         cut_off=deliveries.unheard(plan) if gather else deliveries.unserved,
     )
 
@@ -125,6 +128,7 @@ def _link_metrics(plan: Plan, packets: pl.DataFrame, links: pl.DataFrame) -> dic
         "max_link_segments_per_step": int(links["busiest_step_segments"].max() or 0),  # type: ignore[arg-type]
         "max_link_segments": int(links["segments"].max() or 0),  # type: ignore[arg-type]
         "links_used": len(links),
+        # The heaviest link decides: by the cost model it sets the duration of its step.
         "startups": sum(startups(size, plan.scenario.packet_limit) for size in heaviest["bytes"]),
         "transfer_bytes": sum(heaviest["bytes"]),
         "heaviest_link_segments_per_step": tuple(heaviest["segments"]),
@@ -135,6 +139,7 @@ def _link_metrics(plan: Plan, packets: pl.DataFrame, links: pl.DataFrame) -> dic
 def _step_metrics(steps: pl.DataFrame, arrivals: pl.DataFrame) -> dict[str, Metric]:
     # On cycles of odd length, flooding sends for one step more than any rank receives something new.
     last_receipt = int(steps.filter(pl.col("receiving") > 0)["step"].max() or 0)  # type: ignore[arg-type]
+    # By rank the last new piece: a rank is served when it has everything.
     last_arrivals = arrivals.group_by("receiver").agg(pl.col("step").max())["step"]
     return {
         "virtual_seconds": float(steps["virtual_seconds"].sum()),
@@ -161,10 +166,10 @@ NOTHING_DUE = 2**31 - 1
 
 @dataclass(frozen=True)
 class TrialCounts:
-    """The counts of one trial."""
+    """What a campaign asks of one trial."""
 
     metrics: dict[str, Metric]
-    """Those of `shared_metrics`."""
+    """The metrics of `shared_metrics`."""
     unserved: tuple[Rank, ...]
     """Healthy ranks that miss a message due to them, ascending."""
     least_copies: int
@@ -178,10 +183,12 @@ def count_trial(plan: Plan, records: Records, altered_copies: Sequence[AlteredCo
     outcomes = np.bincount(records["outcome"], minlength=len(HopOutcome)).tolist()
     if outcomes[HopOutcome.CORRUPT]:
         elections = elect(plan, table(records).lazy(), altered_copies)
+        # Trials of campaigns are small, so rows are counted with numpy; starting polars costs more than the work.
         arrivals = arrivals_of(elected_arrivals(plan, elections))
         copies = elections["right"].to_numpy()
     else:
         arrivals, copies = record_arrivals(plan, records)
+    # As `packets_of`, on sorted rows: a packet is a run of equal (step, sender, port).
     deliveries = count_deliveries(plan, arrivals)
     traffic = Traffic(
         steps=int(records["step"].max(initial=0)),
@@ -192,5 +199,6 @@ def count_trial(plan: Plan, records: Records, altered_copies: Sequence[AlteredCo
     )
     metrics = shared_metrics(traffic, deliveries)
     whole = metrics["intact_deliveries"] == metrics["expected_deliveries"]
+    # Pieces that did not arrive are not among `copies`, so a missing one has to be counted as 0 here.
     least = int(copies.min(initial=NOTHING_DUE)) if whole else 0
     return TrialCounts(metrics, deliveries.unserved, least, blake2b(records.tobytes(), digest_size=16).hexdigest())

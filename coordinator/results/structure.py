@@ -35,6 +35,7 @@ MANY_ROOTS = (Collective.ALLGATHER, Collective.ALLTOALL)
 
 def structure_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
     """The metrics that the structure claims of a fault-free run need."""
+    # Faults cut paths short and leave trees incomplete, so a property of whole trees says nothing about such a run.
     if plan.effective_faults:
         return {}
     wanted = {claim.name for claim in plan.algorithm.structure_claims()}
@@ -54,11 +55,13 @@ class Paths:
     @cached_property
     def hops(self) -> pl.DataFrame:
         """root, leaf (-1 if the segment is for all ranks), tree, segment, step, parent, child, port of the parent."""
+        # A gather or a reduce runs every arc of its tree upwards.
         inwards = self.plan.spec.collective in INWARDS
         rows = self.journal
         if self.plan.spec.collective in MANY_ROOTS:
             rows = rows.filter(pl.col("origin").is_in(self._sampled_roots()))
         elif self.plan.spec.collective not in PERSONALISED and self._count(pl.len()) > MOST_HOPS:
+            # Trees do not change between segments, so the first ones show all of them.
             rows = rows.filter(pl.col("segment") < self._sampled_segments())
         columns = {
             "root": "target" if inwards else "origin",
@@ -67,16 +70,19 @@ class Paths:
             "child": "sender" if inwards else "receiver",
         }
         if inwards:
+            # arc.
             rows = at_receiver(rows, self.plan.topology)
         named = {name: pl.col(column).cast(pl.Int64) for name, column in columns.items()}
         hops = rows.select("tree", "segment", "step", "port", **named)
         ends = ["root", "parent", "child", *(["leaf"] if self.plan.spec.collective in PERSONALISED else [])]
+        # Rows with ranks that do not exist are counted by the audit; here they would index past the tables.
         known = pl.all_horizontal(pl.col(ends).is_between(0, self.plan.topology.order - 1))
         return hops.filter(known).collect(engine="streaming")
 
     def _sampled_roots(self) -> list[Rank]:
         order = self.plan.topology.order
         count = max(1, min(order, SAMPLED_HOPS * order // max(self._count(pl.len()), 1)))
+        # Evenly spaced, so that roots of all parts of the network are among them.
         return [index * order // count for index in range(count)]
 
     def _sampled_segments(self) -> int:
@@ -89,7 +95,7 @@ class Paths:
 
     @property
     def segments(self) -> int:
-        """Different segments in the journal."""
+        """Number of different segments in the journal."""
         return self._count(pl.col("segment").n_unique())
 
     @cached_property
@@ -106,13 +112,14 @@ class Paths:
         return np.asarray(weights[[topology.relative(rank, root) for rank in topology.ranks()]])
 
     def by_root(self) -> Iterator[tuple[Rank, pl.DataFrame]]:
-        """The hops of each root."""
+        """Each root with its hops, in no particular order."""
         for (root,), hops in self.hops.group_by("root"):
             yield int(str(root)), hops
 
     def parents(self, hops: pl.DataFrame) -> list[Ranks]:
         """For every tree of one root, the parent of each rank; -1 for ranks that the tree does not reach."""
         trees = []
+        # Different segments of one tree use the same arcs.
         for _, arcs in hops.select("tree", "parent", "child").unique().group_by("tree"):
             parents = np.full(self.plan.topology.order, -1, dtype=np.int64)
             parents[arcs["child"].to_numpy()] = arcs["parent"].to_numpy()
@@ -141,6 +148,7 @@ class Paths:
 
 def longest_detour(paths: Paths) -> int:
     """Most hops of a message beyond its distance from the root; the number of ranks if one did not come from the root."""
+    # Each message of a personalised collective has its own path, so its hops can simply be counted.
     if paths.plan.spec.collective in PERSONALISED:
         return max(_detour_of_messages(paths, root, hops) for root, hops in paths.by_root())
     return max(_detour_in_trees(paths, root, hops) for root, hops in paths.by_root())
@@ -157,7 +165,9 @@ def _detour_in_trees(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
     longest = 0
     for parents in paths.parents(hops):
         reached = np.flatnonzero(parents >= 0)
+        # A rank whose ancestors do not end at the root was reached from elsewhere: reported as the largest value.
         lost = len(reached)
+        # All ranks climb one level at a time: numpy does a whole level of the tree in one step.
         for depth, ranks, above in _ascend(parents, root, reached):
             arrived = ranks[above == root]
             lost -= len(arrived)
@@ -173,6 +183,7 @@ def _ascend(parents: Ranks, root: Rank, ranks: Ranks) -> Iterator[tuple[int, Ran
     for depth in range(1, len(parents) + 1):
         yield depth, ranks, above
         below = (above != root) & (above >= 0)
+        # Ranks that have arrived drop out, so the work is the sum of the depths.
         ranks, above = ranks[below], parents[above[below]]
         if not len(ranks):
             return
@@ -180,12 +191,14 @@ def _ascend(parents: Ranks, root: Rank, ranks: Ranks) -> Iterator[tuple[int, Ran
 
 def trees_per_arc(paths: Paths) -> int:
     """Most trees of one root that use one directed link."""
+    # Lemma 6 of Tseng and Sheu (congestion 2) and the arc-disjointness of EDT, nESBT and the independent trees.
     return _largest(paths.hops.group_by("root", "parent", "port").agg(pl.col("tree").n_unique()), "tree")
 
 
 def paths_per_inner_node(paths: Paths) -> int:
     """Most paths from one root to one rank, in different trees, that pass through one other rank."""
     if paths.plan.spec.collective in PERSONALISED:
+        # The leaf is the end of its own paths; only nodes before it can break them.
         inner = paths.hops.filter(pl.col("child") != pl.col("leaf"))
         return _largest(inner.group_by("root", "leaf", "child").agg(pl.col("tree").n_unique()), "tree")
     return max(_shared_in_trees(paths, root, hops) for root, hops in paths.by_root())
@@ -193,6 +206,7 @@ def paths_per_inner_node(paths: Paths) -> int:
 
 def _shared_in_trees(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
     trees, order = paths.parents(hops), paths.plan.topology.order
+    # Every `step`-th rank: paths of different ranks are compared independently of each other.
     step = 1 + order * len(trees) // SAMPLED_PATHS
     # One number per pair (rank, inner rank): paths in two trees share an inner node where a pair repeats.
     passed = [np.empty(0, dtype=np.int64)]
@@ -207,6 +221,7 @@ def _shared_in_trees(paths: Paths, root: Rank, hops: pl.DataFrame) -> int:
 
 def same_type_per_step(paths: Paths) -> int:
     """Most directed links of one type (port) that messages of one root cross in one step."""
+    # `unique`: several segments on one link in one step still use that link once.
     used = paths.hops.select("root", "step", "parent", "port").unique()
     return _largest(used.group_by("root", "step", "port").len(), "len")
 
@@ -228,6 +243,7 @@ def smallest_subtree(paths: Paths) -> int:
 
 def _subtree_sizes(paths: Paths) -> list[int]:
     sizes = dict(paths.places.group_by("port").len().iter_rows())
+    # Ports of the root that no message used have an empty subtree.
     return [sizes.get(port, 0) for port in range(paths.plan.topology.degree)]
 
 
@@ -237,6 +253,7 @@ def _subtree_sizes(paths: Paths) -> list[int]:
 def outside_own_substar(paths: Paths) -> int:
     """Leaves with symbol 1 at a position i > 1 that are not reached through the root's link i alone."""
     found = paths.ports_of_leaves()
+    # Theorems 9.1 and 10.1: S^i lies in the subtree of link i, and i is the position of symbol 1.
     return sum(ports != {label.index(1) - 1} for label, ports in found.items() if label[0] != 1)
 
 
@@ -249,10 +266,13 @@ def off_displacement(paths: Paths) -> int:
     found = paths.ports_of_leaves()
     wrong = 0
     for label, ports in found.items():
+        # Theorem 10.2: a necklace of p nodes repeats in (n-1)/p subtrees, p ports apart.
         period = _period(label)
         residues = {port % period for port in ports}
         following = {port % period for port in found.get(rotate(label), frozenset())}
         lowest = min(ports)
+        # Theorems 9.2 and 10.3: one rotation of the leaf is one port further. The first copy lies within the first p
+        # ports.
         wrong += len(residues) != 1 or lowest >= period or following != {(lowest + 1) % period}
     return wrong
 
@@ -260,6 +280,7 @@ def off_displacement(paths: Paths) -> int:
 def off_period(paths: Paths) -> int:
     """Leaves that are not reached through exactly (n-1)/p ports, where p is the length of their necklace."""
     found = paths.ports_of_leaves()
+    # Theorem 10.2: (n-1)/p copies, each in a subtree of its own.
     return sum(len(ports) * _period(label) != len(label) - 1 for label, ports in found.items())
 
 
@@ -267,6 +288,7 @@ def inner_home_nodes(paths: Paths) -> int:
     """Ranks with symbol 1 in first position, other than the root, that forwarded a message."""
     star = paths.star()
     senders = paths.hops.filter(pl.col("parent") != pl.col("root")).select("root", "parent").unique()
+    # Theorems 9.3 and 10.4: nodes with x_1 = 1 are leaves of the tree, so they never send.
     return sum(star.permutation(star.relative(rank, root))[0] == 1 for root, rank in senders.iter_rows())
 
 
@@ -274,17 +296,20 @@ def unrotated_arcs(paths: Paths) -> int:
     """Arcs of a subtree of the root whose cycle rotation is not an arc of the next subtree."""
     star = paths.star()
     arcs: list[set[tuple[bytes, bytes]]] = [set() for _ in range(star.degree)]
+    # Each arc belongs to the subtree of the root port through which its leaf is reached.
     behind = paths.hops.join(paths.places.rename({"port": "subtree"}), on=["root", "leaf", "tree"])
     for root, parent, child, subtree in behind.select("root", "parent", "child", "subtree").unique().iter_rows():
         ends = (star.permutation(star.relative(rank, root)) for rank in (parent, child))
         arcs[subtree].add((next(ends), next(ends)))
     turned = [{(rotate(parent), rotate(child)) for parent, child in own} for own in arcs]
+    # Theorem 10.7: R carries the subtree of port p onto that of port p + 1.
     return sum(len(own - arcs[(port + 1) % len(arcs)]) for port, own in enumerate(turned))
 
 
 def rotate(symbols: bytes) -> bytes:
     """The cycle rotation R: symbol r(x) at position r(i) for x at i, where r(1) = 1 and 2 -> 3 -> .. -> n -> 2."""
     n = len(symbols)
+    # r(x) = (x - 1) mod (n - 1) + 2 for x > 1: 2 -> 3 -> .. -> n -> 2.
     turned = bytes(symbol if symbol == 1 else (symbol - 1) % (n - 1) + 2 for symbol in symbols)
     return turned[:1] + turned[-1:] + turned[1:-1]
 
@@ -292,6 +317,7 @@ def rotate(symbols: bytes) -> bytes:
 def _period(symbols: bytes) -> int:
     """The number of nodes in the necklace of a node."""
     period, turned = 1, rotate(symbols)
+    # The order of R is n - 1, so the orbit closes after at most that many rotations.
     while turned != symbols:
         period, turned = period + 1, rotate(turned)
     return period

@@ -50,8 +50,10 @@ def link_table(topology: Topology, used: pl.DataFrame) -> pl.DataFrame:
     Links that the topology does not have stay in the table.
     """
     ends = topology.order * topology.degree
+    # A table of all links of the largest networks would be longer than the journal.
     if ends > LISTED_LINKS:
         return used
+    # An array of C integers: a list of Python ints takes several times as much memory.
     receivers = array("i", chain.from_iterable(map(topology.neighbours, topology.ranks())))
     every = pl.DataFrame({"receiver": np.frombuffer(receivers, dtype=np.int32)}).select(
         sender=pl.int_range(ends, dtype=pl.Int32) // topology.degree,
@@ -59,6 +61,7 @@ def link_table(topology: Topology, used: pl.DataFrame) -> pl.DataFrame:
         receiver="receiver",
     )
     by = every.columns
+    # A full join keeps links that the topology does not have, for the audit to see.
     present = every.filter(pl.col("receiver") != ABSENT)
     return present.join(used, by, "full", coalesce=True).fill_null(0).sort(by)
 
@@ -71,6 +74,7 @@ def heaviest_packets(packets: pl.DataFrame) -> pl.DataFrame:
 
 def _every_step(packets: pl.DataFrame) -> pl.DataFrame:
     last = int(packets["step"].max() or 0)  # type: ignore[arg-type]
+    # Steps in which nothing is sent occur in runs with late or delayed packets, and must not shift the others.
     return pl.DataFrame({"step": range(1, last + 1)}, schema={"step": pl.Int32})
 
 
@@ -90,6 +94,7 @@ def step_table(plan: Plan, packets: pl.DataFrame, arrivals: pl.DataFrame) -> pl.
         heaviest=pl.col("bytes").max(),
     )
     receiving = arrivals.group_by("step").agg(receiving=pl.col("receiver").n_unique())
+    # A node that sends and receives in one step is active once.
     active = (
         pl.concat([packets.select("step", rank="sender"), arrivals.select("step", rank="receiver")])
         .group_by("step")
@@ -120,6 +125,7 @@ def node_table(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
     )
     table = pl.DataFrame({"rank": topology.ranks()}, schema={"rank": pl.Int32}).with_columns(
         label=pl.Series([topology.label(rank) for rank in topology.ranks()]),
+        # `messages_due` can exceed 32 bits in all-to-all collectives of large networks.
         expected=pl.Series(due, dtype=pl.Int32 if due.max() < 2**31 else pl.Int64),
     )
     return (
@@ -138,12 +144,13 @@ def node_table(plan: Plan, arrivals: pl.DataFrame) -> pl.DataFrame:
 
 
 def fault_records(plan: Plan, journal: pl.LazyFrame) -> list[dict[str, object]]:
-    """The entries of faults.json."""
+    """The entries of faults.json: each fault with the step of its first evidence."""
     if not plan.faults:
         return []
     ranks = [fault.rank for fault in plan.faults if isinstance(fault, NodeFault)]
     senders = [fault.sender for fault in plan.faults if isinstance(fault, LinkFault)]
     nearby = journal.filter(
+        # Only hops next to a fault can be evidence of it.
         pl.col("receiver").is_in(ranks) | pl.col("sender").is_in(ranks) | pl.col("sender").is_in(senders)
     )
     hops = nearby.select("step", "sender", "port", "receiver", "outcome").unique().collect(engine="streaming")
@@ -155,6 +162,7 @@ def _fault_record(plan: Plan, fault: Fault, hops: pl.DataFrame) -> dict[str, obj
     record: dict[str, object] = {"kind": kind_of(fault), "step": fault.step}
     if isinstance(fault, NodeFault):
         record |= {"rank": fault.rank, "label": label(fault.rank)}
+        # A byzantine node is seen by what it sends, a silent one by what does not reach it.
         place = pl.col("sender" if fault.alters_payload else "receiver") == fault.rank
     else:
         assert isinstance(fault, LinkFault)
@@ -163,6 +171,7 @@ def _fault_record(plan: Plan, fault: Fault, hops: pl.DataFrame) -> dict[str, obj
         place = (pl.col("sender") == fault.sender) & (pl.col("port") == fault.port)
     record |= {name: getattr(fault, name) for name in ("rate", "steps", "packet") if hasattr(fault, name)}
     record["last"] = fault.end if fault.end < FOREVER else None
+    # Evidence in the wrong step is that of another fault.
     evidence = hops.filter(
         place, pl.col("step").is_between(fault.step, fault.end), pl.col("outcome").is_in(fault.evidence)
     )

@@ -34,6 +34,7 @@ def elect(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCop
     its origin sent), wrong (most votes for one other value), elected (`right`, `wrong` or `none`). The values of altered
     copies are in `altered_copies`; those that are missing there count as equal.
     """
+    # A copy has one vote, even if it is reported twice.
     altered = pl.DataFrame(altered_copies, schema={**COPY, "value": pl.Int64}, orient="row").unique(subset=list(COPY))
     meant = journal.filter(pl.col("outcome").is_in(["first", "duplicate", "corrupt"]), meant_for_receiver(plan))
     copies = at_receiver(meant, plan.topology)
@@ -49,12 +50,14 @@ def elect(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCop
     first_copies = copies.filter(pl.col("outcome") != "duplicate").group_by(*PIECE).agg(pl.col("step").min()).collect()
     parties = votes.filter(~pl.col("right")).group_by(*PIECE, "value").len("wrong")
     strongest = parties.group_by(*PIECE).agg(pl.col("wrong").max())
+    # Strictly more than half: doubled, so that no fraction is rounded.
     right, wrong, total = 2 * pl.col("right"), 2 * pl.col("wrong"), pl.col("copies")
     elected = pl.when(right > total).then(pl.lit("right")).when(wrong > total).then(pl.lit("wrong"))
     return (
         votes.group_by(*PIECE)
         .agg(copies=pl.len(), right=pl.col("right").sum())
         .join(first_copies, on=list(PIECE))
+        # Pieces without a wrong vote have no row here.
         .join(strongest, on=list(PIECE), how="left")
         .with_columns(pl.col("wrong").fill_null(0))
         .with_columns(elected=elected.otherwise(pl.lit("none")))

@@ -2,11 +2,12 @@
 
 `KIND:WHERE[:VALUE][@STEP[-STEP]]`. WHERE is a label, or for a link `A~B` (both directions) or `A>B` (from A to B). Labels do
 not contain `:`, `@`, `~` or `>`. Steps count from 1, and an interval includes both ends. The fields of the record of a kind
-determine its values, and its `form` whether the step is optional; without a step, the fault begins in step 1.
+determine its values: `rate` is a number from 0 to 1, any other a whole number. Its `form` determines whether the step is
+optional; without a step, the fault begins in step 1.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Final
 
@@ -22,6 +23,7 @@ from emunode.faults.kinds import (
     Up,
     field_names,
     in_order,
+    value_names,
 )
 from emunode.model import Port, Rank, Step
 from emunode.topologies.base import Topology
@@ -43,10 +45,9 @@ def parse_fault(spec: str, topology: Topology) -> tuple[Fault, ...]:
     record = KINDS[kind]
     where, at, when = rest.rpartition("@") if "@" in rest else (rest, "", "")
     values: dict[str, object] = dict(_when(spec, record, when if at else None, topology))
-    for name, read in VALUES.items():
-        if name in field_names(record):
-            where, _, text = where.partition(":")
-            values[name] = read(spec, text)
+    for name in value_names(record):
+        where, _, text = where.partition(":")
+        values[name] = read_value(name, spec, text)
     if issubclass(record, NodeFault):
         return (record(rank=_rank(spec, where, topology), **values),)  # type: ignore[arg-type]
     return tuple(
@@ -81,9 +82,7 @@ def _when(spec: str, record: type[Fault], when: str | None, topology: Topology) 
     first, dash, last = (when or "").partition("-")
     if not NUMBER.fullmatch(first):
         where = here if issubclass(record, NodeFault) else f"{here}~{topology.label(topology.neighbour(0, 0))}"
-        example = "".join(
-            [kind, ":", where, *(f":{text}" for name, text in EXAMPLES.items() if name in field_names(record))]
-        )
+        example = "".join([kind, ":", where, *(f":{example_value(name)}" for name in value_names(record))])
         raise ScenarioError("fault", spec, f"it needs a step as @STEP, counted from 1, such as {example}@2")
     if not dash:
         return {"step": int(first)}
@@ -112,22 +111,25 @@ def require_drawable(rate: Decimal, field: str, value: str) -> None:
         raise ScenarioError(field, value, f"{rate} is too small to be drawn: a rate is 0, or at least 2^-53 (1.12e-16)")
 
 
-def _count(what: str) -> Callable[[str, str], int]:
-    def read(spec: str, text: str) -> int:
-        if not NUMBER.fullmatch(text):
-            raise ScenarioError("fault", spec, f"its {what} must be a whole number of at least 1, got {text!r}")
-        return int(text)
-
-    return read
+def _count(what: str, spec: str, text: str) -> int:
+    if not NUMBER.fullmatch(text):
+        raise ScenarioError("fault", spec, f"its {what} must be a whole number of at least 1, got {text!r}")
+    return int(text)
 
 
-VALUES: Mapping[str, Callable[[str, str], object]] = {
-    "rate": _rate,
-    "steps": _count("number of steps"),
-    "packet": _count("number of the packet"),
-}
-"""Parsers for the fields of records other than place and step."""
-EXAMPLES = {"rate": "0.2", "steps": "2", "packet": "3"}
+MEANINGS = {"steps": "number of steps", "packet": "number of the packet"}
+"""What messages call the whole numbers of built-in kinds; others go by the name of their field."""
+EXAMPLES = {"rate": "0.2", "packet": "3"}
+
+
+def read_value(name: str, spec: str, text: str) -> float | int:
+    """The value of the field `name` from its text; ScenarioError if it is invalid."""
+    return _rate(spec, text) if name == "rate" else _count(MEANINGS.get(name, name), spec, text)
+
+
+def example_value(name: str) -> str:
+    """A valid text for the field `name`."""
+    return EXAMPLES.get(name, "2")
 
 
 def _rank(spec: str, label: str, topology: Topology) -> Rank:

@@ -43,6 +43,7 @@ class CopyPaths:
         self.algorithm = algorithm
         self.given = given
         self.draws = draws
+        # Without losses no packet has to be numbered, and the sets stay small.
         self.lossy = bool(given.losses) or draws.lossy
         self.drawn_nodes = frozenset(draws.nodes)
         self._link_index = {link: at for at, link in enumerate(draws.links)}
@@ -63,6 +64,7 @@ class CopyPaths:
         carriers: dict[int, set[Copy]] = {}
         for tree in range(algorithm.trees.count):
             for number, segment in algorithm.copies_on_tree(tree):
+                # If nothing depends on the step, all copies of a tree share one fate and are counted as one.
                 carriers.setdefault(segment, set()).add((tree, number if timed else 0))
         pieces = algorithm.segments_per_message
         return Counter(
@@ -80,6 +82,7 @@ class CopyPaths:
             if path:
                 yield here, path
             for port, delay in algorithm.child_delays(relative, tree):
+                # The step of copy 0; copy number q crosses `period` x q steps later.
                 child = algorithm.rooted.neighbour(relative, port)
                 hop = here, topology.absolute(child, source), step + delay
                 reached.append((child, step + delay, (*path, hop)))
@@ -93,6 +96,7 @@ class CopyPaths:
         period = self.algorithm.period
         for rank in self.receivers:
             uses: list[Use | None] = []
+            # A broken copy is None, not an empty use: an empty use would always arrive.
             for tree, number in self.copies:
                 path = [(sender, to, step + number * period) for sender, to, step in self._paths_of[tree][rank]]
                 uses.append(None if self.given.breaks(path) else self._use_of(path))
@@ -102,12 +106,15 @@ class CopyPaths:
         nodes = links = packets = 0
         first, last = self.draws.window
         for sender, receiver, step in path:
+            # The node must fail before it forwards, so nodes whose step is over by then do not matter.
             if step >= first and sender in self.drawn_nodes:
                 nodes |= 1 << sender
+            # Links are undirected here: random link faults strike both directions.
             at = self._link_index.get((min(sender, receiver), max(sender, receiver)))
             if at is not None and first <= step <= last:
                 links |= 1 << at
             if self.lossy:
+                # Numbered on first sight: packets shared by two copies are lost or passed together.
                 packets |= 1 << self._packets.setdefault((sender, receiver, step), len(self._packets))
         return Use(nodes, links, packets)
 
@@ -116,8 +123,10 @@ class CopyPaths:
     def chance_of_links(self, use: Use) -> Number:
         """The probability that no link breaks the paths of some copies."""
         if not use.packets:
+            # All used links must be whole; without losses only their number matters.
             return self._chance_by_crossings(((1, use.links.bit_count()),))
         chance, packets = self._chance_of_packets(use.packets)
+        # Links that lose packets weigh as many packets as the copies send over them.
         crossed = Counter(packets.get(at, 1) if self.draws.lossy else 1 for at in set_bits(use.links))
         return chance * self._chance_by_crossings(tuple(sorted(crossed.items())))
 
@@ -127,13 +136,16 @@ class CopyPaths:
         if not draws.link_parts:
             return 1
         unused = 0, len(draws.links) - sum(size for _, size in crossed)
+        # Weight of a part on a link: 0 if it is down and used, 1 if unused, rate^packets if it loses packets.
         groups = [
             (size, [int(not packets) if not rate else rate**packets for rate in draws.passing])
             for packets, size in (*crossed, unused)
         ]
         if draws.independent:
+            # Bernoulli: links fail independently, so the probabilities multiply.
             return prod(share_whole(draws.link_parts, weights) ** size for size, weights in groups)
         counts = tuple(part.count for part in draws.link_parts)
+        # A fixed number of faults: the weighted number of placements over the number of all placements.
         return quotient(placements(groups, counts), placements([(len(draws.links), [1] * len(counts))], counts))
 
     def _chance_of_packets(self, packets: int) -> tuple[Number, Mapping[int, int]]:
@@ -155,6 +167,7 @@ class CopyPaths:
 def set_bits(mask: int) -> Iterator[int]:
     """The positions of the bits that are set, ascending."""
     while mask:
+        # Isolates the lowest bit that is set.
         lowest = mask & -mask
         yield lowest.bit_length() - 1
         mask ^= lowest

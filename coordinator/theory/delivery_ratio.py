@@ -32,9 +32,12 @@ def delivery_ratio(paths: CopyPaths) -> Number | None:
     total: Number = 0
     weight: Number = 0
     for count, probability in paths.draws.node_counts.items():
+        # A faulty node is due nothing, so the number of receivers shrinks with the faults drawn.
         receivers = len(paths.receivers) - count
+        # Draws that leave no receiver have no ratio, and are left out as in the campaign.
         if not receivers or not probability:
             continue
+        # The formula of the module's docstring: C(n - 1 - a, k) over C(n, k), with a healthy inner nodes required.
         served = sum(comb(places - used, count) * chance * factor for (used, chance), factor in by_use.items())
         total += probability * quotient(served, comb(places, count) * receivers * messages)
         weight += probability
@@ -44,10 +47,12 @@ def delivery_ratio(paths: CopyPaths) -> Number | None:
 def _terms(paths: CopyPaths) -> dict[int, int] | None:
     """Coefficients of the signed sum: copies that arrive together, as bits -> factor; None if there are too many."""
     bit = {copy: 1 << at for at, copy in enumerate(paths.copies)}
+    # Terms are gone through once per node.
     most = MOST_TERMS // paths.algorithm.topology.order
     total: Counter[int] = Counter()
     for needs, messages in paths.message_needs.items():
         terms = Counter({0: messages})
+        # All pieces of a message are needed: the sums of its needs are multiplied.
         for need in needs:
             choices = _signed_unions([bit[copy] for copy in need])
             if len(terms) * len(choices) > most:
@@ -63,6 +68,7 @@ def _terms_by_use(paths: CopyPaths, terms: Mapping[int, int]) -> Mapping[tuple[i
     summed: Counter[tuple[int, Number]] = Counter()
     chances: dict[tuple[int, int], Number] = {}
     for rank, uses in paths.uses():
+        # The receiver itself has to be healthy too, if it is among the nodes that may be drawn.
         own = 1 << rank if rank in paths.drawn_nodes else 0
         unions: dict[int, Use | None] = {0: Use(own, 0, 0)}
         for term, factor in terms.items():
@@ -72,12 +78,14 @@ def _terms_by_use(paths: CopyPaths, terms: Mapping[int, int]) -> Mapping[tuple[i
             key = use.links, use.packets
             if key not in chances:
                 chances[key] = paths.chance_of_links(use)
+            # Equal uses have equal probabilities, so their factors are added up before any is multiplied.
             summed[use.nodes.bit_count(), chances[key]] += factor
     return summed
 
 
 def _signed_unions(bits: Sequence[int]) -> Counter[int]:
     """Inclusion and exclusion: at least one of some events, as a signed sum over sets of events that happen together."""
+    # Starting from -1 makes the empty set the constant, which is removed: 1 - product of (1 - event).
     unions = Counter({0: -1})
     for bit in bits:
         unions.update({union | bit: -factor for union, factor in list(unions.items())})
@@ -95,6 +103,7 @@ def _multiplied(terms: Mapping[int, int], choices: Mapping[int, int]) -> Counter
 def _united(term: int, uses: Sequence[Use | None], known: dict[int, Use | None]) -> Use | None:
     """The places that the copies of a term depend on together; None if one of them is lost in any case."""
     if term not in known:
+        # A term without its lowest bit is already known: one union per term.
         rest = term & (term - 1)
         known[term] = joined(_united(rest, uses, known), uses[(term ^ rest).bit_length() - 1])
     return known[term]

@@ -10,7 +10,8 @@ from itertools import chain
 from math import comb, prod
 from typing import Final
 
-from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm, FaultSites, eligible
+from coordinator.scenario.fault_draws import FaultSites, eligible
+from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
 from emunode.algorithms.base import Algorithm
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, Loss, RatedFault
 from emunode.model import Rank, Step
@@ -21,7 +22,7 @@ LINK_KINDS: Final = frozenset({"down", "loss"})
 Number = int | float | Fraction
 Link = tuple[Rank, Rank]
 Hop = tuple[Rank, Rank, Step]
-"""Sender, receiver, step."""
+"""Sender, receiver, and the step in which the copy crosses."""
 Window = tuple[Step, Step]
 """First and last step, both included."""
 ALWAYS: Final[Window] = (1, FOREVER)
@@ -43,6 +44,7 @@ class RandomFaults:
     @property
     def passing(self) -> list[float]:
         """For each part that strikes links, the probability that a packet passes."""
+        # `argument` is the rate with its colon, as in ":0.2".
         return [0.0 if part.kind == "down" else 1 - float(part.argument[1:]) for part in self.link_parts]
 
     @property
@@ -68,6 +70,7 @@ class RandomFaults:
     def _counts(self, places: int, parts: Sequence[FaultSetTerm]) -> Mapping[int, Number]:
         if not self.independent:
             return {sum(part.count for part in parts): 1}
+        # A place is whole if no part strikes it; parts draw independently of each other.
         share = 1 - prod(1 - part.share for part in parts)
         if not share:
             return {0: 1}
@@ -80,11 +83,13 @@ def random_faults(fault_set: FaultSetSpec, places: FaultSites) -> RandomFaults |
     """The faults that a fault set draws; None for other kinds of faults, and for a set that can never be drawn."""
     first, dash, last = fault_set.when.partition("-")
     parts = [part for part in fault_set.parts if part.count or part.share]
+    # A hang with an end is not counted: the node takes part again afterwards.
     if any(part.kind not in NODE_KINDS | LINK_KINDS or (part.kind == "hang" and dash) for part in parts):
         return None
     node_parts, link_parts = ([part for part in parts if part.on_links == on_links] for on_links in (False, True))
     nodes: Sequence[Rank] = eligible(fault_set, node_parts[0], places) if node_parts else ()  # type: ignore[assignment]
     links: Sequence[Link] = eligible(fault_set, link_parts[0], places) if link_parts else ()  # type: ignore[assignment]
+    # `busiest` is not random: its places are fixed by the fault-free run.
     if fault_set.how == "busiest":
         nodes = nodes[: sum(part.count for part in node_parts)]
         links = links[: sum(part.count for part in link_parts)]
@@ -92,6 +97,7 @@ def random_faults(fault_set: FaultSetSpec, places: FaultSites) -> RandomFaults |
             return None
         if len(link_parts) > 1:
             return None  # which link gets which part is fixed, not drawn
+    # The source is healthy in every trial that counts; trials with a faulty one are undecided.
     nodes = [rank for rank in nodes if rank != places.algorithm.spec.source]
     if sum(part.count for part in node_parts) > len(nodes) or sum(part.count for part in link_parts) > len(links):
         return None
@@ -113,13 +119,16 @@ class GivenFaults:
     @property
     def timed(self) -> bool:
         """Whether the step matters in which a copy uses a place."""
+        # A fault that lasts from step 1 to the end strikes every copy of a tree alike.
         windows = chain(self.down.values(), [[(step, FOREVER) for step in self.silent.values()]])
         return bool(self.losses) or any(window != ALWAYS for each in windows for window in each)
 
     def breaks(self, path: Iterable[Hop]) -> bool:
         """Whether a copy is lost on its path."""
         return any(
-            self.silent.get(sender, FOREVER) <= step or self._is_down(sender, to, step) for sender, to, step in path
+            # The receiver's own silence is not checked: a silent receiver is due nothing.
+            self.silent.get(sender, FOREVER) <= step or self._is_down(sender, to, step)
+            for sender, to, step in path
         )
 
     def _is_down(self, sender: Rank, receiver: Rank, step: Step) -> bool:
@@ -142,6 +151,7 @@ def given_faults(algorithm: Algorithm, faults: Sequence[Fault]) -> GivenFaults |
     for fault in faults:
         match fault:
             case Crash(rank=rank) | Hang(rank=rank) if fault.end == FOREVER and rank != algorithm.spec.source:
+                # The earliest of several crashes of one node decides.
                 given.silent[rank] = min(fault.step, given.silent.get(rank, FOREVER))
             case Down(step=step, sender=sender, port=port, last=last):
                 given.down.setdefault((sender, neighbour(sender, port)), []).append((step, last))

@@ -27,6 +27,7 @@ Words = NDArray[np.uint64]
 
 def guaranteed_delivery(paths: CopyPaths) -> Number | None:
     """The probability that no healthy node misses a message; None where it cannot be counted exactly."""
+    # One copy per piece: every path has to be whole, so one product is exact, however many sets there are.
     single_copies = all(len(need) == 1 for need in paths.needs)
     if single_copies and not paths.draws.node_parts:
         everything: Use | None = Use(0, 0, 0)
@@ -34,18 +35,22 @@ def guaranteed_delivery(paths: CopyPaths) -> Number | None:
             for use in uses:
                 everything = joined(everything, use)
         return 0 if everything is None else paths.chance_of_links(everything)
+    # With losses, sets of faults do not decide alone what arrives.
     return None if paths.lossy else _count_sets(paths)
 
 
 def _count_sets(paths: CopyPaths) -> Number | None:
     """The share of sets of faults under which every healthy node is served; None if there are too many sets."""
     draws = paths.draws
+    # A set that leaves no healthy receiver is undecided in a campaign.
     node_counts = {count: chance for count, chance in draws.node_counts.items() if count < len(paths.receivers)}
     link_counts = draws.link_counts
+    # Bits of one row in words: a block per copy, and one for the faulty nodes themselves.
     width = (len(paths.copies) + 1) * -(-paths.algorithm.topology.order // 64)
     nodes = [width * comb(len(draws.nodes), count) for count in node_counts]
     links = [width * comb(len(draws.links), count) for count in link_counts]
     rows = len(draws.nodes) + len(draws.links)
+    # Refused in advance: tables grow with the binomial coefficients.
     if max(*nodes, *links, width * rows) > MOST_WORDS or sum(nodes) * sum(links) > MOST_WORK * width:
         return None
     survived = sum(
@@ -85,6 +90,7 @@ class SetTable:
         for count, by_node in _unions(self._nodes, nodes):
             for down, by_link in _unions(self._links, links):
                 # Only the shorter table is iterated in Python.
+                # The shorter table is iterated in Python, the longer one in numpy.
                 few, many = sorted((by_node, by_link | self._lost), key=len)
                 survivors = sum(self._survivors(many | row) for row in few)
                 yield (count, down), Fraction(survivors, len(few) * len(many))
@@ -93,7 +99,9 @@ class SetTable:
         blocks = sets.reshape(len(sets), -1, self._block)
         missing = np.zeros((len(sets), self._block), dtype=np.uint64)
         for need in self._needs:
+            # A rank misses a piece if all its copies are lost: the and over the copies.
             missing |= np.bitwise_and.reduce(blocks[:, [self._bit[copy] for copy in need]], axis=1)
+        # Faulty nodes miss nothing that is due to them.
         return int((~(missing & ~blocks[:, -1]).any(axis=1)).sum())
 
 

@@ -18,6 +18,7 @@ def quotient(numerator: Number, denominator: Number) -> Number:
 
 def share_whole(parts: Sequence[FaultSetTerm], weights: Sequence[Number]) -> Number:
     """The probability that a link passes its packets. Each part strikes it if no part before it did."""
+    # In floating point: shares are given as decimals, and the result is a probability.
     whole, left = 0.0, 1.0
     for part, weight in zip(parts, weights, strict=True):
         whole += left * part.share * weight
@@ -30,6 +31,7 @@ def placements(groups: Sequence[tuple[int, Sequence[Number]]], counts: tuple[int
 
     A group is a number of places and the weight of each part at any of them.
     """
+    # Dynamic programming over groups: how many faults of each part have been placed so far, and their weight.
     found: dict[tuple[int, ...], Number] = {tuple(0 for _ in counts): 1}
     for size, weights in groups:
         more: dict[tuple[int, ...], Number] = {}
@@ -37,8 +39,11 @@ def placements(groups: Sequence[tuple[int, Sequence[Number]]], counts: tuple[int
             for here in product(*(range(count - done + 1) for count, done in zip(counts, placed, strict=True))):
                 if sum(here) > size:
                     continue
+                # Ordered choices of places within the group, over the order of equal faults: a multinomial
+                # coefficient.
                 uses = perm(size, sum(here)) // prod(map(factorial, here))
                 factor = prod(weight**many for weight, many in zip(weights, here, strict=True))
+                # A weight of 0 rules the placement out; dropping it early keeps the table small.
                 if factor:
                     key = tuple(done + many for done, many in zip(placed, here, strict=True))
                     more[key] = more.get(key, 0) + value * uses * factor

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from coordinator.scenario.fault_sets import FaultSetSpec, FaultSites
+from coordinator.scenario.fault_draws import FaultSites
+from coordinator.scenario.fault_sets import FaultSetSpec
 from coordinator.theory.copy_paths import CopyPaths
 from coordinator.theory.delivery_ratio import delivery_ratio
 from coordinator.theory.fault_model import given_faults, random_faults

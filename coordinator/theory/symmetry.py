@@ -16,7 +16,8 @@ from itertools import chain, combinations, islice, permutations, product
 import numpy as np
 from numpy.typing import NDArray
 
-from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm, FaultSites, Link, set_count
+from coordinator.scenario.fault_draws import FaultSites, Link, set_count
+from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
@@ -54,6 +55,7 @@ class Neighbourhood:
 
     def automorphism(self, ports: Sequence[Port]) -> Symmetry | None:
         """The automorphism that fixes the source and renames ports in this way at every rank, or None."""
+        # `renamed[image, p]` is the neighbour of the image over the renamed port.
         renamed = self.table[:, list(ports)]
         image = np.full(self.topology.order, -1, dtype=np.int64)
         image[self.source] = self.source
@@ -61,8 +63,10 @@ class Neighbourhood:
         for rank in reached:
             for port, neighbour in enumerate(self.table[rank].tolist()):
                 if image[neighbour] < 0:
+                    # The renaming fixes the image of every rank, once that of the source is known.
                     image[neighbour] = renamed[image[rank], port]
                     reached.append(neighbour)
+        # A bijection that keeps every link, not only those of the search tree.
         whole = len(np.unique(image)) == len(image) and bool((image[self.table] == renamed[image]).all())
         return Symmetry(image, tuple(ports)) if whole else None
 
@@ -72,15 +76,18 @@ def candidates(topology: Topology) -> Iterator[tuple[Port, ...]]:
     degree = topology.degree
     match topology:
         case EisensteinJacobi(dimensions=dimensions) if dimensions <= MOST_DIMENSIONS:
+            # Turns by a sixth, with and without reflection: the symmetries of the hexagonal lattice.
             turns = [[(turn + sign * port) % 6 for port in range(6)] for sign in (1, -1) for turn in range(6)]
             for order in permutations(range(dimensions)):
                 for turned in product(turns, repeat=dimensions):
                     yield tuple(6 * order[d] + port for d in range(dimensions) for port in turned[d])
+        # degree! renamings are few enough to try them all.
         case _ if degree <= MOST_PORTS:
             yield from permutations(range(degree))
         case EisensteinJacobi():
             yield tuple(range(degree))
         case _:
+            # Otherwise rotations of the ports only, which are the known symmetries of star graphs and hypercubes.
             for turn in range(degree):
                 yield tuple((port + turn) % degree for port in range(degree))
 
@@ -93,6 +100,7 @@ def identity(topology: Topology) -> Symmetry:
 def symmetries(algorithm: Algorithm) -> list[Symmetry]:
     """The candidates that are symmetries of the runs of `algorithm`, the identity first."""
     topology = algorithm.topology
+    # Without trees there is nothing to check a candidate against.
     if not isinstance(algorithm, TreeCollective) or algorithm.collective is not Collective.BROADCAST:
         return [identity(topology)]
     if not isinstance(topology, CayleyTopology):  # ports differ from rank to rank
@@ -127,18 +135,23 @@ def keeps(symmetry: Symmetry, algorithm: TreeCollective, trees: Sequence[Ranks] 
     renamed: dict[int, int] = {}
     onto: set[int] = set()
     for tree, load in enumerate(loads):
+        # A tree that carries nothing may be mapped onto anything.
         if not load:
             continue
         image = np.zeros_like(trees[tree])
+        # The image of every arc, with its delay.
         image[np.ix_(symmetry.ranks, np.array(symmetry.ports))] = trees[tree]
         other = next((at for at, delays in enumerate(trees) if loads[at] and np.array_equal(delays, image)), None)
         if other is None or other in onto or len(loads[other]) != len(load):
             return False
+        # Two trees on one: their copies would share arcs that the originals do not share.
         onto.add(other)
         for (number, segment), (its_number, its_segment) in zip(load, loads[other], strict=True):
+            # Copies keep their numbers (their steps), and segments are renamed consistently.
             if number != its_number or renamed.setdefault(segment, its_segment) != its_segment:
                 return False
     pieces = algorithm.segments_per_message
+    # A renaming must keep messages together: pieces of one message stay pieces of one.
     messages = {(segment // pieces, image // pieces) for segment, image in renamed.items()}
     return len(set(renamed.values())) == len(renamed) and len(messages) == algorithm.spec.messages
 
@@ -195,8 +208,10 @@ class Orbits:
     def _representatives(self, rows: Codes, parts: Sequence[FaultSetTerm]) -> tuple[Codes, Codes]:
         """The sets (given by indices of places) that are the least of their orbit, and the sizes of these orbits."""
         images = np.stack([self._code(rows, parts, at) for at in range(len(self.symmetries))], axis=1)
+        # A set represents its orbit if no image has a smaller number.
         least = images[:, 0] == images.min(axis=1)
         images = np.sort(images[least], axis=1)
+        # The orbit's size is the number of different images.
         return rows[least], 1 + (np.diff(images, axis=1) != 0).sum(axis=1)
 
     def _code(self, rows: Codes, parts: Sequence[FaultSetTerm], at: int) -> Codes:
@@ -204,9 +219,11 @@ class Orbits:
         code, column = np.zeros(len(rows), dtype=np.int64), 0
         for part in parts:
             table = (self._link_images if part.on_links else self._node_images)[at]
+            # As sets: the order of the places within a part does not matter.
             image = np.sort(table[rows[:, column : column + part.count]], axis=1)
             column += part.count
             for digit in image.T:
+                # Mixed radix: equal numbers for equal sets, ascending in lexicographic order.
                 code = code * len(table) + digit
         return code
 

@@ -8,14 +8,15 @@ access to the state of other ranks: it knows its own address, the arithmetic of 
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from typing import ClassVar, get_args
+from itertools import product
+from typing import ClassVar, Final, get_args
 
-from emunode.algorithms.claims import Claim, Relation
+from emunode.algorithms.claims import Claim, Relation, UnknownMetricError
 from emunode.algorithms.losses import Losses, Outages
 from emunode.algorithms.payload import Payloads
-from emunode.errors import ScenarioError
+from emunode.errors import RegistrationError, ScenarioError
 from emunode.model import (
     ALL_RANKS,
     Collective,
@@ -27,8 +28,10 @@ from emunode.model import (
     ScheduledSend,
     Step,
 )
-from emunode.topologies.base import CayleyTopology, Topology
+from emunode.registry import Registry
+from emunode.topologies.base import FAMILIES, CayleyTopology, Topology
 
+ANY_FAMILY: Final = "any"
 Content = Callable[[Rank, Rank, int], bytes | None]
 
 
@@ -67,6 +70,8 @@ class Algorithm(ABC):
     The constructor raises ScenarioError (exit status 2) for a job that the algorithm cannot do.
     """
 
+    family: ClassVar[str]
+    """The family of topologies that it is for; "any" if it runs on every network."""
     name: ClassVar[str]
     collective: ClassVar[Collective]
     port_models: tuple[PortModel, ...] = (PortModel.ALL_PORT,)
@@ -308,3 +313,55 @@ class Algorithm(ABC):
         """True if the collective has no root, or its root does not crash."""
         rootless = self.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
         return rootless or self.spec.source not in crashed
+
+
+# --- registration ----------------------------------------------------------------------------------------------------
+
+
+def check_metrics(entry: type[Algorithm]) -> None:
+    """RegistrationError for an algorithm that claims something about an unknown metric: no run would judge that claim.
+
+    The claims are those on small networks of its family, without faults and with a crash.
+    """
+    try:
+        for topology, port_model, messages in product(_small_networks(entry), entry.port_models, (1, None)):
+            spec = CollectiveSpec(topology.name, entry.collective, entry.name, 0, port_model, message_bytes=720)
+            spec = spec._replace(messages=messages or topology.degree)  # some algorithms send one over each port
+            try:
+                algorithm = entry(topology, spec)
+            except ScenarioError:
+                continue
+            algorithm.claims()
+            algorithm.structure_claims()
+            algorithm.cost_claims(1e-3, 1e-6)
+            algorithm.claims_with_crashes({topology.order - 1: 1})
+            algorithm.claims_with_faults(1, 0, (topology.order - 1,))
+    except UnknownMetricError as error:
+        raise RegistrationError(f"algorithm {entry.__module__}.{entry.__qualname__} ({entry.name}): {error}") from None
+
+
+def _small_networks(entry: type[Algorithm]) -> Iterator[Topology]:
+    """The two smallest networks of every family that an algorithm is for."""
+    for family in FAMILIES.values() if entry.family == ANY_FAMILY else [FAMILIES[entry.family]]:
+        networks = (family.parse(name.partition(":")[2]) for name in family.small_examples)
+        yield from sorted(networks, key=lambda network: network.order)[:2]
+
+
+def _check(entry: type[Algorithm]) -> None:
+    # The package's own algorithms are checked by its tests: here that would add a tenth of a second to every command.
+    if entry.__module__.startswith("emunode."):
+        return
+    if entry.family not in (ANY_FAMILY, *FAMILIES):
+        known = ", ".join((*FAMILIES, ANY_FAMILY))
+        raise RegistrationError(f"algorithm {entry.name} is for an unknown family {entry.family!r}; known are: {known}")
+    check_metrics(entry)
+
+
+ALGORITHMS: Final = Registry[tuple[str, str, str], Algorithm](
+    "algorithm",
+    Algorithm,  # type: ignore[type-abstract]
+    key=lambda entry: (entry.family, entry.collective, entry.name),
+    required=("family", "name", "collective", "citation"),
+    check=_check,
+)
+"""Every algorithm, by family, collective and name."""

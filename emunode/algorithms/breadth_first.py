@@ -7,7 +7,8 @@ from typing import ClassVar
 from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, PortModel, Rank, Step
-from emunode.topologies.base import Topology
+from emunode.registry import register
+from emunode.topologies.base import CayleyTopology, Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
@@ -19,7 +20,7 @@ class TreeBroadcast(TreeCollective):
     """Segments follow each other down a shortest-path tree, one per step over all ports.
 
     Over one port a node serves its children one after the other. The source starts the next segment when it has served all
-    its children; no node has more of them.
+    its children, or has waited as long as the rank with the most children needs.
     """
 
     collective = Collective.BROADCAST
@@ -28,14 +29,24 @@ class TreeBroadcast(TreeCollective):
     @cached_property
     def last_offset(self) -> Step:
         if self.spec.port_model is PortModel.ALL_PORT:
+            # All-port: level t receives in step t.
             return self.rooted.eccentricity(0)
         return max(step for _, step in self._walk(0))
+
+    @cached_property
+    def period(self) -> Step:
+        translated = isinstance(self.topology, CayleyTopology) and not self.spec.broken
+        if self.spec.port_model is PortModel.ALL_PORT or translated:
+            return super().period
+        # Elsewhere a rank may have more children than the root, and needs the time for all of them.
+        return max(len(self.trees.children(rank, 0)) for rank, _ in self._walk(0))
 
     def claims(self) -> list[Claim]:
         claims = super().claims()
         if self.spec.port_model is PortModel.ALL_PORT:
             steps = self.last_offset + self.numbers - 1
             claims.append(Claim("steps", steps, "==", f"{self.citation}: height + segments - 1"))
+            # Several segments overlap in a step, and then the receivers are not the ranks at one distance.
             if self.numbers == 1 and self.collective is Collective.BROADCAST:
                 claims.append(
                     Claim(
@@ -52,6 +63,7 @@ class TreeBroadcast(TreeCollective):
         return [*claims, *self.structure_claims()]
 
     def structure_claims(self) -> list[Claim]:
+        # Around broken links paths may be longer than the distance.
         if self.spec.broken:
             return []
         return [Claim("longest_detour", 0, "==", f"{self.citation}: {self.shortest_paths}")]
@@ -82,6 +94,7 @@ class TreeBroadcast(TreeCollective):
         if found is None:
             return []
         height, relation, formula = found
+        # The root serves all its `degree` children with one segment before it starts the next.
         steps = height + (self.numbers - 1) * self.topology.degree
         source = f"{self.citation}: one child after the other, {formula}"
         return [Claim("steps", steps, relation, f"{source} and a step per child for every further segment")]
@@ -92,6 +105,7 @@ def exact_for_successors(network: EisensteinJacobi) -> Relation:
     return "==" if network.b == network.a + 1 else "<="
 
 
+@register
 class BreadthFirstBroadcast(TreeBroadcast):
     """Broadcast down the breadth-first tree in which every rank's parent is behind its lowest port that leads closer.
 
@@ -99,6 +113,7 @@ class BreadthFirstBroadcast(TreeBroadcast):
     that is still connected to the source.
     """
 
+    family = "any"
     name = "bfs-tree"
     citation = "breadth-first spanning tree (E. F. Moore 1959)"
 
@@ -106,6 +121,7 @@ class BreadthFirstBroadcast(TreeBroadcast):
         if not self.spec.broken:
             return BreadthFirstTree(topology)
         source = self.spec.source
+        # Trees are rooted at 0: the broken links are translated with the source.
         return GrownTree(topology, {(topology.relative(rank, source), port) for rank, port in self.spec.broken})
 
     @cached_property

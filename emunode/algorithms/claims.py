@@ -33,11 +33,15 @@ METRICS: Final = frozenset((*TRAFFIC, *DELIVERY, *STRUCTURE, *EMULATOR, "measure
 """Every name that a claim can have; `measured` stands for a number that a paper prints and a reproduction measures."""
 
 
+class UnknownMetricError(ValueError):
+    """A claim about a metric that nothing measures."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """One prediction: metric `name` of a run stands in `relation` to `predicted`, according to `source`.
 
-    Raises ValueError for a name that is not in `METRICS`: a misspelt claim would never be judged.
+    Raises UnknownMetricError for a name that is not in `METRICS`: a misspelt claim would never be judged.
     """
 
     name: str
@@ -53,8 +57,8 @@ class Claim:
 
     def __post_init__(self) -> None:
         if self.name not in METRICS:
-            near = get_close_matches(self.name, METRICS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known metrics: {', '.join(sorted(METRICS))}"
-            raise ValueError(f"a claim about an unknown metric {self.name!r}: {hint}")
+            near = " or ".join(map(repr, get_close_matches(self.name, sorted(METRICS))))
+            hint = f"did you mean {near}?" if near else f"known metrics: {', '.join(sorted(METRICS))}"
+            raise UnknownMetricError(f"a claim about an unknown metric {self.name!r}: {hint}")
         if self.relation not in get_args(Relation):
             raise ValueError(f"a claim with an unknown relation {self.relation!r}: expected ==, <= or >=")

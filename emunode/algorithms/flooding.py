@@ -6,6 +6,7 @@ from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Losses, Outages, Place
 from emunode.model import ALL_RANKS, Collective, Duplex, FaultKnowledge, Port, PortPacket, Rank, ScheduledSend, Step
+from emunode.registry import register
 
 
 class FloodRule(Rule):
@@ -27,11 +28,13 @@ class FloodRule(Rule):
             self._known.add(index)
             segment = (source, ALL_RANKS, 0, index, self._algorithm.payloads.segment(source, ALL_RANKS, index))
             for port in self._view.live_ports:
+                # Live ports at the time of sending: a rank that knows its broken links does not send on them.
                 yield index + 1, port, segment
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         arrived_on: dict[int, set[Port]] = {}
         sends: list[ScheduledSend] = []
+        # All copies of a step first: a segment that came over two ports must go out over neither of them.
         for port, segments in packets:
             for segment in segments:
                 arrived_on.setdefault(segment[3], set()).add(port)
@@ -40,11 +43,13 @@ class FloodRule(Rule):
                 index = segment[3]
                 if index not in self._known:
                     self._known.add(index)
+                    # A neighbour that has just sent the segment has it already.
                     ports = [port for port in self._view.live_ports if port not in arrived_on[index]]
                     sends += [(step + 1, port, segment) for port in ports]
         return sends
 
 
+@register
 class Flood(Algorithm):
     """Flooding on any network.
 
@@ -54,6 +59,7 @@ class Flood(Algorithm):
     the source.
     """
 
+    family = "any"
     name = "flood"
     collective = Collective.BROADCAST
     citation = "flooding (Segall 1983, PI protocol)"
@@ -77,6 +83,7 @@ class Flood(Algorithm):
 
         The losses are not determined if ranks know which of their links work and that changes during the run.
         """
+        # A rank that learns of a fault in the middle of the run changes its sends, which this replay does not model.
         if self.spec.knowledge is not FaultKnowledge.NONE and not outages.permanent:
             return None
         messages = range(0, self.spec.messages * self.segments_per_message, self.segments_per_message)
@@ -94,6 +101,7 @@ class Flood(Algorithm):
         """The step in which each rank receives the segment that the source sends in step index + 1, and what blocked it."""
         received, blocked = {self.spec.source: index}, set()
         reached = [self.spec.source]
+        # Breadth first, so that a rank is reached in its first possible step.
         for rank in reached:
             for port, peer in self.topology.adjacent(rank):
                 if peer in received:

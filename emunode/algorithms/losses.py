@@ -18,6 +18,7 @@ Interval = tuple[Step, Step]
 """First and last step, both included."""
 Place = tuple[Rank, Port | None]
 """A place that is out of service: a rank, or the link direction (rank, port) on which it sends."""
+# Larger than any step limit, and an int so that it compares with steps.
 FOREVER: Step = 2**31 - 1
 
 
@@ -41,6 +42,7 @@ class Outages:
     def permanent(self) -> bool:
         """True if every outage lasts from the first step to the end."""
         every = [*self.nodes.values(), *self.links.values()]
+        # From the first step to the end in one interval; adjoining intervals are not merged.
         return all(any(first <= 1 and last >= FOREVER for first, last in intervals) for intervals in every)
 
     def always(self) -> "Outages":
@@ -57,6 +59,7 @@ class Outages:
         links = {each: named for each in self.links if (named := rename(*each)) is not None}
         return Outages(
             {named: self.nodes[each] for each, named in nodes.items()},
+            # Losses are blamed on the places of the scenario, so the renamed ones keep their original names.
             {named: self.links[each] for each, named in links.items()},
             frozenset(map(rank, self.faulty)),
             {(named, None): (each, None) for each, named in nodes.items()}
@@ -65,6 +68,7 @@ class Outages:
 
     def blocks(self, step: Step, sender: Rank, port: Port, receiver: Rank) -> Place | None:
         """The place that stops a packet in `step`, or None if it crosses."""
+        # The sender first: a packet that is never sent is not blamed on the link or the receiver.
         if _covers(self.nodes.get(sender, ()), step):
             return sender, None
         if _covers(self.links.get((sender, port), ()), step):
@@ -110,7 +114,7 @@ class Spread(Protocol):
     """The messages of one source on trees. Ranks are relative to the source, which is rank 0."""
 
     def seen_from(self, source: Rank, outages: Outages) -> Outages:
-        """Outages relative to a source."""
+        """Outages under the names that ranks and links have relative to a source."""
 
     def seen_rank(self, relative: Rank, source: Rank) -> Rank:
         """The rank whose address relative to `source` is `relative`."""
@@ -119,7 +123,7 @@ class Spread(Protocol):
         """The arcs of all trees that outages may block."""
 
     def tree_children(self, relative: Rank, tree: int) -> Iterable[Rank]:
-        """The children of a rank."""
+        """The relative ranks of the children of a rank in one tree."""
 
     def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
         """The number of messages that a rank loses with these copies, given as (tree, bits), and the copies responsible."""
@@ -135,13 +139,16 @@ def along_trees(spread: Spread, outages: Outages, sources: Iterable[Rank], messa
         if source in outages.faulty:
             continue
         seen = spread.seen_from(source, outages)
+        # Faulty ranks are expected to receive nothing, so they are left out on both sides.
         losses.delivered += messages * (len(receivers) - sum(rank in receivers for rank in seen.faulty))
         for rank, trees in _missing_below(spread, spread.touched_arcs(seen)).items():
             if rank in seen.faulty or rank not in receivers:
                 continue
+            # The bits of all outages together: which copies are missing, whatever the cause.
             key = tuple(sorted((tree, reduce(or_, blocked.values())) for tree, blocked in trees.items() if blocked))
             count, guilty = spread.lost_messages(key)
             if count:
+                # Only the places that blocked a copy that counts are named as causes.
                 losses.delivered -= count
                 losses.blame(spread.seen_rank(rank, source), _guilty(seen, trees, guilty))
     return losses
@@ -150,6 +157,7 @@ def along_trees(spread: Spread, outages: Outages, sources: Iterable[Rank], messa
 def _guilty(seen: Outages, trees: Mapping[int, Mapping[Place, int]], guilty: Mapping[int, int]) -> Iterator[Place]:
     for tree, blocked in trees.items():
         for place, numbers in blocked.items():
+            # `numbers & guilty`: this outage blocked a copy without which the message is lost.
             if numbers & guilty.get(tree, 0):
                 yield seen.names[place]
 
@@ -157,16 +165,19 @@ def _guilty(seen: Outages, trees: Mapping[int, Mapping[Place, int]], guilty: Map
 def _missing_below(spread: Spread, arcs: Iterable[Arc]) -> dict[Rank, dict[int, dict[Place, int]]]:
     """By rank and tree: the copies that do not arrive, as bits, by the first outage on their path."""
     missing: dict[Rank, dict[int, dict[Place, int]]] = {}
+    # By offset: an outage higher up in a tree is the first on the path, and takes the blame.
     for arc in sorted(arcs, key=lambda arc: (arc.offset, arc.tree, arc.child)):
         if not any(arc.blocked.values()):
             continue
         below = [arc.child]
         for rank in below:
             there = missing.setdefault(rank, {}).setdefault(arc.tree, {})
+            # Copies that an arc above has already blocked never reach this arc.
             known = reduce(or_, there.values(), 0)
             for place, numbers in arc.blocked.items():
                 if numbers & ~known:
                     there[place] = there.get(place, 0) | numbers & ~known
+            # Everything below a blocked arc misses the same copies.
             below += spread.tree_children(rank, arc.tree)
     return missing
 
@@ -178,7 +189,9 @@ def losses_of_striping(
     guilty: dict[int, int] = {}
     lost: set[int] = set()
     for segment in range(copies // redundancy):
+        # divmod gives (number, tree); reversed it is (tree, number) of each of the x copies.
         places = [divmod(copy, trees)[::-1] for copy in range(segment * redundancy, (segment + 1) * redundancy)]
+        # A segment is lost if all its x copies are; a message if one of its segments is.
         if all(missing.get(tree, 0) >> number & 1 for tree, number in places):
             lost.add(segment // segments_per_message)
             for tree, number in places:
@@ -222,6 +235,7 @@ class Journeys:
             for hop in journey.hops:
                 self._at_rank.setdefault(hop.sender, []).append(number)
                 self._at_link.setdefault((hop.sender, hop.port), []).append(number)
+            # The last receiver sends nothing, but an outage there blocks the journey too.
             self._at_rank.setdefault(journey.hops[-1].receiver, []).append(number)
 
     def ends(self) -> set[Rank]:
@@ -230,16 +244,19 @@ class Journeys:
 
     def missing(self, outages: Outages) -> Iterator[tuple[Rank, int, set[Place]]]:
         """Yield (end, segment, causes) for every segment of which no copy arrives."""
+        # Only journeys that use a faulty place can be lost; all others are skipped.
         touched = {number for rank in outages.nodes for number in self._at_rank.get(rank, ())}
         touched.update(number for link in outages.links for number in self._at_link.get(link, ()))
         lost: dict[tuple[Rank, int], list[Place]] = {}
         for number in sorted(touched):
             journey = self._journeys[number]
             blocks = (outages.blocks(*hop) for hop in journey.hops)
+            # The first blocked hop; later hops are never made.
             place = next((each for each in blocks if each is not None), None)
             if place is not None:
                 lost.setdefault((journey.end, journey.segment), []).append(place)
         for (end, segment), places in lost.items():
+            # All copies of the segment are lost.
             if len(places) == self._copies[end, segment]:
                 yield end, segment, set(places)
 
@@ -259,9 +276,11 @@ def along_journeys(
     for source in sources:
         if source in outages.faulty:
             continue
+        # The default argument binds this source; a closure over the loop variable would see the last one.
         seen = outages.renamed(lambda rank, source=source: relative(rank, source))  # type: ignore[misc]
         losses.delivered += messages * sum(end not in seen.faulty for end in ends)
         gone: set[tuple[Rank, int]] = set()
+        # One lost segment loses the message; `gone` counts it once.
         for end, segment, causes in journeys.missing(seen):
             if end not in seen.faulty:
                 gone.add((end, segment // segments_per_message))
@@ -294,6 +313,7 @@ class Circuit:
         """Outages at their distances from a source."""
 
         def link(sender: Rank, port: Port) -> tuple[Rank, Port] | None:
+            # Links that are not on the circuit carry nothing and may break unnoticed.
             direction = self.direction_of(sender, port)
             return None if direction is None else (self._distance(sender, source), direction)
 
@@ -309,6 +329,7 @@ class Circuit:
     def touched_arcs(self, seen: Outages) -> Iterator[Arc]:
         """The hops that outages may block."""
         for direction, reach in enumerate(self.reach):
+            # An outage at a node blocks the hop into it and the hop out of it.
             near = {hop for rank in seen.nodes for here in [self._hops(rank, direction)] for hop in (here, here + 1)}
             near |= {self._hops(rank, direction) + 1 for rank, port in seen.links if port == direction}
             for hop in sorted(near):
@@ -316,6 +337,7 @@ class Circuit:
                     yield self._arc(seen, direction, hop)
 
     def _hops(self, relative: Rank, direction: int) -> int:
+        # Backwards the hop count grows as the distance onward falls.
         return (self.order - relative) % self.order if direction else relative
 
     def _at(self, hops: int, direction: int) -> Rank:
@@ -325,6 +347,7 @@ class Circuit:
         sender, receiver = self._at(hop - 1, direction), self._at(hop, direction)
         blocked: dict[Place, int] = {}
         for number in range(self.copies):
+            # Each copy crosses the hop in its own step, so a short outage blocks some copies only.
             place = seen.blocks(self.step(number, hop), sender, direction, receiver)
             if place is not None:
                 blocked[place] = blocked.get(place, 0) | 1 << number

@@ -20,13 +20,16 @@ class Payloads:
         self.message_bytes = message_bytes
         self.segments_per_message = segments_per_message
         self._seed = seed
+        # A cache of segments that are compared again and again; bounded by bytes, and by entries for tiny segments.
         keep = max(4, min(65536, CACHE_BYTES * segments_per_message // max(1, message_bytes)))
         self.segment = lru_cache(maxsize=keep)(self._segment)
         self._message = lru_cache(maxsize=max(4, keep // segments_per_message))(self.message)
 
     def message(self, origin: Rank, target: Rank, number: int) -> bytes:
         """Message `number` of `origin` for `target`: `message_bytes` bytes."""
+        # The name is the whole input, so any host computes the same bytes without having met the sender.
         name = f"{self._seed}/{origin}/{target}/{number}".encode()
+        # An extendable-output function gives any length in one call; security plays no part here.
         return shake_128(name, usedforsecurity=False).digest(self.message_bytes)
 
     def segment_bytes(self, number: int) -> int:
@@ -37,5 +40,6 @@ class Payloads:
     def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
         message_number, place = divmod(segment, self.segments_per_message)
         size, longer = divmod(self.message_bytes, self.segments_per_message)
+        # Segments before `place` have `size` bytes, and the first `longer` of them one more.
         start = place * size + min(place, longer)
         return self._message(origin, target, message_number)[start : start + size + (place < longer)]

@@ -1,36 +1,68 @@
-"""Every algorithm: those for any network, and one tuple for each family in the folder of the family."""
+"""The algorithms by family and collective. Importing this module registers the built-in ones.
+
+To add an algorithm, decorate its class with `register`; a new module also needs its line in the imports below.
+"""
+
+# ruff: noqa: F401  # modules are imported for the algorithms that they register
 
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final
 
-from emunode.algorithms.base import Algorithm
-from emunode.algorithms.breadth_first import BreadthFirstBroadcast
-from emunode.algorithms.eisenstein_jacobi import registry as eisenstein_jacobi
-from emunode.algorithms.flooding import Flood
-from emunode.algorithms.hypercube import registry as hypercube
-from emunode.algorithms.star import registry as star
+import emunode.algorithms.breadth_first
+import emunode.algorithms.eisenstein_jacobi.allgather
+import emunode.algorithms.eisenstein_jacobi.broadcast
+import emunode.algorithms.eisenstein_jacobi.independent
+import emunode.algorithms.eisenstein_jacobi.literal
+import emunode.algorithms.flooding
+import emunode.algorithms.hypercube.allgather
+import emunode.algorithms.hypercube.alltoall
+import emunode.algorithms.hypercube.broadcast
+import emunode.algorithms.hypercube.fifo
+import emunode.algorithms.hypercube.ring
+import emunode.algorithms.hypercube.scatter
+import emunode.algorithms.hypercube.scatter_ordered
+import emunode.algorithms.hypercube.scatter_rest
+import emunode.algorithms.star.allgather
+import emunode.algorithms.star.alltoall
+import emunode.algorithms.star.edge_disjoint
+import emunode.algorithms.star.edge_disjoint_allgather
+import emunode.algorithms.star.levels
+import emunode.algorithms.star.multiple_trees
+import emunode.algorithms.star.scatter
+import emunode.algorithms.star.substars
+import emunode.topologies.registry
+from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
 from emunode.topologies.base import FAMILIES, Topology
 
 Entry = type[Algorithm]
 
-ANY: Final[tuple[Entry, ...]] = (Flood, BreadthFirstBroadcast)
-"""Algorithms for every topology."""
-
-BY_FAMILY: Final[Mapping[str, tuple[Entry, ...]]] = {
-    "star": star.ALGORITHMS,
-    "hypercube": hypercube.ALGORITHMS,
-    "ej": eisenstein_jacobi.ALGORITHMS,
-}
-"""Algorithms for one family of topologies; a family without any runs those of `ANY`."""
+ORDER: Final = (
+    "greedy-tree", "congestion2-trees", "balanced-tree", "near-balanced-tree", "replicated-balanced-tree", "edt",
+    "substar-segments", "rotated-trees", "hamiltonian-cycle", "rotated-hamiltonian", "mbst", "mbst-levels", "edt-dfs",
+    "edt-dfs-ack", "list-schedule",
+    "brg", "brg-ring", "nrbrg", "nrbrg-rbf", "sbt", "sbt-gray", "sbt-postorder", "sbt-fifo", "sbt-rbf", "tcbt", "tcbt-rbf",
+    "nrsbt", "nrsbt-exchange", "nrsbt-postorder", "nrsbt-fifo", "nrsbt-rbf", "nesbt", "nesbt-fifo", "nesbt-rbf", "sbnt",
+    "sbnt-cyclic", "sbnt-postorder", "sbnt-fifo", "sbnt-rbf", "sbntc", "sbntc-fifo", "sbntc-rbf", "sbt-rotations",
+    "sbt-reflections",
+    "iterative", "three-phase", "two-phase", "dimension-wise", "improved", "independent-trees", "improved-printed",
+    "three-phase-printed", "three-phase-restart", "three-phase-restart-own",
+    "flood", "bfs-tree",
+)  # fmt: skip
+"""The order of lists: that of the papers. Algorithms that are not named here follow, in the order of registration."""
+_PLACE: Final = {name: place for place, name in enumerate(ORDER)}
 
 
 def algorithms(family: str, collective: Collective) -> dict[str, Entry]:
-    """The algorithms of a collective on a family of topologies, by name, in the order of the registry."""
-    entries = (*BY_FAMILY.get(family, ()), *ANY)
-    return {entry.name: entry for entry in entries if entry.collective is collective}
+    """The algorithms of a collective on a family of topologies, by name; those for any network come last."""
+    found: dict[str, Entry] = {}
+    for scope in (family, ANY_FAMILY):
+        entries = [entry for key, entry in ALGORITHMS.items() if key[:2] == (scope, collective)]
+        for entry in sorted(entries, key=lambda entry: _PLACE.get(entry.name, len(ORDER))):
+            found.setdefault(entry.name, entry)
+    return found
 
 
 def registered() -> Iterator[tuple[str, Entry]]:
@@ -56,12 +88,7 @@ def make_algorithm(topology: Topology, spec: CollectiveSpec) -> Algorithm:
 
 
 def _allowed(topology: Topology, spec: CollectiveSpec, known: Mapping[str, Entry]) -> str:
-    elsewhere = [
-        f"{entry.collective} on {family}"
-        for family, entries in BY_FAMILY.items()
-        for entry in (*entries, *ANY)
-        if entry.name == spec.algorithm
-    ]
+    elsewhere = [f"{entry.collective} on {family}" for family, entry in registered() if entry.name == spec.algorithm]
     if elsewhere:
         hint = f"it is defined for {' and '.join(elsewhere)}; "
     else:

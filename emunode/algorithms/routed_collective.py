@@ -39,15 +39,17 @@ class RoutedCollective(Algorithm):
     splits_across_trees = True
     """True if a message is cut into `count` x `segments` parts for the routes, False if it travels whole over one."""
     count: int = 1
-    """Routes of each target."""
+    """Number of routes of each target."""
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         super().__init__(topology, spec)
+        # Hot path: every hop of a copy looks the route up again; plain form: the method without a cache.
         self.hop_schedule = lru_cache(CACHE_ENTRIES)(self._hop_schedule)
 
     def validate(self) -> None:
         self.require_translations()
         super().validate()
+        # With redundancy every route must carry whole messages, so there are no parts to cut.
         self.cut(self.count if self.splits_across_trees and self.spec.redundancy == 1 else 1)
 
     @abstractmethod
@@ -67,12 +69,14 @@ class RoutedCollective(Algorithm):
         """(route_index, number, segment) of every copy for one target; here the same for all targets."""
         del target
         for copy in range(self.copies):
+            # (route, number, segment): copy c takes route c mod count as its number c div count.
             yield copy % self.count, copy // self.count, copy // self.spec.redundancy
 
     def number(self, target: Rank, route_index: int, segment: int) -> int:
         """Inverse of `copies_of`: the number of a segment's copy on `route_index`."""
         del target
         first = segment * self.spec.redundancy
+        # `first` is the segment's first copy; the copy on this route is the next one congruent to it modulo count.
         return (first + (route_index - first) % self.count) // self.count
 
     def _hop_schedule(self, target: Rank, route_index: int, number: int) -> dict[Rank, tuple[Port, Step]]:
@@ -82,6 +86,7 @@ class RoutedCollective(Algorithm):
         for port, step in self.route(target, route_index, number):
             there, its_port = self.rooted.end(here, port)
             if backwards:
+                # Time and direction reversed: the step T + 1 - s, from the farther end of the link.
                 stations[there] = (its_port, self.last_step + 1 - step)
             else:
                 stations[here] = (port, step)
@@ -113,6 +118,7 @@ class RoutedCollective(Algorithm):
             (step, port, target, route_index, segment)
             for target in range(1, self.topology.order)
             for route_index, number, segment in self.copies_of(target)
+            # A loop of one element unpacks the hop that leaves rank 0.
             for port, step in [self.hop_schedule(target, route_index, number)[0]]
         )
 
@@ -133,6 +139,7 @@ class RoutedCollective(Algorithm):
 
     def losses(self, outages: Outages) -> Losses | None:
         """A target misses a message if every copy of one of its segments is blocked."""
+        # A gather has one target: its journeys are those of a scatter from there, backwards.
         sources = [self.spec.source] if self.collective is Collective.GATHER else self.sources
         return along_journeys(
             self._journeys,
@@ -162,6 +169,7 @@ class RoutedCollective(Algorithm):
             here = there
         if self.collective is not Collective.GATHER:
             return hops
+        # In order of time, so the first blocked hop is found first.
         end, back = self.last_step + 1, self.rooted.end
         return [Hop(end - hop.step, *back(hop.sender, hop.port), hop.sender) for hop in reversed(hops)]
 
@@ -201,6 +209,7 @@ class PipelinedScatter(TreeRoutedCollective):
 
     def first_tree(self, target: Rank) -> int:
         """The tree of copy 0; the following copies take the following trees."""
+        # Dealing continues where the previous target ended, so that the trees stay level within one copy.
         return (target - 1) * self.copies % self.count
 
     def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
@@ -210,6 +219,7 @@ class PipelinedScatter(TreeRoutedCollective):
 
     def number(self, target: Rank, route_index: int, segment: int) -> int:
         first = segment * self.spec.redundancy
+        # As in the base class, shifted by the tree of copy 0.
         return (first + (route_index - first - self.first_tree(target)) % self.count) // self.count
 
     def depths(self, tree: int) -> Mapping[Rank, int] | Sequence[int]:
@@ -219,6 +229,7 @@ class PipelinedScatter(TreeRoutedCollective):
     @cached_property
     def _starts(self) -> list[dict[Rank, Step]]:
         """By tree and target: the step in which the first copy leaves the root; the others follow it."""
+        # Count first, then place: how long a target occupies the root link depends on its copies on that tree.
         loads: list[Counter[Rank]] = [Counter() for _ in range(self.count)]
         for target in range(1, self.topology.order):
             for tree, _, _ in self.copies_of(target):
@@ -226,13 +237,16 @@ class PipelinedScatter(TreeRoutedCollective):
         starts: list[dict[Rank, Step]] = []
         for tree, load in enumerate(loads):
             depth = self.depths(tree)
+            # The farthest first: its copy leaves earlier than any other and needs the most steps.
             farthest_first = sorted(load, key=lambda target: (-depth[target], target))
+            # Running sums: a target starts when all copies for farther targets have left.
             begins = accumulate((load[target] for target in farthest_first), initial=1)
             starts.append(dict(zip(farthest_first, begins, strict=False)))
         return starts
 
     def route(self, target: Rank, route_index: int, number: int) -> Route:
         start = self._starts[route_index][target] + number
+        # Every node forwards at once, so hop number `hop` is crossed in step start + hop.
         return [(port, start + hop) for hop, port in enumerate(self.trees.route(target, route_index))]
 
 
@@ -259,9 +273,11 @@ class DeliverRule(Rule):
         for _, segments in packets:
             for segment in segments:
                 origin, target, route_index, index, _ = segment
+                # A segment for this rank ends here.
                 if target != view.rank:
                     goal = algorithm.topology.relative(target, origin)
                     stations = algorithm.hop_schedule(goal, route_index, algorithm.number(goal, route_index, index))
+                    # The place of this rank on the route, by its address relative to the origin.
                     port, when = stations[view.relative(origin)]
                     sends.append((when, port, segment))
         return sends
@@ -279,6 +295,7 @@ class GatherRule(Rule):
 
     def start(self) -> Iterator[ScheduledSend]:
         algorithm, me, root = self._algorithm, self._view.rank, self._algorithm.spec.source
+        # The target itself has nothing to send.
         if not self._relative:
             return
         departures = sorted(

@@ -13,6 +13,7 @@ OPPOSITE = {Collective.BROADCAST: Collective.REDUCE, Collective.SCATTER: Collect
 
 def derived(forward: type[Kind], class_name: str, description: str, **attributes: object) -> type[Kind]:
     """A subclass of `forward` with other class attributes and its own docstring."""
+    # Without `__module__` the class would seem to be defined in this module.
     members = {"__doc__": description, "__module__": forward.__module__, **attributes}
     return cast("type[Kind]", type(class_name, (forward,), members))
 
@@ -26,7 +27,9 @@ def backwards(forward: type[Kind], note: str = "", **attributes: str) -> type[Ki
     docstring.
     """
     collective = OPPOSITE[forward.collective]
+    # `BinomialScatter` becomes `BinomialGather`; class names follow the collective.
     class_name = forward.__name__.replace(forward.collective.title(), collective.title())
     forward_doc = (forward.__doc__ or "").strip()
     description = f"The {forward.collective} `{forward.name}` run backwards. {note}".rstrip() + f"\n\n    {forward_doc}"
+    # No method is overridden: the generic collectives read `collective` and turn the steps round themselves.
     return derived(forward, class_name, description, collective=collective, **attributes)

@@ -52,6 +52,7 @@ class TreeCollective(Algorithm):
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
         super().__init__(topology, spec)
+        # Hot path: rules ask for the same (rank, tree) for every segment; plain form: the methods without a cache.
         self.child_delays = lru_cache(CACHE_ENTRIES)(self._child_delays)
         self._folded = lru_cache(CACHE_ENTRIES)(self._fold)
         self._arcs_of = lru_cache(CACHE_ENTRIES)(self._arcs_of_rank)
@@ -59,9 +60,11 @@ class TreeCollective(Algorithm):
         self._lost = lru_cache(CACHE_ENTRIES)(self._lost_messages)
 
     def validate(self) -> None:
+        # Trees first: the number of trees limits `redundancy`, which the base class checks.
         self.require_translations()
         self.trees = self.make_trees(self.rooted)
         super().validate()
+        # With redundancy every tree must carry whole messages, so there are no parts to cut.
         self.cut(self.trees.count if self.splits_across_trees and self.spec.redundancy == 1 else 1)
 
     # --- defined by an algorithm -----------------------------------------------------------------------------------
@@ -77,15 +80,18 @@ class TreeCollective(Algorithm):
         """
         if self.spec.port_model is PortModel.ALL_PORT:
             return [1] * len(ports)
+        # One child per step, in the order of `children`.
         return range(1, len(ports) + 1)
 
     @cached_property
     def period(self) -> Step:
         """Steps between two segments of one tree: one, or over one port the number of children of the root."""
+        # Over one port the source is busy with a segment for one step per child.
         return 1 if self.spec.port_model is PortModel.ALL_PORT else len(self.trees.children(0, 0))
 
     @property
     def max_redundancy(self) -> int:
+        # A reduce folds over one path per contribution; a second copy would be counted twice.
         return 1 if self.splits_across_trees or self.collective is Collective.REDUCE else self.trees.count
 
     # --- derived from that -----------------------------------------------------------------------------------------
@@ -99,6 +105,7 @@ class TreeCollective(Algorithm):
         """The step in which number 0 of `tree` reaches `relative`; 0 at the root."""
         step, here = 0, 0
         for port in self.trees.route(relative, tree):
+            # Delays add up along the path: this is the step of arrival of number 0.
             step += dict(self.child_delays(here, tree))[port]
             here = self.rooted.neighbour(here, port)
         return step
@@ -125,6 +132,7 @@ class TreeCollective(Algorithm):
     @property
     def numbers(self) -> int:
         """Most copies that one tree carries: the copies over the trees, rounded up."""
+        # Copies are dealt to the trees in turn, so the fullest tree has the quotient, rounded up.
         return -(-self.copies // self.trees.count)
 
     @property
@@ -134,6 +142,7 @@ class TreeCollective(Algorithm):
 
     def copies_on_tree(self, tree: int) -> Iterator[tuple[int, int]]:
         """(number, segment) of every copy that travels on `tree`."""
+        # Copies `tree`, `tree` + count, ..: the inverse of copy mod count.
         for copy in range(tree, self.copies, self.trees.count):
             yield copy // self.trees.count, copy // self.spec.redundancy
 
@@ -141,6 +150,7 @@ class TreeCollective(Algorithm):
     def departures(self) -> list[tuple[Step, int, int, int, Port]]:
         """(step, tree, segment, place of the child, port) of all sends of a source, in order; the same for all sources."""
         return sorted(
+            # Lists every send of a source once and sorts: rules then replay it lazily, step by step.
             (number * self.period + delay, tree, segment, place, port)
             for tree in range(self.trees.count)
             for number, segment in self.copies_on_tree(tree)
@@ -156,6 +166,7 @@ class TreeCollective(Algorithm):
         if self.collective is not Collective.REDUCE:
             return self.segments_per_message
         segments = range(message * self.segments_per_message, (message + 1) * self.segments_per_message)
+        # In a reduce the root receives one partial result per child of its tree, and they count as contributions.
         return sum(len(self.trees.children(0, segment % self.trees.count)) for segment in segments)
 
     @cached_property
@@ -170,6 +181,7 @@ class TreeCollective(Algorithm):
         total, reached = 0, [relative]
         for rank in reached:
             origin = self.topology.absolute(rank, self.spec.source)
+            # Exclusive or: associative, commutative, and it keeps the length, so partial results fit the segment.
             total ^= int.from_bytes(self.payloads.segment(origin, self.spec.source, segment))
             ports = self.trees.children(rank, segment % self.trees.count)
             reached += [self.rooted.neighbour(rank, port) for port in ports]
@@ -180,6 +192,7 @@ class TreeCollective(Algorithm):
     def claims(self) -> list[Claim]:
         """The claims that every timetable of trees implies; subclasses add those of their paper."""
         order, spec = self.topology.order, self.spec
+        # Only an allgather has more than one source; a reduce has as many hops as the broadcast it reverses.
         sources = order if self.collective is Collective.ALLGATHER else 1
         hops = sources * self.copies * (order - 1)
         receivers = 1 if self.collective is Collective.REDUCE else sources * (len(self.topology.data_ranks) - 1)
@@ -207,12 +220,13 @@ class TreeCollective(Algorithm):
         return outages.renamed(lambda rank: self.topology.relative(rank, source))
 
     def seen_rank(self, relative: Rank, source: Rank) -> Rank:
-        """Inverse of the translation."""
+        """Inverse of the translation of `seen_from`."""
         return self.topology.absolute(relative, source)
 
     @cached_property
     def _spanned(self) -> frozenset[Rank]:
         """Ranks that the trees reach, without the root; a tree that avoids broken links may not reach all ranks."""
+        # With several trees all ranks are spanned; only the single tree that avoids broken links may miss some.
         if self.trees.count > 1:
             return frozenset(range(1, self.topology.order))
         return frozenset(rank for rank, _ in self._walk(0)) - {0}
@@ -234,10 +248,12 @@ class TreeCollective(Algorithm):
     def touched_arcs(self, seen: Outages) -> Iterator[Arc]:
         """The arcs that outages touch, and the copies that these block."""
         for tree in range(self.trees.count):
+            # Only arcs next to an outage: all others cross as scheduled, however large the network is.
             for parent, port in self._arcs_at(seen, tree):
                 child = self.rooted.neighbour(parent, port)
                 blocked: dict[Place, int] = {}
                 for number, _ in self.copies_on_tree(tree):
+                    # Outages have intervals, so each copy is looked at in the step in which it crosses this arc.
                     place = seen.blocks(self.crossing_step(child, tree, number), parent, port, child)
                     if place is not None:
                         blocked[place] = blocked.get(place, 0) | 1 << number
@@ -249,6 +265,8 @@ class TreeCollective(Algorithm):
         for rank in seen.nodes:
             arcs |= self._arcs_of(rank, tree)
         for sender, port in seen.links:
+            # A broken direction may carry a tree in either sense: towards the child, or in a reduce towards the
+            # parent.
             for rank, down in ((sender, port), self.rooted.end(sender, port)):
                 if (not rank or rank in self._spanned) and down in self.trees.children(rank, tree):
                     arcs.add((rank, down))
@@ -280,6 +298,7 @@ class TreeCollective(Algorithm):
             for parent, port in self._arcs_at(seen, tree):
                 child, up = self.rooted.end(parent, port)
                 for number, segment in self.copies_on_tree(tree):
+                    # Backwards in time: T + 1 - s. The child sends up the arc that the broadcast uses down.
                     step = self.last_step + 1 - self.crossing_step(child, tree, number)
                     place = seen.blocks(step, child, up, parent)
                     if place is not None:
@@ -303,11 +322,13 @@ class ForwardRule(Rule):
         if me not in algorithm.sources:
             return
         payload = algorithm.payloads.segment
+        # Lazily: only the payload of the segment that is sent next has to exist.
         for step, tree, segment, _, port in algorithm.departures:
             yield step, port, (me, ALL_RANKS, tree, segment, payload(me, ALL_RANKS, segment))
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         child_delays, relative = self._algorithm.child_delays, self._view.relative
+        # Hot path: one list per step and rank, without a generator per segment.
         return [
             (step + delay, port, segment)
             for _, segments in packets
@@ -338,11 +359,13 @@ class FoldRule(Rule):
             for number, segment in algorithm.copies_on_tree(tree):
                 sends.append((end - offset - number * algorithm.period, tree, segment, port))
         for step, tree, segment, port in sorted(sends):
+            # A callable, because the partial result is not known before the children have sent theirs.
             yield step, port, lambda tree=tree, segment=segment: self._fold(tree, segment)  # type: ignore[misc]
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         for _, segments in packets:
             for _, _, _, index, payload in segments:
+                # Contributions come in any order before the own send, so each is folded as it arrives.
                 self._partial[index] = self._partial.get(index, 0) ^ int.from_bytes(payload)
         return ()
 
@@ -350,5 +373,6 @@ class FoldRule(Rule):
         """The own contribution combined with everything received so far."""
         me, root = self._view.rank, self._algorithm.spec.source
         own = self._algorithm.payloads.segment(me, root, segment)
+        # `pop`: the partial result is sent once, and is not needed afterwards.
         total = int.from_bytes(own) ^ self._partial.pop(segment, 0)
         return me, root, tree, segment, total.to_bytes(len(own))

@@ -17,6 +17,7 @@ from emunode.net.wire import encode_losses
 
 Arrived = dict[Rank, tuple[list[PortPacket], dict[Port, Rank]]]
 """Packets that arrived at each rank, and the sender by port."""
+# Shared by all ranks without arrivals, and never changed.
 NOTHING: tuple[list[PortPacket], dict[Port, Rank]] = ([], {})
 
 
@@ -55,11 +56,14 @@ class MemoryEngine:
         """Run `step` with these new faults; returns journal rows: arrivals of step - 1 and losses of `step`."""
         runner = self._runner
         runner.rows = bytearray()
+        # Swapped out first: what is sent in this step is read in the next one.
         arrived, self._arrived = self._arrived, {}
         waking = arrived.keys() | runner.due.pop(step, ())
+        # From the first fault on, in every step: faults may end, and held packets may become due, in any later one.
         self._had_faults |= bool(faults)
         if self._had_faults:
             waking = runner.apply_faults(step, faults, waking, lambda rank: self._run(step, rank, arrived))
+        # Ascending ranks fix the order of the journal rows, which the other engine has to reproduce.
         self._run_all(step, sorted(waking), arrived)
         return runner.rows
 
@@ -78,6 +82,8 @@ class MemoryEngine:
         outbox = self._runner.run(step, rank, inbox, senders, 0)
         for _, segments in outbox:
             for segment in segments:
+                # Class tests, not isinstance: a subclass of bytes or tuple could carry an object that two nodes
+                # share.
                 if segment.__class__ is not tuple or segment[4].__class__ is not bytes:
                     raise RuleError(f"rank {rank}, step {step}: {segment!r} is not a plain tuple of numbers and bytes")
         return outbox
@@ -89,6 +95,8 @@ class MemoryEngine:
         reverse = self._runner.reverse_ports[rank]
         for port, segments in outbox:
             receiver = neighbour(rank, port)
+            # Packets to ranks that crash in this very step are lost as well: faults take effect before any rank
+            # sends.
             if crashed and receiver in crashed:
                 encode_losses(self._runner.rows, step, rank, port, receiver, segments, HopOutcome.LOST)
                 continue

@@ -72,6 +72,7 @@ class Node:
         self._rule = rule
         self._content = algorithm.content
         try:
+            # One send is drawn in advance, because `due` has to be known before the step in which it leaves.
             self._own: Iterator[ScheduledSend] = iter(rule.start())
             self._next: ScheduledSend | None = next(self._own, None)
         except Exception as error:
@@ -97,15 +98,19 @@ class Node:
             agenda = self._agenda
             if inbox:
                 inbox.sort(key=_port_of)
+                # All-port and one-port need no comparison with what was sent, unless links are half-duplex.
                 if len(inbox) > self._unchecked:
                     self._check_receipts(step - 1, inbox)
                 self._read(inbox, hops)
                 for when, port, segment in self._rule.receive(step - 1, inbox):
                     if when in agenda:
+                        # Hot path: two dict look-ups in place of `setdefault`, which would build an empty list every
+                        # time.
                         agenda[when].append((port, segment))
                     elif when >= step:
                         agenda[when] = [(port, segment)]
                     elif self.queueing:
+                        # Only with late packets: the step for which the send was meant has passed, so it leaves now.
                         agenda.setdefault(step, []).append((port, segment))
                     else:
                         raise RuleError(f"rank {self.rank} wants to send in step {when} what it read in step {step}")
@@ -115,10 +120,12 @@ class Node:
             outbox = self._outbox(step, leaving) if leaving else []
             own = self._next
             due = own[0] if own is not None else None
+            # `min` over few entries: an agenda rarely spans more than the next steps.
             if agenda:
                 soonest = min(agenda)
                 due = soonest if due is None or soonest < due else due
             self.due = due
+        # A RuleError already names rank and step, and MemoryError is a matter of the machine.
         except (RuleError, MemoryError):
             raise
         except Exception as error:
@@ -132,6 +139,7 @@ class Node:
                 self._next = next(self._own, None)
         except Exception as error:
             raise failure(self._algorithm, self.rank, step, error) from error
+        # A list first: the dict must not change while it is read.
         for when in [when for when in self._agenda if when < step]:
             del self._agenda[when]
         own = [self._next[0]] if self._next is not None else []
@@ -140,6 +148,7 @@ class Node:
     def enable_queueing(self) -> None:
         """From now on, queue sends that cannot leave, since faults may have made them late."""
         self.queueing = True
+        # Late packets arrive beside punctual ones, so receipts per step prove nothing about the rule.
         self._unchecked = sys.maxsize
 
     def _possible(self, step: Step, leaving: Leaving) -> Leaving:
@@ -152,12 +161,14 @@ class Node:
         for item in leaving:
             port = item[0]
             load = loads.get(port, 0)
+            # The link is full; or, over one port, another port is already in use in this step.
             if load == capacity or (one_port and loads and not load):
                 later.append(item)
             else:
                 loads[port] = load + 1
                 now.append(item)
         if later:
+            # In front of what the next step has: sends keep their order.
             self._agenda[step + 1] = later + self._agenda.get(step + 1, [])
         return now
 
@@ -168,6 +179,7 @@ class Node:
         while own is not None and own[0] == step:
             leaving.append((own[1], own[2]))
             own = next(self._own, None)
+        # A rule's own schedule must ascend, or this send would never leave.
         if own is not None and own[0] < step:
             raise RuleError(
                 f"rank {self.rank} schedules sends out of order: one for step {own[0]} after step {step} began"
@@ -176,6 +188,7 @@ class Node:
         decided = self._agenda.pop(step, None)
         if decided is None:
             return leaving
+        # Own sends first: the order in which the rule produced them decides about segments within a packet.
         return leaving + decided if leaving else decided
 
     def _outbox(self, step: Step, leaving: Leaving) -> list[PortPacket]:
@@ -208,6 +221,7 @@ class Node:
                 f"{algorithm.spec.port_model} does not allow"
             )
         capacity = algorithm.link_capacity
+        # Fewer segments in all than one packet holds: no packet can be too large.
         if capacity is not None and len(leaving) > capacity:
             for port in ports:
                 if len(packets[port]) > capacity:
@@ -221,6 +235,7 @@ class Node:
     def _check_receipts(self, step: Step, inbox: list[PortPacket]) -> None:
         """RuleError if the port model does not allow these receipts beside what was sent in `step`."""
         spec = self._algorithm.spec
+        # `_sent` may be of an earlier step: ranks that sent nothing since do not overwrite it.
         sent = self._sent[1] if self._sent[0] == step else []
         received = [port for port, _ in inbox]
         match spec.port_model:
@@ -248,12 +263,14 @@ class Node:
             for segment in segments:
                 origin, target, _, index, payload = segment
                 right = content(origin, target, index)
+                # None means that the right content is not known yet, so the arrival is not judged.
                 if payload != right and right is not None:
                     outcome = CORRUPT
                 elif target != rank and target != everyone:  # noqa: PLR1714  # half the cost of a membership test
                     outcome = RELAY
                 else:
                     had = seen.get(origin, 0)
+                    # A rank that receives its own message back has had it all along.
                     if had >> index & 1 or origin == rank:
                         outcome = DUPLICATE
                     else:
@@ -266,6 +283,7 @@ def failure(algorithm: Algorithm, rank: Rank, step: Step, error: Exception) -> R
     """The RuleError for an exception in an algorithm's code, with the place in the run and in the source."""
     files = {getattr(sys.modules.get(each.__module__), "__file__", None) for each in type(algorithm).__mro__}
     frames = traceback.extract_tb(error.__traceback__)
+    # Prefer the frame in the algorithm's own file: the last frame may be inside a library that it called.
     ours = [frame for frame in frames if frame.filename in files] or frames  # the line that called, not a library's
     where = f"line {ours[-1].lineno} of {ours[-1].filename}"
     return RuleError(f"{algorithm.name} at rank {rank}, step {step}, {where}: {type(error).__name__}: {error}")

@@ -29,9 +29,11 @@ class RankSet:
         self._ranks = ranks
         self.nodes: dict[Rank, Node] = {}
         self._views: dict[Rank, LocalView] = {}
+        # The step of the last `apply_faults`, for nodes that are created in it.
         self._step: Step = 1
         self._knows = spec.knowledge is not FaultKnowledge.NONE
         self._votes = spec.redundancy > 1
+        # In a reduce a segment that carries a rank's own name is a fold of what others sent.
         origin_is_author = spec.collective is not Collective.REDUCE
         self.faults = Faults(algorithm.topology, spec.seed, origin_is_author=origin_is_author, knows=self._knows)
 
@@ -42,6 +44,7 @@ class RankSet:
             view = LocalView(self._algorithm.topology, rank)
             if self._knows:
                 self._views[rank] = view
+                # A node that is created in the middle of a run starts with the knowledge of that step.
                 view.live_ports = self.faults.live_ports(self._step, rank)
             node = self.nodes[rank] = self.create_node(view)
             if self.faults.timing_affected:
@@ -81,8 +84,10 @@ class RankSet:
         if self._knows and (faults or step in state.ends):
             for rank, view in self._views.items():
                 view.live_ports = state.live_ports(step, rank)
+        # `silent` after `apply`: a rank that falls silent in this step does not wake in it.
         awake = {rank for rank in waking if not state.silent(rank, step)}
         for fault in faults:
+            # A recovered rank starts afresh; `resume` drops what its rule had scheduled for the steps it missed.
             if isinstance(fault, Recover) and fault.rank in self._ranks and not state.silent(fault.rank, step):
                 self.node(fault.rank).resume(step)
                 awake.add(fault.rank)
@@ -94,9 +99,11 @@ class RankSet:
         if node is None:
             return None
         if rank in self.faults.crashed:
+            # The state is lost with the node; a recovery creates a new one.
             del self.nodes[rank]
             self._views.pop(rank, None)
             return None
+        # Sends that fall into the hang are skipped, not made up for.
         node.resume(self.faults.hung_until(rank) + 1)
         return node.due
 

@@ -47,6 +47,7 @@ class StepRunner:
     def note_due(self, rank: Rank, due: Step | None) -> None:
         """Wake a rank in step `due`, if there is one."""
         if due is not None:
+            # Plain form: `self.due.setdefault(due, []).append(rank)` on a dict of lists.
             if due in self.due:
                 self.due[due].append(rank)
             else:
@@ -72,9 +73,11 @@ class StepRunner:
     ) -> list[PortPacket]:
         """Let a rank read its inbox and decide; returns its packets. `peers[base + port]` is the rank behind a port."""
         # Hot path, once per active rank and step.
+        # `or`: creating nodes is rare, and a look-up is cheaper than the call of `node`.
         node = self.rank_set.nodes.get(rank) or self.rank_set.node(rank)
         outbox, hops = node.step(step, inbox)
         if hops:
+            # Rows carry the step of the send, in which the packet arrived; it is read in the step after it.
             encode_rows(self.rows, step - 1, rank, peers, base, self.reverse_ports[rank], hops)
             if self.faults.payload_altered:
                 self.altered_copies += self.rank_set.altered_copies(step - 1, rank, hops)
@@ -89,5 +92,6 @@ class StepRunner:
             if not arrives:
                 receiver = self._topology.neighbour(rank, port)
                 encode_losses(self.rows, step, rank, port, receiver, packet, HopOutcome.LOST)
+        # A delayed packet has to wake its sender, or it would never cross.
         self.note_due(rank, self.faults.next_crossing(rank))
         return [(port, packet) for port, packet, arrives in crossings if arrives]

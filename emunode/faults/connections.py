@@ -21,6 +21,7 @@ class Connections:
         """Links that any fault so far may have closed."""
         self.closed: set[LinkId] = set()
 
+    # Both ends name the link alike: by the lower rank.
     def link(self, rank: Rank, port: Port) -> LinkId:
         """The name of the link with this end."""
         return min((rank, port), self._topology.end(rank, port))
@@ -30,6 +31,7 @@ class Connections:
         for fault in faults:
             match fault:
                 case Crash(rank=rank):
+                    # All links of the rank, because each has an end that is gone.
                     self.concerned.update(self.link(rank, port) for port in self._topology.ports(rank))
                 case Down(sender=sender, port=port):
                     self.concerned.add(self.link(sender, port))

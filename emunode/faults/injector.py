@@ -50,20 +50,25 @@ class Faults:
     def apply(self, faults: Iterable[Fault]) -> None:
         """Put the faults that are due into force."""
         for fault in faults:
+            # A rate of 0: the fault is on record, but never does anything.
             if isinstance(fault, RatedFault) and not fault.breaks:
                 continue
             self.needs_filter |= self._knows or not isinstance(fault, Crash)
             self.timing_affected |= fault.affects_timing
             self.payload_altered |= fault.alters_payload
+            # `ends` are the steps in which ranks may learn that something works again.
             self.ends.add(fault.end + 1)
             match fault:
                 case Crash(rank=rank):
                     self.crashed.add(rank)
+                    # A crash ends a hang: a recovered rank is not in the middle of one.
                     self._hung.pop(rank, None)
+                    # Delayed packets are kept by their sender, and are lost with it.
                     self._held.pop(rank, None)
                 case Recover(rank=rank):
                     self.crashed.discard(rank)
                 case Hang(rank=rank, last=last):
+                    # Two hangs overlap: the longer one decides.
                     self._hung[rank] = max(last, self._hung.get(rank, 0))
                 case Byzantine(rank=rank, last=last):
                     self._byzantine[rank] = max(last, self._byzantine.get(rank, 0))
@@ -120,9 +125,11 @@ class Faults:
         if held:
             for missed in [due for due in held if due < step]:
                 del held[missed]
+        # Lost packets are reported apart, because they do not cross.
         lost: list[Crossing] = []
         forges = self.is_byzantine(step, rank)
         for port, segments in outbox:
+            # The rank knows that nothing arrives there, and does not send.
             if self._knows and self.is_dead(step, rank, port):
                 continue
             if forges:
@@ -133,6 +140,7 @@ class Faults:
             if transit.lost or (transit.delay and self.is_dead(step, rank, port)):
                 lost.append((port, segments, False))
                 continue
+            # A duplicate has twice the segments in one packet, since a port sends one packet per step.
             copies = transit.segments * transit.copies
             if transit.delay:
                 self._held.setdefault(rank, {}).setdefault(step + transit.delay, []).append((port, copies))
@@ -149,6 +157,7 @@ class Faults:
             )
             for port, packets in groupby(crossing, itemgetter(0))
         ]
+        # Rows by port, lost before arrived: the order of the journal does not depend on which fault did it.
         return sorted([*lost, *arriving], key=itemgetter(0, 2)) if lost else arriving
 
     def transit(self, step: Step, rank: Rank, port: Port, segments: Packet) -> LinkTransit:
@@ -158,6 +167,7 @@ class Faults:
         transit = LinkTransit(segments, random, self._counts.setdefault((rank, port), {}) if on_link else {})
         for name, fault in on_link or ():
             if fault.step <= step <= fault.end:
+                # Faults act in the order in which they came into force, each on what the one before left.
                 random.start(name)
                 fault.act(transit)
         return transit

@@ -3,21 +3,24 @@
 A fault takes effect at the beginning of a step, when no packet is in flight, and lasts to the end of its last step.
 `NodeFault` affects a rank, `LinkFault` one direction of a link.
 
-To add a kind, define its record here and add a line to `KINDS`; a `LinkFault` that acts on packets defines `act`. Faults
-change payloads only, never headers: the origin of a segment and its tree belong to the emulator.
+To add a kind, define its record and decorate it with `register`, here or in a module of its own that is imported before
+scenarios are read. A `LinkFault` that acts on packets defines `act`. Faults change payloads only, never headers: the origin
+of a segment and its tree belong to the emulator.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass, fields
-from typing import ClassVar
+from typing import ClassVar, Final
 
-from emunode.errors import FrameError
+from emunode.errors import FrameError, RegistrationError
 from emunode.faults.transit import LinkTransit
 from emunode.model import Port, Rank, Step
+from emunode.registry import Registry, register
 from emunode.topologies.base import Topology
 
 FOREVER: Step = 2**31 - 1
 """The last step of a fault that does not end."""
+PLACE_AND_TIME: Final = frozenset({"step", "last", "rank", "sender", "port"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,7 @@ class Fault:
     step: Step
 
     form: ClassVar[str]
-    """Its syntax in a scenario."""
+    """Its syntax in a scenario; it begins with the name of the kind."""
     affects_timing: ClassVar[bool] = True
     """Whether other nodes can receive packets early or late; sends that the port model then forbids have to wait."""
     alters_payload: ClassVar[bool] = False
@@ -57,6 +60,37 @@ class NodeFault(Fault):
 
 
 @dataclass(frozen=True, slots=True)
+class LinkFault(Fault):
+    """A fault of one direction of a link: the one in which `sender` sends by `port`."""
+
+    sender: Rank
+    port: Port
+
+    def act(self, transit: LinkTransit) -> None:
+        """Apply the fault to a packet; by default nothing, for faults of the connection itself."""
+
+
+def _name(record: type[Fault]) -> str:
+    return record.form.partition(":")[0]
+
+
+def _check(record: type[Fault]) -> None:
+    """Refuse a kind of neither nodes nor links, a node fault without a state, and a record whose fields are not declared."""
+    name = f"fault kind {record.__module__}.{record.__qualname__}"
+    if not issubclass(record, NodeFault | LinkFault):
+        raise RegistrationError(f"{name} is neither a NodeFault nor a LinkFault")
+    if issubclass(record, NodeFault) and not hasattr(record, "state"):
+        raise RegistrationError(f"{name} does not define state")
+    if "__dataclass_fields__" not in vars(record):
+        raise RegistrationError(f"{name} is not decorated as a frozen dataclass")
+
+
+KINDS: Final = Registry[str, Fault]("fault kind", Fault, key=_name, required=("form", "evidence"), check=_check)
+"""Every kind of fault, by its name in scenarios, journals and on the wire, in the order in which faults of a step act."""
+
+
+@register
+@dataclass(frozen=True, slots=True)
 class Crash(NodeFault):
     """From the beginning of `step`, `rank` is gone: its connections are reset and its state is lost."""
 
@@ -66,6 +100,7 @@ class Crash(NodeFault):
     evidence = ("lost",)
 
 
+@register
 @dataclass(frozen=True, slots=True)
 class Hang(NodeFault):
     """From `step` to `last`, `rank` neither reads nor sends; it keeps its state and continues afterwards."""
@@ -77,6 +112,7 @@ class Hang(NodeFault):
     evidence = ("lost",)
 
 
+@register
 @dataclass(frozen=True, slots=True)
 class Recover(NodeFault):
     """At the beginning of `step`, a crashed `rank` returns with fresh state and all links up."""
@@ -86,6 +122,7 @@ class Recover(NodeFault):
     evidence = ("first", "duplicate", "relay", "corrupt")
 
 
+@register
 @dataclass(frozen=True, slots=True)
 class Byzantine(NodeFault):
     """From `step` to `last`, `rank` alters what it forwards; all byzantine nodes forge the same bytes for a segment."""
@@ -99,17 +136,7 @@ class Byzantine(NodeFault):
     evidence = ("corrupt",)
 
 
-@dataclass(frozen=True, slots=True)
-class LinkFault(Fault):
-    """A fault of one direction of a link: the one in which `sender` sends by `port`."""
-
-    sender: Rank
-    port: Port
-
-    def act(self, transit: LinkTransit) -> None:
-        """Apply the fault to a packet; by default nothing, for faults of the connection itself."""
-
-
+@register
 @dataclass(frozen=True, slots=True)
 class Down(LinkFault):
     """From `step` to `last`, nothing crosses; the connection of a link that is down in both directions is closed."""
@@ -120,6 +147,7 @@ class Down(LinkFault):
     evidence = ("lost",)
 
 
+@register
 @dataclass(frozen=True, slots=True)
 class Up(LinkFault):
     """At the beginning of `step`, a direction that was down is up again."""
@@ -152,6 +180,7 @@ class RatedFault(LinkFault):
         raise NotImplementedError
 
 
+@register
 @dataclass(frozen=True, slots=True)
 class Loss(RatedFault):
     """A packet is lost with a probability of `rate`."""
@@ -163,6 +192,7 @@ class Loss(RatedFault):
         transit.lost = True
 
 
+@register
 @dataclass(frozen=True, slots=True)
 class Corrupt(RatedFault):
     """A packet arrives with other bytes than were sent, with a probability of `rate`."""
@@ -176,6 +206,7 @@ class Corrupt(RatedFault):
         transit.alter()
 
 
+@register
 @dataclass(frozen=True, slots=True)
 class Duplicate(RatedFault):
     """A packet arrives twice in its step, with a probability of `rate`."""
@@ -187,6 +218,7 @@ class Duplicate(RatedFault):
         transit.copies *= 2
 
 
+@register
 @dataclass(frozen=True, slots=True)
 class Delay(LinkFault):
     """A packet crosses `steps` steps after the step in which it left."""
@@ -201,6 +233,7 @@ class Delay(LinkFault):
         transit.delay += self.steps
 
 
+@register
 @dataclass(frozen=True, slots=True)
 class Drop(LinkFault):
     """Packet number `packet` of those that leave from `step` on is lost."""
@@ -216,27 +249,9 @@ class Drop(LinkFault):
             transit.lost = True
 
 
-KINDS: Mapping[str, type[Fault]] = {
-    "crash": Crash,
-    "hang": Hang,
-    "recover": Recover,
-    "byzantine": Byzantine,
-    "down": Down,
-    "up": Up,
-    "loss": Loss,
-    "corrupt": Corrupt,
-    "duplicate": Duplicate,
-    "delay": Delay,
-    "drop": Drop,
-}
-"""Every kind of fault, by its name in scenarios, journals and on the wire, in the order in which faults of a step act."""
-_NAMES: Mapping[type[Fault], str] = {record: kind for kind, record in KINDS.items()}
-_ORDER: Mapping[type[Fault], int] = {record: number for number, record in enumerate(KINDS.values())}
-
-
 def kind_of(fault: Fault) -> str:
     """The name of a fault's kind."""
-    return _NAMES[type(fault)]
+    return _name(type(fault))
 
 
 def to_record(fault: Fault) -> tuple[object, ...]:
@@ -246,7 +261,7 @@ def to_record(fault: Fault) -> tuple[object, ...]:
 
 def from_record(record: object, topology: Topology) -> Fault:
     """Inverse of `to_record`; FrameError unless it is a fault of a rank or link of `topology`."""
-    if not isinstance(record, list | tuple) or not record or record[0] not in KINDS:
+    if not isinstance(record, list | tuple) or not record or not isinstance(record[0], str) or record[0] not in KINDS:
         raise FrameError(f"malformed fault {record!r:.200}")
     kind = KINDS[record[0]]
     names = field_names(kind)
@@ -262,9 +277,15 @@ def from_record(record: object, topology: Topology) -> Fault:
 
 def in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
     """Faults in the order in which they take effect."""
-    return tuple(sorted(faults, key=lambda fault: (fault.step, _ORDER[type(fault)], astuple(fault))))
+    place = {record: number for number, record in enumerate(KINDS.values())}
+    return tuple(sorted(faults, key=lambda fault: (fault.step, place[type(fault)], astuple(fault))))
 
 
 def field_names(kind: type[Fault]) -> tuple[str, ...]:
     """The fields of a kind of fault, in order."""
     return tuple(field.name for field in fields(kind))
+
+
+def value_names(kind: type[Fault]) -> tuple[str, ...]:
+    """The fields of a kind of fault that state neither its place nor its time."""
+    return tuple(name for name in field_names(kind) if name not in PLACE_AND_TIME)

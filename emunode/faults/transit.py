@@ -20,11 +20,13 @@ class FaultRandom:
     __slots__ = ("_drawn", "_packet", "name")
 
     def __init__(self, seed: int, step: Step, rank: Rank, port: Port) -> None:
+        # The text of the key is part of what makes runs repeatable: another one would change every draw.
         self._packet = f"{seed}/{step}/{rank}/{port}"
         self._drawn = 0
         self.name = ""
 
     def _digest(self) -> int:
+        # Counted, so that a fault that draws twice for one packet gets two independent numbers.
         self._drawn += 1
         return int.from_bytes(blake2b(f"{self._packet}/{self.name}/{self._drawn}".encode(), digest_size=8).digest())
 
@@ -64,6 +66,7 @@ class LinkTransit:
 
     def occurs(self, rate: float) -> bool:
         """Whether a fault with this rate affects this packet."""
+        # Draws are below 1 and never negative, so rates 1 and 0 mean always and never.
         return self._random.draw() < rate
 
     def alter(self) -> None:
@@ -73,6 +76,7 @@ class LinkTransit:
 
     def number(self) -> int:
         """The number of this packet, from 1, among those that left while the current fault was in force."""
+        # Counted per fault: two faults on one link each count the packets that they were in force for.
         count = self._counts[self._random.name] = self._counts.get(self._random.name, 0) + 1
         return count
 
@@ -85,8 +89,10 @@ def forge_segment(seed: int, segment: Segment) -> Segment:
     origin, target, tree, index, payload = segment
     if not payload:
         return segment
+    # Without the step and the rank: byzantine nodes agree on the forged copy, which is the worst case for a vote.
     name = f"{seed}/lie/{origin}/{target}/{index}".encode()
     forged = shake_128(name, usedforsecurity=False).digest(len(payload))
     if forged == payload:
+        # A forgery has to differ from what was received, which another byzantine node may have forged already.
         forged = forged[:-1] + bytes([forged[-1] ^ 1])
     return origin, target, tree, index, forged

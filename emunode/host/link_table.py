@@ -49,6 +49,7 @@ class LinkTable:
         placement = Placement(topology.order, config.hosts)
         self.ranks = placement.ranks(config.host)
         self.degree = topology.degree
+        # Arrays of C integers: a list of int objects takes several times as much for every link end.
         self.peers = array("q", (peer for rank in self.ranks for peer in topology.neighbours(rank)))
         """The rank at the other end, by slot; ABSENT where the rank has no such port."""
         self.reverse = array("i", (port for rank in self.ranks for port in topology.reverse_ports(rank)))
@@ -67,12 +68,15 @@ class LinkTable:
         """Set once all links came up for the first time."""
         self._to_dial: dict[int, list[int]] = {}
         for slot, peer in enumerate(self.peers):
+            # The lower rank dials, so both ends agree on who does without a message.
             if peer > self.ranks[slot // self.degree]:
                 self._to_dial.setdefault(self.peer_hosts[slot], []).append(slot)
         self._listeners: dict[int, Listener] = {}
         self._source_ports = cycle(range(FIRST_PORT, LAST_PORT + 1))
         self._wave = -1
         self._dialled = self._accepted = self._reported = 0
+        # Inherited by accepted streams: closing them leaves no TIME_WAIT, of which thousands would fill the port
+        # range.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         self._listener = listener
         streams.listen(listener, self.register)
@@ -107,6 +111,7 @@ class LinkTable:
     def register(self, fd: int, slot: int = -1) -> None:
         """Note the link end of a descriptor; none, for a stream without a hello so far."""
         if fd >= len(self.slots):
+            # Doubles the array: descriptors are small numbers, handed out from the lowest.
             self.slots.extend([-1] * (fd + 1))
         self.slots[fd] = slot
 
@@ -118,12 +123,15 @@ class LinkTable:
         return [slot for slot, fd in enumerate(self.descriptors) if fd < 0 and self.peers[slot] != ABSENT]
 
     def connect(self, order: Connect) -> None:
-        """Dial one wave of links."""
+        """Dial the next wave of links, within the limits of the order, and report."""
+        # Only the first wave brings the listeners; later waves dial the same hosts.
         if order.wave == 0:
             if len(order.listeners) != len(self._to_dial):
                 raise FrameError(f"{len(order.listeners)} listeners for {len(self._to_dial)} hosts to dial")
+            # Both sides sort: the coordinator need not repeat the host indices.
             self._listeners = dict(zip(sorted(self._to_dial), order.listeners, strict=True))
         for host, slots in self._to_dial.items():
+            # The coordinator's limits keep the backlog of each listener from overflowing.
             most = order.own if host == self._config.host else order.quota
             self._to_dial[host] = slots[most:]
             for slot in slots[:most]:
@@ -150,6 +158,7 @@ class LinkTable:
             raise FrameError(f"an order to dial host {peer_host}, whose address is unknown")
         address, port, nonce = self._listeners[peer_host]
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as stream:
+            # A packet is one small write: Nagle's algorithm would hold it back for an acknowledgement.
             stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._config.dial_address:
                 self._bind(stream)
@@ -164,6 +173,8 @@ class LinkTable:
         )
         self.register(fd, slot)
         self.descriptors[slot] = fd
+        # The dialler is authenticated from the start: its hello proves itself to the listener, not the other way
+        # round.
         self._streams.add(fd, authenticated=True)
         self._streams.send(fd, hello)
         self._dialled += 1
@@ -182,10 +193,12 @@ class LinkTable:
         """Accept the hello of a dialler; FrameError unless it is authentic, for a link here, and the first for it."""
         sender, port, receiver, its_port = wire.read_link_hello(frame, self._secret, self._config.run, self._nonce)
         if receiver not in self.ranks or its_port >= self.degree:
+            # A proven hello may still be for another host: it has to fit the end that it names.
             raise FrameError(f"hello for rank {receiver} port {its_port}, which this host does not run")
         slot = self.slot(receiver, its_port)
         if self.peers[slot] != sender or self.reverse[slot] != port:
             raise FrameError(f"hello of rank {sender} port {port}, which is not the peer of {self.name(slot)}")
+        # A second stream for one link would make packets overtake each other.
         if self.descriptors[slot] >= 0:
             raise FrameError(f"second hello for {self.name(slot)}")
         self._streams.mark_authenticated(fd)
@@ -201,6 +214,7 @@ class LinkTable:
     def _report(self, wave: int) -> None:
         left = sum(map(len, self._to_dial.values()))
         self._wave, self._reported = wave, self._accepted
+        # Each link end of this host was either dialled or accepted.
         if self._dialled + self._accepted == self.ends:
             self.up.set()
         self._tell("links", wave, self._dialled, self._accepted, left)
@@ -210,6 +224,7 @@ class LinkTable:
     def close_links(self, links: Iterable[LinkEnd]) -> None:
         """Close the ends on this host of links that are named by either end."""
         for rank, port in links:
+            # Both ends may be on this host; an end elsewhere is another host's to close.
             for end, its_port in ((rank, port), self._topology.end(rank, port)):
                 if end in self.ranks:
                     self._close(self.slot(end, its_port))

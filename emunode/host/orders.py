@@ -136,6 +136,7 @@ def _step(kind: StepKind) -> Callable[[Sequence[object], Topology], OpenStep]:
 def _timetable(fields: Sequence[object], topology: Topology) -> Receipts:
     first, tables = items(fields, 2)
     steps = [octets(table, 4) for table in items(tables)]
+    # The last rank of the tables has to exist as well.
     return Receipts(integer(first, 0, max(0, topology.order - len(steps))), steps)
 
 

@@ -13,7 +13,9 @@ import trio
 
 def parked_message() -> Any:
     """The message a task yields to trio to be parked until it is rescheduled; made once and shared by all ranks."""
+    # The abort function is shared: it always lets trio cancel the task.
     first = trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.SUCCEEDED)  # noqa: ASYNC105
+    # The first value that the coroutine yields is the message itself; the coroutine is not needed for more.
     message = first.send(None)
     first.close()
     return message
@@ -24,6 +26,7 @@ def at_every_wake(message: Any, call: Callable[[], None]) -> Generator[Any, Any,
     """Park the current task and call `call` each time it is rescheduled; ends only by cancellation."""
     # Hot path, once per active rank and step; in plain form a loop of `await wait_task_rescheduled(abort)` and `call()`.
     while True:
+        # Yielding to trio directly: the same object every time, so a wait allocates nothing.
         outcome = yield message
         outcome.unwrap()  # raises trio.Cancelled when the task was cancelled
         call()

@@ -22,4 +22,5 @@ class Placement:
 
     def ranks(self, host: int) -> range:
         """The ranks that `host` runs."""
+        # Ceilings on both sides, so that blocks meet without a gap.
         return range(-(-host * self.order // self.hosts), -(-(host + 1) * self.order // self.hosts))

@@ -89,12 +89,14 @@ def join(address: str, port: int, secret: bytes, index: int, patience: float = 0
     that fails. Connecting takes at most `patience` seconds, each exchange at most JOIN_SECONDS.
     """
     with _connect(address, port, patience) as stream:
+        # Frames of the handshake wait for each other, so they must leave at once.
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         challenge = _receive_frame(stream)
         nonce = os.urandom(wire.NONCE_BYTES)
         name = socket.gethostname()[:NAME_LETTERS]
         hello = ["hello", __version__, index, os.getpid(), name, *([advertise] if advertise else [])]
         stream.sendall(wire.host_hello(secret, challenge, nonce, *hello))
+        # Mutual: a host must not obey whatever listens at this address.
         if not wire.proves(_receive_frame(stream), secret, b"coordinator", nonce):
             raise FrameError("the coordinator does not know the run's secret")
         stream.setblocking(False)
@@ -109,11 +111,13 @@ def _connect(address: str, port: int, patience: float) -> socket.socket:
         except OSError:
             if time.monotonic() > deadline:
                 raise
+        # The coordinator may still be starting; a refused connection costs it nothing.
         time.sleep(RETRY_SECONDS)
 
 
 def _receive_frame(stream: socket.socket) -> bytes:
     (length,) = wire.LENGTH.unpack(_receive_exactly(stream, wire.LENGTH.size))
+    # Before anything is proven, no length from the peer is believed beyond this.
     if length > wire.HELLO_LIMIT:
         raise FrameError(f"the first frame of the coordinator is too long: {length} bytes")
     return _receive_exactly(stream, length)
@@ -150,6 +154,7 @@ def fork_hosts(
         die_with_parent()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     warm_up()
+    # Moves all objects out of the collector's reach, which would write to their pages in every child.
     gc.freeze()  # no collection before: children would fill the holes that it leaves, and so copy shared pages
     me, deadline = os.getpid(), time.monotonic() + patience
     living = set()
@@ -181,7 +186,9 @@ def _child(parent: int, index: int, run: Callable[[], int]) -> None:
     status = 70
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        # Asked for again: a fork does not inherit the parent-death signal.
         die_with_parent()
+        # The parent may have died before the request, and then the signal would never come.
         if os.getppid() == parent:
             status = run()
     except KeyboardInterrupt:
@@ -190,6 +197,7 @@ def _child(parent: int, index: int, run: Callable[[], int]) -> None:
         log("host died", host=index, error=_describe(error), traceback=traceback.format_exc())
     finally:
         sys.stderr.flush()
+        # `_exit`: no handlers or buffers of the parent may run in the child.
         os._exit(status)
 
 

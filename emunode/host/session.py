@@ -81,9 +81,10 @@ class Session:
         self._nursery.cancel_scope.cancel()
 
     def close(self) -> None:
-        """Close every descriptor."""
+        """Close every descriptor that this session opened or took over."""
         if self._ranks is not None:
             self._ranks.links.close()
+        # Only descriptors that this process still owns: the control connection may have ended.
         for fd in (*self._streams.unauthenticated, self._control):
             if fd >= 0:
                 os.close(fd)
@@ -94,15 +95,18 @@ class Session:
     async def _pump(self) -> None:
         while True:
             await self._streams.wait(self._linger_seconds)
+            # Ranks that were woken run between polls, as tasks of the nursery.
             while self._running() or self._streams.poll():
                 if self._timed is not None:
                     self._timed.turn()
+                    # Let the tasks of the ranks run, and the timers of trio.
                     await trio.lowlevel.checkpoint()
                 elif self._running():
                     await trio.lowlevel.checkpoint()
             if self._timed is not None:
                 self._timed.turn()
             elif self._ranks is not None:
+                # Arrivals after the report of this step change the counts that the coordinator waits for.
                 self._ranks.engine.report_late_arrivals()
                 self._ranks.links.report_progress()
 
@@ -110,6 +114,7 @@ class Session:
         """Whether rank tasks were woken and have not run yet."""
         return self._ranks is not None and self._ranks.engine.working > 0
 
+    # Its own task, because the poller sleeps while nothing arrives.
     async def _expire_unauthenticated(self) -> None:
         while True:
             await trio.sleep(HELLO_SECONDS / 5)
@@ -122,6 +127,7 @@ class Session:
         if fd != self._control:
             self._require_ranks().links.admit(fd, frame)
             return
+        # Before the configuration there is no topology, and orders that name ranks are refused.
         topology = self._ranks.engine.algorithm.topology if self._ranks else None
         try:
             self._carry_out(read_order(frame, topology))
@@ -138,6 +144,7 @@ class Session:
             log("connection refused", why=why)
             return
         self._ranks.engine.link_ended(slot, why)
+        # Under the timed clock no fault closes links, so this end is a failure.
         if self._timed is not None and not self._timed.finished:
             self._fail(RunError(f"link {self._ranks.links.name(slot)} ended: {why}"))
 
@@ -147,6 +154,7 @@ class Session:
 
     def _fail(self, error: Exception) -> None:
         log("host failed", error=repr(error))
+        # The first failure is the cause; what follows are its consequences.
         self._failure = self._failure or str(error)
         self._tell("failed", type(error).__name__, str(error))
 
@@ -191,11 +199,13 @@ class Session:
             raise FrameError(f"host {config.host} of {config.hosts} for {topology.order} ranks")
         algorithm = make_algorithm(topology, config.spec)
         links = LinkTable(config, topology, self._streams, self._secret, self._tell, self._listen(config))
+        # So that the slot array covers every descriptor that the frame handler may be asked about.
         links.register(self._control)
         engine = StepEngine(algorithm, links, self._tell, self._fail, self._on_other_frame)
         self._ranks = Ranks(config, links, engine)
         self._streams.set_frame_handler(engine.on_frame)
         for rank in links.ranks:
+            # Started here, parked before the first step: a step then only reschedules tasks.
             self._nursery.start_soon(engine.run_rank, rank, self._on_all_parked)
 
     def _listen(self, config: HostConfig) -> socket.socket:
@@ -205,6 +215,7 @@ class Session:
             return listening_socket(address, backlog=config.backlog)
         except OSError as error:
             if not self._advertise:
+                # An address that was not given by the user has to be one of this machine.
                 raise RunError(f"cannot listen at {address}: {error.strerror or error}") from None
         # An advertised address need not belong to this machine: a gateway may translate it.
         return listening_socket("0.0.0.0", backlog=config.backlog)

@@ -89,6 +89,7 @@ class StepEngine:
     def reset(self, spec: CollectiveSpec) -> None:
         """Forget everything but the links; the next step is step 1 of `spec`."""
         before = self.algorithm.spec
+        # Same network and schedule: the tables that the algorithm has computed are still right.
         if spec == before._replace(seed=spec.seed, knowledge=spec.knowledge):
             self.algorithm.renew(spec)
         else:
@@ -110,6 +111,7 @@ class StepEngine:
     async def run_rank(self, rank: Rank, on_all_parked: Callable[[], None]) -> None:
         """The task of one rank; calls `on_all_parked` when it is the last to be about to park."""
         self._tasks[rank] = trio.lowlevel.current_task()
+        # The last rank to start: the host is ready once all its tasks are parked.
         if len(self._tasks) == len(self._links.ranks):
             on_all_parked()
         await at_every_wake(self._parked, partial(self._take_turn, rank))
@@ -122,6 +124,7 @@ class StepEngine:
             self._fail(error)
         self.working -= 1
         if not self.working:
+            # The report is sent by whichever rank happens to be the last of the step.
             self._report()
 
     # --- arrivals --------------------------------------------------------------------------------------------------
@@ -132,6 +135,7 @@ class StepEngine:
         if slot < 0:
             self._on_other_frame(fd, frame)
             return
+        # Decoded on arrival, although it is read in the next step: a malformed packet ends its own stream.
         step, packet = wire.decode_packet(frame, self._order)
         if not 0 <= step - self._step <= 1:
             raise FrameError(f"packet of step {step} in step {self._step}")
@@ -162,7 +166,7 @@ class StepEngine:
     # --- a step ----------------------------------------------------------------------------------------------------
 
     def open_step(self, order: OpenStep) -> None:
-        """Begin a step: wake the ranks with work; report at once if there are none, or if the step only drains."""
+        """Begin a step: wake the ranks with work; report at once if no rank has work, or if the step only drains."""
         self._step = step = order.step
         self._reported = False
         self._counted = 0
@@ -170,21 +174,26 @@ class StepEngine:
             self._links.forget_waves()
         self._sent = [0] * len(self._sent)
         self._received.clear()
+        # What arrived in step - 1 is complete, because the coordinator has compared the counts.
         self._inbox = self._take_inboxes(self._arrivals[(step - 1) & 1])
         waking = self._inbox.keys() | self._runner.due.pop(step, ())
+        # From the first fault on in every step: see `RankSet.apply_faults`.
         self._had_faults |= bool(order.faults)
         if self._had_faults:
+            # Before ranks wake: a rank must not send on a link that closes in this step.
             waking = self._apply_faults(order, waking)
         self._check_ended_links()
         self.working = len(waking)
         if order.kind != "step" or not waking:
             self._report()
+        # Ascending order is not needed for correctness; it makes logs of equal runs comparable.
         for rank in sorted(waking):
             trio.lowlevel.reschedule(self._tasks[rank])
 
     def _apply_faults(self, order: OpenStep, waking: AbstractSet[Rank]) -> set[Rank]:
         """Let faults take effect on ranks and links; returns the ranks that wake in this step."""
         if order.kind != "step":  # sends scheduled for steps that this process does not run are discarded
+            # A process that is about to be killed sends nothing more; one that was stopped skips what it missed.
             self._runner.forget_due(FOREVER if order.kind == "drain" else order.step)
         awake = self._runner.apply_faults(order.step, order.faults, waking, self._run_step)
         closing, _ = self._connections.update(order.step, order.faults)
@@ -194,6 +203,7 @@ class StepEngine:
     def _check_ended_links(self) -> None:
         """RunError if a link ended that no fault closes: this run cannot be trusted."""
         for slot, why in self._unexplained:
+            # A fault at either end may close the stream before this host learns of the step of the fault.
             if self._connections.link(*self._links.end(slot)) not in self._connections.concerned:
                 raise RunError(f"link {self._links.name(slot)} ended: {why}")
         self._unexplained.clear()
@@ -206,6 +216,7 @@ class StepEngine:
         if outbox:
             self._send(rank, outbox)
         rows = self._runner.rows
+        # Ahead of the report, so that a step with millions of rows needs no frame beyond the limit.
         if len(rows) > FLUSH_BYTES:
             self._tell("rows", bytes(rows))
             rows.clear()
@@ -213,6 +224,7 @@ class StepEngine:
     def _run_step(self, rank: Rank) -> list[PortPacket]:
         """Let a rank read its inbox and decide; returns its packets."""
         links = self._links
+        # The rank's inbox is gone afterwards: a rank runs once per step.
         return self._runner.run(self._step, rank, self._inbox.pop(rank, []), links.peers, links.slot(rank, 0))
 
     def _send(self, rank: Rank, outbox: Sequence[PortPacket]) -> None:
@@ -234,6 +246,7 @@ class StepEngine:
                 previous, frame = packet, wire.encode_packet(step, packet)
             sent[hosts[slot]] += 1
             queue.append((fd, frame))
+        # Collected, not written one by one: see FRAMES.
         if len(queue) > FRAMES:
             links.flush()
 
@@ -247,6 +260,7 @@ class StepEngine:
             self._tell("altered_copies", runner.altered_copies)
             runner.altered_copies.clear()
         self._reported = True
+        # The coordinator skips steps in which no host is due; 0 stands for none.
         due = min(runner.due, default=0)
         sent = {host: packets for host, packets in enumerate(self._sent) if packets}
         self._tell("report", self._step, sent, self._count_received(), due, bytes(runner.rows))
@@ -254,12 +268,14 @@ class StepEngine:
 
     def report_late_arrivals(self) -> None:
         """Report arrivals since the report of this step, if there are any."""
+        # One comparison per poll, so waiting for late packets costs nothing.
         if self._reported and len(self._arrivals[self._step & 1][0]) != self._counted:
             self._tell("received", self._step, self._count_received())
 
     def _count_received(self) -> Mapping[int, int]:
         """Packets that arrived in this step so far, by the host that sent them."""
         slots, _ = self._arrivals[self._step & 1]
+        # `islice` from what was counted before: arrivals are counted once each.
         self._received.update(map(self._links.peer_hosts.__getitem__, islice(slots, self._counted, None)))
         self._counted = len(slots)
         return self._received

@@ -31,7 +31,9 @@ STEPS = 5
 
 def warm_up(times: int = 12) -> None:
     """Bring up a network of six ranks, flood it and take it down, `times` times."""
+    # Encodings are imported on first use, which would happen in every child.
     codecs.lookup("idna")
+    # Often enough for Python 3.11 to specialise the byte code that a step runs.
     for _ in range(times):
         trio.run(_run_once)
 
@@ -56,6 +58,7 @@ async def _coordinate(control: trio.SocketStream) -> None:
                 break
         for step in range(1, STEPS):
             await control.send_all(wire.encode_control("step", step, []))
+            # As the coordinator does: the step ends when the counts agree.
             _, sent, received, _, _ = await _receive(control, "report")
             while sent != received:
                 _, received = await _receive(control, "received")

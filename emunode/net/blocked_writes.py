@@ -36,13 +36,16 @@ class BlockedWrites:
         """
         blocked, write = self._blocked, os.write
         for fd, frame in frames:
+            # Bytes of this stream are waiting already: anything written now would overtake them.
             if blocked and fd in blocked:
                 blocked[fd] += frame
                 continue
             try:
                 done = write(fd, frame)
+            # The socket's buffer is full, so nothing of this frame was taken.
             except BlockingIOError:
                 done = 0
+            # The poller reports the end of the stream; the frame would be lost in any case.
             except OSError:
                 continue
             if done != len(frame):
@@ -54,6 +57,7 @@ class BlockedWrites:
             raise FrameError(
                 f"frame of {len(frame)} bytes cannot be sent: at most {FRAME_LIMIT} cross a stream at once"
             )
+        # Only now a copy: a frame that was written whole needs no buffer.
         self._blocked[fd] = bytearray(memoryview(frame)[done:])
         self._epoll.modify(fd, WRITE)
 
@@ -67,4 +71,5 @@ class BlockedWrites:
         del rest[:done]
         if not rest:
             del self._blocked[fd]
+            # Writing is no longer of interest: the poller would report a writable socket at every turn.
             self._epoll.modify(fd, READ)

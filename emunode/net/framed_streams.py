@@ -27,11 +27,13 @@ from emunode.net.blocked_writes import READ, BlockedWrites
 from emunode.net.partial_frames import PartialFrames
 from emunode.net.wire import FRAME_LIMIT, HELLO_LIMIT, LENGTH
 
+# With the header of a bytes object 512 bytes, the largest object of CPython's own allocator.
 READ_BYTES = 479
 """Bytes that the first read of an event asks for, at least, into an object of its own: CPython keeps free objects of this
 size ready. It grows while longer frames arrive; frames that are longer still go through the shared buffer.
 """
 BUFFER_BYTES = 256 * 1024
+# Found by measurement on two cores; see the docstring for the two effects.
 EVENTS = 64
 """Events per poll. Many make the system calls cheap, few keep the data that they bring in the processor's cache."""
 ACCEPTS = 1024
@@ -60,6 +62,7 @@ class FramedStreams:
         self._epoll = select.epoll()
         self._view = memoryview(mmap(-1, BUFFER_BYTES))  # pages that nothing is read into cost nothing
         self._buffers = [self._view]
+        # The size of the first read adapts to the frames that arrive: `_drain` enlarges it, `poll` shrinks it.
         self._reading = READ_BYTES
         self._partial = PartialFrames()
         self._blocked = BlockedWrites(self._epoll)
@@ -95,6 +98,7 @@ class FramedStreams:
         """Call back whenever a descriptor of the owner's is readable."""
         self._watched[fd] = on_readable
         self._special.add(fd)
+        # Level-triggered, unlike streams: the owner need not read such a descriptor empty.
         self._epoll.register(fd, select.EPOLLIN)
 
     def unwatch(self, fd: int) -> None:
@@ -121,6 +125,7 @@ class FramedStreams:
     def expire_unauthenticated(self, seconds: float = HELLO_SECONDS) -> None:
         """End the streams whose peers have not authenticated themselves within `seconds`."""
         for fd, since in list(self._unauthenticated.items()):
+            # The dict is in order of acceptance, so the first young one ends the search.
             if time.monotonic() - since < seconds:
                 return
             self._end(fd, f"no hello within {seconds:g} s")
@@ -129,6 +134,8 @@ class FramedStreams:
         """Close a stream; `reset` makes the peer see a reset instead of an orderly end."""
         self._forget(fd)
         if reset:
+            # A reset is sent by close() only if SO_LINGER is set on the socket; a duplicate descriptor is enough to
+            # set it.
             with contextlib.suppress(OSError), socket.socket(fileno=os.dup(fd)) as handle:
                 handle.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
         os.close(fd)
@@ -163,6 +170,7 @@ class FramedStreams:
                 return
             except ConnectionError:  # the peer has left again
                 continue
+            # Out of descriptors (EMFILE) or memory.
             except OSError as error:
                 self._evict_unauthenticated(listener, error.strerror)
                 return
@@ -172,7 +180,7 @@ class FramedStreams:
             on_accept(fd)
 
     def _evict_unauthenticated(self, listener: socket.socket, reason: str | None) -> None:
-        """Free a descriptor when they run out: end the oldest unauthenticated stream; if there is none, stop accepting."""
+        """Free a descriptor when they run out: end the oldest unauthenticated stream, or stop accepting."""
         if self._unauthenticated:
             self._end(next(iter(self._unauthenticated)), f"no room: {reason}")
         else:  # the listener would stay readable, and every poll would fail again
@@ -199,6 +207,7 @@ class FramedStreams:
         await trio.lowlevel.checkpoint()
         while not self.poll(linger_seconds):
             await trio.lowlevel.wait_readable(self.fileno())
+            # Takes this poller out of trio's until the next wait, for the reasons above.
             trio.lowlevel.notify_closing(self.fileno())
 
     def poll_until_idle(self) -> None:
@@ -216,6 +225,7 @@ class FramedStreams:
         #    read of `reading` bytes takes it: a read that comes back short has emptied the socket, as edge-triggered polling
         #    requires.
         events = self._epoll.poll(seconds, EVENTS)
+        # An event of this batch may belong to a stream that an earlier event of the same batch has closed.
         special, gone = self._special, self._gone
         if gone:  # the events of the last batch have been handled: from now on these numbers mean new streams
             special -= {fd for fd in gone if fd not in self._watched and fd not in self._partial}
@@ -239,6 +249,7 @@ class FramedStreams:
             if gone and fd in gone:
                 continue
             try:
+                # Exactly one whole frame, which is nearly always the case: hand it over as it is.
                 if len(data) > 4 and length_at(data)[0] + 4 == len(data):
                     on_frame(fd, data)
                 else:
@@ -281,6 +292,7 @@ class FramedStreams:
                     return
                 more = self._view[:size]
                 if data and LENGTH.unpack_from(data)[0] + 4 == len(data) + size and fd not in self._partial:
+                    # One byte more than the frame, so that the read comes back short and no second one is needed.
                     self._reading = min(len(data) + size + 1, BUFFER_BYTES)  # the next such frame is read at once
                     self._on_frame(fd, b"".join((data, more)))
                 else:
@@ -288,6 +300,7 @@ class FramedStreams:
                         self._take(fd, data)
                     self._take(fd, more)
                 data = b""
+                # A short read has emptied the socket; an ended stream is read until it returns nothing.
                 if not size or (size < BUFFER_BYTES and not ended):
                     return
         except FrameError as error:
@@ -299,6 +312,7 @@ class FramedStreams:
 
     def _take(self, fd: int, data: bytes | memoryview) -> None:
         """Hand over the whole frames in `data`, and keep the rest."""
+        # An empty read is the end of the stream.
         if not data:
             self._end(fd, "closed by its peer")
             return

@@ -30,6 +30,8 @@ class PartialFrames:
         """
         whole: bytes | bytearray | memoryview = data
         if fd in self._partial:
+            # Taken out while frames are handed over: an owner that raises FrameError leaves no half-read frame
+            # behind.
             whole = self._partial.pop(fd)
             whole += data
             if _missing(whole, limit(fd)) > 0:  # return early: otherwise a long frame would be copied at every read
@@ -44,6 +46,7 @@ class PartialFrames:
             start = stop
         if start < len(whole):
             rest = bytearray(whole[start:])
+            # For its check of the limit; how much is missing does not matter here.
             _missing(rest, limit(fd))
             self._partial[fd] = rest
 

@@ -43,6 +43,7 @@ class HostConfig(NamedTuple):
     @classmethod
     def from_record(cls, record: Sequence[object]) -> "HostConfig":
         """Inverse of `to_record`; FrameError for anything malformed."""
+        # Exactly eight values: a peer of another version with a longer record is refused here.
         run, host, hosts, spec, listen, dial, backlog, seconds, network, sha256 = items(record, 10)
         hosts = integer(hosts, 1)
         return cls(
@@ -61,11 +62,13 @@ class HostConfig(NamedTuple):
 
 def spec_to_record(spec: CollectiveSpec) -> tuple[object, ...]:
     """A collective's parameters as plain values for the wire."""
+    # Enum members become plain strings, which msgpack can pack.
     return tuple(str(value) if isinstance(value, str) else value for value in spec)
 
 
 def spec_from_record(record: object) -> CollectiveSpec:
     """Inverse of `spec_to_record`; FrameError for anything malformed."""
+    # Positional, in the order of the fields; each is then checked by name.
     values = CollectiveSpec(*items(record, len(CollectiveSpec._fields)))  # type: ignore[arg-type]
     return CollectiveSpec(
         topology=text(values.topology),

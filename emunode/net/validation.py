@@ -14,7 +14,8 @@ INT32, INT64 = 2**31, 2**63
 
 
 def integer(value: object, least: int = 0, most: int = INT32 - 1) -> int:
-    """An integer in a range."""
+    """An integer in `least`..`most`, both included."""
+    # `type` and not isinstance: True is an int for isinstance, and not for msgpack.
     if type(value) is not int or not least <= value <= most:
         raise FrameError(f"expected an integer in {least}..{most}, got {value!r}")
     return value
@@ -34,20 +35,21 @@ def items(values: object, count: int | None = None) -> Sequence[object]:
 
 def number(value: object) -> float:
     """A finite, non-negative number."""
+    # NaN fails both comparisons, so it is refused too.
     if type(value) not in (int, float) or not 0 <= value < float("inf"):  # type: ignore[operator]
         raise FrameError(f"expected a non-negative number, got {value!r}")
     return value  # type: ignore[return-value]
 
 
 def text(value: object) -> str:
-    """A string."""
+    """A string of any length; the frame bounds it."""
     if not isinstance(value, str):
         raise FrameError(f"expected a string, got {value!r:.200}")
     return value
 
 
 def address(value: object) -> str:
-    """An IPv4 address."""
+    """An IPv4 address in dotted notation."""
     try:
         return str(IPv4Address(text(value)))
     except ValueError:
@@ -62,14 +64,14 @@ def octets(value: object, multiple: int = 1) -> bytes:
 
 
 def nonce(value: object) -> bytes:
-    """A nonce of the handshake."""
+    """A nonce of the handshake, NONCE_BYTES long."""
     if not isinstance(value, bytes) or len(value) != NONCE_BYTES:
         raise FrameError(f"expected a nonce of {NONCE_BYTES} bytes, got {value!r:.80}")
     return value
 
 
 def rows(value: object) -> bytes:
-    """Packed journal rows."""
+    """Packed journal rows, ROW.size bytes each."""
     return octets(value, ROW.size)
 
 

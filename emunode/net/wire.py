@@ -26,16 +26,21 @@ NONCE_BYTES = 32
 PROOF_BYTES = 32
 
 LENGTH = Struct("<I")
+# Length, step, count. Little-endian without padding, so that hosts of different machines understand each other.
 _HEADER = Struct("<III")
+# Length, step, count, then origin, target, tree, index and size of the only segment.
 _SINGLE = Struct("<IIIiiHII")
 _TIMED_HEADER = Struct("<IQII")
 _TIMED_SINGLE = Struct("<IQIIiiHII")
+# Run, sender, port, receiver, its port.
 _LINK = Struct("<QQHQH")
 _SINGLE_BYTES = _SINGLE.size
 _SINGLE_LENGTH = _SINGLE.size - LENGTH.size
+# Hot path: bound once; plain form: `_SINGLE.pack` at every call.
 _pack_single, _unpack_single = _SINGLE.pack, _SINGLE.unpack_from
 _INT16, _INT32 = 2**15, 2**31
 
+# One packer for the whole process; its small buffer grows when it has to.
 _pack: Callable[[object], bytes] = msgpack.Packer(autoreset=True, buf_size=1024).pack
 _unpack = msgpack.unpackb
 
@@ -44,6 +49,7 @@ Control = tuple[object, ...]
 
 def encode_packet(step: Step, segments: Packet) -> bytes:
     """The frame of one packet."""
+    # Most packets hold one segment, for which a fixed header is cheaper than a msgpack array.
     if len(segments) == 1:
         origin, target, tree, index, payload = segments[0]
         size = len(payload)
@@ -92,12 +98,14 @@ def decode_timed_packet(frame: bytes, order: int) -> tuple[int, Step, Packet]:
     if len(frame) < _TIMED_HEADER.size:
         raise FrameError(f"malformed packet: {len(frame)} bytes")
     deadline = _TIMED_HEADER.unpack_from(frame)[1]
+    # Everything behind the deadline is a plain packet without its length, which `decode_packet` does not read.
     return deadline, *decode_packet(frame[_TIMED_HEADER.size - _HEADER.size :], order)
 
 
 def _decode_several(body: memoryview, count: int, order: int) -> Packet:
     """The segments of a packet that carries several."""
     segments: Packet = _unpacked(body, use_list=False)
+    # A packet of one segment has another form: a second way to say it is not accepted.
     if not isinstance(segments, tuple) or len(segments) != count or count < 2:
         raise FrameError(f"malformed packet: its header says {count} segments")
     try:
@@ -151,12 +159,14 @@ def body(frame: bytes) -> bytes:
 def host_hello(secret: bytes, challenge: bytes, nonce: bytes, *message: object) -> bytes:
     """A host's first frame on a control connection: its nonce, its proof for the coordinator's nonce, and a message."""
     hello = encode_control(*message)
+    # The proof covers the message too, so it cannot be changed on the way.
     return frame(nonce + prove(secret, b"host", challenge, nonce, hello) + hello)
 
 
 def read_host_hello(frame: bytes, secret: bytes, challenge: bytes) -> tuple[bytes, Control]:
     """The nonce and message of a host's first frame; FrameError without the proof, before the message is parsed."""
     start, middle, end = LENGTH.size, LENGTH.size + NONCE_BYTES, LENGTH.size + NONCE_BYTES + PROOF_BYTES
+    # The message stays bytes until the proof has been checked.
     nonce, proof, hello = frame[start:middle], frame[middle:end], frame[end:]
     if not proves(proof, secret, b"host", challenge, nonce, hello):
         raise FrameError("the host does not know the run's token")
@@ -182,11 +192,13 @@ def link_hello(secret: bytes, run: int, nonce: bytes, sender: Rank, port: int, r
 def read_link_hello(frame: bytes, secret: bytes, run: int, nonce: bytes) -> tuple[Rank, int, Rank, int]:
     """(sender, port, receiver, its port) of a proven hello; FrameError otherwise."""
     link, proof = frame[LENGTH.size : -PROOF_BYTES], frame[-PROOF_BYTES:]
+    # The length first: HMAC over a truncated hello would only say that it is wrong.
     if len(link) != _LINK.size:
         raise FrameError(f"malformed hello: {len(frame)} bytes")
     if not proves(proof, secret, b"link", nonce, link):
         raise FrameError("the dialler of a link does not know the run's secret")
     its_run, sender, port, receiver, its_port = _LINK.unpack(link)
+    # Checked after the proof: a hello for another run with the same secret is proven, but out of place.
     if its_run != run:
         raise FrameError(f"hello for another run: {its_run:x}")
     return sender, port, receiver, its_port
@@ -211,6 +223,7 @@ def encode_rows(
     """
     pack = ROW.pack
     for port, outcome, (origin, target, tree, index, payload) in hops:
+        # Hot path: one row per segment, packed straight into the buffer; plain form: one call per row.
         rows += pack(step, peers[base + port], rank, origin, target, index, len(payload), tree, reverse[port], outcome)
 
 

@@ -28,6 +28,7 @@ class LinearCostModel(NamedTuple):
     def nanoseconds(self, size: int) -> int:
         """The time for which a packet of `size` bytes occupies its port, by the formula for the virtual time of a step."""
         startups = -(-size // self.packet_limit) if self.packet_limit else min(size, 1)
+        # Rounded once, to whole nanoseconds: sums are exact from here on, and equal on all machines.
         return round((self.startup * startups + self.per_byte * size) * NANO)
 
 
@@ -39,6 +40,7 @@ class PortOccupancy:
     def __init__(self, model: PortModel, degree: int) -> None:
         self._serial = model is not PortModel.ALL_PORT
         self._alone = model in (PortModel.EXCHANGE, PortModel.SEND_OR_RECEIVE)
+        # One unit for all ports if the node can use only one of them at a time.
         self._free = [0] * (1 if self._serial else degree)
         self._received = 0
         self._step: Step = 0
@@ -49,7 +51,9 @@ class PortOccupancy:
         unit = 0 if self._serial else port
         free = self._free[unit]
         if self._alone and step != self._step:
+            # What the port was busy with before this step: sends of the same step do not delay receipts of it.
             self._step, self._before = step, free
+        # Never before the receipts of earlier steps: the step began with the last of them.
         start = max(free, self._received)
         self._free[unit] = start + duration
         return start
@@ -60,6 +64,7 @@ class PortOccupancy:
             free = self._received
             if self._alone:
                 free = max(free, self._before if self._step == step else self._free[0])
+            # Over one port receipts queue up: this one cannot end before the one before plus its own duration.
             deadline = max(deadline, free + duration)
         self._received = max(self._received, deadline)
         return deadline

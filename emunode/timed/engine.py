@@ -79,6 +79,7 @@ class Timer:
     def set(self, nanoseconds: int) -> None:
         """Make the descriptor readable from an absolute time on; never, for 0."""
         self._value[2], self._value[3] = divmod(nanoseconds, 1_000_000_000)
+        # Seconds and nanoseconds of it_value; the interval in elements 0 and 1 stays 0: one expiry.
         libc.require("timerfd_settime", self.fd, TFD_TIMER_ABSTIME, self._value, None)
 
 
@@ -136,7 +137,7 @@ class TimedRun:
         streams.watch(self._timer.fd, self._on_timer)
 
     def close(self) -> None:
-        """Close the timer."""
+        """Close the timer descriptor; the streams stay the owner's."""
         os.close(self._timer.fd)
 
     # --- orders ----------------------------------------------------------------------------------------------------
@@ -146,6 +147,7 @@ class TimedRun:
         match order:
             case Receipts(first, tables):
                 for rank, table in enumerate(tables, first):
+                    # Four bytes a step: a timetable of millions of receipts stays small on the wire and in memory.
                     self._receipts[rank] = array("I", table)
             case Prepare():
                 self._prepare(order)
@@ -158,6 +160,7 @@ class TimedRun:
         costs = LinearCostModel(order.startup_seconds, order.seconds_per_byte, order.packet_limit)
         for rank in self._ranks:
             ports = PortOccupancy(self._port_model, self._degree)
+            # `pop`: the node holds its schedule from now on.
             node = TimedNode(self._make_node(rank), ports, costs, self._receipts.pop(rank, ()), order.last)
             self._nodes.append(node)
         self._running = set(range(len(self._nodes)))
@@ -185,6 +188,7 @@ class TimedRun:
             return
         if progress is not None:
             self._plan(index, progress)
+        # After every ARRIVALS packets, so that a burst of arrivals does not make departures late.
         self._arrivals += 1
         if not self._arrivals % ARRIVALS:
             self._fire()
@@ -197,6 +201,7 @@ class TimedRun:
         receipts, departures, judged = progress
         base, node, moments = index * self._degree, self._nodes[index], self._moments
         receipt, received_step = -1, 0
+        # One entry for both: a receipt at the time of the first start is recorded with it.
         if departures and len(receipts) == 1 and receipts[0][0] == departures[0][0]:
             _, port, received_step = receipts.pop()
             receipt = base + port
@@ -216,15 +221,18 @@ class TimedRun:
             else:
                 starts[start] = [event]
                 heappush(moments, 2 * start)
+            # Only the first departure carries the receipt.
             receipt = -1
         if judged:
             self._judged.append((index, judged))
+        # Nothing to receive and nothing to send: this rank is done.
         if node.awaited == NEVER and node.done:
             self._running.discard(index)
 
     def _on_timer(self) -> None:
         self._armed = 0
         try:
+            # The number of expiries is of no interest, but the descriptor stays readable until it is read.
             os.read(self._timer.fd, 8)
         except BlockingIOError:
             return
@@ -236,6 +244,7 @@ class TimedRun:
             return
         moments, clock = self._moments, time.monotonic_ns
         while moments:
+            # Read once per event: writing packets takes time, in which the next event may become due.
             now = clock() - self._begin
             moment, odd = divmod(moments[0], 2)
             if moment > now:
@@ -245,6 +254,7 @@ class TimedRun:
                 self._received.append((moment, now, self._receipts_at.pop(moment)))
             else:
                 events = self._starts.pop(moment)
+                # In batches, so that the recorded time of a packet is close to the moment it was written.
                 for first in range(0, len(events), BATCH):
                     self._start(moment, events[first : first + BATCH])
 
@@ -258,6 +268,7 @@ class TimedRun:
                 progress = event[6].departed()
             except EmulatorError as error:
                 self._fail(error)
+                # Other packets of this moment still have to leave; the coordinator decides about the run.
                 continue
             if progress is not None:
                 self._plan(event[2] // self._degree, progress)
@@ -268,7 +279,9 @@ class TimedRun:
             return
         self._fire()
         if self._moments:
+            # Half of the heap's number is the time: see `_plan`.
             moment = self._begin + (self._moments[0] >> 1)
+            # Setting a timer is a system call; most turns do not change the next event.
             if moment != self._armed:
                 self._timer.set(moment)
                 self._armed = moment
@@ -285,6 +298,7 @@ class TimedRun:
         if self.finished or self._begin is None:
             return
         next_moment = self._moments[0] >> 1 if self._moments else 0
+        # Packing records takes milliseconds, so it has to fit into the gap before the next event.
         quiet = next_moment - (time.monotonic_ns() - self._begin) > QUIET_NANOSECONDS
         if quiet or len(self._judged) > MOST_RECORDS:
             self.flush()

@@ -48,7 +48,9 @@ class TimedNode:
         self._costs = costs
         self._durations: dict[int, int] = {}
         self._last = last
+        # (step, packets due) in ascending order; reversed, so that `pop` takes the next step at no cost.
         self._schedule = [(step, len(list(same))) for step, same in groupby(receipts)]
+        # A step that never comes, so that the node waits for nothing after its last receipt.
         self._schedule.append((NEVER, 0))
         self._schedule.reverse()
         self.awaited, self._missing = self._schedule.pop()
@@ -69,8 +71,10 @@ class TimedNode:
         FrameError for a packet that is not in the timetable.
         """
         awaited, due = self.awaited, self._node.due
+        # Hot path: the common packet is for the awaited step, and needs no file of its own.
         if step == awaited and (due is None or due > step):
             return self._advance([(port, deadline, segments)])
+        # Earlier steps are complete, and none is due after the last one.
         if step < awaited or step > self._last:
             raise FrameError(f"rank {self._node.rank} got a packet of step {step} and waits for step {awaited}")
         self._filed.setdefault(step, []).append((port, deadline, segments))
@@ -84,6 +88,7 @@ class TimedNode:
         """Count one pending departure as sent; returns the decisions that waited for it, or None."""
         self.pending -= 1
         due = self._node.due
+        # It runs only when the last pending departure has left, and if it is due before its next receipt.
         if self.pending or due is None or due > self.awaited or due > self._last:
             return None
         return self._advance(None)

@@ -293,6 +293,17 @@ class Topology(ABC):
         self.require(self.order <= limit, f"it has {self.order} nodes; at most {limit} can be addressed")
 
 
+class DirectDistances(Topology):
+    """A network without translations in which the distance between any two ranks has a formula."""
+
+    @abstractmethod
+    def distance(self, one: Rank, other: Rank) -> int:
+        """Number of links on a shortest path."""
+
+    def weight(self, relative: Rank) -> int:
+        return self.distance(relative, 0)
+
+
 class RegularTopology(Topology):
     """A network in which every rank has all `degree` ports."""
 

@@ -28,6 +28,7 @@ class BitRuleNetwork(WordTopology, RegularTopology):
         self.set_bits(n)
         self.title = f"{self.family.replace('-', ' ').replace('moebius', 'Moebius')} of {n} dimensions"
         self.degree = n
+        self.connectivity = n
         self.bipartite = n == 2
 
     @classmethod

@@ -10,10 +10,10 @@ from typing import Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import RegularTopology
+from emunode.topologies.base import DirectDistances, RegularTopology
 
 
-class Dragonfly(RegularTopology):
+class Dragonfly(DirectDistances, RegularTopology):
     """g = a h + 1 groups of a routers with h global links each; rank G a + r.
 
     Port p < a-1 leads to router (r + p + 1) mod a of the group. Port a-1+k is global link j = r h + k of group G, which
@@ -39,6 +39,7 @@ class Dragonfly(RegularTopology):
         self.require_order()
         self.degree = a - 1 + h
         self.title = f"dragonfly of {self.groups} groups of {a} routers"
+        self.diameter = 3
         if a > 2:
             self.bipartite = False  # three routers of a group are a triangle
 

@@ -14,7 +14,7 @@ from typing import Final, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import ABSENT, Topology
+from emunode.topologies.base import ABSENT, DirectDistances
 
 LARGEST_K: Final = 3_300_000
 """The order k^3/4 + 5k^2/4 is still below 2^63 here."""
@@ -22,7 +22,7 @@ LARGEST_K: Final = 3_300_000
 HOST, EDGE, AGGREGATION, CORE = range(4)
 
 
-class FatTree(Topology):
+class FatTree(DirectDistances):
     """k even: k^3/4 hosts of one port, k^2/2 + k^2/2 + k^2/4 switches of k ports."""
 
     family = "fat-tree"
@@ -33,7 +33,6 @@ class FatTree(Topology):
     small_examples = ("fat-tree:2", "fat-tree:4")
     large_examples = ("fat-tree:48",)
     bipartite = True
-    diameter = 6
 
     def __init__(self, k: int) -> None:
         """Raises ScenarioError (field `topology`) unless k is even and the nodes can be addressed."""
@@ -47,6 +46,8 @@ class FatTree(Topology):
         """The first rank of every level."""
         self.order = self._first[CORE] + self.half**2
         self.degree = k
+        self.connectivity = 1
+        self.diameter = 6
         self.title = f"fat tree of {k}-port switches"
 
     @classmethod

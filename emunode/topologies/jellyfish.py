@@ -7,7 +7,6 @@ Python. It is not uniform over all regular graphs; neither is that of the paper.
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import accumulate
 from typing import Final, Self
 
 from emunode.errors import ScenarioError
@@ -15,7 +14,8 @@ from emunode.model import Port, Rank
 from emunode.topologies.base import RegularTopology
 
 LARGEST_ORDER: Final = 4096
-"""The links are a table that every process makes for itself: about a second for this many nodes of 8 links."""
+LARGEST_LINKS: Final = 1 << 16
+"""The links are a table that every process draws for itself: a few seconds for this many."""
 MASK: Final = 2**64 - 1
 
 Links = tuple[tuple[Rank, ...], ...]
@@ -27,7 +27,7 @@ class Jellyfish(RegularTopology):
 
     family = "jellyfish"
     form = "jellyfish:N,R,SEED"
-    condition = f"2 <= R < N <= {LARGEST_ORDER}, N R even, 0 <= SEED < 2^64"
+    condition = f"2 <= R < N <= {LARGEST_ORDER}, N R even and at most {2 * LARGEST_LINKS}, 0 <= SEED < 2^64"
     example = "jellyfish:20,4,1"
     describe = "Jellyfish: a random connected network of N nodes, all of degree R; equal seeds give equal networks"
     small_examples = ("jellyfish:10,3,0", "jellyfish:8,6,3", "jellyfish:20,4,1")
@@ -39,6 +39,7 @@ class Jellyfish(RegularTopology):
         self.require(degree < order, "a node has at most N - 1 neighbours, so R must be below N")
         self.require(order * degree % 2 == 0, "N R must be even: it counts both ends of every link")
         self.require(order <= LARGEST_ORDER, f"links are drawn for at most {LARGEST_ORDER} nodes")
+        self.require(order * degree // 2 <= LARGEST_LINKS, f"at most {LARGEST_LINKS} links are drawn")
         self.require(seed <= MASK, "the seed must be below 2^64")
         self.order, self.degree, self.seed = order, degree, seed
         self.title = f"Jellyfish network of {order} nodes and degree {degree}, seed {seed}"
@@ -100,11 +101,34 @@ def random_regular_graph(order: int, degree: int, seed: int) -> Links:
             return tuple(map(tuple, graph.neighbours))
 
 
+class _PrefixSums:
+    """Numbers by index whose sums from the start are found, and changed, in logarithmic time (a Fenwick tree)."""
+
+    def __init__(self, size: int) -> None:
+        self._tree = [0] * (size + 1)
+
+    def add(self, index: int, amount: int) -> None:
+        """Change the number at `index`."""
+        place = index + 1
+        while place < len(self._tree):
+            self._tree[place] += amount
+            place += place & -place
+
+    def below(self, index: int) -> int:
+        """The sum of the numbers before `index`."""
+        total, place = 0, index
+        while place:
+            total += self._tree[place]
+            place &= place - 1
+        return total
+
+
 class _Draft:
     """A graph to which links are added until every rank has `degree` of them.
 
     A rank with fewer is free. The free pairs are the pairs u < v of free ranks without a link between them, in
-    lexicographic order; they are counted by u instead of listed.
+    lexicographic order. They are counted instead of listed: the free rank at place i has all later ones as partners, less
+    those to which it is linked already.
     """
 
     def __init__(self, order: int, degree: int) -> None:
@@ -115,16 +139,17 @@ class _Draft:
         """In the order of making."""
         self.free = list(range(order))
         """Ascending."""
-        self.pairs = list(range(order - 1, -1, -1))
-        """By rank u: the number of free pairs (u, v)."""
+        self.is_free = bytearray([1]) * order
+        self.linked_above = _PrefixSums(order)
+        """By free rank: the number of higher free ranks to which it is linked."""
 
     def draw(self, random: SplitMix64) -> bool:
         """Add random links to the end; False if the graph cannot be completed."""
         wanted = len(self.neighbours) * self.degree // 2
         while len(self.links) < wanted:
-            totals = list(accumulate(self.pairs))
-            if totals[-1]:
-                self.link(*self._free_pair(random.below(totals[-1]), totals))
+            pairs = len(self.free) * (len(self.free) - 1) // 2 - self.linked_above.below(len(self.neighbours))
+            if pairs:
+                self.link(*self._free_pair(random.below(pairs)))
                 continue
             # Free ranks are all linked to each other: break a link (s, t) and link its ends to free ranks p and q.
             one = self.free[0]
@@ -138,13 +163,20 @@ class _Draft:
             self.link(other, far)
         return True
 
-    def _free_pair(self, index: int, totals: list[int]) -> tuple[Rank, Rank]:
-        """The free pair at `index`; `totals` are the running totals of `pairs`."""
-        lower = bisect_right(totals, index)
-        offset = index - (totals[lower] - self.pairs[lower])
-        linked = set(self.neighbours[lower])
-        partners = [rank for rank in self.free[bisect_right(self.free, lower) :] if rank not in linked]
-        return lower, partners[offset]
+    def _free_pair(self, index: int) -> tuple[Rank, Rank]:
+        """The free pair at `index`."""
+        place = bisect_right(range(len(self.free)), index, key=self._pairs_before) - 1
+        rank = self.free[place]
+        partner = place + 1 + index - self._pairs_before(place)
+        for neighbour in self.neighbours[rank]:
+            if neighbour > rank and self.is_free[neighbour]:
+                partner += bisect_left(self.free, neighbour) <= partner
+        return rank, self.free[partner]
+
+    def _pairs_before(self, place: int) -> int:
+        """The number of free pairs whose lower rank stands before `place` in `free`."""
+        later = place * len(self.free) - place * (place + 1) // 2
+        return later - self.linked_above.below(self.free[place])
 
     def _replaceable(self, one: Rank, other: Rank) -> Iterator[tuple[int, Rank, Rank]]:
         """(index of the link s-t, s, t) for links that can become one-s and other-t, in either sense."""
@@ -161,23 +193,19 @@ class _Draft:
         self.links.append((lower, upper))
         insort(self.neighbours[lower], upper)
         insort(self.neighbours[upper], lower)
-        if self.pairs[lower]:  # not when a broken link is replaced: then there is no free pair at all
-            self.pairs[lower] -= 1
+        if self.is_free[lower] and self.is_free[upper]:
+            self.linked_above.add(lower, 1)
         for rank in (lower, upper):
-            if len(self.neighbours[rank]) == self.degree:
+            if self.is_free[rank] and len(self.neighbours[rank]) == self.degree:
                 self._occupy(rank)
 
     def _occupy(self, rank: Rank) -> None:
-        """Take a rank off the free ones, if it is one: no free pair contains it any more."""
-        place = bisect_left(self.free, rank)
-        if self.free[place : place + 1] != [rank]:
-            return
-        linked = set(self.neighbours[rank])
-        for lower in self.free[:place]:
-            if lower not in linked:
-                self.pairs[lower] -= 1
-        self.pairs[rank] = 0
-        del self.free[place]
+        """Take a rank off the free ones: no free pair contains it any more."""
+        for neighbour in self.neighbours[rank]:
+            if self.is_free[neighbour]:
+                self.linked_above.add(min(rank, neighbour), -1)
+        self.is_free[rank] = False
+        del self.free[bisect_left(self.free, rank)]
 
     def _unlink(self, index: int) -> None:
         """Remove a link, whose place the last link takes. Its ends do not become free: each gets another link at once."""

@@ -273,6 +273,7 @@ class SizedProduct(ProductNetwork):
         self.require(min(sizes) >= 2, "every size must be at least 2")
         self.require(prod(sizes) <= MAX_ORDER, f"at most {MAX_ORDER} nodes can be addressed")
         self.set_measured_factors([self.factor(size) for size in reversed(sizes)])
+        self.connectivity = self.degree
 
     @classmethod
     def parse(cls, parameters: str) -> Self:
@@ -305,7 +306,7 @@ class Hamming(SizedProduct):
     example = "hamming:4x4x4"
     describe = "Hamming graph (HyperX): labels of digits below A, B, ..; a link changes one digit in any way"
     small_examples = ("hamming:3x3", "hamming:2x3x4")
-    large_examples = ("hamming:10x10x10x10x10x10",)
+    large_examples = ("hamming:10x10x10x10",)
     factor = Clique
 
     def __init__(self, sizes: Sequence[int]) -> None:
@@ -346,7 +347,7 @@ class Complete(SizedProduct):
     example = "complete:8"
     describe = "complete graph K_N: N nodes, degree N-1; every two nodes are linked"
     small_examples = ("complete:3", "complete:8")
-    large_examples = ("complete:1000",)
+    large_examples = ("complete:100",)
     factor = Clique
     node_form = "a number below the order"
 

@@ -14,11 +14,11 @@ from typing import Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import ABSENT, MAX_ORDER, Topology
+from emunode.topologies.base import ABSENT, MAX_ORDER, DirectDistances
 from emunode.topologies.polynomials import polynomial_product
 
 
-class Mesh(Topology):
+class Mesh(DirectDistances):
     """Labels and ranks are those of the torus of the same sizes; distance is the sum of the differences."""
 
     family = "mesh"
@@ -40,6 +40,7 @@ class Mesh(Topology):
         """Dimension 1 first."""
         self.title = f"{' x '.join(map(str, sizes))} mesh"
         self.degree = 2 * len(sizes)
+        self.connectivity = len(sizes)
         self.diameter = sum(sizes) - len(sizes)
         self._places = tuple(accumulate(self.sizes[:-1], mul, initial=1))
 

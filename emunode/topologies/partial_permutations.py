@@ -18,14 +18,14 @@ from typing import Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import CACHE_ENTRIES, VertexTransitiveTopology
+from emunode.topologies.base import CACHE_ENTRIES, DirectDistances, VertexTransitiveTopology
 from emunode.topologies.permutations import FIRST_DOTTED_N
 
 Symbols = tuple[int, ...]
 """x_1 .. x_k."""
 
 
-class PartialPermutationNetwork(VertexTransitiveTopology):
+class PartialPermutationNetwork(DirectDistances, VertexTransitiveTopology):
     """n!/(n-k)! ranks; a family says which ports replace and which exchange symbols."""
 
     def __init__(self, n: int, k: int) -> None:
@@ -133,6 +133,7 @@ class NkStar(PartialPermutationNetwork):
         super().__init__(n, k)
         self.title = f"({n},{k})-star"
         self.degree = n - 1
+        self.connectivity = n - 1
         self.diameter = 2 * k - 1 if k <= n // 2 else k + (n - 1) // 2
 
     def neighbour(self, rank: Rank, port: Port) -> Rank:
@@ -167,6 +168,7 @@ class Arrangement(PartialPermutationNetwork):
         super().__init__(n, k)
         self.title = f"arrangement graph A_{{{n},{k}}}"
         self.degree = k * (n - k)
+        self.connectivity = self.degree
         self.diameter = 3 * k // 2
 
     def neighbour(self, rank: Rank, port: Port) -> Rank:

@@ -184,6 +184,7 @@ class PermutationNetwork(CayleyTopology):
         permutations: Group = self.group(n, self.name)
         self.order = permutations.order
         self.degree = len(moves)
+        self.connectivity = self.degree
         self.moves = tuple(moves)
         self.permutation = permutations.unrank
         """The symbols of a rank."""
@@ -345,7 +346,7 @@ class Transposition(PermutationNetwork):
     example = "transposition:4"
     describe = "complete transposition graph: N! nodes, degree N(N-1)/2; a link exchanges any two symbols"
     small_examples = ("transposition:3", "transposition:4")
-    large_examples = ("transposition:12", "transposition:20")
+    large_examples = ("transposition:9",)
     title_form = "complete transposition graph T_{}"
     bipartite = True
 

@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import MAX_ORDER, RegularTopology, VertexTransitiveTopology
+from emunode.topologies.base import MAX_ORDER, DirectDistances, RegularTopology, VertexTransitiveTopology
 from emunode.topologies.polynomials import polynomial_product
 
 
@@ -79,7 +79,7 @@ LARGEST_N: Final = 62
 """10 2^59 is the last order below 2^63."""
 
 
-class HyperPetersen(VertexTransitiveTopology):
+class HyperPetersen(DirectDistances, VertexTransitiveTopology):
     """HP_n = Q_{n-3} x Petersen: ranks w 10 + r, ports 0 .. 2 as in petersen:5,2, port 3 + d flips bit d of w."""
 
     family = "hyper-petersen"
@@ -100,6 +100,7 @@ class HyperPetersen(VertexTransitiveTopology):
         self.bits = n - 3
         self.order = 10 << self.bits
         self.degree = n
+        self.connectivity = n
         self.diameter = n - 1
         self._petersen = Petersen(5, 2)
 

@@ -214,4 +214,5 @@ class Gaussian(ResidueNetwork):
 
     def __init__(self, a: int, b: int, dimensions: int = 1) -> None:
         super().__init__(a, b, dimensions)
+        self.connectivity = self.degree
         self.title = f"Gaussian network G_{{{a}+{b}i}}" + (f"^({dimensions})" if dimensions > 1 else "")

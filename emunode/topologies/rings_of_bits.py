@@ -83,7 +83,7 @@ class CubeConnectedCycles(RingOfBits):
     describe = "cube-connected cycles CCC_N: N 2^N nodes, degree 3; every node of a hypercube is a ring of its N ports"
     small_examples = ("ccc:3", "ccc:4")
     large_examples = ("ccc:20",)
-    degree = 3
+    degree = connectivity = 3
 
     def __init__(self, n: int) -> None:
         super().__init__(n)
@@ -128,7 +128,7 @@ class Butterfly(RingOfBits):
     describe = "wrapped butterfly: N 2^N nodes, degree 4; a link moves to an adjacent level, and flips its bit or not"
     small_examples = ("butterfly:3", "butterfly:4")
     large_examples = ("butterfly:20",)
-    degree = 4
+    degree = connectivity = 4
 
     def __init__(self, n: int) -> None:
         super().__init__(n)

@@ -131,6 +131,7 @@ class DeBruijn(ShiftNetwork):
 
     def __init__(self, d: int, n: int) -> None:
         super().__init__(d, n)
+        self.connectivity = 2 * d - 2
         self.title = f"undirected de Bruijn graph B({d}, {n})"
 
     @staticmethod
@@ -161,6 +162,7 @@ class Kautz(ShiftNetwork):
 
     def __init__(self, d: int, n: int) -> None:
         super().__init__(d, n)
+        self.connectivity = 2 * d - 1
         self.title = f"undirected Kautz graph K({d}, {n})"
 
     @staticmethod

@@ -13,13 +13,13 @@ from typing import Final, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import RegularTopology
+from emunode.topologies.base import DirectDistances, RegularTopology
 
 LARGEST_Q: Final = 9973
 """The largest prime below 10,000: X and X' are tables of about q/2 numbers."""
 
 
-class SlimFly(RegularTopology):
+class SlimFly(DirectDistances, RegularTopology):
     """Nodes (0, x, y) of rank x q + y and (1, m, c) of rank q^2 + m q + c, all modulo q.
 
     (0, x, y) - (0, x, y + s) for s in X, (1, m, c) - (1, m, c + s) for s in X', (0, x, y) - (1, m, c) if y = m x + c. The
@@ -33,7 +33,6 @@ class SlimFly(RegularTopology):
     describe = "Slim Fly of an odd prime Q: 2 Q^2 nodes, degree about 3Q/2, diameter 2; Q = 5 is Hoffman-Singleton"
     small_examples = ("slimfly:3", "slimfly:5")
     large_examples = ("slimfly:101",)
-    diameter = 2
     bipartite = False
 
     def __init__(self, q: int) -> None:
@@ -57,6 +56,7 @@ class SlimFly(RegularTopology):
             self._differences = [sorted(powers[e] for e in mixed), sorted(powers[(e + 1) % (q - 1)] for e in mixed)]
         self._inside = len(self._differences[0])
         self.degree = self._inside + q
+        self.diameter = 2
         self.title = f"Slim Fly of q = {q}"
 
     @classmethod

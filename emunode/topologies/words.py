@@ -135,6 +135,7 @@ class FoldedHypercube(WordNetwork):
         self.title = f"folded hypercube FQ_{n}"
         self.words = (*(1 << bit for bit in range(n)), self.order - 1)
         self.degree = n + 1
+        self.connectivity = n + 1
         self.diameter = (n + 1) // 2
         self.bipartite = n % 2 == 1
 
@@ -174,6 +175,7 @@ class AugmentedCube(WordNetwork):
         self.title = f"augmented cube AQ_{n}"
         self.words = (*(1 << bit for bit in range(n)), *((1 << low) - 1 for low in range(2, n + 1)))
         self.degree = 2 * n - 1
+        self.connectivity = 4 if n == 3 else self.degree
         self.diameter = (n + 1) // 2
         self.bipartite = False
 
@@ -243,6 +245,7 @@ class BalancedHypercube(CayleyTopology):
         self.title = f"balanced hypercube BH_{n}"
         self.order = 4**n
         self.degree = 2 * n
+        self.connectivity = self.degree
         self.diameter = 2 * n if n % 2 == 0 or n == 1 else 2 * n - 1
         self._digits = lru_cache(CACHE_ENTRIES)(self._find_digits)
 

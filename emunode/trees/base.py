@@ -46,7 +46,10 @@ class Trees(ABC):
         """`children` without the cache: here by asking every neighbour for its parent, by ascending port."""
         topology = self.topology
         return tuple(
+            # O(degree) parents per call: slow for a whole network, but no family has to state its children to be
+            # usable.
             port
+            # The root is not a child of any node, and its `parent` raises ValueError.
             for port, neighbour, its_port in topology.ends(rank)
             if neighbour and self.parent(neighbour, tree) == its_port
         )
@@ -59,6 +62,8 @@ class Trees(ABC):
         topology = self.topology
         ports: list[Port] = []
         while rank:
+            # `reverse_port`: the parent uses its own port of the same link to come down.
+            # A path in a tree has at most order - 1 links; a longer one runs in a circle.
             rank, port = topology.end(rank, self.parent(rank, tree))
             ports.append(port)
             if len(ports) >= topology.order:
@@ -102,9 +107,11 @@ def levels(trees: Trees, tree: int) -> dict[Rank, int]:
     topology = trees.topology
     found = {0: 0}
     queue = [0]
+    # The list grows while it is read, which makes the loop breadth-first.
     for rank in queue:
         for port in trees.children(rank, tree):
             child = topology.neighbour(rank, port)
+            # Two parents claim one child: the children do not describe a tree, whatever `parent` says.
             if child in found:
                 raise ContractError(f"tree {tree} of {topology.name} reaches {topology.label(child)} twice")
             found[child] = found[rank] + 1

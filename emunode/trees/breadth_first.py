@@ -22,6 +22,7 @@ class BreadthFirstTree(Trees):
     def parent(self, rank: Rank, tree: int) -> Port:
         topology = self.topology
         closer = topology.weight(rank) - 1
+        # The lowest port decides, so that all nodes agree on one tree without a message.
         for port, neighbour in topology.adjacent(rank):
             if topology.weight(neighbour) == closer:
                 return port
@@ -41,6 +42,8 @@ class GrownTree(Trees):
         self._parents: dict[Rank, Port] = {}
         self._ports: dict[Rank, tuple[Port, ...]] = {}
         reached = [0]
+        # The list grows while it is read: breadth first, so every level is a distance in the network without the
+        # broken links.
         for rank in reached:
             ports = []
             for port, child, its_port in topology.ends(rank):

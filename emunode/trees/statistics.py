@@ -22,16 +22,17 @@ Table = Mapping[tuple[int, Port], Fraction]
 
 
 def edges_by_level_and_port(trees: Trees) -> Table:
-    """e_ld."""
+    """e_ld of table 1: arcs of port d that leave level l, by (l, d)."""
     found: Counter[tuple[int, Port]] = Counter()
     for tree in range(trees.count):
         for rank, level in levels(trees, tree).items():
+            # Counted at the parent: its level and its port are the l and d of e_ld.
             found.update((level, port) for port in trees.children(rank, tree))
     return _weighed(found, trees)
 
 
 def subtrees_by_level_and_port(trees: Trees) -> Table:
-    """s_ld."""
+    """s_ld of table 1: sizes of the subtrees below these arcs, by (l, d)."""
     found: Counter[tuple[int, Port]] = Counter()
     neighbour = trees.topology.neighbour
     for tree in range(trees.count):
@@ -43,11 +44,12 @@ def subtrees_by_level_and_port(trees: Trees) -> Table:
 
 
 def descendants_by_distance_and_port(trees: Trees) -> Table:
-    """r_ld, keyed by (l, d)."""
+    """r_ld of table 1: descendants l levels below the ends of arcs of port d, by (l, d)."""
     found: Counter[tuple[int, Port]] = Counter()
     for tree in range(trees.count):
         for rank in trees.topology.ranks():
             route = trees.route(rank, tree)
+            # Every arc on the path to `rank` has `rank` as a descendant; the last one at distance 0.
             found.update((below, port) for below, port in enumerate(reversed(route)))
     return _weighed(found, trees)
 
@@ -56,6 +58,7 @@ def subtree_sizes(trees: Trees, tree: int) -> dict[Rank, int]:
     """Number of ranks in the subtree of every rank, itself included."""
     reached = levels(trees, tree)
     sizes = dict.fromkeys(reached, 1)
+    # Breadth-first order reversed: all children come before their parent.
     for rank in reversed(reached):
         sizes[rank] += sum(sizes[trees.topology.neighbour(rank, port)] for port in trees.children(rank, tree))
     return sizes
@@ -79,6 +82,7 @@ def arc_congestion(trees: Trees) -> int:
 def shared_rank(trees: Trees) -> Rank | None:
     """The first rank two of whose root paths share an inner rank; None if all root paths are vertex-disjoint."""
     for rank in trees.topology.ranks():
+        # The root and `rank` are on every path; only inner ranks must differ.
         inner = [between for tree in range(trees.count) for between in trees.path(rank, tree)[1:-1]]
         if len(set(inner)) < len(inner):
             return rank

@@ -1,19 +1,20 @@
 """Benchmarks: every figure beside a bare loop or other software, measured in the same run."""
 
 import argparse
+import os
 import pkgutil
 import signal
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from types import FrameType
 
 import benchmarks.sections
 from benchmarks.figure import draw
 from benchmarks.record import Note, Options, Row, Section
-from benchmarks.results import Clock, Document, Measured, read_document, write_document
+from benchmarks.results import Document, Measured, read_document, write_document
 from benchmarks.subprocesses import ROOT, ProgramError
 from benchmarks.tables import HEADER, line, render
 from emunode.errors import EmulatorError
@@ -34,7 +35,7 @@ def find_sections() -> dict[str, Section]:
 
 def measure(section: Section, options: Options) -> Measured:
     """Measure a section and print each figure as soon as it is available."""
-    clock = Clock()
+    began, load = time.perf_counter(), os.getloadavg()[0]
     rows: list[Row] = []
     notes: list[Note] = []
     for item in section.run(options):
@@ -44,7 +45,7 @@ def measure(section: Section, options: Options) -> Measured:
         else:
             rows.append(item)
             print(line(item), flush=True)
-    return Measured(rows, notes, *clock.read())
+    return Measured(rows, notes, time.perf_counter() - began, (load, os.getloadavg()[0]))
 
 
 def refresh_documents(document: Document) -> None:
@@ -58,16 +59,16 @@ def refresh_documents(document: Document) -> None:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Handle SIGINT even if the shell ignores it, and treat SIGTERM as SIGINT."""
-
-    def pass_on(_number: int, _frame: FrameType | None) -> None:
-        signal.raise_signal(signal.SIGINT)  # trio handles SIGINT at safe points
-
-    handlers = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: pass_on}
-    before = [(number, signal.signal(number, handler)) for number, handler in handlers.items()]
+    # trio handles SIGINT at safe points, so SIGTERM is passed on instead of raising an exception
+    handlers = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGTERM: lambda *_: signal.raise_signal(signal.SIGINT),
+    }
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         yield
     finally:
-        for number, handler in before:
+        for number, handler in before.items():
             signal.signal(number, handler)
 
 
@@ -109,10 +110,10 @@ def parse(arguments: Sequence[str] | None, sections: dict[str, Section]) -> argp
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the requested sections; exit status 1 if a figure misses its target, 130 when interrupted."""
     sections = find_sections()
-    asked = parse(arguments, sections)
+    requested = parse(arguments, sections)
     try:
         with interruptible():
-            return _run(asked, sections)
+            return _run(requested, sections)
     except KeyboardInterrupt:
         print("scripts/bench: interrupted", file=sys.stderr)
         return 130
@@ -121,25 +122,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 4
 
 
-def _run(asked: argparse.Namespace, sections: dict[str, Section]) -> int:
-    if asked.render:
+def _run(requested: argparse.Namespace, sections: dict[str, Section]) -> int:
+    if requested.render:
         refresh_documents(read_document(DOCUMENT))
         return 0
-    options = Options(quick=asked.quick, turns=asked.turns or (QUICK_TURNS if asked.quick else Options.turns))
-    target = DOCUMENT if asked.docs else asked.json
+    options = Options(
+        quick=requested.quick, turns=requested.turns or (QUICK_TURNS if requested.quick else Options.turns)
+    )
+    target = DOCUMENT if requested.docs else requested.json
     document = read_document(target) if target else {"sections": {}}
     print(HEADER)
     met = True
-    for name in asked.sections or [name for name, section in sections.items() if not section.optional]:
+    for name in requested.sections or [name for name, section in sections.items() if not section.optional]:
         measured = measure(sections[name], options)
         met &= all(row.met for row in measured.rows)
         document["sections"][name] = measured.record(options)
         if target:  # after each section, so that a later failure loses nothing
             write_document(target, document)
-    if asked.docs:
+    if requested.docs:
         refresh_documents(document)
-    if asked.plot:
-        draw(document, asked.plot)
+    if requested.plot:
+        draw(document, requested.plot)
     return 0 if met else 1
 
 

@@ -1,7 +1,6 @@
 """Run the command line of the project as a user would, and measure time and memory."""
 
 import json
-import os
 import sys
 import time
 from dataclasses import dataclass
@@ -44,7 +43,7 @@ def coordinator_run(topology: str, algorithm: str, *, seconds: float = 600, **fl
     """Run a scenario by the command line; raises ProgramError unless it succeeds with the verdict `holds`."""
     words = [f"--{name.replace('_', '-')}={value}" for name, value in {"collective": "broadcast", **flags}.items()]
     command = [sys.executable, "-m", "coordinator", "run", "--topology", topology, "--algorithm", algorithm, *words]
-    with TemporaryDirectory(prefix="bench-") as folder, Peak(_own_children) as peak:
+    with TemporaryDirectory(prefix="bench-") as folder, Peak(descendants) as peak:
         began, clock = time.perf_counter(), time.time()
         answer = run_program([*command, "--json", "--out", Path(folder) / "run"], seconds=seconds)
         spent = time.perf_counter() - began
@@ -54,8 +53,3 @@ def coordinator_run(topology: str, algorithm: str, *, seconds: float = 600, **fl
     if summary["verdict"] != "holds":
         raise ProgramError(f"{topology}: the verdict is {summary['verdict']}")
     return Run(summary, spent, starting, peak.most)
-
-
-def _own_children() -> list[int]:
-    """The living descendants of this process."""
-    return descendants(os.getpid())[1:]

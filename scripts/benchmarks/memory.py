@@ -1,5 +1,6 @@
 """Memory of sockets and processes: kernel memory of the machine, and user memory per process."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -52,20 +53,14 @@ def user_bytes(pids: Iterable[int]) -> int:
     """Proportional set size of these processes, without those that have ended."""
     held = 0
     for pid in pids:
-        try:
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-        except OSError:
-            continue
-        held += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+        with contextlib.suppress(psutil.Error):
+            held += psutil.Process(pid).memory_full_info().pss
     return held
 
 
-def descendants(pid: int) -> list[int]:
-    """Process numbers of a process and its descendants."""
-    try:
-        return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
-    except psutil.Error:
-        return []
+def descendants() -> list[int]:
+    """Process numbers of the running descendants of this process."""
+    return [child.pid for child in psutil.Process().children(recursive=True)]
 
 
 class Peak:

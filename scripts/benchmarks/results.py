@@ -7,7 +7,6 @@ average before and after: above one or two, other work was running, and times an
 import json
 import os
 import platform
-import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -63,17 +62,6 @@ def _processor() -> str:
         lines = []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     return next(names, platform.machine())
-
-
-class Clock:
-    """Elapsed time and load average since construction."""
-
-    def __init__(self) -> None:
-        self._began, self._load = time.perf_counter(), os.getloadavg()[0]
-
-    def read(self) -> tuple[float, tuple[float, float]]:
-        """Seconds, and the load average before and after."""
-        return time.perf_counter() - self._began, (self._load, os.getloadavg()[0])
 
 
 def read_document(path: Path) -> Document:

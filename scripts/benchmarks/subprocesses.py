@@ -47,12 +47,13 @@ def run_program(
         )
     except OSError as error:
         raise ProgramError(f"{command[0]}: {error.strerror}") from None
-    try:
-        answer, complaint = process.communicate(question, timeout=seconds)
-    except subprocess.TimeoutExpired:
-        raise ProgramError(f"{Path(command[0]).name} took longer than {seconds:g} s") from None
-    finally:
-        _end_session(process)
+    with process:
+        try:
+            answer, complaint = process.communicate(question, timeout=seconds)
+        except subprocess.TimeoutExpired:
+            raise ProgramError(f"{Path(command[0]).name} took longer than {seconds:g} s") from None
+        finally:
+            _end_session(process)
     if process.returncode:
         last = (complaint.strip() or answer.strip() or f"exit status {process.returncode}").splitlines()[-1]
         raise ProgramError(f"{Path(command[0]).name}: {last}")
@@ -67,10 +68,6 @@ def _end_session(process: "subprocess.Popen[str]") -> None:
                 os.killpg(process.pid, number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(5)
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
-            with contextlib.suppress(BrokenPipeError):
-                stream.close()
 
 
 def ask(

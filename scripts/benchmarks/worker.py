@@ -7,5 +7,5 @@ from collections.abc import Callable, Mapping
 
 def answer(questions: Mapping[str, Callable[..., object]]) -> None:
     """Call the function that the question names, and print its result as JSON."""
-    asked = json.load(sys.stdin)
-    print(json.dumps(questions[asked["name"]](**asked["arguments"])))
+    requested = json.load(sys.stdin)
+    print(json.dumps(questions[requested["name"]](**requested["arguments"])))

@@ -1,4 +1,4 @@
-"""Attack every part of the project, section by section, and print one table of what was tried and what was wrong.
+"""Run the stress tests, section by section, and print one table of attempts and problems.
 
     oracle_mutation  change one row of a history: the claims, the audit or the replay must notice
     fuzz             feed random bytes to every decoder and handshake (needs atheris: pip install atheris)
@@ -18,16 +18,17 @@ import argparse
 import gc
 import importlib
 import json
+import re
 import shutil
 import sys
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from stress_tests.common import Budget, Row, in_fork
+from stress_tests.common import Budget, Row, in_fork, preload
 
-SECTIONS = ("oracle_mutation", "fuzz", "kill", "soak", "trials", "determinism", "disk", "mutants", "supply_chain")
+SECTIONS = tuple(re.findall(r"^    (\w+)", __doc__ or "", re.MULTILINE))
 
 
 def main() -> int:
@@ -43,36 +44,34 @@ def main() -> int:
     unknown = [name for name in options.sections if name not in SECTIONS]
     if unknown:
         parser.error(f"unknown section {unknown[0]!r}; available: {', '.join(SECTIONS)}")
-    scratch = Path(tempfile.mkdtemp(prefix="stress-"))
+    budget = Budget(options.sample, options.seed, Path(tempfile.mkdtemp(prefix="stress-")))
     rows: list[Row] = []
+    preload()
     gc.freeze()
     for name in options.sections or SECTIONS:
-        began = time.monotonic()
-        found = run_in_process(name, Budget(options.sample, options.seed, scratch))
-        for row in found:
-            row.seconds = row.seconds or round(time.monotonic() - began, 1)
+        found = in_fork(run_section, name, budget)
         rows += found
         if not options.json:
             print(table(found), flush=True)
-    wrong = [row for row in rows if row.wrong]
     if options.json:
-        print(json.dumps([row.record() for row in rows], indent=2))
+        print(json.dumps([asdict(row) for row in rows], indent=2))
     elif len(rows) > 1:
         print("\n" + table(rows))
-    if wrong:
-        print(f"files of the failed experiments are kept in {scratch}", file=sys.stderr)
-    else:
-        shutil.rmtree(scratch)
-    return 1 if wrong else 0
+    if any(row.wrong for row in rows):
+        print(f"files of the failed experiments are kept in {budget.scratch}", file=sys.stderr)
+        return 1
+    shutil.rmtree(budget.scratch)
+    return 0
 
 
-def run_in_process(name: str, budget: Budget) -> list[Row]:
-    """Run one section in a fork, so that its threads and leftovers do not affect the sections that follow."""
-
-    def section() -> list[dict[str, Any]]:
-        return [row.record() for row in importlib.import_module(f"stress_tests.{name}").run_section(budget)]
-
-    return [Row(**record) for record in in_fork(section)]
+def run_section(name: str, budget: Budget) -> list[Row]:
+    """The rows of one section, with their durations."""
+    rows, began = [], time.monotonic()
+    for row in importlib.import_module(f"stress_tests.{name}").run_section(budget):
+        row.section, row.seconds = name, round(time.monotonic() - began, 1)
+        began = time.monotonic()
+        rows.append(row)
+    return rows
 
 
 def table(rows: list[Row]) -> str:
@@ -81,7 +80,7 @@ def table(rows: list[Row]) -> str:
     for row in rows:
         figures = f"{row.tried:>12,} tried {len(row.wrong):>4} wrong  {row.seconds:>8.1f} s"
         lines.append(f"{row.section:<15} {row.what:<48} {figures}  {row.note}")
-        lines += [f"    {one}" for one in row.wrong[:20]]
+        lines += [f"    {problem}" for problem in row.wrong[:20]]
     return "\n".join(lines)
 
 

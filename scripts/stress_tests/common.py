@@ -1,6 +1,7 @@
-"""Shared by the sections: a row of the summary table, and a coordinator in its own process."""
+"""The frame of the sections: rows of the summary, experiments in forked processes, and functions to disturb a run."""
 
 import contextlib
+import functools
 import importlib
 import json
 import multiprocessing
@@ -11,36 +12,72 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import psutil
 
 import coordinator
 
 ROOT = Path(__file__).resolve().parents[2]
+PYTHONPATH = f"{ROOT}:{ROOT / 'scripts'}"
 LEAVE_SECONDS = 20.0
 """Time for processes and files to disappear, sufficient on a busy machine."""
 MARK = "STRESS_MARK"
 """Environment variable that marks all processes of one experiment."""
+FORK = multiprocessing.get_context("fork")
+
+Say = Callable[[str], None]
+Patch = Callable[[Say], None]
+Answer = TypeVar("Answer")
+
+
+class Attempt(NamedTuple):
+    """The result of one of many experiments."""
+
+    wrong: list[str]
+    counts: Counter[str]
+    tried: int = 1
 
 
 @dataclass
 class Row:
     """One line of the summary: the number of attempts and the problems found."""
 
-    section: str
+    section: str = field(init=False, default="")
     what: str
     tried: int = 0
     wrong: list[str] = field(default_factory=list)
     note: str = ""
     seconds: float = 0.0
 
-    def record(self) -> dict[str, Any]:
-        """For `--json`."""
-        return {name: getattr(self, name) for name in ("section", "what", "tried", "wrong", "note", "seconds")}
+    def add(self, wrong: Sequence[str], tried: int = 1) -> None:
+        """Record attempts and print their problems."""
+        self.tried += tried
+        self.wrong += wrong
+        for problem in wrong:
+            self.show(problem)
+
+    def show(self, progress: str) -> None:
+        """Print a line while the section is running."""
+        print(f"  {self.what}: {progress}", file=sys.stderr, flush=True)
+
+    def run_all(
+        self, attempt: Callable[[int], Attempt], numbers: Sequence[int], *, processes: int = 5, progress: int = 20
+    ) -> Counter[str]:
+        """Make an attempt for each number in forked processes and record the results; the sum of all counts."""
+        counts: Counter[str] = Counter()
+        with ProcessPoolExecutor(processes, mp_context=FORK) as pool:
+            for done, result in enumerate(pool.map(attempt, numbers), 1):
+                self.add(result.wrong, result.tried)
+                counts += result.counts
+                if done % progress == 0:
+                    self.show(f"{done} of {len(numbers)}, {len(self.wrong)} wrong")
+        return counts
 
 
 @dataclass(frozen=True)
@@ -57,18 +94,6 @@ class Budget:
         return sample if self.sample else whole
 
 
-def marked(mark: str) -> list[psutil.Process]:
-    """Every living process that was started for one experiment."""
-    found = []
-    for process in psutil.process_iter():
-        with contextlib.suppress(psutil.Error, OSError):
-            if process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
-                environment = Path(f"/proc/{process.pid}/environ").read_bytes()
-                if f"{MARK}={mark}".encode() in environment.split(b"\0"):
-                    found.append(process)
-    return found
-
-
 def preload() -> None:
     """Import the whole coordinator before forking: once for all forks, and while no other thread holds an import lock."""
     for module in pkgutil.walk_packages(coordinator.__path__, "coordinator."):
@@ -76,129 +101,157 @@ def preload() -> None:
             importlib.import_module(module.name)
 
 
-Answer = TypeVar("Answer")
+def in_fork(function: Callable[..., Answer], *arguments: object) -> Answer:
+    """Call a function in a fork, so that its threads and leftovers stay out of this process."""
+    with ProcessPoolExecutor(1, mp_context=FORK) as pool:
+        return pool.submit(_call, function, *arguments).result()
 
 
-def in_fork(function: Callable[[], Answer]) -> Answer:
-    """Call a function in a fork and return its result through JSON, so that its threads stay out of this process."""
-    hear, tell = os.pipe()
-    pid = os.fork()
-    if not pid:
-        try:
-            answer: Any = {"returned": function()}
-        except BaseException as error:
-            answer = {"raised": repr(error)}
-        with os.fdopen(tell, "w") as pipe:
-            json.dump(answer, pipe)
-        os._exit(0)
-    os.close(tell)
-    with os.fdopen(hear) as pipe:
-        text = pipe.read()
-    os.waitpid(pid, 0)
-    answer = json.loads(text or '{"raised": "the fork died"}')
-    if "raised" in answer:
-        raise RuntimeError(answer["raised"])
-    return answer["returned"]  # type: ignore[no-any-return]
+def _call(function: Callable[..., Answer], *arguments: object) -> Answer:
+    try:
+        return function(*arguments)
+    except Exception as error:  # not every exception can be pickled
+        raise RuntimeError("".join(traceback.format_exception(error))) from None
 
 
-def each(function: Callable[[int], Answer], numbers: Sequence[int], processes: int = 5) -> Iterator[Answer]:
-    """The results for all numbers from a pool of forked processes, in order of completion."""
-    with multiprocessing.get_context("fork").Pool(processes) as pool:
-        yield from pool.imap_unordered(function, numbers)
+class Usage(NamedTuple):
+    """Memory in bytes, descriptors and processes of this process and its descendants."""
+
+    rss: int
+    descriptors: int
+    processes: int
+
+
+def usage() -> Usage:
+    """Measure the usage of this moment."""
+    me = psutil.Process()
+    rss = descriptors = processes = 0
+    for process in (me, *me.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            rss += process.memory_info().rss
+            descriptors += process.num_fds()
+            processes += 1
+    return Usage(rss, descriptors, processes)
+
+
+def open_files() -> list[str]:
+    """The open descriptors of this process and their files."""
+    found = []
+    for link in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.append(f"{link.name} {link.readlink()}")
+    return sorted(found)
+
+
+def wrap(
+    owner: Any,
+    name: str,
+    *,
+    before: Callable[..., object] = lambda *_, **__: None,
+    after: Callable[..., object] = lambda *_, **__: None,
+) -> None:
+    """Replace a function by one that also calls `before` and `after` with the same arguments."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def wrapper(*arguments: Any, **options: Any) -> Any:
+        before(*arguments, **options)
+        result = original(*arguments, **options)
+        after(*arguments, **options)
+        return result
+
+    setattr(owner, name, wrapper)
+
+
+def no_patch(_say: Say) -> None:
+    """Leave the coordinator as it is."""
 
 
 class Experiment:
     """A coordinator forked from this process into `folder`, which reports its progress through a pipe.
 
-    `patch(say)` runs first in the fork and may replace functions there; `say(name)` reports a mark.
+    `patch(say)` runs first in the fork and may replace functions there; `say(name)` reports a mark. At the end of the
+    context all processes are killed, and the folder is removed unless `keep` is set.
     """
 
-    def __init__(self, folder: Path, arguments: Sequence[str], patch: Callable[[Callable[[str], None]], None]) -> None:
+    def __init__(self, folder: Path, arguments: Sequence[str], patch: Patch = no_patch) -> None:
         self.folder = folder
-        folder.mkdir(parents=True)
-        (folder / "tmp").mkdir()
+        self.keep = False
         self.mark = f"{os.getpid()}-{folder.name}-{time.monotonic_ns()}"
-        self._hear, tell = os.pipe()
+        (folder / "tmp").mkdir(parents=True)
+        self._marks, marks = FORK.Pipe(duplex=False)
         sys.stdout.flush()
-        self.pid = os.fork()
-        if not self.pid:
-            os.close(self._hear)
-            self._become(arguments, patch, tell)
-        os.close(tell)
-        self.seen: set[psutil.Process] = {psutil.Process(self.pid)}
-        self.wait_status: int | None = None
+        self._process = FORK.Process(target=self._run_coordinator, args=(arguments, patch, marks.send))
+        self._process.start()
+        marks.close()
 
-    def _become(self, arguments: Sequence[str], patch: Callable[[Callable[[str], None]], None], tell: int) -> None:
+    def _run_coordinator(self, arguments: Sequence[str], patch: Patch, say: Say) -> None:
         """Run the coordinator in this fork; does not return."""
-        status = 70
-        try:
-            os.setsid()
-            os.chdir(self.folder)
-            os.environ |= {
-                MARK: self.mark,
-                "TMPDIR": str(self.folder / "tmp"),
-                "PYTHONPATH": f"{ROOT}:{ROOT / 'scripts'}",
-            }
-            for number, name in ((0, os.devnull), (1, "stdout"), (2, "stderr")):
-                flags = os.O_RDONLY if not number else os.O_WRONLY | os.O_CREAT
-                os.dup2(os.open(name, flags, 0o644), number)
-            os.set_inheritable(tell, False)
+        os.setsid()
+        os.chdir(self.folder)
+        os.environ |= {MARK: self.mark, "TMPDIR": str(self.folder / "tmp"), "PYTHONPATH": PYTHONPATH}
+        for number, name in enumerate((os.devnull, "stdout", "stderr")):
+            flags = os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY
+            os.dup2(os.open(name, flags, 0o644), number)
+        patch(say)
+        from coordinator.cli.app import main
 
-            def say(name: str) -> None:
-                with contextlib.suppress(OSError):
-                    os.write(tell, f"{name}\n".encode())
+        status = main(list(arguments))
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
 
-            patch(say)
-            from coordinator.cli.app import main
+    def __enter__(self) -> Self:
+        return self
 
-            status = main(list(arguments))
-        except SystemExit as error:
-            status = error.code if isinstance(error.code, int) else 1
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
+    def __exit__(self, *_: object) -> None:
+        for process in self._marked():
+            with contextlib.suppress(psutil.Error):
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+        self._process.kill()  # a fork without exec does not have the mark in its environment
+        self._process.join()
+        self._marks.close()
+        if not self.keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
-    def marks(self) -> Iterator[str]:
-        """The reported marks, until the coordinator ends."""
-        with os.fdopen(os.dup(self._hear)) as pipe:
-            for line in pipe:
-                yield line.strip()
+    def wait_for_mark(self) -> bool:
+        """Wait until a mark is reported; False if the coordinator ends before."""
+        with contextlib.suppress(EOFError):
+            return bool(self._marks.recv())
+        return False
+
+    def wait(self, seconds: float) -> int | None:
+        """Its exit status (negative for a signal), or None if it does not end in time."""
+        self._process.join(seconds)
+        return self._process.exitcode
+
+    def coordinator(self) -> psutil.Process:
+        """The coordinator; raises psutil.NoSuchProcess after its end."""
+        return psutil.Process(self._process.pid)
 
     def parent(self) -> psutil.Process | None:
         """The process that forks the hosts, if it is running."""
         with contextlib.suppress(psutil.Error):
-            children = psutil.Process(self.pid).children()
-            self.seen.update(children)
-            return next(iter(children), None)
+            return next(iter(self.coordinator().children()), None)
         return None
 
     def hosts(self) -> list[psutil.Process]:
         """Its hosts, in the order in which they were forked."""
         with contextlib.suppress(psutil.Error):
             parent = self.parent()
-            hosts = sorted(parent.children(), key=lambda host: host.pid) if parent else []
-            self.seen.update(hosts)
-            return hosts
+            return sorted(parent.children(), key=lambda host: host.pid) if parent else []
         return []
 
-    def wait(self, seconds: float) -> int | None:
-        """Its exit status (negative for a signal), or None if it does not end in time."""
-        deadline = time.monotonic() + seconds
-        while self.wait_status is None and time.monotonic() < deadline:
-            pid, status = os.waitpid(self.pid, os.WNOHANG)
-            if pid:
-                self.wait_status = os.waitstatus_to_exitcode(status)
-                break
-            time.sleep(0.01)
-        return self.wait_status
+    def _marked(self) -> list[psutil.Process]:
+        """Every process that was started for this experiment and is running."""
+        running = psutil.process_iter(["environ"])
+        return [process for process in running if (process.info["environ"] or {}).get(MARK) == self.mark]
 
     def leftovers(self) -> list[str]:
         """Processes and temporary files that remain after `LEAVE_SECONDS`."""
         deadline = time.monotonic() + LEAVE_SECONDS
-        while (alive := marked(self.mark)) and time.monotonic() < deadline:
+        while (alive := self._marked()) and time.monotonic() < deadline:
             time.sleep(0.02)
         left = [f"process {process.pid} is still running" for process in alive]
         return left + [f"temporary file {path.name}" for path in (self.folder / "tmp").iterdir()]
@@ -215,21 +268,8 @@ class Experiment:
         """Unfinished run directories."""
         return list(self.folder.rglob(".partial-*"))
 
-    def close(self, *, keep: bool) -> None:
-        """End all processes of the experiment and remove its folder unless `keep`."""
-        os.close(self._hear)
-        for process in marked(self.mark):
-            with contextlib.suppress(psutil.Error):
-                process.send_signal(signal.SIGCONT)
-                process.kill()
-        if self.wait_status is None:
-            os.kill(self.pid, signal.SIGKILL)  # a fork without exec does not have the mark in its environment
-            os.waitpid(self.pid, 0)
-        if not keep:
-            shutil.rmtree(self.folder, ignore_errors=True)
 
-
-def readable(folder: Path) -> Mapping[str, Any]:
+def read_run(folder: Path) -> Mapping[str, Any]:
     """Read every file of a run directory and return its summary; exceptions of the readers pass through."""
     import polars as pl
 

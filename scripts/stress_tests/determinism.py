@@ -1,9 +1,8 @@
 """A hundred scenarios, every driver, twice, with reordered and delayed events: one journal hash each.
 
-Disorder is added from outside, in a fork of this process, and nothing in the product knows of it: links are read in
-another order and at another time, packets leave in another order, ranks of a host are woken in another order, the
-coordinator dawdles. Each process says on its standard error, once, that a disturbance took place; one that took place
-nowhere is a finding, for then nothing was tried.
+The processes are patched from outside: links are read in another order and at another time, packets leave in another
+order, ranks of a host are woken in another order, the coordinator is delayed. Each process reports every kind of
+disturbance on its standard error once; a kind that never took effect is a problem.
 """
 
 import functools
@@ -12,11 +11,11 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from stress_tests.common import Budget, Experiment, Row, each, preload
+from stress_tests.common import Attempt, Budget, Experiment, Row, Say, wrap
 
 SCENARIOS = 100
 DEADLINE_SECONDS = 120.0
@@ -26,26 +25,22 @@ LAYOUTS: dict[str, tuple[str, ...]] = {
     "several hosts": ("--ranks-per-host", "3"),
     "one process per rank": ("--ranks-per-host", "1"),
 }
-DISTURBANCES = ("events", "late", "packets", "ranks", "dawdling")
+NETWORKS = ("star:3", "star:4", "hypercube:2", "hypercube:3", "hypercube:4", "ej:1+2", "ej:2+2")
+DISTURBANCES = ("events", "late", "packets", "ranks", "coordinator")
 
 
 @functools.cache
-def tell(disturbance: str) -> None:
-    """Report once per process that an event was disturbed; not through the log, which each host would have to import."""
-    os.write(2, json.dumps({"event": "disturbed", "what": disturbance}).encode() + b"\n")
+def report(disturbance: str) -> None:
+    """Report a disturbance once per process; not through the log, which each host would have to import."""
+    os.write(2, _report_of(disturbance).encode() + b"\n")
 
 
-def told(text: str) -> set[str]:
-    """The disturbances reported in the output of the processes."""
-    return {what for what in DISTURBANCES if json.dumps({"event": "disturbed", "what": what}) in text}
+def _report_of(disturbance: str) -> str:
+    return json.dumps({"event": "disturbed", "what": disturbance})
 
 
 def scenarios(seed: int, count: int) -> list[list[str]]:
-    """Small scenarios of every kind, as command-line arguments; drawn by Hypothesis, and accepted by the planner."""
-    from hypothesis import HealthCheck, Phase, given, settings
-    from hypothesis import seed as seeded
-    from hypothesis import strategies as st
-
+    """Random small scenarios of every kind, as command-line arguments; the planner accepts them."""
     from coordinator.planning.plan import make_plan
     from coordinator.scenario.model import make_scenario
     from emunode.algorithms.registry import algorithms
@@ -53,70 +48,52 @@ def scenarios(seed: int, count: int) -> list[list[str]]:
     from emunode.model import Collective
     from emunode.topologies.registry import parse_topology
 
-    networks = ("star:3", "star:4", "hypercube:2", "hypercube:3", "hypercube:4", "ej:1+2", "ej:2+2")
+    draw = random.Random(seed)
     found: dict[tuple[str, ...], None] = {}
-
-    @seeded(seed)
-    @settings(
-        max_examples=8 * count,
-        deadline=None,
-        database=None,
-        phases=(Phase.generate,),
-        suppress_health_check=list(HealthCheck),
-    )
-    @given(st.data())
-    def collect(data: st.DataObject) -> None:
-        topology = parse_topology(data.draw(st.sampled_from(networks)))
-        collectives = [one for one in Collective if algorithms(topology.family, one)]
-        collective = data.draw(st.sampled_from(collectives))
-        entry = data.draw(st.sampled_from(list(algorithms(topology.family, collective).values())))
+    while len(found) < count:
+        topology = parse_topology(draw.choice(NETWORKS))
+        collective = draw.choice([one for one in Collective if algorithms(topology.family, one)])
+        entry = draw.choice(list(algorithms(topology.family, collective).values()))
         values: dict[str, Any] = {
             "topology": topology.name,
             "collective": str(collective),
             "algorithm": entry.name,
-            "port_model": str(data.draw(st.sampled_from(entry.port_models))),
-            "messages": data.draw(st.integers(1, 3)),
-            "segments": data.draw(st.integers(1, 3)),
-            "seed": data.draw(st.integers(0, 99)),
-            "redundancy": data.draw(st.sampled_from((1, 1, 2, 3))),
+            "port_model": str(draw.choice(entry.port_models)),
+            "messages": draw.randint(1, 3),
+            "segments": draw.randint(1, 3),
+            "seed": draw.randint(0, 99),
+            "redundancy": draw.choice((1, 1, 2, 3)),
         }
         if collective not in (Collective.ALLGATHER, Collective.ALLTOALL):
-            values["source"] = topology.label(data.draw(st.integers(0, topology.order - 1)))
-        ranks = data.draw(st.lists(st.integers(0, topology.order - 1), max_size=3, unique=True))
-        kinds = data.draw(st.lists(st.sampled_from(("crash", "hang", "loss", "delay", "duplicate")), max_size=3))
+            values["source"] = topology.label(draw.randrange(topology.order))
         faults = []
-        for rank, kind in zip(ranks, kinds, strict=False):
+        for rank in draw.sample(range(topology.order), draw.randint(0, 3)):
             label, other = topology.label(rank), topology.label(topology.neighbour(rank, 0))
-            step = data.draw(st.integers(1, 5))
-            where = {"crash": f"{label}@{step}", "hang": f"{label}@{step}-{step + 2}", "loss": f"{label}~{other}:0.5"}
-            faults.append(f"{kind}:{where.get(kind, f'{label}~{other}:1')}")
-        values["fault"] = faults
+            step, link = draw.randint(1, 5), f"{label}~{other}"
+            kinds = (f"crash:{label}@{step}", f"hang:{label}@{step}-{step + 2}", f"loss:{link}:0.5")
+            faults.append(draw.choice((*kinds, f"delay:{link}:1", f"duplicate:{link}:1")))
+        arguments = [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
         try:
-            make_plan(make_scenario(values | {"driver": "memory"}))
+            make_plan(make_scenario({**values, "fault": faults, "driver": "memory"}))
         except EmulatorError:
-            return
-        arguments = [f"--{name.replace('_', '-')}={value}" for name, value in values.items() if name != "fault"]
-        found.setdefault((*arguments, *(f"--fault={fault}" for fault in faults)))
-
-    collect()
-    return [list(one) for one in list(found)[:count]]
+            continue
+        found[*arguments, *(f"--fault={fault}" for fault in faults)] = None
+    return [list(arguments) for arguments in found]
 
 
-def disorder(seed: int, _say: Callable[[str], None]) -> None:
+def disorder(seed: int, _say: Say) -> None:
     """Reorder and delay events of this coordinator and, through it, of its hosts."""
-    from coordinator.networks import control_channel as control
+    from coordinator.networks import control_channel
     from coordinator.networks.launchers import local
 
     draw = random.Random(seed)
-    carry = control.FramedStreams.poll_until_idle
 
-    def dawdle(self: Any) -> None:
+    def delay(_streams: Any) -> None:
         if draw.random() < 0.05:
-            tell("dawdling")
+            report("coordinator")
             time.sleep(draw.random() * 0.005)
-        carry(self)
 
-    control.FramedStreams.poll_until_idle = dawdle  # type: ignore[method-assign]
+    wrap(control_channel.FramedStreams, "poll_until_idle", before=delay)
     popen = local.subprocess.Popen
 
     def disordered(command: list[str], *rest: Any, **options: Any) -> Any:
@@ -124,19 +101,19 @@ def disorder(seed: int, _say: Callable[[str], None]) -> None:
         program = f"import sys; from stress_tests import determinism; sys.exit(determinism.host({seed}, sys.argv[1:]))"
         return popen([*command[:at], "-c", program, *command[at + 2 :]], *rest, **options)
 
-    local.subprocess.Popen = disordered  # type: ignore[misc,assignment]
+    local.subprocess.Popen = disordered
 
 
 def host(seed: int, arguments: list[str]) -> int:
     """Run `emunode` with reordered and delayed events."""
     from emunode.__main__ import main
-    from emunode.host import step_engine as shell
-    from emunode.net import framed_streams as links
+    from emunode.host import step_engine
+    from emunode.net.framed_streams import FramedStreams
 
     draw = random.Random(seed)
-    poll, send_all = links.FramedStreams.poll, links.FramedStreams.send_all
+    send_all = FramedStreams.send_all
 
-    class Shuffled:
+    class ShuffledPoller:
         """An epoll that returns events in random order, a few at a time."""
 
         def __init__(self, real: Any) -> None:
@@ -145,83 +122,71 @@ def host(seed: int, arguments: list[str]) -> int:
         def poll(self, timeout: float, most: int) -> list[tuple[int, int]]:
             events: list[tuple[int, int]] = self._real.poll(timeout, draw.choice((1, 2, 5, most)))
             if len(events) > 1:
-                tell("events")
+                report("events")
                 draw.shuffle(events)
             return events
 
         def __getattr__(self, name: str) -> Any:
             return getattr(self._real, name)
 
-    def late_poll(self: links.FramedStreams, seconds: float = 0.0) -> bool:
-        if not isinstance(self._epoll, Shuffled):
-            self._epoll = Shuffled(self._epoll)  # type: ignore[assignment]
+    def delay(streams: FramedStreams, *_: float) -> None:
+        if not isinstance(streams._epoll, ShuffledPoller):
+            streams._epoll = ShuffledPoller(streams._epoll)
         if draw.random() < 0.02:
-            tell("late")
+            report("late")
             time.sleep(draw.random() * 0.003)
-        return poll(self, seconds)
 
-    def out_of_order(self: links.FramedStreams, frames: Iterable[tuple[int, bytes]]) -> None:
+    def send_shuffled(self: FramedStreams, frames: Iterable[tuple[int, bytes]]) -> None:
         pairs = list(frames)
         if len({fd for fd, _ in pairs}) == len(pairs) > 1:
-            tell("packets")
+            report("packets")
             draw.shuffle(pairs)
         send_all(self, pairs)
 
-    links.FramedStreams.poll = late_poll  # type: ignore[method-assign]
-    links.FramedStreams.send_all = out_of_order  # type: ignore[method-assign]
-    shell.sorted = functools.partial(_any_order, draw)  # type: ignore[attr-defined]
+    def shuffle_ranks(values: Iterable[Any], **options: Any) -> list[Any]:
+        """Replacement of `sorted` that shuffles the ranks to be woken."""
+        found = sorted(values, **options)
+        if isinstance(values, set | frozenset) and len(found) > 1 and all(type(value) is int for value in found):
+            report("ranks")
+            draw.shuffle(found)
+        return found
+
+    wrap(FramedStreams, "poll", before=delay)
+    FramedStreams.send_all = send_shuffled
+    step_engine.sorted = shuffle_ranks
     return main(arguments)
 
 
-def _any_order(draw: random.Random, values: Iterable[Any], **options: Any) -> list[Any]:
-    """Replacement of `sorted` that shuffles the ranks to be woken."""
-    found = sorted(values, **options)
-    if isinstance(values, set | frozenset) and len(found) > 1 and all(type(value) is int for value in found):
-        tell("ranks")
-        draw.shuffle(found)
-    return found
-
-
-def try_all(budget: Budget, chosen: list[list[str]], number: int) -> tuple[int, list[str], Counter[str]]:
-    """Run one scenario twice on every driver; the number of runs, problems, and runs per disturbance."""
+def run_everywhere(budget: Budget, chosen: list[list[str]], number: int) -> Attempt:
+    """Run one scenario twice on every driver; counts the runs with each disturbance."""
     hashes: dict[str, str] = {}
     disturbed: Counter[str] = Counter()
     wrong = []
-    for layout, flags in LAYOUTS.items():
-        for again in range(2):
-            name = f"{layout}, {'again' if again else 'once'}"
-            seed = budget.seed + 2 * number + again
-            folder = budget.scratch / f"determinism-{number}-{layout.replace(' ', '-')}-{again}"
-            run = Experiment(folder, ("run", *chosen[number], *flags), partial(disorder, seed))
+    scenario = " ".join(chosen[number])
+    for turn, (layout, flags) in enumerate((*LAYOUTS.items(), *LAYOUTS.items())):
+        folder = budget.scratch / f"determinism-{number}-{turn}"
+        seed = budget.seed + 2 * number + turn // len(LAYOUTS)
+        with Experiment(folder, ("run", *chosen[number], *flags), partial(disorder, seed)) as run:
             status = run.wait(DEADLINE_SECONDS)
             summaries = run.summaries()
             if status is None or not summaries:
-                wrong.append(f"{' '.join(chosen[number])}, {name}: status {status}: {run.stderr()[-300:]}")
-            else:
-                hashes[name] = summaries[0]["journal_hash"]
-                (log,) = folder.glob("runs/*/2*/log.jsonl")
-                disturbed.update(told(run.stderr() + log.read_text()))
-            run.close(keep=False)
+                wrong.append(f"{scenario}, {layout}: status {status}: {run.stderr()[-300:]}")
+                continue
+            hashes[f"{layout}, run {turn}"] = summaries[0]["journal_hash"]
+            (log,) = folder.glob("runs/*/2*/log.jsonl")
+            output = run.stderr() + log.read_text()
+            disturbed.update(what for what in DISTURBANCES if _report_of(what) in output)
     if len(set(hashes.values())) > 1:
-        wrong.append(f"{' '.join(chosen[number])}: {hashes}")
-    return len(hashes), wrong, disturbed
+        wrong.append(f"{scenario}: {hashes}")
+    return Attempt(wrong, disturbed, len(hashes))
 
 
-def run_section(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> Iterator[Row]:
     """Run all scenarios, or a sample."""
-    preload()
-    row = Row("determinism", "equal hashes for all drivers, orders and delays")
+    row = Row("equal hashes for all drivers, orders and delays")
     chosen = scenarios(budget.seed, budget.times(SCENARIOS, 3))
-    disturbed: Counter[str] = Counter()
-    for tried, wrong, how in each(partial(try_all, budget, chosen), range(len(chosen))):
-        row.tried += tried
-        row.wrong += wrong
-        disturbed += how
-        for one in wrong:
-            print(f"  determinism: {one}", flush=True)
-        if row.tried % 80 < tried:
-            print(f"  determinism: {row.tried} runs, {len(row.wrong)} wrong", flush=True)
-    row.wrong += [f"no run had disturbed {what}" for what in DISTURBANCES if not disturbed[what]]
+    disturbed = row.run_all(partial(run_everywhere, budget, chosen), range(len(chosen)), progress=10)
+    row.wrong += [f"no run was disturbed by {what}" for what in DISTURBANCES if not disturbed[what]]
     often = ", ".join(f"{what} {disturbed[what]}" for what in DISTURBANCES)
     row.note = f"{len(chosen)} scenarios x {len(LAYOUTS)} drivers x 2; runs disturbed: {often}"
-    return [row]
+    yield row

@@ -1,113 +1,86 @@
 """Full, read-only or vanished disks, failing logs, clock changes: a clear error and no partial file.
 
-As root on file systems of their own, mounted for it; else by limits on the size of files. Each begins with a whole run in
-the same folder, which must stand untouched.
+As root the experiments mount small file systems; otherwise only the size of files is limited. Each experiment on a healthy
+disk runs beside a complete earlier run, which must not be changed.
 """
 
 import contextlib
 import hashlib
-import os
+import itertools
 import resource
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
+from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
 
-from stress_tests.common import Budget, Experiment, Row, in_fork, preload, readable
+from stress_tests.common import Budget, Experiment, Patch, Row, Say, in_fork, no_patch, read_run, wrap
 
 DEADLINE_SECONDS = 60.0
 REASONS = ("operating system error", "cannot be")
 """One of these must be in the message of a command that fails with status 4."""
 SCENARIO = ("run", "--topology", "star:4", "--collective", "allgather", "--algorithm", "rotated-trees")
-Say = Callable[[str], None]
-Patch = Callable[[Say], None]
 
 
-def nothing(_say: Say) -> None:
-    """Change nothing."""
-
-
-def small_files(size: int, _say: Say) -> None:
+def limit_files(size: int, _say: Say) -> None:
     """Limit the size of files, as a full disk or a quota does."""
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
-def vanish(when: str, _say: Say) -> None:
-    """Remove the run directory while it is written."""
-    from coordinator.execution import run
+def vanish_during(_say: Say) -> None:
+    """Remove the run directory while the journal is written."""
     from coordinator.history.journal import Journal
 
-    def remove(self: Any) -> None:
-        shutil.rmtree(self._folder if isinstance(self, Journal) else self.path)
-
-    def before(owner: Any, method: str) -> None:
-        whole = getattr(owner, method)
-
-        def gone(self: Any, *rest: Any, **options: Any) -> Any:
-            remove(self)
-            return whole(self, *rest, **options)
-
-        setattr(owner, method, gone)
-
-    if when == "collection":
-        before(Journal, "close")
-    else:
-        before(run, "_draw")
+    wrap(Journal, "close", before=lambda journal, *_: shutil.rmtree(journal._folder))
 
 
-def deaf_log(_say: Say) -> None:
+def vanish_after(_say: Say) -> None:
+    """Remove the run directory before the report is written."""
+    from coordinator.execution import run
+
+    wrap(run, "_draw", before=lambda directory: shutil.rmtree(directory.path))
+
+
+def full_log(_say: Say) -> None:
     """Make the log a device that is always full, so that every event is lost."""
-    from coordinator.execution import drive as driving
+    from coordinator.execution import drive
     from coordinator.history.run_directory import RunDirectory
     from emunode.logging import log
 
-    make, drive = RunDirectory.make, driving._open_and_step
-
-    def made(self: RunDirectory) -> None:
-        make(self)
-        (self.path / "log.jsonl").symlink_to("/dev/full")
-
-    async def talkative(*arguments: Any) -> None:
-        log("something to say")
-        await drive(*arguments)
-
-    RunDirectory.make = made  # type: ignore[method-assign]
-    driving._open_and_step = talkative
+    wrap(RunDirectory, "make", after=lambda directory: (directory.path / "log.jsonl").symlink_to("/dev/full"))
+    wrap(drive, "_open_and_step", before=lambda *_: log("an event"))
 
 
-def set_clock(shift: float, _say: Say) -> None:
-    """Let the wall clock jump at every reading, and stand still for the names of runs."""
-    import time
-    from datetime import UTC, datetime
+def change_clock(shift: float, _say: Say) -> None:
+    """Change the wall clock at every reading, and stop it for the names of runs."""
+    from coordinator.history import run_directory
 
-    from coordinator.history import run_directory as rundir
+    read, readings = time.time, itertools.count()
+    time.time = lambda: read() + shift * (next(readings) % 2)
+    run_directory.datetime = SimpleNamespace(now=lambda tz: datetime(2001, 1, 1, tzinfo=tz))
 
-    real, looks = time.time, [0]
 
-    def jumping() -> float:
-        looks[0] += 1
-        return real() + shift * (looks[0] % 2)
-
-    class Stopped(datetime):
-        @classmethod
-        def now(cls, tz: Any = None) -> datetime:
-            return datetime(2001, 1, 1, tzinfo=tz or UTC)
-
-    time.time = jumping
-    rundir.datetime = Stopped  # type: ignore[misc]
+PATCHES: dict[str, tuple[Patch, tuple[int, ...]]] = {
+    **{f"files of {size} bytes": (partial(limit_files, size), (0, 4)) for size in (1, 2_000, 6_000, 20_000, 60_000)},
+    "vanished while it runs": (vanish_during, (4,)),
+    "vanished at the end": (vanish_after, (4,)),
+    "a log that takes nothing": (full_log, (0, 4)),
+    **{f"clock set by {shift:g} s": (partial(change_clock, shift), (0,)) for shift in (-86_400.0, 86_400.0)},
+}
+"""Name -> patch and allowed exit statuses."""
 
 
 @contextlib.contextmanager
 def mounted(folder: Path, size: str) -> Iterator[bool]:
     """Mount a small file system; False if that is not permitted."""
     folder.mkdir(parents=True)
-    done = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)], capture_output=True, check=False
-    )
+    command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(folder)]
+    done = subprocess.run(command, capture_output=True, check=False)
     try:
         yield not done.returncode
     finally:
@@ -124,104 +97,60 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()
 
 
-def attempt(where: Path, name: str, flags: tuple[str, ...], patch: Patch, statuses: tuple[int, ...]) -> list[str]:
-    """Start one run beside an existing one; the problems found."""
-    earlier = list(where.glob("runs/*/2*"))
-    before = [fingerprint(path) for path in earlier]
-    arguments = (*SCENARIO, *flags, "--out", str(where / "runs/x/2new"))
-    experiment = Experiment(where / f"at-{name.replace(' ', '-')}", arguments, patch)
+def attempt(
+    out: Path, folder: Path, flags: tuple[str, ...], statuses: tuple[int, ...], patch: Patch = no_patch
+) -> list[str]:
+    """Run with the run directory `out` and other files in `folder`; the problems found."""
+    earlier = {path: fingerprint(path) for path in out.parent.glob("run-*")}
     wrong = []
-    try:
+    with Experiment(folder, (*SCENARIO, *flags, "--out", str(out)), patch) as experiment:
         status = experiment.wait(DEADLINE_SECONDS)
-        said = experiment.stderr()
-        if status not in statuses:
-            wrong.append(f"status {status}: {said[-200:]!r}")
-        if "Traceback" in said:
-            wrong.append(f"a traceback: {said[-300:]!r}")
-        silenced = len(said) < 2  # with a file size limit of one byte, standard error is limited too
-        if status == 4 and not silenced and not any(reason in said for reason in REASONS):
-            wrong.append(f"the message has no reason: {said!r}")
+        stderr = experiment.stderr()
+        if status not in statuses or "Traceback" in stderr:
+            wrong.append(f"status {status}: {stderr[-300:]!r}")
+        silenced = len(stderr) < 2  # with a file size limit of one byte, standard error is limited too
+        if status == 4 and not silenced and not any(reason in stderr for reason in REASONS):
+            wrong.append(f"the message has no reason: {stderr!r}")
         wrong += experiment.leftovers()
-        wrong += [f"partial file: {path.name}" for path in where.rglob(".partial-*")]
-        new = where / "runs/x/2new"
-        if (new / "log.jsonl").is_symlink():  # it can be read without end
-            (new / "log.jsonl").unlink()
-            (new / "log.jsonl").touch()
-        if new.exists() and status == 0:
-            in_fork(partial(readable_summary, new))
-        elif new.exists():
-            wrong.append(f"status {status}, and a run stands")
-        if [fingerprint(path) for path in earlier] != before:
-            wrong.append("an earlier run was touched")
-        shutil.rmtree(new, ignore_errors=True)
-    except OSError as error:
-        wrong.append(repr(error))
-    finally:
-        experiment.close(keep=False)
-    return [f"{name}, {' '.join(flags)}: {one}" for one in wrong]
-
-
-def readable_summary(folder: Path) -> str:
-    """The journal hash of a complete run."""
-    return str(readable(folder)["journal_hash"])
-
-
-def run_section(budget: Budget) -> list[Row]:
-    """Run all experiments on two drivers."""
-    preload()
-    row = Row("disk", "full, read-only, vanished; clocks that are set")
-    sizes = (1, 2_000, 6_000, 20_000, 60_000)
-    plain: list[tuple[str, Patch, tuple[int, ...]]] = [
-        *((f"files of {size} bytes", partial(small_files, size), (0, 4)) for size in sizes),
-        ("vanished while it runs", partial(vanish, "collection"), (4,)),
-        ("vanished at the end", partial(vanish, "report"), (4,)),
-        ("a log that takes nothing", deaf_log, (0, 4)),
-        *((f"clock set by {shift:g} s", partial(set_clock, shift), (0,)) for shift in (-86_400.0, 86_400.0)),
-    ]
-    drivers = (("--driver", "memory"), ("--driver", "local"))
-    for flags in drivers[: budget.times(2, 1)]:
-        where = budget.scratch / f"disk-{flags[1]}"
-        where.mkdir()
-        row.wrong += attempt(where, "nothing wrong", flags, nothing, (0,))
-        for name, patch, statuses in plain:
-            row.tried += 1
-            row.wrong += attempt(where, name, flags, patch, statuses)
-        for size in ("16k", "64k", "200k"):
-            with mounted(budget.scratch / f"disk-{flags[1]}-{size}", size) as there:
-                if there:
-                    row.tried += 1
-                    row.wrong += full(budget.scratch / f"disk-{flags[1]}-{size}", flags)
-                else:
-                    row.note = "no file systems could be mounted: not root"
-        row.tried += 1
-        row.wrong += read_only(budget.scratch / f"disk-{flags[1]}-ro", flags)
-    return [row]
-
-
-def full(where: Path, flags: tuple[str, ...]) -> list[str]:
-    """Run on a full file system."""
-    return _run_at(where, where.parent / f"{where.name}-side", flags, (0, 4))
-
-
-def read_only(where: Path, flags: tuple[str, ...]) -> list[str]:
-    """Run in a folder that cannot be written: nothing can be created in /proc, even by root."""
-    del where
-    return _run_at(Path("/proc"), Path(os.environ.get("TMPDIR", "/tmp")) / f"stress-ro-{os.getpid()}", flags, (2, 4))
-
-
-def _run_at(where: Path, side: Path, flags: tuple[str, ...], statuses: tuple[int, ...]) -> list[str]:
-    experiment = Experiment(side, (*SCENARIO, *flags, "--out", str(where / "run")), nothing)
-    wrong = []
-    try:
-        status = experiment.wait(DEADLINE_SECONDS)
-        said = experiment.stderr()
-        if status not in statuses or "Traceback" in said or (status and not said.strip()):
-            wrong.append(f"{where}, {' '.join(flags)}: status {status}: {said[-300:]!r}")
+        wrong += [f"partial file: {path.name}" for path in (*out.parent.glob(".partial-*"), *experiment.partial())]
+        if (out / "log.jsonl").is_symlink():  # it can be read without end
+            (out / "log.jsonl").unlink()
+            (out / "log.jsonl").touch()
         if status == 0:
-            in_fork(partial(readable_summary, where / "run"))
-        elif (where / "run").exists() or list(where.glob(".partial-*")):
-            wrong.append(f"{where}, {' '.join(flags)}: something half-written stands")
-        wrong += experiment.leftovers()
-    finally:
-        experiment.close(keep=False)
+            in_fork(read_run, out)
+        elif out.exists():
+            wrong.append(f"status {status}, and there is a run directory")
+        if any(fingerprint(path) != before for path, before in earlier.items()):
+            wrong.append("an earlier run was changed")
     return wrong
+
+
+def run_section(budget: Budget) -> Iterator[Row]:
+    """Run all experiments on two drivers."""
+    row = Row("full, read-only, vanished; clocks that are set")
+    for driver in ("memory", "local")[: budget.times(2, 1)]:
+        try_driver(row, driver, budget.scratch / f"disk-{driver}")
+    yield row
+
+
+def try_driver(row: Row, driver: str, where: Path) -> None:
+    """Run all experiments on one driver and record the results."""
+
+    def add(name: str, place: Path, statuses: tuple[int, ...], patch: Patch = no_patch) -> None:
+        name = name.replace(" ", "-")
+        try:
+            wrong = attempt(place / f"run-{name}", where / name, ("--driver", driver), statuses, patch)
+        except (OSError, AssertionError) as error:
+            wrong = [repr(error)]
+        row.add([f"{name}, {driver}: {problem}" for problem in wrong])
+
+    add("undisturbed", where / "runs", (0,))
+    for name, (patch, statuses) in PATCHES.items():
+        add(name, where / "runs", statuses, patch)
+    for size in ("16k", "64k", "200k"):
+        with mounted(where / f"mounted-{size}", size) as permitted:
+            if permitted:
+                add(f"full {size}", where / f"mounted-{size}", (0, 4))
+            else:
+                row.note = "no file systems could be mounted: not root"
+    add("read-only", Path("/proc"), (2, 4))  # even root can create nothing there

@@ -1,11 +1,11 @@
 """Send signals to every process of a run in every phase: the run must end with a reason and leave nothing behind.
 
-A coordinator in a process of its own says how far it is; at a mark drawn by the seed a signal goes to the coordinator,
-one host, half of them, or the process that forked them. Then: it ends before the deadline; no process, temporary file or
-half-written run is left (but for the folder of a coordinator that was itself killed, which `coordinator clean` takes);
-what was kept can be read and says `undecided`, or is the whole history and `holds` (told to stop when all is written, a
-run stands). The same with hosts in containers, where an engine has the image: then no container, network or record is left
-either, but for those of a killed coordinator, which `coordinator clean` takes.
+A coordinator in its own process reports its phase; at a mark drawn by the seed a signal goes to the coordinator, one host,
+half of the hosts, or the process that forked them. Then the run must end before the deadline, and no process, temporary
+file or unfinished run directory may be left, except those of a coordinator that was itself killed, which
+`coordinator clean` removes. A stored run must be readable and be `undecided`, or have the complete history and `holds` (a
+run that is interrupted after everything was written is valid). The same is tried with hosts in containers if the image
+exists: then no container, network or record may be left either.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import random
 import signal
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -26,11 +26,11 @@ from docker import errors
 from coordinator.networks.launchers.docker import RUN_LABEL, DockerLaunch, connect, find_image, sweep
 from coordinator.networks.launchers.records import orphans
 from emunode.errors import RunError
-from stress_tests.common import Budget, Experiment, Row, each, in_fork, preload, readable
+from stress_tests.common import Attempt, Budget, Experiment, Patch, Row, Say, in_fork, read_run, wrap
 
 STALL_SECONDS = 4.0
 JOIN_SECONDS = 20.0
-"""Time-outs of these runs; real runs use half a minute and a minute."""
+"""Time limits of these runs; real runs use half a minute and a minute."""
 DEADLINE_SECONDS = 90.0
 STEPS = 12
 ROUNDS = 5
@@ -43,22 +43,16 @@ LAYOUTS = {"local": ("1", "3", "auto"), "docker": ("2", "3")}
 SCENARIO = ("--topology", "star:3", "--collective", "broadcast", "--algorithm", "flood", "--messages", "10")
 
 
-class Contained(Experiment):
+class ContainerExperiment(Experiment):
     """A run with hosts in containers, whose processes are found through the engine."""
 
-    def __init__(self, folder: Path, arguments: Sequence[str], patch: Callable[[Callable[[str], None]], None]) -> None:
-        def patched(say: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, arguments: Sequence[str], patch: Patch) -> None:
+        def patch_launch(say: Say) -> None:
             os.environ["XDG_STATE_HOME"] = str(folder / "state")
-            before = DockerLaunch.__init__
-
-            def noted(launch: DockerLaunch, *plan: Any) -> None:
-                before(launch, *plan)
-                Path("run-id").write_text(launch.run)
-
-            DockerLaunch.__init__ = noted  # type: ignore[method-assign]
+            wrap(DockerLaunch, "__init__", after=lambda launch, *_: Path("run-id").write_text(launch.run))
             patch(say)
 
-        super().__init__(folder, arguments, patched)
+        super().__init__(folder, arguments, patch_launch)
 
     def parent(self) -> psutil.Process | None:
         return None
@@ -66,22 +60,22 @@ class Contained(Experiment):
     def hosts(self) -> list[psutil.Process]:
         found = []
         with contextlib.closing(connect()) as engine:
-            for one in self._containers(engine):
+            for container in self._containers(engine):
                 with contextlib.suppress(psutil.Error, errors.NotFound):
-                    if pid := engine.inspect_container(one["Id"])["State"]["Pid"]:  # else it does not run
+                    if pid := engine.inspect_container(container["Id"])["State"]["Pid"]:  # 0 if it does not run
                         found.append(psutil.Process(pid))
         return sorted(found, key=lambda host: host.pid)
 
     def leftovers(self) -> list[str]:
         os.environ["XDG_STATE_HOME"] = str(self.folder / "state")
-        if (self.wait_status or 0) < 0:
+        if (self.wait(0) or 0) < 0:
             for record in orphans():
                 sweep(record)
         left = super().leftovers() + [f"record {path.name}" for path in self.folder.glob("state/**/*.json")]
         with contextlib.closing(connect()) as engine:
-            left += [f"container {one['Names'][0]}" for one in self._containers(engine)]
+            left += [f"container {container['Names'][0]}" for container in self._containers(engine)]
             networks = engine.networks(filters={"label": f"{RUN_LABEL}={self._run}"}) if self._run else ()
-            return left + [f"network {one['Name']}" for one in networks]
+            return left + [f"network {network['Name']}" for network in networks]
 
     @property
     def _run(self) -> str:
@@ -95,8 +89,8 @@ class Contained(Experiment):
         return found
 
 
-def patch(phase: str, at: int, say: Callable[[str], None]) -> None:
-    """Report the beginning of each phase, and stay in it for a moment."""
+def report_phase(phase: str, at: int, say: Say) -> None:
+    """Report the beginning of a phase (of step `at`), and stay in it for a moment."""
     from coordinator.execution import drive, run
     from coordinator.history.journal import Journal
     from coordinator.history.run_directory import RunDirectory
@@ -106,69 +100,56 @@ def patch(phase: str, at: int, say: Callable[[str], None]) -> None:
     from coordinator.networks.step_barrier import StepBarrier
 
     control_channel.STALL_SECONDS, Launch.join_seconds = STALL_SECONDS, JOIN_SECONDS
-    told: list[str] = []
+    reported = False
 
-    def tell(name: str) -> None:
-        if name == phase and not told:
-            told.append(name)
+    def enter(name: str, *_: object) -> None:
+        nonlocal reported
+        if name == phase and not reported:
+            reported = True
             say(name)
             time.sleep(0.03)
 
-    def before(owner: Any, method: str, name: str) -> None:
-        whole = getattr(owner, method)
-
-        def wrapped(*arguments: Any, **options: Any) -> Any:
-            tell(name)
-            return whole(*arguments, **options)
-
-        setattr(owner, method, wrapped)
-
-    def during(phase_now: str, done: int, _: int) -> None:
-        tell({"steps": "step" if done == at else ""}.get(phase_now, phase_now))
-
     open_and_step = drive._open_and_step
 
-    async def listened(plan: Any, network: Any, journal: Any, outcome: Any, progress: Any) -> None:
-        def both(*news: Any) -> None:
-            during(*news)
-            progress(*news)
+    async def reporting(plan: Any, network: Any, journal: Any, execution: Any, progress: Any) -> None:
+        def report(now: str, done: int, total: int) -> None:
+            if now != "steps" or done == at:
+                enter("step" if now == "steps" else now)
+            progress(now, done, total)
 
-        await open_and_step(plan, network, journal, outcome, both)
+        await open_and_step(plan, network, journal, execution, report)
 
-    drive._open_and_step = listened
-    order = StepBarrier.order
-
-    def ordered(self: Any, name: Any, step: int, *rest: Any) -> None:
-        order(self, name, step, *rest)
+    def ordered(_barrier: Any, _kind: Any, step: int, *_: Any) -> None:
         if step == at:
-            tell("barrier")
+            enter("barrier")
 
-    StepBarrier.order = ordered  # type: ignore[method-assign]
-    before(HostNetwork, "close", "teardown")
-    before(Journal, "close", "collection")
-    before(run, "_draw", "report")
-    before(RunDirectory, "finish", "finish")
-    tell("start")
+    drive._open_and_step = reporting
+    wrap(StepBarrier, "order", after=ordered)
+    wrap(HostNetwork, "close", before=partial(enter, "teardown"))
+    wrap(Journal, "close", before=partial(enter, "collection"))
+    wrap(run, "_draw", before=partial(enter, "report"))
+    wrap(RunDirectory, "finish", before=partial(enter, "finish"))
+    enter("start")
 
 
-def strike(experiment: Experiment, target: str, number: signal.Signals, draw: random.Random) -> list[psutil.Process]:
+def send(experiment: Experiment, target: str, number: signal.Signals, draw: random.Random) -> list[psutil.Process]:
     """Send the signal to the existing target processes; the processes reached."""
     hosts, parent = experiment.hosts(), experiment.parent()
-    victims = {
-        "coordinator": [psutil.Process(experiment.pid)],
+    targets = {
+        "coordinator": [experiment.coordinator()],
         "one host": draw.sample(hosts, 1) if hosts else [],
         "half the hosts": draw.sample(hosts, (len(hosts) + 1) // 2),
         "parent of the hosts": [parent] if parent else [],
     }[target]
     reached = []
-    for victim in victims:
+    for process in targets:
         with contextlib.suppress(psutil.Error):
-            victim.send_signal(number)
-            reached.append(victim)
+            process.send_signal(number)
+            reached.append(process)
     return reached
 
 
-def judge(experiment: Experiment, target: str, number: signal.Signals, status: int | None, whole: str) -> list[str]:
+def problems(experiment: Experiment, target: str, number: signal.Signals, status: int | None, whole: str) -> list[str]:
     """Problems with the end of a run."""
     if status is None:
         return [f"it hangs: no end within {DEADLINE_SECONDS:g} s"]
@@ -179,72 +160,65 @@ def judge(experiment: Experiment, target: str, number: signal.Signals, status: i
         wrong.append(f"exit status {status}: {experiment.stderr()[-300:]}")
     if "Traceback" in experiment.stderr():
         wrong.append("a traceback on standard error")
-    left = experiment.partial()
-    if left and not killed:
-        wrong.append(f"half-written: {left[0].name}")
+    if killed:
+        wrong += not_cleaned(experiment)
+    else:
+        wrong += [f"unfinished: {path.name}" for path in experiment.partial()]
     finished = [path.parent for path in experiment.folder.glob("runs/*/2*/summary.json")]
     others = [path for path in experiment.folder.glob("runs/*/2*") if path not in finished]
-    if others:
-        wrong.append(f"a run without a summary: {others[0].name}")
+    wrong += [f"a run without a summary: {path.name}" for path in others]
     if bool(finished) != (status in (0, 3, 130)) and not killed and not (status == 130 and not finished):
         wrong.append(f"exit status {status} and {len(finished)} runs")
     for folder in finished:
         try:
-            summary = in_fork(partial(readable, folder))
+            summary = in_fork(read_run, folder)
         except Exception as error:
             wrong.append(f"it cannot be read: {error!r}")
             continue
-        if status == 0 and (summary["verdict"], summary["journal_hash"]) != ("holds", whole):
+        complete = (summary["verdict"], summary["journal_hash"]) == ("holds", whole)
+        if status == 0 and not complete:
             wrong.append("exit status 0 and another history")
-        whole_at_last = status == 130 and (summary["verdict"], summary["journal_hash"]) == ("holds", whole)
-        if status in (3, 130) and not whole_at_last and not summary["undecided_because"]:
+        if (status == 3 or (status == 130 and not complete)) and not summary["undecided_because"]:
             wrong.append(f"exit status {status} and {summary['verdict']}")
     return wrong
 
 
-def clean(experiment: Experiment) -> list[str]:
-    """`coordinator clean` must remove the folder of a killed coordinator and nothing else."""
+def not_cleaned(experiment: Experiment) -> list[str]:
+    """Unfinished run directories of a killed coordinator that `coordinator clean` would not remove."""
     from coordinator.history.run_directory import abandoned
 
-    partial_folders = set(experiment.partial())
-    taken = set(abandoned(experiment.folder / "runs"))
-    return [f"clean would not take {path.name}" for path in partial_folders - taken]
+    left = set(experiment.partial()) - set(abandoned(experiment.folder / "runs"))
+    return [f"clean would not remove {path.name}" for path in left]
 
 
-def try_once(budget: Budget, whole: str, driver: str, number: int) -> tuple[str, int | None, list[str]]:
-    """One experiment: the phase in which a signal reached a process (or ""), the exit status, the problems."""
+def interrupt(budget: Budget, whole: str, driver: str, number: int) -> Attempt:
+    """One experiment; counts its exit status, and its phase if the signal reached a process."""
     draw = random.Random(budget.seed * 1_000_003 + number)
     every = experiments(driver)
     phase, target, sent = every[number % len(every)]
     layout = draw.choice(LAYOUTS[driver])
     name = f"{number}: {sent.name} to {target}, {phase}, --driver {driver} --ranks-per-host {layout}"
     arguments = ("run", *SCENARIO, "--driver", driver, "--ranks-per-host", layout)
-    folder = budget.scratch / f"kill-{driver}-{number}"
-    experiment = KINDS[driver](folder, arguments, partial(patch, phase, draw.randint(1, STEPS - 2)))
+    kind = ContainerExperiment if driver == "docker" else Experiment
+    patch = partial(report_phase, phase, draw.randint(1, STEPS - 2))
     wrong: list[str] = []
     reached: list[psutil.Process] = []
-    try:
-        for _ in experiment.marks():
+    with kind(budget.scratch / f"kill-{driver}-{number}", arguments, patch) as experiment:
+        if experiment.wait_for_mark():
             time.sleep(draw.choice((0.0, 0.0, draw.random() * 0.02, draw.random() * 0.3)))
-            reached = strike(experiment, target, sent, draw)
-            break
+            reached = send(experiment, target, sent, draw)
         else:
-            wrong.append("the phase never came")
+            wrong.append("the phase was not reached")
         if sent == signal.SIGSTOP and target == "coordinator":
             time.sleep(0.3)
-            for victim in reached:
+            for process in reached:
                 with contextlib.suppress(psutil.Error):
-                    victim.send_signal(signal.SIGCONT)
+                    process.send_signal(signal.SIGCONT)
         status = experiment.wait(DEADLINE_SECONDS)
-        wrong += judge(experiment, target, sent, status, whole)
-        if status is not None and status < 0:
-            wrong += clean(experiment)
-    finally:
-        experiment.close(keep=bool(wrong))
-    return phase if reached else "", status, [f"{name}: {one}" for one in wrong]
-
-
-KINDS: dict[str, type[Experiment]] = {"local": Experiment, "docker": Contained}
+        wrong += problems(experiment, target, sent, status, whole)
+        experiment.keep = bool(wrong)
+    counts = Counter({f"exit {status}": 1, phase: len(reached[:1])})
+    return Attempt([f"{name}: {problem}" for problem in wrong], counts)
 
 
 def experiments(driver: str) -> list[tuple[str, str, signal.Signals]]:
@@ -252,46 +226,33 @@ def experiments(driver: str) -> list[tuple[str, str, signal.Signals]]:
     return list(product(PHASES, TARGETS if driver == "local" else TARGETS[:-1], SIGNALS))
 
 
-def run_section(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> Iterator[Row]:
     """Five hundred experiments with processes and one round with containers, or a sample."""
-    preload()
-    first = Experiment(budget.scratch / "kill-whole", ("run", *SCENARIO), lambda _: None)
-    status = first.wait(DEADLINE_SECONDS)
-    whole = first.summaries()[0]["journal_hash"] if status == 0 else ""
-    first.close(keep=False)
-    if not whole:
-        return [Row("kill", "whole", wrong=[f"an undisturbed run ends with status {status}"])]
-    local = Row("kill", "signals to any process at any phase")
-    kill(budget, whole, "local", local, budget.times(ROUNDS * len(experiments("local")), 24), processes=5)
-    docker = Row("kill", "the same with hosts in containers")
+    with Experiment(budget.scratch / "kill-whole", ("run", *SCENARIO)) as undisturbed:
+        status = undisturbed.wait(DEADLINE_SECONDS)
+        if status:
+            yield Row("whole", wrong=[f"an undisturbed run ends with status {status}"])
+            return
+        whole = undisturbed.summaries()[0]["journal_hash"]
+    yield kill(budget, whole, "local", budget.times(ROUNDS * len(experiments("local")), 24), processes=5)
     try:
         find_image()
     except RunError as error:
-        docker.note = f"left out: {error}"
+        yield Row("the same with hosts in containers", note=f"left out: {error}")
     else:
-        kill(budget, whole, "docker", docker, budget.times(len(experiments("docker")), 4), processes=2)
-    return [local, docker]
+        yield kill(budget, whole, "docker", budget.times(len(experiments("docker")), 4), processes=2)
 
 
-def kill(budget: Budget, whole: str, driver: str, row: Row, times: int, processes: int) -> None:
-    """Run `count` experiments with one driver, spread over all combinations."""
-    began = time.monotonic()
+def kill(budget: Budget, whole: str, driver: str, times: int, processes: int) -> Row:
+    """Run `times` experiments with one driver, spread over all combinations."""
+    row = Row("signals to any process at any phase" if driver == "local" else "the same with hosts in containers")
     every = len(experiments(driver))
     # a sample is spread over all phases
     numbers = range(times) if times >= every else [number * every // times for number in range(times)]
-    ends: Counter[int | None] = Counter()
-    struck: Counter[str] = Counter()
-    for phase, status, wrong in each(partial(try_once, budget, whole, driver), numbers, processes):
-        row.tried += 1
-        ends[status] += 1
-        struck[phase] += 1
-        row.wrong += wrong
-        for one in wrong:
-            print(f"  kill {one}", flush=True)
-    missed = struck.pop("", 0)
-    row.wrong += [
-        f"no process was reached in phase {phase}" for phase in PHASES if not struck[phase] and not budget.sample
-    ]
-    row.note = "exit " + ", ".join(f"{status}: {times}" for status, times in sorted(ends.items(), key=str))
-    row.note += f"; {row.tried - missed} signals reached a process"
-    row.seconds = round(time.monotonic() - began, 1)
+    counts = row.run_all(partial(interrupt, budget, whole, driver), numbers, processes=processes)
+    if not budget.sample:
+        row.wrong += [f"no process was reached in phase {phase}" for phase in PHASES if not counts[phase]]
+    exits = sorted(name for name in counts if name.startswith("exit"))
+    row.note = ", ".join(f"{name}: {counts[name]}" for name in exits)
+    row.note += f"; {sum(counts[phase] for phase in PHASES)} signals reached a process"
+    return row

@@ -5,17 +5,18 @@ It is applied to a copy of the project, in which the tests of the module run. A 
 """
 
 import ast
-import copy
 import os
 import random
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from stress_tests.common import ROOT, Budget, Row, each
+from stress_tests.common import ROOT, Attempt, Budget, Row
 
 SECONDS = 120
 MUTANTS = 6
@@ -26,46 +27,28 @@ settings.register_profile("unshrunk", phases=(Phase.explicit, Phase.generate), d
 settings.load_profile("unshrunk")
 """
 """Hypothesis need not shrink the failing example: a failure is enough."""
-TESTS: dict[str, tuple[str, ...]] = {
-    "emunode/engine/node.py": ("tests/emunode/engine/test_node.py", "tests/emunode/algorithms/star/test_broadcast.py"),
-    "emunode/net/wire.py": ("tests/emunode/net/test_wire.py",),
-    "emunode/algorithms/payload.py": (
-        "tests/emunode/algorithms/test_payload.py",
-        "tests/emunode/algorithms/star/test_broadcast.py",
+TOPOLOGIES = "topologies/test_topologies.py topologies/test_labels.py"
+TESTS = {
+    "engine/node.py": "engine/test_node.py algorithms/test_conformance.py",
+    "net/wire.py": "net/test_wire.py",
+    "algorithms/payload.py": "algorithms/test_payload.py algorithms/test_conformance.py",
+    "host/placement.py": "host/test_placement.py",
+    "topologies/star.py": TOPOLOGIES,
+    "topologies/hypercube.py": TOPOLOGIES,
+    "topologies/eisenstein_jacobi.py": TOPOLOGIES,
+    "trees/star/greedy.py": "test_conformance.py trees/test_star.py",
+    "trees/star/edge_disjoint.py": "trees/test_star.py",
+    "trees/eisenstein_jacobi/sectors.py": "test_conformance.py",
+    "trees/hypercube/binomial.py": "trees/test_hypercube.py test_conformance.py",
+    "trees/hypercube/balanced.py": "trees/test_hypercube.py",
+    "algorithms/tree_collective.py": (
+        "algorithms/test_expected_runs.py algorithms/star/test_allgather.py algorithms/test_losses.py"
     ),
-    "emunode/host/placement.py": ("tests/emunode/host/test_placement.py",),
-    "emunode/topologies/star.py": (
-        "tests/emunode/topologies/test_topologies.py",
-        "tests/emunode/topologies/test_labels.py",
-    ),
-    "emunode/topologies/hypercube.py": (
-        "tests/emunode/topologies/test_topologies.py",
-        "tests/emunode/topologies/test_labels.py",
-    ),
-    "emunode/topologies/eisenstein_jacobi.py": (
-        "tests/emunode/topologies/test_topologies.py",
-        "tests/emunode/topologies/test_labels.py",
-    ),
-    "emunode/trees/star/greedy.py": ("tests/emunode/trees/test_trees.py", "tests/emunode/trees/test_star.py"),
-    "emunode/trees/star/edge_disjoint.py": ("tests/emunode/trees/test_star.py",),
-    "emunode/trees/eisenstein_jacobi/sectors.py": ("tests/emunode/trees/test_trees.py",),
-    "emunode/trees/hypercube/binomial.py": (
-        "tests/emunode/trees/test_hypercube.py",
-        "tests/emunode/trees/test_trees.py",
-    ),
-    "emunode/trees/hypercube/balanced.py": ("tests/emunode/trees/test_hypercube.py",),
-    "emunode/algorithms/tree_collective.py": (
-        "tests/emunode/algorithms/star/test_broadcast.py",
-        "tests/emunode/algorithms/star/test_allgather.py",
-        "tests/emunode/algorithms/test_losses.py",
-    ),
-    "emunode/algorithms/routed_collective.py": (
-        "tests/emunode/algorithms/star/test_personalized.py",
-        "tests/emunode/algorithms/test_losses.py",
+    "algorithms/routed_collective.py": (
+        "algorithms/star/test_personalized.py algorithms/test_expected_runs.py algorithms/test_losses.py"
     ),
 }
-"""Modules with their tests."""
-
+"""Modules of emunode with their tests in tests/emunode."""
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -95,103 +78,81 @@ SWAPS: dict[type[ast.AST], type[ast.AST]] = {
 def mutants(source: str, draw: random.Random, most: int) -> Iterator[tuple[str, str]]:
     """(description, source of the mutant) for at most `most` random places."""
     tree = ast.parse(source)
-    places = [(number, what) for number, node in enumerate(ast.walk(tree)) for what in _changes(node)]
-    for number, what in draw.sample(places, min(len(places), most)):
-        changed = copy.deepcopy(tree)
-        twin = list(ast.walk(changed))[number]
-        line = getattr(twin, "lineno", 0)
-        _apply(twin, what)
-        yield f"line {line}: {what}", ast.unparse(ast.fix_missing_locations(changed))
+    places = [(node, *change) for node in ast.walk(tree) for change in _changes(node)]
+    for node, description, field, value in draw.sample(places, min(len(places), most)):
+        original = getattr(node, field)
+        setattr(node, field, value)
+        yield f"line {getattr(node, 'lineno', 0)}: {description}", ast.unparse(tree)
+        setattr(node, field, original)
 
 
-def _changes(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.BinOp | ast.AugAssign | ast.BoolOp) and type(node.op) in SWAPS:
-        return [f"{type(node.op).__name__} to {SWAPS[type(node.op)].__name__}"]
-    if isinstance(node, ast.Compare) and type(node.ops[0]) in SWAPS:
-        return [f"{type(node.ops[0]).__name__} to {SWAPS[type(node.ops[0])].__name__}"]
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return [f"{node.value} to {node.value + 1}"]
-    if isinstance(node, ast.Constant) and type(node.value) is bool:
-        return [f"{node.value} to {not node.value}"]
-    if isinstance(node, ast.FunctionDef) and len(node.body) > 1:
-        kinds = ast.Assign | ast.AugAssign | ast.If | ast.For
-        return [f"left out: {ast.unparse(one).splitlines()[0]}" for one in node.body if isinstance(one, kinds)]
-    return []
+def _changes(node: ast.AST) -> Iterator[tuple[str, str, Any]]:
+    """(description, field, new value) of every change of one node."""
+    match node:
+        case ast.BinOp(op=old) | ast.AugAssign(op=old) | ast.BoolOp(op=old) if type(old) in SWAPS:
+            new = SWAPS[type(old)]
+            yield f"{type(old).__name__} to {new.__name__}", "op", new()
+        case ast.Compare(ops=[old, *rest]) if type(old) in SWAPS:
+            new = SWAPS[type(old)]
+            yield f"{type(old).__name__} to {new.__name__}", "ops", [new(), *rest]
+        case ast.Constant(value=bool(old)):
+            yield f"{old} to {not old}", "value", not old
+        case ast.Constant(value=int(old)):
+            yield f"{old} to {old + 1}", "value", old + 1
+        case ast.FunctionDef(body=body) if len(body) > 1:
+            for at, statement in enumerate(body):
+                if isinstance(statement, ast.Assign | ast.AugAssign | ast.If | ast.For):
+                    line = ast.unparse(statement).splitlines()[0]
+                    yield f"left out: {line}", "body", [*body[:at], ast.Pass(), *body[at + 1 :]]
 
 
-def _apply(node: ast.AST, what: str) -> None:
-    if isinstance(node, ast.BinOp | ast.AugAssign | ast.BoolOp):
-        node.op = SWAPS[type(node.op)]()  # type: ignore[assignment]
-    elif isinstance(node, ast.Compare):
-        node.ops[0] = SWAPS[type(node.ops[0])]()  # type: ignore[call-overload]
-    elif isinstance(node, ast.Constant):
-        node.value = not node.value if isinstance(node.value, bool) else node.value + 1  # type: ignore[operator]
-    elif isinstance(node, ast.FunctionDef):
-        gone = next(one for one in node.body if what == f"left out: {ast.unparse(one).splitlines()[0]}")
-        node.body[node.body.index(gone)] = ast.Pass()
-
-
-def try_one(scratch: Path, chosen: list[tuple[str, str, str]], number: int) -> tuple[str, str]:
-    """Test one mutant: (`killed`, `survived` or `stalled`, its description)."""
-    module, what, source = chosen[number]
-    copy_of = scratch / f"mutant-{number}"
+def run_tests(scratch: Path, chosen: list[tuple[str, str, str]], number: int) -> Attempt:
+    """Test one mutant in a copy of the project; counts its module and description if the tests pass."""
+    module, description, source = chosen[number]
+    project = scratch / f"mutant-{number}"
     ignored = shutil.ignore_patterns(".*", "__pycache__", "runs", "docs", "corpus")
-    shutil.copytree(ROOT, copy_of, ignore=ignored)
-    (copy_of / module).write_text(source)
-    with (copy_of / "tests" / "conftest.py").open("a") as conftest:
+    shutil.copytree(ROOT, project, ignore=ignored)
+    (project / "emunode" / module).write_text(source)
+    with (project / "tests" / "conftest.py").open("a") as conftest:
         conftest.write(UNSHRUNK)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-x",
-        "-n",
-        "0",
-        "-p",
-        "no:cacheprovider",
-        "-m",
-        "not slow",
-        *TESTS[module],
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(copy_of), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, *["-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", "-m"], "not slow"]
+    tests = [f"tests/emunode/{name}" for name in TESTS[module].split()]
+    environment = {**os.environ, "PYTHONPATH": str(project), "PYTHONDONTWRITEBYTECODE": "1"}
+    passed = False
     try:
-        done = subprocess.run(command, cwd=copy_of, env=environment, capture_output=True, timeout=SECONDS, check=False)
-        fate = "survived" if done.returncode == 0 else "killed"
+        done = subprocess.run(
+            [*command, *tests], cwd=project, env=environment, capture_output=True, timeout=SECONDS, check=False
+        )
+        passed = done.returncode == 0
     except subprocess.TimeoutExpired:
-        fate = "stalled"
-    shutil.rmtree(copy_of)
-    return fate, f"{module} {what}"
+        pass
+    shutil.rmtree(project)
+    return Attempt([], Counter([f"{module} {description}"] if passed else []))
 
 
-def run_section(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> Iterator[Row]:
     """Test several mutants per module, or one for every third module; survivors are listed for review.
 
     Modules without survivors are also tested unchanged (in a sample, the first of them): their tests must pass.
     """
-    draw = random.Random(budget.seed)
-    chosen = []
-    for module in list(TESTS)[:: budget.times(1, 3)]:
-        for what, source in mutants((ROOT / module).read_text(), draw, budget.times(MUTANTS, 1)):
-            chosen.append((module, what, source))
-    row = Row("mutants", "the core's rules, changed in one place")
-    survivors = []
-    for fate, which in each(partial(try_one, budget.scratch, chosen), range(len(chosen)), 2):
-        row.tried += 1
-        if row.tried % 10 == 0:
-            print(f"  mutants: {row.tried} of {len(chosen)}", flush=True)
-        if fate == "survived":
-            survivors.append(which)
-            print(f"  survived: {which}", flush=True)
-    proved = {which.split()[0] for which in survivors}
-    unproved = [module for module in dict.fromkeys(module for module, _, _ in chosen) if module not in proved]
-    controls = [
-        (module, "unchanged", (ROOT / module).read_text()) for module in unproved[: budget.times(len(TESTS), 1)]
+    draw, row = random.Random(budget.seed), Row("the core's rules, changed in one place")
+    sources = {module: (ROOT / "emunode" / module).read_text() for module in list(TESTS)[:: budget.times(1, 3)]}
+    chosen = [
+        (module, description, mutant)
+        for module, source in sources.items()
+        for description, mutant in mutants(source, draw, budget.times(MUTANTS, 1))
     ]
-    fates = each(partial(try_one, budget.scratch, controls), range(len(controls)), 2)
-    row.wrong = [f"{which}: its tests do not pass" for fate, which in fates if fate != "survived"]
+    survivors = row.run_all(partial(run_tests, budget.scratch, chosen), range(len(chosen)), processes=2)
+    for survivor in survivors:
+        row.show(f"survived: {survivor}")
+    killed = row.tried - survivors.total()
+    proved = {survivor.split()[0] for survivor in survivors}
+    controls = [(module, "unchanged", source) for module, source in sources.items() if module not in proved]
+    controls = controls[: budget.times(len(TESTS), 1)]
+    passed = Row("unchanged").run_all(partial(run_tests, budget.scratch, controls), range(len(controls)), processes=2)
+    row.wrong = [f"{module}: its tests do not pass" for module, _, _ in controls if not passed[f"{module} unchanged"]]
     row.note = (
-        f"{row.tried - len(survivors)} killed, {len(survivors)} survived (known survivors: "
-        f"docs/maintainers/robustness.md); {len(controls)} modules unchanged"
+        f"{killed} killed, {survivors.total()} survived (known survivors: docs/maintainers/robustness.md); "
+        f"{len(controls)} modules unchanged"
     )
-    return [row]
+    yield row

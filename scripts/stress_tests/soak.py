@@ -1,19 +1,16 @@
 """Thousands of short runs in one process: memory and descriptors must not grow.
 
-Descriptors and child processes are held flat exactly, resident memory but for what an allocator may hold back: what it
-holds back it takes once, so growth is what the second half of the runs still adds.
+The number of descriptors and processes must stay equal. An allocator may retain memory, but it does so once: growth is
+what the second half of the runs still adds.
 """
 
 import random
 import shutil
-import time
-from pathlib import Path
+from collections.abc import Iterator
 
-import psutil
+from stress_tests.common import Budget, Row, open_files, usage
 
-from stress_tests.common import Budget, Row, preload
-
-LOOKS = 8
+SAMPLES = 8
 """Number of memory samples; the first half of the runs fills caches, after which nothing may grow."""
 GROWTH_BYTES_PER_RUN = 4 * 1024
 SCENARIOS = (
@@ -24,56 +21,50 @@ SCENARIOS = (
 )
 
 
-def run_section(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> Iterator[Row]:
     """Thousands of runs in memory, hundreds over hosts."""
-    preload()
-    return [soak(budget, "memory", budget.times(3000, 64)), soak(budget, "local", budget.times(800, 8))]
+    yield soak(budget, "memory", budget.times(3000, 64))
+    yield soak(budget, "local", budget.times(800, 8))
 
 
 def soak(budget: Budget, driver: str, times: int) -> Row:
     """Many runs of one driver."""
+    row, draw = Row(f"short runs, {driver}"), random.Random(budget.seed)
+    samples = []
+    for number in range(1, times + 1):
+        values = draw.choice(SCENARIOS) | {"driver": driver, "seed": number}
+        if driver == "local" and draw.random() < 0.5:
+            values["ranks_per_host"] = draw.choice((1, 2, 3))
+        row.add(run_once(budget, values))
+        if number % (times // SAMPLES) == 0:
+            samples.append(usage())
+            row.show(f"{number} runs, {samples[-1].rss / 2**20:.1f} MiB, {len(row.wrong)} wrong")
+    first, middle, last = samples[0], samples[SAMPLES // 2 - 1], samples[-1]
+    growth = (last.rss - middle.rss) / (times / 2)
+    descriptors, processes = last.descriptors - first.descriptors, last.processes - first.processes
+    course = " ".join(f"{sample.rss / 2**20:.1f}" for sample in samples)
+    row.note = f"{growth / 1024:+.2f} KiB a run in the second half (MiB: {course}); descriptors {descriptors:+}"
+    if growth > GROWTH_BYTES_PER_RUN and times > 500:
+        row.wrong.append(f"memory grows by {growth:.0f} bytes a run")
+    if descriptors > 0:
+        row.wrong.append(f"{descriptors} descriptors more: {open_files()}")
+    if processes > 0:
+        row.wrong.append(f"{processes} processes more")
+    return row
+
+
+def run_once(budget: Budget, values: dict[str, object]) -> list[str]:
+    """Run a scenario and remove its directory; the problems found."""
     from coordinator.execution.run import run
     from coordinator.planning.plan import make_plan
     from coordinator.scenario.model import make_scenario
 
-    row, draw, me = Row("soak", f"short runs, {driver}"), random.Random(budget.seed), psutil.Process()
-    curve: list[int] = []
-    descriptors = children = 0
-    began = time.monotonic()
-    for number in range(times):
-        values = draw.choice(SCENARIOS) | {"driver": driver, "seed": number}
-        if driver == "local" and draw.random() < 0.5:
-            values["ranks_per_host"] = draw.choice((1, 2, 3))
-        folder = budget.scratch / f"soak-{driver}"
-        try:
-            result = run(make_plan(make_scenario(values)), folder, lambda *_: None)
-        except Exception as error:
-            row.wrong.append(f"run {number} {values}: {error!r}")
-        else:
-            if result.verdict not in ("holds", "undecided") or result.outcome.failure:
-                row.wrong.append(f"run {number} {values}: {result.verdict}: {result.outcome.failure}")
-            shutil.rmtree(folder)
-        row.tried += 1
-        if (number + 1) % (times // LOOKS) == 0:
-            curve.append(me.memory_info().rss)
-            print(
-                f"  soak {driver}: {number + 1} runs, {curve[-1] / 2**20:.1f} MiB, {len(row.wrong)} wrong", flush=True
-            )
-        if number == times // LOOKS:
-            descriptors, children = me.num_fds(), len(me.children())
-    row.seconds = round(time.monotonic() - began, 1)
-    grown = (curve[-1] - curve[LOOKS // 2 - 1]) / (times / 2)
-    course = " ".join(f"{size / 2**20:.1f}" for size in curve)
-    row.note = f"{grown / 1024:+.2f} KiB a run in the second half (MiB: {course}); "
-    row.note += f"descriptors {me.num_fds() - descriptors:+}"
-    if grown > GROWTH_BYTES_PER_RUN and times > 500:
-        row.wrong.append(f"memory grows by {grown:.0f} bytes a run")
-    if me.num_fds() > descriptors:
-        row.wrong.append(f"{me.num_fds() - descriptors} descriptors more: {_open_files()}")
-    if len(me.children()) > children:
-        row.wrong.append(f"{len(me.children()) - children} processes more")
-    return row
-
-
-def _open_files() -> list[str]:
-    return sorted(str(fd.readlink()) for fd in Path("/proc/self/fd").iterdir() if fd.exists())[:10]
+    folder = budget.scratch / "soak"
+    try:
+        result = run(make_plan(make_scenario(values)), folder, lambda *_: None)
+    except Exception as error:
+        return [f"{values}: {error!r}"]
+    shutil.rmtree(folder)
+    if result.verdict not in ("holds", "undecided") or result.execution.failure:
+        return [f"{values}: {result.verdict}: {result.execution.failure}"]
+    return []

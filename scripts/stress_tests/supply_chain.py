@@ -1,11 +1,11 @@
 """Supply chain: every locked package has a hash and a known licence, and no known vulnerability."""
 
-import importlib.metadata
 import importlib.util
 import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 
 from stress_tests.common import ROOT, Budget, Row
 
@@ -13,79 +13,61 @@ LOCK = ROOT / "requirements.lock"
 LICENCES = ROOT / "docs" / "maintainers" / "licences.md"
 FREE = re.compile(r"MIT|BSD|Apache|PSF|Python Software Foundation|ISC|MPL|Mozilla|Unlicense|0BSD", re.IGNORECASE)
 """Licences that permit distribution together with this project."""
-WORDS = {
+TEXTS = {
     "Permission is hereby granted, free of charge, to any person obtaining a copy": "MIT",
     "Redistribution and use in source and binary forms": "BSD",
     "Apache License": "Apache-2.0",
     "Mozilla Public License": "MPL",
 }
 """Phrases that identify a licence if a package contains only its text."""
+MISSING = "not installed here"
+HEAD = """# Licences of what is locked
+
+Written by `scripts/stress supply_chain`.
+
+| package | version | licence |
+|---|---|---|
+"""
 
 
 def locked() -> dict[str, tuple[str, int]]:
-    """Version and number of hashes of everything in the lock."""
-    found: dict[str, tuple[str, int]] = {}
-    name = ""
-    for line in LOCK.read_text().splitlines():
-        if match := re.match(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?==([^ ;\\]+)", line):
-            name = match[1]
-            found[name] = (match[2], 0)
-        if "--hash=sha256:" in line and name:
-            version, hashes = found[name]
-            found[name] = (version, hashes + line.count("--hash=sha256:"))
-    return found
+    """Version and number of hashes of every package in the lock."""
+    entries = re.findall(r"^([\w.-]+)(?:\[.*?\])?==([^\s;\\]+)((?:.*\\\n)*.*)", LOCK.read_text(), re.MULTILINE)
+    return {name: (version, rest.count("--hash=sha256:")) for name, version, rest in entries}
 
 
-def licence(name: str) -> str:
-    """The licence of an installed package by its metadata."""
-    try:
-        said = importlib.metadata.metadata(name)
-    except importlib.metadata.PackageNotFoundError:
-        return "not installed here"
-    classified = [one.rpartition(" :: ")[2] for one in said.get_all("Classifier") or () if one.startswith("License")]
-    short = "".join((said.get("License") or "").strip().splitlines()[:1])[:60]
-    return said.get("License-Expression") or ", ".join(classified) or short or _by_its_words(name)
+def licences() -> dict[str, str]:
+    """Licence of every installed package by its normalized name."""
+    options = ("--from=mixed", "--with-system", "--with-license-file", "--no-license-path", "--format=json")
+    command = [sys.executable, "-m", "piplicenses", *options]
+    packages = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    return {re.sub(r"[_.]", "-", package["Name"].lower()): licence(**package) for package in packages}
 
 
-def _by_its_words(name: str) -> str:
-    for file in importlib.metadata.files(name) or ():
-        if "LICENSE" in file.name.upper():
-            text = " ".join(file.read_text().split())
-            return next((licence for words, licence in WORDS.items() if words in text), text[:60])
-    return "unknown"
+def licence(License: str, LicenseText: str, **_: str) -> str:  # noqa: N803  # the keys of pip-licenses
+    """The licence in the metadata of a package, or else by the text of its licence."""
+    text = " ".join(LicenseText.split())
+    by_text = (name for words, name in TEXTS.items() if words in text)
+    return next(by_text, "unknown") if License == "UNKNOWN" else License
 
 
-def table(packages: dict[str, tuple[str, int]]) -> str:
-    """The content of docs/maintainers/licences.md."""
-    rows = [f"| {name} | {version} | {licence(name)} |" for name, (version, _) in sorted(packages.items())]
-    head = [
-        "# Licences of what is locked",
-        "",
-        "Written by `scripts/stress supply_chain`.",
-        "",
-        "| package | version | licence |",
-    ]
-    return "\n".join([*head, "|---|---|---|", *rows, ""])
-
-
-def run_section(budget: Budget) -> list[Row]:
+def run_section(budget: Budget) -> Iterator[Row]:
     """Check hashes, licences and vulnerabilities."""
-    packages = locked()
-    hashes = Row("supply_chain", "a hash for everything in the lock", len(packages))
-    hashes.wrong = [name for name, (_, count) in packages.items() if not count]
-    free = Row("supply_chain", "licences", len(packages))
-    free.wrong = [
-        f"{name}: {said}" for name in packages if not FREE.search(said := licence(name)) and "not installed" not in said
-    ]
-    text = table(packages)
+    packages, found = locked(), licences()
+    unhashed = [name for name, (_, hashes) in packages.items() if not hashes]
+    yield Row("a hash for everything in the lock", len(packages), unhashed)
+    table = {name: found.get(name, MISSING) for name in sorted(packages)}
+    wrong = [f"{name}: {licence}" for name, licence in table.items() if licence != MISSING and not FREE.search(licence)]
+    yield Row("licences", len(packages), wrong)
     if not budget.sample:
-        LICENCES.write_text(text)
-    return [hashes, free, advisories()]
+        rows = [f"| {name} | {packages[name][0]} | {licence} |\n" for name, licence in table.items()]
+        LICENCES.write_text(HEAD + "".join(rows))
+    yield advisories()
 
 
 def advisories() -> Row:
     """Run pip-audit on the lock, if it is installed and reaches its database, for packages of this platform."""
-    row = Row("supply_chain", "known advisories")
+    row = Row("known advisories")
     if importlib.util.find_spec("pip_audit") is None:
         row.note = "left out: pip-audit is not installed (pip install pip-audit)"
         return row
@@ -100,7 +82,9 @@ def advisories() -> Row:
         return row
     unknown = [package["name"] for package in packages if "skip_reason" in package]
     row.tried = len(packages) - len(unknown)
-    row.wrong = [f"{package['name']}: {one['id']}" for package in packages for one in package.get("vulns", ())]
+    row.wrong = [
+        f"{package['name']}: {advisory['id']}" for package in packages for advisory in package.get("vulns", ())
+    ]
     if unknown:
         row.note = f"no data about {len(unknown)} packages"
     return row

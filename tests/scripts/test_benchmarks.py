@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,27 +22,27 @@ from benchmarks.results import Document, Measured, read_document, rows_of, write
 from benchmarks.sections import peers
 from benchmarks.subprocesses import ProgramError, run_program
 from emunode.errors import ScenarioError
+from tests.command_line import ROOT, Running, command
 
-ROOT = Path(__file__).parent.parent.parent
 QUICK = Options(turns=1, quick=True)
 
 
 # --- arithmetic ------------------------------------------------------------------------------------------------------
 
 
-def test_a_contender_is_held_against_the_floor_before_and_after_it() -> None:
+def test_a_score_is_relative_to_the_baselines_before_and_after_it() -> None:
     baselines, ours = iter([100.0, 200.0, 400.0, 100.0]), iter([75.0, 600.0, 50.0])
-    outcome = interleave(lambda: next(baselines), {"ours": lambda: next(ours)}, 3)
-    assert outcome.baseline == 150
-    assert outcome.scores["ours"] == (75, 0.5)  # of 0.5, 2.0 and 0.2
+    comparison = interleave(lambda: next(baselines), {"ours": lambda: next(ours)}, 3)
+    assert comparison.baseline == 150
+    assert comparison.scores["ours"] == (75, 0.5)  # of 0.5, 2.0 and 0.2
 
 
-def test_of_times_the_shorter_is_the_faster() -> None:
+def test_shorter_times_are_faster() -> None:
     outcome = interleave(lambda: 2.0, {"ours": lambda: 4.0, "theirs": lambda: 1.0}, 1, times=True)
     assert [score.share for score in outcome.scores.values()] == [0.5, 2.0]
 
 
-def test_only_of_ours_something_is_wanted() -> None:
+def test_only_our_own_rows_have_a_bound() -> None:
     outcome = interleave(lambda: 1.0, {"ours": lambda: 0.5, "theirs": lambda: 0.1}, 1)
     baseline, ours, theirs = outcome.rows("here", "packets/s", "ours", at_least=0.6)
     assert (baseline.figure, baseline.share, baseline.met) == (BARE, None, True)
@@ -62,7 +61,7 @@ def test_only_of_ours_something_is_wanted() -> None:
         (Row("a", "b", 5.0, "s", at_least=0.5), False),
     ],
 )
-def test_what_is_wanted(row: Row, met: bool) -> None:
+def test_a_row_meets_its_bound(row: Row, met: bool) -> None:
     assert row.met is met
     assert ("SHORT" in tables.line(row)) is not met
 
@@ -80,7 +79,7 @@ TIME = Row("ej:3+4^3", "ready", 41.2, "s", at_most=40)
 MARKED = "before\n<!-- bench core -->\nstale\n<!-- /bench -->\nafter\n<!-- bench wanted -->\n<!-- /bench -->\n"
 
 
-def test_a_document_keeps_its_rows(tmp_path: Path) -> None:
+def test_a_document_round_trip(tmp_path: Path) -> None:
     path = tmp_path / "figures.json"
     assert read_document(path) == {"sections": {}}
     write_document(path, document_of(SPEED, TIME))
@@ -89,14 +88,14 @@ def test_a_document_keeps_its_rows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["[]", '{"rows": []}', "{", '{"sections": []}'])
-def test_another_file_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_file_of_another_kind_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "other.json"
     path.write_text(text)
     with pytest.raises(ValueError, match=r"not a result file of this benchmark|Expecting"):
         read_document(path)
 
 
-def test_tables_stand_between_their_marks() -> None:
+def test_tables_are_written_between_their_marks() -> None:
     document = document_of(SPEED, TIME, load=7.25)
     text = tables.render(MARKED, document)
     assert text == tables.render(text, document)
@@ -116,7 +115,7 @@ def test_chosen_figures_only() -> None:
     assert "share" not in text, "a column that is empty everywhere"
 
 
-def test_figures_across() -> None:
+def test_figures_can_be_columns() -> None:
     rows = Row("star:4", "links", 36.0, ""), Row("star:4", "ready", 0.1, "s"), replace(TIME, value=39.0)
     text = tables.render("<!-- bench core across -->\n<!-- /bench -->", document_of(*rows))
     assert "| what | links | ready |\n" in text
@@ -162,14 +161,14 @@ def test_a_figure_is_drawn(tmp_path: Path) -> None:
 FORKS = "import os, time; print(os.getpid(), flush=True); os.fork(); time.sleep(600)"
 
 
-def test_nothing_is_left_of_a_program_that_takes_too_long() -> None:
+def test_a_program_that_takes_too_long_is_killed_with_its_children() -> None:
     with pytest.raises(ProgramError, match="longer than"):
         run_program([sys.executable, "-c", FORKS], seconds=0.5)
     assert not psutil.Process().children(recursive=True)
     assert not [process for process in psutil.process_iter(["cmdline"]) if FORKS in (process.info["cmdline"] or ())]
 
 
-def test_a_program_that_fails_says_why() -> None:
+def test_the_error_of_a_failed_program_is_its_last_line() -> None:
     with pytest.raises(ProgramError, match=r"python.*: no such luck$"):
         run_program([sys.executable, "-c", "raise SystemExit('first\\nno such luck')"], seconds=60)
     with pytest.raises(ProgramError, match="no-such-program: No such file"):
@@ -177,7 +176,7 @@ def test_a_program_that_fails_says_why() -> None:
 
 
 @pytest.mark.parametrize("way", ["bare", "streams", "uvloops"])
-def test_every_way_answers_every_question(way: str) -> None:
+def test_every_implementation_answers_every_question(way: str) -> None:
     python = programs.python_with("uvloop" if way == "uvloops" else "trio")
     if python is None:
         pytest.skip("uvloop is not installed")
@@ -205,7 +204,7 @@ def descriptors() -> Iterator[None]:
     assert set(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208
 
 
-def test_there_is_a_section_for_everything() -> None:
+def test_all_sections_are_found() -> None:
     sections = bench.find_sections()
     assert set(sections) >= {"core", "stack", "idle", "links", "memory", "sizes", "hosts", "peers", "stretch"}
     assert [name for name, section in sections.items() if section.optional] == ["stretch"]
@@ -268,7 +267,7 @@ def test_a_wrong_command_line_is_refused(arguments: list[str]) -> None:
     assert stop.value.code == 2
 
 
-def test_a_file_that_is_none_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_malformed_file_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "figures.json"
     path.write_text("[]")
     assert bench.main(["core", "--quick", "--json", str(path)]) == 4
@@ -277,24 +276,16 @@ def test_a_file_that_is_none_is_not_overwritten(tmp_path: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_it_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
-    mark = str(tmp_path / "figures.json")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks", "idle", "--turns", "1000", "--json", mark],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "scripts")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        ours = psutil.Process(process.pid)
-        children: list[psutil.Process] = []
-        while not children:  # it starts processes all the time
-            children = ours.children(recursive=True)
-        process.send_signal(number)
-        _, complaint = process.communicate(timeout=60)
-    assert (process.returncode, complaint.strip()) == (130, "scripts/bench: interrupted")
+def test_an_interrupt_leaves_no_process(number: signal.Signals, tmp_path: Path) -> None:
+    line = f"benchmarks idle --turns 1000 --json {tmp_path / 'figures.json'}"
+    bench = Running(tmp_path, command(line), PYTHONPATH=ROOT / "scripts")
+    bench.wait_for(lambda: bench.out, "output")
+    children: list[psutil.Process] = []
+    while not children:  # it starts processes all the time
+        children = psutil.Process(bench.process.pid).children(recursive=True)
+    bench.process.send_signal(number)
+    ended = bench.end()
+    bench.close()
+    assert (ended.status, ended.err.strip()) == (130, "scripts/bench: interrupted")
     _, alive = psutil.wait_procs(children, timeout=30)
     assert not alive

@@ -60,7 +60,7 @@ class Launch:
         raise NotImplementedError
 
     async def resume(self, host: int, pid: int) -> None:
-        """Undo `pause`."""
+        """Undo `pause`; the process goes on where it was stopped."""
         raise NotImplementedError
 
     async def stop(self) -> None:

@@ -107,7 +107,7 @@ class DockerLaunch(Launch):
         self._plan = plan
         self.join_seconds = plan.join_seconds or JOIN_SECONDS + JOIN_SECONDS_PER_CONTAINER * plan.hosts
         self._up: set[int] = set()
-        """Hosts that have joined."""
+        """Indices of the hosts that have joined."""
         self._waiting: Iterator[int] = iter(())
         """Hosts whose containers are started after others have joined."""
         self._start_one: Callable[[int], None] = lambda _: None
@@ -223,7 +223,7 @@ class DockerLaunch(Launch):
     def _noting(self, call: Callable[..., None], *arguments: object) -> None:
         try:
             call(*arguments)
-        except Exception as error:  # of a thread that nobody waits for
+        except Exception as error:  # of a thread that is not waited for
             self._note(str(error))
 
     def _note(self, problem: str) -> None:
@@ -257,7 +257,7 @@ class DockerLaunch(Launch):
     def _how_many_are_up(self) -> str:
         return f"{len(self._up)} of {len(self.names)} containers are up"
 
-    # --- struck ------------------------------------------------------------------------------------------------------
+    # --- faults ------------------------------------------------------------------------------------------------------
 
     async def kill(self, host: int, pid: int) -> None:
         """Kill the container. A paused one has to be resumed first; it handles the signal before anything else."""
@@ -292,7 +292,7 @@ class DockerLaunch(Launch):
         self._client.disconnect_container_from_network(name, self.network)
 
     async def resume(self, host: int, pid: int) -> None:
-        """Undo `pause`."""
+        """Undo `pause`: unpause the container, or connect it again under its old address."""
         self._asleep.discard(host)
         await self._call(f"resume the container {self.names[host]}", self._resume, host)
 

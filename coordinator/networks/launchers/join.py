@@ -21,9 +21,9 @@ class JoinLaunch(Launch):
 
     hosts_outlive_run = True
 
-    def __init__(self, door: JoinEndpoint) -> None:
-        self._door = door
-        self.join_seconds = door.join_seconds
+    def __init__(self, endpoint: JoinEndpoint) -> None:
+        self._endpoint = endpoint
+        self.join_seconds = endpoint.join_seconds
         self._never = -1
         self._token_is_ours = False
 
@@ -32,7 +32,7 @@ class JoinLaunch(Launch):
 
         ScenarioError if the file cannot be read or created.
         """
-        path = self._door.token_file
+        path = self._endpoint.token_file
         try:
             if not path.exists():
                 fresh = path.with_name(f".{path.name}-{os.getpid()}")
@@ -48,7 +48,7 @@ class JoinLaunch(Launch):
         return token
 
     async def prepare(self) -> tuple[str, int]:
-        return self._door.address, self._door.port
+        return self._endpoint.address, self._endpoint.port
 
     def start(self, port: int, token: bytes, hosts: int) -> int:
         self._never = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
@@ -64,14 +64,14 @@ class JoinLaunch(Launch):
             os.close(self._never)
             self._never = -1
         if self._token_is_ours:
-            self._door.token_file.unlink(missing_ok=True)
+            self._endpoint.token_file.unlink(missing_ok=True)
         await trio.lowlevel.checkpoint()
 
 
 def launch(plan: Plan, _log: TextIO) -> JoinLaunch:
     """The launcher of the join driver; ScenarioError if the plan has no endpoint."""
-    if plan.door is None:
+    if plan.endpoint is None:
         raise ScenarioError(
             "driver", "join", "it is only available with `coordinator serve`; use another driver for `coordinator run`"
         )
-    return JoinLaunch(plan.door)
+    return JoinLaunch(plan.endpoint)

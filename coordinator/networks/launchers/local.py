@@ -34,6 +34,8 @@ class LocalLaunch(Launch):
 
     def __init__(self, log: TextIO) -> None:
         self._log = log
+        # A random block of the loopback network: concurrent runs get different addresses, as 127.0.0.0/8 has 2^24 of
+        # them.
         self._net = secrets.randbelow(1 << 22) + (1 << 16)
         self._parent: subprocess.Popen[bytes] | None = None
         self._pidfds: list[int] = []
@@ -61,10 +63,12 @@ class LocalLaunch(Launch):
         with contextlib.suppress(BrokenPipeError):
             process.stdin.write(self._token + b"\n")
             process.stdin.close()
+        # A descriptor that is readable when the process has ended, without a signal handler.
         self._pidfds.append(os.pidfd_open(process.pid))
         return process
 
     def addresses(self, host: int) -> tuple[str, str]:
+        # Wraps around within 127.0.0.0/8.
         number = (127 << 24) + (self._net + host) % (1 << 24)
         address = ".".join(str(number >> shift & 255) for shift in (24, 16, 8, 0))
         return address, address

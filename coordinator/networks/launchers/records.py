@@ -30,7 +30,7 @@ class Record:
 
     @property
     def path(self) -> Path:
-        """The file of this record."""
+        """The file of this record, in the state folder."""
         return state_folder() / f"{self.run}.json"
 
     def write(self) -> None:

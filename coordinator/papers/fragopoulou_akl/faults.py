@@ -11,7 +11,7 @@ from itertools import combinations, product
 
 from coordinator.papers.fragopoulou_akl.theorems import rotate
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import Table, compared, notes, unmeasured
+from coordinator.papers.tables import Table, compared, notes, printed, unmeasured
 from emunode.model import Rank
 from emunode.topologies.star import StarGraph
 
@@ -45,21 +45,11 @@ class FaultCase:
         return f"{self.count} {self.kind}" if self.count > 1 else f"1 {self.kind.removesuffix('s')}"
 
 
-BLOCKING = (
-    *(
-        FaultCase(n, x, NODES, count)
-        for n, x, count in ((3, 1, 1), (3, 2, 1), (3, 2, 2), (4, 1, 1), (4, 2, 1), (4, 2, 2))
-    ),
-    *(FaultCase(n, x, NODES, count) for n, x, count in ((4, 3, 2), (5, 2, 1))),
-    *(FaultCase(n, x, EDGES, count) for n, x, count in ((3, 1, 1), (3, 2, 1), (3, 2, 2), (4, 1, 1), (4, 2, 1))),
-    *(FaultCase(n, x, EDGES, count) for n, x, count in ((4, 3, 2), (5, 2, 1))),
-    FaultCase(4, 3, BOTH, 2),
-)
-ALTERING = (
-    *(FaultCase(n, x, NODES, count, alters=True) for n, x, count in ((3, 2, 1), (4, 2, 1), (4, 3, 1), (4, 3, 2))),
-    *(FaultCase(n, x, NODES, count, alters=True) for n, x, count in ((5, 3, 1), (5, 4, 1))),
-    *(FaultCase(n, x, EDGES, count, alters=True) for n, x, count in ((4, 2, 1), (4, 3, 1), (5, 4, 1))),
-)
+CASES = [
+    FaultCase(int(row["n"]), int(row["x"]), row["kind"], int(row["count"]), alters=bool(row["alters"]))
+    for row in printed("fragopoulou_akl_1996_faults")
+]
+BLOCKING, ALTERING = ([case for case in CASES if case.alters == alters] for alters in (False, True))
 
 
 def fault_tables(cache: RunCache) -> Iterator[Table]:
@@ -117,14 +107,8 @@ def orbits(star: StarGraph, sets: Iterable[frozenset[Site]]) -> dict[frozenset[S
 
 def run_case(cache: RunCache, star: StarGraph, case: FaultCase, faults: frozenset[Site]) -> Trial:
     """One broadcast with these faults."""
-    return cache.run(
-        topology=star.name,
-        collective="broadcast",
-        algorithm="edt",
-        messages=1,
-        redundancy=case.x,
-        fault=tuple(_fault(star, case, site) for site in sorted(faults, key=sorted)),
-    )
+    fault = tuple(_fault(star, case, site) for site in sorted(faults, key=sorted))
+    return cache.run(star, "broadcast", "edt", messages=1, redundancy=case.x, fault=fault)
 
 
 def _fault(star: StarGraph, case: FaultCase, site: Site) -> str:

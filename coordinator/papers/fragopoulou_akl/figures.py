@@ -12,9 +12,10 @@ from math import factorial
 import polars as pl
 
 from coordinator.papers.base import Figure
+from coordinator.papers.figures import drawn
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import compared
-from coordinator.reports.paper_figures import COLOURS, Arc, Branch, branch_of, drawing, network_panel, tree_panel
+from coordinator.papers.tables import stated
+from coordinator.reports.paper_figures import COLOURS, Arc, Branch, branch_of, network_panel, tree_panel
 from emunode.model import Port, Rank
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import Trees
@@ -25,42 +26,24 @@ from emunode.trees.statistics import is_greedy
 
 STAR = StarGraph(4)
 """The network of all figures."""
-SHADES = "Darker nodes receive earlier."
-SCATTERED = "Darker nodes receive earlier: the farthest first."
 
 
 def figures(cache: RunCache) -> Iterator[Figure]:
     """Every figure, shaded by the steps of its run."""
     paths, necklaces = RotatedPaths(STAR), NecklaceTree(STAR)
     yield _figure_1()
-    yield Figure(
-        "Figure 2: multinode broadcasting, algorithm 1",
-        drawing(
-            "Rotated Hamiltonian paths",
-            [
-                tree_panel("(a) construction", _scheme(), branch=120),
-                tree_panel(
-                    "(b) on S_4", _branch(_phase_1(paths), _first_receipts(_broadcast(cache, "rotated-hamiltonian")))
-                ),
-            ],
-        ),
-        f"Phase 1. {SHADES}",
-    )
-    yield _figure(
-        "Figure 3: multinode broadcasting, algorithm 2 (MBST)",
-        _children(necklaces),
-        _first_receipts(_broadcast(cache, "mbst")),
-        SHADES,
-    )
-    for number, title, trees, algorithm, many in (
-        (4, "algorithm 1, as balanced as possible", BalancedTree(STAR), "balanced-tree", 1),
-        (5, "algorithm 2, balanced within a constant factor", NearBalancedTree(STAR), "near-balanced-tree", 1),
-        (6, "M messages, perfectly balanced with repeated nodes", ReplicatedTrees(STAR), "replicated-balanced-tree", 3),
+    receipts = _first_receipts(_broadcast(cache, "rotated-hamiltonian"))
+    on_star = tree_panel("(b) on S_4", _branch(_phase_1(paths), receipts))
+    yield drawn("fragopoulou_akl", 2, [tree_panel("(a) construction", _scheme(), branch=120), on_star])
+    yield _figure(3, _children(necklaces), _first_receipts(_broadcast(cache, "mbst")))
+    for number, trees, algorithm, many in (
+        (4, BalancedTree(STAR), "balanced-tree", 1),
+        (5, NearBalancedTree(STAR), "near-balanced-tree", 1),
+        (6, ReplicatedTrees(STAR), "replicated-balanced-tree", 3),
     ):
-        served = dict(
-            _scatter(cache, algorithm, many).table("nodes").select("rank", "last_step").drop_nulls().iter_rows()
-        )
-        yield _figure(f"Figure {number}: single node scattering, {title}", _children(trees), served, SCATTERED)
+        nodes = _scatter(cache, algorithm, many).table("nodes")
+        served = dict(nodes.select("rank", "last_step").drop_nulls().iter_rows())
+        yield _figure(number, _children(trees), served)
 
 
 def _figure_1() -> Figure:
@@ -70,11 +53,7 @@ def _figure_1() -> Figure:
         colour = COLOURS[STAR.permutation(rank)[-1] - 1]
         within[colour] += [(rank, port) for port in range(STAR.degree - 1)]
     panel = network_panel("S_4", STAR, within, width=640.0)
-    return Figure(
-        "Figure 1: the 4-star, four interconnected 3-stars",
-        drawing("Four 3-stars in the 4-star", [panel]),
-        "Links of types 2 and 3 in the colour of their 3-star, which has one symbol at position 4; links of type 4 dotted.",
-    )
+    return drawn("fragopoulou_akl", 1, [panel])
 
 
 def substar_checks(n: int) -> Iterator[dict[str, object]]:
@@ -83,33 +62,25 @@ def substar_checks(n: int) -> Iterator[dict[str, object]]:
     parts: dict[int, list[Rank]] = {}
     for rank in star.ranks():
         parts.setdefault(star.permutation(rank)[-1], []).append(rank)
-    trees = f"figure 1, S_{n}"
-    sizes = tuple(len(part) for part in parts.values())
-    yield compared(
-        (factorial(n - 1),) * n, sizes, paper="n groups of (n-1)! nodes", trees=trees, quantity="nodes of the substars"
+    row = stated(
+        "fragopoulou_akl_1993_figures",
+        n=n,
+        below=n - 1,
+        f=factorial(n),
+        sizes=(factorial(n - 1),) * n,
+        links=(factorial(n - 2),) * (n * (n - 1) // 2),
     )
-    yield compared(
-        n,
-        sum(is_star(star, part) for part in parts.values()),
-        paper="all isomorphic to S_{n-1}",
-        trees=trees,
-        quantity=f"substars that are an S_{n - 1}",
-    )
+    yield row("sizes", tuple(len(part) for part in parts.values()))
+    yield row("stars", sum(is_star(star, part) for part in parts.values()))
     between = Counter(
         frozenset((symbol, star.permutation(star.neighbour(rank, star.degree - 1))[-1]))
         for symbol, part in parts.items()
         for rank in part
     )
-    yield compared(
-        (factorial(n - 2),) * (n * (n - 1) // 2),
-        tuple(count // 2 for count in between.values()),
-        paper="interconnected",
-        trees=trees,
-        quantity="links between two substars",
-    )
+    yield row("links", tuple(count // 2 for count in between.values()))
     for k in range(1, n):
         found = len({star.permutation(rank)[k:] for rank in star.ranks()})
-        yield compared(factorial(n) // factorial(k), found, paper="n!/k!", trees=trees, quantity=f"substars S_{k}")
+        yield row("substars", found, k=k, part=factorial(k))
 
 
 def is_star(star: StarGraph, part: Sequence[Rank]) -> bool:
@@ -127,36 +98,20 @@ def is_star(star: StarGraph, part: Sequence[Rank]) -> bool:
 def figure_checks(cache: RunCache) -> Iterator[dict[str, object]]:
     """Statements of the paper about these trees, checked in the runs that used them."""
     yield from substar_checks(STAR.n)
-    for name, algorithm in (("figure 2", "rotated-hamiltonian"), ("figure 3", "mbst")):
+    row = stated("fragopoulou_akl_1993_figures")
+    for algorithm in ("rotated-hamiltonian", "mbst"):
         trial = _broadcast(cache, algorithm)
-        repeated = len(_types(trial).filter(pl.col("links") > pl.col("types")))
-        about = {"trees": name, "quantity": "steps in which two links of one source have one type"}
-        yield about | compared(0, repeated, trial, paper="theorem 2: none")
-    for name, trees in (
-        ("figure 3", NecklaceTree(STAR)),
-        ("figure 4", BalancedTree(STAR)),
-        ("figure 5", NearBalancedTree(STAR)),
-    ):
-        yield {"trees": name, "quantity": "shortest paths"} | compared(True, is_greedy(trees), paper="yes")
-    for name, quantity, algorithm, many, sizes in (
-        ("figure 4", "nodes behind the root's links", "balanced-tree", 1, (8, 8, 7)),
-        ("figure 5", "nodes behind the root's links", "near-balanced-tree", 1, (9, 7, 7)),
-        ("figure 6", "messages over the root's links, M = 3", "replicated-balanced-tree", 3, (23, 23, 23)),
-    ):
+        yield row(algorithm, len(_types(trial).filter(pl.col("links") > pl.col("types"))), trial)
+    for number, trees in ((3, NecklaceTree(STAR)), (4, BalancedTree(STAR)), (5, NearBalancedTree(STAR))):
+        yield row(f"figure {number}", is_greedy(trees))
+    for algorithm, many in (("balanced-tree", 1), ("near-balanced-tree", 1), ("replicated-balanced-tree", 3)):
         trial = _scatter(cache, algorithm, many)
         root = trial.table("links").filter(pl.col("sender") == 0)["segments"].sort(descending=True)
-        yield {"trees": name, "quantity": quantity} | compared(sizes, tuple(root), trial, paper=PRINTED[name])
+        yield row(algorithm, tuple(root), trial)
 
 
-PRINTED = {
-    "figure 4": "as equal as possible",
-    "figure 5": "theorem 9: (n-1)! to 2(n-1)!",
-    "figure 6": "theorem 10: M(n!-1)/(n-1) each",
-}
-
-
-def _figure(title: str, children: Callable[[Rank], Iterable[Port]], steps: dict[Rank, int], caption: str) -> Figure:
-    return Figure(title, drawing(title, [tree_panel("S_4", _branch(children, steps))]), caption)
+def _figure(number: int, children: Callable[[Rank], Iterable[Port]], steps: dict[Rank, int]) -> Figure:
+    return drawn("fragopoulou_akl", number, [tree_panel("S_4", _branch(children, steps))])
 
 
 def _branch(children: Callable[[Rank], Iterable[Port]], steps: dict[Rank, int]) -> Branch:
@@ -185,18 +140,11 @@ def _phase_1(trees: Trees) -> Callable[[Rank], Iterable[Port]]:
 
 
 def _broadcast(cache: RunCache, algorithm: str) -> Trial:
-    return cache.run(topology=STAR.name, collective="allgather", algorithm=algorithm, message_bytes=60)
+    return cache.run(STAR, "allgather", algorithm, message_bytes=60)
 
 
 def _scatter(cache: RunCache, algorithm: str, many: int) -> Trial:
-    return cache.run(
-        topology=STAR.name,
-        collective="scatter",
-        algorithm=algorithm,
-        message_bytes=60,
-        messages=many,
-        port_model="all-port",
-    )
+    return cache.run(STAR, "scatter", algorithm, message_bytes=60, messages=many, port_model="all-port")
 
 
 def _first_receipts(trial: Trial) -> dict[Rank, int]:

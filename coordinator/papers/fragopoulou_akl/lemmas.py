@@ -12,7 +12,7 @@ import polars as pl
 
 from coordinator.papers.fragopoulou_akl.theorems import distances, rotate
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import Table, compared, notes
+from coordinator.papers.tables import Table, notes, stated
 from emunode.algorithms.claims import Value
 from emunode.model import Port, Rank
 from emunode.topologies.star import StarGraph
@@ -38,52 +38,37 @@ def surpluses(n: int) -> tuple[int, int, int]:
 
 def _rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     star = StarGraph(n)
-    trial = cache.run(topology=star.name, collective="broadcast", algorithm="edt", messages=1, redundancy=n - 1)
+    trial = cache.run(star, "broadcast", "edt", messages=1, redundancy=n - 1)
     trees = [_parents(trial, tree) for tree in range(n - 1)]
     paths = [{rank: _path(parents, rank) for rank in parents} for parents in trees]
     distance = distances(star)
-
-    def row(graph: str, quantity: str, predicted: Value, measured: Value, paper: str) -> dict[str, object]:
-        return compared(predicted, measured, trial, paper=paper, graph=graph, quantity=quantity)
-
     position = {rank: star.permutation(rank).index(1) for rank in range(1, star.order)}
     own = [(rank, place - 1) for rank, place in position.items() if place]
-    at_home = [(rank, tree) for rank, place in position.items() if not place for tree in range(n - 1)]
-    behind = sum(position[_second(paths[tree][rank])] == tree + 1 for rank, tree in own)
-    yield row("SPT", "nodes of S^k behind the root's link k", len(own), behind, "all: (n-1)(n-1)!")
-    shortest = sum(len(paths[tree][rank]) - 1 == distance[rank] for rank, tree in own)
-    yield row("SPT", "nodes of S^k on a shortest path", (n - 1) * factorial(n - 1), shortest, "all: (n-1)(n-1)!")
-    graph = ShortestPathGraph(star)
-    same = sum(trees[tree][rank][0] == star.neighbour(rank, graph.own(rank)) for rank, tree in own)
-    yield row("SPT", "nodes with the parent of the definition", (n - 1) * factorial(n - 1), same, "all: (n-1)(n-1)!")
+    lengths = tuple((n - 1) * count for count in surpluses(n))
+    statement = stated("fragopoulou_akl_1996_lemmas", n=n, f=factorial(n), own=len(own), lengths=lengths)
 
-    by_link = sum(trees[tree][rank][1] == tree for rank, tree in at_home)
-    places = (n - 1) * (factorial(n - 1) - 1)
-    yield row("SPG", "places of nodes of I, each by link l in subtree l", places, by_link, "n-1 for each node of I")
+    def row(key: str, measured: Value) -> dict[str, object]:
+        return statement(key, measured, trial)
+
+    at_home = [(rank, tree) for rank, place in position.items() if not place for tree in range(n - 1)]
+    yield row("behind", sum(position[_second(paths[tree][rank])] == tree + 1 for rank, tree in own))
+    yield row("shortest", sum(len(paths[tree][rank]) - 1 == distance[rank] for rank, tree in own))
+    graph = ShortestPathGraph(star)
+    yield row("parents", sum(trees[tree][rank][0] == star.neighbour(rank, graph.own(rank)) for rank, tree in own))
+
+    yield row("by link", sum(trees[tree][rank][1] == tree for rank, tree in at_home))
     inside = [rank for rank, place in position.items() if not place]
-    yield row(
-        "SPG",
-        "nodes of I with n-1 disjoint paths",
-        factorial(n - 1) - 1,
-        sum(_are_disjoint([found[rank] for found in paths]) for rank in inside),
-        "all nodes of I",
-    )
+    yield row("apart in I", sum(_are_disjoint([found[rank] for found in paths]) for rank in inside))
     longer = [len(paths[tree][rank]) - 1 - distance[rank] for rank, tree in at_home]
-    counts = (longer.count(0), longer.count(2))
-    expected = (factorial(n - 1) * (n - 2), factorial(n - 1) - (n - 1))
-    yield row("SPG", "paths of length d, d + 2", expected, counts, "minimum length")
+    yield row("lengths in I", (longer.count(0), longer.count(2)))
     least = sum(len(paths[tree][rank]) - 2 == distance[star.neighbour(rank, tree)] for rank, tree in at_home)
-    yield row("SPG", "paths to I that are shortest by their last link", places, least, "minimum length")
+    yield row("last link", least)
 
     turned = sum(_rotated(star, trees[tree]) == _arcs(trees[(tree + 1) % (n - 1)]) for tree in range(n - 1))
-    yield row("EDT", "trees that the next one is a rotation of", n - 1, turned, "all: n-1")
-    parallel = sum(_are_disjoint([found[rank] for found in paths]) for rank in position)
-    yield row("EDT", "nodes with n-1 disjoint paths", factorial(n) - 1, parallel, "all: n!-1")
+    yield row("rotations", turned)
+    yield row("apart", sum(_are_disjoint([found[rank] for found in paths]) for rank in position))
     more = [len(found[rank]) - 1 - distance[rank] for found in paths for rank in position]
-    wanted = tuple((n - 1) * count for count in surpluses(n))
-    yield row(
-        "EDT", "paths of length d, d + 2, d + 4", wanted, tuple(map(more.count, (0, 2, 4))), "almost minimum length"
-    )
+    yield row("lengths", tuple(map(more.count, (0, 2, 4))))
 
 
 def _parents(trial: Trial, tree: int) -> Parents:

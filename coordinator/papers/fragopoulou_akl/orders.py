@@ -64,9 +64,9 @@ def _on_network(cache: RunCache, order: Mapping[str, str], network: Topology, x:
     """One order on one network: the formula of the algorithm, or the lower bound of the time on C_k, and a run."""
     on_star = isinstance(network, StarGraph)
     trial = cache.run(
-        topology=network.name,
-        collective=order["collective"],
-        algorithm=order["algorithm"] if on_star else "nesbt",
+        network,
+        order["collective"],
+        order["algorithm"] if on_star else "nesbt",
         port_model="all-port",
         message_bytes=MESSAGE_BYTES,
         packet_limit=MESSAGE_BYTES,

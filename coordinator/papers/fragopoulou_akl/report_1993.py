@@ -6,14 +6,13 @@ t_n = n! (n + 2/n + H_n - 4) is the sum of all distances from a node. M is n - 1
 divides into whole shares.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from math import ceil, factorial
 
 import polars as pl
 
-from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.base import Section, described
 from coordinator.papers.formulas import evaluate
 from coordinator.papers.fragopoulou_akl.figures import figure_checks, figures
 from coordinator.papers.fragopoulou_akl.star_against_hypercube import (
@@ -58,63 +57,29 @@ def necklace_distances(n: int) -> int:
     return sum(star.weight(necklace[0]) for necklace in Rotation(star).necklaces())
 
 
-@dataclass(frozen=True)
-class MethodTable:
-    """One of tables 1 to 3: a problem, its bounds, and the methods that the paper lists for it."""
-
-    number: int
-    title: str
-    busiest: Callable[[int], int]
-    """Messages that the busiest node sends or receives for M = 1, which is the one-port time."""
-    transmissions: Callable[[int], int]
-    """Transmissions for M = 1."""
-    printed: str
-    """The printed number of transmissions for M = 1."""
-    notes: str
-
-    @property
-    def methods(self) -> list[Mapping[str, str]]:
-        """Rows of the data file: the printed time, and the steps of the schedule as a formula."""
-        return [row for row in printed("fragopoulou_akl_1993_methods") if row["table"] == str(self.number)]
-
-    def least_steps(self, n: int, many: int, model: str) -> int:
-        """The lower bound of section 2."""
-        busiest = many * self.busiest(n)
-        return busiest if model == "SLA" else ceil(Fraction(busiest, n - 1))
+METHOD_TABLES = {row["table"]: row for row in printed("fragopoulou_akl_1993_tables")}
+"""Tables 1 to 3: for M = 1 the messages that the busiest node sends or receives, and the transmissions, as formulas."""
+METHODS = printed("fragopoulou_akl_1993_methods")
+"""The methods of tables 1 to 3: the printed time, and the steps of the schedule as a formula."""
 
 
-METHOD_TABLES = (
-    MethodTable(
-        1,
-        "Table 1, multinode broadcasting",
-        others,
-        lambda n: factorial(n) * others(n),
-        "n!(n! - 1)",
-        "multinode_broadcasting",
-    ),
-    MethodTable(2, "Table 2, single node scattering", others, total_distance, "t_n", "single_node_scattering"),
-    MethodTable(
-        3,
-        "Table 3, total exchange",
-        total_distance,
-        lambda n: factorial(n) * total_distance(n),
-        "n! t_n",
-        "total_exchange",
-    ),
-)
-
-
-def _steps(method: Mapping[str, str], n: int, many: int) -> int:
-    """The steps that the schedule of a method takes."""
+def _evaluated(formula: str, n: int, many: int = 1) -> int:
     names = {"f": factorial(n), "t_n": total_distance(n), "necklaces": necklace_count(n)}
-    return int(evaluate(method["steps"], n=n, M=many, necklace_distances=necklace_distances(n), **names))
+    return int(evaluate(formula, n=n, M=many, necklace_distances=necklace_distances(n), **names))
+
+
+def _least_steps(method: Mapping[str, str], n: int, many: int) -> int:
+    """The lower bound of section 2: the busiest node has one port, or n - 1."""
+    busiest = many * _evaluated(METHOD_TABLES[method["table"]]["busiest"], n)
+    return busiest if method["model"] == "SLA" else ceil(Fraction(busiest, n - 1))
 
 
 def build(cache: RunCache) -> Iterator[Section]:
     """Tables 1 to 3 and the theorems for all sizes, tables 4 to 6 for pairs of networks, then the figures."""
-    for table in METHOD_TABLES:
-        rows = (row for n in cache.sizes for method in table.methods for row in _method_rows(cache, table, method, n))
-        yield Table(table.title, rows, NOTES[table.notes])
+    for number, table in METHOD_TABLES.items():
+        methods = [method for method in METHODS if method["table"] == number]
+        rows = [row for n in cache.sizes for method in methods for row in _method_rows(cache, method, n)]
+        yield Table(table["title"], rows, NOTES[table["notes"]])
     yield Table("Section 5: messages over the root's links", [row for n in cache.sizes for row in _balance(cache, n)])
     yield from theorems(cache)
     rule_9 = [_rule_9(cache, n) for n in cache.sizes]
@@ -132,26 +97,21 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield Table("Figures 1 to 6: properties of their networks and trees", figure_checks(cache), NOTES["figures"])
 
 
-def _method_rows(cache: RunCache, table: MethodTable, method: Mapping[str, str], n: int) -> Iterator[dict[str, object]]:
-    many, model = 1 if method["messages"] == "1" else n - 1, method["model"]
-    hops = many * table.transmissions(n)
-    trial = _run(cache, method, n, many) if hops <= MOST_HOPS[model] else None
+def _method_rows(cache: RunCache, method: Mapping[str, str], n: int) -> Iterator[dict[str, object]]:
+    many, table = 1 if method["messages"] == "1" else n - 1, METHOD_TABLES[method["table"]]
+    hops = many * _evaluated(table["transmissions"], n)
+    trial = _run(cache, method, n, many) if hops <= MOST_HOPS[method["model"]] else None
     about = {"n": n, **{key: method[key] for key in ("model", "messages", "method")}}
-    transmissions = table.printed if many == 1 else f"M {table.printed}"
-    steps, least = _steps(method, n, many), table.least_steps(n, many, model)
+    transmissions = table["printed"] if many == 1 else f"M {table['printed']}"
+    steps, least = _evaluated(method["steps"], n, many), _least_steps(method, n, many)
     yield compared_metric(steps, trial, "steps", paper=method["printed"], bound=least, **about, quantity="time")
     yield compared_metric(hops, trial, "segments", paper=transmissions, bound=hops, **about, quantity="messages")
 
 
 def _run(cache: RunCache, method: Mapping[str, str], n: int, many: int) -> Trial:
-    return cache.run(
-        topology=f"star:{n}",
-        collective=method["collective"],
-        algorithm=method["algorithm"],
-        port_model=MODELS[method["model"]],
-        message_bytes=MESSAGE_BYTES,
-        messages=many,
-    )
+    sizes = {"message_bytes": MESSAGE_BYTES, "messages": many}
+    model = MODELS[method["model"]]
+    return cache.run(f"star:{n}", method["collective"], method["algorithm"], port_model=model, **sizes)
 
 
 def _balance(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
@@ -163,12 +123,7 @@ def _balance(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
         ("5.2, definition 15", "replicated-balanced-tree", n - 1, others(n), "M(n!-1)/(n-1), M = n-1"),
     ):
         trial = cache.run(
-            topology=f"star:{n}",
-            collective="scatter",
-            algorithm=algorithm,
-            port_model="all-port",
-            message_bytes=MESSAGE_BYTES,
-            messages=many,
+            f"star:{n}", "scatter", algorithm, port_model="all-port", message_bytes=MESSAGE_BYTES, messages=many
         )
         shares = sorted(trial.table("links").filter(pl.col("sender") == 0)["segments"])
         yield {"n": n, "tree of section": section, "smallest": shares[0]} | compared(
@@ -178,14 +133,13 @@ def _balance(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
 
 def _rule_9(cache: RunCache, n: int) -> dict[str, object]:
     """h d, which the paper prints, and the sum of distances over the h necklaces."""
-    table = METHOD_TABLES[2]
-    (rule,) = (method for method in table.methods if "rule 9" in method["method"])
+    (rule,) = (method for method in METHODS if "rule 9" in method["method"])
     average, necklaces = Fraction(total_distance(n), factorial(n)), necklace_count(n)
     about = {"n": n, "necklaces h": necklaces, "average distance d": round(float(average), 4)}
     paper = marked(f"h d = {float(necklaces * average):.6g}", erratum=True)
     trial = _run(cache, rule, n, 1)
-    bound = table.least_steps(n, 1, "MLA")
-    return about | compared(_steps(rule, n, 1), trial.number("steps"), trial, paper=paper, bound=bound)
+    predicted, bound = _evaluated(rule["steps"], n), _least_steps(rule, n, 1)
+    return about | compared(predicted, trial.number("steps"), trial, paper=paper, bound=bound)
 
 
 # Tables 4 to 6.
@@ -195,31 +149,23 @@ def _network_rows(cache: RunCache, n: int, which: int) -> Iterator[dict[str, obj
     """Table 4 for the star graph, table 5 for the hypercube."""
     network = networks(n)[which]
     papers = {row["problem"]: row for row in printed("fragopoulou_akl_1993_bounds") if row["family"] == network.family}
-    for problem in PROBLEMS:
+    for name, problem in PROBLEMS.items():
         for quantity in (*QUANTITIES, IN_PARTS):
-            about = {"network": network_name(network), "problem": problem.name, "quantity": quantity}
-            paper = papers[problem.name].get(quantity, "-")
+            about = {"network": network_name(network), "problem": name, "quantity": quantity}
+            paper = papers[name].get(quantity, "-")
             yield about | bound_row(cache, network, problem, quantity) | {"paper": paper}
 
 
 def _orders(cache: RunCache, sizes: list[int]) -> Iterator[dict[str, object]]:
     """Table 6."""
-    problems = {problem.name: problem for problem in PROBLEMS}
     for orders in printed("fragopoulou_akl_1993_table_6"):
         row: dict[str, object] = {**orders}
         verdicts = []
         for network in (network for n in sizes for network in networks(n)):
-            half = bound_row(cache, network, problems[orders["problem"]], orders["quantity"])
+            half = bound_row(cache, network, PROBLEMS[orders["problem"]], orders["quantity"])
             row[network_name(network)] = half["measured"]
             verdicts.append(Verdict(str(half[VERDICT])))
         yield row | {VERDICT: verdict_of(verdicts)}
 
 
-REPRODUCTION = Reproduction(
-    name="fragopoulou-akl-1993",
-    title="Optimal communication on star graphs by spanning trees",
-    paper="Fragopoulou-Akl 1993 (TR 93-346), tables 1 to 6, theorems 3 and 5 to 10, figures 1 to 6",
-    description="Multinode broadcasting, scattering and total exchange, for one message and M, compared with the hypercube.",
-    build=build,
-    sizes=range(3, 7),
-)
+REPRODUCTION = described("fragopoulou_akl", "report_1993", build, range(3, 7))

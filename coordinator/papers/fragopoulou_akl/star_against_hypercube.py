@@ -8,13 +8,13 @@ are separate, with the bound that holds for parts. Erratum: table 6 prints n! n 
 k 2^(k-1) gives n! n log n.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from math import ceil, factorial, log2
 
-from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.base import Section, described
+from coordinator.papers.formulas import evaluate
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import VERDICT, Table, compared, notes, verdict_of
+from coordinator.papers.tables import VERDICT, Table, compared, notes, printed, verdict_of
 from coordinator.results.claims import Verdict
 from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube
@@ -29,76 +29,17 @@ MESSAGE_BYTES = 840
 """A multiple of every degree, so that parts are equal."""
 
 
-@dataclass(frozen=True)
-class ProblemBounds:
-    """One row of tables 4 and 5: bounds as functions of the network, and the algorithms that meet them."""
+PROBLEMS = {row["problem"]: row for row in printed("star_against_hypercube")}
+"""Rows of tables 4 and 5: the lower bounds as formulas, and the algorithms that meet them, by family and port model.
 
-    name: str
-    collective: str
-    transmissions: Callable[[Topology], int]
-    one_port: Callable[[Topology], int]
-    all_port: Callable[[Topology], float]
-    algorithms: Mapping[tuple[str, str], str]
-    """(family, port model) -> algorithm for whole messages."""
-    in_parts: Mapping[str, str]
-    """Family -> algorithm for parts of messages, all-port."""
-    by_necklace: bool = False
-    """Whether the hypercube algorithm serves one necklace after the other and therefore misses the bound."""
+`served by necklace` names the algorithm that serves one necklace after the other and therefore misses the bound.
+"""
 
 
-def _total_distance(network: Topology) -> int:
-    return sum(distance * count for distance, count in enumerate(network.distribution_from(0)))
-
-
-def _others_over_links(network: Topology) -> float:
-    return (network.order - 1) / network.degree
-
-
-PROBLEMS = (
-    ProblemBounds(
-        "multinode broadcast",
-        "allgather",
-        lambda network: network.order * (network.order - 1),
-        lambda network: network.order - 1,
-        _others_over_links,
-        {
-            ("star", "one-port"): "hamiltonian-cycle",
-            ("star", "all-port"): "mbst",
-            ("hypercube", "one-port"): "sbt",
-            ("hypercube", "all-port"): "sbnt",
-        },
-        {"star": "rotated-trees", "hypercube": "sbntc"},
-    ),
-    ProblemBounds(
-        "single node scatter",
-        "scatter",
-        _total_distance,
-        lambda network: network.order - 1,
-        _others_over_links,
-        {
-            ("star", "one-port"): "balanced-tree",
-            ("star", "all-port"): "balanced-tree",
-            ("hypercube", "one-port"): "sbt",
-            ("hypercube", "all-port"): "sbnt",
-        },
-        {"star": "replicated-balanced-tree", "hypercube": "sbntc"},
-    ),
-    ProblemBounds(
-        "total exchange",
-        "alltoall",
-        lambda network: network.order * _total_distance(network),
-        _total_distance,
-        lambda network: _total_distance(network) / network.degree,
-        {
-            ("star", "one-port"): "near-balanced-tree",
-            ("star", "all-port"): "list-schedule",
-            ("hypercube", "one-port"): "sbt",
-            ("hypercube", "all-port"): "sbnt",
-        },
-        {"star": "replicated-balanced-tree", "hypercube": "nrsbt"},
-        by_necklace=True,
-    ),
-)
+def lower_bound(problem: Mapping[str, str], network: Topology, quantity: str) -> float:
+    """The bound of table 4 or 5, without rounding: N nodes, `total` the sum of all distances from a node."""
+    total = sum(distance * count for distance, count in enumerate(network.distribution_from(0)))
+    return float(evaluate(problem[quantity], N=network.order, degree=network.degree, total=total))
 
 
 def networks(n: int) -> tuple[Topology, Topology]:
@@ -116,10 +57,10 @@ def build(cache: RunCache) -> Iterator[Section]:
 def rows(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     """Every row: one problem on both networks, bound and measurement of each."""
     pair = networks(n)
-    for problem in PROBLEMS:
+    for name, problem in PROBLEMS.items():
         for quantity in (*QUANTITIES, IN_PARTS):
             halves = [bound_row(cache, network, problem, quantity) for network in pair]
-            yield _side_by_side(problem.name, quantity, pair, halves)
+            yield _side_by_side(name, quantity, pair, halves)
     for redundancy in range(1, n):
         halves = [_broadcast(cache, network, redundancy) for network in pair]
         yield _side_by_side(f"broadcast, x = {redundancy} trees", "all-port time", pair, halves)
@@ -140,20 +81,20 @@ def network_name(network: Topology) -> str:
     return f"S_{network.n}" if isinstance(network, StarGraph) else f"C_{network.degree}"
 
 
-def bound_row(cache: RunCache, network: Topology, problem: ProblemBounds, quantity: str) -> dict[str, object]:
+def bound_row(cache: RunCache, network: Topology, problem: Mapping[str, str], quantity: str) -> dict[str, object]:
     """A bound of table 4 or 5, or that for parts, and a run, as the columns of `compared`; the bound stands under paper."""
-    if quantity == "transmissions":
-        trial = _run(cache, problem, network, "one-port")
-        bound: float = problem.transmissions(network)
-        return compared(bound, messages(trial, "bytes"), trial, paper=bound, bound=bound)
     if quantity == IN_PARTS:
         trial = _run_in_parts(cache, problem, network)
-        bound = round(problem.all_port(network), 3)
-        return compared(bound, messages(trial, "transfer_bytes"), trial, bound=bound)
+        least = round(lower_bound(problem, network, "all-port time"), 3)
+        return compared(least, messages(trial, "transfer_bytes"), trial, bound=least)
+    bound = ceil(lower_bound(problem, network, quantity))
+    if quantity == "transmissions":
+        trial = _run(cache, problem, network, "one-port")
+        return compared(bound, messages(trial, "bytes"), trial, paper=bound, bound=bound)
     model = quantity.removesuffix(" time")
     trial = _run(cache, problem, network, model)
-    bound = ceil((problem.one_port if model == "one-port" else problem.all_port)(network))
-    by_necklace = problem.by_necklace and network.family == "hypercube" and model == "all-port"
+    # table 5 counts 2^(k-1) steps for total exchange; SBnT takes the sum of the distances of all necklaces
+    by_necklace = problem["served by necklace"] == f"{network.family} {model}"
     predicted = necklace_distances(network.degree) if by_necklace else bound
     return compared(predicted, trial.number("startups"), trial, paper=bound, bound=bound)
 
@@ -165,30 +106,20 @@ def necklace_distances(k: int) -> int:
     return sum(label.bit_count() for label in least)
 
 
-def _run(cache: RunCache, problem: ProblemBounds, network: Topology, model: str) -> Trial:
+def _run(cache: RunCache, problem: Mapping[str, str], network: Topology, model: str) -> Trial:
     """Whole messages, one in a packet: where a step has several for a link, each takes a start-up."""
-    return cache.run(
-        topology=network.name,
-        collective=problem.collective,
-        algorithm=problem.algorithms[network.family, model],
-        port_model="exchange" if network.family == "hypercube" and model == "one-port" else model,
-        message_bytes=MESSAGE_BYTES,
-        packet_limit=MESSAGE_BYTES,
-    )
+    ports = "exchange" if network.family == "hypercube" and model == "one-port" else model
+    sizes = {"message_bytes": MESSAGE_BYTES, "packet_limit": MESSAGE_BYTES}
+    algorithm = problem[f"{network.family} {model}"]
+    return cache.run(network, problem["collective"], algorithm, port_model=ports, **sizes)
 
 
-def _run_in_parts(cache: RunCache, problem: ProblemBounds, network: Topology) -> Trial:
+def _run_in_parts(cache: RunCache, problem: Mapping[str, str], network: Topology) -> Trial:
     """Equal parts over all ports; the trees with repeated nodes take them as n - 1 messages for each node."""
-    algorithm = problem.in_parts[network.family]
+    algorithm = problem[f"{network.family} in parts"]
     many = network.degree if algorithm == "replicated-balanced-tree" else 1
-    return cache.run(
-        topology=network.name,
-        collective=problem.collective,
-        algorithm=algorithm,
-        port_model="all-port",
-        message_bytes=MESSAGE_BYTES // many,
-        messages=many,
-    )
+    parts = {"message_bytes": MESSAGE_BYTES // many, "messages": many}
+    return cache.run(network, problem["collective"], algorithm, port_model="all-port", **parts)
 
 
 def messages(trial: Trial, metric: str) -> float:
@@ -200,19 +131,10 @@ def messages(trial: Trial, metric: str) -> float:
 def _broadcast(cache: RunCache, network: Topology, redundancy: int) -> dict[str, object]:
     """Over x of the disjoint trees; their depth, floor(3n/2) + 1 or k + 1, is the time, since x is at most their number."""
     star = isinstance(network, StarGraph)
-    trial = cache.run(
-        topology=network.name, collective="broadcast", algorithm="edt" if star else "nesbt", redundancy=redundancy
-    )
+    trial = cache.run(network, "broadcast", "edt" if star else "nesbt", redundancy=redundancy)
     depth = 3 * network.n // 2 + 1 if isinstance(network, StarGraph) else network.degree + 1
     bound = ceil(redundancy / network.degree) + network.diameter - 1
     return compared(depth, trial.number("steps"), trial, paper=bound, bound=bound)
 
 
-REPRODUCTION = Reproduction(
-    name="star-against-hypercube",
-    title="The star graph compared with the hypercube",
-    paper="Fragopoulou-Akl 1993 (TR 93-346), tables 4 to 6; Fragopoulou-Akl 1996, closing table",
-    description="S_n and the hypercube of nearest size: lower bounds and measurements.",
-    build=build,
-    sizes=range(3, 6),
-)
+REPRODUCTION = described("fragopoulou_akl", "star_against_hypercube", build, range(3, 6))

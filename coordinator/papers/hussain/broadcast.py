@@ -7,11 +7,10 @@ figures are pictures without numbers in the text; they are drawn from the counts
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from coordinator.papers.base import Figure, Reproduction, Section
+from coordinator.papers.base import Figure, Section, described
 from coordinator.papers.hussain.node_counts import (
     ALGORITHMS,
     NAMES,
-    PAPER,
     PREVIOUS,
     PROPOSED,
     SIZES,
@@ -78,6 +77,7 @@ def _formulas(found: Counted) -> Iterator[dict[str, object]]:
     for step, row in enumerate(found.measured or []):
         round_, d = step // length + 1, step % length + 1
         receivers, senders = ej_counts.formula_12(network, round_, d), ej_counts.formula_13(network, round_, d)
+        # eq. (13) gives 0 senders in the first step of a round, where N^(r-1) nodes send
         right = senders == row[1]
         yield {
             "round": round_,
@@ -245,11 +245,4 @@ def _one_network(cache: RunCache, n: int) -> Iterator[Section]:
             yield _by_step(f"Figure {number}", column, pair)
 
 
-REPRODUCTION = Reproduction(
-    name="hussain-broadcast",
-    title="Broadcasting in Eisenstein-Jacobi networks",
-    paper=f"{PAPER}, tables 1 to 3, figures 15 to 22",
-    description="Senders, receivers and free nodes of both one-to-all algorithms, step by step, in up to 226,981 nodes.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("hussain", "broadcast", build, SIZES)

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from coordinator.papers.base import Figure, Reproduction, Section
-from coordinator.papers.hussain.node_counts import PAPER
+from coordinator.papers.base import Figure, Section, described
+from coordinator.papers.figures import drawn
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import NOT_MEASURED, VERDICT, Table, compared
-from coordinator.reports.paper_figures import Arc, drawing, network_panel
+from coordinator.reports.paper_figures import Arc, network_panel
 from emunode.algorithms.claims import Value
 from emunode.model import Rank
 from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi
@@ -49,11 +49,7 @@ def arcs_in(trial: Trial, first: int, last: int) -> list[Arc]:
 
 
 def _broadcast(cache: RunCache, network: EisensteinJacobi, algorithm: str) -> Trial:
-    return cache.run(topology=network.name, collective="broadcast", algorithm=algorithm, duplex="half")
-
-
-def _figure(number: int, title: str, panel: str, caption: str) -> Figure:
-    return Figure(f"Figure {number}: {title}", panel, caption)
+    return cache.run(network, "broadcast", algorithm, duplex="half")
 
 
 def build(cache: RunCache) -> Iterator[Section]:
@@ -74,7 +70,7 @@ def _networks(check: Check) -> Iterator[Figure]:
     """Figures 1 to 3."""
     links = regular_links(EJ_3_4)
     body = network_panel("solid: regular links, dotted: wraparound links", EJ_3_4, {"blue": links}, ringed=[0])
-    yield _figure(1, "EJ_{3+4rho}", drawing("EJ_{3+4rho}", [body]), "Arrow heads: the ports +1, +rho, +rho2.")
+    yield drawn("hussain", 1, [body])
     # within a hexagon of radius D there are 9 D^2 + 3 D of the 9 D^2 + 9 D + 3 links
     check(1, "regular links", "solid", 9 * 3**2 + 3 * 3, len(links))
     three = EJ_3_4.index(3, 0)
@@ -85,8 +81,7 @@ def _networks(check: Check) -> Iterator[Figure]:
 
     shades = {rank: (EJ_5_6.sector(rank)[0] - 1) / 5 for rank in EJ_5_6.ranks() if rank}
     body = network_panel("sectors 1 to 6, dark to bright", EJ_5_6, {}, ringed=[0], shades=shades)
-    caption = "The axis of rho^j belongs to sector j, as in Algorithm 1."
-    yield _figure(2, "the six sectors in EJ_{5+6rho}", drawing("Sectors", [body]), caption)
+    yield drawn("hussain", 2, [body])
     sizes = [sum(EJ_5_6.sector(rank)[0] == j for rank in EJ_5_6.ranks() if rank) for j in range(1, 7)]
     check(2, "nodes of each sector", "(N-1)/6", (15,) * 6, tuple(sizes))
 
@@ -94,8 +89,7 @@ def _networks(check: Check) -> Iterator[Figure]:
     ports = range(SQUARE.degree)
     around: dict[str, list[Arc]] = {"blue": [(0, port) for port in ports], "orange": [(black, port) for port in ports]}
     body = network_panel("nodes 0 and (1-rho2, 1+rho)", SQUARE, around, ringed=[0, black], width=LARGE)
-    caption = "Links to all neighbours of node 0 (blue) and of the black node (orange), both ringed."
-    yield _figure(3, "EJ_{2+3rho}^(2)", drawing("EJ_{2+3rho}^(2)", [body]), caption)
+    yield drawn("hussain", 3, [body])
     check(3, "neighbours of the black node", "6n", 12, len(set(SQUARE.neighbours(black)) - {black}))
 
 
@@ -105,9 +99,7 @@ def _broadcasts(cache: RunCache, check: Check) -> Iterator[Figure]:
     steps = {step: arcs_in(trial, step, step) for step in (1, 2, 3)}
     names = {arc: str(step) for step, arcs in steps.items() for arc in arcs}
     body = network_panel("steps 1, 2, 3", EJ_3_4, {"blue": names}, ringed=[0], names=names, width=640)
-    yield _figure(
-        4, "one-to-all broadcast in EJ_{3+4rho}", drawing("Broadcast", [body]), "On the links their steps, of a run."
-    )
+    yield drawn("hussain", 4, [body])
     check(4, "links used in steps 1, 2, 3", "6, 12, 18", (6, 12, 18), tuple(map(len, steps.values())), trial)
     reached = [EJ_3_4.index(*pair) for pair in ((2, 0), (2, -1), (3, 0), (3, -1), (3, -2))]
     numbered = tuple(int(names[arc]) for rank in reached for arc in names if EJ_3_4.neighbour(*arc) == rank)
@@ -122,27 +114,20 @@ def _broadcasts(cache: RunCache, check: Check) -> Iterator[Figure]:
         for number, (first, last), count, name in zip(numbers, spans, counts, which, strict=True):
             arcs = arcs_in(trial, first, last)
             body = network_panel(name, SQUARE, {"blue": arcs}, ringed=[0], width=LARGE)
-            title = f"{name} of the {'previous' if algorithm == 'iterative' else 'proposed'} one-to-all in EJ_{{2+3rho}}^(2)"
-            yield _figure(number, title, drawing(title, [body]), f"Links used in steps {first} to {last} of a run.")
+            yield drawn("hussain", number, [body], first=first, last=last)
             check(number, "links used", None, count, len(arcs), trial)
-
-
-CAPTION_PORTS = "From a run. Blue: ports that node 0 sends on; orange: ports that it receives on."
 
 
 def _phases(cache: RunCache, check: Check) -> Iterator[Figure]:
     """Figures 9 to 11: the ports of one node, here node 0 of EJ_{3+4rho}."""
-    trial = cache.run(topology=EJ_3_4.name, collective="allgather", algorithm="three-phase", duplex="half")
+    trial = cache.run(EJ_3_4, "allgather", "three-phase", duplex="half")
     units = ("+1", "+rho", "+rho2", "-1", "-rho", "-rho2")
     for phase, wanted in enumerate(((0, 1, 5), (1, 2, 3), (3, 4, 5)), 1):
         arcs = arcs_in(trial, 3 * phase - 2, 3 * phase)
         out = [arc for arc in arcs if arc[0] == 0]
         into = [(rank, port) for rank, port in arcs if EJ_3_4.neighbour(rank, port) == 0]
         body = network_panel(f"phase {phase}", EJ_3_4, {"blue": out, "orange": into}, ringed=[0])
-        title = f"the sending and receiving ports during phase {phase}"
-        yield _figure(
-            8 + phase, title, drawing(title, [body]), "Blue: ports that node 0 sends on; orange: receives on. A run."
-        )
+        yield drawn("hussain", 8 + phase, [body])
         printed = ", ".join(units[port] for port in wanted)
         check(8 + phase, "ports that send", printed, wanted, tuple(sorted({port for _, port in out})), trial)
         received = tuple(sorted({(port + 3) % 6 for _, port in into}))
@@ -161,10 +146,4 @@ def _left_out() -> Iterator[dict[str, object]]:
         }
 
 
-REPRODUCTION = Reproduction(
-    name="hussain-figures",
-    title="Figures of networks and broadcasts",
-    paper=f"{PAPER}, figures 1 to 14",
-    description="Networks, sectors and steps of both broadcasts, drawn from runs, and counted quantities.",
-    build=build,
-)
+REPRODUCTION = described("hussain", "figures", build)

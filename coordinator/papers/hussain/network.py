@@ -10,8 +10,8 @@ from itertools import combinations
 
 import networkx as nx
 
-from coordinator.papers.base import Reproduction, Section
-from coordinator.papers.hussain.node_counts import PAPER, name_of
+from coordinator.papers.base import Section, described
+from coordinator.papers.hussain.node_counts import name_of
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, row_verdict
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
@@ -55,7 +55,7 @@ def _distances(cache: RunCache) -> Iterator[dict[str, object]]:
             network = EisensteinJacobi(a, b, 1) if a * a + a * b + b * b >= 7 else None
             if network is None:
                 continue
-            trial = cache.run(topology=network.name, collective="broadcast", algorithm="flood")
+            trial = cache.run(network, "broadcast", "flood")
             found = (1, *trial.series("receivers_per_step"))
             printed, floored = formula_10(a, b), formula_10(a, b, floored=True)
             yield {
@@ -142,11 +142,4 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield Table("Planarity", _planarity(cache), _notes_planar())
 
 
-REPRODUCTION = Reproduction(
-    name="hussain-network",
-    title="Eisenstein-Jacobi networks",
-    paper=f"{PAPER}, section 2",
-    description="Nodes at each distance by eq. (10), and the claim that the networks are planar.",
-    build=build,
-    sizes=range(1, 3),
-)
+REPRODUCTION = described("hussain", "network", build, range(1, 3))

@@ -10,7 +10,6 @@ from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
 from emunode.algorithms.eisenstein_jacobi.counts import Counts
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 
-PAPER = "Hussain, An Improved One-to-All Broadcasting in Higher Dimensional Eisenstein-Jacobi Networks"
 SIZES = range(1, 4)
 A, B = 3, 4
 """alpha = 3 + 4 rho of tables 1 to 3 and figures 15 to 18 and 22."""
@@ -56,9 +55,7 @@ def name_of(network: EisensteinJacobi) -> str:
 def counted(cache: RunCache, algorithm: str, a: int, b: int, n: int, *, run: bool) -> Counted:
     """The counts of one algorithm in EJ_{a+b rho}^(n), with a run if `run` is set."""
     network = EisensteinJacobi(a, b, n)
-    trial = (
-        cache.run(topology=network.name, collective="broadcast", algorithm=algorithm, duplex="half") if run else None
-    )
+    trial = cache.run(network, "broadcast", algorithm, duplex="half") if run else None
     return Counted(network, ALGORITHMS[algorithm](network), trial)
 
 

@@ -69,9 +69,8 @@ def misprint(cache: RunCache) -> Iterator[dict[str, object]]:
     for n in cache.sizes:
         for a, b in MISPRINTED[n]:
             network = EisensteinJacobi(a, b, n)
-            trial = cache.run(
-                topology=network.name, collective="broadcast", algorithm=PrintedBroadcast.name, duplex="half"
-            )
+            trial = cache.run(network, "broadcast", PrintedBroadcast.name, duplex="half")
+            # Algorithm 1, line 6 as printed: the axis of sector 4 turns into sector 5, so floor(M^2/4) nodes are missed
             reached = (network.modulus - a * a // 4) ** n
             missing = network.order - reached
             found, again = 1 + int(trial.number("intact_deliveries")), int(trial.number("duplicates"))

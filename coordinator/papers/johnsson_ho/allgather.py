@@ -2,22 +2,9 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
-from coordinator.papers.base import Reproduction, Section
-from coordinator.papers.johnsson_ho.common import (
-    COLLECTIVE_BOUNDS,
-    ONE,
-    PAPER,
-    RATIO_NOTE,
-    ROOTS_NOTE,
-    SIZES,
-    cost_rows,
-    optimum_rows,
-    printed_optima,
-    printed_times,
-    trial_of,
-)
+from coordinator.papers.base import Section, described
+from coordinator.papers.johnsson_ho.common import ONE, SIZES, cost_tables, trial_of
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
 from emunode.model import Port
@@ -30,10 +17,6 @@ from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBi
 from emunode.trees.hypercube.two_rooted import TwoRootedTree
 
 NOTES = notes("johnsson_ho", "allgather")
-
-PACKETS = (Fraction(1, 2), Fraction(1), Fraction(4), None)
-"""B/M of the rows of tables 11 and 13."""
-
 
 # --- table 10: the fewest start-ups --------------------------------------------------------------------------------------
 
@@ -121,21 +104,8 @@ def _run(cache: RunCache, entry: Fewest, n: int) -> Trial:
 
 def build(cache: RunCache) -> Iterator[Section]:
     """Tables 10 to 14."""
-    bound = COLLECTIVE_BOUNDS["allgather"]
     yield Table("Table 10: the fewest start-ups over one port", _fewest(cache), NOTES["table_10"])
-    rows = cost_rows(cache, "allgather", printed_times(11), PACKETS, bound)
-    yield Table("Table 11: all-to-all broadcasting over one port", rows, (*RATIO_NOTE, *NOTES["table_11"]))
-    yield Table("Table 12: the optimum over one port", optimum_rows(cache, printed_optima(12)))
-    rows = cost_rows(cache, "allgather", printed_times(13), PACKETS, bound)
-    yield Table("Table 13: all-to-all broadcasting over n ports", rows, RATIO_NOTE)
-    yield Table("Table 14: the optimum over n ports", optimum_rows(cache, printed_optima(14)), ROOTS_NOTE)
+    yield from cost_tables(cache, "allgather", range(11, 15), NOTES)
 
 
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-allgather",
-    title="All-to-all broadcasting on a hypercube",
-    paper=f"{PAPER}, section 6, tables 10 to 14",
-    description="T, B_opt, T_min and the fewest start-ups of six spanning graphs, printed, in closed form and measured.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("johnsson_ho", "allgather", build, SIZES)

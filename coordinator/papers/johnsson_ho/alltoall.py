@@ -1,31 +1,14 @@
 """All-to-all personalised communication on the hypercube: Johnsson and Ho 1986, section 7, tables 15 to 18."""
 
 from collections.abc import Iterator
-from fractions import Fraction
 from math import comb, pi, sqrt
 
-from coordinator.papers.base import Reproduction, Section
-from coordinator.papers.johnsson_ho.common import (
-    ALL,
-    COLLECTIVE_BOUNDS,
-    PAPER,
-    RATIO_NOTE,
-    SIZES,
-    CubeCase,
-    cost_rows,
-    measured,
-    optimum_rows,
-    printed_optima,
-    printed_times,
-    trial_of,
-)
+from coordinator.papers.base import Section, described
+from coordinator.papers.johnsson_ho.common import ALL, SIZES, CubeCase, cost_tables, measured, printed_times, trial_of
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, notes, row_verdict
 
 NOTES = notes("johnsson_ho", "alltoall")
-
-PACKETS = (Fraction(1, 2), Fraction(1), Fraction(4), None)
-"""B/M of the rows of tables 15 and 17."""
 
 
 def binomial_transfer(n: int) -> int:
@@ -70,23 +53,8 @@ def _constants(cache: RunCache) -> Iterator[dict[str, object]]:
 
 def build(cache: RunCache) -> Iterator[Section]:
     """Tables 15 to 18."""
-    bound = COLLECTIVE_BOUNDS["alltoall"]
-    rows = cost_rows(cache, "alltoall", printed_times(15), PACKETS, bound)
-    yield Table(
-        "Table 15: all-to-all personalised communication over one port", rows, (*RATIO_NOTE, *NOTES["table_15"])
-    )
-    yield Table("Table 16: the optimum over one port", optimum_rows(cache, printed_optima(16)), NOTES["table_16"])
-    rows = cost_rows(cache, "alltoall", printed_times(17), PACKETS, bound)
-    yield Table("Table 17: all-to-all personalised communication over n ports", rows, (*RATIO_NOTE, *NOTES["table_17"]))
-    yield Table("Table 18: the optimum over n ports", optimum_rows(cache, printed_optima(18)), NOTES["table_18"])
+    yield from cost_tables(cache, "alltoall", range(15, 19), NOTES)
     yield Table("Table 18: the constant of the transfer by SBT", _constants(cache), NOTES["constant"])
 
 
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-alltoall",
-    title="All-to-all personalised communication on a hypercube",
-    paper=f"{PAPER}, section 7, tables 15 to 18",
-    description="T, B_opt and T_min of six spanning graphs, printed, in closed form and measured.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("johnsson_ho", "alltoall", build, SIZES)

@@ -12,12 +12,13 @@ from math import ceil, isclose, sqrt
 
 import polars as pl
 
-from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.base import Section, described
 from coordinator.papers.communication_cost import Cost
 from coordinator.papers.formulas import Number
-from coordinator.papers.johnsson_ho.common import ALL, ONE, PAPER, PORTS, SIZES, cost_text, formula, text
+from coordinator.papers.johnsson_ho.common import ALL, ONE, PORTS, SIZES, cost_row, formula, text
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import VERDICT, Table, marked, notes, printed, row_verdict
+from coordinator.results.claims import Verdict
 
 NOTES = notes("johnsson_ho", "broadcast")
 
@@ -57,6 +58,7 @@ class Pipeline:
     def cost(self, n: int, packets: int) -> Cost:
         """T for M = `packets` B."""
         if self.merged:
+            # table 4, nRSBT over one port: i of the n parts share a link in cycles i and 2n - i
             startups = 2 * sum(ceil(Fraction(packets * i, n)) for i in range(1, n)) + packets
             return Cost(startups, n)
         s = self.parts(n)
@@ -66,15 +68,16 @@ class Pipeline:
         """A broadcast of this number of packets of PACKET_BYTES each, spread over the trees."""
         each = ceil(packets / self.parts(n))
         counted_together = self.algorithm == "nesbt"
-        return cache.run(
-            topology=f"hypercube:{n}",
-            collective="broadcast",
-            algorithm=self.algorithm,
-            port_model=self.ports,
-            message_bytes=packets * PACKET_BYTES,
-            packet_limit=PACKET_BYTES,
-            segments=1 if self.merged else each * (self.parts(n) if counted_together else 1),
-        )
+        segments = 1 if self.merged else each * (self.parts(n) if counted_together else 1)
+        return self._run(cache, n, packets * PACKET_BYTES, packet_limit=PACKET_BYTES, segments=segments)
+
+    def timed_run(self, cache: RunCache, n: int, size: int, startup: float, **more: object) -> Trial:
+        """A broadcast of `size` bytes with this time of a start-up, in seconds, and `PER_BYTE`."""
+        return self._run(cache, n, size, startup=f"{startup!r}s", per_byte=f"{PER_BYTE!r}s", **more)
+
+    def _run(self, cache: RunCache, n: int, size: int, **more: object) -> Trial:
+        about = {"port_model": self.ports, "message_bytes": size, **more}
+        return cache.run(f"hypercube:{n}", "broadcast", self.algorithm, **about)
 
     def optimum(self, n: int, size: int, ratio: float) -> tuple[float, float]:
         """B_opt, and T_min / t_c, for a message of `size` elements and tau / t_c."""
@@ -123,22 +126,23 @@ def cycles(line: Pipeline, trial: Trial) -> int:
     return int(trial.number("startups" if line.merged else "steps"))
 
 
+def _cases(cache: RunCache, lines: list[Pipeline]) -> Iterator[tuple[Pipeline, int]]:
+    """Every line at every size for which it is defined."""
+    return ((line, n) for line in lines for n in cache.sizes if n >= line.least_n)
+
+
+def _row(line: Pipeline, n: int, paper: object, found: object, verdict: Verdict) -> dict[str, object]:
+    about = {"graph": line.graph, "ports": PORTS[line.ports], "n": n}
+    return about | {"paper": paper, "measured": found, VERDICT: verdict}
+
+
 def _delays(cache: RunCache) -> Iterator[dict[str, object]]:
     """Table 2: the delay of the slowest packet."""
-    for line in PIPELINES:
-        for n in cache.sizes:
-            if line.delay is None or n < line.least_n:
-                continue
+    for line, n in _cases(cache, PIPELINES):
+        if line.delay is not None:
             trial = line.run(cache, n, n)
             found, delay = slowest_packet(trial, n), line.delay(n)
-            yield {
-                "graph": line.graph,
-                "ports": PORTS[line.ports],
-                "n": n,
-                "paper": delay,
-                "measured": found,
-                VERDICT: row_verdict(found == delay, trials=[trial]),
-            }
+            yield _row(line, n, delay, found, row_verdict(found == delay, trials=[trial]))
 
 
 def slowest_packet(trial: Trial, n: int) -> int:
@@ -150,20 +154,11 @@ def slowest_packet(trial: Trial, n: int) -> int:
 
 def _rates(cache: RunCache) -> Iterator[dict[str, object]]:
     """Table 3: the difference between two runs, one with PACKETS more distinct packets."""
-    for line in PIPELINES:
-        for n in cache.sizes:
-            if line.rate is None or n < line.least_n:
-                continue
+    for line, n in _cases(cache, PIPELINES):
+        if line.rate is not None:
             few, many = line.run(cache, n, PACKETS), line.run(cache, n, 2 * PACKETS)
             found, rate = Fraction(cycles(line, many) - cycles(line, few), PACKETS), line.rate(n)
-            yield {
-                "graph": line.graph,
-                "ports": PORTS[line.ports],
-                "n": n,
-                "paper": text(rate),
-                "measured": text(found),
-                VERDICT: row_verdict(found == rate, trials=[few, many]),
-            }
+            yield _row(line, n, text(rate), text(found), row_verdict(found == rate, trials=[few, many]))
 
 
 def _bound(line: Pipeline, n: int) -> Cost:
@@ -173,33 +168,15 @@ def _bound(line: Pipeline, n: int) -> Cost:
 
 def _times(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object]]:
     """T of table 4 or 5, with many packets and with one packet per tree."""
-    for line in lines:
-        for n in cache.sizes:
-            if n < line.least_n:
-                continue
-            for packets in (PACKETS, line.parts(n)):
-                trial = line.run(cache, n, packets)
-                size = packets * PACKET_BYTES
-                found = Cost(int(trial.number("startups")), Fraction(int(trial.number("transfer_bytes")), size))
-                closed = Cost(int(claimed(trial, "startups")), Fraction(int(claimed(trial, "transfer_bytes")), size))
-                paper, least = line.cost(n, packets), _bound(line, n)
-                yield {
-                    "graph": line.graph,
-                    "n": n,
-                    "M/B": packets,
-                    "paper": cost_text(paper),
-                    "predicted": cost_text(closed),
-                    "measured": cost_text(found),
-                    "lower bound": cost_text(least),
-                    "ratio": round(found.time(1, packets) / least.time(1, packets), 4),
-                    VERDICT: row_verdict(
-                        found.equals(closed),
-                        closed.equals(paper),
-                        found.startups >= least.startups,
-                        found.transfer >= least.transfer,
-                        trials=[trial],
-                    ),
-                }
+    for line, n in _cases(cache, lines):
+        for packets in (PACKETS, line.parts(n)):
+            trial = line.run(cache, n, packets)
+            size = packets * PACKET_BYTES
+            found = Cost(int(trial.number("startups")), Fraction(int(trial.number("transfer_bytes")), size))
+            closed = Cost(int(claimed(trial, "startups")), Fraction(int(claimed(trial, "transfer_bytes")), size))
+            about = {"graph": line.graph, "n": n, "M/B": packets}
+            costs = line.cost(n, packets), closed, found
+            yield cost_row(about, costs, _bound(line, n), trial, packets=packets)
 
 
 def best_run(cache: RunCache, line: Pipeline, n: int, size: int, startup: float) -> tuple[int, Trial]:
@@ -214,50 +191,46 @@ def best_run(cache: RunCache, line: Pipeline, n: int, size: int, startup: float)
 
 
 def _long_run(cache: RunCache, line: Pipeline, n: int, size: int, count: int, startup: float) -> Trial:
-    return cache.run(
-        topology=f"hypercube:{n}",
-        collective="broadcast",
-        algorithm=line.algorithm,
-        port_model=line.ports,
-        message_bytes=size,
-        segments=count * (line.parts(n) if line.algorithm == "nesbt" else 1),
-        startup=f"{startup!r}s",
-        per_byte=f"{PER_BYTE!r}s",
-    )
+    segments = count * (line.parts(n) if line.algorithm == "nesbt" else 1)
+    return line.timed_run(cache, n, size, startup, segments=segments)
 
 
 def _optima(cache: RunCache, lines: list[Pipeline]) -> Iterator[dict[str, object]]:
     """B_opt and T_min of table 4 or 5, and the best whole number of packets: one more or less must not be faster."""
-    for line in lines:
-        for n in cache.sizes:
-            if n < line.least_n or line.merged:
-                continue
-            packet, optimum = line.optimum(n, LONG_BYTES, STARTUP / PER_BYTE)
-            count, trial = best_run(cache, line, n, LONG_BYTES, STARTUP)
-            neighbours = [
-                _long_run(cache, line, n, LONG_BYTES, other, STARTUP) for other in (count - 1, count + 1) if other > 0
-            ]
-            found, closed, least = (
-                trial.number("virtual_seconds"),
-                claimed(trial, "virtual_seconds"),
-                optimum * PER_BYTE,
-            )
-            yield {
-                "graph": line.graph,
-                "n": n,
-                "B_opt, paper": round(packet, 1),
-                "measured B": ceil(LONG_BYTES / line.parts(n) / count),
-                "T_min, paper": round(1e3 * least, 3),
-                "predicted": round(1e3 * closed, 3),
-                "measured": round(1e3 * found, 3),
-                "ratio": round(found / least, 4),
-                VERDICT: row_verdict(
-                    found <= closed * (1 + 1e-9),
-                    found >= least * (1 - 1e-9),
-                    all(other.number("virtual_seconds") >= found for other in neighbours),
-                    trials=[trial, *neighbours],
-                ),
-            }
+    for line, n in _cases(cache, lines):
+        if line.merged:
+            continue
+        packet, optimum = line.optimum(n, LONG_BYTES, STARTUP / PER_BYTE)
+        count, trial = best_run(cache, line, n, LONG_BYTES, STARTUP)
+        others = [other for other in (count - 1, count + 1) if other > 0]
+        neighbours = [_long_run(cache, line, n, LONG_BYTES, other, STARTUP) for other in others]
+        found, closed = trial.number("virtual_seconds"), claimed(trial, "virtual_seconds")
+        least, best = optimum * PER_BYTE, ceil(LONG_BYTES / line.parts(n) / count)
+        yield optimum_cells(line, n, round(packet, 1), best, least, found, closed) | {
+            VERDICT: row_verdict(
+                found <= closed * (1 + 1e-9),
+                found >= least * (1 - 1e-9),
+                all(other.number("virtual_seconds") >= found for other in neighbours),
+                trials=[trial, *neighbours],
+            ),
+        }
+
+
+def optimum_cells(
+    line: Pipeline, n: int, packet: float, best: int, least: float, found: float, closed: float | None = None
+) -> dict[str, object]:
+    """B_opt as printed and measured, T_min as printed, predicted by `closed` and measured, in milliseconds."""
+    predicted = {} if closed is None else {"predicted": round(1e3 * closed, 3)}
+    return {
+        "graph": line.graph,
+        "n": n,
+        "B_opt, paper": packet,
+        "measured B": best,
+        "T_min, paper": round(1e3 * least, 3),
+        **predicted,
+        "measured": round(1e3 * found, 3),
+        "ratio": round(found / least, 4),
+    }
 
 
 # --- table 6: times relative to nESBT --------------------------------------------------------------------------------
@@ -357,11 +330,4 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield Table("Table 6: relative to nESBT", _relative(cache), NOTES["table_6"])
 
 
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-broadcast",
-    title="Broadcasting on a hypercube",
-    paper=f"{PAPER}, section 4, tables 2 to 6",
-    description="Delays, rates, T, B_opt and T_min of six spanning graphs, printed, in closed form and measured.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("johnsson_ho", "broadcast", build, SIZES)

@@ -11,21 +11,22 @@ and must cost what the closed form predicts. The print must agree unless it is a
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from math import ceil
 
 from coordinator.papers.communication_cost import Cost
 from coordinator.papers.formulas import Number, evaluate, evaluate_terms, same
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import ERRATUM, VERDICT, marked, notes, printed, row_verdict
+from coordinator.papers.tables import ERRATUM, VERDICT, Table, marked, notes, printed, row_verdict
 
-PAPER = "Johnsson-Ho 1986 (YALEU/DCS/TR-500)"
 SIZES = range(2, 7)
 MESSAGE_BYTES = 60
 """M: a multiple of every n, and of 2 n for the halves of optimal packets."""
 ONE, ALL = "exchange", "all-port"
 PORTS = {ONE: "one-port", ALL: "n-port"}
 """The paper's names of the port models."""
-RATIO_NOTE, ROOTS_NOTE = notes("johnsson_ho", "common")["ratio"], notes("johnsson_ho", "common")["roots"]
+PACKETS = (Fraction(1, 2), Fraction(1), Fraction(4), None)
+"""B/M of the rows of a table of T."""
 
 
 def formula(text: str) -> Callable[[int], Number]:
@@ -63,10 +64,8 @@ class PrintedTime:
     algorithm: str
     ports: str
     printed: Callable[[CubeCase], Cost]
-    approximate: bool = False
-    """The paper marks the entry as approximate."""
-    erratum: bool = False
-    """A note of the table explains the difference from the print."""
+    marks: str = ""
+    """`approximate` if the paper says so, `erratum` if a note of the table explains the difference from the print."""
     cut: Callable[[CubeCase], int] = lambda _: 1
     """Number of segments, where the schedule itself depends on B."""
 
@@ -79,8 +78,7 @@ def printed_times(table: int) -> list[PrintedTime]:
             row["algorithm"],
             row["ports"],
             time_formula(row["loads"], row["least startups"], row["transfer"]),
-            approximate="approximate" in row["marks"],
-            erratum="erratum" in row["marks"],
+            row["marks"],
         )
         for row in printed("johnsson_ho_times")
         if row["table"] == str(table)
@@ -111,37 +109,33 @@ class PrintedOptimum:
     """B_opt / M."""
     least: Callable[[int], Cost]
     """T_min."""
-    roots: bool = False
-    """B_opt is the asymptotic form of a binomial coefficient."""
-    at_most: bool = False
-    """T_min is an upper bound."""
-    erratum: bool = False
-    misprint: bool = False
-    """B_opt is printed wrong, and the correct formula is known."""
+    marks: str = ""
+    """`roots` if B_opt is the asymptotic form of a binomial coefficient, `at_most` if T_min is an upper bound, `erratum`,
+    and `misprint` if B_opt is printed wrong and the correct formula is known."""
     order: str = ""
     """The transfer, where the paper prints only an order of growth."""
 
 
 def printed_optima(table: int) -> list[PrintedOptimum]:
     """The lines of a table of optima."""
-    return [_printed_optimum(row) for row in printed("johnsson_ho_optima") if row["table"] == str(table)]
+    return [
+        PrintedOptimum(
+            row["collective"],
+            row["graph"],
+            row["algorithm"],
+            row["ports"],
+            formula(row["B_opt / M"]),
+            _cost_formula(row["startups"], row["transfer"]),
+            row["marks"],
+            row["order"],
+        )
+        for row in printed("johnsson_ho_optima")
+        if row["table"] == str(table)
+    ]
 
 
-def _printed_optimum(row: Mapping[str, str]) -> PrintedOptimum:
-    startups, transfer, marks = formula(row["startups"]), formula(row["transfer"]), row["marks"].split()
-    return PrintedOptimum(
-        row["collective"],
-        row["graph"],
-        row["algorithm"],
-        row["ports"],
-        formula(row["B_opt / M"]),
-        lambda n: Cost(startups(n), transfer(n)),
-        roots="roots" in marks,
-        at_most="at_most" in marks,
-        erratum="erratum" in marks,
-        misprint="misprint" in marks,
-        order=row["order"],
-    )
+def _cost_formula(startups: str, transfer: str) -> Callable[[int], Cost]:
+    return lambda n: Cost(formula(startups)(n), formula(transfer)(n))
 
 
 def text(value: Number) -> str:
@@ -157,12 +151,7 @@ def cost_text(cost: Cost) -> str:
 def trial_of(cache: RunCache, collective: str, algorithm: str, ports: str, n: int, segments: int = 1) -> Trial:
     """A run without a packet limit."""
     return cache.run(
-        topology=f"hypercube:{n}",
-        collective=collective,
-        algorithm=algorithm,
-        port_model=ports,
-        message_bytes=MESSAGE_BYTES,
-        segments=segments,
+        f"hypercube:{n}", collective, algorithm, port_model=ports, message_bytes=MESSAGE_BYTES, segments=segments
     )
 
 
@@ -192,6 +181,40 @@ def largest_packet(trial: Trial) -> Fraction:
     return Fraction(max(trial.series("heaviest_link_bytes_per_step")), int(trial.number("message_bytes")))
 
 
+def cost_row(
+    about: Mapping[str, object],
+    costs: tuple[Cost, Cost, Cost],
+    least: Cost,
+    trial: Trial,
+    *,
+    packets: int = 1,
+    marks: str = "",
+) -> dict[str, object]:
+    """A row of a table of T for the costs as printed, predicted and measured, and the lower bound.
+
+    The ratio to the lower bound compares times for which one start-up costs as much as one of `packets` parts of a message.
+    The print may differ if `marks` says that it is approximate or an erratum.
+    """
+    paper, closed, found = costs
+    agrees = closed.equals(paper)
+    approximately = "≈ " if "approximate" in marks else ""
+    return {
+        **about,
+        "paper": approximately + marked(cost_text(paper), erratum="erratum" in marks and not agrees),
+        "predicted": cost_text(closed),
+        "measured": cost_text(found),
+        "lower bound": cost_text(least),
+        "ratio": round(found.time(1, packets) / least.time(1, packets), 4),
+        VERDICT: row_verdict(
+            found.equals(closed),
+            agrees or bool(marks),
+            found.startups >= least.startups,
+            found.transfer >= least.transfer,
+            trials=[trial],
+        ),
+    }
+
+
 def cost_rows(
     cache: RunCache,
     collective: str,
@@ -199,35 +222,13 @@ def cost_rows(
     packets: Sequence[Fraction | None],
     bound: Callable[[int, str], Cost],
 ) -> Iterator[dict[str, object]]:
-    """The rows of a table of T: every entry at every size and for every packet size B/M.
-
-    The ratio to the lower bound compares times for which one start-up costs as much as one message.
-    """
-    for entry in entries:
-        for n in cache.sizes:
-            for packet in packets:
-                case = CubeCase(n, packet)
-                trial = trial_of(cache, collective, entry.algorithm, entry.ports, n, entry.cut(case))
-                found, closed, paper = measured(trial, case), predicted(trial, case), entry.printed(case)
-                agrees, least = closed.equals(paper), bound(n, entry.ports)
-                approximately = "≈ " if entry.approximate else ""
-                yield {
-                    "graph": entry.graph,
-                    "n": n,
-                    "B/M": "any" if packet is None else text(packet),
-                    "paper": approximately + marked(cost_text(paper), erratum=entry.erratum and not agrees),
-                    "predicted": cost_text(closed),
-                    "measured": cost_text(found),
-                    "lower bound": cost_text(least),
-                    "ratio": round(found.time(1, 1) / least.time(1, 1), 4),
-                    VERDICT: row_verdict(
-                        found.equals(closed),
-                        agrees or entry.erratum or entry.approximate,
-                        found.startups >= least.startups,
-                        found.transfer >= least.transfer,
-                        trials=[trial],
-                    ),
-                }
+    """The rows of a table of T: every entry at every size and for every packet size B/M."""
+    for entry, n, packet in product(entries, cache.sizes, packets):
+        case = CubeCase(n, packet)
+        trial = trial_of(cache, collective, entry.algorithm, entry.ports, n, entry.cut(case))
+        costs = entry.printed(case), predicted(trial, case), measured(trial, case)
+        about = {"graph": entry.graph, "n": n, "B/M": "any" if packet is None else text(packet)}
+        yield cost_row(about, costs, bound(n, entry.ports), trial, marks=entry.marks)
 
 
 def optimum_rows(cache: RunCache, entries: Iterable[PrintedOptimum]) -> Iterator[dict[str, object]]:
@@ -235,36 +236,36 @@ def optimum_rows(cache: RunCache, entries: Iterable[PrintedOptimum]) -> Iterator
 
     An asymptotic B_opt must not be below the exact one, and a T_min printed as a bound must not be below the measurement.
     """
-    for entry in entries:
-        for n in cache.sizes:
-            case = CubeCase(n)
-            trial = trial_of(cache, entry.collective, entry.algorithm, entry.ports, n)
-            best, found, closed = largest_packet(trial), measured(trial, case), predicted(trial, case)
-            packet, least = entry.packet(n), entry.least(n)
-            smaller = measured(trial, CubeCase(n, best - Fraction(1, MESSAGE_BYTES)))
-            packet_agrees = best <= packet if entry.roots else same(best, packet)
-            agrees = _at_most(found, least) if entry.at_most else found.equals(least)
-            yield {
-                "graph": entry.graph,
-                "n": n,
-                "B_opt / M, paper": marked(text(packet), erratum=entry.erratum and not packet_agrees),
-                "measured B": text(best),
-                "paper": _optimum_text(entry, least, agrees=agrees),
-                "predicted": cost_text(closed),
-                "measured": cost_text(found),
-                VERDICT: row_verdict(
-                    found.equals(closed),
-                    (packet_agrees and agrees) or entry.erratum,
-                    smaller.startups > found.startups,
-                    trials=[trial],
-                ),
-            }
+    for entry, n in product(entries, cache.sizes):
+        case = CubeCase(n)
+        trial = trial_of(cache, entry.collective, entry.algorithm, entry.ports, n)
+        best, found, closed = largest_packet(trial), measured(trial, case), predicted(trial, case)
+        packet, least = entry.packet(n), entry.least(n)
+        smaller = measured(trial, CubeCase(n, best - Fraction(1, MESSAGE_BYTES)))
+        packet_agrees = best <= packet if "roots" in entry.marks else same(best, packet)
+        agrees = _at_most(found, least) if "at_most" in entry.marks else found.equals(least)
+        yield {
+            "graph": entry.graph,
+            "n": n,
+            "B_opt / M, paper": marked(text(packet), erratum="erratum" in entry.marks and not packet_agrees),
+            "measured B": text(best),
+            "paper": _optimum_text(entry, least, agrees=agrees),
+            "predicted": cost_text(closed),
+            "measured": cost_text(found),
+            VERDICT: row_verdict(
+                found.equals(closed),
+                (packet_agrees and agrees) or "erratum" in entry.marks,
+                smaller.startups > found.startups,
+                trials=[trial],
+            ),
+        }
 
 
 def _optimum_text(entry: PrintedOptimum, least: Cost, *, agrees: bool) -> str:
     if entry.order:
         return f"{text(least.startups)} τ + {entry.order} M t_c {ERRATUM}"
-    return ("<= " if entry.at_most else "") + marked(cost_text(least), erratum=entry.erratum and not agrees)
+    limit = "<= " if "at_most" in entry.marks else ""
+    return limit + marked(cost_text(least), erratum="erratum" in entry.marks and not agrees)
 
 
 def _at_most(cost: Cost, bound: Cost) -> bool:
@@ -277,6 +278,25 @@ COLLECTIVE_BOUNDS: Mapping[str, Callable[[int, str], Cost]] = {
     "alltoall": lambda n, ports: Cost(n, Fraction(1 << n, 2) * (1 if ports == ALL else n)),
 }
 """Lower bounds of section 5 and of theorems 6.1, 7.1 and 7.2: by collective, then n and ports."""
+
+
+def cost_tables(
+    cache: RunCache,
+    collective: str,
+    tables: Iterable[int],
+    notes_below: Mapping[str, Sequence[str]],
+    first: Sequence[PrintedTime] = (),
+) -> Iterator[Table]:
+    """Tables of T and of optima, titled and noted as the data files say; `first` are lines before those of the files."""
+    titles = {int(row["table"]): row for row in printed("johnsson_ho_tables")}
+    for table in tables:
+        about, own = titles[table], notes_below.get(f"table_{table}", ())
+        times = printed_times(table)
+        if times:
+            rows = cost_rows(cache, collective, (*first, *times), PACKETS, COLLECTIVE_BOUNDS[collective])
+        else:
+            rows = optimum_rows(cache, printed_optima(table))
+        yield Table(about["title"], rows, (*notes("johnsson_ho", "common").get(about["notes"], ()), *own))
 
 
 def rotated_root(n: int) -> Number:

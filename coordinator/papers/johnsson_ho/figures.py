@@ -11,8 +11,9 @@ from fractions import Fraction
 
 import polars as pl
 
-from coordinator.papers.base import Figure, Reproduction, Section
-from coordinator.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE, PAPER
+from coordinator.papers.base import Figure, Section, described
+from coordinator.papers.figures import drawn
+from coordinator.papers.johnsson_ho.common import ALL, MESSAGE_BYTES, ONE
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import Table, compared, notes
 from coordinator.reports.paper_figures import (
@@ -22,7 +23,6 @@ from coordinator.reports.paper_figures import (
     Panel,
     block_panel,
     branch_of,
-    drawing,
     network_panel,
     tree_arcs,
     tree_panel,
@@ -47,13 +47,7 @@ SMALL = 330.0
 
 
 def _run(cache: RunCache, cube: Hypercube, collective: str, algorithm: str, ports: str = ALL, **more: object) -> Trial:
-    return cache.run(
-        topology=cube.name,
-        collective=collective,
-        algorithm=algorithm,
-        port_model=ports,
-        **{"message_bytes": MESSAGE_BYTES, **more},
-    )
+    return cache.run(cube, collective, algorithm, port_model=ports, **{"message_bytes": MESSAGE_BYTES, **more})
 
 
 def _children(trees: Trees, tree: int) -> Callable[[Rank], Sequence[Port]]:
@@ -64,9 +58,8 @@ def _tree(title: str, trees: Trees, tree: int = 0, **more: object) -> Panel:
     return tree_panel(title, branch_of(trees.topology, _children(trees, tree), **more))  # type: ignore[arg-type]
 
 
-def _figure(number: int, title: str, panels: Sequence[Panel], caption: str, columns: int = 2) -> Figure:
-    name = f"Figure {number}: {title}"
-    return Figure(name, drawing(name, panels, columns), caption)
+def _figure(number: int, panels: Sequence[Panel]) -> Figure:
+    return drawn("johnsson_ho", number, panels)
 
 
 # --- the figures ---------------------------------------------------------------------------------------------------------
@@ -84,13 +77,7 @@ def _figure_1(cache: RunCache) -> Figure:
         _tree(f"cycle {cycle}", BinomialTree(Q3), steps=dict.fromkeys(targets, 1))
         for cycle, targets in enumerate(cycles)
     ]
-    return _figure(
-        1,
-        "node sets for reverse-breadth-first scheduling",
-        panels,
-        "Dark: nodes whose data is on the links, from a run. The figure does not name its tree; this is the SBT of Q_3.",
-        3,
-    )
+    return _figure(1, panels)
 
 
 def _figure_2() -> Figure:
@@ -99,9 +86,7 @@ def _figure_2() -> Figure:
         network_panel(f"path {tree}", Q3, {COLOURS[tree]: tree_arcs(paths, tree)}, ringed=[0], width=SMALL)
         for tree in range(3)
     ]
-    return _figure(
-        2, "three rotated binary-reflected Gray code paths in a 3-cube", panels, "Dotted links are not used.", 3
-    )
+    return _figure(2, panels)
 
 
 def _figure_5(loads: Mapping[Arc, Fraction]) -> Figure:
@@ -116,12 +101,7 @@ def _figure_5(loads: Mapping[Arc, Fraction]) -> Figure:
             names={arc: f"{load.numerator}/{load.denominator}" for arc, load in loads.items()},
         )
     )
-    return _figure(
-        5,
-        "three rotated spanning binomial trees as a spanning graph in a 3-cube",
-        panels,
-        "Edge weights: the share of the message that each link carried in a broadcast.",
-    )
+    return _figure(5, panels)
 
 
 def sbt_of_nesbt(tree: int) -> Branch:
@@ -145,13 +125,7 @@ def _figure_9() -> tuple[Figure, list[Port], list[Port]]:
         below = tuple(Branch(f"tree {tree}", str(port), Q6.label(Q6.neighbour(NODE_9, port))) for tree, port in ports)
         return tree_panel(title, Branch(Q6.label(NODE_9), below=below), branch=54)
 
-    figure = _figure(
-        9,
-        "parents and children of a node in a 6-cube",
-        [panel("parents", up), panel("children", down)],
-        "Edges show dimensions, nodes the ERSBT. The text does not name the node; this is 001011.",
-        1,
-    )
+    figure = _figure(9, [panel("parents", up), panel("children", down)])
     return figure, [port for _, port in up], [port for _, port in down]
 
 
@@ -162,8 +136,7 @@ def _figure_10() -> tuple[Figure, bool]:
     undirected = {frozenset((rank, Q3.neighbour(rank, port))) for rank, port in every}
     within = all(frozenset((rank, Q3.neighbour(rank, port))) in undirected for rank, port in inner)
     panel = network_panel("SBnT within nESBT", Q3, {"sky": every, "red": inner}, ringed=[0])
-    caption = "Red: the SBnT; light: the other edges of the nESBT, whose direction does not matter here."
-    return _figure(10, "a SBnT as a subgraph of an undirected nESBT in a 3-cube", [panel], caption), within
+    return _figure(10, [panel]), within
 
 
 def labelled(trial: Trial, tree: int) -> dict[tuple[Rank, Port], str]:
@@ -199,15 +172,7 @@ def _figure_14(trial: Trial) -> Figure:
         held = blocks_after(trial, cycle)
         mine = [block for block, owner in held.items() if owner == 0]
         panels.append(block_panel(f"({cycle + 1})", 8, mine, lambda column, row: f"{column}>{row}"))
-    return _figure(
-        14,
-        "all-to-all personalized communication in a 3-cube based on SBTs",
-        panels,
-        (
-            "Column i, row j: the block that processor i has for processor j. Shaded: what is in P0 after 0 to 3 exchanges "
-            "of a run. The exchanges go over the dimensions in ascending order; lemma 7.1 begins with the highest."
-        ),
-    )
+    return _figure(14, panels)
 
 
 # --- what can be counted -------------------------------------------------------------------------------------------------
@@ -248,12 +213,11 @@ def _single_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
     shared = [sum(arc in tree_arcs(paths, tree) for tree in range(3)) for arc in _arcs_of(Q3)]
     check(2, "edges that n - 1 paths share", "n", 3, shared.count(2))
 
-    yield _figure(3, "a spanning binomial tree in a 4-cube", [_tree("", BinomialTree(Q4), link=str)], "Root 0000.", 1)
+    yield _figure(3, [_tree("", BinomialTree(Q4), link=str)])
     trial = _run(cache, Q4, "broadcast", "sbt")
     check(3, "nodes at levels 1 to 4", "C(n, l)", (4, 6, 4, 1), tuple(trial.series("receivers_per_step")), trial)
 
-    caption = "The shape is determined, while the embedding is chosen here. The root is 0000, its partner 1000."
-    yield _figure(4, "a 16 nodes two-rooted complete binary tree", [_tree("", TwoRootedTree(Q4), link=str)], caption, 1)
+    yield _figure(4, [_tree("", TwoRootedTree(Q4), link=str)])
     trial = _run(cache, Q4, "broadcast", "tcbt")
     printed = "2, 3 2^(l-2), N/4"
     check(4, "nodes at levels 1 to 4", printed, (2, 3, 6, 4), tuple(trial.series("receivers_per_step")), trial)
@@ -271,7 +235,7 @@ def _several_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
     check(5, "sum of all weights", "N - 1", 7, float(sum(loads.values())), trial)
 
     panels = [tree_panel(f"SBT {tree}", sbt_of_nesbt(tree)) for tree in range(3)]
-    yield _figure(6, "subtrees of an nESBT viewed as SBTs", panels, "Each rooted at a neighbour of the source 000.", 3)
+    yield _figure(6, panels)
     for tree in range(3):
         check(
             6, f"nodes at levels 0 to 3 of SBT {tree}", "C(n, l)", (1, 3, 3, 1), tuple(_level_sizes(sbt_of_nesbt(tree)))
@@ -282,10 +246,10 @@ def _several_trees(cache: RunCache, check: Checks) -> Iterator[Figure]:
         network_panel(f"ERSBT {tree}", Q3, {COLOURS[tree]: tree_arcs(trees, tree)}, ringed=[0], width=SMALL)
         for tree in range(3)
     ]
-    yield _figure(7, "three edge-disjoint directed spanning trees in a 3-cube", panels, "The source is ringed.", 3)
+    yield _figure(7, panels)
     trees = EdgeDisjointBinomialTrees(Q4)
     panels = [_tree(f"ERSBT {tree}", trees, tree, link=str) for tree in range(4)]
-    yield _figure(8, "four edge-disjoint directed spanning trees in a 4-cube", panels, "Edges show dimensions.")
+    yield _figure(8, panels)
     for number, cube in ((7, Q3), (8, Q4)):
         trial = _run(cache, cube, "broadcast", "nesbt", segments=cube.n)
         check(number, "trees on one directed edge", 1, 1, trial.number("max_link_segments"), trial)
@@ -305,7 +269,7 @@ def _nodes_and_balance(cache: RunCache, check: Checks) -> Iterator[Figure]:
     check(10, "SBnT lies within the undirected nESBT", "yes", True, within)
 
     panel = _tree("", BalancedTrees(Q5), link=str)
-    yield _figure(11, "a spanning balanced 5-tree in a 5-cube", [panel], "Subtrees by port, 0 first.", 1)
+    yield _figure(11, [panel])
     trial = _run(cache, Q5, "scatter", "sbnt")
     ports = trial.table("links").filter(pl.col("sender") == 0).sort("port")["segments"].to_list()
     check(11, "nodes of the subtrees", "about (N-1)/n", (7, 6, 6, 6, 6), tuple(ports), trial)
@@ -315,9 +279,7 @@ def _schedules(cache: RunCache, check: Checks) -> Iterator[Figure]:
     """Figures 12 to 14."""
     trial, rotated = _run(cache, Q3, "broadcast", "nrsbt"), RotatedBinomialTrees(Q3)
     panels = [_scheduled(f"SBT {tree}", rotated, trial, tree) for tree in range(3)]
-    yield _figure(
-        12, "broadcasting based on 3 rotated SBTs in a 3-cube", panels, "Edges show the routing cycles of a run.", 3
-    )
+    yield _figure(12, panels)
     labels = [(tree, port, int(label)) for tree in range(3) for (_, port), label in labelled(trial, tree).items()]
     right = all((label + tree) % 3 == port for tree, port, label in labels)
     check(12, "tree j uses dimension (j + i) mod n in cycle i", "yes", True, right, trial)
@@ -325,9 +287,7 @@ def _schedules(cache: RunCache, check: Checks) -> Iterator[Figure]:
 
     trial, disjoint = _run(cache, Q3, "broadcast", "nesbt", ONE, segments=3), EdgeDisjointBinomialTrees(Q3)
     panels = [_scheduled(f"ERSBT {tree}", disjoint, trial, tree) for tree in range(3)]
-    yield _figure(
-        13, "scheduling in an nESBT graph with one-port communication", panels, "Edges show the cycles of a run.", 3
-    )
+    yield _figure(13, panels)
     labels = [(tree, port, int(label)) for tree in range(3) for (_, port), label in labelled(trial, tree).items()]
     cycles = tuple(sorted({label for _, _, label in labels}))
     check(13, "cycles of the labels", "0 .. 2n - 1", (0, 1, 2, 3, 4, 5), cycles, trial)
@@ -352,10 +312,4 @@ def _level_sizes(root: Branch) -> Iterator[int]:
         level = [below for node in level for below in node.below]
 
 
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-figures",
-    title="Figures of spanning graphs and schedules",
-    paper=f"{PAPER}, figures 1 to 14",
-    description="Trees, paths and schedules of the report's figures, drawn from runs, and counted quantities.",
-    build=build,
-)
+REPRODUCTION = described("johnsson_ho", "figures", build)

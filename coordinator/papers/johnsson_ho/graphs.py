@@ -6,14 +6,14 @@ the last cycle back, rw_ld (reverse breadth first).
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 
 import polars as pl
 
-from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.base import Section, described
 from coordinator.papers.formulas import Number, evaluate
-from coordinator.papers.johnsson_ho.common import MESSAGE_BYTES, PAPER, text
+from coordinator.papers.johnsson_ho.common import MESSAGE_BYTES, text
 from coordinator.papers.run_cache import RunCache, Trial
 from coordinator.papers.tables import VERDICT, Table, notes, printed, row_verdict
 from emunode.topologies.hypercube import Hypercube
@@ -27,40 +27,8 @@ from emunode.trees.hypercube.rotated import EdgeDisjointBinomialTrees, RotatedBi
 NOTES = notes("johnsson_ho", "graphs")
 
 SIZES = range(2, 6)
-Printed = Callable[[int, int, int], Number]
-"""An entry of table 1, as a function of n, l and d."""
 Loads = dict[tuple[int, int], Fraction]
 """By (l, d); missing entries are 0."""
-
-
-@dataclass(frozen=True)
-class Graph:
-    """One line of table 1, and the algorithms whose link loads show it."""
-
-    name: str
-    trees: Callable[[Hypercube], Trees]
-    edges: Printed
-    subtrees: Printed
-    descendants: Printed
-    edges_of: Printed
-    """Ew_d, which does not depend on l."""
-    height: Printed
-    """Number of levels, which depends only on n."""
-    ports: str
-    allgather: str
-    postorder: str
-    levels: str
-    """Empty if no reverse breadth-first schedule is published."""
-
-
-def _transition(position: int) -> int:
-    """The dimension of hop l of a Gray code path."""
-    return (~position & position + 1).bit_length() - 1
-
-
-def _formula(text: str) -> Printed:
-    """A printed formula in n, N, l and d; t is the dimension of hop l of a Gray code path."""
-    return lambda n, level, d: evaluate(text, n=n, N=1 << n, l=level, d=d, t=_transition(level))
 
 
 TREES: Mapping[str, Callable[[Hypercube], Trees]] = {
@@ -71,22 +39,23 @@ TREES: Mapping[str, Callable[[Hypercube], Trees]] = {
     "nESBT": EdgeDisjointBinomialTrees,
     "SBnT": lambda cube: BalancedTrees(cube, cube.degree),
 }
-GRAPHS = [
-    Graph(
-        row["graph"],
-        TREES[row["graph"]],
-        _formula(row["edges"]),
-        _formula(row["subtrees"]),
-        _formula(row["descendants"]),
-        _formula(row["edges of d"]),
-        _formula(row["height"]),
-        ports=row["ports"],
-        allgather=row["allgather"],
-        postorder=row["postorder"],
-        levels=row["levels"],
-    )
-    for row in printed("johnsson_ho_table_1")
-]
+GRAPHS = {row["graph"]: row for row in printed("johnsson_ho_table_1")}
+"""The lines of table 1: the printed formulas, and the algorithms whose link loads show them.
+
+`levels` is empty where no reverse breadth-first schedule is published.
+"""
+PARTS = (
+    ("edges ew_ld", "edges", measure.edges_by_level_and_port, "allgather", "allgather"),
+    ("subtrees sw_ld", "subtrees", measure.subtrees_by_level_and_port, "alltoall", "postorder"),
+    ("descendants rw_ld", "descendants", measure.descendants_by_distance_and_port, "alltoall", "levels"),
+)
+"""The entries of a line: name, column of the formula, count in the trees, collective, column of the algorithm."""
+
+
+def entry(graph: str, column: str, n: int, level: int = 0, d: int = 0) -> Number:
+    """An entry of table 1: its formula in n, N, l and d, and t, the dimension of hop l of a Gray code path."""
+    hop = (~level & level + 1).bit_length() - 1
+    return evaluate(GRAPHS[graph][column], n=n, N=1 << n, l=level, d=d, t=hop)
 
 
 def loads_of(trial: Trial, *, backwards: bool = False) -> tuple[Loads, bool]:
@@ -108,64 +77,29 @@ def loads_of(trial: Trial, *, backwards: bool = False) -> tuple[Loads, bool]:
     return loads, alike
 
 
+def _run(cache: RunCache, n: int, collective: str, graph: str, column: str) -> Trial | None:
+    row = GRAPHS[graph]
+    about = {"port_model": row["ports"], "message_bytes": MESSAGE_BYTES}
+    return cache.run(f"hypercube:{n}", collective, row[column], **about) if row[column] else None
+
+
 def _rows(cache: RunCache) -> Iterator[dict[str, object]]:
-    for graph in GRAPHS:
-        for n in cache.sizes:
-            trees = graph.trees(Hypercube(n))
-            yield from (
-                _row(graph, n, name, entry, walked(trees), trial, backwards=backwards)
-                for name, entry, walked, trial, backwards in (
-                    (
-                        "edges ew_ld",
-                        graph.edges,
-                        measure.edges_by_level_and_port,
-                        _run(cache, n, "allgather", graph.allgather, graph.ports),
-                        False,
-                    ),
-                    (
-                        "subtrees sw_ld",
-                        graph.subtrees,
-                        measure.subtrees_by_level_and_port,
-                        _run(cache, n, "alltoall", graph.postorder, graph.ports),
-                        False,
-                    ),
-                    (
-                        "descendants rw_ld",
-                        graph.descendants,
-                        measure.descendants_by_distance_and_port,
-                        _run(cache, n, "alltoall", graph.levels, graph.ports) if graph.levels else None,
-                        True,
-                    ),
-                )
-            )
-
-
-def _run(cache: RunCache, n: int, collective: str, algorithm: str, ports: str) -> Trial:
-    return cache.run(
-        topology=f"hypercube:{n}",
-        collective=collective,
-        algorithm=algorithm,
-        port_model=ports,
-        message_bytes=MESSAGE_BYTES,
-    )
-
-
-def _row(
-    graph: Graph, n: int, name: str, entry: Printed, walked: measure.Table, trial: Trial | None, *, backwards: bool
-) -> dict[str, object]:
-    levels = range(int(graph.height(n, 0, 0)))
-    expected = {(level, d): Fraction(entry(n, level, d)) for level in levels for d in range(n)}
-    loads, alike = loads_of(trial, backwards=backwards) if trial else (None, True)
-    agree = [_same(expected, walked), loads is None or _same(expected, loads), alike]
-    return {
-        "graph": graph.name,
-        "n": n,
-        "of": name,
-        "paper": _by_level(expected, levels),
-        "in the trees": _by_level(walked, levels),
-        "on the links": _by_level(loads, levels) if loads is not None else None,
-        VERDICT: row_verdict(*agree, trials=[trial] if trial else []),
-    }
+    for graph, n, (name, column, count, collective, algorithm) in product(GRAPHS, cache.sizes, PARTS):
+        walked, trial = count(TREES[graph](Hypercube(n))), _run(cache, n, collective, graph, algorithm)
+        levels = range(int(entry(graph, "height", n)))
+        expected = {(level, d): Fraction(entry(graph, column, n, level, d)) for level in levels for d in range(n)}
+        # reverse breadth first sends the data of level 0 in the last cycle (section 3)
+        loads, alike = loads_of(trial, backwards=column == "descendants") if trial else (None, True)
+        agree = [_same(expected, walked), loads is None or _same(expected, loads), alike]
+        yield {
+            "graph": graph,
+            "n": n,
+            "of": name,
+            "paper": _by_level(expected, levels),
+            "in the trees": _by_level(walked, levels),
+            "on the links": _by_level(loads, levels) if loads is not None else None,
+            VERDICT: row_verdict(*agree, trials=[trial] if trial else []),
+        }
 
 
 def _same(expected: Loads, found: measure.Table) -> bool:
@@ -181,44 +115,29 @@ def _by_level(loads: measure.Table, levels: range) -> str:
 
 def _totals(cache: RunCache) -> Iterator[dict[str, object]]:
     """E_d: the load of a link of dimension d over a whole all-to-all broadcast."""
-    for graph in GRAPHS:
-        for n in cache.sizes:
-            trial = _run(cache, n, "allgather", graph.allgather, graph.ports)
-            expected = [Fraction(graph.edges_of(n, 0, d)) for d in range(n)]
-            links = trial.table("links")
-            found = [
-                [Fraction(carried, MESSAGE_BYTES) for carried in links.filter(pl.col("port") == d)["bytes"].unique()]
-                for d in range(n)
-            ]
-            yield {
-                "graph": graph.name,
-                "n": n,
-                "paper": ", ".join(map(text, expected)),
-                "measured": ", ".join("/".join(map(text, values)) for values in found),
-                VERDICT: row_verdict(found == [[value] for value in expected], trials=[trial]),
-            }
+    for graph, n in product(GRAPHS, cache.sizes):
+        trial = _run(cache, n, "allgather", graph, "allgather")
+        assert trial is not None
+        expected = [Fraction(entry(graph, "edges of d", n, d=d)) for d in range(n)]
+        links = trial.table("links")
+        found = [
+            [Fraction(carried, MESSAGE_BYTES) for carried in links.filter(pl.col("port") == d)["bytes"].unique()]
+            for d in range(n)
+        ]
+        yield {
+            "graph": graph,
+            "n": n,
+            "paper": ", ".join(map(text, expected)),
+            "measured": ", ".join("/".join(map(text, values)) for values in found),
+            VERDICT: row_verdict(found == [[value] for value in expected], trials=[trial]),
+        }
 
 
 def build(cache: RunCache) -> Iterator[Section]:
     """Table 1 in two parts."""
-    yield Table(
-        "Table 1: Ew_d, weighted edges by dimension",
-        list(_totals(cache)),
-        NOTES["edges"],
-    )
-    yield Table(
-        "Table 1: weighted edges, subtrees and descendants by level and dimension",
-        list(_rows(cache)),
-        NOTES["levels"],
-        measurement="on the links",
-    )
+    yield Table("Table 1: Ew_d, weighted edges by dimension", _totals(cache), NOTES["edges"])
+    title = "Table 1: weighted edges, subtrees and descendants by level and dimension"
+    yield Table(title, _rows(cache), NOTES["levels"], measurement="on the links")
 
 
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-graphs",
-    title="Spanning graphs of a hypercube",
-    paper=f"{PAPER}, section 3, table 1",
-    description="Edges, subtrees and descendants of six spanning graphs, by level and dimension: in trees and on links.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("johnsson_ho", "graphs", build, SIZES)

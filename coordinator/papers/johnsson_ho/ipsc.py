@@ -8,17 +8,16 @@ messages; this reproduces the statements of the text. Time is virtual: the heavi
 at these costs.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, inf, isclose
 
 import polars as pl
 
-from coordinator.papers.base import Figure, Reproduction, Section
-from coordinator.papers.johnsson_ho.common import ONE, PAPER, text
+from coordinator.papers.base import Figure, Section, described
+from coordinator.papers.johnsson_ho.common import ONE, text
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
+from coordinator.papers.tables import VERDICT, Table, notes, printed, row_verdict
 from coordinator.reports.charts import Held, Points, curves
 
 NOTES = notes("johnsson_ho", "ipsc")
@@ -44,14 +43,7 @@ def time_of(trial: Trial) -> float:
 def _run(
     cache: RunCache, n: int, collective: str, algorithm: str, size: int, segments: int = 1, ports: str = ONE
 ) -> Trial:
-    return cache.run(
-        topology=f"hypercube:{n}",
-        collective=collective,
-        algorithm=algorithm,
-        port_model=ports,
-        message_bytes=size,
-        segments=segments,
-    )
+    return cache.run(f"hypercube:{n}", collective, algorithm, port_model=ports, message_bytes=size, segments=segments)
 
 
 def _judged(predicted: float, trial: Trial, *more: bool) -> dict[str, object]:
@@ -89,37 +81,35 @@ def _slope(rows: Rows, n: int) -> float:
     return times[64] / times[KIB]
 
 
-def _series(rows: Rows, by: str, x: str, y: str, name: str) -> dict[str, list[tuple[float, float]]]:
-    """Column y over column x, one series per value of the column `by`."""
+def _series(rows: Rows, about: Mapping[str, str], y: str) -> dict[str, list[tuple[float, float]]]:
+    """Column y over the column x of the drawing, one series per value of its column `by`."""
     series: dict[str, list[tuple[float, float]]] = {}
     for row in rows:
-        series.setdefault(name.format(row[by]), []).append((float(str(row[x])), float(str(row[y]))))
+        name = about["series"].format(row[about["by"]])
+        series.setdefault(name, []).append((float(str(row[about["x"]])), float(str(row[y]))))
     return series
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """A drawing of the rows of a table: one series per value of the column `by`, over the column x."""
+DRAWINGS = {row["figure"]: row for row in printed("johnsson_ho_drawings")}
+"""The table and the drawing of each figure: columns, labels, and the axes that are logarithmic."""
 
-    title: str
-    by: str
-    x: str
-    name: str
-    """The name of a series; {} stands for its value."""
-    labels: tuple[str, str]
-    caption: str
-    log_x: bool = False
-    log_y: bool = False
 
-    def of(self, rows: Rows, **more: Points) -> Figure:
-        """Draws predictions as lines and measurements as marks, plus the lines of `more`."""
-        predicted = _series(rows, self.by, self.x, "predicted", self.name)
-        measured = _series(rows, self.by, self.x, "measured", self.name)
-        held = {name: Held(line, measured[name]) for name, line in predicted.items()}
-        lines = {**held, **{name: Held(line, ()) for name, line in more.items()}}
-        places = sorted({float(str(row[self.x])) for row in rows})
-        drawing = curves(self.title, lines, *self.labels, only_x=places, log_x=self.log_x, log_y=self.log_y)
-        return Figure(self.title.partition(":")[0], drawing, self.caption)
+def sections(figure: str, rows: Rows, notes_below: Sequence[str], size: int, **more: Points) -> Iterator[Section]:
+    """The table of a figure, and its drawing: predictions as lines, measurements as marks, and the lines of `more`.
+
+    A drawing whose title names Q_n shows only the rows of n = `size`.
+    """
+    about = DRAWINGS[figure]
+    yield Table(about["table"], rows, notes_below)
+    shown = [row for row in rows if row["n"] == size] if "{n}" in about["drawing"] else rows
+    title, measured = about["drawing"].format(n=size), _series(shown, about, "measured")
+    lines = {name: Held(line, measured[name]) for name, line in _series(shown, about, "predicted").items()}
+    lines |= {name: Held(line, ()) for name, line in more.items()}
+    places = sorted({float(str(row[about["x"]])) for row in shown})
+    log_x, log_y = ("x" in about["logarithmic"], "y" in about["logarithmic"])
+    labels = about["x label"], about["y label"]
+    drawing = curves(title, lines, *labels, only_x=places, log_x=log_x, log_y=log_y)
+    yield Figure(title.partition(":")[0], drawing, about["caption"])
 
 
 # --- figures 16 and 17: SBT and nESBT ------------------------------------------------------------------------------------
@@ -247,114 +237,18 @@ def _labelled(trial: Trial) -> float:
 
 # --- tables and figures --------------------------------------------------------------------------------------------------
 
-MARKS = "Marks: measured, at the costs of the iPSC."
-
 
 def build(cache: RunCache) -> Iterator[Section]:
     """A table and a drawing for each of the figures 15 to 19."""
-    yield from _packet_sizes(_figure_15(cache))
-    yield from _two_graphs(cache)
-    yield from _scatter(_figure_18(cache), cache.sizes[-1])
-    yield from _allgather(_figure_19(cache), cache.sizes[-1])
+    n = cache.sizes[-1]
+    rows = _figure_15(cache)
+    slopes = ", ".join(f"{_slope(rows, size):.1f}" for size in cache.sizes)
+    yield from sections("15", rows, [note.format(slopes=slopes) for note in NOTES["figure_15"]], n)
+    yield from sections("16", _figure_16(cache), NOTES["figure_16"], n)
+    rows = _figure_17(cache, (1, PACKETS_16, 4 * PACKETS_16))
+    yield from sections("17", rows, NOTES["figure_17"], n, n=[(float(size), float(size)) for size in cache.sizes])
+    yield from sections("18", _figure_18(cache), NOTES["figure_18"], n)
+    yield from sections("19", _figure_19(cache), NOTES["figure_19"], n)
 
 
-def _packet_sizes(rows: Rows) -> Iterator[Section]:
-    slopes = ", ".join(f"{_slope(rows, n):.1f}" for n in dict.fromkeys(int(str(row["n"])) for row in rows))
-    yield Table(
-        "Figure 15: SBT broadcast by external packet size, milliseconds",
-        rows,
-        (
-            *NOTES["figure_15"],
-            (
-                "The text states that below 1 KiB time increases almost linearly with the number of packets. From packets "
-                f"of 1 KiB to 64 bytes there are 16 times as many, and time grows by {slopes}: only start-ups count. Above "
-                "1 KiB there is little gain, as the operating system cuts packets."
-            ),
-        ),
-    )
-    yield Drawing(
-        "Figure 15: SBT broadcast by external packet size",
-        "n",
-        "external packet",
-        "Q_{}",
-        ("bytes in an external packet", "milliseconds"),
-        f"Lines: predicted. {MARKS}",
-        log_x=True,
-        log_y=True,
-    ).of(rows)
-
-
-def _two_graphs(cache: RunCache) -> Iterator[Section]:
-    rows = _figure_16(cache)
-    yield Table(
-        "Figure 16: SBT and nESBT, packets of 1 KiB, milliseconds",
-        rows,
-        NOTES["figure_16"],
-    )
-    yield Drawing(
-        "Figure 16: SBT and nESBT, packets of 1 KiB",
-        "graph",
-        "n",
-        "{}",
-        ("dimensions of the cube", "milliseconds"),
-        f"Lines: predicted, nP and P + n cycles. {MARKS}",
-    ).of(rows)
-    packets = (1, PACKETS_16, 4 * PACKETS_16)
-    rows = _figure_17(cache, packets)
-    yield Table(
-        "Figure 17: speed-up of nESBT over SBT",
-        rows,
-        NOTES["figure_17"],
-    )
-    yield Drawing(
-        "Figure 17: speed-up of nESBT over SBT",
-        "packets",
-        "n",
-        "P = {}",
-        ("dimensions of the cube", "time of SBT / time of nESBT"),
-        "Lines: predicted, nP/(P + n). Marks: measured.",
-    ).of(rows, n=[(float(n), float(n)) for n in cache.sizes])
-
-
-def _scatter(rows: Rows, n: int) -> Iterator[Section]:
-    yield Table(
-        "Figure 18: personalised communication by SBT and SBnT, milliseconds",
-        rows,
-        NOTES["figure_18"],
-    )
-    yield Drawing(
-        f"Figure 18: personalised communication in Q_{n}",
-        "graph",
-        "bytes per node",
-        "{}",
-        ("bytes per node", "milliseconds"),
-        f"Lines: predicted, N - 1 packets; both graphs coincide. {MARKS}",
-        log_x=True,
-    ).of([row for row in rows if row["n"] == n])
-
-
-def _allgather(rows: Rows, n: int) -> Iterator[Section]:
-    yield Table(
-        "Figure 19: all-to-all broadcasting, milliseconds",
-        rows,
-        NOTES["figure_19"],
-    )
-    yield Drawing(
-        f"Figure 19: all-to-all broadcasting in Q_{n}",
-        "algorithm",
-        "bytes per node",
-        "{}",
-        ("bytes per node", "milliseconds"),
-        f"Lines: predicted. {MARKS}",
-        log_x=True,
-    ).of([row for row in rows if row["n"] == n])
-
-
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-ipsc",
-    title="Experiments on the Intel iPSC",
-    paper=f"{PAPER}, section 8, figures 15 to 19",
-    description="Broadcast, scatter and allgather at the costs of the iPSC; speed-up of nESBT over SBT near n.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("johnsson_ho", "ipsc", build, SIZES)

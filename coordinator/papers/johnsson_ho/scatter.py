@@ -8,22 +8,9 @@ from functools import cache
 from itertools import combinations, pairwise, product
 from math import ceil
 
-from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.base import Section, described
 from coordinator.papers.communication_cost import Cost
-from coordinator.papers.johnsson_ho.common import (
-    COLLECTIVE_BOUNDS,
-    ONE,
-    PAPER,
-    RATIO_NOTE,
-    ROOTS_NOTE,
-    SIZES,
-    CubeCase,
-    PrintedTime,
-    cost_rows,
-    optimum_rows,
-    printed_optima,
-    printed_times,
-)
+from coordinator.papers.johnsson_ho.common import ONE, SIZES, CubeCase, PrintedTime, cost_tables, printed_times
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, compared, notes, row_verdict
 from coordinator.results.claims import Verdict
@@ -33,9 +20,6 @@ from emunode.topologies.hypercube import Hypercube
 from emunode.trees.hypercube.reflected import Turn, TurnedBinomialTrees
 
 NOTES = notes("johnsson_ho", "scatter")
-
-PACKETS = (Fraction(1, 2), Fraction(1), Fraction(4), None)
-"""B/M of the rows of table 7."""
 
 
 def _gray(case: CubeCase) -> Cost:
@@ -48,7 +32,8 @@ def _gray_segments(case: CubeCase) -> int:
     return int(1 / case.packet) if case.packet and case.packet < 1 else 1
 
 
-TABLE_7 = (PrintedTime("BRG, one-port", "brg", ONE, _gray, cut=_gray_segments), *printed_times(7))
+GRAY_PATH = PrintedTime("BRG, one-port", "brg", ONE, _gray, cut=_gray_segments)
+TABLE_7 = (GRAY_PATH, *printed_times(7))
 
 
 # --- section 5.1.4: elements left over when n does not divide M ----------------------------------------------------------
@@ -70,6 +55,7 @@ class Rest:
 
 
 def _printed_rotations(n: int, k: int) -> Fraction | None:
+    # section 5.1.4 prints the exponents k/2 where n/k is meant
     return Fraction((2**n - 1) * 2 ** (k // 2 - 1), 2 ** (k // 2) - 1) if k % 2 == 0 else None
 
 
@@ -100,7 +86,7 @@ def _rests(cache: RunCache) -> Iterator[dict[str, object]]:
 
 
 def _rest_row(cache: RunCache, rest: Rest, n: int, k: int) -> dict[str, object]:
-    trial = cache.run(topology=f"hypercube:{n}", collective="scatter", algorithm=rest.algorithm.name, message_bytes=k)
+    trial = cache.run(f"hypercube:{n}", "scatter", rest.algorithm.name, message_bytes=k)
     predicted, best = rest.algorithm.edge_load_of(n, k), best_choice(n, rest.choices(n, k))
     printed, least = rest.printed(n, k), ceil(Fraction(k * (2**n - 1), n))
     found = int(trial.table("links")["bytes"].max())  # type: ignore[arg-type]
@@ -126,19 +112,8 @@ def best_choice(n: int, choices: Iterable[Sequence[Turn]]) -> int:
 
 def build(cache: RunCache) -> Iterator[Section]:
     """Tables 7, 8 and 9."""
-    bound = COLLECTIVE_BOUNDS["scatter"]
-    rows = cost_rows(cache, "scatter", TABLE_7, PACKETS, bound)
-    yield Table("Table 7: one-to-all personalised communication", rows, (*RATIO_NOTE, *NOTES["table_7"]))
-    yield Table("Table 8: the optimum over one port", optimum_rows(cache, printed_optima(8)), NOTES["table_8"])
-    yield Table("Table 9: the optimum over n ports", optimum_rows(cache, printed_optima(9)), ROOTS_NOTE)
+    yield from cost_tables(cache, "scatter", (7, 8, 9), NOTES, first=[GRAY_PATH])
     yield Table("Section 5.1.4: elements left over when n does not divide M", _rests(cache), NOTES["rest"])
 
 
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-scatter",
-    title="Personalised communication from one node of a hypercube",
-    paper=f"{PAPER}, section 5, tables 7 to 9, and elements left over when n does not divide M",
-    description="T, B_opt and T_min of seven spanning graphs, printed, in closed form and measured.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("johnsson_ho", "scatter", build, SIZES)

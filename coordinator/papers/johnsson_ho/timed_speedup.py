@@ -8,11 +8,10 @@ timed clock, which is real time.
 
 from collections.abc import Iterator
 
-from coordinator.papers.base import Reproduction, Section
-from coordinator.papers.johnsson_ho.common import PAPER
-from coordinator.papers.johnsson_ho.ipsc import KIB, PACKETS_16, SIZES, Drawing, milliseconds
+from coordinator.papers.base import Section, described
+from coordinator.papers.johnsson_ho.ipsc import KIB, PACKETS_16, SIZES, milliseconds, sections
 from coordinator.papers.run_cache import RunCache, Trial
-from coordinator.papers.tables import VERDICT, Table, notes, row_verdict
+from coordinator.papers.tables import VERDICT, notes, row_verdict
 
 NOTES = notes("johnsson_ho", "timed_speedup")
 
@@ -48,9 +47,9 @@ def rows(cache: RunCache, driver: str = "local") -> Iterator[dict[str, object]]:
 
 def _run(cache: RunCache, n: int, algorithm: str, driver: str) -> Trial:
     return cache.run(
-        topology=f"hypercube:{n}",
-        collective="broadcast",
-        algorithm=algorithm,
+        f"hypercube:{n}",
+        "broadcast",
+        algorithm,
         port_model="exchange",
         message_bytes=PACKETS_16 * KIB,
         segments=PACKETS_16,
@@ -64,27 +63,8 @@ def _run(cache: RunCache, n: int, algorithm: str, driver: str) -> Trial:
 
 def build(cache: RunCache) -> Iterator[Section]:
     """Figures 16 and 17."""
-    found = list(rows(cache))
-    yield Table(
-        "Figures 16 and 17: SBT and nESBT on the timed clock, milliseconds",
-        found,
-        NOTES["timed"],
-    )
-    yield Drawing(
-        "Figure 17: speed-up of nESBT over SBT on the timed clock",
-        "speed-up",
-        "n",
-        "{}",
-        ("dimensions of the cube", "time of SBT / time of nESBT"),
-        "Lines: predicted, nP/(P + n). Marks: measured over TCP on the timed clock.",
-    ).of(found, n=[(float(n), float(n)) for n in cache.sizes])
+    more = [(float(n), float(n)) for n in cache.sizes]
+    yield from sections("timed", list(rows(cache)), NOTES["timed"], cache.sizes[-1], n=more)
 
 
-REPRODUCTION = Reproduction(
-    name="johnsson-ho-timed",
-    title="Experiments on the Intel iPSC, on the timed clock",
-    paper=f"{PAPER}, section 8, figures 16 and 17",
-    description="Broadcast by SBT and nESBT over TCP under the timed clock: speed-up near n.",
-    build=build,
-    sizes=SIZES,
-)
+REPRODUCTION = described("johnsson_ho", "timed_speedup", build, SIZES)

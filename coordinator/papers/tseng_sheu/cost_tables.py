@@ -41,9 +41,9 @@ def broadcast(
 ) -> Trial:
     """A one-to-all broadcast of `size` bytes."""
     return cache.run(
-        topology=f"star:{n}",
-        collective="broadcast",
-        algorithm=algorithm,
+        f"star:{n}",
+        "broadcast",
+        algorithm,
         port_model=model,
         message_bytes=size,
         segments=segments,
@@ -219,6 +219,7 @@ def table_2(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
     others, d = star.order - 1, star.diameter
     all_port, one_port = Cost(d, others * m / star.degree), Cost(max(d, ceil(log2(star.order))), others * m)
     unit = ceil(others / star.degree)
+    # table 2 prints (n!-1) m/(n-1) bytes for NL; with a whole level in a packet, every level is rounded up
     levels = m * sum(ceil(nodes / star.degree) for nodes in star.distance_distribution()[1:])
     for name, algorithm, model, cost in (
         ("HAM [8], single messages", "rotated-hamiltonian", "all-port", Cost(unit, unit * m)),
@@ -228,7 +229,5 @@ def table_2(cache: RunCache, n: int) -> Iterator[dict[str, object]]:
         ("Misic [13] (Hamiltonian cycle)", "hamiltonian-cycle", "one-port", Cost(others, others * m)),
         ("section 5.2", "rotated-trees", "one-port", Cost((n - 1) * d, others * m)),
     ):
-        trial = cache.run(
-            topology=star.name, collective="allgather", algorithm=algorithm, port_model=model, message_bytes=m
-        )
+        trial = cache.run(star, "allgather", algorithm, port_model=model, message_bytes=m)
         yield from _cost_rows(2, name, cost, {"all-port": all_port, "one-port": one_port}, trial)

@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from math import cos, gcd, pi, sin
 
 from coordinator.papers.base import Figure
+from coordinator.papers.figures import drawn
 from coordinator.papers.tables import compared
-from coordinator.reports.paper_figures import COLOURS, HEAD, Panel, drawing, network_panel, tree_arcs
+from coordinator.reports.paper_figures import COLOURS, HEAD, Panel, network_panel, tree_arcs
 from emunode.algorithms.claims import Value
 from emunode.model import Rank
 from emunode.testing import check_trees
@@ -50,11 +51,7 @@ def figure_1() -> Figure:
         )
         for i, root in enumerate(roots)
     ]
-    return Figure(
-        "Figure 1: spanning trees L(r) in S_4",
-        drawing("Greedy spanning trees in S_4", panels),
-        "Arcs lead to the root, which is ringed; dotted links are not used.",
-    )
+    return drawn("tseng_sheu", 1, panels)
 
 
 def figure_2() -> Figure:
@@ -70,11 +67,7 @@ def figure_2() -> Figure:
         )
         for tree in range(trees.count)
     ]
-    return Figure(
-        "Figure 2: the three congestion-2 spanning trees rooted at 0123 in S_4",
-        drawing("Congestion-2 spanning trees in S_4", panels),
-        "Arcs lead away from the root 0123. No directed link is in more than two of the three trees.",
-    )
+    return drawn("tseng_sheu", 2, panels)
 
 
 def cycles_of_shift(n: int, i: int) -> list[tuple[int, ...]]:
@@ -100,11 +93,7 @@ def figure_3() -> Figure:
     n, i = SHIFTED, SHIFT
     cycles = cycles_of_shift(n, i)
     panels = [_ring(f"C_{k} = ({', '.join(map(str, cycle))})", cycle) for k, cycle in enumerate(cycles)]
-    return Figure(
-        f"Figure 3: the node r as a permutation of rho^{i}(r), n = {n}",
-        drawing(f"Cycles of rho^{i}(r)", panels),
-        "A node of a ring is a dimension; the symbol there belongs in the dimension to which its arrow leads.",
-    )
+    return drawn("tseng_sheu", 3, panels, n=n, i=i)
 
 
 def _ring(title: str, cycle: Sequence[int]) -> Panel:
@@ -148,11 +137,7 @@ def figure_4() -> Figure:
         network_panel(title, STAR, {"green": tree_arcs(trees, tree, at)}, ringed=[at], label=from_zero)
         for title, trees, tree, at in parts
     ]
-    return Figure(
-        "Figure 4: label change and dimension change",
-        drawing("A spanning tree of S_4, its label change and its dimension change", panels),
-        "LC replaces symbols 0, 1, 2, 3 by 3, 0, 2, 1; DC replaces dimensions 1, 2, 3 by 2, 3, 1.",
-    )
+    return drawn("tseng_sheu", 4, panels)
 
 
 def figure_checks() -> Iterator[dict[str, object]]:

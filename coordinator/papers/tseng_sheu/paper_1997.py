@@ -6,7 +6,7 @@ Computers 46(5), 1997.
 
 from collections.abc import Iterator
 
-from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.base import Section, described
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import Table, notes
 from coordinator.papers.tseng_sheu.cost_tables import (
@@ -52,11 +52,4 @@ def build(cache: RunCache) -> Iterator[Section]:
     yield Table("Figures 1 to 4: properties of their trees and cycles", figure_checks())
 
 
-REPRODUCTION = Reproduction(
-    name="tseng-sheu-1997",
-    title="Broadcast in a star graph by multiple spanning trees",
-    paper="Tseng-Sheu 1997, tables 1 and 2, lemmas 1 to 7, figures 1 to 4",
-    description="One-to-all and all-to-all broadcast and the algorithms they improve on: start-ups, bytes, virtual time.",
-    build=build,
-    sizes=range(4, 7),
-)
+REPRODUCTION = described("tseng_sheu", "paper_1997", build, range(4, 7))

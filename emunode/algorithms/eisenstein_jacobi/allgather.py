@@ -35,6 +35,7 @@ from emunode.model import (
     Segment,
     Step,
 )
+from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.trees.base import CACHE_ENTRIES
 from emunode.trees.eisenstein_jacobi.phased import (
@@ -57,6 +58,7 @@ Station = tuple[int, tuple[tuple[int, Port], ...]]
 class PhasedAllgather(TreeCollective):
     """The messages of all nodes down one phased tree, all segments at once, combined in one packet where they meet."""
 
+    family = "ej"
     collective = Collective.ALLGATHER
     link_capacity = None
     trees: PhasedTree
@@ -74,6 +76,7 @@ class PhasedAllgather(TreeCollective):
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> list[Step]:
         """The delays that result in lock-step from counting receipts."""
         now = self._receipt(relative)
+        # In lock-step all nodes change stage in the same step, so receipts can be given absolute steps.
         return [self._receipt(self.topology.neighbour(relative, port)) - now for port in ports]
 
     def _receipt(self, relative: Rank) -> Step:
@@ -97,17 +100,23 @@ class PhasedAllgather(TreeCollective):
 
         So a rank that misses a message of a stage sends nothing in later stages. Returns None for large networks.
         """
+        # N^(2n) pairs of origin and target; beyond that the computation takes longer than the run.
         if self.topology.order**2 > MOST_PAIRS:
             return None
         losses = Losses()
+        # Relative address 0: every node has its own message.
         why: dict[Rank, dict[Rank, Place]] = {0: {}}
+        # Nodes that missed a message of an earlier stage, with the first cause; they never enter a later stage.
         stuck: dict[Rank, Place] = {}
+        # Stage by stage, because who is stuck in one decides who sends in the next.
         for goals in self._goals:
+            # Collected apart from `stuck`: a node that misses a message of this stage still forwards in it.
             late = dict(stuck)
             for goal in goals:
                 why[goal] = self._missed(goal, why, stuck, outages)
                 ends = self._ends(goal)
                 for origin, place in why[goal].items():
+                    # The rank at address `goal` relative to the origin is the one that misses this message.
                     late.setdefault(ends[origin], place)
                 self._count_losses(losses, outages, ends, why[goal])
             stuck = late
@@ -120,9 +129,11 @@ class PhasedAllgather(TreeCollective):
         parent, port = self.topology.end(goal, self.trees.parent(goal, 0))
         step = self._receipt(goal)
         senders, receivers = self._ends(parent), self._ends(goal)
+        # What the parent never had, it cannot forward.
         missed = dict(why[parent])
         for origin, sender in enumerate(senders):
             if origin not in missed:
+                # The stuck parent sends nothing in this stage; else the outage of this step decides.
                 place = stuck.get(sender) or outages.blocks(step, sender, port, receivers[origin])
                 if place is not None:
                     missed[origin] = place
@@ -142,12 +153,14 @@ class PhasedAllgather(TreeCollective):
     def _goals(self) -> list[list[Rank]]:
         """By stage, the relative ranks that are reached in it, in order of steps."""
         goals: list[list[Rank]] = [[] for _ in self.trees.due]
+        # In order of receipt, so that the parent's losses are known first.
         for rank in sorted(self._spanned, key=self._receipt):
             goals[self.trees.place(rank)[0]].append(rank)
         return goals
 
     def _absolute_ranks(self, relative: Rank) -> Sequence[Rank]:
         """By origin, the rank whose address relative to it is `relative`."""
+        # One translation per origin: the same relative address is another rank for each of them.
         return [self.topology.absolute(relative, origin) for origin in self.topology.ranks()]
 
     @property
@@ -180,7 +193,7 @@ class PhasedAllgather(TreeCollective):
         return [Claim("longest_detour", 0, "==", f"{self.citation}: shortest paths")]
 
     def _reach_claims(self) -> list[Claim]:
-        """One segment per receiver."""
+        """Every node receives each message once, so hops are pairs of nodes."""
         order = self.trees.network.order
         hops = order * self.copies * (order - 1)
         return [Claim("segments", hops, "==", f"{self.citation}: every node receives N^n - 1 messages, each once")]
@@ -190,6 +203,7 @@ class PhasedAllgather(TreeCollective):
         network = self.trees.network
         if network.b != network.a + 1:
             return []
+        # The links of dimension 1 carry the targets of all other dimensions too: N^(n-1) times one dimension.
         busiest = self.copies * self.line_load * network.modulus ** (network.dimensions - 1)
         return [Claim("max_link_segments", busiest, "==", f"{self.citation}: {self.line_load_formula}")]
 
@@ -217,8 +231,10 @@ class PhaseRule(Rule):
         self._algorithm = algorithm
         self._view = view
         self._stage = 0
+        # The counts are the same at all nodes, so a node knows them without a message.
         self._due = [messages * algorithm.copies for messages in algorithm.trees.due]
         self._waiting: list[list[tuple[Port, Segment]]] = [[] for _ in self._due]
+        # Hot path: one byte for each possible message; plain form: a set of (origin, segment).
         self._have = bytearray(algorithm.topology.order * algorithm.copies)
 
     def start(self) -> Iterator[ScheduledSend]:
@@ -226,6 +242,7 @@ class PhaseRule(Rule):
         _, children = algorithm.station(0)
         for index in range(algorithm.copies):
             segment = (me, ALL_RANKS, 0, index, algorithm.payloads.segment(me, ALL_RANKS, index))
+            # Own messages wait like all others: those of later stages until this node gets there.
             for stage, port in children:
                 self._waiting[stage].append((port, segment))
         for port, segment in self._release():
@@ -237,14 +254,17 @@ class PhaseRule(Rule):
         )  # fmt: skip
         for _, segments in packets:
             for segment in segments:
+                # Numbers message (origin, segment) for the byte array.
                 number = segment[0] * algorithm.copies + segment[3]
                 if not have[number]:
                     have[number] = 1
                     arrived, children = algorithm.station(relative(segment[0]))
+                    # `due` of the message's own stage, which may be ahead of this node's.
                     due[arrived] -= 1
                     for stage, port in children:
                         waiting[stage].append((port, segment))
         sends = self._release()
+        # Several stages may be complete at once if messages came early, or have no message at all.
         while not due[self._stage] and self._stage + 1 < len(due):
             self._stage += 1
             sends += self._release()
@@ -256,6 +276,7 @@ class PhaseRule(Rule):
         return sends
 
 
+@register
 class ThreePhase(PhasedAllgather):
     """The all-to-all broadcast of Eisenstein-Jacobi networks in three phases (Hussain), made complete.
 
@@ -276,6 +297,7 @@ class ThreePhase(PhasedAllgather):
     passes = 3
 
 
+@register
 class ThreePhasePrinted(PhasedAllgather):
     """The three-phase all-to-all broadcast as the paper describes it: a negative control for n >= 2 dimensions.
 
@@ -297,6 +319,7 @@ class ThreePhasePrinted(PhasedAllgather):
         network, n = self.trees.network, self.trees.network.dimensions
         if network.b != network.a + 1:
             return []
+        # Targets whose nonzero components all lie in one phase: ((N+2)/3)^n - 1 per phase, three phases.
         hops = network.order * self.copies * 3 * (((network.modulus + 2) // 3) ** n - 1)
         formula = "3 (((N+2)/3)^n - 1) messages each"
         return [Claim("segments", hops, "==", f"{self.citation}; erratum: every node receives {formula}")]
@@ -312,6 +335,7 @@ class ThreePhasePrinted(PhasedAllgather):
         missed = network.order - 1 - sum(self.trees.due)
         if not missed:
             return claim
+        # rho^0 lies in sector 6 and -1 in sector 3: two phases, so this target is missed.
         example = network.label(network.index(1, 0) + network.modulus * network.index(-1, 0))
         return (
             f"{claim}; erratum: no message gets to the {missed} nodes whose difference from its source has components "
@@ -319,6 +343,7 @@ class ThreePhasePrinted(PhasedAllgather):
         )
 
 
+@register
 class TwoPhase(PhasedAllgather):
     """All-to-all broadcast of Eisenstein-Jacobi networks in two phases: a third fewer steps than `three-phase`.
 
@@ -338,9 +363,11 @@ class TwoPhase(PhasedAllgather):
 
     @property
     def line_load(self) -> int:
+        # D^2 against D(D+1)/2 in three phases: fewer steps load the busiest links more.
         return (self.trees.network.diameter // self.trees.network.dimensions) ** 2
 
 
+@register
 class DimensionWise(TwoPhase):
     """All-to-all broadcast of Eisenstein-Jacobi networks, dimension by dimension: fewer and larger packets than `two-phase`.
 
@@ -356,6 +383,7 @@ class DimensionWise(TwoPhase):
     trees_class = partial(PhasedTree, plan=TWO_PHASES_BY_DIMENSION)
 
 
+@register
 class ImprovedAllgather(PhasedAllgather):
     """The improved one-to-all broadcast from all nodes at once, for links that work both ways at once.
 

@@ -13,6 +13,7 @@ from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Port, PortModel, Rank, Step
+from emunode.registry import register
 from emunode.trees.eisenstein_jacobi.sectors import SectorTree
 
 
@@ -28,6 +29,7 @@ def claims_of_counts(counts: ej_counts.Counts, citation: str, table: str) -> lis
     ]
 
 
+@register
 class ImprovedBroadcast(TreeBroadcast):
     """The improved one-to-all broadcast of Eisenstein-Jacobi networks (Hussain).
 
@@ -42,24 +44,28 @@ class ImprovedBroadcast(TreeBroadcast):
     position of the receiver, which gives the same events there and is right everywhere; M is floor((a+2b)/3).
     """
 
+    family = "ej"
     name = "improved"
     citation = "Hussain, Algorithms 1 and 2 (corrected)"
     trees_class = SectorTree
 
     def one_port_height(self) -> tuple[int, Relation, str]:
         """For the sector tree: 2D + 4 steps per dimension."""
+        # One dimension after the other: the slowest path spends 2D + 4 steps in each.
         network = SectorTree(self.topology).network
         return 2 * network.diameter + 4 * network.dimensions, exact_for_successors(network), "n(2D+4)"
 
     def claims(self) -> list[Claim]:
         claims = super().claims()
         if self.numbers == 1 and self.spec.port_model is PortModel.ALL_PORT:
+            # The exact counts by step replace the base class's claim by distance, which they contain.
             claims = [claim for claim in claims if claim.name != "receivers_per_step"]
             counts = ej_counts.improved(SectorTree(self.topology).network)
             claims += claims_of_counts(counts, self.citation, "eqs. (20) to (23) and table 2")
         return claims
 
 
+@register
 class IterativeBroadcast(TreeCollective):
     """The iterative one-to-all broadcast of Eisenstein-Jacobi networks (Hussain and Shamaei), which `improved` improves.
 
@@ -74,6 +80,7 @@ class IterativeBroadcast(TreeCollective):
     first step of a round, in which N^(r-1) nodes send; rounds of D steps fit every alpha.
     """
 
+    family = "ej"
     name = "iterative"
     collective = Collective.BROADCAST
     citation = "Hussain-Shamaei 2016"
@@ -83,12 +90,14 @@ class IterativeBroadcast(TreeCollective):
     def round_begin(self, base: int) -> Step:
         """The step before the round of dimension base + 1."""
         network = self.trees.network
+        # Round r works in dimension n - r + 1, so dimension n (the highest base) begins first, after step 0.
         return (network.dimensions - 1 - base) * (network.diameter // network.dimensions)
 
     def receipt(self, relative: Rank) -> Step:
         """The weight in the lowest nonzero dimension, counted from the beginning of its round; 0 at the source."""
         network = self.trees.network
         for base, index in enumerate(network.digits(relative)):
+            # `digits` begins with dimension 1: the first nonzero one is the last to be entered.
             if index:
                 return self.round_begin(base) + network.weight(index)
         return 0
@@ -96,6 +105,7 @@ class IterativeBroadcast(TreeCollective):
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> list[Step]:
         """At once along the sector; a lower dimension when its round begins."""
         receipt = self.receipt(relative)
+        # Ports of the own dimension continue at once; those of a lower dimension wait for its round.
         return [max(receipt, self.round_begin(port // 6)) + 1 - receipt for port in ports]
 
     @cached_property

@@ -63,11 +63,14 @@ def improved(network: EisensteinJacobi) -> Counts:
     A node has no child if it received the message in dimension 1 and has none there.
     """
     distances, leaves = _one_dimension(network)
+    # Dimensions 2..n of a receiver are arbitrary: W(z)^(n-1).
     below = [1]
     for _ in range(network.dimensions - 1):
         below = _product(below, distances)
+    # Dimension 1 decides about children: a leaf has L(s) of the W(s) positions there.
     inner = [count - last for count, last in zip(distances, leaves, strict=True)]
     senders = _product(below, inner)
+    # A send in step t is by a node that received in step t - 1, hence z^(t-1); at z^0 it is the source.
     return Counts(network.order, tuple(senders[:-1]), tuple(_product(below, distances)[1:]))
 
 
@@ -80,7 +83,9 @@ def iterative(network: EisensteinJacobi) -> Counts:
     senders: list[int] = []
     receivers: list[int] = []
     for holders in (network.modulus**done for done in range(network.dimensions)):
+        # Step d of a round: W(d) new positions in this dimension for each node that held the message before.
         receivers += [count * holders for count in distances[1:]]
+        # In step d = 1 all holders send, leaves at distance 0 do not exist; later, those that received in step d - 1.
         senders += [(count - last) * holders for count, last in zip(distances[:-1], leaves[:-1], strict=True)]
     return Counts(network.order, tuple(senders), tuple(receivers))
 
@@ -116,17 +121,20 @@ def recurrence(network: EisensteinJacobi) -> Counts:
     y-1) if y > 0.
     """
     length = network.diameter // network.dimensions - 1
+    # O2A(n) is sent in step 1, so its terms receive in step 1.
     terms = _one_to_all(network.dimensions, length)
     senders, receivers = [1], []
     while terms:
         receivers.append(terms.total())
+        # S(1, 0, 0) is the only terminal term: no length left and no lower dimension.
         senders.append(terms.total() - terms[1, 0, 0])
         terms = _expand(terms, length)
     return Counts(network.order, tuple(senders[:-1]), tuple(receivers))
 
 
 def _one_to_all(dimension: int, length: int) -> Terms:
-    """O2A(n)."""
+    """O2A(n) of eq. (20) as a multiset of terms."""
+    # Eq. (20), unrolled: 6 S(lower, D-1, D-1) for every dimension up to this one.
     return Counter({(lower, length, length): 6 for lower in range(1, dimension + 1)})
 
 
@@ -148,6 +156,7 @@ def _one_dimension(network: EisensteinJacobi) -> tuple[list[int], list[int]]:
     line = EisensteinJacobi(network.a, network.b)
     distances = list(line.distance_distribution())
     if network.b == network.a + 1:
+        # All nodes at the largest distance, 6 D of them, and no others are leaves.
         return distances, [0] * line.diameter + [6 * line.diameter]
     tree = SectorTree(line)
     leaves = Counter(line.weight(rank) for rank in line.ranks() if not tree.child_ports(rank, 0))

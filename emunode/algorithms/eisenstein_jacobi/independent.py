@@ -10,8 +10,10 @@ from functools import cached_property
 
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import PipelinedScatter
+from emunode.algorithms.transforms import backwards
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Duplex, Step
+from emunode.registry import register
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
 
@@ -30,9 +32,10 @@ def one_dimension_height(a: int, b: int) -> int:
 def height_claim(network: EisensteinJacobi, after: int) -> Claim:
     """The steps of a pipeline of which the last segment starts `after` the first one.
 
-    n times the height of one dimension, exact in one dimension and where b = a + 1 > 2; no more than that for others.
+    n times the height of one dimension, exact in one dimension and where b = a + 1 > 2; at most that elsewhere.
     """
     height = network.dimensions * one_dimension_height(network.a, network.b)
+    # Elsewhere the product rule may cut a path short, so that n times the height is not reached.
     exact = network.dimensions == 1 or network.b == network.a + 1 > 2
     formula = "a + b - 1 (a = 0: b; a = b: 2a, 3 for 2 + 2 rho)"
     return Claim("steps", height + after, "==" if exact else "<=", f"{CITATION}: h + P - 1, h = n times {formula}")
@@ -40,6 +43,7 @@ def height_claim(network: EisensteinJacobi, after: int) -> Claim:
 
 def independence_claims(copies: int) -> list[Claim]:
     """Properties of the paths of `copies` that are spread in turn over all trees."""
+    # A single copy shows nothing about the disjointness of trees.
     if copies < 2:
         return []
     return [
@@ -48,6 +52,7 @@ def independence_claims(copies: int) -> list[Claim]:
     ]
 
 
+@register
 class IndependentBroadcast(TreeCollective):
     """Broadcast over the 6n independent spanning trees of an Eisenstein-Jacobi network.
 
@@ -60,6 +65,7 @@ class IndependentBroadcast(TreeCollective):
     Extension; there is no paper on it.
     """
 
+    family = "ej"
     name = "independent-trees"
     collective = Collective.BROADCAST
     citation = CITATION
@@ -73,11 +79,12 @@ class IndependentBroadcast(TreeCollective):
         return 1 if self.collective is Collective.REDUCE else self.trees.count
 
     def _numbers(self, tree: int) -> int:
-        """Copies that travel on `tree`."""
+        """Number of copies that travel on `tree`."""
         return len(range(tree, self.copies, self.trees.count))
 
     @cached_property
     def last_step(self) -> Step:
+        # Fewer copies than trees use only the first trees.
         used = range(min(self.copies, self.trees.count))
         return max(self.trees.height(tree) + self._numbers(tree) - 1 for tree in used)
 
@@ -93,6 +100,7 @@ class IndependentBroadcast(TreeCollective):
         return independence_claims(self.copies)
 
 
+@register
 class IndependentScatter(PipelinedScatter):
     """Scatter over the 6n independent spanning trees of an Eisenstein-Jacobi network.
 
@@ -104,6 +112,7 @@ class IndependentScatter(PipelinedScatter):
     Extension; there is no paper on it.
     """
 
+    family = "ej"
     name = "independent-trees"
     citation = CITATION
     trees: IndependentTrees
@@ -116,6 +125,7 @@ class IndependentScatter(PipelinedScatter):
     def last_step(self) -> Step:
         """N^n - 1 steps per segment where all trees carry the same; the last one is for a neighbour of the root."""
         if self.copies % self.count == 0:
+            # Even loads: the root sends on all 6n links in every step, to the end.
             return (self.topology.order - 1) * self.copies // self.count
         return max(
             self._starts[tree][target] + number + self.trees.levels(tree)[target] - 1
@@ -130,6 +140,7 @@ class IndependentScatter(PipelinedScatter):
 
     def claims(self) -> list[Claim]:
         others, copies = self.topology.order - 1, self.copies
+        # The root's 6n links, one segment each in a step: the load of the fullest one.
         busy = -(-others * copies // self.count)
         distances = enumerate(self.topology.distribution_from(0))
         shortest = sum(distance * nodes for distance, nodes in distances)
@@ -141,6 +152,7 @@ class IndependentScatter(PipelinedScatter):
             Claim("steps", busy, ">=", "6n links at the root, one segment each in a step"),
             Claim("segments", copies * shortest, ">=", lengths),
             Claim("segments", copies * others * highest, "<=", lengths),
+            # The copies that leave over the fullest root link.
             Claim("max_link_segments", busy, "==", f"{self.citation}: the root links carry everything"),
             *self.structure_claims(),
         ]
@@ -155,3 +167,12 @@ class IndependentScatter(PipelinedScatter):
         return Claim(
             "steps", busy + highest - 1, "<=", f"{self.citation}: the last copy on a tree takes at most h steps"
         )
+
+
+register(
+    backwards(
+        IndependentBroadcast,
+        "It has no redundancy and survives no fault: the contribution of a node travels in one tree.",
+    )
+)
+register(backwards(IndependentScatter))

@@ -14,6 +14,7 @@ from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Port, PortPacket, Rank, ScheduledSend, Segment, Step
+from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.trees.base import CACHE_ENTRIES, require
@@ -39,6 +40,7 @@ Sends = Iterator[tuple[int, Sector]]
 class LiteralAlgorithm(Algorithm):
     """The common part of the printed algorithms: procedures that send packets with counters."""
 
+    family = "ej"
     citation = "Hussain"
     negative_control = True
     copies_keep_trees = False
@@ -53,15 +55,18 @@ class LiteralAlgorithm(Algorithm):
     def validate(self) -> None:
         super().validate()
         network = self.network
+        # The counters D - 1 of the paper are right for these alphas only.
         if network.b != network.a + 1:
             raise ScenarioError("topology", network.name, f"{self.name} is printed for alpha = a + (a+1) rho")
         if self.spec.segments > 1:
             raise ScenarioError("segments", self.spec.segments, f"{self.name} sends whole messages; 1")
+        # The number of a sector travels as the tree of a segment, which has 15 bits.
         if network.dimensions * 36 * self.length**2 >= LARGEST_STATE:
             raise ScenarioError("topology", network.name, f"{self.name} has no numbers for counters as large as these")
 
     def encode(self, sector: Sector) -> int:
         """The number of a sector and its counters."""
+        # Mixed radix: dimension, major, minor, x, y.
         base = ((sector.dimension - 1) * 6 + sector.major) * 6 + sector.minor
         return (base * self.length + sector.x) * self.length + sector.y
 
@@ -74,13 +79,15 @@ class LiteralAlgorithm(Algorithm):
         return Sector(major, minor, dimension + 1, x, y)
 
     def numbered(self, sends: Sends) -> list[tuple[Port, int]]:
-        """(port, number) of these packets."""
+        """(port, number) of these packets, the number standing for sector and counters."""
         return [(6 * (sector.dimension - 1) + unit, self.encode(sector)) for unit, sector in sends]
 
     def all_dimensions(self, dimension: int, phase: int) -> Sends:
         """The recursion of ONE-TO-ALL and ALL-TO-ALL over this dimension and all lower ones."""
+        # Lines "if d > 1" of Algorithms 1 and 3, as a loop.
         for lower in range(dimension, 0, -1):
             for unit, major, minor in self.sector_starts(phase):
+                # Counters start at D - 1: one of the D moves is the one that sends this packet.
                 yield unit, Sector(major, minor, lower, self.length - 1, self.length - 1)
 
     @abstractmethod
@@ -92,10 +99,13 @@ class LiteralAlgorithm(Algorithm):
         return self.numbered(self._passed_on(self.decode(number), phase))
 
     def _passed_on(self, sector: Sector, phase: int) -> Sends:
+        # Algorithm 2: by minor with (x - 1, 0).
         if sector.x > 0:
             yield sector.minor, sector._replace(x=sector.x - 1, y=0)
+        # By major with (x - 1, y - 1), on the axis only.
         if sector.y > 0:
             yield sector.major, sector._replace(x=sector.x - 1, y=sector.y - 1)
+        # The lower dimensions, in the same step.
         yield from self.all_dimensions(sector.dimension - 1, phase)
 
     def started(self, phase: int) -> list[tuple[Port, int]]:
@@ -109,7 +119,7 @@ class LiteralAlgorithm(Algorithm):
 
     @property
     def phases(self) -> int:
-        """Phases of n M steps."""
+        """Number of phases, each of n M steps."""
         return 1
 
     def rule(self, view: LocalView) -> Rule:
@@ -136,9 +146,11 @@ class LiteralRule(Rule):
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         algorithm = self._algorithm
+        # A phase has nM steps; a packet that arrives in its last one has step > nM in the paper's count.
         phase, rest = divmod(step, algorithm.network.diameter)
         if rest:
             return [
+                # The message keeps its identity and gets the number of its new counters.
                 (step + 1, port, (*segment[:2], number, *segment[3:]))
                 for _, segments in packets
                 for segment in segments
@@ -156,6 +168,7 @@ class LiteralRule(Rule):
         ]
 
 
+@register
 class PrintedBroadcast(LiteralAlgorithm):
     """The improved one-to-all broadcast with the misprint of Algorithm 1, line 6: a negative control.
 
@@ -177,6 +190,7 @@ class PrintedBroadcast(LiteralAlgorithm):
 
     def claims(self) -> list[Claim]:
         network, messages = self.network, self.spec.messages
+        # Line 6 turns the axis of sector 4 into sector 5, which misses floor(D^2/4) nodes of each dimension.
         missed = network.order - (network.modulus - self.length**2 // 4) ** network.dimensions
         erratum = f"; erratum: line 6 of Algorithm 1 misses {missed:,} nodes" if missed else ""
         source = f"{self.citation}: every node receives the message{erratum}"
@@ -187,6 +201,7 @@ class PrintedBroadcast(LiteralAlgorithm):
         ]
 
 
+@register
 class RestartAllgather(LiteralAlgorithm):
     """The all-to-all broadcast with the restart of Algorithm 4, line 6, as printed: a negative control.
 
@@ -224,6 +239,7 @@ class RestartAllgather(LiteralAlgorithm):
         ]
 
 
+@register
 class RestartOwnAllgather(RestartAllgather):
     """The all-to-all broadcast with the restart of Algorithm 4, line 6, of the node's own message: a negative control.
 
@@ -236,5 +252,6 @@ class RestartOwnAllgather(RestartAllgather):
     name = "three-phase-restart-own"
 
     def restarted(self, segment: Segment, me: Rank) -> Sequence[Segment]:
+        # Once per packet of message 0: several messages in one run must not each restart all of them.
         again = range(self.spec.messages) if segment[3] == 0 else ()
         return [(me, ALL_RANKS, 0, message, self.payloads.segment(me, ALL_RANKS, message)) for message in again]

@@ -29,6 +29,7 @@ from emunode.algorithms.hypercube.schedule import (
     disjoint_steps,
 )
 from emunode.model import Collective, Duplex, PortModel, Rank, Step
+from emunode.registry import register
 from emunode.trees.hypercube.balanced import BalancedTrees
 from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
@@ -49,6 +50,7 @@ class CubeAllgather(CubeDissemination, MergedSchedule):
 
     @property
     def period(self) -> Step:
+        # Everything that waits for a link crosses it at once, so segments are not pipelined.
         return 0
 
     def claims(self) -> list[Claim]:
@@ -58,6 +60,7 @@ class CubeAllgather(CubeDissemination, MergedSchedule):
         return [*claims, self.edge_load_claim("arcs of a dimension"), *self.cost_of_loads()]
 
 
+@register
 class GrayAllgather(CubeAllgather):
     """Along the Gray code path, BRG: every node forwards one block over dimension t(l) in cycle l.
 
@@ -74,6 +77,7 @@ class GrayAllgather(CubeAllgather):
         return ones(self.topology.order - 1)
 
 
+@register
 class RotatedGrayAllgather(CubeAllgather):
     """Along n rotated Gray code paths, nRBRG: in every cycle a part of one block on every link.
 
@@ -91,6 +95,7 @@ class RotatedGrayAllgather(CubeAllgather):
         return ones(self.topology.order - 1, self.topology.degree)
 
 
+@register
 class BinomialAllgather(CubeAllgather):
     """Down spanning binomial trees, SBT: over one port the exchange algorithm, in cycle d all that is held over dimension d.
 
@@ -108,10 +113,12 @@ class BinomialAllgather(CubeAllgather):
     def loads(self) -> Loads:
         n = self.topology.degree
         if self.spec.port_model is ALL:
+            # C(n-1, l) nodes of level l + 1 are reached over the fullest dimension, n - 1.
             return [Fraction(comb(n - 1, level)) for level in range(n)]
         return allgather_binomial(n)
 
 
+@register
 class TwoRootedAllgather(CubeAllgather):
     """Down two-rooted complete binary trees, TCBT, one level in a cycle over all ports: n steps.
 
@@ -125,6 +132,7 @@ class TwoRootedAllgather(CubeAllgather):
     trees_class = TwoRootedTree
 
 
+@register
 class RotatedBinomialAllgather(CubeAllgather):
     """Down n rotated spanning binomial trees, nRSBT, one part of the block per tree.
 
@@ -140,10 +148,12 @@ class RotatedBinomialAllgather(CubeAllgather):
     def loads(self) -> Loads:
         n = self.topology.degree
         if self.spec.port_model is ALL:
+            # The n trees spread the C(n, l+1) nodes of a level evenly over the n dimensions.
             return [Fraction(size, n) for size in cube_levels(n)]
         return allgather_rotated(n)
 
 
+@register
 class RotatedExchangeAllgather(CubeAllgather):
     """n exchange algorithms at once, part j in the order of dimensions j, j+1, ..: nRSBT with other delays.
 
@@ -159,6 +169,7 @@ class RotatedExchangeAllgather(CubeAllgather):
     trees_class = RotatedBinomialTrees
 
     def offset(self, relative: Rank, tree: int) -> Step:
+        # Each tree starts at its own dimension in step 1, instead of waiting for its label.
         return self.trees.place(relative, tree) + 1
 
     @cached_property
@@ -167,6 +178,7 @@ class RotatedExchangeAllgather(CubeAllgather):
         return [load / n for load in allgather_binomial(n)]
 
 
+@register
 class EdgeDisjointAllgather(EdgeDisjointRedundancy, CubeAllgather):
     """Down n arc-disjoint spanning binomial trees, nESBT, one part of the block per tree, or whole blocks over x trees.
 
@@ -189,6 +201,7 @@ class EdgeDisjointAllgather(EdgeDisjointRedundancy, CubeAllgather):
         return allgather_edge_disjoint(n)
 
 
+@register
 class BalancedAllgather(CubeAllgather):
     """Down spanning balanced n-trees, SBnT, with one path to every node.
 
@@ -206,6 +219,7 @@ class BalancedAllgather(CubeAllgather):
         return [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: section 6")]
 
 
+@register
 class BalancedPathsAllgather(CubeAllgather):
     """Down spanning balanced n-trees with several paths to cyclic nodes, SBnTc, the block in parts for them.
 
@@ -224,6 +238,7 @@ class BalancedPathsAllgather(CubeAllgather):
         n = self.topology.degree
         if self.spec.port_model is ALL:
             return [Fraction(size, n) for size in cube_levels(n)]
+        # The paper gives no closed form over one port, so the tree is walked.
         return self.found_loads()
 
     def claims(self) -> list[Claim]:

@@ -32,6 +32,7 @@ from emunode.algorithms.hypercube.schedule import (
 from emunode.algorithms.routed_collective import Route
 from emunode.algorithms.transforms import derived
 from emunode.model import Collective, Duplex, PortModel, Rank
+from emunode.registry import register
 from emunode.trees.hypercube.balanced import BalancedTrees
 from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
@@ -55,6 +56,7 @@ class CubeAlltoall(CubeRouting):
         loads = self.postorder_loads() if self.spec.port_model is ALL else self.label_loads()
         if loads is None:
             return self.found_loads()
+        # Reverse breadth first has the loads of concurrent postorder in reverse order.
         return loads[::-1] if self.discipline == "rbf" and self.spec.port_model is ALL else loads
 
     def postorder_loads(self) -> Loads | None:
@@ -74,6 +76,7 @@ def reverse_breadth_first(postorder: type[CubeAlltoall], **attributes: str) -> t
     return derived(postorder, f"{postorder.__name__}ReverseBreadthFirst", description, **changed)
 
 
+@register
 class GrayAlltoall(CubeAlltoall):
     """Along the Gray code path, BRG: everything moves one hop in every cycle.
 
@@ -87,9 +90,11 @@ class GrayAlltoall(CubeAlltoall):
     trees_class = GrayPaths
 
     def label_loads(self) -> Loads:
+        # A path with one node per level: N - 1, N - 2, .. blocks.
         return below([1] * (self.topology.order - 1), 1)
 
 
+@register
 class RotatedGrayAlltoall(CubeAlltoall):
     """Along n rotated Gray code paths, nRBRG, a part of every block each, everything one hop in every cycle.
 
@@ -107,6 +112,7 @@ class RotatedGrayAlltoall(CubeAlltoall):
         return below([1] * (self.topology.order - 1), self.count)
 
 
+@register
 class BinomialAlltoall(CubeAlltoall):
     """Down spanning binomial trees, SBT: over one port the exchange algorithm, over all ports concurrent postorder.
 
@@ -121,12 +127,14 @@ class BinomialAlltoall(CubeAlltoall):
 
     def label_loads(self) -> Loads:
         n = self.topology.degree
+        # In every cycle of the exchange algorithm half of all blocks change sides.
         return [Fraction(1 << n - 1)] * n
 
     def postorder_loads(self) -> Loads:
         return alltoall_binomial(self.topology.degree)
 
 
+@register
 class TwoRootedAlltoall(CubeAlltoall):
     """Down two-rooted complete binary trees, TCBT, concurrent postorder over all ports: n steps.
 
@@ -141,6 +149,7 @@ class TwoRootedAlltoall(CubeAlltoall):
     trees_class = TwoRootedTree
 
 
+@register
 class RotatedExchangeAlltoall(CubeAlltoall):
     """n exchange algorithms at once, nRSBT: part j of every block in the order of dimensions j, j+1, ...
 
@@ -158,6 +167,7 @@ class RotatedExchangeAlltoall(CubeAlltoall):
         if self.spec.port_model is not ALL:
             return super().route(target, route_index, number)
         n = self.topology.degree
+        # Part j takes the dimensions in the order j, j + 1, ..: cycle (d - j) mod n, whether or not d is needed.
         return [(port, (port - route_index) % n + 1) for port in self.trees.route(target, route_index)]
 
     def label_loads(self) -> Loads:
@@ -165,9 +175,11 @@ class RotatedExchangeAlltoall(CubeAlltoall):
 
     def postorder_loads(self) -> Loads:
         n = self.topology.degree
+        # In every cycle, half of the N blocks change sides in each of the n parts.
         return [Fraction(1 << n, 2 * n)] * n
 
 
+@register
 class RotatedBinomialAlltoall(CubeAlltoall):
     """Down n rotated spanning binomial trees, nRSBT, a part of every block each, concurrent postorder.
 
@@ -185,6 +197,7 @@ class RotatedBinomialAlltoall(CubeAlltoall):
         return below(cube_levels(n), n)
 
 
+@register
 class EdgeDisjointAlltoall(EdgeDisjointRedundancy, CubeAlltoall):
     """Down n arc-disjoint spanning binomial trees, nESBT, a part of every block each, or whole blocks over x of them.
 
@@ -209,6 +222,7 @@ class EdgeDisjointAlltoall(EdgeDisjointRedundancy, CubeAlltoall):
         return below(edge_disjoint_levels(n), n)
 
 
+@register
 class BalancedAlltoall(CubeAlltoall):
     """Down spanning balanced n-trees, SBnT, with one path to every node.
 
@@ -226,6 +240,7 @@ class BalancedAlltoall(CubeAlltoall):
         return [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: section 7.1")]
 
 
+@register
 class BalancedPathsAlltoall(CubeAlltoall):
     """Down spanning balanced n-trees with several paths to cyclic nodes, SBnTc, blocks for those in parts.
 
@@ -244,3 +259,18 @@ class BalancedPathsAlltoall(CubeAlltoall):
 
     def claims(self) -> list[Claim]:
         return [*super().claims(), balanced_steps(self.trees, self.spec, f"{self.citation}: table 10 and section 7.1")]
+
+
+register(reverse_breadth_first(RotatedGrayAlltoall))
+register(reverse_breadth_first(BinomialAlltoall))
+register(reverse_breadth_first(TwoRootedAlltoall))
+register(
+    reverse_breadth_first(
+        RotatedBinomialAlltoall,
+        name="nrsbt-rbf",
+        citation="Johnsson-Ho 1986, nRSBT in reverse breadth first order",
+    )
+)
+register(reverse_breadth_first(EdgeDisjointAlltoall))
+register(reverse_breadth_first(BalancedAlltoall))
+register(reverse_breadth_first(BalancedPathsAlltoall))

@@ -14,6 +14,7 @@ from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import Form, bound_claims, broadcast_rotated, load_claims, packet_claims
 from emunode.algorithms.hypercube.schedule import ONE_WAY, CubeDissemination, EdgeDisjointRedundancy
+from emunode.algorithms.transforms import backwards
 from emunode.algorithms.tree_collective import FoldRule, ForwardRule
 from emunode.model import (
     ALL_RANKS,
@@ -26,6 +27,7 @@ from emunode.model import (
     ScheduledSend,
     Step,
 )
+from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
@@ -53,6 +55,7 @@ class CubeBroadcast(CubeDissemination):
 
     @property
     def period(self) -> Step:
+        # `a` cycles between packets of one tree: the table's a P + b.
         return self._form.a
 
     @property
@@ -73,6 +76,7 @@ class CubeBroadcast(CubeDissemination):
     def cost_of_packets(self, cited: str) -> list[Claim]:
         """Claims on steps, start-ups and bytes."""
         form = self._form
+        # The share of the copies that one tree carries, rounded up.
         steps = form.cycles(-(-self.copies // form.share))
         return [Claim("steps", steps, "==", cited), *packet_claims(self.spec, self.segments_per_message, steps, cited)]
 
@@ -89,6 +93,7 @@ class CubeBroadcast(CubeDissemination):
         """
         form, spec = self._form, self.spec
         size = spec.messages * spec.message_bytes / form.share
+        # Real-valued P: no whole number of packets takes less time than the real optimum.
         packets = max(self.fewest_packets, form.best_packets(size, startup, per_byte))
         least = form.seconds(packets, size, startup, per_byte)
         bound = Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of {self.table}")
@@ -99,9 +104,11 @@ class CubeBroadcast(CubeDissemination):
         """The better of the two whole numbers next to M / B_opt."""
         form = cls.form(topology.degree, spec.port_model)
         packets = form.best_segments(spec, startup, per_byte)
+        # Packets of uncut messages are dealt to `share` trees, so there are that many times as many.
         return packets if cls.splits_across_trees else min(packets * form.share, spec.message_bytes)
 
 
+@register
 class GrayBroadcast(CubeBroadcast):
     """Down the binary-reflected Gray code path, BRG: hop l of packet q in cycle 2q + l, or q + l with separate ports.
 
@@ -117,9 +124,11 @@ class GrayBroadcast(CubeBroadcast):
 
     @staticmethod
     def form(n: int, ports: PortModel) -> Form:
+        # Packets follow each other in every cycle if send and receive may use different ports, else in every second.
         return Form(1, 2**n - 2) if ports in (ALL, APART) else Form(2, 2**n - 3)
 
 
+@register
 class RotatedGrayBroadcast(CubeBroadcast):
     """Down n rotated Gray code paths, nRBRG, one part of the message per path: position l in cycle l, packet after packet.
 
@@ -137,6 +146,7 @@ class RotatedGrayBroadcast(CubeBroadcast):
     @staticmethod
     def form(n: int, ports: PortModel) -> Form:
         del ports
+        # N - 1 cycles a packet, no overlap: rotated paths share arcs, so the next packet waits.
         return Form(2**n - 1, 0, n)
 
     @property
@@ -145,6 +155,7 @@ class RotatedGrayBroadcast(CubeBroadcast):
         return (self.topology.degree - 1) * self.numbers
 
 
+@register
 class BinomialBroadcast(CubeBroadcast):
     """Down the spanning binomial tree, SBT.
 
@@ -160,9 +171,11 @@ class BinomialBroadcast(CubeBroadcast):
 
     @staticmethod
     def form(n: int, ports: PortModel) -> Form:
+        # All-port: one level per cycle. One-port: packet q uses dimension d in cycle qn + d, so n cycles a packet.
         return Form(1, n - 1) if ports is ALL else Form(n, 0)
 
 
+@register
 class TwoRootedBroadcast(CubeBroadcast):
     """Down the two-rooted complete binary tree, TCBT, in which no node has more than two children.
 
@@ -181,6 +194,7 @@ class TwoRootedBroadcast(CubeBroadcast):
     def form(n: int, ports: PortModel) -> Form:
         if ports is ALL:
             return Form(1, n - 1)
+        # A node with two children needs a cycle to receive and two to send: three, or two if both at once.
         return Form(2, 2 * n - 4) if ports is APART else Form(3, 2 * n - 5)
 
     @property
@@ -193,6 +207,7 @@ class TwoRootedBroadcast(CubeBroadcast):
             return super().cost_of_packets(cited)
         used = f"{cited}; in Q_2 two of three steps carry a packet"
         steps = Claim("steps", self._form.cycles(self.copies), "==", cited)
+        # 2P cycles carry a packet; the empty ones cost no start-up.
         return [steps, *packet_claims(self.spec, self.segments_per_message, 2 * self.copies, used)]
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
@@ -205,6 +220,7 @@ class TwoRootedBroadcast(CubeBroadcast):
         return [*claims[:-1], Claim("virtual_seconds", least, ">=", f"{self.citation}: T_min of 2P cycles in Q_2")]
 
 
+@register
 class RotatedBinomialBroadcast(CubeBroadcast):
     """Down n rotated spanning binomial trees, nRSBT, one part of the message per tree.
 
@@ -222,11 +238,13 @@ class RotatedBinomialBroadcast(CubeBroadcast):
     trees_class = RotatedBinomialTrees
 
     def validate(self) -> None:
+        # Over one port parts that share a link travel in one packet, so capacity is unbounded there.
         self.link_capacity = 1 if self.spec.port_model is ALL else None
         super().validate()
 
     @staticmethod
     def form(n: int, ports: PortModel) -> Form:
+        # nP cycles: rounds of P steps, one dimension of each tree per round.
         del ports
         return Form(n, 0, n)
 
@@ -236,6 +254,7 @@ class RotatedBinomialBroadcast(CubeBroadcast):
 
     def offset(self, relative: Rank, tree: int) -> Step:
         if self.spec.port_model is ALL and relative:
+            # Round i begins after i rounds of `numbers` steps each.
             return self.trees.place(relative, tree) * self.numbers + 1
         return super().offset(relative, tree)
 
@@ -249,6 +268,7 @@ class RotatedBinomialBroadcast(CubeBroadcast):
             return super().cost_of_packets(cited)
         loads = broadcast_rotated(self.topology.degree)
         if self.collective is Collective.REDUCE:
+            # A reduce meets the same loads in reverse order.
             loads.reverse()
         return [
             Claim("steps", len(loads), "==", cited),
@@ -257,14 +277,17 @@ class RotatedBinomialBroadcast(CubeBroadcast):
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         claims = super().cost_claims(startup, per_byte)
+        # Merged over one port: T_min of the pipelined form does not apply.
         return claims if self.spec.port_model is ALL else claims[:-1]
 
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         """1 over one port: parts that share a link travel together, however they are cut."""
+        # A merged packet is as long as everything on the link, however it is cut.
         return super().auto_segments(topology, spec, startup, per_byte) if spec.port_model is ALL else 1
 
 
+@register
 class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
     """Down n arc-disjoint spanning binomial trees, nESBT: packet q on tree q mod n, never more than one on a link.
 
@@ -286,6 +309,7 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
 
     def validate(self) -> None:
         if not self._split:
+            # Unless they are split, cycles n .. n + P - 2 use links in both directions at once.
             self.duplexes = (Duplex.FULL,)
         super().validate()
 
@@ -298,10 +322,12 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
     def form(n: int, ports: PortModel) -> Form:
         if ports is ALL:
             return Form(1, n, n)
+        # 2P + n - 1 with one send or one receive (theorem 4.3), P + n by exchange.
         return Form(2, n - 1) if ports is PortModel.SEND_OR_RECEIVE else Form(1, n)
 
     @property
     def period(self) -> Step:
+        # Tree j gets every n-th packet, so its packets are n cycles apart.
         return 1 if self.spec.port_model is ALL else self.topology.degree
 
     @property
@@ -318,11 +344,16 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
         These are cycles n .. n + P - 2. The node with a 0-bit in the dimension of the cycle sends first.
         """
         n, packets = self.topology.degree, self.copies
+        # Label of the paper plus n cycles for every round of packets.
         cycle = self.trees.label(relative, tree) + n * number
         if cycle < n:
+            # Cycles 0 .. n - 1: the first packets spread out, and no link is used both ways yet.
             return cycle + 1
         if cycle >= n + packets - 1:
+            # The last packets: P - 1 two-way cycles came before, each of which took one step more.
             return cycle + packets
+        # Two-way cycle: two steps. In cycle c all traffic is in dimension c mod n, so this bit tells the two ends
+        # apart.
         return 2 * cycle - n + (1 if relative >> cycle % n & 1 else 2)
 
     def rule(self, view: LocalView) -> Rule:
@@ -333,6 +364,7 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
     def number(self, tree: int, segment: int) -> int:
         """Inverse of `copies_on_tree`: the number of a segment's copy on a tree."""
         first, count = segment * self.spec.redundancy, self.trees.count
+        # The segment's copy on this tree is the first one from `first` on that is congruent to the tree.
         return (first + (tree - first) % count) // count
 
     def crossing_step(self, child: Rank, tree: int, number: int) -> Step:
@@ -354,6 +386,7 @@ class SplitForwardRule(ForwardRule):
             for number, segment in algorithm.copies_on_tree(tree):
                 payload = algorithm.payloads.segment(me, ALL_RANKS, segment)
                 sends += self._to_children(0, number, (me, ALL_RANKS, tree, segment, payload))
+        # Split cycles are not in order of trees, so the sends have to be sorted by step.
         yield from sorted(sends, key=lambda send: send[0])
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
@@ -391,7 +424,16 @@ class SplitFoldRule(FoldRule):
         for tree in range(algorithm.trees.count):
             port = algorithm.trees.parent(relative, tree)
             for number, segment in algorithm.copies_on_tree(tree):
+                # Theorem 4.3 backwards: T + 1 - s, as in every reduce.
                 step = algorithm.last_step + 1 - algorithm.arrival(relative, tree, number)
                 sends.append((step, tree, segment, port))
         for step, tree, segment, port in sorted(sends):
             yield step, port, lambda tree=tree, segment=segment: self._fold(tree, segment)  # type: ignore[misc]
+
+
+register(backwards(GrayBroadcast))
+register(backwards(RotatedGrayBroadcast))
+register(backwards(BinomialBroadcast))
+register(backwards(TwoRootedBroadcast))
+register(backwards(RotatedBinomialBroadcast))
+register(backwards(EdgeDisjointBroadcast, "It has no redundancy."))

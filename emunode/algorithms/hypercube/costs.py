@@ -41,15 +41,18 @@ class Form:
 
         Infinite if a start-up costs nothing and the pipeline is longer than its packets.
         """
+        # b = 0: the cost grows with P, so one packet is best. Free bytes: so is one packet.
         if self.b <= 0 or per_byte <= 0:
             return 1.0
         if startup <= 0:
             return float("inf")
+        # P = sqrt(b M t_c / (a tau)), from the derivative of (a P + b)(tau + (M/P) t_c).
         return max(1.0, sqrt(self.b * size * per_byte / (self.a * startup)))
 
     def seconds(self, packets: float, size: float, startup: float, per_byte: float) -> float:
         """T for a part of `size` bytes in real-valued packets."""
         if packets == float("inf"):
+            # The limit of T for P to infinity without start-ups.
             return self.a * size * per_byte
         return (self.a * packets + self.b) * (startup + size / packets * per_byte)
 
@@ -58,6 +61,7 @@ class Form:
         most = max(1, spec.message_bytes // self.share)
         best = self.best_packets(spec.messages * spec.message_bytes / self.share, startup, per_byte) / spec.messages
         if spec.packet_limit:
+            # Packets above the limit would be cut again at every link, each with its own start-up.
             best = max(best, spec.message_bytes / self.share / spec.packet_limit)
         if best >= most:
             return most
@@ -67,6 +71,7 @@ class Form:
             each = startup * start_ups(size, spec.packet_limit) + per_byte * size
             return self.cycles(spec.messages * per_message) * each
 
+        # T is convex in P, so the best whole number is next to the real optimum.
         return min((max(1, int(best)), max(1, ceil(best))), key=cost)
 
 
@@ -80,6 +85,7 @@ def packet_claims(spec: CollectiveSpec, per_message: int, steps: int, source: st
 
     The claims are upper bounds if the segments of a message differ by a byte.
     """
+    # The longest segment; shorter ones on the same link cost less.
     size = -(-spec.message_bytes // per_message)
     relation, source = _exactness(spec, per_message, source)
     return [
@@ -95,9 +101,11 @@ def load_claims(
     """The cost of a merged schedule whose heaviest links carry `loads`, which may be `derived` from its routes."""
     size = per_message * -(-spec.message_bytes // per_message)
     relation, cited = _exactness(spec, per_message, source)
+    # A load is a whole number of parts, so the product is a whole number of segments.
     segments = tuple(int(load * per_message * spec.messages) for load in loads)
     carried = [int(load * size * spec.messages) for load in loads]
     return [
+        # The best packet B_opt is the largest load: everything in one start-up per cycle.
         Claim("heaviest_link_segments_per_step", segments, "==", source, derived),
         Claim("max_link_segments_per_step", max(segments), "==", f"{source}: B_opt", derived),
         Claim("startups", sum(start_ups(load, spec.packet_limit) for load in carried), relation, cited, derived),
@@ -107,6 +115,7 @@ def load_claims(
 
 def _exactness(spec: CollectiveSpec, per_message: int, source: str) -> tuple[Relation, str]:
     """The relation of claims about bytes, and their source with the reason for it."""
+    # Equal segments: the prediction is exact.
     if spec.message_bytes % per_message == 0:
         return "==", source
     most = -(-spec.message_bytes // per_message)
@@ -123,12 +132,15 @@ def bound_claims(spec: CollectiveSpec, n: int) -> list[Claim]:
     ports = n if spec.port_model is PortModel.ALL_PORT else 1
     match spec.collective:
         case Collective.BROADCAST | Collective.REDUCE:
+            # The message must leave over n ports, and the last byte has n - 1 more links to cross.
             where, least = "section 4", -(-size // ports) + n - 1
         case Collective.SCATTER | Collective.GATHER:
+            # The source sends N - 1 blocks; in a gather the target receives them.
             where, least = "section 5", -(-(order - 1) * size // ports)
         case Collective.ALLGATHER:
             where, least = "theorem 6.1", -(-(order - 1) * size // ports)
         case Collective.ALLTOALL:
+            # N blocks per node at the average distance n/2, over one or all of its ports.
             where, least = "theorems 7.1 and 7.2", n * order * size // (2 * ports)
     return [
         Claim("startups", n, ">=", f"{BOUNDS} {where}"),
@@ -157,7 +169,9 @@ def scatter_halving(n: int) -> list[Fraction]:
 def scatter_rotated(n: int) -> list[Fraction]:
     """Scatter, nRSBT over one port: what the root sends in cycle i (erratum: 5.1.4 prints 2^(n+1-n) for 2^(i+1-n))."""
     order = 1 << n
+    # Cycles 0 .. n - 1: subtrees of all n trees start one after the other.
     rising = [Fraction(order, n) * (1 - Fraction(1, 2 << i)) for i in range(n)]
+    # Cycles n .. 2n - 2: the trees finish in turn.
     falling = [Fraction(order, n) * (Fraction(1, 1 << i + 1 - n) - Fraction(1, order)) for i in range(n, 2 * n - 1)]
     return rising + falling
 
@@ -165,11 +179,13 @@ def scatter_rotated(n: int) -> list[Fraction]:
 def scatter_tworooted(n: int) -> list[Fraction]:
     """Scatter, TCBT over one port: half of everything to either child, then both halves of a half, and so on."""
     halves = [Fraction(size) for i in range(n - 2, 0, -1) for size in [(1 << i) - 1] * 2]
+    # The two children of the root head halves of N/2 and N/2 - 1 nodes; below, complete binary trees.
     return [Fraction(1 << n - 1), Fraction((1 << n - 1) - 1), *halves]
 
 
 def scatter_by_level(sizes: Sequence[int], share: int = 1) -> list[Fraction]:
     """Scatter in reverse breadth first order: the nodes of every level behind the fullest port, farthest first."""
+    # Farthest first: the levels in reverse.
     return [Fraction(size, share) for size in reversed(sizes)]
 
 
@@ -185,6 +201,7 @@ def cube_levels(n: int) -> list[int]:
 
 def edge_disjoint_levels(n: int) -> list[int]:
     """Nodes on levels 1, 2, .. of one tree of nESBT (lemma 3.23)."""
+    # Level 1 is the root's only child, level 2 its n - 1 children; from level 3 on C(n, i - 1) (lemma 3.23).
     return [1, n - 1, *(comb(n, level - 1) for level in range(3, n + 2))]
 
 
@@ -206,12 +223,12 @@ def allgather_edge_disjoint(n: int) -> list[Fraction]:
 
 
 def alltoall_rotated(n: int) -> list[Fraction]:
-    """Alltoall, nRSBT over one port."""
+    """Alltoall, nRSBT over one port: N(i+1)/(2n) up to cycle n - 1, then falling again (table 15)."""
     return [Fraction(min(i + 1, 2 * n - 1 - i) << n, 2 * n) for i in range(2 * n - 1)]
 
 
 def alltoall_edge_disjoint(n: int) -> list[Fraction]:
-    """Alltoall, nESBT over one port."""
+    """Alltoall, nESBT over one port: ((i+2)N/2 - 1)/n rising, (iN/2 - 1)/n falling (table 15, corrected)."""
     half = Fraction(1 << n, 2)
     rising = [((i + 2) * half - 1) / n for i in range(n)]
     return rising + [(i * half - 1) / n for i in range(n, 0, -1)]
@@ -219,10 +236,12 @@ def alltoall_edge_disjoint(n: int) -> list[Fraction]:
 
 def alltoall_binomial(n: int) -> list[Fraction]:
     """Alltoall, SBT over all ports: the largest of C(d, l) 2^(n-d-1), which is that of d = min(2l, n-1)."""
+    # C(d, l) 2^(n-d-1) is largest at d = 2l, or at the last dimension if that is smaller.
     largest = [min(2 * level, n - 1) for level in range(n)]
     return [Fraction(comb(d, level) << n - d - 1) for level, d in enumerate(largest)]
 
 
 def below(sizes: Sequence[int], share: int) -> list[Fraction]:
     """Alltoall over all ports by rotated trees: the nodes beyond every level, given those on levels 1, 2, ..."""
+    # A block for level L crosses its l-th link in cycle l if L > l: the load is the number of nodes beyond.
     return [Fraction(sum(sizes[level:]), share) for level in range(len(sizes))]

@@ -15,12 +15,14 @@ from emunode.algorithms.hypercube.costs import Loads
 from emunode.algorithms.hypercube.scatter import CubeScatter
 from emunode.algorithms.hypercube.schedule import EXCHANGES
 from emunode.model import ALL_RANKS, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
+from emunode.registry import register
 from emunode.trees.base import CACHE_ENTRIES
 from emunode.trees.hypercube.balanced import BalancedTrees
 from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.rotated import RotatedBinomialTrees
 
 
+@register
 class QueuedBroadcast(EdgeDisjointBroadcast):
     """nESBT over one port without a clock and without a header: first come, first served.
 
@@ -57,14 +59,18 @@ class QueuedForwardRule(Rule):
         count = algorithm.trees.count
         for copy in range(algorithm.copies):
             tree, segment = copy % count, copy // algorithm.spec.redundancy
+            # One packet per step, on port j = copy mod n: the order of the labels f without knowing them.
             yield copy + 1, tree, (me, ALL_RANKS, tree, segment, algorithm.payloads.segment(me, ALL_RANKS, segment))
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         trees, sends = self._algorithm.trees, []
         for port, segments in packets:
+            # The tree follows from the port, so packets need no header.
             tree = trees.tree_of_arrival(self._relative, port)
             for segment in segments:
                 for child_port in trees.children(self._relative, tree):
+                    # One send per step over all ports: a packet waits until the node is free, first come, first
+                    # served.
                     self._busy_until = max(self._busy_until, step) + 1
                     sends.append((self._busy_until, child_port, segment))
         return sends
@@ -92,6 +98,7 @@ class QueuedScatter(CubeScatter):
         return Fraction(self.topology.order - 1, self.topology.degree)
 
     def claims(self) -> list[Claim]:
+        # The farthest leave first, so the run ends when the fullest port of the root is done.
         steps = ceil(self.blocks * self.copies / (self.link_capacity or 1))
         return [*super().claims(), Claim("steps", steps, "==", f"{self.citation}: section 5.1, the fullest port")]
 
@@ -102,6 +109,7 @@ class QueuedScatter(CubeScatter):
             for route_index, _, segment in self.copies_of(target):
                 queues[self.path(target, route_index)[0]].append((target, route_index, segment))
         for queue in queues:
+            # Stable sort: the farthest first, and among equals in order of ranks.
             queue.sort(key=lambda entry: -self.trees.level(entry[0], entry[1]))
         return queues
 
@@ -109,6 +117,7 @@ class QueuedScatter(CubeScatter):
         self.walked = True
         capacity = self.link_capacity or 1
         fullest = max(len(queue) for queue in self.queues())
+        # Full packets and a last one with what is left.
         sizes = [min(capacity, fullest - sent) for sent in range(0, fullest, capacity)]
         return [Fraction(size, self.copies) for size in sizes]
 
@@ -133,6 +142,7 @@ class QueueRule(Rule):
             return
         capacity = algorithm.link_capacity or 1
         sends = sorted(
+            # `place // capacity`: as many entries as a packet holds leave together.
             (place // capacity + 1, port, place, entry)
             for port, queue in enumerate(algorithm.queues())
             for place, entry in enumerate(queue)
@@ -148,6 +158,7 @@ class QueueRule(Rule):
                 origin, target, route_index, _, _ = segment
                 if target != self._view.rank:
                     path = algorithm.path(algorithm.topology.relative(target, origin), route_index)
+                    # The node's own level is the index of its outgoing link on the path.
                     port = path[algorithm.trees.level(self._relative, route_index)]
                     sends.append((self._turn(port, step + 1), port, segment))
         return sends
@@ -155,14 +166,17 @@ class QueueRule(Rule):
     def _turn(self, port: Port, earliest: Step) -> Step:
         """The first step in which a port has room for another packet."""
         step, held = self._queued.get(port, (0, 0))
+        # The port was idle: the packet leaves at once.
         if step < earliest:
             step, held = earliest, 0
+        # The packet of that step is full: this entry opens the next one.
         elif held == self._algorithm.link_capacity:
             step, held = step + 1, 0
         self._queued[port] = (step, held + 1)
         return step
 
 
+@register
 class BinomialQueuedScatter(QueuedScatter):
     """Down the spanning binomial tree, SBT: N/2 steps for packets of one block. Johnsson and Ho, section 5.1.2."""
 
@@ -176,6 +190,7 @@ class BinomialQueuedScatter(QueuedScatter):
     trees_class = BinomialTree
 
 
+@register
 class RotatedBinomialQueuedScatter(QueuedScatter):
     """Down n rotated spanning binomial trees, nRSBT: N - 1 steps for packets of a part, M/n.
 
@@ -187,6 +202,7 @@ class RotatedBinomialQueuedScatter(QueuedScatter):
     trees_class = RotatedBinomialTrees
 
 
+@register
 class BalancedQueuedScatter(QueuedScatter):
     """Down the spanning balanced n-tree, SBnT, with one path to a node: as many steps as there are necklaces but one.
 
@@ -200,12 +216,14 @@ class BalancedQueuedScatter(QueuedScatter):
     @property
     def blocks(self) -> Fraction:
         """The binary necklaces of n beads but one (Burnside)."""
+        # Burnside for n beads of two colours; the necklace of all zeros is the root's own.
         n = self.topology.degree
         return Fraction(sum(2 ** gcd(turns, n) for turns in range(n)), n) - 1
 
     trees_class = BalancedTrees
 
 
+@register
 class BalancedPathsQueuedScatter(QueuedScatter):
     """Down the spanning balanced n-tree with several paths to cyclic nodes, SBnTc.
 
@@ -221,4 +239,5 @@ class BalancedPathsQueuedScatter(QueuedScatter):
     def validate(self) -> None:
         super().validate()
         if self.spec.packet_limit >= self.spec.message_bytes:
+            # A packet may hold a whole message, so n parts of any blocks fit.
             self.link_capacity = self.segments_per_message

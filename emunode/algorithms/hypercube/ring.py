@@ -23,12 +23,14 @@ from emunode.model import (
     ScheduledSend,
     Step,
 )
+from emunode.registry import register
 from emunode.trees.hypercube.gray import gray, gray_position, transition
 
 ONWARD, BACK = 0, 1
 """The two directions, as the `tree` of a segment."""
 
 
+@register
 class RingAllgather(Uncut):
     """Around the Gray code circuit: every node forwards to one neighbour what came from the other.
 
@@ -37,6 +39,7 @@ class RingAllgather(Uncut):
     address. One fault cuts the circuit. Johnsson and Ho, sections 6.1 and 8.4 (figure 19).
     """
 
+    family = "hypercube"
     name = "brg-ring"
     collective = Collective.ALLGATHER
     citation = "Johnsson-Ho 1986, Hamiltonian circuit"
@@ -54,12 +57,14 @@ class RingAllgather(Uncut):
         order = self.topology.order
         if self.spec.port_model is PortModel.ONE_PORT:
             return order - 1, 0
+        # Half of the ring onward, the rest back, so that both directions end within a step of each other.
         return order // 2, order // 2 - 1
 
     def ports(self, rank: Rank) -> tuple[Port, Port]:
         """The ports of a rank that lead onward and back."""
         last = self.topology.degree - 1
         position = gray_position(rank)
+        # The last position closes the circuit over dimension n - 1.
         onward = last if position == self.topology.order - 1 else transition(position)
         return onward, transition(position - 1) if position else last
 
@@ -75,6 +80,7 @@ class RingAllgather(Uncut):
             Claim("segments", order * (order - 1) * self.segments_per_message * spec.messages, "==", cited),
             Claim("intact_deliveries", order * (order - 1) * spec.messages, "==", cited),
             *bound_claims(spec, self.topology.degree),
+            # The heaviest link carries one block in every step.
             *load_claims(spec, self.segments_per_message, [Fraction(1)] * steps, cited),
         ]
 
@@ -87,6 +93,7 @@ class RingAllgather(Uncut):
             rank_at=gray,
             direction_of=self._direction,
             reach=self.reach,
+            # No pipelining: a block makes its hop h in step h.
             step=lambda _, hop: hop,
             copies=self.segments_per_message * self.spec.messages,
             segments_per_message=self.segments_per_message,
@@ -121,5 +128,6 @@ class RingRule(Rule):
             (step + 1, self._ports[segment[2]], segment)
             for _, segments in packets
             for segment in segments
+            # All blocks start in step 1, so the step is the number of hops made.
             if step < reach[segment[2]]
         ]

@@ -29,7 +29,9 @@ from emunode.algorithms.hypercube.schedule import (
     balanced_steps,
     disjoint_steps,
 )
+from emunode.algorithms.transforms import backwards
 from emunode.model import Collective, Duplex, PortModel
+from emunode.registry import register
 from emunode.trees.hypercube.balanced import BalancedTrees
 from emunode.trees.hypercube.binomial import BinomialTree
 from emunode.trees.hypercube.gray import GrayPaths
@@ -54,9 +56,11 @@ class CubeScatter(CubeRouting):
     def forward_loads(self) -> Loads:
         """The load of every cycle of the scatter; here by walking all routes."""
         found = self.found_loads()
+        # `found_loads` has turned the cycles of a gather round, and `loads` will do so again.
         return found[::-1] if self.collective is Collective.GATHER else found
 
 
+@register
 class RotatedGrayScatter(CubeScatter):
     """Along n rotated Gray code paths, nRBRG, a part of every block each; everything moves in every cycle.
 
@@ -72,9 +76,11 @@ class RotatedGrayScatter(CubeScatter):
     tree_per_dimension = True
 
     def forward_loads(self) -> Loads:
+        # A path holds one node per level, so cycle l still moves N - 1 - l blocks.
         return scatter_by_level(range(1, self.topology.order), self.count)
 
 
+@register
 class BinomialScatter(CubeScatter):
     """Down the spanning binomial tree, SBT, by halving over one port.
 
@@ -92,6 +98,7 @@ class BinomialScatter(CubeScatter):
         return scatter_by_level(binomial_levels(n)) if self.spec.port_model is ALL else scatter_halving(n)
 
 
+@register
 class TwoRootedScatter(CubeScatter):
     """Down the two-rooted complete binary tree, TCBT, whole subtrees in the order of the broadcast.
 
@@ -109,9 +116,11 @@ class TwoRootedScatter(CubeScatter):
         n = self.topology.degree
         if self.spec.port_model is not ALL:
             return scatter_tworooted(n)
+        # Level sizes behind the larger child: 1, 2, 4, .., and N/4 on level n.
         return scatter_by_level([*(1 << level for level in range(n - 1)), 1 << n - 2])
 
 
+@register
 class RotatedBinomialScatter(CubeScatter):
     """Down n rotated spanning binomial trees, nRSBT, a part of every block each.
 
@@ -129,6 +138,7 @@ class RotatedBinomialScatter(CubeScatter):
         return scatter_by_level(cube_levels(n), n) if self.spec.port_model is ALL else scatter_rotated(n)
 
 
+@register
 class EdgeDisjointScatter(EdgeDisjointRedundancy, CubeScatter):
     """Down n arc-disjoint spanning binomial trees, nESBT, a part of every block each, or whole blocks over x of them.
 
@@ -148,9 +158,11 @@ class EdgeDisjointScatter(EdgeDisjointRedundancy, CubeScatter):
 
     def forward_loads(self) -> Loads:
         n = self.topology.degree
+        # Every tree has one root link, which carries its whole levels.
         return scatter_by_level(edge_disjoint_levels(n), n)
 
 
+@register
 class BalancedScatter(CubeScatter):
     """Down the spanning balanced n-tree, SBnT, with one path to every node.
 
@@ -169,6 +181,7 @@ class BalancedScatter(CubeScatter):
         return claims if self.spec.port_model is ALL else [*claims, most_bytes(self)]
 
 
+@register
 class BalancedPathsScatter(CubeScatter):
     """Down the spanning balanced n-tree with several paths to cyclic nodes, SBnTc, blocks for those in parts.
 
@@ -196,3 +209,12 @@ def most_bytes(algorithm: CubeScatter) -> Claim:
     size = algorithm.segments_per_message * algorithm.largest_segment_bytes * spec.messages
     most = int((1 << n) * (1 + 2 * log2(n) / n) * size)
     return Claim("transfer_bytes", most, "<=", f"{algorithm.citation}: table 8")
+
+
+register(backwards(RotatedGrayScatter))
+register(backwards(BinomialScatter))
+register(backwards(TwoRootedScatter))
+register(backwards(RotatedBinomialScatter))
+register(backwards(EdgeDisjointScatter))
+register(backwards(BalancedScatter))
+register(backwards(BalancedPathsScatter))

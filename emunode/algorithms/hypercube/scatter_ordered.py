@@ -14,7 +14,9 @@ from emunode.algorithms.hypercube.costs import Loads
 from emunode.algorithms.hypercube.scatter import CubeScatter
 from emunode.algorithms.hypercube.schedule import ONE_WAY
 from emunode.algorithms.routed_collective import Route
+from emunode.algorithms.transforms import backwards
 from emunode.model import Port, PortModel, Rank, Step
+from emunode.registry import register
 from emunode.trees.base import Trees
 from emunode.trees.hypercube.balanced import BalancedTrees
 from emunode.trees.hypercube.binomial import BinomialTree
@@ -40,6 +42,7 @@ class OrderedScatter(CubeScatter):
         return [*super().claims(), Claim("steps", self.cycles, "==", f"{self.citation}: {self.tables[0]}")]
 
 
+@register
 class GrayScatter(OrderedScatter):
     """Along the Gray code path, BRG, the farthest first.
 
@@ -56,6 +59,7 @@ class GrayScatter(OrderedScatter):
     @property
     def cycles(self) -> int:
         others = (self.topology.order - 1) * self.copies
+        # Every second cycle, except for the nearest node, whose k packets leave in every cycle.
         return others if self._apart else 2 * others - self.copies
 
     @property
@@ -66,10 +70,12 @@ class GrayScatter(OrderedScatter):
     def route(self, target: Rank, route_index: int, number: int) -> Route:
         ports = self.trees.route(target, route_index)
         before = (self.topology.order - 1 - len(ports)) * self.copies
+        # The nearest node's packets are not forwarded, so they need no cycle in between.
         first = before + number if self._apart else 2 * before + number * (2 if len(ports) > 1 else 1)
         return [(port, first + hop) for hop, port in enumerate(ports, 1)]
 
 
+@register
 class BinomialGrayScatter(OrderedScatter):
     """Down the spanning binomial tree in the port order of the binary-reflected Gray code: descending relative address.
 
@@ -86,12 +92,14 @@ class BinomialGrayScatter(OrderedScatter):
     def validate(self) -> None:
         super().validate()
         if self.doublings:
+            # A packet of 2^b blocks holds all segments of these blocks.
             self.link_capacity = self.copies << self.doublings
 
     @cached_property
     def doublings(self) -> int:
         """b of B = 2^b M."""
         blocks = self.spec.packet_limit // (self.spec.messages * self.spec.message_bytes)
+        # Rounded down to a power of two: `bit_length` - 1.
         return max(0, min(self.topology.degree - 1, blocks.bit_length() - 1))
 
     @property
@@ -104,22 +112,27 @@ class BinomialGrayScatter(OrderedScatter):
         b = self.doublings
         if not b:
             return super().forward_loads()
+        # Full packets of 2^b blocks, then b cycles of halving: 2^(b-1), .., 2, 1 blocks.
         return [Fraction(1 << b)] * (self.cycles - b) + [Fraction(1 << halving) for halving in reversed(range(b))]
 
     def route(self, target: Rank, route_index: int, number: int) -> Route:
         low_bits = self.topology.degree - self.doublings
         round_start = 0 if self.doublings else number * (self.topology.order - 1)
+        # Descending relative address: the block of the target with the largest low bits leaves first.
         place = (1 << low_bits) - target % (1 << low_bits)
         route = []
         for port in self.trees.route(target, route_index):
             if port < low_bits:
                 route.append((port, round_start + place))
+                # With m = N - c for b = 0: the hops are in cycles m - 1, m + lowbit(m) - 1, and so on.
                 place += 1 << port
             else:
+                # The b highest ports are used once each, at the end.
                 route.append((port, (1 << low_bits) + port - low_bits))
         return route
 
 
+@register
 class BinomialPostorderScatter(OrderedScatter):
     """Down the spanning binomial tree, the subtree of each port in postorder, ports in Gray code order as in `sbt-gray`.
 
@@ -135,6 +148,7 @@ class BinomialPostorderScatter(OrderedScatter):
     def _first_cycles(self) -> dict[Rank, int]:
         """The cycle in which a target's block leaves the root."""
         return {
+            # Port d is used in cycles 2^d - 1 + k 2^(d+1), as in `sbt-gray`.
             rank: (2 * place + 1 << port) - 1
             for port in range(self.topology.degree)
             for place, rank in enumerate(postorder(self.trees, 1 << port))
@@ -145,6 +159,7 @@ class BinomialPostorderScatter(OrderedScatter):
         return [(port, first + hop) for hop, port in enumerate(self.trees.route(target, route_index))]
 
 
+@register
 class BalancedCyclicScatter(OrderedScatter):
     """Down the spanning balanced n-tree, the root's ports in turn, in each subtree the farthest first.
 
@@ -164,6 +179,7 @@ class BalancedCyclicScatter(OrderedScatter):
     def _first_steps(self) -> dict[Rank, Step]:
         """The step in which a target's block leaves the root."""
         queues = [self.order_of(port) for port in range(self.topology.degree)]
+        # One target per port and round; ports whose queue is empty are skipped by the sort.
         turns = sorted((place, port) for port, queue in enumerate(queues) for place in range(len(queue)))
         return {queues[port][place]: step for step, (place, port) in enumerate(turns, 1)}
 
@@ -172,6 +188,7 @@ class BalancedCyclicScatter(OrderedScatter):
         return [(port, first + hop) for hop, port in enumerate(self.trees.route(target, route_index))]
 
 
+@register
 class BalancedPostorderScatter(BalancedCyclicScatter):
     """`sbnt-cyclic` with the targets of each subtree in postorder."""
 
@@ -187,3 +204,10 @@ def postorder(trees: Trees, rank: Rank) -> Iterator[Rank]:
     for port in trees.children(rank, 0):
         yield from postorder(trees, trees.topology.neighbour(rank, port))
     yield rank
+
+
+register(backwards(GrayScatter))
+register(backwards(BinomialGrayScatter))
+register(backwards(BinomialPostorderScatter))
+register(backwards(BalancedCyclicScatter))
+register(backwards(BalancedPostorderScatter))

@@ -12,6 +12,7 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.scatter import ALL, CubeScatter
 from emunode.errors import ScenarioError
 from emunode.model import PortModel
+from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.trees.hypercube.binomial import CubeTrees
 from emunode.trees.hypercube.reflected import TurnedBinomialTrees, reflections, rotations
@@ -27,7 +28,7 @@ class RestScatter(CubeScatter):
 
     @classmethod
     def parts(cls, n: int, message_bytes: int) -> int:
-        """k; raises ScenarioError (field `message_bytes`) if there is none."""
+        """k; raises ScenarioError (field `message_bytes`) if no k fits."""
         for k in range(min(n - 1, message_bytes), 0, -1):
             if cls.admits(n, k):
                 return k
@@ -51,6 +52,7 @@ class RestScatter(CubeScatter):
         return [*super().claims(), Claim("max_link_segments", most, "==", f"{self.citation}: largest edge load")]
 
 
+@register
 class RotationsScatter(RestScatter):
     """Scatter in k parts over k rotated spanning binomial trees, n/k apart.
 
@@ -70,6 +72,7 @@ class RotationsScatter(RestScatter):
 
     @staticmethod
     def edge_load_of(n: int, k: int) -> int:
+        # A whole number: n/k divides n, and so 2^(n/k) - 1 divides N - 1.
         return ((1 << n) - 1) * (1 << n // k - 1) // ((1 << n // k) - 1)
 
     def make_trees(self, topology: Topology) -> CubeTrees:
@@ -77,6 +80,7 @@ class RotationsScatter(RestScatter):
         return TurnedBinomialTrees(topology, rotations(n, self.parts(n, self.spec.message_bytes)))
 
 
+@register
 class ReflectionsScatter(RestScatter):
     """Scatter in k parts over k/2 rotated spanning binomial trees, 2n/k apart, and their reflections.
 

@@ -34,8 +34,9 @@ ArcUse = tuple[Step, Rank, Port]
 
 
 class OnCubeTrees(Algorithm):
-    """Spanning trees of the hypercube."""
+    """The part that all algorithms over spanning trees of the hypercube share."""
 
+    family = "hypercube"
     trees: CubeTrees
     trees_class: ClassVar[Callable[..., CubeTrees]]
     tree_per_dimension: ClassVar[bool] = False
@@ -47,6 +48,7 @@ class OnCubeTrees(Algorithm):
 
     def structure_claims(self) -> list[Claim]:
         """In a greedy graph all paths are shortest paths."""
+        # The paper calls a graph greedy if all its paths from the root are shortest paths.
         greedy = Claim("longest_detour", 0, "==", f"{self.citation}: a greedy graph (section 3)")
         return [*super().structure_claims(), greedy] if self.trees.greedy else super().structure_claims()
 
@@ -58,11 +60,13 @@ class CubeDissemination(OnCubeTrees, TreeCollective):
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
         here = self.offset(relative, tree)
+        # The delay is the difference of two absolute cycles, because labels and levels are absolute.
         return [self.offset(self.topology.neighbour(relative, port), tree) - here for port in ports]
 
     def offset(self, relative: Rank, tree: int) -> Step:
         if self.spec.port_model is PortModel.ALL_PORT:
             return self.trees.level(relative, tree)
+        # Cycles count from 0, steps from 1; the root's label -1 becomes step 0.
         return self.trees.label(relative, tree) + 1
 
     def tree_last_offset(self, tree: int) -> Step:
@@ -77,6 +81,7 @@ class CubeDissemination(OnCubeTrees, TreeCollective):
 
     @property
     def last_step(self) -> Step:
+        # Copies left over by the division go to the first trees, so trees may end at different numbers.
         carried = [(tree, -(-(self.copies - tree) // self.trees.count)) for tree in range(self.trees.count)]
         return max(self.tree_last_offset(tree) + (many - 1) * self.period for tree, many in carried if many > 0)
 
@@ -119,6 +124,7 @@ class MergedSchedule(Uncut, OnCubeTrees):
         """The largest load of a directed link in every cycle, by enumeration."""
         self.walked = True
         found = largest_per_step(self.crossings(), self.trees.count, together=self._all_sources)
+        # A gather runs the cycles backwards.
         return found[::-1] if self.collective is Collective.GATHER else found
 
     @cached_property
@@ -132,11 +138,13 @@ class MergedSchedule(Uncut, OnCubeTrees):
 
     def edge_load_claim(self, where: str) -> Claim:
         """The segments that the fullest link carries in the whole run."""
+        # Loads are in messages; a whole number of segments, because parts of a message are equal.
         heaviest = int(self.edge_load * self.segments_per_message * self.spec.messages)
         return Claim("max_link_segments", heaviest, "==", f"{self.citation}: {where}", derived=True)
 
     def cost_of_loads(self) -> list[Claim]:
         """Claims on steps, start-ups and bytes."""
+        # `tables` has the place for one port first, for all ports second.
         cited = f"{self.citation}: {self.tables[self.spec.port_model is PortModel.ALL_PORT]}"
         loads = self.loads
         return [
@@ -161,6 +169,7 @@ class CubeRouting(MergedSchedule, TreeRoutedCollective):
         ports = self.trees.route(target, route_index)
         if self.spec.port_model is not PortModel.ALL_PORT:
             return self._by_label(ports, route_index)
+        # Postorder: all start in step 1. Reverse breadth first: level L waits for height - L steps.
         first = 1 if self.discipline == "postorder" else self.trees.height(route_index) + 1 - len(ports)
         return list(zip(ports, range(first, first + len(ports)), strict=True))
 
@@ -173,10 +182,12 @@ class CubeRouting(MergedSchedule, TreeRoutedCollective):
 
     @cached_property
     def last_step(self) -> Step:
+        # With redundancy the loads, which are stated for one copy in parts, do not apply.
         return len(self.loads) if self.spec.redundancy == 1 else super().last_step
 
     @cached_property
     def hops(self) -> int:
+        # All targets have the same copies on each route, so one target tells how often each tree is used.
         counts = Counter(route_index for route_index, _, _ in self.copies_of(1))
         return sum(
             counts[route_index] * self.trees.level(target, route_index)
@@ -187,6 +198,7 @@ class CubeRouting(MergedSchedule, TreeRoutedCollective):
     def crossings(self) -> Iterator[ArcUse]:
         """Every hop of a message from rank 0 with its step, by one part of the message each."""
         for target in range(1, self.topology.order):
+            # Part number 0 stands for all parts of a route: a merged schedule sends them together.
             for route_index in range(self.count):
                 here = 0
                 for port, step in self.route(target, route_index, 0):
@@ -216,6 +228,7 @@ class EdgeDisjointRedundancy(Algorithm):
         return 1 if self.collective is Collective.REDUCE else self.topology.degree
 
     def structure_claims(self) -> list[Claim]:
+        # Level |c| or |c| + 2 (section 3.5).
         claims = [Claim("longest_detour", 2, "<=", f"{self.citation}: level |c| or |c| + 2")]
         if self.spec.messages * self.segments_per_message * self.spec.redundancy > 1:
             paths = f"{self.citation}: the n paths to a node share no inner node (not in the paper)"
@@ -229,6 +242,7 @@ class EdgeDisjointRedundancy(Algorithm):
 def balanced_steps(trees: CubeTrees, spec: CollectiveSpec, source: str) -> Claim:
     """The steps of a merged schedule over SBnT; over one port, one more where cyclic nodes have several paths."""
     n = trees.topology.degree
+    # Several paths: a cyclic node may hang below the last port, which adds one cycle.
     one_port = 2 * n - 2 if trees.count == 1 else 2 * n - 1
     return Claim("steps", n if spec.port_model is PortModel.ALL_PORT else one_port, "==", source)
 
@@ -237,6 +251,7 @@ def disjoint_steps(spec: CollectiveSpec, n: int, copies: int, citation: str) -> 
     """The steps of a merged schedule over nESBT: its height, or over one port the last label of the trees in use."""
     if spec.port_model is PortModel.ALL_PORT:
         return [Claim("steps", n + 1, "==", f"{citation}: height n + 1")]
+    # Fewer copies than trees use only the first trees, whose last labels are smaller.
     return [Claim("steps", n + min(copies, n), "==", f"{citation}: the last label of tree j is n + j")]
 
 
@@ -245,6 +260,7 @@ def largest_per_step(crossings: Iterable[ArcUse], parts: int, *, together: bool)
 
     All sources `together` load every link of a dimension alike: with the sum over this dimension of what one source sends.
     """
+    # All sources together: by translation symmetry every link of a dimension has the same load.
     found = Counter((step, 0 if together else rank, port) for step, rank, port in crossings)
     largest = [0] * max(step for step, _, _ in found)
     for (step, _, _), load in found.items():

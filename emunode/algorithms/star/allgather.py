@@ -20,6 +20,7 @@ from emunode.algorithms.star.bounds import MULTIPLE, REPORT, TimeBounded, time_b
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
+from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import Trees, require
@@ -30,6 +31,7 @@ MOST_TREES = 2**15
 """Most trees that a journal can number."""
 
 
+@register
 class HamiltonianCycle(TimeBounded):
     """Around a Hamiltonian cycle: in every step each node forwards to its successor what it received in the step before.
     One-port.
@@ -55,6 +57,7 @@ class HamiltonianCycle(TimeBounded):
         """The port of every node that leads on along the cycle."""
         star = require(self.topology, StarGraph, self.name)
         here, ports = 0, {}
+        # Walk the cycle once; every node is left exactly once.
         for port in hamiltonian_cycle(star):
             ports[here] = port
             here = star.neighbour(here, port)
@@ -74,9 +77,11 @@ class HamiltonianCycle(TimeBounded):
         circuit = Circuit(
             order=others + 1,
             position=self._positions.__getitem__,
+            # Python's dict keeps insertion order, which here is the order along the cycle.
             rank_at=list(self._positions).__getitem__,
             direction_of=lambda rank, port: 0 if port == self.successor[rank] else None,
             reach=(others, 0),
+            # Message `number` starts when the one before has come around.
             step=lambda number, hop: number * others + hop,
             copies=self.rounds,
             segments_per_message=self.segments_per_message,
@@ -130,13 +135,16 @@ class PassOn(Rule):
         algorithm, me = self._algorithm, self._rank
         for index in range(algorithm.rounds):
             own = (me, ALL_RANKS, 0, index, algorithm.payloads.segment(me, ALL_RANKS, index))
+            # n! - 1 steps are one round: the previous own message has then reached all ranks.
             yield index * (algorithm.topology.order - 1) + 1, self._port, own
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
         following, port = self._next, self._port
+        # A message stops before it would return to its origin.
         return [(step + 1, port, segment) for _, segments in packets for segment in segments if segment[0] != following]
 
 
+@register
 class RotatedHamiltonian(TimeBounded, TreeCollective):
     """Down rotated Hamiltonian paths of the substars, then to the remaining nodes. All-port, every link busy in
     every step.
@@ -164,6 +172,7 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
 
     def make_trees(self, topology: Topology) -> Trees:
         self.paths = RotatedPaths(topology, self.spec.messages * self.spec.segments)
+        # Set here, not in `validate`, because the base class needs the trees to cut the messages.
         self.star = self.paths.star
         return self.paths
 
@@ -184,6 +193,7 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
         """Along a path at once; to a leaf, behind the last port of a node, in phase 2. The root starts message c in phase 1
         of c.
         """
+        # (n-1)! steps of phase 1 for every message, one after the other.
         phase = factorial(self.star.n - 1)
         if not relative:
             return [tree * phase + 1] * len(ports)
@@ -191,14 +201,18 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
             return ()
         symbols = self.star.permutation(relative)
         path = symbols.index(1) - 1
+        # The path of S^j takes one step per node, so the position on it is the step of receipt.
         arrival = tree * phase + self.paths.step(relative)
+        # In phase 1 to the next node of the path; over the path's own link, which would leave S^j, in phase 2.
         return [self._leaf_step(symbols, tree) - arrival if port == path else 1 for port in ports]
 
     def _leaf_step(self, symbols: bytes, tree: int) -> Step:
         """The step in which c = `symbols`, with c_1 = p of its tree, sends to its leaf over link t, where c_t = 1."""
         n, t = self.star.n, symbols.index(1) + 1
+        # Rule 1 skips a message whose receiver is its source, which happens only at p = t; that gap is closed here.
         spared = len(range(n - t, tree, n - 1))  # messages before this one with p = t: over t is their source
         before = tree * factorial(n - 2) - spared
+        # Phase 2 begins after all phases 1; sends over link t are numbered consecutively over all messages.
         return self.trees.count * factorial(n - 1) + before + self._places[symbols]
 
     @cached_property
@@ -208,6 +222,7 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
         places: dict[bytes, int] = {}
         for symbols in sorted(map(self.star.permutation, self.star.ranks())):
             t = symbols.index(1)
+            # A neighbour of the root over link t has no leaf there, because the root is the source.
             if t and self.star.neighbour(self.star.rank_of(symbols), t - 1):
                 numbers[symbols[0], t] += 1
                 places[symbols] = numbers[symbols[0], t]
@@ -215,6 +230,7 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
 
     @cached_property
     def last_offset(self) -> Step:
+        # Every link is busy in every step, so the lower bound is the number of steps.
         return -(-self.copies * (self.topology.order - 1) // self.topology.degree)
 
     def claims(self) -> list[Claim]:
@@ -233,6 +249,7 @@ class RotatedHamiltonian(TimeBounded, TreeCollective):
         return [Claim("same_type_per_step", 1, "==", f"{REPORT}, theorem 2: links of a step are of different types")]
 
 
+@register
 class NecklaceAllgather(TimeBounded, TreeCollective):
     """Down the tree MBST, which orders the nodes by necklaces. All-port, every link busy in every step but the last.
 
@@ -253,6 +270,7 @@ class NecklaceAllgather(TimeBounded, TreeCollective):
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
         here = self.trees.step(relative)
+        # The step is global, so the delay is the difference of the steps in which the two nodes receive.
         return [self.trees.step(self.topology.neighbour(relative, port)) - here for port in ports]
 
     @cached_property

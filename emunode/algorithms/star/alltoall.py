@@ -15,6 +15,7 @@ from emunode.algorithms.routed_collective import Route, RoutedCollective
 from emunode.algorithms.star.bounds import REPORT, total_distance, unit_bounds
 from emunode.algorithms.star.scatter import PlacesInTree, require_multiple
 from emunode.model import Collective, Duplex, Port, PortModel, Rank, Step
+from emunode.registry import register
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import require
 from emunode.trees.star.balanced import NearBalancedTree, ReplicatedTrees
@@ -32,6 +33,7 @@ class TreeExchange(PlacesInTree):
     """The place in the paper that states that the paths are shortest paths."""
 
     def route(self, target: Rank, route_index: int, number: int) -> Route:
+        # The groups of one target follow each other; each takes as many steps as its path has links.
         start = self._starts[target] + number * self.topology.weight(target)
         return [(port, start + hop) for hop, port in enumerate(self.trees.route(target, route_index))]
 
@@ -42,9 +44,11 @@ class TreeExchange(PlacesInTree):
         step = 1
         together = self.spec.port_model is PortModel.ALL_PORT
         for necklace in self.trees.rotation.necklaces():
+            # One-port: a group of one node, so that all sources use one link type in a step.
             for group in [necklace] if together else [(rank,) for rank in necklace]:
                 for rank in group:
                     starts[rank] = step
+                # The nodes of a necklace are equally far away, and have equally many places.
                 step += self.share(group[0]) * self.topology.weight(group[0])
         return starts
 
@@ -66,6 +70,7 @@ class TreeExchange(PlacesInTree):
         return exchange_structure(self.theorem)
 
 
+@register
 class NearBalancedExchange(TreeExchange):
     """Rule 9 on the tree balanced within a constant factor: all nodes of a necklace at once. All-port; one-port,
     one node at a time.
@@ -92,14 +97,18 @@ class NearBalancedExchange(TreeExchange):
             ]
         necklaces = self.trees.rotation.necklaces()
         distances = self.copies * sum(self.topology.weight(necklace[0]) for necklace in necklaces)
+        # The paper's h d: the number of necklaces times the average distance. It weighs small necklaces like full
+        # ones.
         printed = self.copies * len(necklaces) * t_n / self.topology.order
         return [
             *super().claims(),
             Claim("steps", distances, "==", f"{REPORT}, rule 9: sum over necklaces of the distance"),
+            # Printed as an equality; as a lower bound it holds for n = 3..7.
             Claim("steps", printed, ">=", f"{REPORT}, section 7: h d; erratum: not equal, but close from below"),
         ]
 
 
+@register
 class ReplicatedExchange(TreeExchange):
     """Rule 10 on the tree with repeated nodes, M a multiple of n-1: every group of a necklace fills all n-1 links.
     All-port.
@@ -129,6 +138,7 @@ MET_WITH = {3: 60, 4: 40, 5: 24, 6: 10, 7: 4, 8: 1, 9: 1}
 """By n, the number of messages up to which list scheduling was computed and found to meet the lower bound."""
 
 
+@register
 class ListSchedule(RoutedCollective):
     """The paper's open problem: total exchange in exactly ceil(t_n/(n-1)) steps, by list scheduling on link types.
     All-port.
@@ -141,6 +151,7 @@ class ListSchedule(RoutedCollective):
     computation of M t_n operations. No fault is survived. After TR 93-346, section 9.
     """
 
+    family = "star"
     name = "list-schedule"
     collective = Collective.ALLTOALL
     duplexes = (Duplex.FULL,)
@@ -159,7 +170,10 @@ class ListSchedule(RoutedCollective):
         ready: list[list[tuple[int, bytes, int, Rank]]] = [[] for _ in range(star.degree)]
 
         def enqueue(rank: Rank, copy: int) -> None:
+            # The next operation of a job is the type at position `done` of its path.
             path, done = paths[rank, copy], len(steps[rank, copy])
+            # Most operations left first (done - len(path) is negative); ties by label, then copy, so that all nodes
+            # agree.
             if done < len(path):
                 heappush(ready[path[done]], (done - len(path), star.permutation(rank), copy, rank))
 
@@ -168,9 +182,11 @@ class ListSchedule(RoutedCollective):
         step = 0
         while any(ready):
             step += 1
+            # One job per type and step: links of one type never collide when all sources replay this table.
             served = [(port, heappop(queue)) for port, queue in enumerate(ready) if queue]
             for port, (_, _, copy, rank) in served:
                 steps[rank, copy].append((port, step))
+            # After all types were served, so that a job is not served twice in one step.
             for _, (_, _, copy, rank) in served:
                 enqueue(rank, copy)
         return dict(steps)
@@ -183,6 +199,7 @@ class ListSchedule(RoutedCollective):
             *unit_bounds(self.topology, self.spec, self.copies),
             *self.structure_claims(),
         ]
+        # Beyond what was computed there is no proof, hence no claim.
         if self.copies <= MET_WITH.get(self.topology.degree + 1, 0):
             steps = -(-t_n // self.topology.degree)
             claims.append(Claim("steps", steps, "==", f"{self.citation}, ceil(M t_n/(n-1)), met by computation"))
@@ -207,6 +224,7 @@ def shortest_paths(star: StarGraph, copies: int) -> dict[tuple[Rank, int], tuple
     loads = [0] * star.degree
     necklaces = sorted(rotation.necklaces(), key=lambda necklace: star.permutation(necklace[0]))
     for necklace in necklaces:
+        # Full necklaces: rotations of one path use every type equally often, whichever path it is.
         if len(necklace) == star.degree:
             path = _walk(star, necklace[0], None)
             for turns, rank in enumerate(necklace):
@@ -214,6 +232,8 @@ def shortest_paths(star: StarGraph, copies: int) -> dict[tuple[Rank, int], tuple
                 paths.update(((rank, copy), turned) for copy in range(copies))
     for copy in range(copies):
         for necklace in necklaces:
+            # The others have no such symmetry: each hop takes the least loaded type, over running totals of all
+            # copies.
             if len(necklace) < star.degree:
                 for rank in sorted(necklace, key=star.permutation):
                     paths[rank, copy] = _walk(star, rank, loads)
@@ -227,9 +247,11 @@ def _walk(star: StarGraph, rank: Rank, loads: list[int] | None) -> tuple[Port, .
     ports: list[Port] = []
     while rank:
         closer = [port for port, near in enumerate(star.neighbours(rank)) if star.weight(near) < star.weight(rank)]
+        # `min` takes the lowest port among equals, as the construction that met the bound did.
         port = min(closer, key=loads.__getitem__) if loads else closer[0]
         if loads:
             loads[port] += 1
         ports.append(port)
         rank = star.neighbour(rank, port)
+    # Walked from the target home; reversed it is the path from the source, because types agree at both ends.
     return tuple(reversed(ports))

@@ -30,6 +30,7 @@ def sum_of_depths(topology: Topology) -> int:
     c2 - c4 = 2(n-2)! - 2. Found by enumeration of the trees; it holds for n = 3..9.
     """
     n = topology.degree + 1
+    # Found by enumeration, not proved: see the docstring for the range.
     return total_distance(topology) + 3 * (n - 2) * factorial(n - 1) - 2 * factorial(n - 2) + 2
 
 
@@ -55,8 +56,10 @@ def unit_bounds(topology: Topology, spec: CollectiveSpec, copies: int) -> list[C
             busiest, hops, cited = copies * (order - 1), copies * t_n, where(2, "single node scattering")
         case Collective.ALLTOALL:
             busiest, hops, cited = copies * t_n, copies * order * t_n, where(3, "total exchange")
+    # All-port, the n-1 links of the busiest node share the load; one-port, a node handles one message per step.
     steps = busiest if spec.port_model is PortModel.ONE_PORT else -(-busiest // topology.degree)
     if spec.collective in (Collective.BROADCAST, Collective.REDUCE):
+        # A pipeline: the last message leaves the source after all others and has D_n links to cross.
         steps += topology.diameter - 1
     return [
         Claim("steps", steps, ">=", f"{cited}: lower bound"),
@@ -67,8 +70,10 @@ def unit_bounds(topology: Topology, spec: CollectiveSpec, copies: int) -> list[C
 def time_bounds(topology: Topology, spec: CollectiveSpec) -> list[Claim]:
     """Fewest consecutive start-ups, and fewest bytes on one link, in a broadcast or an allgather (lemmas 1 and 2)."""
     one_port = spec.port_model is PortModel.ONE_PORT
+    # Each node receives from all sources, a broadcast has one.
     sources = topology.order - 1 if spec.collective is Collective.ALLGATHER else 1
     received = sources * spec.messages * spec.message_bytes
+    # One-port, the number of nodes that have the message at most doubles in a step.
     startups = max(topology.diameter, (topology.order - 1).bit_length() if one_port else 0)
     lemma = f"{MULTIPLE}, lemma {2 if spec.collective is Collective.ALLGATHER else 1}"
     return [
@@ -83,6 +88,7 @@ def least_time(topology: Topology, spec: CollectiveSpec, startup: float, per_byt
     The lemmas state a maximum: one term holds if bytes cost nothing, the other if start-ups do not.
     """
     startups, transferred = time_bounds(topology, spec)
+    # The relation ">=" of `time_bounds` always has whole numbers, which mypy cannot know.
     assert isinstance(startups.predicted, int)
     assert isinstance(transferred.predicted, int)
     seconds = max(startup * startups.predicted, per_byte * transferred.predicted)
@@ -93,6 +99,9 @@ def least_time(topology: Topology, spec: CollectiveSpec, startup: float, per_byt
 class TimeBounded(Algorithm):
     """An algorithm whose time is bounded from below by a maximum instead of a sum of start-ups and bytes."""
 
+    family = "star"
+
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
+        # The base class adds the two bounds into a sum, which is more than the lemma states.
         claims = [claim for claim in super().cost_claims(startup, per_byte) if claim.relation != ">="]
         return [*claims, least_time(self.topology, self.spec, startup, per_byte)]

@@ -14,12 +14,15 @@ from functools import cached_property
 from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.routed_collective import PipelinedScatter, Route, TreeRoutedCollective
 from emunode.algorithms.star.bounds import DISJOINT, sum_of_depths, total_distance, unit_bounds
+from emunode.algorithms.transforms import backwards
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Duplex, Rank, Step
+from emunode.registry import register
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from emunode.trees.star.rotation import Rotation
 
 
+@register
 class DisjointTreesBroadcast(TreeCollective):
     """M messages, each down x of the n-1 trees, pipelined: ceil(Mx/(n-1)) + h - 1 steps and Mx(n!-1) transmissions.
     All-port.
@@ -30,6 +33,7 @@ class DisjointTreesBroadcast(TreeCollective):
     fault-tolerant version (reconstructed).
     """
 
+    family = "star"
     name = "edt"
     collective = Collective.BROADCAST
     citation = f"{DISJOINT}, single node broadcast"
@@ -43,6 +47,7 @@ class DisjointTreesBroadcast(TreeCollective):
         return self.trees.height(0)
 
     def claims(self) -> list[Claim]:
+        # Pipelined: ceil(Mx/(n-1)) messages per tree, of which the last needs h steps.
         steps = -(-self.copies // self.trees.count) + self.trees.height(0) - 1
         source = f"{self.citation}: ceil(Mx/(n-1)) + h - 1, h = floor(3n/2) + 1 measured"
         return [
@@ -57,6 +62,7 @@ class DisjointTreesBroadcast(TreeCollective):
         return edt_structure("==", disjoint=self.copies > 1)
 
 
+@register
 class DisjointTreesScatter(PipelinedScatter):
     """M messages for each node, each down x of the trees; in each tree the farthest node first, one message per step
     from the root. All-port.
@@ -67,6 +73,7 @@ class DisjointTreesScatter(PipelinedScatter):
     and Akl 1996, single node scattering (reconstructed).
     """
 
+    family = "star"
     name = "edt"
     citation = f"{DISJOINT}, single node scattering"
     splits_across_trees = False
@@ -74,6 +81,7 @@ class DisjointTreesScatter(PipelinedScatter):
     trees_class = EdgeDisjointTrees
 
     @property
+    # Then M x / (n-1) rounds over all trees, and the formulas of the paper hold as they stand.
     def even(self) -> bool:
         """True if every tree carries the same number of copies for every node."""
         return not self.copies % self.count
@@ -97,8 +105,10 @@ class DisjointTreesScatter(PipelinedScatter):
     def _uneven_claims(self) -> tuple[list[Claim], list[Claim]]:
         """Bounds: the trees of the copies that remain after full rounds of all trees depend on the numbering of nodes."""
         others = self.topology.order - 1
+        # Copies are dealt to the trees in turn, so the fullest root link carries the mean, rounded up.
         busiest = -(-self.copies * others // self.count)
         rounds, left = divmod(self.copies, self.count)
+        # A full round costs the sum of depths in all trees, whichever node takes which tree first.
         full = rounds * self.count * sum_of_depths(self.topology)
         shortest = left * total_distance(self.topology)
         last = f"{self.citation}: ceil(M x (n!-1)/(n-1)) copies a tree, of which the last takes at most h steps"
@@ -109,11 +119,13 @@ class DisjointTreesScatter(PipelinedScatter):
             [Claim("steps", busiest + self.trees.height(0) - 1, "<=", last)],
             [
                 Claim("segments", full + shortest, ">=", hops),
+                # EDT paths are longer than the distance by 0, 2 or 4.
                 Claim("segments", full + shortest + 4 * left * others, "<=", hops),
             ],
         )
 
 
+@register
 class DisjointTreesExchange(TreeRoutedCollective):
     """M messages from each to each, each down x of the trees; rotations of one path are walked at once. All-port.
 
@@ -124,6 +136,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
     share. Survives x - 1 faults. Fragopoulou and Akl 1996, total exchange (reconstructed).
     """
 
+    family = "star"
     name = "edt"
     collective = Collective.ALLTOALL
     citation = f"{DISJOINT}, total exchange"
@@ -136,6 +149,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
     @cached_property
     def _preference(self) -> dict[Rank, Sequence[int]]:
         """The trees in order of the depth of a node in them; all nodes of a necklace use the same groups."""
+        # Depth first: a copy that needs fewer than n-1 trees should take the shallow ones.
         level, group = self.trees.level, self._group
         return {
             target: sorted(range(self.count), key=lambda tree: (level(target, tree), group(target, tree), tree))
@@ -158,6 +172,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
 
     def _group(self, target: Rank, tree: int) -> Rank:
         """i, for which the target on `tree` is R^tree(i) on that tree."""
+        # Tree k is R^k of tree 0, so the path to the target in tree k is the image of a path to i in tree 0.
         return self.rotation.rotate(target, -tree)
 
     def route(self, target: Rank, route_index: int, number: int) -> Route:
@@ -176,8 +191,10 @@ class DisjointTreesExchange(TreeRoutedCollective):
         }
         starts: dict[tuple[Rank, int], Step] = {}
         step = 1
+        # All copies of one number before the next: a message's copies then finish close together.
         for number, length, i in sorted(groups):
             starts[i, number] = step
+            # Only one group is on its way at a time, so two groups cannot collide; within a group all types differ.
             step += length
         return starts
 
@@ -198,6 +215,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
         source = (
             f"{self.citation}: d steps a full round of all trees, {DEPTHS}, and at most that for the copies left over"
         )
+        # The groups left over have at most d steps, and no fewer than the distances require.
         least = rounds * depths - (-left * total_distance(self.topology) // self.count)
         return [Claim("steps", least, ">=", source), Claim("steps", (rounds + 1) * depths, "<=", source)]
 
@@ -209,6 +227,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
             source = f"{self.citation}: n! M x d, {DEPTHS}"
             return [Claim("segments", order * self.copies * depths, "==", source)]
         least = order * (rounds * self.count * depths + left * total_distance(self.topology))
+        # A single copy goes to the tree in which the target is least deep: for EDT that is its distance.
         if left == 1:
             source = f"{self.citation}: full rounds of all trees, {DEPTHS}, and one copy over a shortest path"
             return [Claim("segments", least, "==", source)]
@@ -232,3 +251,19 @@ def edt_structure(relation: Relation, *, disjoint: bool) -> list[Claim]:
         Claim("trees_per_arc", 1, "==", f"{DISJOINT}, properties of EDT: arc-disjoint trees"),
         Claim("paths_per_inner_node", 1, "==", f"{DISJOINT}, properties of EDT: vertex-disjoint paths to every node"),
     ]
+
+
+register(
+    backwards(
+        DisjointTreesBroadcast,
+        "A faulty node takes what its subtree has sent with it. The paper has the broadcast only.",
+        citation=f"{DISJOINT}, single node broadcast backwards",
+    )
+)
+register(
+    backwards(
+        DisjointTreesScatter,
+        "The paper has the scatter only.",
+        citation=f"{DISJOINT}, single node scattering backwards",
+    )
+)

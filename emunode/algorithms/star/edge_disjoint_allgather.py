@@ -16,6 +16,7 @@ from emunode.algorithms.star.bounds import DISJOINT, unit_bounds
 from emunode.algorithms.star.edge_disjoint import edt_structure
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortPacket, Rank, ScheduledSend, Segment, Step
+from emunode.registry import register
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
 from emunode.trees.star.rotation import Rotation
 
@@ -23,6 +24,7 @@ ACKNOWLEDGEMENT = b"\x06"
 """Payload of an acknowledgement: one byte, so that it occupies its link."""
 
 
+@register
 class ClockedTraversal(TreeCollective):
     """Every message goes down x of the n-1 trees, depth first, by the clock: in step j the j-th node in preorder is
     reached. All-port.
@@ -34,6 +36,7 @@ class ClockedTraversal(TreeCollective):
     for an acknowledgement. Fragopoulou and Akl 1996, multinode broadcast (reconstructed).
     """
 
+    family = "star"
     name = "edt-dfs"
     collective = Collective.ALLGATHER
     citation = f"{DISJOINT}, multinode broadcast"
@@ -45,14 +48,17 @@ class ClockedTraversal(TreeCollective):
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
         delays: list[Step] = []
+        # The first child is served one step after its parent, as the next node in preorder.
         free = 1
         for port in ports:
             delays.append(free)
+            # The next child is the one that follows the first child's whole subtree in preorder.
             free += self.subtree_size(self.topology.neighbour(relative, port), tree)
         return delays
 
     def subtree_size(self, relative: Rank, tree: int) -> int:
         """Nodes below and including `relative`; tree t is R^t of tree 0."""
+        # Tree t is R^t of tree 0 and R keeps subtree sizes, so one table of n! entries serves all trees.
         return self._sizes[self._rotation.rotate(relative, -tree)]
 
     @cached_property
@@ -61,18 +67,20 @@ class ClockedTraversal(TreeCollective):
 
     @cached_property
     def _sizes(self) -> list[int]:
-        """Subtree sizes in tree 0."""
+        """Number of nodes in each subtree of tree 0, by rank."""
         sizes = [1] * self.topology.order
         preorder, waiting = [], [0]
         while waiting:
             preorder.append(rank := waiting.pop())
             waiting += [self.topology.neighbour(rank, port) for port in self.trees.children(rank, 0)]
+        # Preorder reversed: every subtree is complete before it is added to its parent.
         for rank in reversed(preorder[1:]):
             sizes[self.topology.neighbour(rank, self.trees.parent(rank, 0))] += sizes[rank]
         return sizes
 
     @cached_property
     def period(self) -> Step:
+        # n! - 1 nodes, one per step; the next message of the tree starts when this traversal has ended.
         return self.topology.order - 1
 
     @cached_property
@@ -95,6 +103,7 @@ class ClockedTraversal(TreeCollective):
         return [types, *edt_structure("==", disjoint=self.copies > 1)]
 
 
+@register
 class AcknowledgedTraversal(ClockedTraversal):
     """The traversal as the paper words it: a child is served when the one before has acknowledged its whole
     subtree. All-port.
@@ -122,12 +131,14 @@ class AcknowledgedTraversal(ClockedTraversal):
     @cached_property
     def content(self) -> Content:
         payload = self.payloads.segment
+        # An acknowledgement has the acknowledging node as its target; messages have ALL_RANKS.
         return lambda origin, target, segment: (
             payload(origin, target, segment) if target == ALL_RANKS else ACKNOWLEDGEMENT
         )
 
     @cached_property
     def period(self) -> Step:
+        # Every link of the tree is used twice, down by the message and up by the acknowledgement.
         return 2 * (self.topology.order - 1)
 
     def losses(self, outages: Outages) -> Losses | None:
@@ -178,6 +189,7 @@ class Acknowledge(Rule):
             index = copy // algorithm.spec.redundancy
             message = (me, ALL_RANKS, tree, index, algorithm.payloads.segment(me, ALL_RANKS, index))
             self._held[me, tree, index] = message
+            # In EDT the root has one child in every tree, over link l.
             (only_child,) = algorithm.trees.children(0, tree)
             yield step, only_child, message
 
@@ -186,6 +198,7 @@ class Acknowledge(Rule):
             for segment in segments:
                 origin, target, tree, index, _ = segment
                 if target == ALL_RANKS:
+                    # A message: serve the first child, or acknowledge at once if this node is a leaf.
                     self._held[origin, tree, index] = segment
                     yield self._serve(step + 1, segment, 0)
                 else:
@@ -198,10 +211,12 @@ class Acknowledge(Rule):
         origin, _, tree, index, _ = message
         algorithm, relative = self._algorithm, self._view.relative(origin)
         if relative:
+            # The acknowledgement came over the port of the child that is done; the next one in l-th order is served.
             yield self._serve(step, message, algorithm.trees.children(relative, tree).index(served) + 1)
         else:
             del self._held[origin, tree, index]
             first = index * algorithm.spec.redundancy
+            # Number of this copy on the tree, from the segment index; the next copy of the tree has number + 1.
             copy = first + (tree - first) % algorithm.trees.count
             yield from self._begin(step, tree, copy // algorithm.trees.count + 1)
 
@@ -212,5 +227,6 @@ class Acknowledge(Rule):
         ports = trees.children(relative, tree)
         if child < len(ports):
             return step, ports[child], message
+        # The last child is done: nothing more will come for this message.
         self._held.pop((origin, tree, index), None)
         return step, trees.parent(relative, tree), (origin, self._view.rank, tree, index, ACKNOWLEDGEMENT)

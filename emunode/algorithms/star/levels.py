@@ -6,9 +6,11 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.star.bounds import MULTIPLE, REPORT, TimeBounded, time_bounds
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, Duplex, Step
+from emunode.registry import register
 from emunode.trees.star.necklace import NecklaceTree
 
 
+@register
 class NecklaceLevels(TimeBounded, TreeCollective):
     """Down the tree MBST level by level: step t carries everything for the nodes at distance t. All-port, every link
     busy in every step but where a level has fewer than n-1 nodes.
@@ -38,8 +40,10 @@ class NecklaceLevels(TimeBounded, TreeCollective):
         topology, spec = self.topology, self.spec
         source = f"{MULTIPLE}, table 2 (NL) and section 6.2"
         rounded = f"{source}; erratum: ceil(|D_t|/(n-1)) messages in step t"
+        # The nodes of a level are consecutive in the order, so the n-1 types share them within one.
         level_sizes = topology.distribution_from(0)[1:]
         loads = tuple(-(-nodes // topology.degree) for nodes in level_sizes)
+        # A level with fewer than n-1 nodes leaves some types idle.
         links = topology.order * sum(min(nodes, topology.degree) for nodes in level_sizes)
         claims = [
             *super().claims(),
@@ -50,5 +54,6 @@ class NecklaceLevels(TimeBounded, TreeCollective):
             *time_bounds(topology, spec),
         ]
         if not spec.packet_limit:
+            # With a packet limit a level may take several start-ups, which the paper does not count.
             claims.append(Claim("startups", topology.diameter, "==", f"{source}: D_n"))
         return claims

@@ -12,8 +12,10 @@ from math import ceil, floor, sqrt
 from emunode.algorithms.breadth_first import TreeBroadcast
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.star.bounds import MULTIPLE, TimeBounded, least_time, time_bounds
+from emunode.algorithms.transforms import backwards
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortModel, Rank, Step
+from emunode.registry import register
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees
 from emunode.trees.star.greedy import CongestionTwoTrees, GreedyTree
@@ -22,10 +24,12 @@ from emunode.trees.star.rotation import RotatedTrees
 
 def best_segments(time: Callable[[int], float], optimum: float, most: int) -> int:
     """The better of the whole numbers around a real `optimum`, within 1..most; the smaller one if they are equally good."""
+    # T(p) is convex in p, so the best whole number is next to the real optimum.
     candidates = {min(max(1, count), most) for count in (floor(min(optimum, most)), ceil(min(optimum, most)))}
     return min(sorted(candidates), key=time)
 
 
+@register
 class GreedyBroadcast(TreeBroadcast):
     """Down the greedy tree L(r): the parent of a node is where its first symbol reaches its own position. All-port or
     one-port; half-duplex links suffice.
@@ -36,6 +40,7 @@ class GreedyBroadcast(TreeBroadcast):
     after the other. One faulty node or link cuts off its subtree. Tseng and Sheu 1997, definition 1.
     """
 
+    family = "star"
     name = "greedy-tree"
     citation = f"{MULTIPLE}, tree L(r)"
     shortest_paths = "lemma 3, a greedy spanning tree"
@@ -44,6 +49,7 @@ class GreedyBroadcast(TreeBroadcast):
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         height, size = topology.diameter, spec.message_bytes
+        # Free start-ups: the smaller the segments the better, down to one byte.
         optimum = sqrt((height - 1) * size * per_byte / startup) if startup else size
         return best_segments(lambda p: (height + p - 1) * (startup + per_byte * size / p), optimum, size)
 
@@ -60,6 +66,7 @@ class GreedyBroadcast(TreeBroadcast):
 
     def cost_claims(self, startup: float, per_byte: float) -> list[Claim]:
         bound = least_time(self.topology, self.spec, startup, per_byte)
+        # Without a closed form the general lower bound is all there is.
         if self.spec.port_model is not PortModel.ALL_PORT or self.spec.packet_limit:
             return [bound]
         seconds = self.last_step * (startup + per_byte * self.largest_segment_bytes)
@@ -73,23 +80,28 @@ class OnePortSimulation(TreeCollective):
     slot (sections 4.2, 5.2).
     """
 
+    family = "star"
     port_models = (PortModel.ALL_PORT, PortModel.ONE_PORT)
     duplexes = (Duplex.FULL,)
 
     @property
     def slot(self) -> Step:
-        """Steps of one slot."""
+        """Number of steps of one slot: 1 all-port, n - 1 one-port."""
         return 1 if self.spec.port_model is PortModel.ALL_PORT else self.topology.degree
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:
+        # Slots are steps: forward in the next one.
         if self.spec.port_model is PortModel.ALL_PORT:
             return [1] * len(ports)
         if not relative:
+            # The root sends on type k + 1 in sub-step k of the first slot.
             return [port + 1 for port in ports]
         came_by = self.trees.parent(relative, tree)
+        # From sub-step came_by + 1 of one slot to sub-step port + 1 of the next, whatever the order of the two types.
         return [self.slot + port - came_by for port in ports]
 
 
+@register
 class CongestionTwoBroadcast(OnePortSimulation):
     """Algorithm 1: p segments down each of the n-1 trees Lhat, of which at most two share a directed link. All-port
     or one-port.
@@ -116,6 +128,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
     @cached_property
     def height(self) -> int:
         """h, the largest height of the trees."""
+        # Lemma 5: h = max over i; the trees are pipelined side by side, so the highest decides.
         return max(self.trees.height(tree) for tree in range(self.trees.count))
 
     @cached_property
@@ -125,8 +138,10 @@ class CongestionTwoBroadcast(OnePortSimulation):
     @classmethod
     def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
         trees = CongestionTwoTrees(topology)
+        # Each tree carries m/(n-1) bytes, in p segments.
         height, share = max(map(trees.height, range(trees.count))), spec.message_bytes / trees.count
         most = max(1, spec.message_bytes // trees.count)
+        # Eq. (5): the derivative of T(p) vanishes at p*, with two segments per packet.
         optimum = sqrt(2 * share * (height - 1) * per_byte / startup) if startup else most
         return best_segments(lambda p: (height + p - 1) * (startup + 2 * share * per_byte / p), optimum, most)
 
@@ -134,12 +149,14 @@ class CongestionTwoBroadcast(OnePortSimulation):
         spec, slots = self.spec, self.height + self.numbers - 1
         steps = Claim("steps", slots, "==", f"{MULTIPLE}, section 4.1: h + p - 1")
         if spec.port_model is PortModel.ONE_PORT:
+            # Not every last sub-step carries data, hence at most.
             steps = Claim("steps", self.slot * slots, "<=", f"{MULTIPLE}, section 4.2: n - 1 sub-steps a slot")
         source = f"{MULTIPLE}, lemma 6: congestion 2"
         packet = 2 * self.largest_segment_bytes
         return [
             *super().claims(),
             steps,
+            # Lemma 6: no directed link is in more than two trees.
             Claim("max_link_segments_per_step", 2, "<=", source),
             Claim("max_link_segments", 2 * self.numbers, "<=", source),
             Claim("transfer_bytes", self.slot * slots * packet, "<=", f"{MULTIPLE}, section 4.1: 2m/(p(n-1)) a slot"),
@@ -159,6 +176,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
         if self.spec.packet_limit:
             return []
         packet = 2 * self.largest_segment_bytes
+        # An upper bound: a slot in which no link carries two segments is shorter.
         most = self.slot * (self.height + self.numbers - 1) * (startup + per_byte * packet)
         section = "4.1: T = " if self.slot == 1 else "4.2: T = (n-1)"
         return [
@@ -170,6 +188,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
     def _best_segment_claims(self, startup: float, per_byte: float) -> list[Claim]:
         """That a message cut as well as can be is in p segments a tree, p a whole number next to that of eq. (5)."""
         spec, trees = self.spec, self.trees.count
+        # Only a message that was cut by this very formula can be held against theorem 1.
         if spec.messages > 1 or spec.segments != self.auto_segments(self.topology, spec, startup, per_byte):
             return []
         most = max(1, spec.message_bytes // trees)
@@ -182,6 +201,7 @@ class CongestionTwoBroadcast(OnePortSimulation):
         ]
 
 
+@register
 class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
     """Algorithm 2: every node broadcasts the n-1 parts of its message down the n-1 rotations of one tree. All-port
     or one-port.
@@ -212,6 +232,7 @@ class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
         topology, spec = self.topology, self.spec
         links = topology.order * topology.degree
         theorem = f"{MULTIPLE}, theorem 3 and table 2"
+        # Level t of every rotated tree is used in step t, and R maps types around: every link carries |D_t| segments.
         level = [self.numbers * nodes for nodes in topology.distribution_from(0)[1:]]
         per_link = self.numbers * (topology.order - 1)
         transferred = self.slot * per_link * self.largest_segment_bytes
@@ -222,6 +243,7 @@ class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
             Claim("max_link_segments", per_link, "==", f"{MULTIPLE}, section 5.1: all links carry the same"),
             Claim(
                 "heaviest_link_segments_per_step",
+                # One-port: each of the n-1 sub-steps of a slot carries the same load on its own type.
                 tuple(load for load in level for _ in range(self.slot)),
                 "==",
                 f"{MULTIPLE}, section 5.1: |D_t| segments on every link in step t",
@@ -235,3 +257,11 @@ class RotatedTreesAllgather(TimeBounded, OnePortSimulation):
 
     def structure_claims(self) -> list[Claim]:
         return [Claim("longest_detour", 0, "==", f"{MULTIPLE}, lemma 3: rotations of a greedy spanning tree")]
+
+
+register(backwards(GreedyBroadcast, "A faulty node takes what its subtree has sent with it."))
+register(
+    backwards(
+        CongestionTwoBroadcast, "The paper has the broadcast only.", citation=f"{MULTIPLE}, algorithm 1 backwards"
+    )
+)

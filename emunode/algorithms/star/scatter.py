@@ -13,8 +13,10 @@ from math import factorial
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import Route, RoutedCollective, TreeRoutedCollective
 from emunode.algorithms.star.bounds import REPORT, total_distance, unit_bounds
+from emunode.algorithms.transforms import backwards
 from emunode.errors import ScenarioError
 from emunode.model import Collective, PortModel, Rank, Step
+from emunode.registry import register
 from emunode.trees.star.balanced import BalancedTree, NearBalancedTree, ReplicatedTrees, ScatterTrees
 from emunode.trees.star.rotation import necklace_count
 
@@ -25,6 +27,7 @@ class PlacesInTree(TreeRoutedCollective):
     The messages for a node are split evenly over its places, in runs: the first `share` by its first place, and so on.
     """
 
+    family = "star"
     splits_across_trees = False
     trees: ScatterTrees
     """One tree, in which a node has at most `count` places."""
@@ -35,11 +38,14 @@ class PlacesInTree(TreeRoutedCollective):
 
     def share(self, target: Rank) -> int:
         """Messages for `target` by each of its places in the tree."""
+        # `share` divides evenly: only ReplicatedTrees have several places, and they require a multiple of n-1
+        # messages.
         return self.copies // self.trees.copies(target)
 
     def copies_of(self, target: Rank) -> Iterator[tuple[int, int, int]]:
         share = self.share(target)
         for segment in range(self.copies):
+            # In runs, so that copy j carries messages jMp/(n-1) .. (j+1)Mp/(n-1) - 1 as in definitions 15 and 16.
             yield segment // share, segment % share, segment
 
     def number(self, target: Rank, route_index: int, segment: int) -> int:
@@ -47,6 +53,7 @@ class PlacesInTree(TreeRoutedCollective):
 
     @cached_property
     def hops(self) -> int:
+        # All paths are shortest, so t_n links for one message to all others.
         return self.copies * total_distance(self.topology)
 
 
@@ -73,7 +80,9 @@ class TreeScatter(PlacesInTree):
         step = 1
         for port in range(self.topology.degree):
             if self.spec.port_model is PortModel.ALL_PORT:
+                # Rule 5: each root link starts its own queue in step 1. Rule 8: one queue for all links.
                 step = 1
+            # The farthest first: a message that leaves in step s has at least as far to go as every later one on its link.
             for target, route_index in sorted(places[port], key=lambda place: (-weight(place[0]), place)):
                 starts[target, route_index] = step
                 step += self.share(target)
@@ -83,6 +92,7 @@ class TreeScatter(PlacesInTree):
     def last_step(self) -> Step:
         """Farther nodes are served earlier, so the run ends when the last message has left the root."""
         if self.spec.port_model is PortModel.ONE_PORT:
+            # One message leaves the root per step, and nothing is repeated.
             return self.copies * (self.topology.order - 1)
         return self.all_port_steps[0]
 
@@ -106,6 +116,7 @@ class TreeScatter(PlacesInTree):
         return [
             *super().claims(),
             Claim("steps", self.last_step, "==", f"{REPORT}, {source}"),
+            # The bound on transmissions is met, so the same value is claimed as an equation.
             *(Claim(bound.name, bound.predicted, "==", f"{REPORT}, table 2: M t_n") for bound in bounds[1:]),
             *bounds,
             *self.structure_claims(),
@@ -120,6 +131,7 @@ class TreeScatter(PlacesInTree):
         ]
 
 
+@register
 class BalancedScatter(TreeScatter):
     """Down the shortest-path tree that is as balanced as possible: root subtrees differ by one node at most.
     All-port or one-port.
@@ -136,6 +148,7 @@ class BalancedScatter(TreeScatter):
 
     @property
     def all_port_steps(self) -> tuple[int, str]:
+        # Root subtrees differ by one node; the largest decides.
         largest = -(-(self.topology.order - 1) // self.topology.degree)
         return self.copies * largest, "section 5.1 and table 2: ceil((n!-1)/(n-1)) a message"
 
@@ -149,6 +162,7 @@ class BalancedScatter(TreeScatter):
         ]
 
 
+@register
 class NearBalancedScatter(TreeScatter):
     """Down the shortest-path tree that is balanced within a constant factor. All-port or one-port.
 
@@ -178,6 +192,7 @@ class NearBalancedScatter(TreeScatter):
         ]
 
 
+@register
 class ReplicatedScatter(TreeScatter):
     """Down the perfectly balanced shortest-path tree with repeated nodes, M a multiple of n-1 messages each.
     All-port or one-port.
@@ -226,3 +241,8 @@ def require_multiple(algorithm: RoutedCollective, instead: str) -> None:
             f"{algorithm.name} on {algorithm.topology.name} needs a multiple of {degree} messages, or --segments {degree} "
             f"to cut each into {degree}; {instead} takes any number",
         )
+
+
+register(backwards(BalancedScatter))
+register(backwards(NearBalancedScatter))
+register(backwards(ReplicatedScatter))

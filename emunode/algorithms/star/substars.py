@@ -17,12 +17,14 @@ from emunode.algorithms.losses import Losses, Outages, Place
 from emunode.algorithms.star.bounds import MULTIPLE, TimeBounded, time_bounds
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortModel, PortPacket, Rank, ScheduledSend, Step
+from emunode.registry import register
 from emunode.topologies.star import StarGraph
 from emunode.trees.base import CACHE_ENTRIES, require
 
 Departure = tuple[Step, Port]
 
 
+@register
 class SubstarSegments(TimeBounded):
     """Distribute the parts of a message to the n substars, recursively, then exchange them over every link. One-port.
 
@@ -37,7 +39,7 @@ class SubstarSegments(TimeBounded):
        what that brought over links 2..i-1. The first symbols of the neighbours are those of all the other substars.
 
     n^2 - n - 1 start-ups and 2m (n!-1)/n! bytes: T = O(n^2 Ts + m Tc). The term n log n Tc of table 1 belongs to messages
-    that are too short to be cut into so many segments; they are refused here. A node knows its own relative label only.
+    that are too short to be cut into n!/2 segments; they are refused here. A node knows its own relative label only.
     Several messages travel together. The algorithm survives no fault.
     """
 
@@ -61,6 +63,7 @@ class SubstarSegments(TimeBounded):
                 self.spec.message_bytes,
                 f"{self.name} cuts each message into n!/2 = {self.segments_per_message} segments of a byte or more",
             )
+        # 2 + .. + (n-1) steps of distribution, and the base step: n(n-1)/2.
         self.base = (self.star.n * (self.star.n - 1)) // 2
         self.home = lru_cache(CACHE_ENTRIES)(self._home)
 
@@ -70,21 +73,25 @@ class SubstarSegments(TimeBounded):
 
     def distribution(self, level: int) -> Step:
         """First step of a level of the distribution; level 2 is the base."""
+        # Levels n .. i+1 take (n-1) + .. + i steps before level i.
         return self.base - (level * (level - 1)) // 2 + 1 if level > 2 else self.base
 
     def combination(self, level: int) -> Step:
         """First step of a level of the combination."""
+        # Levels 3 .. i-1 take 2 + .. + (i-2) steps before level i.
         return self.base + ((level - 1) * (level - 2)) // 2
 
     def hand_down(self, symbols: bytes, number: int, level: int) -> Departure:
         """The step and port in which the root of an S_level sends a segment of its block (distribution and base)."""
         home = self.home(number)
+        # From the outermost level down: the first position that differs names the substar to which the segment goes.
         for i in range(level, 2, -1):
             wanted = home[i - 1]
             if symbols[i - 1] != wanted:
                 j = symbols.index(wanted) + 1
                 # x_1 is wanted: over link i itself, in the last step of the level; else over link j, in step j-1 of it
                 return (self.distribution(i) + i - 2, i - 2) if j == 1 else (self.distribution(i) + j - 2, j - 2)
+        # All of positions 3..n agree: the segment is the root's own, and goes to the other node of its S_2.
         return self.base, 0
 
     def exchanges(self, symbols: bytes, number: int) -> Iterator[Departure]:
@@ -92,6 +99,7 @@ class SubstarSegments(TimeBounded):
         step)."""
         home = self.home(number)
         for i in range(self.star.n, 2, -1):
+            # Outside the S_{i-1} of the segment the node has nothing of it to exchange at this level or below.
             if symbols[i - 1] != home[i - 1]:
                 return
             yield self.combination(i), i - 2
@@ -101,9 +109,11 @@ class SubstarSegments(TimeBounded):
         if step == self.base:
             return
         if step < self.base:
+            # The level is the one whose span of steps contains `step`.
             level = next(i for i in range(self.star.n, 2, -1) if step < self.distribution(i - 1))
             # By link `level`, the segment has reached the root of its S_{level-1}; by another link, it is passed on.
             yield self.hand_down(symbols, number, level - 1) if port == level - 2 else (step + 1, level - 2)
+        # Only the first exchange of a level is handed on; what came over links 2..i-1 is complete.
         elif step == self.combination(port + 2):  # the exchange over link i is followed by links 2..i-1
             yield from ((step + j - 1, j - 2) for j in range(2, port + 2))
 
@@ -120,6 +130,7 @@ class SubstarSegments(TimeBounded):
         for number in range(self.segments_per_message):
             reached, blocked = self._reached(number, seen)
             for rank in healthy:
+                # A message is complete only if all n!/2 segments have arrived.
                 if rank not in reached:
                     missed.setdefault(rank, set()).update(blocked)
         for rank, places in missed.items():
@@ -143,11 +154,13 @@ class SubstarSegments(TimeBounded):
                 blocked.add(place)
                 continue
             symbols = star.permutation(peer)
+            # The rule repeats every forwarding, even for a segment that the node holds; the own exchanges only once.
             following = list(self.follow_ups(symbols, number, step, port))
             if peer not in reached:
                 reached.add(peer)
                 following += self.exchanges(symbols, number)
             for later, out in following:
+                # An exchange whose step has passed cannot be made up for.
                 if later > step:
                     heappush(crossings, (later, peer, out))
         return reached, blocked
@@ -196,6 +209,7 @@ class SubstarRule(Rule):
                 *algorithm.exchanges(symbols, number),
             )
             sends += [(step, port, segment) for step, port in departures]
+        # The engine draws the sends in order of steps.
         return sorted(sends, key=lambda send: send[:2])
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:

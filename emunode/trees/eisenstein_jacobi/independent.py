@@ -21,11 +21,11 @@ from emunode.trees.base import CACHE_ENTRIES, refuse_root
 from emunode.trees.eisenstein_jacobi.base import EisensteinJacobiTrees
 
 Ports = tuple[Port, ...]
-"""One port per tree."""
+"""One port per tree, indexed by tree."""
 
 RAY: Ports = (3, 2, 0, 5, 1, 4)
 RAY_OF_REAL: Ports = (3, 2, 1, 0, 5, 4)
-"""For a = 0."""
+"""The table of rays for a = 0."""
 PARALLELOGRAM: Ports = (4, 3, 2, 1, 0, 5)
 PARALLELOGRAM_OF_TWO: Ports = (4, 3, 5, 1, 0, 2)
 """For alpha = 2 + 2 rho."""
@@ -62,6 +62,7 @@ class IndependentTrees(EisensteinJacobiTrees):
 
     def _find_parents(self, rank: Rank) -> Ports:
         digits = self.network.digits(rank)
+        # All 6n ports at once: they are a permutation of the node's ports, and callers ask for all trees in turn.
         return tuple(self._arc(digits, tree) for tree in range(self.count))
 
     def child_ports(self, rank: Rank, tree: int) -> Ports:
@@ -87,23 +88,30 @@ class IndependentTrees(EisensteinJacobiTrees):
         """
         a, b = self.network.a, self.network.b
         x, y = self.network.coordinates(index)
+        # Seven translates of the canonical label, one of which lies in a region after some turn.
         for c, d in ((0, 0), *UNITS):
+            # z - (c + d rho) alpha, written out by the product of the ring.
             shifted = (x - c * a + d * b, y - d * a - c * b - d * b)
             for turn in range(6):
                 table = self._region(*_turn_back(*shifted, turn), turn)
                 if table:
+                    # The tables are stated for turn 0: a sixth of a turn shifts both the tree numbers and the units
+                    # by one.
                     return tuple((table[(tree - turn) % 6] + turn) % 6 for tree in range(6))
         raise ValueError("the root has no parent")
 
     def _region(self, u: int, v: int, turn: int) -> Ports:
         """The parent units in region coordinates; empty where u + v rho lies in no region."""
         a, b = self.network.a, self.network.b
+        # For a = 0 opposite rays meet, so that three of the six directions already name every node of the axes.
         if v == 0 and 1 <= u < b and (a or turn < 3):
             return RAY if a else RAY_OF_REAL
+        # Of all alphas with 0 < u < a, only 2 + 2 rho has b = 2; it needs a table of its own.
         if 0 < u < a and 0 < v < b:
             return PARALLELOGRAM_OF_TWO if b == 2 else PARALLELOGRAM
         if u > a and v > 0 and u + v < b:
             return INNER_TRIANGLE
+        # For a = b the rays end at b - 1 = a - 1, which leaves (a, 0) to a region of its own.
         if a == b and (u, v) == (a, 0):
             return CENTRE
         return ()
@@ -118,8 +126,10 @@ class IndependentTrees(EisensteinJacobiTrees):
             return self._one(y)[tree]
         if tree >= top:
             return self._arc_of_highest(below, y, tree - top)
+        # y is the root of H: the arc of the tree of G itself.
         if not y:
             return self._arc(below, tree)
+        # x is the root of G: step to the root's child on port `tree`.
         if not any(below):
             return tree
         # Both components are nonzero. Tree t > 0 moves along tree t of G to the root's neighbour on port t, and crosses H
@@ -130,9 +140,11 @@ class IndependentTrees(EisensteinJacobiTrees):
 
     def _arc_of_highest(self, below: tuple[int, ...], y: int, unit: int) -> Port:
         """`_arc` in the tree that leaves the root by `unit` of the highest dimension."""
+        # x is the root of G: the arc of the tree of H itself.
         top = 6 * len(below)
         if not any(below):
             return top + self._one(y)[unit]
+        # y is the root of H: step to the root's child on this unit.
         if not y:
             return top + unit
         # As in `_arc`, with the roles of G and H exchanged.
@@ -146,6 +158,7 @@ class IndependentTrees(EisensteinJacobiTrees):
         for base, index in enumerate(digits):
             if index:
                 _, p, q = self.network.sector(index)
+                # A neighbour of the root has exactly one nonzero component, and that one is a unit (p + q = 1).
                 if port is not None or p + q > 1:
                     return None
                 port = 6 * base + self.network.sector(index)[0] % 6
@@ -164,6 +177,7 @@ class IndependentTrees(EisensteinJacobiTrees):
         found = [0] + [-1] * (self.network.order - 1)
         for rank in self.network.ranks():
             chain, above = [], rank
+            # Follow parents up to the first node of known level, then fill in the chain: each node is walked once.
             while found[above] < 0:
                 chain.append(above)
                 above = self.network.neighbour(above, self.parent(above, tree))
@@ -185,9 +199,11 @@ class IndependentTrees(EisensteinJacobiTrees):
         elif a < b:
             height = a + b - 1
         else:
+            # 2 + 2 rho is the one case a = b below 3 with N >= 7.
             height = 2 * a if a > 2 else 3
         if base:
             height += self._detour(base)
+        # Each dimension above the tree's own is crossed along its tree 0.
         return height + (self.network.dimensions - 1 - base) * self._detour(1)
 
     def _find_detour(self, dimensions: int) -> int:
@@ -218,5 +234,6 @@ class IndependentTrees(EisensteinJacobiTrees):
 def _turn_back(x: int, y: int, turn: int) -> tuple[int, int]:
     """rho^(-turn) (x + y rho)."""
     for _ in range(turn):
+        # Multiplication by rho^-1 = 1 - rho maps (x, y) to (x + y, -x).
         x, y = x + y, -x
     return x, y

@@ -83,18 +83,22 @@ class PhasedTree(EisensteinJacobiTrees):
     def _find_line(self, index: int) -> Line:
         moves = [0] * self.plan.phases
         if not index:
+            # Index 0: no move at all, so it sorts before every other component.
             return Line(tuple(moves), -1, -1)
         sector, major, minor = self.network.sector(index)
+        # Unit rho^j has port j mod 6 (axis +1 belongs to sector 6), rho^(j-1) has port j - 1.
         major_unit, minor_unit = sector % 6, sector - 1
         major_phase, minor_phase = self.plan.phase(sector, major_unit), self.plan.phase(sector, minor_unit)
         moves[major_phase] += major
         moves[minor_phase] += minor
+        # Within a phase the minor moves come last, as in Algorithm 2: off the axis only the minor unit continues.
         if minor and minor_phase >= major_phase:
             return Line(tuple(moves), minor_phase, minor_unit)
         return Line(tuple(moves), major_phase, major_unit)
 
     def _find_branches(self, index: int) -> tuple[tuple[int, int], ...]:
         """(unit, phase) of every move that continues the path to a one-dimensional index, by phase, then by unit."""
+        # Any of the six neighbours of which the path ends in the move to it: the definition of a child.
         x, y = self.network.coordinates(index)
         lines = ((unit, self.line(self.network.index(x + dx, y + dy))) for unit, (dx, dy) in enumerate(UNITS))
         return tuple(sorted(((u, line.phase) for u, line in lines if line.unit == u), key=lambda branch: branch[1]))
@@ -103,17 +107,20 @@ class PhasedTree(EisensteinJacobiTrees):
 
     def stage(self, base: int, phase: int) -> int:
         """The stage of a move of `phase` in dimension base + 1."""
+        # Dimension n goes first, so its phases are the stages 0 .. phases - 1.
         return (self.network.dimensions - 1 - base) * self.plan.phases + phase if self.plan.by_dimension else phase
 
     def _last(self, rank: Rank) -> tuple[int, int, int]:
         """(stage, -base, unit) of the last move on the path to `rank`, which is in dimension base + 1."""
         lines = ((base, self.line(index)) for base, index in enumerate(self.network.digits(rank)) if index)
+        # `-base` as the second key sorts the highest dimension first within a stage.
         return max(((self.stage(base, line.phase), -base, line.unit) for base, line in lines), default=(-1, 0, -1))
 
     def parent(self, rank: Rank, tree: int) -> Port:
         """Reverses the last move."""
         refuse_root(rank)
         _, base, unit = self._last(rank)
+        # `base` is negative here, and the unit opposite to rho^k is rho^(k+3).
         return -6 * base + (unit + 3) % 6
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
@@ -127,6 +134,7 @@ class PhasedTree(EisensteinJacobiTrees):
             (self.stage(base, phase), -base, unit)
             for base, index in enumerate(self.network.digits(rank))
             for unit, phase in self._branches(index)
+            # A move may follow only if it sorts after all moves so far; else the target has another last move.
             if (self.stage(base, phase), -base) >= last
         ]
         return [(stage, unit - 6 * base) for stage, base, unit in sorted(found)]
@@ -138,6 +146,8 @@ class PhasedTree(EisensteinJacobiTrees):
         stage, base, _ = self._last(rank)
         phase = stage % self.plan.phases
         digits = self.network.digits(rank)
+        # Without turns, all dimensions share the stage; with turns, only the dimension of the last move is active in
+        # it.
         indices = (digits[-base],) if self.plan.by_dimension else digits
         return stage, sum(self.line(index).moves[phase] for index in indices)
 
@@ -146,6 +156,7 @@ class PhasedTree(EisensteinJacobiTrees):
     @cached_property
     def load(self) -> Load:
         """Number of arcs by stage, step and port. Generating functions replace a walk: one pass over a single dimension."""
+        # N lines stand for all N^n nodes, because a path is composed of independent paths in n dimensions.
         lines = [self.line(index) for index in range(self.network.modulus)]
         load: Load = Counter()
         for phase in range(self.plan.phases):
@@ -153,12 +164,15 @@ class PhasedTree(EisensteinJacobiTrees):
             arriving: dict[int, Counter[Step]] = {}
             for line in lines:
                 if line.phase == phase:
+                    # A target's first moves belong to earlier phases; only those of this phase count as steps of the
+                    # stage.
                     arriving.setdefault(line.unit, Counter())[line.moves[phase]] += 1
             # 2. All dimensions: the step of a target is the number of moves of the stage in all of them.
             for base in range(self.network.dimensions):
                 others = self._others(lines, base, phase)
                 for unit, steps in arriving.items():
                     for step, count in _product(steps, others).items():
+                        # Every term is a number of targets, each of which has one arc: the one of its last move.
                         load[self.stage(base, phase), step, 6 * base + unit] += count
         return load
 
@@ -166,8 +180,12 @@ class PhasedTree(EisensteinJacobiTrees):
         """Choices of all other dimensions for which the last move is in dimension base + 1, by steps in the stage."""
         higher = self.network.dimensions - 1 - base
         if self.plan.by_dimension:
+            # With turns, higher dimensions are finished (any of N components each), lower ones have not begun
+            # (component 0).
             return Counter({0: len(lines) ** higher})
+        # Dimensions above the last one may have made moves in this phase, which delay it.
         present = Counter(line.moves[phase] for line in lines if self._may_precede(line.phase, phase))
+        # Dimensions below it sort after it in the same phase, so they must have stopped in an earlier one.
         past = sum(line.phase < phase for line in lines if self._may_precede(line.phase, phase))
         total = Counter({0: past**base})
         for _ in range(higher):
@@ -182,6 +200,7 @@ class PhasedTree(EisensteinJacobiTrees):
     def durations(self) -> tuple[Step, ...]:
         """Number of steps of each stage if it begins when the previous one has ended."""
         last: Counter[int] = Counter()
+        # The counts do not matter here, only the largest step of each stage.
         for stage, step, _ in self.load:
             last[stage] = max(last[stage], step)
         return tuple(last[stage] for stage in range(self.stages))
@@ -199,6 +218,7 @@ class PhasedTree(EisensteinJacobiTrees):
         """Number of messages that a node receives in each stage when every node is a source."""
         due: Counter[int] = Counter()
         for (stage, _, _), count in self.load.items():
+            # By translation symmetry, what leaves one source in a stage is what arrives at one node from all sources.
             due[stage] += count
         return tuple(due[stage] for stage in range(self.stages))
 
@@ -211,6 +231,8 @@ class PhasedTree(EisensteinJacobiTrees):
 
     def both_ways(self) -> int:
         """Number of (link, step) pairs in which the link carries messages in both directions."""
+        # Ports k and k + 3 are the two directions of a link; equal entries next to each other are one link used both
+        # ways.
         used = sorted((stage, step, port // 6, port % 3) for stage, step, port in self.load)
         return self.network.order * sum(one == other for one, other in pairwise(used))
 
@@ -227,6 +249,7 @@ class PrintedTree(PhasedTree):
 
     def reaches(self, rank: Rank) -> bool:
         """Whether a message from the root reaches `rank`."""
+        # The restart of the own message alone cannot combine moves of two phases; index 0 has no phase.
         return len({self.line(index).phase for index in self.network.digits(rank) if index}) <= 1
 
     def parent(self, rank: Rank, tree: int) -> Port:
@@ -241,6 +264,7 @@ class PrintedTree(PhasedTree):
         return [(stage, port) for stage, port in super().phase_children(rank) if rank == 0 or stage == now]
 
     def _may_precede(self, phase: int, last: int) -> bool:
+        # -1 is component 0; any other phase needs a restart that the printed algorithm lacks.
         return phase in (-1, last)
 
 

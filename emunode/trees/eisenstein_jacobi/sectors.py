@@ -40,14 +40,17 @@ class SectorTree(EisensteinJacobiTrees):
 
     def __init__(self, topology: Topology) -> None:
         super().__init__(topology)
+        # Axis rho^j starts sector j, port j mod 6; listed in the order of Algorithm 1.
         self._start = tuple(j % 6 for j in SECTORS)
         self._continue: Callable[[int], tuple[int, ...]] = lru_cache(CACHE_ENTRIES)(self._find_continue)
 
     def parent(self, rank: Rank, tree: int) -> Port:
         """In the lowest nonzero dimension: minus the minor unit off the axis, minus the major unit on it."""
+        # `digits` begins with dimension 1, so the first nonzero index is that of the lowest dimension.
         for base, index in enumerate(self.network.digits(rank)):
             if index:
                 j, _, q = self.network.sector(index)
+                # j + 2 is opposite to the minor port j - 1; j + 3 is opposite to the major port j.
                 return 6 * base + ((j + 2) % 6 if q else (j + 3) % 6)
         raise ValueError("the root has no parent")
 
@@ -56,6 +59,8 @@ class SectorTree(EisensteinJacobiTrees):
         ports: list[Port] = []
         lower = self.network.dimensions
         for base, index in enumerate(self.network.digits(rank)):
+            # Step 2 of the algorithm: a message received in dimension d continues in d and starts the dimensions
+            # below.
             if index:
                 ports.extend(6 * base + unit for unit in self._continue(index))
                 lower = base
@@ -68,12 +73,14 @@ class SectorTree(EisensteinJacobiTrees):
         """The units (0..5) by which a one-dimensional node forwards a message along its sector."""
         j, _, q = self.network.sector(index)
         x, y = self.network.coordinates(index)
+        # Algorithm 2: off the axis by minor only, on the axis (q = 0) by minor, then major.
         candidates = (j - 1,) if q else (j - 1, j % 6)
         return tuple(unit for unit in candidates if self._stays_canonical(x, y, unit))
 
     def _stays_canonical(self, x: int, y: int, unit: int) -> bool:
         """Whether the pair (x, y) plus a unit is a canonical pair."""
         pair = (x + UNITS[unit][0], y + UNITS[unit][1])
+        # Two lattice points can be the same residue; only the canonical one is reached along this sector.
         return self.network.coordinates(self.network.index(*pair)) == pair
 
 
@@ -95,16 +102,19 @@ def improved_broadcast(network: EisensteinJacobi) -> Iterator[Event]:
     """
     if network.b != network.a + 1:
         raise ScenarioError("topology", network.name, "the counters of Algorithm 2 need alpha = a + (a+1) rho")
+    # Of one dimension: D - 1 moves remain after the first.
     length = network.diameter // network.dimensions - 1
     waiting = deque([(1, 0, _one_to_all(network.dimensions, length))])
     while waiting:
         step, rank, sends = waiting.popleft()
+        # Algorithm 2 begins with a test of step > nM. It never suppresses anything, but it is printed.
         if step > network.diameter:
             continue
         for unit, sector in sends:
             port = 6 * (sector[0] - 1) + unit
             neighbour = network.neighbour(rank, port)
             yield step, rank, port, neighbour
+            # A packet that is sent in this step is handled in the next one.
             waiting.append((step + 1, neighbour, _on_sector(sector, length)))
 
 
@@ -112,6 +122,7 @@ def _one_to_all(d: int, length: int) -> Iterator[tuple[int, Sector]]:
     """Algorithm 1: (unit, packet) of all six sectors in dimension d, then in every lower dimension."""
     for lower in range(d, 0, -1):
         for j in SECTORS:
+            # Erratum: the major unit leads over the same port by which the packet leaves, for j = 4 too.
             yield j % 6, (lower, j % 6, j - 1, length, length)
 
 
@@ -119,7 +130,9 @@ def _on_sector(sector: Sector, length: int) -> Iterator[tuple[int, Sector]]:
     """Algorithm 2: (unit, packet) of everything that the receiver of a packet forwards."""
     d, major, minor, x, y = sector
     if x > 0:
+        # Remaining length x: one minor move less, and no major move after a minor one.
         yield minor, (d, major, minor, x - 1, 0)
     if y > 0:
+        # On the axis only (y > 0): the neighbour is on the axis too and keeps both counters, one less each.
         yield major, (d, major, minor, x - 1, y - 1)
     yield from _one_to_all(d - 1, length)

@@ -10,6 +10,7 @@ from emunode.trees.hypercube.binomial import ROOT_LABEL, CubeTrees, first_one, r
 
 def bases(address: Rank, n: int) -> tuple[Port, ...]:
     """J(c): the rotations that make a nonzero address smallest, ascending. There are several if and only if c is cyclic."""
+    # n rotations of n bits: O(n^2) bit operations, small enough to be done without a table.
     turned = [rotate_right(address, turns, n) for turns in range(n)]
     smallest = min(turned)
     return tuple(turns for turns in range(n) if turned[turns] == smallest)
@@ -40,11 +41,14 @@ class BalancedTrees(CubeTrees):
 
     def _base(self, rank: Rank, tree: int) -> Port:
         """The root's port to the subtree of a nonzero rank."""
+        # For tree 0 the smallest base; tree r turns the choice, so that the n trees share a cyclic node's bases
+        # evenly.
         n = self.cube.n
         return min(bases(rank, n), key=lambda base: (base + tree) % n)
 
     def parent(self, rank: Rank, tree: int) -> Port:
         refuse_root(rank)
+        # k(c, j): going down cyclically from the base, the dimension that was taken last.
         return first_one(rank, self.base(rank, tree), self.cube.n)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
@@ -53,6 +57,7 @@ class BalancedTrees(CubeTrees):
         if not rank:
             return tuple(range(n))
         base = self.base(rank, tree)
+        # Adding a higher bit may give the child a smaller rotation elsewhere: then it belongs to another subtree.
         return tuple(port for port in zeros_above(rank, base, n) if self.base(rank ^ 1 << port, tree) == base)
 
     def label(self, rank: Rank, tree: int) -> int:
@@ -60,6 +65,7 @@ class BalancedTrees(CubeTrees):
         if not rank:
             return ROOT_LABEL
         base = self.base(rank, tree)
+        # Subtree j starts in cycle j and follows the dimensions upwards, one per cycle.
         return base + (self.parent(rank, tree) - base) % self.cube.n
 
     def last_label(self, tree: int) -> int:

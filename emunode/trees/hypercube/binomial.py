@@ -34,6 +34,7 @@ class CubeTrees(Trees):
     @property
     def sum_of_levels(self) -> int:
         """The sum of the levels of all nodes in one tree, by formula; for shortest paths n 2^(n-1)."""
+        # n 2^(n-1): each of the n bits is set in half of the 2^n addresses, and a level is the number of set bits.
         return self.cube.degree << self.cube.degree - 1
 
     @abstractmethod
@@ -53,12 +54,14 @@ def rotate_right(address: Rank, turns: int, n: int) -> Rank:
 
 def first_one(address: Rank, start: Port, n: int) -> Port:
     """k(c, j) of the paper: the first 1-bit of a nonzero address among bits j - 1, j - 2, .., j, cyclically; j = `start`."""
+    # After the rotation bit j - 1 is the highest, so the scan is one bit_length.
     return (rotate_right(address, start, n).bit_length() - 1 + start) % n
 
 
 def zeros_above(address: Rank, start: Port, n: int) -> tuple[Port, ...]:
     """M(c, j) of the paper: the 0-bits above the first 1-bit, up to bit j - 1, cyclically; all bits for address 0."""
     length = rotate_right(address, start, n).bit_length()
+    # Everything above the highest 1-bit of the rotated address, turned back to its own dimension.
     return tuple((bit + start) % n for bit in range(length, n))
 
 
@@ -75,6 +78,7 @@ class BinomialTree(CubeTrees):
 
     def parent(self, rank: Rank, tree: int) -> Port:
         refuse_root(rank)
+        # Rule of section 3.2: the parent is the address without its highest 1-bit.
         return rank.bit_length() - 1
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:

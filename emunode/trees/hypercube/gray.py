@@ -10,12 +10,14 @@ from emunode.trees.hypercube.binomial import CubeTrees, rotate_right
 
 def gray(position: int) -> Rank:
     """The address at `position` on the path."""
+    # Position l and l + 1 differ in one bit, the lowest 0-bit of l.
     return position ^ position >> 1
 
 
 def gray_position(address: Rank) -> int:
     """Inverse of `gray`: the exclusive or of all prefixes, by doubling the shift."""
     shift = 1
+    # Shifts of 1, 2, 4, ..: O(log n) steps in place of n.
     while address >> shift:
         address ^= address >> shift
         shift *= 2
@@ -24,6 +26,7 @@ def gray_position(address: Rank) -> int:
 
 def transition(position: int) -> Port:
     """Dimension of the link from `position` to the next: its lowest 0-bit (0, 1, 0, 2, 0, 1, 0, 3, ..)."""
+    # The lowest 0-bit of l is the lowest 1-bit of l + 1, isolated by the and.
     return (~position & position + 1).bit_length() - 1
 
 
@@ -43,6 +46,7 @@ class GrayPaths(CubeTrees):
 
     def _position(self, rank: Rank, tree: int) -> int:
         """Position on the path, from 0 at the root."""
+        # Path j is path 0 with all addresses rotated left by j; rotating back gives the position.
         return gray_position(rotate_right(rank, tree, self.cube.n))
 
     @property
@@ -51,6 +55,7 @@ class GrayPaths(CubeTrees):
 
     def parent(self, rank: Rank, tree: int) -> Port:
         refuse_root(rank)
+        # `position - 1` is where the arc into this node begins; rotation j turns its dimension by j.
         return (transition(self.position(rank, tree) - 1) + tree) % self.cube.n
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:

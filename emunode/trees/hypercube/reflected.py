@@ -31,6 +31,7 @@ class TurnedBinomialTrees(CubeTrees):
         turn, reflected = self.turns[tree]
         n = self.cube.n
         if not reflected:
+            # A rotation of the SBT has the rule of nRSBT: the first 1-bit going down from the turn.
             return first_one(rank, turn, n)
         # A path takes the dimensions in the order j, j-1, .., j+1, so the last one taken is the first 1-bit from j+1 up.
         return next(bit for bit in ((turn + 1 + place) % n for place in range(n)) if rank >> bit & 1)
@@ -41,6 +42,7 @@ class TurnedBinomialTrees(CubeTrees):
             return ROOT_LABEL
         turn, reflected = self.turns[tree]
         port = self.parent(rank, tree)
+        # A label counts along the direction in which this tree takes its dimensions, up or down.
         return ((turn - port) if reflected else (port - turn)) % self.cube.n
 
     def last_label(self, tree: int) -> int:
@@ -57,6 +59,8 @@ def reflections(n: int, k: int) -> list[Turn]:
 
     k must be even and divide 2n.
     """
+    # k trees are k/2 pairs, so that neighbouring turns are 2n/k apart.
     distance = 2 * n // k
     turns = [place * distance for place in range(k // 2)]
+    # Reflection of the tree turned by t - 1: its first dimension is t - 1, the last of the rotation by t.
     return [*((turn, False) for turn in turns), *(((turn - 1) % n, True) for turn in turns)]

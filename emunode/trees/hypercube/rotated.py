@@ -24,6 +24,7 @@ class RotatedBinomialTrees(CubeTrees):
 
     def parent(self, rank: Rank, tree: int) -> Port:
         refuse_root(rank)
+        # Rotation j of the SBT: the highest 1-bit becomes the first 1-bit going down from bit j.
         return first_one(rank, tree, self.cube.n)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
@@ -36,6 +37,7 @@ class RotatedBinomialTrees(CubeTrees):
 
     def label(self, rank: Rank, tree: int) -> int:
         """j + i for the i-th dimension of tree j, so that all trees use the same dimension in a cycle."""
+        # Tree j starts in cycle j: in cycle c, all trees then use dimension c mod n.
         return tree + self.place(rank, tree) if rank else ROOT_LABEL
 
     def last_label(self, tree: int) -> int:
@@ -65,10 +67,12 @@ class EdgeDisjointBinomialTrees(CubeTrees):
     @property
     def sum_of_levels(self) -> int:
         """Half of the nodes except the root lie two levels deeper than their distance."""
+        # N - 2 = 2 (N/2 - 1) links more than shortest paths.
         return super().sum_of_levels + self.cube.order - 2
 
     def parent(self, rank: Rank, tree: int) -> Port:
         refuse_root(rank)
+        # Bit j is set first (root e_j) and cleared last: a node without bit j hangs below its neighbour that has it.
         return first_one(rank, tree, self.cube.n) if rank >> tree & 1 else tree
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
@@ -76,11 +80,14 @@ class EdgeDisjointBinomialTrees(CubeTrees):
         if not rank:
             return (tree,)
         if not rank >> tree & 1:
+            # Leaf: its parent cleared bit j, which is the last dimension in the order of tree j.
             return ()
         ports = zeros_above(rank, tree, self.cube.n)
+        # e_j itself does not flip j, because that arc was reversed in step 3.
         return ports if rank == 1 << tree else (*ports, tree)
 
     def level(self, rank: Rank, tree: int) -> int:
+        # Without bit j the path sets it first and clears it at the end: two links more than the distance.
         return rank.bit_count() + (0 if rank >> tree & 1 or not rank else 2)
 
     def height(self, tree: int) -> int:
@@ -90,8 +97,10 @@ class EdgeDisjointBinomialTrees(CubeTrees):
         """f(i, j) of the paper, congruent to the dimension of the arc modulo n, from j to j + n."""
         if not rank:
             return ROOT_LABEL
+        # Every leaf arc of tree j is used in cycle j + n.
         if not rank >> tree & 1:
             return tree + self.cube.n
+        # k(c, j) below j is reached only after the order has wrapped around bit n - 1.
         port = first_one(rank, tree, self.cube.n)
         return port if port >= tree else port + self.cube.n
 
@@ -103,6 +112,7 @@ class EdgeDisjointBinomialTrees(CubeTrees):
 
         It is the first 1-bit above the port, cyclically; or the port itself if its bit is 0: such a node is a leaf.
         """
+        # An arc that clears its own dimension leads to a leaf of the tree of this port.
         if not rank >> port & 1:
             return port
         n = self.cube.n

@@ -32,15 +32,18 @@ class TwoRootedTree(CubeTrees):
 
     @property
     def sum_of_levels(self) -> int:
+        # By the level sizes: (2n - 3) N/2 + 2 against n N/2 of a shortest-path tree.
         return (2 * self.cube.degree - 3) * self.cube.order // 2 + 2
 
     def parent(self, rank: Rank, tree: int) -> Port:
         refuse_root(rank)
+        # Parent and child differ in one bit, the dimension of the link.
         return (rank ^ _parent(self.cube.n, rank)).bit_length() - 1
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
         """By ascending port; at the root by descending port, the second root first."""
         if not rank:
+            # Port n - 1 leads to the second root, which has the larger half of the tree below it.
             return (self.cube.n - 1, self.cube.n - 2)
         return super().child_ports(rank, tree)
 
@@ -54,6 +57,7 @@ class TwoRootedTree(CubeTrees):
     def _label(self, rank: Rank) -> int:
         port = self.parent(rank, 0)
         parent = self.cube.neighbour(rank, port)
+        # Children are served one per cycle, in the order of `children`.
         return self.label(parent, 0) + 1 + self.children(parent, 0).index(port)
 
     def last_label(self, tree: int) -> int:
@@ -62,6 +66,7 @@ class TwoRootedTree(CubeTrees):
 
 def _parent(m: int, address: Rank) -> Rank:
     """The parent of a nonzero address in the tree of Q_m, m >= 2."""
+    # Q_2 is the path 1 - 0 - 2 - 3: first root 0, second root 2.
     if m == 2:
         return 2 if address == 3 else 0
     top, a, b = 1 << m - 1, 1 << m - 2, 1 << m - 3
@@ -71,6 +76,7 @@ def _parent(m: int, address: Rank) -> Rank:
         return near_the_roots[address]
     if address < top:
         return _parent(m - 1, address)
+    # Step 1 in reverse: strip the new bit, exchange a and b, ask the smaller tree, and undo both.
     return top + _swap(_parent(m - 1, _swap(address - top, a, b)), a, b)
 
 

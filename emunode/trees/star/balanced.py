@@ -61,8 +61,11 @@ class ScatterTrees(StarTrees):
         if symbols[0] == 1:
             hooks = self.hooks(rank)
             return hooks[tree % len(hooks)]
+        # A link to a symbol of another cycle merges it with the cycle of 1, without a move of symbol 1 out of S^k.
         own = set(own_cycle(symbols))
+        # The k-th ordering makes the smallest symbol of the second cycle from the right the first one that is found.
         others = (q for q in ordering(symbols) if symbols[q - 1] != q and q not in own)
+        # With one cycle left, the first symbol goes home.
         return next(others, symbols[0]) - 2
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
@@ -82,13 +85,16 @@ class ScatterTrees(StarTrees):
             return ()
         order = {q: place for place, q in enumerate(ordering(symbols))}
         own = own_cycle(symbols)
+        # Places in the k-th ordering of all symbols in other cycles; the smallest of them bounds case 2.
         others = [order[q] for q in order if symbols[q - 1] != q and q not in own]
         types = [] if others else [q for q in range(2, len(symbols) + 1) if symbols[q - 1] == q]
         least = min(others, default=len(order))
+        # a_m = k is left out: over link k symbol 1 would come to the front, which is case 3.
         for a in own[:-1]:
             if a != own[0] and order[a] < least:
                 types.append(a)
             least = min(least, order[a])
+        # Case 3: the neighbour over k has x_1 = 1. It may be the root (no child) or hang elsewhere.
         port = symbols.index(1) - 1
         leaf = self.star.neighbour(rank, port)
         if leaf and self._at_home(leaf) and self.parent(leaf, tree) == port:
@@ -114,12 +120,15 @@ class BalancedTree(ScatterTrees):
         for necklace in self.rotation.necklaces():
             if self._at_home(necklace[0]):
                 start = self._start(necklace, len(table) % self.star.degree)
+                # A nonfull necklace leaves the count in the middle of the n-1 types; the next necklace continues from
+                # there.
                 for rank in necklace[start:] + necklace[:start]:
                     table[rank] = len(table) % self.star.degree
         return table
 
     def _start(self, necklace: tuple[Rank, ...], port: Port) -> int:
         """Index of the first node of a necklace of which the position of `port` is misplaced."""
+        # One start suffices for the whole necklace: one rotation turns both the symbols and the type by one.
         labels = map(self.star.permutation, necklace)
         return next(place for place, symbols in enumerate(labels) if symbols[port + 1] != port + 2)
 
@@ -145,6 +154,7 @@ class NearBalancedTree(ScatterTrees):
         Erratum: it is not unique from n = 6 on; the least label decides.
         """
         labels = {self.star.permutation(rank): rank for rank in necklace}
+        # Symbol 2 must be misplaced, because the generator's parent is over type 2 (displacement 0).
         return labels[min((symbols for symbols in labels if symbols[1] != 2), key=lambda x: (cycle_through(x, 2), x))]
 
 
@@ -159,6 +169,7 @@ class ReplicatedTrees(NearBalancedTree):
         super().__init__(topology, topology.degree)
 
     def find_hooks(self, rank: Rank) -> tuple[Port, ...]:
+        # After p rotations the necklace is back at the same node, so every p-th type leads to it.
         return tuple(range(self.displacement(rank), self.star.degree, len(self.rotation.necklace(rank))))
 
 

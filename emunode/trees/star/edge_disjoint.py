@@ -50,9 +50,12 @@ class ShortestPathGraph:
         if not rank:
             return tuple(range(self.star.degree))
         k = symbols.index(1) + 1
+        # A fixed point j: the neighbour over j begins with j, and a first symbol other than k goes home first.
         types = [position for position in range(2, len(symbols) + 1) if symbols[position - 1] == position]
         home_of_k = symbols.index(k) + 1
         if symbols[0] not in (k, home_of_k):
+            # The neighbour over j has symbol k in front, so its own link is the first misplaced position right of k:
+            # that must be j.
             between = takewhile(lambda position: position != home_of_k, scan_right(len(symbols), k))
             if all(symbols[position - 1] == position for position in between):
                 types.append(home_of_k)
@@ -66,8 +69,10 @@ class ShortestPathGraph:
         symbols = self.star.permutation(rank)
         ports: list[Port] = []
         if rank and symbols[0] == 1:
+            # x in I is a leaf of every subtree: its last hop in the one of link l is link l itself.
             ports.append(subtree)
             rank = self.star.neighbour(rank, subtree)
+        # A node with x_1 != 1 is in one subtree only, that of the position of symbol 1.
         elif not rank or symbols.index(1) != subtree + 1:
             raise ValueError(f"{self.star.label(rank)} is not in the subtree of port {subtree}")
         while rank:
@@ -97,8 +102,10 @@ class EdgeDisjointTrees(StarTrees):
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
         """In l-th order, l, l+1, .., n, 2, .., l-1, so that the preorders of the n-1 trees are rotations of each other."""
         star = self.star
+        # Port t - 2 stands for type t: the l-th order starts at the tree's own number.
         ordered = (*range(tree, star.degree), *range(tree))
         neighbours = star.neighbours(rank)
+        # The types agree at both ends, so the neighbour's parent port is compared with the port to it.
         return tuple(port for port in ordered if neighbours[port] and self.parent(neighbours[port], tree) == port)
 
     def height(self, tree: int) -> int:
@@ -133,6 +140,7 @@ def parent_type(symbols: bytes, tree: int) -> int:
     if k == tree:  # 2. x in S^l: as in SPT.
         return own_type(symbols)
     if s != k:  # 3. k if l = s; the position of k if l = x_s; the position of l otherwise.
+        # The two exceptional links: exchanging them gives cycles from n = 4 on, so this assignment is forced.
         if tree == s:
             return k
         return symbols.index(k if tree == symbols[s - 1] else tree) + 1

@@ -21,9 +21,12 @@ class GreedyTree(StarTrees):
     def parent(self, rank: Rank, tree: int) -> Port:
         """Type x_1; if x_1 = 1, the smallest misplaced position."""
         refuse_root(rank)
+        # Definition 1: link type x_1 swaps the first symbol with the symbol at position x_1, which sends x_1 home.
         symbols = self.star.permutation(rank)
         if symbols[0] != 1:
             return symbols[0] - 2
+        # Type "dif" of definition 1: symbol 1 is home and would not move, so it is exchanged for the first misplaced
+        # symbol.
         return next(position for position, symbol in enumerate(symbols, 1) if symbol != position) - 2
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
@@ -61,7 +64,10 @@ class CongestionTwoTrees(StarTrees):
         self._greedy = GreedyTree(topology)
         identity = self.star.identity
         shifts = range(1, self.star.n)
+        # A slice to the right by i: r_a lands at position ((a - 1 + i) mod n) + 1.
         self._shifted_roots = [self.star.rank_of(identity[-i:] + identity[:-i]) for i in shifts]
+        # n - 1 walks of fewer than 2n links, done once: p_i is the only part that a rule cannot read off its own
+        # label.
         turned = [self._walk_turned_path(i) for i in shifts]
         self._ports_up = [up for up, _ in turned]
         self._ports_down = [down for _, down in turned]
@@ -73,8 +79,12 @@ class CongestionTwoTrees(StarTrees):
         element, then for k = 1 .. gcd(n, i) - 1 C_k and its first element once more.
         """
         n = self.star.n
+        # gcd(n, i) cycles of n / gcd(n, i) positions: a shift by i decomposes the positions like this.
         cycles = [[(k + step * i) % n for step in range(n // gcd(n, i))] for k in range(gcd(n, i))]
+        # C_0 holds position 0 itself, so link 0 does not occur; every later cycle is entered and left over its first
+        # element.
         positions = cycles[0][1:] + [position for cycle in cycles[1:] for position in (*cycle, cycle[0])]
+        # Positions count from 0 and type t is port t - 2 = position - 1.
         return tuple(position - 1 for position in positions)
 
     def _walk_turned_path(self, i: int) -> tuple[dict[Rank, Port], dict[Rank, Port]]:
@@ -84,6 +94,7 @@ class CongestionTwoTrees(StarTrees):
         rank = 0
         for port in self.turned_path(i):
             down[rank] = port
+            # A link has the same type at both ends, so the way up from the next node is the port that led down to it.
             rank = self.star.neighbour(rank, port)
             up[rank] = port
         return up, down
@@ -92,13 +103,16 @@ class CongestionTwoTrees(StarTrees):
         """On p_i the node before; elsewhere as in L(rho^i r)."""
         refuse_root(rank)
         up = self._ports_up[tree].get(rank)
+        # F_q maps rho^i(r) to the identity and keeps link types, so the port needs no translation back.
         return self._greedy.parent(self._from_shifted_root(rank, tree), 0) if up is None else up
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
         """By ascending port: as in L(rho^i r), but on p_i without the node before and with the node after."""
         ports = set(self._greedy.children(self._from_shifted_root(rank, tree), 0))
+        # Step 3 reverses p_i: the node before it was a child in L(rho^i r) and becomes the parent.
         ports.discard(self._ports_up[tree].get(rank, -1))
         if rank in self._ports_down[tree]:
+            # The node after it on p_i was the parent in L(rho^i r) and becomes a child.
             ports.add(self._ports_down[tree][rank])
         return tuple(sorted(ports))
 
@@ -107,4 +121,5 @@ class CongestionTwoTrees(StarTrees):
 
     def height(self, tree: int) -> int:
         n = self.star.n
+        # Lemma 5, with the one exception that was measured.
         return self.star.diameter + n + gcd(n, tree + 1) - 2 - (n == 3 and tree == 1)

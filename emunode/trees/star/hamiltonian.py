@@ -22,8 +22,10 @@ def hamiltonian_cycle(star: StarGraph) -> list[Port]:
     The papers assume such a cycle without a construction; this one is ours. S_3 is a ring. For n >= 4, a Hamiltonian path
     from 12..n to 213..n, which has the opposite parity, is closed by type 2.
     """
+    # S_3 is a ring of six nodes: types 2 and 3 in turn.
     if star.n == 3:
         return [0, 1] * 3
+    # Label 213..n: swapping positions 1 and 2 leads back to the identity, so the last link closes the cycle.
     end = bytes((2, 1)) + star.identity[2:]
     types = hamiltonian_path(star.identity, end, tuple(range(1, star.n + 1)))
     return [t - 2 for t in types] + [0]
@@ -44,13 +46,16 @@ def hamiltonian_path(start: bytes, end: bytes, free: tuple[int, ...]) -> list[in
     p = max(position for position in free[1:] if start[position - 1] != end[position - 1])
     rest = tuple(position for position in free if position != p)
     first, last = start[p - 1], end[p - 1]
+    # `between` excludes the two substars whose order is fixed by the ends of the path.
     between = sorted({start[position - 1] for position in free} - {first, last})
     types: list[int] = []
     here = start
     for symbol, following in zip([first, *between], [*between, last], strict=True):
+        # The exit must begin with the next substar's symbol: link p then carries it to position p.
         leave = _exit(here, symbol, following, p, rest)
         types += hamiltonian_path(here, leave, rest)
         types.append(p)
+        # The entry of the next substar; its parity is opposite to that of the exit.
         here = swap_first(leave, p)
     return types + hamiltonian_path(here, end, rest)
 
@@ -65,6 +70,7 @@ def _exit(entered: bytes, symbol: int, following: int, p: int, rest: tuple[int, 
     others = sorted({entered[position - 1] for position in rest} - {following})
     for position, other in zip(rest[1:], others, strict=True):
         node[position - 1] = other
+    # A path through all k! nodes of a substar has an odd number of links, so its ends must differ in parity.
     if is_odd(bytes(node)) == is_odd(entered):
         one, other = rest[-2] - 1, rest[-1] - 1
         node[one], node[other] = node[other], node[one]
@@ -74,6 +80,7 @@ def _exit(entered: bytes, symbol: int, following: int, p: int, rest: tuple[int, 
 
 def _search(start: bytes, end: bytes, free: tuple[int, ...]) -> list[int]:
     """`hamiltonian_path` by backtracking, types ascending; it always succeeds on four positions."""
+    # 24 nodes for four positions: backtracking takes no noticeable time there, and much for 120.
     size = factorial(len(free))
     visited = {start}
     types: list[int] = []
@@ -83,6 +90,7 @@ def _search(start: bytes, end: bytes, free: tuple[int, ...]) -> list[int]:
             return here == end
         for t in free[1:]:
             there = swap_first(here, t)
+            # The end may be visited last only; reaching it early can never be completed.
             if there in visited or (there == end and len(visited) < size - 1):
                 continue
             visited.add(there)
@@ -103,6 +111,7 @@ def ehrlich(n: int) -> Iterator[int]:
     swap = list(range(n))
     count = [0] * (n + 1)
     while True:
+        # Algorithm E, step E3: find the lowest counter that is not full, and reset those below it.
         k = 1
         while count[k] == k:
             count[k] = 0
@@ -110,7 +119,9 @@ def ehrlich(n: int) -> Iterator[int]:
         if k == n:
             return
         count[k] += 1
+        # Step E4, a swap of positions 0 and swap[k], counted from 0: link type swap[k] + 1.
         yield swap[k] + 1
+        # Step E5: the reversal of b_1 .. b_(k-1) changes which symbols the next round exchanges.
         swap[1:k] = reversed(swap[1:k])
 
 
@@ -137,6 +148,7 @@ class RotatedPaths(StarTrees):
     @cached_property
     def word(self) -> Sequence[Port]:
         """The (n-1)! ports along the path below port 0."""
+        # Step 1: link 2 enters S^2; t - 1 is port (t + 1) - 2, Ehrlich's type t raised by one.
         return [0, *(t - 1 for t in ehrlich(self.star.n - 1))]
 
     @cached_property
@@ -150,6 +162,7 @@ class RotatedPaths(StarTrees):
 
     def step(self, rank: Rank) -> Step:
         """The position of `rank`, x_1 != 1, on its path: the step of phase 1 in which it is reached."""
+        # Rotating back by the root port carries the path of S^j onto that of S^2, so one table serves all.
         return self._reached[self._rotation.rotate(rank, -self._path(rank))]
 
     def _path(self, rank: Rank) -> Port:
@@ -164,8 +177,10 @@ class RotatedPaths(StarTrees):
         refuse_root(rank)
         symbols = self.star.permutation(rank)
         if symbols[0] == 1:
+            # Step 3: the parent has symbol p_c in front, so the link is at the position of p_c in x.
             return symbols.index(self.leaf_symbol(tree)) - 1
         path = self._path(rank)
+        # Step 2: the rotated word, in which every type is turned by the path's root port.
         return self._rotation.port(self.word[self.step(rank) - 1], path)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
@@ -177,6 +192,7 @@ class RotatedPaths(StarTrees):
             return ()
         path, step = self._path(rank), self.step(rank)
         ports = [self._rotation.port(self.word[step], path)] if step < len(self.word) else []
+        # Over link k symbol 1 comes to the front. The neighbour may be the root itself, which is no leaf.
         if symbols[0] == self.leaf_symbol(tree) and self.star.neighbour(rank, path):
             ports.append(path)
         return tuple(ports)

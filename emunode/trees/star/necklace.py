@@ -30,7 +30,7 @@ class NecklaceTree(StarTrees):
 
     @cached_property
     def order(self) -> list[Rank]:
-        """The nodes by m."""
+        """All nodes, indexed by m."""
         return list(self._ordered())
 
     @cached_property
@@ -40,6 +40,7 @@ class NecklaceTree(StarTrees):
 
     def step(self, rank: Rank) -> Step:
         """ceil(m / (n-1)): the step in which `rank` receives, 0 for the root."""
+        # n - 1 nodes in a step: the root sends at most one message on each of its links.
         return -(-self._numbers[rank] // self.star.degree)
 
     def parent(self, rank: Rank, tree: int) -> Port:
@@ -47,6 +48,7 @@ class NecklaceTree(StarTrees):
         return self._port(self._numbers[rank])
 
     def _port(self, m: int) -> Port:
+        # Types 2, 3, .., n, 2, .. in turn, which keeps the links of one step of different types.
         return (m - 1) % self.star.degree
 
     def _ordered(self) -> Iterator[Rank]:
@@ -55,6 +57,7 @@ class NecklaceTree(StarTrees):
         generated: dict[Rank, tuple[Rank, Port]] = {}
         for k in range(1, star.diameter + 1):
             if (found := self.generator(k)) is not None:
+                # A generator fixes at which place of the order its necklace starts, so it has to be found first.
                 generated[rotation.necklace(found[0])[0]] = found
 
         # 2. In each distance class the generator's necklace comes first; then the other necklaces with x_1 != 1, then
@@ -65,14 +68,18 @@ class NecklaceTree(StarTrees):
 
         # 3. Every necklace starts at a node of which the next link type leads closer. All its further nodes are then right
         #    too, because one rotation of the node turns its link type by one.
+        # The root is number 0; it belongs to no necklace of n - 1 nodes.
         yield 0
         m = 1
         for necklace in sorted(rotation.necklaces(), key=sort_key):
             if necklace[0] in generated:
                 generator, port = generated[necklace[0]]
+                # The generator's own link is `port`; rotated by the difference, its link becomes that of the next
+                # place m.
                 start = rotation.rotate(generator, self._port(m) - port)
             else:
                 start = self._start(necklace, self._port(m))
+            # The necklace is a cycle: cut it at the start and wrap around.
             first = necklace.index(start)
             yield from necklace[first:] + necklace[:first]
             m += len(necklace)
@@ -85,14 +92,19 @@ class NecklaceTree(StarTrees):
         (erratum: not from the left).
         """
         n = self.star.n
+        # Beyond distance n - 1 the cycle of symbol 1 gets shorter by two symbols for every two-cycle, one step
+        # farther.
         pairs = max(0, k + 1 - n)
         length = min(k + 1, n - 2 * pairs)
         if length < 2:
+            # n odd, k = D_n: the two-cycles would take all symbols, and leave none for the cycle of 1.
             return None
         symbols = bytearray(self.star.identity)
+        # Label (length, 1, 2, .., length - 1, ..): the cycle (length, .., 2, 1).
         symbols[:length] = bytes((length, *range(1, length)))
         for upper in range(n, n - 2 * pairs, -2):
             symbols[upper - 2], symbols[upper - 1] = upper, upper - 1
+        # With two-cycles, i - 1 = length + 1 is the smaller symbol of the last pair.
         return self.star.rank_of(bytes(symbols)), (length + 1 if pairs else length) - 2
 
     def _start(self, necklace: tuple[Rank, ...], port: Port) -> Rank:

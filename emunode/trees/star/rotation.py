@@ -22,7 +22,9 @@ class Rotation:
         self.star = star
         self.period = star.n - 1
         others = star.identity[1:]
+        # r^i for every i as a table for bytes.translate: symbols 2..n shifted, symbol 1 is fixed.
         self._relabel = [bytes.maketrans(others, others[i:] + others[:i]) for i in range(self.period)]
+        # Hot path: schedules rotate the same nodes for every tree and message; plain form: the method itself.
         self.rotate = lru_cache(CACHE_ENTRIES)(self._rotate)
         self.necklace = lru_cache(CACHE_ENTRIES)(self._necklace)
 
@@ -32,6 +34,7 @@ class Rotation:
         if not times:
             return rank
         symbols = self.star.permutation(rank)
+        # Positions 2..n move right by `times`, position 1 stays; then the symbols are relabelled alike.
         moved = symbols[:1] + symbols[-times:] + symbols[1:-times]
         return self.star.rank_of(moved.translate(self._relabel[times]))
 
@@ -42,8 +45,10 @@ class Rotation:
     def _necklace(self, rank: Rank) -> tuple[Rank, ...]:
         """The necklace of `rank`, starting at its least node, each node the rotation of the one before."""
         orbit = [rank]
+        # R has order n - 1, so the orbit closes after a divisor of n - 1 steps.
         while (following := self.rotate(orbit[-1], 1)) != rank:
             orbit.append(following)
+        # A canonical start, so that all nodes of a necklace share one tuple.
         least = orbit.index(min(orbit, key=self.star.permutation))
         return tuple(orbit[least:] + orbit[:least])
 
@@ -51,6 +56,7 @@ class Rotation:
         """All necklaces except the root's own, by (distance, least node). Walks the whole network."""
         weight, permutation = self.star.weight, self.star.permutation
         ordered = sorted(range(1, self.star.order), key=lambda rank: (weight(rank), permutation(rank)))
+        # Each necklace is listed at its least node, so no set of visited nodes is needed.
         return [necklace for rank in ordered if (necklace := self.necklace(rank))[0] == rank]
 
 
@@ -62,6 +68,7 @@ def necklace_count(n: int) -> int:
     """
     m = n - 1
     fixed: int = sum((m // e) ** e * factorial(e) for e in (gcd(j, m) for j in range(m)))
+    # Burnside: the mean of the fixed points is the number of orbits; one of them is the root's own.
     return factorial(m) + fixed // m - 1
 
 
@@ -79,6 +86,7 @@ class RotatedTrees(Trees):
 
     def parent(self, rank: Rank, tree: int) -> Port:
         rotation = self._rotation
+        # R^tree fixes the root, so the parent of R^tree(x) is the image of the parent of x.
         return rotation.port(self._tree.parent(rotation.rotate(rank, -tree), 0), tree)
 
     def child_ports(self, rank: Rank, tree: int) -> tuple[Port, ...]:
@@ -90,4 +98,5 @@ class RotatedTrees(Trees):
         return self._tree.level(self._rotation.rotate(rank, -tree), 0)
 
     def height(self, tree: int) -> int:
+        # Automorphisms keep heights.
         return self._tree.height(0)

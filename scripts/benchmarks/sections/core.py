@@ -32,16 +32,16 @@ def _case(name: str, size: int, wanted: float | None, options: Options) -> Itera
     with connected(topology) as ends:
         work = 4_000 if options.quick else 60_000
         rounds = max(3, work * 70 // (len(ends) * max(70, size // 4)))
-        asked: dict[str, Any] = {"fds": ends, "ends": ends, "size": size}
-        outcome = interleave(
-            partial(measure, "bare", "packets", rounds=rounds, **asked),
+        requested: dict[str, Any] = {"fds": ends, "ends": ends, "size": size}
+        comparison = interleave(
+            partial(measure, "bare", "packets", rounds=rounds, **requested),
             {
-                OURS: partial(measure, "ours", "packets", rounds=rounds, degree=topology.degree, **asked),
-                **others("packets", rounds=max(2, rounds // 4), **asked),
+                OURS: partial(measure, "ours", "packets", rounds=rounds, degree=topology.degree, **requested),
+                **others("packets", rounds=max(2, rounds // 4), **requested),
             },
             options.turns,
         )
-    yield from outcome.rows(f"{name}, {size}-byte packets", "packets/CPU s", OURS, at_least=wanted)
+    yield from comparison.rows(f"{name}, {size}-byte packets", "packets/CPU s", OURS, at_least=wanted)
 
 
 SECTION = Section("packets per CPU second of the I/O core, uvloop and trio streams", rows, seconds=60)

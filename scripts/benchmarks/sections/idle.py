@@ -43,13 +43,13 @@ def rows(options: Options) -> Iterator[Row | Note]:
     order = plan_of(topology=name).topology.order
     for hosts, wanted in QUICK_CASES if options.quick else CASES:
         plan = plan_of(topology=name, ranks_per_host=-(-order // hosts))
-        outcome = interleave(
+        comparison = interleave(
             partial(measure, "bare", "idle", hosts=hosts, rounds=steps),
             {OURS: partial(trio.run, idle_step, plan, steps), **others("idle", hosts=hosts, rounds=steps)},
             max(1, options.turns // 2),
             times=True,
         )
-        yield from outcome.rows(f"{hosts} hosts", "ms", OURS, at_most=wanted)
+        yield from comparison.rows(f"{hosts} hosts", "ms", OURS, at_most=wanted)
 
 
 SECTION = Section("time of a step in which nothing happens, over 2, 4 and 48 hosts", rows, seconds=20)

@@ -27,12 +27,12 @@ def rows(options: Options) -> Iterator[Row | Note]:
     yield from missing()
     name, most = ("star:4", 300) if options.quick else ("star:7", 8000)
     count = min(most, descriptor_limit() // 2 - 100)
-    outcome = interleave(
+    comparison = interleave(
         partial(measure, "bare", "links", count=count),
         {OURS: partial(trio.run, link_rate, plan_of(topology=name)), **others("links", count=count)},
         options.turns,
     )
-    yield from outcome.rows(name, "links/s", OURS, at_least=None if options.quick else WANTED)
+    yield from comparison.rows(name, "links/s", OURS, at_least=None if options.quick else WANTED)
 
 
 SECTION = Section("rate at which links come up", rows, seconds=40)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from benchmarks.commands import coordinator_run
 from benchmarks.record import Note, Options, Row, Section
 from benchmarks.subprocesses import ProgramError
-from coordinator.planning.namespace import why_not
+from coordinator.planning.namespace import unavailable_reason
 
 GIB = 2**30
 END_BYTES = 6.5 * 1024
@@ -52,7 +52,7 @@ def rows(options: Options) -> Iterator[Row | Note]:
 
 def size_rows(case: Case) -> Iterator[Row]:
     """Time and memory of one broadcast."""
-    run = coordinator_run(case.topology, case.algorithm, netns=why_not() is None)
+    run = coordinator_run(case.topology, case.algorithm, netns=unavailable_reason() is None)
     name, ready, ends = case.topology, run.number("setup_seconds"), run.link_ends
     yield Row(name, "nodes", run.number("order"), "")
     yield Row(name, "links", run.number("links_opened"), "")

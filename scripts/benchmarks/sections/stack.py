@@ -72,11 +72,13 @@ def _case(name: str, segment_bytes: int, options: Options) -> Iterator[Row]:
     steps = max(6, (12_000 if options.quick else 120_000) // (topology.order * topology.degree))
     with connected(topology) as ends:
         baseline = partial(measure, "bare", "packets", fds=ends, ends=ends, size=size, rounds=steps)
-        outcome = interleave(baseline, {OURS: partial(trio.run, whole_stack, plan, steps)}, options.turns)
+        comparison = interleave(baseline, {OURS: partial(trio.run, whole_stack, plan, steps)}, options.turns)
     subject = f"{name}, {size}-byte packets"
-    yield from outcome.rows(subject, "packets/CPU s", OURS, at_least=None if options.quick else WANTED)
+    yield from comparison.rows(subject, "packets/CPU s", OURS, at_least=None if options.quick else WANTED)
     in_memory = median(memory_engine(plan, steps) for _ in range(options.turns))
-    yield Row(subject, "  of it rules, nodes, journal", 100 * outcome.scores[OURS].value / in_memory, "% of CPU time")
+    yield Row(
+        subject, "  of it rules, nodes, journal", 100 * comparison.scores[OURS].value / in_memory, "% of CPU time"
+    )
 
 
 SECTION = Section("packets per CPU second of a whole host", rows, seconds=60)

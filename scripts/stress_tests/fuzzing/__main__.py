@@ -1,30 +1,22 @@
 """Fuzz one target, or replay the stored corpus of all targets."""
 
 import contextlib
-import os
 import sys
 import traceback
 from pathlib import Path
 
+from stress_tests.common import in_fork
+
 INSTRUMENTED = [
-    "emunode.net.wire",
-    "emunode.net.framed_streams",
-    "emunode.host.session",
-    "emunode.net.protocol",
-    "emunode.faults.kinds",
-    "emunode.faults.injector",
+    "emunode.net",
+    "emunode.host",
+    "emunode.faults",
     "emunode.topologies",
-    "coordinator.networks.host_network",
-    "coordinator.networks.admission",
-    "coordinator.networks.messages",
-    "coordinator.networks.control_channel",
-    "emunode.net.validation",
-    "coordinator.scenario.fault_syntax",
-    "coordinator.scenario.fault_sets",
-    "coordinator.scenario.model",
+    "coordinator.networks",
+    "coordinator.scenario",
     "coordinator.planning.plan",
 ]
-"""Modules whose coverage guides the fuzzer."""
+"""Packages whose coverage guides the fuzzer."""
 REPLAY = sys.argv[1:2] == ["-replay"]
 if not REPLAY:
     import atheris  # type: ignore[import-untyped]
@@ -33,40 +25,26 @@ with contextlib.nullcontext() if REPLAY else atheris.instrument_imports(include=
     from stress_tests.fuzzing.targets import TARGETS
 
 
-def replay(folder: Path) -> int:
-    """Replay every stored input, each target in a fork; 1 if an input fails."""
-    status = 0
-    for name in TARGETS:
-        paths = sorted((folder / name).glob("*"))
-        sys.stdout.flush()
-        pid = os.fork()
-        if not pid:
-            os._exit(_replay_one(name, paths))
-        status |= os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return int(status != 0)
-
-
-def _replay_one(name: str, paths: list[Path]) -> int:
-    path = Path()
-    inputs = [(path, path.read_bytes()) for path in paths]  # before the target replaces the functions that read them
+def replay(name: str, folder: Path) -> str:
+    """Replay the stored inputs of one target; the error of the first input that fails, or ""."""
+    path = folder
+    inputs = [(path, path.read_bytes()) for path in sorted(folder.glob("*"))]  # before functions are replaced
     try:
-        target = TARGETS[name].make()
+        fuzz = TARGETS[name].make()
         for path, data in inputs:  # noqa: B007  # `path` is reported on failure
-            target(data)
+            fuzz(data)
     except BaseException:
-        sys.stdout.write(f"{name}: {path}\n{traceback.format_exc()}")
-        sys.stdout.flush()
-        return 1
-    sys.stdout.write(f"{name}: {len(paths)} inputs\n")
-    sys.stdout.flush()
-    return 0
+        return f"{path}\n{traceback.format_exc()}"
+    print(f"{name}: {len(inputs)} inputs", flush=True)
+    return ""
 
 
 def main() -> None:
     """Fuzz one target until the options of libFuzzer end it; `-seeds=FOLDER` first writes the initial inputs."""
     name = sys.argv.pop(1)
     if REPLAY:
-        sys.exit(replay(Path(sys.argv[1])))
+        failures = [in_fork(replay, name, Path(sys.argv[1], name)) for name in TARGETS]
+        sys.exit("\n".join(filter(None, failures)) or 0)
     target = TARGETS[name]
     if sys.argv[1:] and sys.argv[1].startswith("-seeds="):
         folder = Path(sys.argv.pop(1).removeprefix("-seeds="))

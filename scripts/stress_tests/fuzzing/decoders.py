@@ -1,6 +1,8 @@
 """Decoders and greetings: every input is either decoded uniquely or refused."""
 
 import contextlib
+import io
+from types import SimpleNamespace
 
 from emunode.errors import FrameError
 from emunode.faults.kinds import Crash, to_record
@@ -45,7 +47,7 @@ def fuzz_hello(data: bytes) -> None:
     """The hello of a link: it is accepted only with a proof of the secret, and then decoded correctly."""
     with contextlib.suppress(FrameError):
         wire.read_link_hello(wire.frame(data), SECRET, RUN, NONCE)
-        raise AssertionError("a hello without proof was taken")
+        raise AssertionError("a hello without proof was accepted")
     link = data[: wire._LINK.size]
     with contextlib.suppress(FrameError):
         frame = wire.frame(link + wire.prove(SECRET, b"link", NONCE, link))
@@ -53,27 +55,16 @@ def fuzz_hello(data: bytes) -> None:
         assert wire._LINK.pack(RUN, *found) == link
 
 
-class Pipe:
-    """A socket whose `recv` returns given bytes and then the end."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-    def recv(self, size: int) -> bytes:
-        """At most `size` bytes, a few at a time."""
-        size = min(size, 7)
-        head, self.data = self.data[:size], self.data[size:]
-        return head
-
-
 def fuzz_greeting(data: bytes) -> None:
-    """The coordinator's greeting as a joining host reads it."""
+    """The coordinator's greeting as a joining host reads it, at most seven bytes at a time."""
+    stream = io.BytesIO(data)
+    connection = SimpleNamespace(recv=lambda size: stream.read(min(size, 7)))
     with contextlib.suppress(FrameError):
-        assert len(process._receive_frame(Pipe(data))) <= wire.HELLO_LIMIT  # type: ignore[arg-type]
+        assert len(process._receive_frame(connection)) <= wire.HELLO_LIMIT  # type: ignore[arg-type]
 
 
 def hello_seeds() -> list[bytes]:
-    """A hello of another secret, and what is in one."""
+    """A hello with another secret, and the content of one."""
     return [wire.link_hello(b"another secret", RUN, NONCE, 1, 2, 3, 4)[4:], wire._LINK.pack(RUN, 1, 2, 3, 4)]
 
 

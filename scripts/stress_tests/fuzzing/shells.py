@@ -1,4 +1,4 @@
-"""The two shells, a host and a coordinator, with nothing behind their sockets: peers that are in and say anything."""
+"""A host and a coordinator without sockets: authenticated peers send valid and malformed messages in any order."""
 
 import contextlib
 import time
@@ -22,18 +22,11 @@ from emunode.net.protocol import HostConfig
 from stress_tests.fuzzing.source import NONCE, RUN, SECRET, Source, Target
 
 FIRST = 10
-"""The first number of a stream that goes nowhere."""
+"""The first descriptor number of a fake socket."""
 
 
-class NoNursery:
-    """Starts nothing."""
-
-    def start_soon(self, *_: object) -> None:
-        """Start nothing."""
-
-
-class NoSocket:
-    """A socket that takes what a real one takes, and goes nowhere."""
+class FakeSocket:
+    """A socket that accepts what a real one accepts, and is not connected."""
 
     numbers: Iterator[int] = count(FIRST)
 
@@ -46,14 +39,13 @@ class NoSocket:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def setsockopt(self, *_: object) -> None:
-        """Nothing."""
+    def ignore(self, *_: object) -> None:
+        """Do nothing."""
 
-    def bind(self, address: tuple[str, int]) -> None:
-        """Take any address."""
+    setsockopt = bind = ignore
 
     def connect_ex(self, address: tuple[str, int]) -> int:
-        """Complain as a real one would."""
+        """Refuse malformed addresses as a real socket does."""
         name, port = address
         if not isinstance(name, str) or not isinstance(port, int):
             raise TypeError("an address is (str, int)")
@@ -62,16 +54,16 @@ class NoSocket:
         return 0
 
     def detach(self) -> int:
-        """A number of nothing."""
+        """The number of an unused descriptor."""
         return self.number
 
     def getsockname(self) -> tuple[str, int]:
-        """Somewhere."""
+        """A fixed address."""
         return "127.0.0.1", 4000
 
 
-class Quiet(framed_streams.FramedStreams):
-    """Streams whose descriptors are numbers of nothing."""
+class FakeStreams(framed_streams.FramedStreams):
+    """Streams whose descriptors are unused numbers."""
 
     def _end(self, fd: int, why: str) -> None:
         self._forget(fd)
@@ -83,27 +75,32 @@ class Quiet(framed_streams.FramedStreams):
     def close(self, fd: int, *, reset: bool = False) -> None:
         self._forget(fd)
 
-
-class QuietHosts(Quiet):
-    """The same for a host: what it adds and watches is nothing, too."""
-
     def add(self, fd: int, *, authenticated: bool) -> None:
         if not authenticated:
             self._unauthenticated[fd] = 0.0
 
-    def listen(self, listener: object, on_accept: object) -> None:
-        """Ignore the address: this host accepts no connections."""
+    def ignore(self, *_: object) -> None:
+        """Do nothing: no connection is accepted."""
 
-    def watch(self, fd: int, on_readable: object) -> None:
-        """Watch nothing."""
+    listen = watch = ignore
 
 
 CONTROL = 5
 JOB = CollectiveSpec("star:3", Collective.BROADCAST, "flood", 0, messages=2)
+CONFIG = HostConfig(RUN, 0, 2, JOB, "127.0.0.1", "", 9, 9.0)
+MESSAGES = (
+    ["listening", 4000, NONCE, [0, 1]],
+    ["links", 0, 1, 1, 0],
+    ["rows", b"rows"],
+    ["report", 1, {0: 1}, {1: 1}, 2, b""],
+    ["received", 1, {1: 2}],
+    ["failed", "RuleError", "it did"],
+)
+"""Messages of a host."""
 
 
 def order(source: Source, nonces: int) -> bytes:
-    """An order, more or less as a coordinator gives it."""
+    """An order of a coordinator, valid or nearly valid."""
     step = source.number(0, 4)
     crash = to_record(Crash(step, source.number(0, 5)))
     match source.number(0, 4):
@@ -114,27 +111,27 @@ def order(source: Source, nonces: int) -> bytes:
         case 2:
             message = ["connect", source.number(0, 2), 4, 4, [["127.0.0.1", 4000, NONCE]] * nonces]
         case 3:
-            message = ["assign", *HostConfig(RUN, 0, 2, JOB, "127.0.0.1", "", 9, 9.0).to_record()]
+            message = ["assign", *CONFIG.to_record()]
         case _:
             message = ["shutdown"]
     return wire.encode_control(*source.spoiled(message))
 
 
 def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
-    """A configured host that is given orders, packets and hellos, malformed or not, in any order."""
-    link_table.socket.socket = NoSocket  # type: ignore[misc,assignment]
-    session.listening_socket = lambda *_, **__: NoSocket()
+    """A configured host that receives orders, packets and hellos, malformed or not, in any order."""
+    link_table.socket.socket = FakeSocket
+    session.listening_socket = lambda *_, **__: FakeSocket()
     session.trio.lowlevel.notify_closing = lambda _: None
     session.trio.lowlevel.reschedule = lambda _: None
-    session.log = lambda *_, **__: None  # type: ignore[assignment]
-    session.os.close = lambda _: None  # type: ignore[assignment]
-    session.FramedStreams = QuietHosts  # type: ignore[misc]
-    good = wire.encode_control("assign", *HostConfig(RUN, 0, 2, JOB, "127.0.0.1", "", 9, 9.0).to_record())
+    session.log = lambda *_, **__: None
+    session.os.close = lambda _: None
+    session.FramedStreams = FakeStreams
+    good = wire.encode_control("assign", *CONFIG.to_record())
 
     def fuzz_host(data: bytes) -> None:
         source = Source(data)
-        NoSocket.numbers = count(FIRST)
-        one = session.Session(CONTROL, SECRET, NoNursery())  # type: ignore[arg-type]
+        FakeSocket.numbers = count(FIRST)
+        one = session.Session(CONTROL, SECRET, SimpleNamespace(start_soon=lambda *_: None))  # type: ignore[arg-type]
         try:
             one._on_other_frame(CONTROL, good)
             _, links, engine = one._require_ranks()
@@ -144,11 +141,11 @@ def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
                 listeners = [["127.0.0.1", 4000, NONCE]] * len(links._to_dial)
                 engine.on_frame(CONTROL, wire.encode_control("connect", 0, 99, 99, listeners))
             for _ in range(source.number(1, 6)):
-                act(source, one)
+                receive(source, one)
         finally:
             one._streams.close_poller()
 
-    def act(source: Source, one: session.Session) -> None:
+    def receive(source: Source, one: session.Session) -> None:
         _, links, engine = one._require_ranks()
         kind = source.number(0, 5)
         fd = CONTROL
@@ -168,7 +165,7 @@ def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
                     frame = wire.encode_packet(source.number(0, 3), segments)
                     engine.on_frame(fd, frame if source.flag() else frame[: source.number(4, 44)])
             else:
-                fd = next(NoSocket.numbers)
+                fd = next(FakeSocket.numbers)
                 links.register(fd)
                 fields = [source.pick(RUN, 8), *(source.number(0, 7) for _ in range(4))]
                 if kind == 4:
@@ -183,7 +180,7 @@ def make_fuzz_host() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
 
 
 class NoLaunch(Launch):
-    """Starts nothing."""
+    """Starts no hosts."""
 
     def addresses(self, host: int) -> tuple[str, str]:
         return "127.0.0.1", ""
@@ -191,11 +188,11 @@ class NoLaunch(Launch):
 
 def make_fuzz_coordinator() -> Callable[[bytes], None]:
     """A coordinator: unauthenticated connections, and authenticated hosts that send arbitrary messages."""
-    control.trio = SimpleNamespace(current_time=time.monotonic)  # type: ignore[assignment]
-    control.listening_socket = lambda *_, **__: NoSocket()
-    control.log = lambda *_, **__: None  # type: ignore[assignment]
-    control.peer_address = lambda _: "127.0.0.1"  # type: ignore[assignment]
-    control.FramedStreams = QuietHosts  # type: ignore[misc]
+    control.trio = SimpleNamespace(current_time=time.monotonic)
+    control.listening_socket = lambda *_, **__: FakeSocket()
+    control.log = lambda *_, **__: None
+    control.peer_address = lambda _: "127.0.0.1"
+    control.FramedStreams = FakeStreams
     plan = make_plan(scenario.make_scenario({"topology": "star:3", "collective": "broadcast", "algorithm": "flood"}))
 
     def fuzz_coordinator(data: bytes) -> None:
@@ -206,7 +203,7 @@ def make_fuzz_coordinator() -> Callable[[bytes], None]:
                 fd = 10 + number
                 one._admission.challenge(fd)
                 try:
-                    meet(source, one, fd)
+                    introduce(source, one, fd)
                 except FrameError:
                     one._channel._on_end(fd, "refused")
             assert len(one._channel.hosts) <= plan.hosts
@@ -215,30 +212,18 @@ def make_fuzz_coordinator() -> Callable[[bytes], None]:
         finally:
             one._channel.close(keep_hosts=True)
 
-    def meet(source: Source, one: HostNetwork, fd: int) -> None:
+    def introduce(source: Source, one: HostNetwork, fd: int) -> None:
         if source.number(0, 4) == 0:
             one._channel._on_frame(fd, wire.frame(source.some_bytes(200)))
-            raise AssertionError("a host without proof was let in")
+            raise AssertionError("a host without proof was admitted")
         hello = source.spoiled(["hello", __version__, source.number(-2, 3), 99, "name"])
         one._channel._on_frame(fd, wire.host_hello(one._token, one._admission._challenges[fd], NONCE, *hello))
         for _ in range(source.number(0, 4)):
-            match source.number(0, 6):
-                case 0:
-                    message = ["listening", 4000, NONCE, [0, 1]]
-                case 1:
-                    message = ["links", 0, 1, 1, 0]
-                case 2:
-                    message = ["rows", b"rows"]
-                case 3:
-                    message = ["report", 1, {0: 1}, {1: 1}, 2, b""]
-                case 4:
-                    message = ["received", 1, {1: 2}]
-                case 5:
-                    message = ["failed", "RuleError", "it did"]
-                case _:
-                    one._channel._on_frame(fd, wire.frame(source.some_bytes(100)))
-                    continue
-            one._channel._on_frame(fd, wire.encode_control(*source.spoiled(message)))
+            kind = source.number(0, len(MESSAGES))
+            if kind == len(MESSAGES):
+                one._channel._on_frame(fd, wire.frame(source.some_bytes(100)))
+                continue
+            one._channel._on_frame(fd, wire.encode_control(*source.spoiled([*MESSAGES[kind]])))
             one._absent()
             one._barrier._missing(1)
 

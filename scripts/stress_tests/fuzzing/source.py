@@ -13,7 +13,7 @@ Take = Callable[[bytes], None]
 
 
 def drawn(size: int) -> list[bytes]:
-    """A few strings of bytes without meaning: choices for what is made from a Source."""
+    """Some random inputs: choices for a `Source`."""
     return [hashlib.shake_128(bytes((number,))).digest(size) for number in range(24)]
 
 
@@ -29,7 +29,7 @@ class Target(NamedTuple):
 
 
 class Source:
-    """Bytes of the fuzzer as choices, from the first to the last; when they are used up, each choice is its first."""
+    """Makes choices from the bytes of the fuzzer in order; at the end of the bytes it makes the first choice."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data

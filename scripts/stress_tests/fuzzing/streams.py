@@ -78,9 +78,9 @@ SMALL_BUFFER = 600
 
 
 def make_fuzz_streams() -> Callable[[bytes], None]:  # noqa: PLR0915  # one scene
-    """Two streams with the same bytes, cut differently, give the same frames and keep no more than they must.
+    """Two streams with the same bytes, cut differently, give the same frames and keep only the incomplete one.
 
-    One that has a frame that is too long ends there; what is written comes out whole, however little the socket takes.
+    A stream with an oversized frame ends there. All written bytes arrive, however few the socket accepts at once.
     """
     system = Descriptors()
     links.os = blocked_writes.os = system  # type: ignore[assignment]

@@ -1,6 +1,7 @@
 """User input: names of networks and nodes, faults and fault sets, scenarios."""
 
 import contextlib
+from types import SimpleNamespace
 from typing import Any
 
 import tomli_w
@@ -8,7 +9,7 @@ import tomli_w
 from coordinator.planning.plan import make_plan
 from coordinator.scenario import model as scenario
 from coordinator.scenario.fault_sets import parse_fault_sets
-from coordinator.scenario.fault_syntax import VALUES, parse_faults
+from coordinator.scenario.fault_syntax import parse_faults
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import KINDS, LinkFault, NodeFault, field_names, from_record, to_record
@@ -26,13 +27,12 @@ def fuzz_labels(data: bytes) -> None:
     if not data:
         return
     text = data[1:].decode("utf-8", "replace")
-    if data[0] & 1:
-        with contextlib.suppress(ScenarioError):
+    with contextlib.suppress(ScenarioError):
+        if data[0] & 1:
             topology = parse_topology(text)
             assert parse_topology(topology.name).name == topology.name
-        return
-    topology = TOPOLOGIES[(data[0] >> 1) % len(TOPOLOGIES)]
-    with contextlib.suppress(ScenarioError):
+            return
+        topology = TOPOLOGIES[(data[0] >> 1) % len(TOPOLOGIES)]
         rank = topology.rank(text)
         assert 0 <= rank < topology.order
         assert topology.rank(topology.label(rank)) == rank
@@ -56,7 +56,7 @@ def a_spec(source: Source, topology: Topology) -> str:
         rank = source.number(0, min(topology.order, 16) - 1)
         peer = topology.neighbour(rank, source.number(0, topology.degree - 1))
         where = f"{topology.label(rank)}{source.pick('~', '>')}{topology.label(peer)}"
-    for name in VALUES:
+    for name in ("rate", "steps", "packet"):
         if name in field_names(record) or source.number(0, 31) == 31:
             where += ":" + source.pick("1", "0.5", ".25", "0", "2", "1e-3", "5e-324", "1.5", "", "x", "999999999")
     first = source.number(1, 6)
@@ -179,15 +179,9 @@ def some_keys(source: Source) -> dict[str, Any]:
     return values
 
 
-class Written:
-    """A stand-in for a file with a given text."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def read_text(self) -> str:
-        """The text."""
-        return self._text
+def scenario_of(text: str) -> dict[str, Any]:
+    """The keys in the text of a scenario file."""
+    return dict(scenario.read_scenario(SimpleNamespace(read_text=lambda: text)))  # type: ignore[arg-type]
 
 
 def fuzz_scenario(data: bytes) -> None:
@@ -196,13 +190,12 @@ def fuzz_scenario(data: bytes) -> None:
     mode = source.number(0, 7)
     try:
         if mode == 0:
-            values = scenario.read_scenario(Written(source._data[1:].decode("utf-8", "replace")))  # type: ignore[arg-type]
+            values = scenario_of(source._data[1:].decode("utf-8", "replace"))
         elif mode == 1:
             texts = {scenario.VARIABLE_PREFIX + key.upper(): str(value) for key, value in some_keys(source).items()}
             values = scenario.scenario_from_environment(texts)
         else:
-            text = spoil(source, tomli_w.dumps(some_keys(source)))
-            values = scenario.read_scenario(Written(text))  # type: ignore[arg-type]
+            values = scenario_of(spoil(source, tomli_w.dumps(some_keys(source))))
         made = scenario.make_scenario(values)
     except ScenarioError:
         return
@@ -216,13 +209,8 @@ def fuzz_scenario(data: bytes) -> None:
 
 def label_seeds() -> list[bytes]:
     """Nodes of some networks, and networks."""
-    return [
-        b"\x00" + b"3142",
-        b"\x02" + b"3.1.10.2.4.5.6.7.8.9.11",
-        b"\x0601101",
-        b"\x061,-2",
-        b"\x081,0/0,1",
-    ] + [b"\x01" + name for name in (b"star:5", b"hypercube:7", b"ej:3+4", b"ej:3+4^3")]
+    labels = [b"\x003142", b"\x023.1.10.2.4.5.6.7.8.9.11", b"\x0601101", b"\x061,-2", b"\x081,0/0,1"]
+    return labels + [b"\x01" + name for name in (b"star:5", b"hypercube:7", b"ej:3+4", b"ej:3+4^3")]
 
 
 def fault_seeds() -> list[bytes]:

@@ -12,13 +12,14 @@ from coordinator.planning.plan import make_plan
 from coordinator.results.claims import Verdict
 from coordinator.scenario.model import Scenario, make_scenario
 from emunode.errors import ScenarioError
+from tests.command_line import fields
 from tests.support import run_scenario
 
 
 def scenario_of(topology: str, algorithm: str, redundancy: int = 1, **values: object) -> Scenario:
     """A broadcast in memory."""
-    base = {"topology": topology, "collective": "broadcast", "algorithm": algorithm, "redundancy": redundancy}
-    return make_scenario({**base, "driver": "memory", **values})
+    base = fields(f"{topology} broadcast {algorithm} redundancy={redundancy} driver=memory")
+    return make_scenario(base | values)
 
 
 def certified(scenario: Scenario, *faults: str, sample: int | None = None) -> Certificate:
@@ -68,10 +69,10 @@ def test_as_many_faults_as_trees_have_a_counterexample(
     assert len(found.faults) == len(found.scenario.fault) == redundancy
     assert found.unserved
     assert not found.violated, "what theory says under these very faults holds"
+    values = found.scenario.model_dump(mode="json", exclude_none=True)
     for kept in combinations(found.scenario.fault, redundancy - 1):  # it is a smallest one
-        result = run_scenario(**{**found.scenario.model_dump(mode="json", exclude_none=True), "fault": list(kept)})
-        assert result.summary["delivery_ratio"] == 1
-    again = run_scenario(**found.scenario.model_dump(mode="json", exclude_none=True))
+        assert run_scenario(**values | {"fault": list(kept)}).summary["delivery_ratio"] == 1
+    again = run_scenario(**values)
     assert again.summary["intact_deliveries"] < again.summary["expected_deliveries"]  # type: ignore[operator]
 
 
@@ -84,7 +85,8 @@ def test_orbits_agree_with_full_enumeration() -> None:
         assert place == len(lost)
         lost[trial.faults] = len(result.unserved)
 
-    labels = [label for label in all_labels(scenario) if label != "0,0"]
+    topology = make_plan(scenario).topology
+    labels = [topology.label(rank) for rank in topology.ranks() if topology.label(rank) != "0,0"]
     trials = [Trial(0, tuple(f"crash:{label}@1" for label in pair), 0) for pair in combinations(labels, 2)]
     rounds = iter([trials])
     CampaignRunner([scenario], 1, sys.stderr, lambda *_: None).carry_out(lambda: next(rounds, []), take, len(trials))
@@ -96,23 +98,18 @@ def test_orbits_agree_with_full_enumeration() -> None:
     assert level.lost == sum(lost.values())
 
 
-def all_labels(scenario: Scenario) -> list[str]:
-    """The labels of a scenario's network."""
-    from coordinator.planning.plan import make_plan
-
-    topology = make_plan(scenario).topology
-    return [topology.label(rank) for rank in topology.ranks()]
-
-
-def test_a_scenario_by_itself() -> None:
-    """Without fault sets, a scenario runs with its own faults, as a counterexample does."""
-    broken = scenario_of("star:4", "greedy-tree", fault=["crash:2134@1"])
-    assert certified(broken).verdict is Verdict.VIOLATED
-    assert certified(scenario_of("star:4", "edt", 2, fault=["crash:2134@1"])).verdict is Verdict.HOLDS
-
-
-def test_broken_source_is_undecided() -> None:
-    assert certified(scenario_of("star:4", "edt", 2, fault=["crash:1234@1"])).verdict is Verdict.UNDECIDED
+@pytest.mark.parametrize(
+    ("algorithm", "redundancy", "fault", "verdict"),
+    [
+        ("greedy-tree", 1, "crash:2134@1", Verdict.VIOLATED),
+        ("edt", 2, "crash:2134@1", Verdict.HOLDS),
+        ("edt", 2, "crash:1234@1", Verdict.UNDECIDED),
+    ],
+)
+def test_a_scenario_without_fault_sets_runs_with_its_own_faults(
+    algorithm: str, redundancy: int, fault: str, verdict: Verdict
+) -> None:
+    assert certified(scenario_of("star:4", algorithm, redundancy, fault=[fault])).verdict is verdict
 
 
 def test_faults_of_the_scenario_leave_no_symmetry() -> None:
@@ -148,23 +145,20 @@ def test_a_counterexample_names_the_known_fault_that_was_drawn() -> None:
 
 
 @pytest.mark.parametrize(
-    ("faults", "complaint"),
+    ("faults", "sample", "complaint"),
     [
-        ("random:nodes=2", "every set"),
-        ("bernoulli:nodes=0.5", "every set"),
-        ("nodes=1;sources", "every set"),
-        ("nodes=24", "23 may fail"),
-        ("links=12", "at most 20,000,000"),
+        ("random:nodes=2", None, "every set"),
+        ("bernoulli:nodes=0.5", None, "every set"),
+        ("nodes=1;sources", None, "every set"),
+        ("nodes<2", None, "invalid part"),
+        ("nodes=24", None, "23 may fail"),
+        ("links=12", None, "at most 20,000,000"),
+        ("nodes=1", 3, "a driver other than memory"),
     ],
 )
-def test_random_fault_sets_are_refused(faults: str, complaint: str) -> None:
+def test_what_cannot_be_certified_is_refused(faults: str, sample: int | None, complaint: str) -> None:
     with pytest.raises(ScenarioError, match=complaint):
-        certified(scenario_of("star:4", "edt", 3), faults)
-
-
-def test_sample_needs_another_driver() -> None:
-    with pytest.raises(ScenarioError, match="a driver other than memory"):
-        certified(scenario_of("star:4", "edt", 3), "nodes=1", sample=3)
+        certified(scenario_of("star:4", "edt", 3), faults, sample=sample)
 
 
 def test_over_tcp_tight_sets_have_the_same_history() -> None:

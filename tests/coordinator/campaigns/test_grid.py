@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import blake2b
 from math import comb, sqrt
-from pathlib import Path
 from statistics import fmean, stdev
 
 import numpy
@@ -13,12 +12,13 @@ from hypothesis import strategies as st
 
 from coordinator.campaigns.grid import CHUNK, Done, Grid, Key
 from coordinator.campaigns.statistics import half_width, mean_interval, outside, sure_interval, wilson
+from coordinator.cli.campaign import make_grid
 from coordinator.scenario.fault_syntax import parse_faults
+from coordinator.scenario.model import read_scenario
 from emunode.errors import ScenarioError
+from tests.command_line import ROOT, fields
 
-STAR: Mapping[str, object] = {
-    "topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 2, "driver": "memory",
-}  # fmt: skip
+STAR = fields("star:4 broadcast edt redundancy=2 driver=memory")
 
 
 def grid_of(*faults: str, vary: Mapping[str, list[object]] | None = None, **values: object) -> Grid:
@@ -70,14 +70,26 @@ def test_many_sets_are_sampled() -> None:
     assert grid_of("all:nodes=2", trials=253).numbers(0, 0) == range(253)
 
 
-def test_sample_grows_until_it_is_precise() -> None:
-    grid = grid_of("all:nodes=2", trials=200, precision=0.05)
-    done: dict[tuple[int, int], dict[int, bool | None]] = {(0, 0): {}}
-    while rest := [key.number for key, _ in grid.rest(done)]:
-        assert len(rest) == CHUNK
-        done[0, 0] |= dict.fromkeys(rest, True)
-    assert list(done[0, 0]) == grid.numbers(0, 0)[: len(done[0, 0])]
-    assert half_width(done[0, 0].values()) <= 0.05
+@pytest.mark.parametrize(
+    ("faults", "redundancies", "precision"), [("all:nodes=2", [2], 0.05), ("nodes=2", [1, 2], 0.1)]
+)
+def test_trials_are_added_until_the_result_is_precise(
+    faults: str, redundancies: list[object], precision: float
+) -> None:
+    """The second variant delivers to all nodes in every other trial, the first one always."""
+    grid = grid_of(
+        faults, vary={"redundancy": redundancies}, trials=200 if precision < 0.1 else 1000, precision=precision
+    )
+    done: dict[tuple[int, int], dict[int, bool | None]] = {(0, variant): {} for variant in range(len(redundancies))}
+    while rest := [key for key, _ in grid.rest(done)]:
+        assert len(rest) == len(redundancies) * CHUNK
+        for key in rest:
+            done[key.point, key.variant][key.number] = key.variant == 0 or key.number % 2 == 0
+    assert len({len(results) for results in done.values()}) == 1
+    last = list(done[0, len(redundancies) - 1].values())
+    assert half_width(last) <= precision < half_width(last[:-CHUNK])
+    if faults.startswith("all:"):
+        assert list(done[0, 0]) == grid.numbers(0, 0)[: len(last)]
 
 
 @pytest.mark.parametrize("faults", ["nodes=3", "links=3", "all:nodes=1", "nodes=2;byzantine=1", "bernoulli:nodes=0.5"])
@@ -109,23 +121,6 @@ def test_changed_draws_change_the_fingerprint() -> None:
         said = f"0.1.0/{scenarios}/{[fault_set.name for fault_set in grid.points]}"
         before = blake2b(said.encode(), digest_size=16).hexdigest()
         assert (grid.fingerprint == before) == same, point
-
-
-def test_campaign_continues_until_it_is_precise() -> None:
-    grid = grid_of("nodes=2", vary={"redundancy": [1, 2]}, trials=1000, precision=0.1)
-    done: dict[tuple[int, int], dict[int, bool | None]] = {(0, 0): {}, (0, 1): {}}
-    rounds = 0
-    while True:
-        rest = list(grid.rest(done))
-        if not rest:
-            break
-        rounds += 1
-        assert len(rest) == 2 * CHUNK
-        for key, _ in rest:
-            done[key.point, key.variant][key.number] = key.variant == 0 or key.number % 2 == 0
-    finished = len(done[0, 0])
-    assert finished == len(done[0, 1]) == rounds * CHUNK
-    assert half_width(done[0, 1].values()) <= 0.1 < half_width(done[0, 1][number] for number in range(finished - CHUNK))
 
 
 def test_a_killed_round_is_finished_before_the_next() -> None:
@@ -281,10 +276,7 @@ def test_impossible_prediction_is_always_excluded() -> None:
 
 def test_grid_of_the_documentation_is_valid() -> None:
     """The campaign whose figures docs/how-to/campaigns.md shows: six variants, nine points."""
-    from coordinator.cli.campaign import make_grid
-    from coordinator.scenario.model import read_scenario
-
-    file = Path(__file__).parents[3] / "docs/how-to" / "delivery-star-5.toml"
+    file = ROOT / "docs/how-to" / "delivery-star-5.toml"
     grid = make_grid(read_scenario(file), [], None, None, None)
     grid.check()
     names = [variant.name for variant in grid.variants]
@@ -297,10 +289,5 @@ def test_grid_of_the_documentation_is_valid() -> None:
 
 def test_a_campaign_that_version_0_1_0_began_can_be_resumed() -> None:
     """Later fields of a scenario and the program version do not change the fingerprint."""
-    grid = Grid(
-        {"topology": "star:4", "collective": "broadcast", "algorithm": "edt"},
-        {"redundancy": [1, 2]},
-        ("nodes=0..2",),
-        100,
-    )
+    grid = Grid(fields("star:4 broadcast edt"), {"redundancy": [1, 2]}, ("nodes=0..2",), 100)
     assert grid.fingerprint == "54328d6fe800a8be0881f2741f5a9a65"

@@ -1,131 +1,133 @@
-"""Exit statuses: each kind of ending has its own; 1 is only for a judgement that something is wrong."""
+"""Exit statuses: each kind of ending has its own; 1 is only for a judgement that something is wrong.
 
-import json
+Status 2 is in `test_refused.py`, and endings that need a process of its own are in `test_processes.py`.
+"""
+
 import os
-import re
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import polars
 import pytest
 
-from coordinator.cli import app as cli
+from coordinator.cli import render
+from coordinator.networks.base import Progress
+from coordinator.planning import machine
+from coordinator.results.claims import claims_of
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.flooding import Flood
 from emunode.errors import RunError
+from tests.command_line import Call
 
-ROOT = Path(__file__).resolve().parents[3]
-RUN = ("run", "--topology", "star:3", "--collective", "broadcast", "--algorithm", "bfs-tree", "--driver", "memory")
-FAILING = """
-import os
-from emunode.algorithms.tree_collective import ForwardRule
-
-where = os.environ["FAILING"]
-original = getattr(ForwardRule, where)
-
-def fail(self, *arguments):
-    if where == "receive" and self._view.rank != 3:
-        return original(self, *arguments)
-    raise KeyError("no such piece")
-
-setattr(ForwardRule, where, fail)
-"""
-"""A `sitecustomize` module, which host processes import too: an algorithm with a bug."""
+FLOOD = "run --topology star:3 --collective broadcast --algorithm flood --driver memory"
+STOPS = pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+Replace = Callable[[Callable[[], object]], None]
 
 
-def coordinator(*arguments: str) -> list[str]:
-    """The command line of a process."""
-    return [sys.executable, "-m", "coordinator", *arguments]
+@pytest.fixture
+def replace_doctor(monkeypatch: pytest.MonkeyPatch) -> Replace:
+    """Replace what `coordinator doctor` does."""
+    return lambda replacement: monkeypatch.setattr("coordinator.maintenance.doctor.examine", replacement)
 
 
-def environment(**more: str) -> dict[str, str]:
-    """Variables of a process that finds this project."""
-    return {**os.environ, "PYTHONPATH": str(ROOT), **more}
+def raising(error: BaseException) -> Callable[..., None]:
+    """A function that raises this error."""
+
+    def fail(*_: object) -> None:
+        raise error
+
+    return fail
 
 
-def ended(folder: Path, arguments: Sequence[str], **more: str) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
-    return subprocess.run(
-        coordinator(*arguments), cwd=folder, env=environment(**more), capture_output=True, text=True, check=False
-    )
-
-
-# --- a reader that goes away -----------------------------------------------------------------------------------------
+def test_status_1_is_for_a_violated_claim(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = Claim("steps", 1, "==", "wishful thinking")
+    monkeypatch.setattr("coordinator.results.conclude.claims_of", lambda plan: [*claims_of(plan), wrong])
+    ended = call(FLOOD)
+    assert ended.status == 1
+    assert "verdict: violated" in ended.out
+    assert "wishful thinking" in ended.out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "status"),
+    ("flags", "because"),
     [
-        (RUN, 0),
-        ((*RUN, "--json"), 0),
-        ((*RUN, "--fault", "crash:123@1"), 3),
-        ((*RUN, "--seed", "-1"), 2),
-        ((*RUN, "--seed", "-1", "--json"), 2),
-        (("list", "algorithms", "--json"), 0),
+        ("--messages 5 --step-limit 3", "the step limit of 3 was reached"),
+        (
+            "--fault crash:123@1",
+            "nothing was delivered at all: the source 123 is crashed, and theory makes no claim about that",
+        ),
+        ("--fault crash:123@2", "the source 123 is crashed, and theory makes no claim about that"),
+    ],
+    ids=["step limit", "nothing delivered", "source"],
+)
+def test_status_3_is_for_undecided_runs(call: Call, flags: str, because: str) -> None:
+    ended = call(f"{FLOOD} {flags}")
+    assert ended.status == 3
+    assert f"verdict: undecided ({because})" in ended.out
+    again = call(f"{FLOOD} {flags} --json")
+    assert (again.status, again.data["verdict"], again.data["undecided_because"]) == (3, "undecided", because)
+    assert {claim["verdict"] for claim in again.data["claims"]} <= {"undecided"}
+
+
+# --- 4: could not run ------------------------------------------------------------------------------------------------
+
+
+def test_status_4_is_for_limits_of_this_machine(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "descriptor_limit", lambda: 100)
+    ended = call("run --topology star:4 --collective broadcast --algorithm flood --ranks-per-host 24")
+    assert ended.status == 4
+    assert ended.err == (
+        "coordinator: a host would need 136 file descriptors and the limit is 100; use --ranks-per-host 12 or less, "
+        "or raise it with `ulimit -n 136`\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_status_4_is_for_algorithms_that_break_their_own_rules(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Flood, "validate", Flood.cut)  # flooding with odd cycles needs full-duplex links, and says so
+    ended = call("run --topology ej:1+2 --collective broadcast --algorithm flood --duplex half --driver memory")
+    assert ended.status == 4
+    assert ended.err.startswith("coordinator: algorithm error: flood at rank ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [OSError, polars.exceptions.ComputeError, RunError])
+@pytest.mark.parametrize(
+    "where",
+    [
+        "history.journal.Journal.add",
+        "results.conclude.measure",
+        "execution.run.dump_scenario",
+        "execution.run.trio.run",
     ],
 )
-@pytest.mark.parametrize("streams", ["stdout", "both"])
-def test_a_reader_that_goes_away_changes_no_status(
-    tmp_path: Path, arguments: tuple[str, ...], status: int, streams: str
+def test_an_error_in_a_run_mentions_no_removed_file(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[Exception], where: str
 ) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    process = subprocess.run(
-        coordinator(*arguments),
-        cwd=tmp_path,
-        env=environment(),
-        stdout=writer,
-        stderr=writer if streams == "both" else subprocess.PIPE,
-        check=False,
-        text=True,
-    )
-    os.close(writer)
-    assert process.returncode == status
-    assert "Traceback" not in (process.stderr or "")
-    assert "Broken pipe" not in (process.stderr or "")
+    def refuse(*_: object) -> None:
+        (partial,) = tmp_path.glob("runs/*/.partial-*")
+        path = "" if error is RunError else str(partial.absolute() / "journal.parquet")
+        raise OSError(28, "No space left on device", path) if error is OSError else error(f"no space left: {path}")
+
+    monkeypatch.setattr(f"coordinator.{where}", refuse)
+    ended = call(FLOOD)
+    assert ended.status == 4
+    assert "no space left" in ended.err.lower()
+    assert ".partial" not in ended.err
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stream_that_is_closed_is_no_error(tmp_path: Path) -> None:
-    """Its number must not go to another file, into which the output would then be written."""
-    command = " ".join(coordinator(*RUN, "--out", "there"))
-    process = subprocess.run(["bash", "-c", f"{command} >&- 2>&- <&-"], cwd=tmp_path, env=environment(), check=False)
-    assert process.returncode == 0
-    assert json.loads((tmp_path / "there" / "summary.json").read_text())["verdict"] == "holds"
-
-
-# --- an algorithm with a bug -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("driver", [("memory",), ("local",), ("local", "--clock", "timed")], ids=" ".join)
-@pytest.mark.parametrize(("where", "rank", "step"), [("__init__", 0, 1), ("start", 0, 1), ("receive", 3, 3)])
-def test_an_exception_in_an_algorithm_says_where(
-    tmp_path: Path, driver: tuple[str, ...], where: str, rank: int, step: int
-) -> None:
-    (tmp_path / "sitecustomize.py").write_text(FAILING)
-    flags = ("--topology", "star:4", "--collective", "broadcast", "--algorithm", "bfs-tree", "--driver", *driver)
-    process = ended(tmp_path, ("run", *flags), PYTHONPATH=f"{tmp_path}:{ROOT}", FAILING=where)
-    assert process.returncode == 4
-    assert process.stdout == ""
-    (line,) = [line for line in process.stderr.splitlines() if not re.match(r"permutation star graph S_4: ", line)]
-    assert re.fullmatch(
-        rf"coordinator: algorithm error: bfs-tree at rank {rank}, step {step}, line \d+ of \S+\.py: "
-        r"KeyError: 'no such piece'",
-        line,
-    )
-    assert not (tmp_path / "runs").exists()
-
-
-def test_an_unexpected_error_is_no_verdict(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    def fail() -> None:
-        raise ValueError("a mistake of ours")
-
-    monkeypatch.setattr("coordinator.maintenance.doctor.examine", fail)
-    assert cli.main(["doctor"]) == 4
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "Traceback" in said.err  # for a bug report
-    assert said.err.endswith("coordinator: internal error: ValueError: a mistake of ours\n")
+def test_an_unexpected_error_has_a_traceback_and_is_no_verdict(call: Call, replace_doctor: Replace) -> None:
+    replace_doctor(raising(ValueError("a mistake of ours")))
+    ended = call("doctor")
+    assert (ended.status, ended.out) == (4, "")
+    assert "Traceback" in ended.err  # for a bug report
+    assert ended.err.endswith("coordinator: internal error: ValueError: a mistake of ours\n")
 
 
 @pytest.mark.parametrize(
@@ -140,111 +142,71 @@ def test_an_unexpected_error_is_no_verdict(monkeypatch: pytest.MonkeyPatch, caps
     ],
     ids=repr,
 )
-@pytest.mark.parametrize("as_json", [False, True])
 def test_errors_have_one_line_and_a_status(
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    error: BaseException,
-    status: int,
-    message: str,
-    as_json: bool,
+    call: Call, replace_doctor: Replace, error: BaseException, status: int, message: str
 ) -> None:
-    def fail() -> None:
-        raise error
-
-    monkeypatch.setattr("coordinator.maintenance.doctor.examine", fail)
-    assert cli.main(["doctor", *["--json"] * as_json]) == status
-    said = capsys.readouterr()
-    assert said.err == f"coordinator: {message}\n"
-    if as_json:
-        record = json.loads(said.out)
-        assert (record["exit_status"], record["error"]["message"]) == (status, message)
-    else:
-        assert said.out == ""
+    replace_doctor(raising(error))
+    assert call("doctor") == (status, "", f"coordinator: {message}\n")
+    ended = call("doctor --json")
+    assert (ended.status, ended.err) == (status, f"coordinator: {message}\n")
+    assert (ended.data["exit_status"], ended.data["error"]["message"]) == (status, message)
 
 
-# --- a full disk -----------------------------------------------------------------------------------------------------
+# --- 130: interrupted ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("workers", ["1", "2"])
-@pytest.mark.parametrize("kilobytes", [1, 8, 40])
-def test_a_campaign_on_a_full_disk_ends_with_one_line(tmp_path: Path, workers: str, kilobytes: int) -> None:
-    flags = "--topology star:4 --algorithm edt --redundancy 3 --faults nodes=0..3 --trials 400 --out camp --workers"
-    command = f"ulimit -f {kilobytes}; exec {' '.join(coordinator('campaign', *flags.split(), workers))}"
-    process = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
-    )
-    assert process.returncode == 4
-    lines = [line for line in process.stderr.splitlines() if not line.startswith("campaign: ")]
-    assert lines == ["coordinator: operating system error: [Errno 27] File too large"]
+@STOPS
+def test_status_130_is_for_interrupted_runs(call: Call, monkeypatch: pytest.MonkeyPatch, stop: signal.Signals) -> None:
+    @contextmanager
+    def interrupting(_title: str) -> Iterator[Progress]:
+        yield lambda phase, done, _: os.kill(os.getpid(), stop) if (phase, done) == ("steps", 2) else None
+
+    monkeypatch.setattr(render, "progress_display", interrupting)
+    ended = call(f"{FLOOD} --messages 50 --json")
+    assert ended.status == 130
+    assert (ended.data["verdict"], ended.data["undecided_because"]) == ("undecided", "interrupted")
+    assert 0 < ended.data["deliveries"] < ended.data["expected_deliveries"]
 
 
-# --- Ctrl-C and SIGTERM ----------------------------------------------------------------------------------------------
+def interrupt_oneself(stop: signal.Signals) -> None:
+    os.kill(os.getpid(), stop)
 
 
-def catches(pid: int, number: signal.Signals) -> bool:
-    """Whether a process has a handler for a signal: that is when the interpreter has begun with our code."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    (mask,) = re.findall(r"SigCgt:\s*([0-9a-f]+)", status)
-    return bool(int(mask, 16) >> (number - 1) & 1)
+def interrupt_disguised(stop: signal.Signals) -> None:
+    """A library replaces the interrupt by an error of its own."""
+    try:
+        os.kill(os.getpid(), stop)
+    except KeyboardInterrupt:
+        raise ValueError("a library gave up") from None
 
 
-def interrupted(folder: Path, arguments: Sequence[str], number: signal.Signals, seconds: float) -> tuple[int, str]:
-    """Send a signal so long after a command began; its status, and what it said."""
-    with subprocess.Popen(
-        coordinator(*arguments),
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        while not catches(process.pid, signal.SIGTERM):
-            time.sleep(0.001)
-        time.sleep(seconds)
-        process.send_signal(number)
-        _, said = process.communicate()
-        return process.returncode, said
+def interrupt_in_finalizer(stop: signal.Signals) -> None:
+    class Finalized:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), stop)
+
+    Finalized()
 
 
-COMMANDS: dict[str, tuple[str, ...]] = {
-    "run": RUN,
-    "local run": ("run", "--topology", "star:4", "--collective", "broadcast", "--algorithm", "flood"),
-    "doctor": ("doctor",),
-    "campaign": (
-        "campaign",
-        "--topology",
-        "star:4",
-        "--algorithm",
-        "flood",
-        "--faults",
-        "nodes=0..2",
-        "--trials",
-        "50",
-    ),
-    "json": ("list", "algorithms", "--json"),
-}
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_in_the_first_second_ends_with_130_and_no_traceback(
-    tmp_path: Path, name: str, number: signal.Signals
+@STOPS
+@pytest.mark.parametrize("interrupt", [interrupt_oneself, interrupt_disguised, interrupt_in_finalizer])
+def test_status_130_is_for_any_interrupted_command(
+    call: Call, replace_doctor: Replace, stop: signal.Signals, interrupt: Callable[[signal.Signals], None]
 ) -> None:
-    """At eight moments from the first line on: among imports, in the run, while it ends. Some come after the end."""
-    statuses = set()
-    for moment in range(8):
-        status, said = interrupted(tmp_path, COMMANDS[name], number, 0.12 * moment)
-        statuses.add(status)
-        assert "Traceback" not in said, (moment, said)
-        assert "ignored" not in said, (moment, said)
-        # a run and a campaign that have begun say so on standard output, with what they kept
-        assert status != 130 or "interrupted" in said or name in ("run", "local run", "campaign"), (moment, said)
-    assert statuses <= {130, 0, 4 if name == "doctor" else 0}
-    assert 130 in statuses
+    def examine() -> None:
+        interrupt(stop)
+        time.sleep(1)
+        pytest.fail("the interrupt was lost")
+
+    replace_doctor(examine)
+    before = signal.getsignal(stop)
+    assert call("doctor") == (130, "", "coordinator: interrupted\n")
+    assert signal.getsignal(stop) is before
 
 
-def test_an_interrupt_waits_for_the_end_of_an_import(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_interrupt_waits_for_the_end_of_an_import(
+    call: Call, replace_doctor: Replace, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Raised within the import system, it could be printed and lost, or leave half a module behind."""
     (tmp_path / "slow_to_import.py").write_text(
         "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\nWHOLE = True\n"
@@ -252,33 +214,15 @@ def test_an_interrupt_waits_for_the_end_of_an_import(monkeypatch: pytest.MonkeyP
     monkeypatch.syspath_prepend(tmp_path)
     whole: list[bool] = []
 
-    def look() -> None:
+    def examine() -> None:
         import slow_to_import  # type: ignore[import-not-found]
 
         whole.append(slow_to_import.WHOLE)
         time.sleep(1)
         pytest.fail("the interrupt was lost")
 
-    monkeypatch.setattr("coordinator.maintenance.doctor.examine", look)
-    handlers: list[Callable[..., object]] = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGALRM)]  # type: ignore[misc]
-    assert cli.main(["doctor"]) == 130
+    replace_doctor(examine)
+    handlers = [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGALRM)]
+    assert call("doctor").status == 130
     assert whole == [True]
     assert [signal.getsignal(each) for each in (signal.SIGINT, signal.SIGALRM)] == handlers
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupt_within_a_finalizer_is_not_lost(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], number: signal.Signals
-) -> None:
-    class Finalized:
-        def __del__(self) -> None:
-            os.kill(os.getpid(), number)
-
-    def look() -> None:
-        Finalized()
-        time.sleep(1)
-        pytest.fail("the interrupt was lost")
-
-    monkeypatch.setattr("coordinator.maintenance.doctor.examine", look)
-    assert cli.main(["doctor"]) == 130
-    assert capsys.readouterr().err == "coordinator: interrupted\n"

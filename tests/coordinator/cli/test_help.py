@@ -8,15 +8,17 @@ import subprocess
 import sys
 from inspect import getdoc
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
-from coordinator.cli.app import COMMANDS, LISTS, app, main
+from coordinator.cli.app import COMMANDS, LISTS, app
 from coordinator.cli.options import GROUPS
 from coordinator.scenario.model import Scenario
+from emunode import __version__
+from tests.command_line import ROOT, Call
 
-ROOT = Path(__file__).resolve().parents[3]
 ALL: dict[tuple[str, ...], tuple[str, str]] = {
     **{(name,): entry for name, entry in COMMANDS.items()},
     **{("list", name): entry for name, entry in LISTS.items()},
@@ -32,25 +34,33 @@ def wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(app, "_console", Console(width=400))
 
 
-def help_of(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> str:
-    assert main([*command, "--help"]) == 0
-    return capsys.readouterr().out
+def help_of(call: Call, *command: str) -> str:
+    """The help of a command."""
+    ended = call(" ".join(command), "--help")
+    assert (ended.status, ended.err) == (0, "")
+    return ended.out
+
+
+def function_of(command: tuple[str, ...]) -> Any:
+    """The function that a command calls."""
+    module, _, attribute = ALL[command][0].partition(":")
+    return getattr(importlib.import_module(f"coordinator.cli.{module}"), attribute).default_command
 
 
 def examples(command: tuple[str, ...]) -> list[list[str]]:
     """The command lines below "Examples:" in the docstring of a command."""
-    module, _, attribute = ALL[command][0].partition(":")
-    function = getattr(importlib.import_module(f"coordinator.cli.{module}"), attribute).default_command
-    _, _, text = (getdoc(function) or "").partition("Examples:\n")
+    _, _, text = (getdoc(function_of(command)) or "").partition("Examples:\n")
     return [shlex.split(line) for line in text.replace("\\\n", "").splitlines() if line.strip()]
+
+
+def test_the_tables_have_all_commands() -> None:
+    assert {name for name in app if not name.startswith("-")} == {*COMMANDS, "list"}
+    assert {name for name in app["list"] if not name.startswith("-")} == {*LISTS}
 
 
 @pytest.mark.parametrize("command", ALL, ids=" ".join)
 def test_the_table_repeats_the_first_line_of_the_docstring(command: tuple[str, ...]) -> None:
-    target, summary = ALL[command]
-    module, _, attribute = target.partition(":")
-    function = getattr(importlib.import_module(f"coordinator.cli.{module}"), attribute).default_command
-    assert summary == (getdoc(function) or "").splitlines()[0]
+    assert ALL[command][1] == (getdoc(function_of(command)) or "").splitlines()[0]
 
 
 @pytest.mark.parametrize("command", ALL, ids=" ".join)
@@ -65,8 +75,10 @@ def test_every_command_has_two_examples_that_parse(command: tuple[str, ...]) -> 
 
 
 @pytest.mark.parametrize("command", ALL, ids=" ".join)
-def test_every_flag_has_a_description(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    text = help_of(command, capsys)
+def test_every_flag_has_a_description(call: Call, command: tuple[str, ...]) -> None:
+    text = help_of(call, *command)
+    assert f"Usage: coordinator {' '.join(command)}" in text
+    assert "--json" in text
     flags = [line.strip("│ ") for line in text.splitlines() if line.startswith("│")]
     assert flags
     for line in flags:
@@ -74,9 +86,21 @@ def test_every_flag_has_a_description(command: tuple[str, ...], capsys: pytest.C
         assert description.strip(), line
 
 
+def test_help_without_a_command(call: Call) -> None:
+    assert call("") == call("--help")
+    assert "Usage: coordinator COMMAND" in help_of(call)
+    assert "Usage: coordinator list" in help_of(call, "list")
+
+
+def test_the_version(call: Call) -> None:
+    assert call("--version").out.strip() == __version__
+
+
 @pytest.mark.parametrize("name", SCENARIO_COMMANDS)
-def test_scenario_flags_show_types_defaults_and_allowed_values(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    text = help_of((name,), capsys)
+def test_scenario_flags_show_types_defaults_and_allowed_values(call: Call, name: str) -> None:
+    text = help_of(call, name)
+    for field in Scenario.model_fields:
+        assert f"--{field.replace('_', '-')}" in text
     shown = {
         "--collective CHOICE": "[choices: broadcast, scatter, gather, reduce, allgather, alltoall]",
         "--port-model CHOICE": "[choices: all-port, one-port, exchange, send-or-receive] [default: all-port]",
@@ -94,9 +118,9 @@ def test_scenario_flags_show_types_defaults_and_allowed_values(name: str, capsys
         assert f"─ {title} ─" in text
 
 
-def test_campaigns_and_certificates_show_their_own_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+def test_campaigns_and_certificates_show_their_own_defaults(call: Call) -> None:
     for name, default in (("run", "local"), ("campaign", "memory"), ("certify", "memory")):
-        (line,) = (line for line in help_of((name,), capsys).splitlines() if "--driver CHOICE" in line)
+        (line,) = (line for line in help_of(call, name).splitlines() if "--driver CHOICE" in line)
         assert f"[default: {default}]" in line
 
 
@@ -105,10 +129,9 @@ def test_every_field_of_a_scenario_is_in_one_group() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_knows_commands_flags_and_values(shell: str, tmp_path: Path) -> None:
-    script = tmp_path / "completion"
-    assert main(["--install-completion", "--shell", shell, "--out", str(script)]) == 0
-    text = script.read_text()
+def test_completion_contains_commands_flags_and_values(call: Call, tmp_path: Path, shell: str) -> None:
+    assert call(f"--install-completion --shell {shell} --out completion").status == 0
+    text = (tmp_path / "completion").read_text()
     for word in ("reproduce", "algorithms", "redundancy", "send-or-receive"):
         assert word in text
 

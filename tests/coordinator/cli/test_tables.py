@@ -1,28 +1,12 @@
 """Every table fits 80 columns, and the filters of `coordinator list`."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import pytest
 from rich.cells import cell_len
 
-from coordinator.cli.app import main
 from emunode.algorithms.registry import registered
+from tests.command_line import Call
 
-STAR = ("--topology", "star:4", "--collective", "broadcast", "--driver", "memory")
-Print = Callable[..., str]
-
-
-@pytest.fixture
-def printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Print:
-    """Run `coordinator` in an empty folder and return its standard output."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> str:
-        main(list(arguments))
-        return capsys.readouterr().out
-
-    return run
+STAR = "--topology star:4 --collective broadcast --driver memory"
 
 
 def table_lines(text: str) -> list[str]:
@@ -36,62 +20,51 @@ def table_lines(text: str) -> list[str]:
     return found
 
 
-TABLES: dict[str, tuple[str, ...]] = {
-    "topologies": ("list", "topologies"),
-    "algorithms": ("list", "algorithms"),
-    "one algorithm": ("list", "algorithms", "replicated-balanced-tree"),
-    "faults": ("list", "faults"),
-    "plan": ("plan", *STAR, "--algorithm", "greedy-tree"),
-    "run": ("run", *STAR, "--algorithm", "greedy-tree", "--out", "run"),
-    "campaign": ("campaign", *STAR, "--vary", "algorithm=edt,greedy-tree", "--faults", "nodes=0..2", "--trials", "10"),
-    "certify": ("certify", *STAR, "--algorithm", "edt", "--redundancy", "3", "--faults", "nodes<=1"),
-    "doctor": ("doctor",),
-    "reproductions": ("reproduce",),
-    "reproduce": ("reproduce", "johnsson-ho-graphs", "--n", "3"),
-}
+TABLES = (
+    "list topologies",
+    "list algorithms",
+    "list algorithms replicated-balanced-tree",
+    "list faults",
+    f"plan {STAR} --algorithm greedy-tree",
+    f"run {STAR} --algorithm greedy-tree",
+    f"campaign {STAR} --vary algorithm=edt,greedy-tree --faults nodes=0..2 --trials 10",
+    f"certify {STAR} --algorithm edt --redundancy 3 --faults 'nodes<=1'",
+    "doctor",
+    "reproduce",
+    "reproduce johnsson-ho-graphs --n 3",
+    "compare edt greedy-tree flood",
+)
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_tables_fit_80_columns(printed: Print, name: str) -> None:
-    lines = table_lines(printed(*TABLES[name]))
+@pytest.mark.parametrize("line", TABLES)
+def test_tables_fit_80_columns(call: Call, line: str) -> None:
+    if line.startswith("compare"):
+        for algorithm in line.split()[1:]:
+            call(f"run {STAR} --algorithm {algorithm} --out {algorithm}")
+    lines = table_lines(call(line).out)
     assert lines
     assert max(map(cell_len, lines)) <= 80
     assert not [line for line in lines if "…" in line]
 
 
-def test_a_comparison_fits_80_columns(printed: Print) -> None:
-    for algorithm in ("edt", "greedy-tree", "flood"):
-        printed("run", *STAR, "--algorithm", algorithm, "--out", algorithm)
-    lines = table_lines(printed("compare", "edt", "greedy-tree", "flood"))
-    assert max(map(cell_len, lines)) <= 80
-    assert "…" not in "".join(lines)
-
-
-def test_sources_of_claims_are_listed_in_full_below_the_table(printed: Print) -> None:
-    text = printed("run", *STAR, "--algorithm", "greedy-tree", "--out", "run")
+def test_sources_of_claims_are_listed_in_full_below_the_table(call: Call) -> None:
+    text = call(f"run {STAR} --algorithm greedy-tree").out
     assert "Tseng-Sheu 1997, section 6.1: T = (h + p - 1)(Ts + m/p Tc)\n" in text
 
 
 # --- filters ---------------------------------------------------------------------------------------------------------
 
 
-def test_algorithms_are_filtered(printed: Print) -> None:
-    import json
-
-    rows = json.loads(printed("list", "algorithms", "--topology", "star:5", "--collective", "broadcast", "--json"))
+def test_algorithms_are_filtered(call: Call) -> None:
+    rows = call("list algorithms --topology star:5 --collective broadcast --json").data
     assert {(row["topology"], row["collective"]) for row in rows} == {("star", "broadcast")}
     assert {"greedy-tree", "edt", "flood"} <= {row["algorithm"] for row in rows}
-    assert "algorithms on star" in printed("list", "algorithms", "--collective", "alltoall")
+    assert "algorithms on star" in call("list algorithms --collective alltoall").out
 
 
-NAMES = sorted({entry.name for _, entry in registered()})
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_algorithm_is_described_with_claims_on_an_example(printed: Print, name: str) -> None:
-    import json
-
-    described = json.loads(printed("list", "algorithms", name, "--json"))
+@pytest.mark.parametrize("name", sorted({entry.name for _, entry in registered()}))
+def test_every_algorithm_is_described_with_claims_on_an_example(call: Call, name: str) -> None:
+    described = call(f"list algorithms {name} --json").data
     assert described
     for each in described:
         assert each["documentation"]
@@ -100,8 +73,8 @@ def test_every_algorithm_is_described_with_claims_on_an_example(printed: Print, 
         assert each["claims"]
 
 
-def test_an_algorithm_in_words(printed: Print) -> None:
-    text = printed("list", "algorithms", "EDT", "--collective", "broadcast")
+def test_an_algorithm_is_described_in_words(call: Call) -> None:
+    text = call("list algorithms EDT --collective broadcast").out
     for words in (
         "edt: broadcast on star",
         "M messages, each down x of the n-1 trees",
@@ -109,14 +82,3 @@ def test_an_algorithm_in_words(printed: Print) -> None:
         "claims on",
     ):
         assert words in text
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [(("ed",), "did you mean 'edt'?"), (("--topology", "ring"), "expected one of star, hypercube, ej")],
-)
-def test_unknown_names_are_refused(
-    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
-) -> None:
-    assert main(["list", "algorithms", *arguments]) == 2
-    assert message in capsys.readouterr().err

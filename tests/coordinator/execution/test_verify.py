@@ -12,33 +12,28 @@ import numpy as np
 import polars as pl
 import pytest
 
-from coordinator.cli.app import main
 from coordinator.execution import verify as module
 from coordinator.execution.verify import verify
 from coordinator.history.journal import COLUMNS, RECORD
 from coordinator.planning.plan import Plan
+from emunode.errors import RuleError
 from emunode.model import HopOutcome
+from tests.command_line import Call, fields
 from tests.support import run_scenario
 
-SCENARIOS: dict[str, dict[str, object]] = {
-    "tree": {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree"},
-    "crashes": {
-        "topology": "star:4", "collective": "scatter", "algorithm": "balanced-tree",
-        "fault": ["crash:2134@1", "crash:3214@1"],
-    },
-    "liar": {
-        "topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 3, "fault": ["byzantine:2134"],
-    },
-    "losses": {
-        "topology": "hypercube:3", "collective": "allgather", "algorithm": "sbt",
-        "fault": ["loss:000~001:0.5", "delay:010>011:2"],
-    },
-    "source": {"topology": "star:3", "collective": "broadcast", "algorithm": "edt", "fault": ["crash:123@1"]},
-    "cut short": {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree", "step_limit": 2},
-    "timed": {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "clock": "timed"},
-    "odd": {"topology": "ej:1+2", "collective": "broadcast", "algorithm": "flood", "source": "1,0", "messages": 2},
-    "reduce": {"topology": "hypercube:3", "collective": "reduce", "algorithm": "nesbt", "fault": ["hang:011@2-3"]},
-}  # fmt: skip
+SCENARIOS = {
+    "tree": "star:4 broadcast greedy-tree",
+    "crashes": "star:4 scatter balanced-tree fault=crash:2134@1 fault=crash:3214@1",
+    "byzantine": "star:4 broadcast edt redundancy=3 fault=byzantine:2134",
+    "losses": "hypercube:3 allgather sbt fault=loss:000~001:0.5 fault=delay:010>011:2",
+    "source": "star:3 broadcast edt fault=crash:123@1",
+    "cut short": "star:4 broadcast greedy-tree step_limit=2",
+    "timed": "hypercube:3 broadcast sbt clock=timed",
+    "odd": "ej:1+2 broadcast flood source=1,0 messages=2",
+    "reduce": "hypercube:3 reduce nesbt fault=hang:011@2-3",
+}
+LATER_KEYS = ("cut_off", "cut_off_count", "without_effect")
+"""Keys that summaries of earlier versions do not have."""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +44,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     def find(name: str) -> Path:
         path: Path = folder / name
         if not path.exists():
-            run_scenario(path, **SCENARIOS[name])
+            run_scenario(path, **fields(SCENARIOS[name]))
         return path
 
     return find
@@ -76,14 +71,18 @@ def test_stored_run_verifies(stored: Callable[[str], Path], name: str) -> None:
 # --- forgeries -------------------------------------------------------------------------------------------------------
 
 
+def read_summary(path: Path) -> dict[str, Any]:
+    summary: dict[str, Any] = json.loads((path / "summary.json").read_text())
+    return summary
+
+
 def change_summary(path: Path, **values: object) -> None:
-    """Other values in the summary."""
-    summary = json.loads((path / "summary.json").read_text())
-    (path / "summary.json").write_text(json.dumps(summary | values))
+    """Replace values of the summary."""
+    (path / "summary.json").write_text(json.dumps(read_summary(path) | values))
 
 
 def write_journal(path: Path, frame: pl.DataFrame) -> None:
-    """Another journal, and the hash that fits it."""
+    """Replace the journal, and the hash in the summary."""
     frame.write_parquet(path / "journal.parquet")
     records = [
         tuple(HopOutcome[row[name].upper()] if name == "outcome" else row[name] for name in RECORD.names or ())
@@ -111,18 +110,19 @@ def swap_rows(path: Path) -> None:
     write_journal(path, pl.read_parquet(path / "journal.parquet").reverse())
 
 
-def forge_claim(path: Path) -> None:
-    """Change a prediction."""
-    claims = json.loads((path / "summary.json").read_text())["claims"]
-    claims[0] |= {"predicted": 3, "measured": 3}
-    change_summary(path, claims=claims)
+def forge_claim(**values: object) -> Callable[[Path], None]:
+    """Replace values of the first claim."""
+
+    def forge(path: Path) -> None:
+        first, *others = read_summary(path)["claims"]
+        change_summary(path, claims=[first | values, *others])
+
+    return forge
 
 
-def forge_judgement(path: Path) -> None:
-    """Change the verdict of a claim."""
-    claims = json.loads((path / "summary.json").read_text())["claims"]
-    claims[0] |= {"verdict": "violated"}
-    change_summary(path, claims=claims)
+def forge_summary(**values: object) -> Callable[[Path], None]:
+    """Replace values of the summary."""
+    return lambda path: change_summary(path, **values)
 
 
 def forge_table(name: str, column: str) -> Callable[[Path], None]:
@@ -136,41 +136,36 @@ def forge_table(name: str, column: str) -> Callable[[Path], None]:
     return forge
 
 
-FORGERIES: dict[str, tuple[str, Callable[[Path], object]]] = {
-    "journal and hash": ("tree", forge_row),
-    "a hop less": ("tree", drop_row),
-    "order": ("tree", swap_rows),
-    "hash": ("tree", lambda path: change_summary(path, journal_hash="0" * 32)),
-    "metric": ("tree", lambda path: change_summary(path, packets=24)),
-    "type": ("tree", lambda path: change_summary(path, packets="23")),
-    "verdict": ("tree", lambda path: change_summary(path, verdict="violated")),
-    "claims": ("tree", lambda path: change_summary(path, claims=[])),
-    "no list": ("tree", lambda path: change_summary(path, claims={"a": 1})),
-    "predicted": ("tree", forge_claim),
-    "judgement": ("tree", forge_judgement),
-    "topology": ("tree", lambda path: change_summary(path, topology="star:5")),
-    "nodes": ("tree", forge_table("nodes", "received")),
-    "links": ("tree", forge_table("links", "segments")),
-    "steps": ("tree", forge_table("steps", "virtual_seconds")),
-    "no nodes": ("tree", lambda path: (path / "nodes.parquet").unlink()),
-    "faults": ("crashes", lambda path: (path / "faults.json").write_text("[]")),
-    "cut off": ("crashes", lambda path: change_summary(path, cut_off=[], cut_off_count=0)),
-    "elections": ("liar", forge_table("elections", "right")),
-    "lateness": ("timed", forge_table("timeline", "ended")),
-    "scenario": (
-        "tree",
-        lambda path: (path / "scenario.toml").write_text(
-            (path / "scenario.toml").read_text().replace("greedy-tree", "bfs-tree")
-        ),
-    ),
+FORGERIES: dict[str, Callable[[Path], object]] = {
+    "journal and hash": forge_row,
+    "a hop less": drop_row,
+    "order": swap_rows,
+    "hash": forge_summary(journal_hash="0" * 32),
+    "metric": forge_summary(packets=24),
+    "type": forge_summary(packets="23"),
+    "verdict": forge_summary(verdict="violated"),
+    "claims": forge_summary(claims=[]),
+    "no list": forge_summary(claims={"a": 1}),
+    "predicted": forge_claim(predicted=3, measured=3),
+    "judgement": forge_claim(verdict="violated"),
+    "topology": forge_summary(topology="star:5"),
+    "nodes": forge_table("nodes", "received"),
+    "links": forge_table("links", "segments"),
+    "steps": forge_table("steps", "virtual_seconds"),
+    "no nodes": lambda path: (path / "nodes.parquet").unlink(),
+    "scenario": lambda path: edit_scenario(path, "greedy-tree", "bfs-tree"),
+    "crashes: faults": lambda path: (path / "faults.json").write_text("[]"),
+    "crashes: cut off": forge_summary(cut_off=[], cut_off_count=0),
+    "byzantine: elections": forge_table("elections", "right"),
+    "timed: lateness": forge_table("timeline", "ended"),
 }
+"""What is changed, after the name of the scenario unless that is `tree`."""
 
 
 @pytest.mark.parametrize("name", FORGERIES)
 def test_forgery_is_detected(copy: Callable[[str], Path], name: str) -> None:
-    scenario, forge = FORGERIES[name]
-    path = copy(scenario)
-    forge(path)
+    path = copy(name.partition(":")[0] if ":" in name else "tree")
+    FORGERIES[name](path)
     found = verify(path)
     assert found.findings != []
     assert found.warning() is not None
@@ -188,20 +183,20 @@ def test_journal_of_another_run_is_detected(copy: Callable[[str], Path], stored:
 
 
 def journal_of(path: Path, **values: Any) -> None:
-    """A journal in which some columns have another value everywhere."""
+    """Replace whole columns of the journal."""
     frame = pl.read_parquet(path / "journal.parquet")
     literals = {name: pl.lit(value).cast(frame.schema[name]) for name, value in values.items()}
     frame.with_columns(**literals).write_parquet(path / "journal.parquet")
 
 
 def text_journal(path: Path) -> None:
-    """A journal with another type of column."""
+    """Change the type of a column."""
     frame = pl.read_parquet(path / "journal.parquet")
     frame.with_columns(pl.lit("x" * 1000).alias("step")).write_parquet(path / "journal.parquet")
 
 
-def scenario_with(path: Path, old: str, new: str) -> None:
-    """Another scenario."""
+def edit_scenario(path: Path, old: str, new: str) -> None:
+    """Replace a value of the scenario."""
     text = (path / "scenario.toml").read_text()
     assert old in text
     (path / "scenario.toml").write_text(text.replace(old, new))
@@ -224,14 +219,15 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "truncated": (
         lambda path: (path / "journal.parquet").write_bytes((path / "journal.parquet").read_bytes()[:-9]), "cannot be read",
     ),
+    "numbers": (lambda path: change_summary(path, delivery_ratio=10**400), "delivery_ratio is 1000"),
     "no summary": (lambda path: (path / "summary.json").unlink(), "no such file"),
     "nested": (lambda path: (path / "summary.json").write_text("[" * 100_000), "not JSON"),
     "list": (lambda path: (path / "summary.json").write_text("[]"), "expected an object"),
     "large": (lambda path: os.truncate(path / "summary.json", 10**9), "bytes, and at most"),
-    "messages": (lambda path: scenario_with(path, "messages = 1", "messages = 2147483647"), "less than or equal to 1000000"),
-    "network": (lambda path: scenario_with(path, "star:4", "star:12"), "nodes; at most"),
+    "messages": (lambda path: edit_scenario(path, "messages = 1", "messages = 2147483647"), "less than or equal to 1000000"),
+    "network": (lambda path: edit_scenario(path, "star:4", "star:12"), "nodes; at most"),
     "toml": (lambda path: (path / "scenario.toml").write_text("=" * 50), "not TOML"),
-    "unknown": (lambda path: scenario_with(path, "star:4", "ring:4"), "ring"),
+    "unknown": (lambda path: edit_scenario(path, "star:4", "ring:4"), "ring"),
 }  # fmt: skip
 
 
@@ -242,6 +238,39 @@ def test_hostile_and_damaged_files_are_refused_before_they_are_read(copy: Callab
     spoil(path)
     found = verify(path)
     assert expected in "; ".join(found.findings)
+
+
+def test_a_table_at_which_polars_panics_is_a_finding(
+    stored: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It does so at some damaged pages; the exception is no subclass of Exception."""
+
+    def panic(*_: object, **__: object) -> None:
+        raise pl.exceptions.PanicException("a damaged page")
+
+    monkeypatch.setattr(pl, "scan_parquet", panic)
+    assert verify(stored("tree")).findings == ["journal.parquet: it cannot be read: a damaged page"]
+
+
+def test_an_unreadable_file_is_a_finding(copy: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path, **_: object) -> str:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    path = copy("tree")
+    monkeypatch.setattr(Path, "read_text", refuse)
+    assert verify(path).findings == ["scenario.toml: it cannot be read: Permission denied"]
+
+
+@pytest.mark.parametrize("error", [ValueError, OverflowError, RuleError, pl.exceptions.ComputeError])
+def test_an_error_of_this_software_is_not_a_finding(
+    stored: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, error: type[Exception]
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error("a mistake")
+
+    monkeypatch.setattr(module, "conclude", fail)
+    with pytest.raises(error, match="a mistake"):
+        verify(stored("tree"))
 
 
 def test_a_journal_with_too_many_rows_is_not_read(
@@ -260,27 +289,28 @@ def test_a_long_journal_is_verified_without_a_replay(
     assert "too many to replay" in "; ".join(found.unchecked)
 
 
+def forget_later_keys(path: Path) -> None:
+    """Change the summary to that of an earlier version."""
+    kept = {key: value for key, value in read_summary(path).items() if key not in LATER_KEYS}
+    (path / "summary.json").write_text(json.dumps(kept))
+
+
 def test_earlier_versions_counted_nodes_that_crash_after_the_last_step_as_faulty(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(Plan, "effective_faults", property(lambda plan: plan.faults))
-        result = run_scenario(tmp_path / "old", **SCENARIOS["tree"], fault=["crash:2134@9"])
+        result = run_scenario(tmp_path / "old", **fields(SCENARIOS["tree"], fault=["crash:2134@9"]))
     assert result.summary["expected_deliveries"] == 22
-    summary = json.loads((result.path / "summary.json").read_text())
-    for key in ("cut_off", "cut_off_count", "without_effect"):
-        del summary[key]
-    (result.path / "summary.json").write_text(json.dumps(summary))
+    forget_later_keys(result.path)
     assert verify(result.path).findings == []
 
 
 def test_run_of_an_earlier_version_verifies_with_unchecked_parts(copy: Callable[[str], Path]) -> None:
     path = copy("tree")
-    summary = json.loads((path / "summary.json").read_text())
-    for key in ("cut_off", "cut_off_count", "without_effect"):
-        del summary[key]
-    summary["claims"].append({"name": "steps", "predicted": 2, "relation": ">=", "measured": 4, "verdict": "holds"})
-    (path / "summary.json").write_text(json.dumps(summary))
+    forget_later_keys(path)
+    other = {"name": "steps", "predicted": 2, "relation": ">=", "measured": 4, "verdict": "holds"}
+    change_summary(path, claims=[*read_summary(path)["claims"], other])
     found = verify(path)
     assert found.findings == []
     assert "an earlier version wrote it" in "; ".join(found.unchecked)
@@ -291,35 +321,33 @@ def test_run_of_an_earlier_version_verifies_with_unchecked_parts(copy: Callable[
 
 
 def test_the_command_exits_with_one_for_a_run_that_does_not_verify(
-    copy: Callable[[str], Path], stored: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+    call: Call, copy: Callable[[str], Path], stored: Callable[[str], Path]
 ) -> None:
-    good, bad = stored("liar"), copy("tree")
-    assert main(["verify", str(good)]) == 0
-    assert f"{good}: verified" in capsys.readouterr().out
+    good, bad = stored("byzantine"), copy("tree")
+    verified = call("verify", good)
+    assert verified.status == 0
+    assert f"{good}: verified" in verified.out
     change_summary(bad, packets=24)
-    assert main(["verify", str(good), str(bad)]) == 1
-    assert "packets is 24, and the journal says 23" in capsys.readouterr().out
-    assert main(["verify", str(bad), "--json"]) == 1
-    (record,) = json.loads(capsys.readouterr().out)
-    assert (record["run"], record["verified"]) == (str(bad), False)
-    assert main(["verify", str(bad.parent / "nothing")]) == 2
+    ended = call("verify", good, bad)
+    assert ended.status == 1
+    assert "packets is 24, and the journal says 23" in ended.out
+    ended = call("verify --json", bad)
+    (record,) = ended.data
+    assert (ended.status, record["run"], record["verified"]) == (1, str(bad), False)
+    assert call("verify nothing").status == 2
 
 
+@pytest.mark.parametrize("line", ["report --out report.html", "compare {good}", "export --graphml run.graphml"])
 def test_commands_warn_of_runs_that_do_not_verify(
-    copy: Callable[[str], Path], stored: Callable[[str], Path], capsys: pytest.CaptureFixture[str], tmp_path: Path
+    call: Call, copy: Callable[[str], Path], stored: Callable[[str], Path], line: str
 ) -> None:
     good, bad = stored("tree"), copy("tree")
-    commands: list[Callable[[Path], list[str]]] = [
-        lambda run: ["report", str(run), "--out", str(tmp_path / "report.html")],
-        lambda run: ["compare", str(good), str(run)],
-        lambda run: ["export", str(run), "--graphml", str(tmp_path / "run.graphml")],
-    ]
-    for command in commands:
-        assert main(command(good)) == 0
-        assert "does not verify" not in capsys.readouterr().err
+    line = line.format(good=good)
+    ended = call(line, good)
+    assert ended.status == 0
+    assert "does not verify" not in ended.err
     forge_row(bad)
-    for command in commands:
-        assert main(command(bad)) == 0
-        error = capsys.readouterr().err
-        assert error.startswith("warning: ")
-        assert error.count("does not verify") == 1
+    ended = call(line, bad)
+    assert ended.status == 0
+    assert ended.err.startswith("warning: ")
+    assert ended.err.count("does not verify") == 1

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.cli.app import main
 from coordinator.history.run_directory import RENAMED, translate_summary
+from tests.command_line import Call
 
 STORED = Path(__file__).parents[2] / "golden" / "run-0.1.0"
 """A broadcast under the timed clock over sockets."""
@@ -34,26 +34,27 @@ def test_malformed_claims_are_left_as_they_are(claims: object) -> None:
     assert translate_summary({"claims": claims, "late_share": 0.5}) == {"claims": claims, "lateness_ratio": 0.5}
 
 
-def test_it_verifies(old_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(old_run)]) == 0
-    assert "not checked" not in capsys.readouterr().out
+def test_it_verifies(call: Call, old_run: Path) -> None:
+    ended = call("verify", old_run)
+    assert ended.status == 0
+    assert "not checked" not in ended.out
 
 
-def test_its_report_shows_the_new_names(old_run: Path) -> None:
-    assert main(["report", str(old_run)]) == 0
+def test_its_report_has_the_new_names(call: Call, old_run: Path) -> None:
+    assert call("report", old_run).status == 0
     report = (old_run / "report.html").read_text()
     assert "replay mismatches" in report
     assert "strange hops" not in report
     assert "late share" not in report
 
 
-def test_it_is_compared_under_the_new_names(old_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", str(old_run), str(STORED), "--json"]) == 0
-    output = capsys.readouterr().out
-    assert "lateness_ratio" in output
-    assert "late_share" not in output
+def test_it_is_compared_under_the_new_names(call: Call, old_run: Path) -> None:
+    ended = call("compare --json", old_run, STORED)
+    assert ended.status == 0
+    assert "lateness_ratio" in ended.out
+    assert "late_share" not in ended.out
 
 
-def test_its_schedule_is_exported(old_run: Path, tmp_path: Path) -> None:
-    assert main(["export", str(old_run), "--goal", str(tmp_path / "schedule.goal")]) == 0
+def test_its_schedule_is_exported(call: Call, old_run: Path, tmp_path: Path) -> None:
+    assert call("export --goal schedule.goal", old_run).status == 0
     assert (tmp_path / "schedule.goal").stat().st_size

@@ -13,10 +13,7 @@ import pytest
 from coordinator.history.run_directory import PARTIAL, TAIL_BYTES, RunDirectory, abandoned
 from emunode.errors import ScenarioError
 
-
-@pytest.fixture(autouse=True)
-def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 def make(name: str, seed: int, out: Path | None) -> RunDirectory:
@@ -85,6 +82,7 @@ def test_a_discarded_run_leaves_nothing(tmp_path: Path, out: Path | None) -> Non
 
 
 def test_a_discarded_run_leaves_others_alone() -> None:
+    assert abandoned() == []
     kept, other, lost = (make("net", seed, None) for seed in (1, 2, 3))
     kept.finish()
     lost.discard()
@@ -104,42 +102,35 @@ def test_a_discarded_run_leaves_an_empty_out_alone(tmp_path: Path) -> None:
 
 def refused(out: Path) -> ScenarioError:
     """How an `--out` is refused."""
+    directory = RunDirectory("net", 0, out)
     with pytest.raises(ScenarioError) as caught:
-        make("net", 0, out)
-    assert caught.value.field == "out"
-    assert caught.value.value == str(out)
+        directory.make()
+    directory.discard()
+    assert (caught.value.field, caught.value.value) == ("out", str(out))
     return caught.value
 
 
-def test_out_must_be_empty(tmp_path: Path) -> None:
+LONG = "long" * 100
+INVALID_OUT = {
+    "full": "it exists and is not an empty directory",
+    "file": "it exists and is not an empty directory",
+    ".": "it exists and is not an empty directory",
+    "/": "it exists and is not an empty directory",
+    "file/below": "it cannot be created: Not a directory",
+    "file/deep/below": "it cannot be created: Not a directory",
+    LONG: "it cannot be created: File name too long",
+    f"new/{LONG}": "it cannot be created: File name too long",
+    "/proc/nowhere/run": "it cannot be created: ",
+}
+
+
+@pytest.mark.parametrize("out", INVALID_OUT)
+def test_an_invalid_out_is_refused_and_nothing_is_removed(tmp_path: Path, out: str) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "thesis.tex").write_text("years of work")
     (tmp_path / "file").write_text("x")
     before = everything(tmp_path)
-    for out in (Path("full"), tmp_path / "file", Path(), Path("/")):
-        assert "not an empty directory" in refused(out).allowed
-    assert everything(tmp_path) == before
-
-
-def test_out_must_be_writable(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("x")
-    assert refused(Path("file/below")).allowed == "it cannot be created: Not a directory"
-    assert refused(Path("file/deep/below")).allowed == "it cannot be created: Not a directory"
-    assert refused(tmp_path / ("long" * 100)).allowed == "it cannot be created: File name too long"
-    assert refused(Path("/proc/nowhere/run")).allowed.startswith("it cannot be created: ")
-    assert everything(tmp_path) == {"file"}
-
-
-def test_refused_run_removes_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "thesis.tex").write_text("years of work")
-    (tmp_path / "file").write_text("x")
-    before = everything(tmp_path)
-    for out in (Path("full"), Path("file"), Path("file/below"), Path("new") / ("long" * 100)):
-        directory = RunDirectory("net", 0, out)
-        with pytest.raises(ScenarioError):
-            directory.make()
-        directory.discard()
+    assert refused(Path(out)).allowed.startswith(INVALID_OUT[out])
     assert everything(tmp_path) == before
 
 
@@ -157,13 +148,6 @@ def test_operating_system_errors_are_reported(monkeypatch: pytest.MonkeyPatch, m
 
     monkeypatch.setattr(Path, method, refuse)
     assert refused(Path("locked/run")).allowed == "it cannot be created: Permission denied"
-
-
-def test_the_tail_of_the_log_is_for_error_messages() -> None:
-    directory = make("net", 0, None)
-    assert directory.log_tail() == ""
-    directory.write_text("log.jsonl", "1\n2\n3\n4\n")
-    assert directory.log_tail() == "\n  2\n  3\n  4"
 
 
 def test_only_folders_of_dead_processes_are_abandoned(tmp_path: Path) -> None:
@@ -191,15 +175,13 @@ def test_unfinished_latest_link_is_abandoned(monkeypatch: pytest.MonkeyPatch) ->
     assert link.is_symlink()
 
 
-def test_without_runs_nothing_is_abandoned() -> None:
-    assert abandoned() == []
-
-
 def test_only_the_end_of_a_long_log_is_read() -> None:
     directory = make("net", 1, None)
     assert directory.log_tail() == ""
     directory.write_text("log.jsonl", "".join(f'{{"event": "number {number}"}}\n' for number in range(TAIL_BYTES)))
-    assert directory.log_tail(2) == "".join(f'\n  {{"event": "number {TAIL_BYTES - back}"}}' for back in (2, 1))
+    last = [f'\n  {{"event": "number {TAIL_BYTES - back}"}}' for back in (3, 2, 1)]
+    assert directory.log_tail(2) == "".join(last[1:])
+    assert directory.log_tail() == "".join(last)
 
 
 def test_endless_log_has_no_tail() -> None:

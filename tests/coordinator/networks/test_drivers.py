@@ -1,13 +1,13 @@
-"""Two engines, one history: whatever carries the packets, a scenario gives the same journal, byte for byte."""
+"""Conformance of the drivers: a scenario has the same history on each, byte for byte."""
 
 import sys
 import time
 from collections import Counter
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import psutil
 import pytest
 import trio
@@ -19,147 +19,100 @@ from coordinator.networks.base import MemoryNetwork, Network
 from coordinator.networks.host_network import HostNetwork
 from coordinator.networks.launchers.local import LocalLaunch
 from coordinator.planning.plan import Plan, make_plan
+from coordinator.scenario.drivers import DRIVERS
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.flooding import Flood
 from emunode.errors import RuleError, ScenarioError
 from emunode.net.wire import ROW
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
-from tests.support import run_scenario
+from tests.command_line import fields
+from tests.support import run_scenario, same_tables
 
 Values = dict[str, object]
 
-OF_THE_DRIVER = {"driver", "hosts", "wall_seconds", "setup_seconds", "links_opened"}
-"""What a summary says of how a run was done, and not of what happened."""
+OF_THE_DRIVER = {"driver", "hosts", "wall_seconds", "setup_seconds", "links_opened", "replay_mismatches"}
+"""Keys of a summary that may differ between drivers; only histories of hosts are replayed."""
+TESTED_ELSEWHERE = {"docker": "test_docker.py", "join": "test_join.py"}
+"""Drivers whose hosts this process cannot start."""
 
-BROADCASTS: dict[str, Values] = {
-    "star": {"topology": "star:4", "algorithm": "greedy-tree", "source": "3142"},
-    "star one-port": {"topology": "star:4", "algorithm": "greedy-tree", "port_model": "one-port", "segments": 3},
-    "star with crashes": {
-        "topology": "star:4",
-        "algorithm": "flood",
-        "messages": 4,
-        "fault": ["crash:4231@2", "crash:2134@3", "crash:1243@3"],
-    },
-    "star one-port with crashes": {
-        "topology": "star:4",
-        "algorithm": "bfs-tree",
-        "port_model": "one-port",
-        "messages": 2,
-        "fault": ["crash:3214@4", "crash:4321@1"],
-    },
-    "hypercube": {
-        "topology": "hypercube:4",
-        "algorithm": "sbt",
-        "source": "0110",
-        "messages": 3,
-        "message_bytes": 5000,
-    },
-    "hypercube exchange": {"topology": "hypercube:4", "algorithm": "sbt", "port_model": "exchange", "segments": 2},
-    "hypercube with crashes": {
-        "topology": "hypercube:4",
-        "algorithm": "sbt",
-        "messages": 2,
-        "fault": ["crash:0100@2", "crash:1111@4"],
-    },
-    "hypercube send-or-receive with a crash": {
-        "topology": "hypercube:4",
-        "algorithm": "sbt",
-        "port_model": "send-or-receive",
-        "fault": ["crash:0010@3"],
-    },
-    "ej": {"topology": "ej:2+3", "algorithm": "improved", "source": "-1,1", "seed": 5},
-    "ej one-port": {"topology": "ej:2+3", "algorithm": "improved", "port_model": "one-port"},
-    "ej with crashes": {
-        "topology": "ej:2+3",
-        "algorithm": "flood",
-        "segments": 3,
-        "fault": ["crash:1,0@1", "crash:0,1@3"],
-    },
-    "ej one-port with a crash": {
-        "topology": "ej:2+3",
-        "algorithm": "bfs-tree",
-        "port_model": "one-port",
-        "fault": ["crash:-1,0@3"],
-    },
+BROADCASTS = {
+    "star": "star:4 broadcast greedy-tree source=3142",
+    "star one-port": "star:4 broadcast greedy-tree port_model=one-port segments=3",
+    "star with crashes": "star:4 broadcast flood messages=4 fault=crash:4231@2 fault=crash:2134@3 fault=crash:1243@3",
+    "star one-port with crashes": (
+        "star:4 broadcast bfs-tree port_model=one-port messages=2 fault=crash:3214@4 fault=crash:4321@1"
+    ),
+    "hypercube": "hypercube:4 broadcast sbt source=0110 messages=3 message_bytes=5000",
+    "hypercube exchange": "hypercube:4 broadcast sbt port_model=exchange segments=2",
+    "hypercube with crashes": "hypercube:4 broadcast sbt messages=2 fault=crash:0100@2 fault=crash:1111@4",
+    "hypercube send-or-receive with a crash": (
+        "hypercube:4 broadcast sbt port_model=send-or-receive fault=crash:0010@3"
+    ),
+    "ej": "ej:2+3 broadcast improved source=-1,1 seed=5",
+    "ej one-port": "ej:2+3 broadcast improved port_model=one-port",
+    "ej with crashes": "ej:2+3 broadcast flood segments=3 fault=crash:1,0@1 fault=crash:0,1@3",
+    "ej one-port with a crash": "ej:2+3 broadcast bfs-tree port_model=one-port fault=crash:-1,0@3",
 }
-ENDS: dict[str, Values] = {
-    "the source crashes": {"topology": "star:3", "algorithm": "flood", "messages": 3, "fault": ["crash:123@2"]},
-    "the source crashes first": {"topology": "star:3", "algorithm": "flood", "fault": ["crash:123@1"]},
-    "everybody crashes": {
-        "topology": "star:3",
-        "algorithm": "flood",
-        "fault": [f"crash:{label}@2" for label in ("123", "213", "132", "321", "312", "231")],
-    },
-    "a crash after the end": {"topology": "star:3", "algorithm": "flood", "fault": ["crash:321@50"]},
-    "a step limit": {"topology": "star:3", "algorithm": "flood", "messages": 9, "step_limit": 4},
+ENDS = {
+    "the source crashes": "star:3 broadcast flood messages=3 fault=crash:123@2",
+    "the source crashes first": "star:3 broadcast flood fault=crash:123@1",
+    "all nodes crash": (
+        "star:3 broadcast flood fault=crash:123@2 fault=crash:213@2 fault=crash:132@2 "
+        "fault=crash:321@2 fault=crash:312@2 fault=crash:231@2"
+    ),
+    "a crash after the end": "star:3 broadcast flood fault=crash:321@50",
+    "a step limit": "star:3 broadcast flood messages=9 step_limit=4",
 }
-FAULTS: dict[str, Values] = {
-    "hang": {"fault": ["hang:213@2-4", "hang:321@3-3"]},
-    "hang for good": {"fault": ["hang:213@3"]},
-    "hang, and crash meanwhile": {"fault": ["hang:213@2-6", "crash:213@4"]},
-    "the source hangs": {"fault": ["hang:123@2-4"]},
-    "recover": {"fault": ["crash:213@2", "recover:213@5"]},
-    "the source recovers": {"fault": ["crash:123@2", "recover:123@9"]},
-    "recover twice": {
-        "fault": ["crash:213@2", "recover:213@4", "crash:213@5", "recover:213@7", "crash:321@3", "recover:321@7"]
-    },
-    "recover where packets are counted": {"fault": ["drop:213>123:3@1", "crash:213@2", "recover:213@4"]},
-    "recover beside one that hangs": {"fault": ["hang:213@2-6", "crash:123@3", "recover:123@5"]},
-    "down": {"fault": ["down:123~213@2"]},
-    "down and up": {"fault": ["down:123~213@2", "up:123~213@4", "down:321~123@1-3"]},
-    "down one way": {"fault": ["down:123>213@2", "down:321>123@1", "up:321>123@3"]},
-    "down beside one that hangs": {"fault": ["hang:213@2-6", "down:213~123@3-4"]},
-    "loss": {"fault": ["loss:123~213:0.5", "loss:213>312:1@2-3"]},
-    "corrupt": {"fault": ["corrupt:123>213:0.5", "corrupt:312~213:1@2"]},
-    "duplicate": {"fault": ["duplicate:123~213:0.5", "duplicate:123~213:1@3"]},
-    "delay": {"fault": ["delay:123>213:2", "delay:213~312:1@3-5"]},
-    "drop": {"fault": ["drop:123>213:2", "drop:123>213:1@4"]},
-    "byzantine": {"fault": ["byzantine:213", "byzantine:321@3-4"]},
-    "all at once": {
-        "fault": ["delay:123~213:1", "duplicate:123~213:0.5", "loss:123~213:0.3", "byzantine:213", "crash:321@4"]
-    },
-    "known to neighbours": {
-        "fault": ["crash:213@2", "recover:213@4", "down:123>321@3", "hang:132@3-4"],
-        "fault_knowledge": "neighbours",
-    },
+OTHERS = {
+    "a tree around known faults": (
+        "hypercube:3 broadcast bfs-tree fault=crash:001@1 fault=down:000>010@1 fault_knowledge=all"
+    ),
+    "reduce": "star:4 reduce greedy-tree segments=2",
+    "reduce with a crash": "star:4 reduce greedy-tree fault=crash:3214@2",
+    "scatter": "star:4 scatter balanced-tree source=4321",
+    "gather": "star:4 gather balanced-tree",
+    "allgather": "star:4 allgather rotated-trees",
+    "alltoall with a crash": "star:4 alltoall list-schedule fault=crash:4123@5",
 }
-OF_FAULTS: Values = {"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "messages": 12}
-OTHERS: dict[str, Values] = {
-    "a tree around what is broken": {
-        "topology": "hypercube:3",
-        "algorithm": "bfs-tree",
-        "fault": ["crash:001@1", "down:000>010@1"],
-        "fault_knowledge": "all",
-    },
-    "reduce": {"topology": "star:4", "collective": "reduce", "algorithm": "greedy-tree", "segments": 2},
-    "reduce with a crash": {
-        "topology": "star:4",
-        "collective": "reduce",
-        "algorithm": "greedy-tree",
-        "fault": ["crash:3214@2"],
-    },
-    "scatter": {"topology": "star:4", "collective": "scatter", "algorithm": "balanced-tree", "source": "4321"},
-    "gather": {"topology": "star:4", "collective": "gather", "algorithm": "balanced-tree"},
-    "allgather": {"topology": "star:4", "collective": "allgather", "algorithm": "rotated-trees"},
-    "alltoall with a crash": {
-        "topology": "star:4",
-        "collective": "alltoall",
-        "algorithm": "list-schedule",
-        "fault": ["crash:4123@5"],
-    },
+FAULTS = {
+    "hang": "hang:213@2-4 hang:321@3-3",
+    "hang permanently": "hang:213@3",
+    "hang, and crash meanwhile": "hang:213@2-6 crash:213@4",
+    "the source hangs": "hang:123@2-4",
+    "recover": "crash:213@2 recover:213@5",
+    "the source recovers": "crash:123@2 recover:123@9",
+    "recover twice": "crash:213@2 recover:213@4 crash:213@5 recover:213@7 crash:321@3 recover:321@7",
+    "recover where packets are counted": "drop:213>123:3@1 crash:213@2 recover:213@4",
+    "recover beside one that hangs": "hang:213@2-6 crash:123@3 recover:123@5",
+    "down": "down:123~213@2",
+    "down and up": "down:123~213@2 up:123~213@4 down:321~123@1-3",
+    "down one way": "down:123>213@2 down:321>123@1 up:321>123@3",
+    "down beside one that hangs": "hang:213@2-6 down:213~123@3-4",
+    "loss": "loss:123~213:0.5 loss:213>312:1@2-3",
+    "corrupt": "corrupt:123>213:0.5 corrupt:312~213:1@2",
+    "duplicate": "duplicate:123~213:0.5 duplicate:123~213:1@3",
+    "delay": "delay:123>213:2 delay:213~312:1@3-5",
+    "drop": "drop:123>213:2 drop:123>213:1@4",
+    "byzantine": "byzantine:213 byzantine:321@3-4",
+    "all at once": "delay:123~213:1 duplicate:123~213:0.5 loss:123~213:0.3 byzantine:213 crash:321@4",
+    "known to neighbours": "crash:213@2 recover:213@4 down:123>321@3 hang:132@3-4",
 }
-SCENARIOS = {name: {"collective": "broadcast", **values} for name, values in (BROADCASTS | ENDS | OTHERS).items()} | {
-    name: OF_FAULTS | values | {"seed": seed} for seed, (name, values) in enumerate(FAULTS.items())
+"""Of a flood on S_3."""
+OF_FAULTS = fields("star:3 broadcast flood messages=12")
+SCENARIOS = {name: fields(values) for name, values in (BROADCASTS | ENDS | OTHERS).items()} | {
+    name: OF_FAULTS | {"fault": faults.split(), "seed": seed} for seed, (name, faults) in enumerate(FAULTS.items())
 }
+SCENARIOS["known to neighbours"]["fault_knowledge"] = "neighbours"
+MEMORY: Values = {"driver": "memory"}
 
 
 def facts(result: RunResult) -> Values:
-    """What happened, by the summary, whoever carried it; only histories of hosts are replayed."""
+    """The summary of what happened, without what depends on the driver."""
     assert result.summary.get("replay_mismatches", 0) == 0
-    told = {key: value for key, value in result.summary.items() if key not in (*OF_THE_DRIVER, "replay_mismatches")}
-    claims: Any = told["claims"]
-    return told | {"claims": [claim for claim in claims if claim["name"] != "replay_mismatches"]}
+    kept = {key: value for key, value in result.summary.items() if key not in OF_THE_DRIVER}
+    claims: Any = kept["claims"]
+    return kept | {"claims": [claim for claim in claims if claim["name"] not in OF_THE_DRIVER]}
 
 
 @cache
@@ -168,50 +121,39 @@ def in_memory(name: str) -> Values:
     return facts(run_scenario(None, **SCENARIOS[name]))
 
 
-def ranks_per_host(values: Values, hosts: int | None) -> int:
-    """How many ranks a host must have for so many hosts; None: a process a rank."""
+def placed(values: Values, hosts: int | None) -> Values:
+    """A scenario on this number of local hosts; None: one process per rank."""
     order = parse_topology(str(values["topology"])).order
-    return -(-order // hosts) if hosts else 1
+    return values | {"driver": "local", "ranks_per_host": -(-order // hosts) if hosts else 1}
 
 
-def check_history(name: str, hosts: int | None) -> None:
-    """Run a scenario on so many hosts, and hold it against what happens in memory."""
-    values = SCENARIOS[name]
-    result = run_scenario(None, **values | {"driver": "local", "ranks_per_host": ranks_per_host(values, hosts)})
-    topology = parse_topology(str(values["topology"]))
+# --- conformance -----------------------------------------------------------------------------------------------------
+
+
+def test_every_driver_is_tested() -> None:
+    assert set(DRIVERS) == {"memory", "local", *TESTED_ELSEWHERE}
+    assert all((Path(__file__).parent / name).exists() for name in TESTED_ELSEWHERE.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "hosts"),
+    [
+        *product(BROADCASTS, (1, 4, None)),
+        *product(ENDS, (1, None)),
+        *product(OTHERS, (4,)),
+        *product(("all at once", "hang, and crash meanwhile"), (None,)),
+        *product((name for name in FAULTS if "recover" in name), (None,)),
+    ],
+)
+def test_local_hosts_have_the_history_of_memory(name: str, hosts: int | None) -> None:
+    result = run_scenario(None, **placed(SCENARIOS[name], hosts))
+    topology = parse_topology(str(SCENARIOS[name]["topology"]))
     assert facts(result) == in_memory(name)
     assert result.summary["hosts"] == (hosts or topology.order)
     assert result.summary["links_opened"] == topology.link_count
 
 
-# --- the conformance test --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("hosts", [1, 4, None], ids=["one host", "four hosts", "a process a rank"])
-@pytest.mark.parametrize("name", BROADCASTS)
-def test_one_history(name: str, hosts: int | None) -> None:
-    check_history(name, hosts)
-
-
-@pytest.mark.parametrize("hosts", [1, None], ids=["one host", "a process a rank"])
-@pytest.mark.parametrize("name", ENDS)
-def test_one_end(name: str, hosts: int | None) -> None:
-    check_history(name, hosts)
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_one_history_of_every_collective(name: str) -> None:
-    check_history(name, 4)
-
-
-@pytest.mark.parametrize(
-    "name", ["all at once", "hang, and crash meanwhile", *(name for name in FAULTS if "recover" in name)]
-)
-def test_one_history_of_faults(name: str) -> None:
-    check_history(name, None)
-
-
-async def test_who_recovers_is_another_process() -> None:
+async def test_a_node_that_recovers_is_another_process() -> None:
     restarted: Counter[int] = Counter()
 
     class Watched(LocalLaunch):
@@ -219,7 +161,7 @@ async def test_who_recovers_is_another_process() -> None:
             restarted[host] += 1
             await super().restart(host)
 
-    plan = make_plan(make_scenario(SCENARIOS["recover twice"] | {"driver": "local", "ranks_per_host": 1}))
+    plan = make_plan(make_scenario(placed(SCENARIOS["recover twice"], None)))
     network = HostNetwork(plan, Watched(sys.stderr))
     try:
         await network.open(lambda *_: None)
@@ -235,7 +177,7 @@ async def test_who_recovers_is_another_process() -> None:
 
 
 async def history(network: Network, plan: Plan) -> list[bytes]:
-    """The rows of a run on a network to which nothing has happened yet, in order; and that nobody sent what was not due."""
+    """The rows of a run on a new or reset network, in order."""
     rows = b""
     for step in range(1, 100):
         result = await network.step(step, plan.faults_at(step))
@@ -245,17 +187,15 @@ async def history(network: Network, plan: Plan) -> list[bytes]:
     return sorted(rows[start : start + ROW.size] for start in range(0, len(rows), ROW.size))
 
 
-@pytest.mark.parametrize("hosts", [1, 4, 6], ids=["one host", "four hosts", "a process a rank"])
-async def test_one_network_is_made_as_new_for_every_fault(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All kinds, one after the other, on a network that stays up; but for those that kill a process."""
-    where = {"driver": "local", "ranks_per_host": ranks_per_host(OF_FAULTS, hosts)}
+@pytest.mark.parametrize("hosts", [1, 4, 6])
+async def test_a_network_can_be_reset_for_every_fault(hosts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All kinds, one after the other, on a network that stays up, except those that kill a process."""
     plans = {
-        name: (
-            make_plan(make_scenario(SCENARIOS[name] | where)),
-            make_plan(make_scenario(SCENARIOS[name] | {"driver": "memory"})),
+        name: tuple(
+            make_plan(make_scenario(values)) for values in (placed(SCENARIOS[name], hosts), SCENARIOS[name] | MEMORY)
         )
         for name in FAULTS
-        if hosts != 6 or not any(fault.startswith("crash:") for fault in FAULTS[name]["fault"]) or "recover" in name  # type: ignore[attr-defined]
+        if hosts != 6 or "crash:" not in FAULTS[name] or "recover" in name
     }
     stopped: list[str] = []
     pause = LocalLaunch.pause
@@ -263,7 +203,7 @@ async def test_one_network_is_made_as_new_for_every_fault(hosts: int, monkeypatc
     async def watched_pause(launch: LocalLaunch, host: int, pid: int) -> None:
         await pause(launch, host, pid)
         deadline = time.monotonic() + 10  # a signal takes effect when the kernel comes to it
-        while psutil.Process(pid).status() != psutil.STATUS_STOPPED and time.monotonic() < deadline:  # noqa: ASYNC110  # nothing tells
+        while psutil.Process(pid).status() != psutil.STATUS_STOPPED and time.monotonic() < deadline:  # noqa: ASYNC110  # no event
             await trio.sleep(0.001)
         stopped.append(psutil.Process(pid).status())
 
@@ -284,12 +224,11 @@ async def test_one_network_is_made_as_new_for_every_fault(hosts: int, monkeypatc
     assert (psutil.STATUS_STOPPED in stopped) == (hosts == 6)
 
 
-def test_the_journals_themselves_are_equal(tmp_path: Path) -> None:
+def test_tables_are_equal(tmp_path: Path) -> None:
     values = SCENARIOS["star with crashes"]
     one = run_scenario(tmp_path / "one", **values)
     other = run_scenario(tmp_path / "other", **values | {"driver": "local"})
-    for table in ("journal", "nodes", "links", "steps"):
-        assert pl.read_parquet(one.path / f"{table}.parquet").equals(pl.read_parquet(other.path / f"{table}.parquet"))
+    assert same_tables(one, other)
     assert (one.path / "faults.json").read_bytes() == (other.path / "faults.json").read_bytes()
 
 
@@ -298,11 +237,11 @@ def test_histories_differ_where_scenarios_do() -> None:
     assert len(set(hashes)) == len(hashes)
 
 
-@pytest.mark.parametrize("driver", ["memory", "local"])
-def test_a_rule_that_breaks_its_promise_is_stopped_on_every_driver(
+@pytest.mark.parametrize("driver", sorted(DRIVERS.keys() - TESTED_ELSEWHERE.keys()))
+def test_an_algorithm_that_breaks_its_own_rules_is_stopped_on_every_driver(
     driver: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Flooding a triangle over half-duplex links: two ranks tell each other in the same step.
+    """Flooding a triangle over half-duplex links: two ranks send to each other in the same step.
 
     Flooding refuses that, unless its own check is taken away, here and in the host processes.
     """
@@ -311,9 +250,8 @@ def test_a_rule_that_breaks_its_promise_is_stopped_on_every_driver(
     unchecked = "from emunode.algorithms.flooding import Flood\nFlood.validate = Flood.cut\n"
     (folder / "sitecustomize.py").write_text(unchecked)
     monkeypatch.setenv("PYTHONPATH", str(folder))
-    values: Values = {"topology": "ej:1+2", "collective": "broadcast", "algorithm": "flood", "duplex": "half"}
     with pytest.raises(RuleError, match=r"step 2: sent on ports .* half-duplex links does not allow"):
-        run_scenario(tmp_path / "run", **values, driver=driver)
+        run_scenario(tmp_path / "run", **fields("ej:1+2 broadcast flood duplex=half", driver=driver))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -380,6 +318,6 @@ def test_any_small_scenario_has_one_history(values: Values) -> None:
     try:
         make_plan(make_scenario(local))
     except ScenarioError:
-        assume(False)  # flooding knows no one-port schedule, and nobody crashes twice
+        assume(False)  # flooding has no one-port schedule, and no node crashes twice
     memory = {key: value for key, value in values.items() if key != "ranks_per_host"}
     assert facts(run_scenario(None, **local)) == facts(run_scenario(None, **memory))

@@ -1,50 +1,53 @@
-"""A network of a run's own: the same history, nothing seen of the outside, and refusals that name it as the remedy."""
+"""Network namespaces: the same history, no other interface, and refusals that name them as the remedy."""
 
-import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from coordinator.cli import app as cli
 from coordinator.cli.invoke import with_netns_value
 from coordinator.planning import machine, namespace
 from coordinator.planning.feasibility import needs_own_network, require_possible
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
 from emunode.errors import RunError, ScenarioError
+from tests.command_line import Call, command, fields, flags, run_process
 from tests.support import run_scenario
 
-FLOOD = {"topology": "star:4", "collective": "broadcast", "algorithm": "flood"}
+FLOOD = fields("star:4 broadcast flood")
 
 needs_namespace = pytest.mark.skipif(
-    namespace.why_not() is not None, reason=f"no network namespace can be made here: {namespace.why_not()}"
+    namespace.unavailable_reason() is not None,
+    reason=f"no network namespace can be made here: {namespace.unavailable_reason()}",
 )
 
 
 @needs_namespace
-def test_a_run_in_a_network_of_its_own_has_the_same_history(tmp_path: Path) -> None:
-    flags = [f"--{name}={value}" for name, value in FLOOD.items()]
-    command = [sys.executable, "-m", "coordinator", "run", *flags, "--netns", "--json", "--out", str(tmp_path / "run")]
-    done = subprocess.run(command, capture_output=True, timeout=60, check=True, cwd=tmp_path)
-    inside = json.loads(done.stdout)
+def test_a_run_in_its_own_network_has_the_same_history(tmp_path: Path) -> None:
+    ended = run_process(tmp_path, command("coordinator run --netns --json --out run", *flags(**FLOOD)))
+    assert ended.status == 0, ended.err
     outside = run_scenario(tmp_path / "other", **FLOOD, driver="memory").summary
-    assert inside["journal_hash"] == outside["journal_hash"]
-    assert inside["links_opened"] == 36
+    assert ended.data["journal_hash"] == outside["journal_hash"]
+    assert ended.data["links_opened"] == 36
     assert 'netns = "always"' in (tmp_path / "run" / "scenario.toml").read_text()
 
 
+LOOK = """
+import socket
+from coordinator.planning.namespace import enter_own_network
+
+enter_own_network()
+listener = socket.create_server(("127.9.8.7", 0))
+socket.create_connection(listener.getsockname())
+print([name for _, name in socket.if_nameindex()])
+"""
+
+
 @needs_namespace
-def test_the_namespace_has_a_loopback_and_nothing_else() -> None:
-    look = (
-        "import socket; from coordinator.planning.namespace import enter_own_network; enter_own_network();"
-        "listener = socket.create_server(('127.9.8.7', 0)); socket.create_connection(listener.getsockname());"
-        "print([name for _, name in socket.if_nameindex()])"
-    )
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, timeout=30, check=True, text=True)
-    assert "'lo'" in done.stdout
-    assert "eth" not in done.stdout
+def test_the_namespace_has_only_a_loopback_interface(tmp_path: Path) -> None:
+    ended = run_process(tmp_path, [sys.executable, "-c", LOOK])
+    assert "'lo'" in ended.out
+    assert "eth" not in ended.out
 
 
 def test_more_connections_than_are_tracked_are_refused_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,7 +55,7 @@ def test_more_connections_than_are_tracked_are_refused_with_the_remedy(monkeypat
     with pytest.raises(RunError, match=r"tracks at most 130, 100 of which are taken; use --netns auto"):
         require_possible(make_plan(make_scenario({**FLOOD, "netns": "never"})))
     require_possible(make_plan(make_scenario({**FLOOD, "netns": "always"})))
-    monkeypatch.setattr(namespace, "why_not", lambda: "no network namespace can be made here: no")
+    monkeypatch.setattr(namespace, "unavailable_reason", lambda: "no network namespace can be made here: no")
     with pytest.raises(RunError, match=r"130, 100 of which are taken; no network namespace can be made here: no"):
         require_possible(make_plan(make_scenario(FLOOD)))
 
@@ -72,7 +75,7 @@ def test_a_run_moves_to_a_namespace_only_where_it_must_and_can(
     monkeypatch: pytest.MonkeyPatch, netns: str, tracked: tuple[int, int] | None, possible: bool, own: bool
 ) -> None:
     monkeypatch.setattr(machine, "tracked_connections", lambda: tracked)
-    monkeypatch.setattr(namespace, "why_not", lambda: None if possible else "no")
+    monkeypatch.setattr(namespace, "unavailable_reason", lambda: None if possible else "no")
     assert needs_own_network(make_plan(make_scenario({**FLOOD, "netns": netns}))) is own
     assert not needs_own_network(make_plan(make_scenario({**FLOOD, "netns": "auto", "driver": "memory"})))
 
@@ -85,7 +88,7 @@ def test_stored_scenarios_with_true_or_false_still_work(given: object, meant: st
 
 
 @pytest.mark.parametrize(
-    ("flags", "whole"),
+    ("given", "whole"),
     [
         (["--netns"], ["--netns=always"]),
         (["--netns", "--json"], ["--netns=always", "--json"]),
@@ -95,8 +98,8 @@ def test_stored_scenarios_with_true_or_false_still_work(given: object, meant: st
         ([], []),
     ],
 )
-def test_the_flag_may_stand_without_a_value(flags: list[str], whole: list[str]) -> None:
-    assert with_netns_value(flags) == whole
+def test_the_flag_may_have_no_value(given: list[str], whole: list[str]) -> None:
+    assert with_netns_value(given) == whole
 
 
 def test_more_sockets_than_the_machine_has_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,18 +113,15 @@ def test_the_memory_driver_has_no_network() -> None:
         make_plan(make_scenario({**FLOOD, "netns": True, "driver": "memory"}))
 
 
-def test_a_run_that_moves_says_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_run_that_moves_to_a_namespace_prints_the_reason(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     moved: list[bool] = []
     monkeypatch.setattr(machine, "tracked_connections", lambda: (100, 130))
-    monkeypatch.setattr(namespace, "why_not", lambda: None)
+    monkeypatch.setattr(namespace, "unavailable_reason", lambda: None)
     monkeypatch.setattr("coordinator.cli.run.enter_own_network", lambda: moved.append(True))
-    flags = [f"--{name}={value}" for name, value in FLOOD.items()]
-    assert cli.main(["run", *flags, "--out", str(tmp_path / "run")]) == 0
+    ended = call("run --out run", *flags(**FLOOD))
+    assert ended.status == 0
     assert moved == [True]
-    assert (
-        "tracks at most 130, 100 of which are taken; moving to a network namespace of its own"
-        in capsys.readouterr().err
-    )
+    assert "tracks at most 130, 100 of which are taken; moving to a network namespace of its own" in ended.err
     assert 'netns = "auto"' in (tmp_path / "run" / "scenario.toml").read_text()

@@ -1,4 +1,4 @@
-"""A swarm of two real engines on this machine: hosts on both, traffic across, one history; and an engine that is lost."""
+"""A swarm of two engines on this machine: hosts on both, the history of memory, and an engine that is lost."""
 
 import json
 import os
@@ -13,19 +13,20 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.coordinator.networks.test_docker import HOST_IMAGE, IMAGE, ROOT, why_not
+from tests.command_line import ROOT, fields
+from tests.coordinator.networks.test_docker import HOST_IMAGE, IMAGE, unavailable_reason
 from tests.support import run_scenario
 
 SECONDS = 180
 STACK = "testbench-test"
 HERE = "10.177.0.1"
 """This engine's address on the cable between the two."""
-SCENARIO = {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree"}
+SCENARIO = fields("star:4 broadcast greedy-tree")
 
 
 def why_no_swarm() -> str | None:
     """Why no second engine can run beside the first one, or None."""
-    if reason := why_not():
+    if reason := unavailable_reason():
         return reason
     if os.geteuid():
         return "a second engine in a network namespace needs root"
@@ -39,7 +40,7 @@ def why_no_swarm() -> str | None:
 
 
 def docker(*command: str, **options: object) -> str:
-    """What a command of docker's prints; fails with what it complains of."""
+    """The output of a `docker` command; fails with its error."""
     done = subprocess.run(
         ["docker", *command],
         capture_output=True,
@@ -53,14 +54,14 @@ def docker(*command: str, **options: object) -> str:
 
 
 class Swarm(NamedTuple):
-    """Two engines that are one."""
+    """Two engines in one swarm."""
 
     second: str
-    """Where the second one listens."""
+    """The endpoint of the second engine."""
 
     @contextmanager
     def stack(self, **variables: str) -> Iterator[None]:
-        """Put a stack up; afterwards neither it is there, nor a volume of it."""
+        """Deploy a stack; afterwards it is removed with its volume."""
         try:
             docker(
                 *("stack", "deploy", "--compose-file", str(ROOT / "compose/stack.yaml"), STACK),
@@ -72,7 +73,7 @@ class Swarm(NamedTuple):
 
     @contextmanager
     def cut(self) -> Iterator[None]:
-        """Pull out the cable between the two."""
+        """Take the link between the two down."""
         subprocess.run(["ip", "link", "set", "testbench-a", "down"], check=True)
         try:
             yield
@@ -80,7 +81,7 @@ class Swarm(NamedTuple):
             subprocess.run(["ip", "link", "set", "testbench-a", "up"], check=True)
 
     def tasks(self, service: str) -> list[dict[str, str]]:
-        """What became of the containers of a service."""
+        """The containers of a service and their states."""
         lines = docker("service", "ps", "--no-trunc", "--format", "{{json .}}", f"{STACK}_{service}").splitlines()
         return [json.loads(line) for line in lines]
 
@@ -173,7 +174,7 @@ def assert_confined() -> None:
 
 
 def test_hosts_on_two_engines_have_one_history(swarm: Swarm, tmp_path: Path) -> None:
-    """And then, in another run, the cable is pulled out in the middle: nothing says goodbye, and the run ends undecided."""
+    """Then, in another run, the link between the engines goes down in the middle, and the run ends undecided."""
     with swarm.stack(HOSTS="4"):
         state, summary = swarm.outcome()
         engines = [task["Node"] for task in swarm.tasks("host")]

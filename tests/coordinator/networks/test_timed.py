@@ -1,6 +1,6 @@
 """Runs under the timed clock: the history of lock-step on every driver, times that hold together, and what ends a run early.
 
-How punctual this machine is, no test says: `scripts/timed` measures it.
+No test depends on how late this machine is; `scripts/timed` measures that.
 """
 
 import os
@@ -11,68 +11,43 @@ import polars as pl
 import psutil
 import pytest
 
-from coordinator.cli.app import main
 from coordinator.execution.run import RunResult, run
 from coordinator.planning.plan import make_plan
 from coordinator.reports.compare import compare, read_runs
 from coordinator.scenario.model import make_scenario
 from emunode.errors import RuleError
-from tests.support import failures, run_scenario
+from tests.command_line import Call, fields, flags
+from tests.support import failures, run_scenario, same_tables
 
 Values = dict[str, object]
 NEVER_TOO_LATE: Values = {"clock": "timed", "lateness_limit": 1.0, "worst_lateness_limit": 1e9}
-RING: Values = {
-    "topology": "star:3",
-    "collective": "allgather",
-    "algorithm": "hamiltonian-cycle",
-    "port_model": "one-port",
+RING = "allgather hamiltonian-cycle port_model=one-port"
+SCENARIOS = {
+    "ring": fields(f"star:4 {RING} startup=10ms"),
+    "reduce": fields("star:4 reduce greedy-tree segments=2 startup=50ms"),
+    "exchange": fields(
+        "hypercube:3 broadcast nesbt port_model=exchange segments=6 message_bytes=6000 packet_limit=1000 startup=20ms"
+    ),
+    "flood": fields("ej:2+3 broadcast flood startup=50ms"),
+    "scatter": fields("hypercube:3 scatter sbt source=101 startup=50ms"),
 }
-SCENARIOS: dict[str, Values] = {
-    "ring": RING | {"topology": "star:4", "startup": "10ms"},
-    "reduce": {
-        "topology": "star:4",
-        "collective": "reduce",
-        "algorithm": "greedy-tree",
-        "segments": 2,
-        "startup": "50ms",
-    },
-    "exchange": {
-        "topology": "hypercube:3",
-        "collective": "broadcast",
-        "algorithm": "nesbt",
-        "port_model": "exchange",
-        "segments": 6,
-        "message_bytes": 6000,
-        "packet_limit": 1000,
-        "startup": "20ms",
-    },
-    "flood": {"topology": "ej:2+3", "collective": "broadcast", "algorithm": "flood", "startup": "50ms"},
-    "scatter": {
-        "topology": "hypercube:3",
-        "collective": "scatter",
-        "algorithm": "sbt",
-        "source": "101",
-        "startup": "50ms",
-    },
-}
-LONG: Values = RING | NEVER_TOO_LATE | {"startup": "500ms", "driver": "local"}
+LONG = fields(f"star:3 {RING} startup=500ms driver=local") | NEVER_TOO_LATE
 """Two and a half seconds."""
 
 
 def late_or_whole(result: RunResult) -> bool:
-    """Whether nothing is wrong with a run but that others had the machine."""
+    """Whether all claims of a run hold, or the machine was too busy to tell."""
     return not failures(result) or "the machine was late" in str(result.summary["undecided_because"])
 
 
 @pytest.mark.parametrize(("name", "hosts"), [*((name, 3) for name in SCENARIOS), ("ring", 1), ("scatter", None)])
-def test_one_history_whatever_the_clock(name: str, hosts: int | None, tmp_path: Path) -> None:
+def test_the_clock_does_not_change_the_history(name: str, hosts: int | None, tmp_path: Path) -> None:
     values = SCENARIOS[name]
     steps = run_scenario(tmp_path / "steps", **values)
     size = -(-int(str(steps.summary["order"])) // hosts) if hosts else 1
     timed = run_scenario(tmp_path / "timed", **values, **NEVER_TOO_LATE, driver="local", ranks_per_host=size)
     assert late_or_whole(timed)
-    for table in ("journal", "nodes", "links", "steps"):
-        assert pl.read_parquet(steps.path / f"{table}.parquet").equals(pl.read_parquet(timed.path / f"{table}.parquet"))
+    assert same_tables(steps, timed)
     assert timed.summary["journal_hash"] == steps.summary["journal_hash"]
     assert timed.summary["early_hops"] == 0
     assert timed.summary["intended_seconds"] <= steps.summary["virtual_seconds"] + 1e-6  # type: ignore[operator]
@@ -93,8 +68,8 @@ def test_in_memory_nothing_is_late(tmp_path: Path) -> None:
     assert (timeline["end"] - timeline["start"]).to_list() == pytest.approx([duration] * len(timeline))
 
 
-def test_nobody_waits_who_need_not(tmp_path: Path) -> None:
-    """A scatter of blocks that halve: everyone goes on when its own is there, and the whole takes no longer."""
+def test_nodes_do_not_wait_for_steps_of_others(tmp_path: Path) -> None:
+    """A scatter of blocks that halve: a node continues when its own block is there, and the whole takes no longer."""
     timed = run_scenario(tmp_path / "timed", **SCENARIOS["scatter"], clock="timed")
     timeline = pl.read_parquet(timed.path / "timeline.parquet")
     steps = pl.read_parquet(timed.path / "steps.parquet").with_columns(over=pl.col("virtual_seconds").cum_sum())
@@ -114,14 +89,12 @@ def test_the_times_on_sockets_are_those_in_memory(tmp_path: Path) -> None:
     assert local.summary["achieved_seconds"] == pytest.approx(other["ended"].max())
 
 
-def test_a_machine_that_is_too_slow_is_told_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Twenty-four packets a microsecond are too many for any."""
-    flags = [f"--{key.replace('_', '-')}={value}" for key, value in (SCENARIOS["ring"] | {"startup": "1us"}).items()]
-    status = main(["run", *flags, "--clock=timed", "--per-byte=0", "--out", str(tmp_path / "run")])
-    said = capsys.readouterr().out
-    assert status == 3
-    assert "the machine was late by" in said
-    assert "packets per millisecond were due" in said
+def test_a_machine_that_is_too_slow_is_reported(call: Call, tmp_path: Path) -> None:
+    """Twenty-four packets per microsecond are too many for any machine."""
+    ended = call("run --clock=timed --per-byte=0 --out run", *flags(**SCENARIOS["ring"] | {"startup": "1us"}))
+    assert ended.status == 3
+    assert "the machine was late by" in ended.out
+    assert "packets per millisecond were due" in ended.out
     timeline = pl.read_parquet(tmp_path / "run" / "timeline.parquet")
     assert timeline["ended"].null_count() == 0
 
@@ -136,16 +109,15 @@ def test_the_step_limit_ends_a_timed_run(tmp_path: Path) -> None:
     assert timed.summary["intended_seconds"] == pytest.approx(7 * (0.010 + 64e-6))
 
 
-def test_a_rule_that_breaks_its_promise_is_stopped_before_anything_comes_up(tmp_path: Path) -> None:
-    values: Values = {"topology": "ej:1+2", "collective": "broadcast", "algorithm": "flood", "clock": "timed"}
-    plan = make_plan(make_scenario(values))
+def test_an_algorithm_that_breaks_its_own_rules_is_stopped_before_any_host_starts(tmp_path: Path) -> None:
+    plan = make_plan(make_scenario(fields("ej:1+2 broadcast flood clock=timed")))
     object.__setattr__(plan.algorithm, "link_capacity", 0)
     with pytest.raises(RuleError, match="a packet holds 0"):
         run(plan, tmp_path / "run", lambda *_: None)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_clocks_are_compared_by_what_they_say_a_run_takes(tmp_path: Path) -> None:
+def test_clocks_are_compared_by_modelled_time(tmp_path: Path) -> None:
     values = SCENARIOS["exchange"]
     run_scenario(tmp_path / "steps", **values)
     run_scenario(tmp_path / "timed", **values, clock="timed")
@@ -160,31 +132,32 @@ def test_clocks_are_compared_by_what_they_say_a_run_takes(tmp_path: Path) -> Non
 
 
 class Meddler:
-    """A progress display that does something once the nodes run, and once only."""
+    """A progress display that sends a signal, once, when the nodes run."""
 
-    def __init__(self, harm: int, whom: str) -> None:
-        self._harm = harm
-        self._whom = whom
+    def __init__(self, number: int, target: str) -> None:
+        self._number = number
+        self._target = target
         self.done = False
 
     def __call__(self, phase: str, done: int, total: int) -> None:
         if phase != "milliseconds" or not done or self.done:
             return
         self.done = True
-        if self._whom == "me":
-            os.kill(os.getpid(), self._harm)
+        if self._target == "coordinator":
+            os.kill(os.getpid(), self._number)
             return
         parent = next(child for child in psutil.Process().children() if "emunode" in " ".join(child.cmdline()))
-        parent.children()[0].send_signal(self._harm)
+        parent.children()[0].send_signal(self._number)
 
 
 @pytest.mark.parametrize(
-    ("harm", "whom", "because"), [(signal.SIGINT, "me", "interrupted"), (signal.SIGKILL, "a host", "disconnected")]
+    ("number", "target", "because"),
+    [(signal.SIGINT, "coordinator", "interrupted"), (signal.SIGKILL, "host", "disconnected")],
 )
-def test_a_timed_run_that_is_cut_short_keeps_what_was_measured(
-    harm: int, whom: str, because: str, tmp_path: Path
+def test_a_timed_run_that_ends_early_keeps_what_was_measured(
+    number: int, target: str, because: str, tmp_path: Path
 ) -> None:
-    meddler = Meddler(harm, whom)
+    meddler = Meddler(number, target)
     result = run(make_plan(make_scenario(LONG)), tmp_path / "run", meddler)
     assert meddler.done
     assert result.exit_status == 3

@@ -1,9 +1,10 @@
-"""Who may come in, over real sockets: wrong token, version, place, run or rank, twice, and nonsense."""
+"""Authentication over real sockets: wrong token, version, host, run or rank, repeated hellos and malformed messages."""
 
 import os
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import NamedTuple
 
 import pytest
 import trio
@@ -21,14 +22,49 @@ from emunode.host.session import serve
 from emunode.model import Collective, CollectiveSpec
 from emunode.net import wire
 from emunode.net.protocol import HostConfig
+from emunode.topologies.registry import parse_topology
+from tests.command_line import fields
 
 PATIENCE_SECONDS = 30.0
 SECRET = b"the secret of a run"
 RUN = 77
+FLOOD = fields("star:3 broadcast flood")
+
+
+class Attempt(NamedTuple):
+    """A coordinator that waits for two hosts."""
+
+    network: HostNetwork
+    port: int
+    failures: list[BaseException]
+    failed: trio.Event
+    streams: AsyncExitStack
+
+    async def connect(self) -> tuple[trio.SocketStream, bytes]:
+        """A connection, closed after the test, and the challenge that comes over it."""
+        stream = await self.streams.enter_async_context(await trio.open_tcp_stream("127.0.0.1", self.port))
+        return stream, await receive(stream)
+
+    def no_host_joined(self) -> bool:
+        """Whether it still waits for both hosts."""
+        return self.network.pids == [] and self.failures == []
+
+    async def say_hello(self, *hello: object, token: bytes | None = None) -> tuple[trio.SocketStream, bytes]:
+        """Greet it as a host would; its answer, empty if it closes the connection."""
+        stream, challenge = await self.connect()
+        nonce = os.urandom(wire.NONCE_BYTES)
+        await stream.send_all(wire.host_hello(token or self.network._token, challenge, nonce, *hello))
+        return stream, await receive(stream)
+
+    async def join(self) -> trio.SocketStream:
+        """Join as host 0."""
+        stream, answer = await self.say_hello("hello", __version__, 0, 9, "here")
+        assert len(answer) == wire.PROOF_BYTES
+        return stream
 
 
 class NoLaunch(Launch):
-    """Starts nothing: the test is all hosts."""
+    """Starts nothing: the test plays the hosts."""
 
     def __init__(self, joined: bool = False) -> None:
         self.hosts_outlive_run = joined
@@ -68,13 +104,9 @@ async def receive(stream: trio.SocketStream) -> bytes:
 
 
 @asynccontextmanager
-async def coordinator(
-    joined: bool = False,
-) -> AsyncIterator[tuple[HostNetwork, int, list[BaseException], trio.Event]]:
-    """A coordinator that waits for two hosts; its port, and what it fails with."""
-    plan = make_plan(
-        make_scenario({"topology": "star:3", "collective": "broadcast", "algorithm": "flood", "ranks_per_host": 3})
-    )
+async def coordinator(joined: bool = False) -> AsyncIterator[Attempt]:
+    """A coordinator that waits for two hosts."""
+    plan = make_plan(make_scenario(FLOOD | {"ranks_per_host": 3}))
     launch, failures = NoLaunch(joined), list[BaseException]()
     network, failed = HostNetwork(plan, launch), trio.Event()
 
@@ -89,18 +121,10 @@ async def coordinator(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait)
             await trio.testing.wait_all_tasks_blocked()
-            yield network, launch.port, failures, failed
+            async with AsyncExitStack() as streams:
+                yield Attempt(network, launch.port, failures, failed, streams)
             nursery.cancel_scope.cancel()
         await network.close()
-
-
-async def say_hello(port: int, token: bytes, *hello: object) -> tuple[trio.SocketStream, bytes]:
-    """Greet a coordinator as a host would; its answer, empty if it closes."""
-    stream = await trio.open_tcp_stream("127.0.0.1", port)
-    challenge = await receive(stream)
-    nonce = os.urandom(wire.NONCE_BYTES)
-    await stream.send_all(wire.host_hello(token, challenge, nonce, *hello))
-    return stream, await receive(stream)
 
 
 @pytest.mark.parametrize(
@@ -116,64 +140,49 @@ async def say_hello(port: int, token: bytes, *hello: object) -> tuple[trio.Socke
     ],
     ids=["token", "host", "negative host", "process 0", "every process", "no number", "no hello"],
 )
-async def test_a_host_that_will_not_do_is_refused(token: bytes | None, hello: tuple[object, ...]) -> None:
-    async with coordinator() as (network, port, failures, _):
-        stream, answer = await say_hello(port, token or network._token, *hello)
-        assert answer == b""
-        await stream.aclose()
-        assert network.pids == []
-        assert failures == []
+async def test_a_host_with_an_invalid_hello_is_refused(token: bytes | None, hello: tuple[object, ...]) -> None:
+    async with coordinator() as attempt:
+        assert (await attempt.say_hello(*hello, token=token))[1] == b""
+        assert attempt.no_host_joined()
 
 
-async def test_a_host_of_another_version_is_refused_with_the_reason_on_both_sides() -> None:
+@pytest.mark.parametrize("address", [7, "", "host", "1.2.3", "::1", b"10.0.0.9"])
+async def test_a_host_that_advertises_no_address_is_refused(address: object) -> None:
+    async with coordinator(joined=True) as attempt:
+        assert (await attempt.say_hello("hello", __version__, 0, 9, "here", address))[1] == b""
+        assert attempt.no_host_joined()
+
+
+async def test_a_host_of_another_version_is_refused_with_the_reason_on_both_sides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     reason = f"emunode 0.0.9 cannot join coordinator {__version__}: install the same version on both sides"
-    async with coordinator() as (network, port, failures, _):
-        stream, answer = await say_hello(port, network._token, "hello", "0.0.9", 0, 9, "here")
-        while more := await receive(stream):
-            answer += more
-        assert answer.endswith(wire.body(wire.encode_control("refused", reason)))
-        await stream.aclose()
-        assert network.pids == []
-        assert network._admission.refusals == {reason: 1}
-        assert failures == []
-
-
-async def test_an_old_host_that_is_refused_gives_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "__version__", "0.0.9")
-    async with coordinator() as (network, port, _, _):
-        control = await trio.to_thread.run_sync(join, "127.0.0.1", port, network._token, 0)
-        problem = await serve(control, network._token)
-    assert problem == (
-        "refused by the coordinator: emunode 0.0.9 cannot join coordinator "
-        f"{__version__}: install the same version on both sides"
-    )
+    async with coordinator() as attempt:
+        control = await trio.to_thread.run_sync(join, "127.0.0.1", attempt.port, attempt.network._token, 0)
+        assert await serve(control, attempt.network._token) == f"refused by the coordinator: {reason}"
+        assert attempt.network._admission.refusals == {reason: 1}
+        assert attempt.no_host_joined()
 
 
-async def test_a_place_is_given_once_and_then_there_is_none() -> None:
-    async with coordinator() as (network, port, _, _):
-        first, answer = await say_hello(port, network._token, "hello", __version__, 0, 9, "here")
-        assert len(answer) == wire.PROOF_BYTES
-        again, answer = await say_hello(port, network._token, "hello", __version__, 0, 10, "here")
-        assert answer == b""
-        assert network.pids == [9]
-        await first.aclose()
-        await again.aclose()
+async def test_a_host_joins_once() -> None:
+    async with coordinator() as attempt:
+        await attempt.join()
+        assert (await attempt.say_hello("hello", __version__, 0, 10, "here"))[1] == b""
+        assert attempt.network.pids == [9]
 
 
-async def test_a_proof_is_good_for_one_connection() -> None:
-    """A stale host, or somebody who listened: the nonce is another one."""
-    async with coordinator() as (network, port, _, _):
-        stream = await trio.open_tcp_stream("127.0.0.1", port)
-        challenge = await receive(stream)
-        said = wire.host_hello(network._token, challenge, wire.NONCE_BYTES * b"n", "hello", __version__, 0, 9, "here")
-        other = await trio.open_tcp_stream("127.0.0.1", port)
-        await receive(other)
-        await other.send_all(said)
+async def test_a_proof_is_valid_for_one_connection() -> None:
+    """A stale host, or a recorded hello: the nonce is another one."""
+    async with coordinator() as attempt:
+        stream, challenge = await attempt.connect()
+        nonce = wire.NONCE_BYTES * b"n"
+        hello = wire.host_hello(attempt.network._token, challenge, nonce, "hello", __version__, 0, 9, "here")
+        other, _ = await attempt.connect()
+        await other.send_all(hello)
         assert await receive(other) == b""
-        await stream.send_all(said)
+        await stream.send_all(hello)
         assert len(await receive(stream)) == wire.PROOF_BYTES
-        await other.aclose()
-        await stream.aclose()
 
 
 @pytest.mark.parametrize(
@@ -195,21 +204,48 @@ async def test_a_proof_is_good_for_one_connection() -> None:
     ],
     ids=str,
 )
-async def test_a_host_that_says_nonsense_ends_the_run_and_not_the_coordinator(message: tuple[object, ...]) -> None:
-    async with coordinator() as (network, port, failures, failed):
-        stream, _ = await say_hello(port, network._token, "hello", __version__, 0, 9, "here")
+async def test_a_malformed_message_of_a_host_ends_the_run(message: tuple[object, ...]) -> None:
+    async with coordinator() as attempt:
+        stream = await attempt.join()
         await stream.send_all(wire.encode_control(*message))
         assert await receive(stream) == b""
-        await failed.wait()
-        assert str(failures[0]).startswith("host 0 (process 9")
-        await stream.aclose()
+        await attempt.failed.wait()
+        assert str(attempt.failures[0]).startswith("host 0 (process 9")
 
 
-# --- a coordinator that is none --------------------------------------------------------------------------------------
+@pytest.mark.parametrize("addresses", [("127.0.0.1", "10.0.0.9"), ("10.0.0.9", "127.9.9.9")])
+async def test_a_joined_host_that_others_cannot_dial_is_refused_in_any_order(addresses: tuple[str, str]) -> None:
+    refused = next(address for address in addresses if address.startswith("127."))
+    reason = (
+        f"it joined at {refused}, where the host at 10.0.0.9 cannot dial it; join by an address that other machines "
+        "reach, or use emunode --advertise ADDRESS"
+    )
+    async with coordinator(joined=True) as attempt:
+        streams, answers = {}, {}
+        for address in addresses:
+            hello = ("hello", __version__, ANY_HOST, 9, address, address)
+            streams[address], answers[address] = await attempt.say_hello(*hello)
+            assert answers[address]
+        while more := await receive(streams[refused]):  # until it is disconnected
+            answers[refused] += more
+        assert answers[refused].endswith(wire.encode_control("refused", reason)[4:])
+        assert [host.name for host in attempt.network._channel.in_order] == ["10.0.0.9"]
+        assert attempt.network._admission.refusals == {reason: 1}
+        assert attempt.failures == []
+
+
+async def test_a_host_of_an_earlier_run_cannot_join() -> None:
+    async with coordinator() as attempt:
+        token = b"the token of yesterday"
+        assert await trio.to_thread.run_sync(run_host, "127.0.0.1", attempt.port, token) == CANNOT_JOIN
+        assert attempt.no_host_joined()
+
+
+# --- an impostor in place of a coordinator --------------------------------------------------------------------------
 
 
 async def impostor(listener: trio.SocketListener, proof: bytes) -> None:
-    """Greet whoever comes as a coordinator would, and prove nothing."""
+    """Greet a host as a coordinator would, without a valid proof."""
     stream = await listener.accept()
     async with stream:
         await stream.send_all(wire.frame(bytes(wire.NONCE_BYTES)))
@@ -220,7 +256,7 @@ async def impostor(listener: trio.SocketListener, proof: bytes) -> None:
 
 
 @pytest.mark.parametrize("proof", [b"", bytes(wire.PROOF_BYTES), bytes(wire.HELLO_LIMIT + 1)], ids=len)
-async def test_a_host_joins_nobody_who_does_not_know_the_secret(proof: bytes) -> None:
+async def test_a_host_joins_only_a_coordinator_that_knows_the_secret(proof: bytes) -> None:
     with trio.fail_after(PATIENCE_SECONDS):
         async with trio.open_nursery() as nursery:
             (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -229,49 +265,6 @@ async def test_a_host_joins_nobody_who_does_not_know_the_secret(proof: bytes) ->
             with pytest.raises(FrameError):
                 await trio.to_thread.run_sync(join, "127.0.0.1", port, SECRET, 0)
             await listener.aclose()
-
-
-@pytest.mark.parametrize("addresses", [("127.0.0.1", "10.0.0.9"), ("10.0.0.9", "127.9.9.9")])
-async def test_a_joined_host_that_others_cannot_dial_is_refused_whoever_comes_first(addresses: tuple[str, str]) -> None:
-    async with coordinator(joined=True) as (network, port, failures, _):
-        streams, heard = {}, {}
-        for address in addresses:
-            hello = ("hello", __version__, ANY_HOST, 9, address, address)
-            streams[address], heard[address] = await say_hello(port, network._token, *hello)
-            assert heard[address]
-        refused = next(address for address in addresses if address.startswith("127."))
-        while more := await receive(streams[refused]):  # until it is disconnected
-            heard[refused] += more
-        assert heard[refused].endswith(wire.encode_control("refused", unreachable(refused))[4:])
-        assert [host.name for host in network._channel.in_order] == ["10.0.0.9"]
-        assert network._admission.refusals == {unreachable(refused): 1}
-        assert failures == []
-        for stream in streams.values():
-            await stream.aclose()
-
-
-def unreachable(local: str) -> str:
-    """What the host at `local` is told."""
-    return (
-        f"it joined at {local}, where the host at 10.0.0.9 cannot dial it; join by an address that other machines reach, "
-        "or use emunode --advertise ADDRESS"
-    )
-
-
-@pytest.mark.parametrize("address", [7, "", "host", "1.2.3", "::1", b"10.0.0.9"])
-async def test_a_host_that_advertises_no_address_is_refused(address: object) -> None:
-    async with coordinator(joined=True) as (network, port, failures, _):
-        stream, answer = await say_hello(port, network._token, "hello", __version__, 0, 9, "here", address)
-        assert answer == b""
-        await stream.aclose()
-        assert network.pids == []
-        assert failures == []
-
-
-async def test_a_host_of_an_earlier_run_is_told_that_it_is_refused() -> None:
-    async with coordinator() as (network, port, _, _):
-        assert await trio.to_thread.run_sync(run_host, "127.0.0.1", port, b"the token of yesterday") == CANNOT_JOIN
-        assert network.pids == []
 
 
 # --- a host ----------------------------------------------------------------------------------------------------------
@@ -306,13 +299,10 @@ async def dial(port: int, hello: bytes) -> trio.SocketStream:
 
 def a_link() -> tuple[int, int, int, int]:
     """(sender, port, receiver, its port) of a link that comes from host 0."""
-    topology = make_plan(
-        make_scenario({"topology": "star:3", "collective": "broadcast", "algorithm": "flood"})
-    ).topology
-    return next(link for link in topology.links() if link[0] < 3 <= link[2])
+    return next(link for link in parse_topology("star:3").links() if link[0] < 3 <= link[2])
 
 
-async def test_a_link_is_made_by_its_own_end_of_its_own_run_and_once() -> None:
+async def test_a_link_is_accepted_only_from_its_own_end_in_its_own_run_and_once() -> None:
     sender, its, receiver, port_there = a_link()
     async with host() as (port, nonce, _):
         wrong = [
@@ -352,7 +342,7 @@ async def test_a_link_is_made_by_its_own_end_of_its_own_run_and_once() -> None:
     ],
     ids=str,
 )
-async def test_an_order_that_cannot_be_obeyed_is_answered(order: tuple[object, ...]) -> None:
+async def test_a_malformed_order_is_answered(order: tuple[object, ...]) -> None:
     async with host() as (_, _, control):
         await control.send_all(wire.encode_control(*order))
         name, kind, *_ = wire.decode_control(wire.frame(await receive(control)))

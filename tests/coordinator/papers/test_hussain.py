@@ -3,18 +3,14 @@
 import networkx as nx
 import pytest
 
+from coordinator.papers import hussain
 from coordinator.papers.base import Figure, Reproduction
-from coordinator.papers.hussain import allgather as hussain_allgather
-from coordinator.papers.hussain import broadcast as hussain
-from coordinator.papers.hussain import figures as hussain_figures
-from coordinator.papers.hussain import network as hussain_network
-from coordinator.papers.hussain import node_counts
+from coordinator.papers.hussain import allgather, broadcast, node_counts
 from coordinator.papers.run_cache import RunCache
-from coordinator.papers.tables import Table
 from coordinator.results.claims import Verdict
 from emunode.errors import ScenarioError
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
-from tests.paper_support import carry_out, golden, require_sound
+from tests.paper_support import carry_out, figures_of, golden, require_sound, table_at, tables_of
 
 
 def rows_of(name: str, provenance: str) -> list[dict[str, str]]:
@@ -24,20 +20,19 @@ def rows_of(name: str, provenance: str) -> list[dict[str, str]]:
 @pytest.mark.parametrize("n", [1, 2])
 @pytest.mark.parametrize(
     "about",
-    [hussain_network.REPRODUCTION, hussain.REPRODUCTION, hussain_allgather.REPRODUCTION],
+    [hussain.network.REPRODUCTION, broadcast.REPRODUCTION, allgather.REPRODUCTION],
     ids=lambda about: about.name,
 )
 def test_no_row_is_violated_in_small_networks(about: Reproduction, n: int, run_cache: RunCache) -> None:
-    tables = [section for section in carry_out(run_cache, about, n) if isinstance(section, Table)]
-    for table in tables:
+    for table in tables_of(carry_out(run_cache, about, n)).values():
         require_sound(table)
 
 
 @pytest.mark.parametrize(
     ("name", "printed"),
     [
-        ("table1_previous_EJ3+4rho_3D", hussain.TABLE_1),
-        ("table2_improved_EJ3+4rho_3D", hussain.TABLE_2),
+        ("table1_previous_EJ3+4rho_3D", broadcast.TABLE_1),
+        ("table2_improved_EJ3+4rho_3D", broadcast.TABLE_2),
     ],
 )
 def test_printed_tables_1_and_2_match_the_golden_files(name: str, printed: tuple[tuple[int, ...], ...]) -> None:
@@ -50,19 +45,19 @@ def test_theory_predicts_tables_1_and_2(algorithm: str) -> None:
     """Runs with 50,653 nodes are part of `coordinator reproduce hussain-broadcast`."""
     network = EisensteinJacobi(3, 4, 3)
     counted = node_counts.Counted(network, node_counts.ALGORITHMS[algorithm](network), None)
-    assert counted.predicted == list(hussain.TABLE_1 if algorithm == node_counts.PREVIOUS else hussain.TABLE_2)
+    assert counted.predicted == list(broadcast.TABLE_1 if algorithm == node_counts.PREVIOUS else broadcast.TABLE_2)
 
 
 def test_printed_table_3_matches_the_golden_file() -> None:
     rows = rows_of("table3_total_senders_EJ3+4rho", "paper")
     columns = ("previous_total_senders", "improved_total_senders", "difference")
-    assert [tuple(int(row[column]) for column in columns) for row in rows] == [row[:3] for row in hussain.TABLE_3]
-    assert [row["ratio_previous_over_improved"] for row in rows] == [row[3] for row in hussain.TABLE_3]
+    assert [tuple(int(row[column]) for column in columns) for row in rows] == [row[:3] for row in broadcast.TABLE_3]
+    assert [row["ratio_previous_over_improved"] for row in rows] == [row[3] for row in broadcast.TABLE_3]
 
 
 def test_counts_of_figures_19_to_21_match_the_golden_file(run_cache: RunCache) -> None:
     rows = [row for row in rows_of("fig19_21_twelve_step_networks", "computed") if row["alpha"].endswith("rho")]
-    assert len(rows) == 2 * 12 * len(hussain.TWELVE_STEPS)
+    assert len(rows) == 2 * 12 * len(broadcast.TWELVE_STEPS)
     names = {"previous": node_counts.PREVIOUS, "improved": node_counts.PROPOSED}
     for row in rows:
         a, b = (int(part) for part in row["alpha"].removesuffix("rho").split("+"))
@@ -73,43 +68,45 @@ def test_counts_of_figures_19_to_21_match_the_golden_file(run_cache: RunCache) -
 
 def test_a_wrong_print_is_violated(run_cache: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = ((19, 19, 0, "1"), (722, 703, 19, "1.027027027"), (26733, 26011, 723, "1.027757487"))
-    monkeypatch.setattr(hussain, "TABLE_3", wrong)
-    (table,) = (
-        s for s in carry_out(run_cache, hussain.REPRODUCTION, 1) if isinstance(s, Table) and "Table 3" in s.title
-    )
+    monkeypatch.setattr(broadcast, "TABLE_3", wrong)
+    table = table_at(run_cache, broadcast.REPRODUCTION, 1, "Table 3")
     assert table.statuses == ["holds", "evaluated", "violated"]
 
 
 def test_a_printed_step_that_differs_from_the_measurement_is_violated(run_cache: RunCache) -> None:
     found = node_counts.counted(run_cache, node_counts.PROPOSED, 3, 4, 1, run=True)
     right = found.predicted
-    assert {row["verdict"] for row in hussain._steps(found, right)} == {"holds"}
+    assert {row["verdict"] for row in broadcast._steps(found, right)} == {"holds"}
     wrong = [*right[:2], (right[2][0], right[2][1] + 1, *right[2][2:])]
-    assert [row["verdict"] for row in hussain._steps(found, wrong)] == ["holds", "holds", "violated", "violated"]
+    assert [row["verdict"] for row in broadcast._steps(found, wrong)] == [
+        "holds",
+        "holds",
+        "violated",
+        "violated",
+    ]
 
 
 def test_figures_of_three_dimensions_show_both_algorithms(run_cache: RunCache) -> None:
     """Drawn here for one dimension: a line for the prediction, one mark per step for the measurement."""
     pair = [node_counts.counted(run_cache, name, 3, 4, 1, run=True) for name in node_counts.ALGORITHMS]
-    figure = hussain._by_step("Figure 15", 1, pair)
+    figure = broadcast._by_step("Figure 15", 1, pair)
     assert isinstance(figure, Figure)
     assert figure.svg.count("<title>previous: ") == figure.svg.count("<title>proposed: ") == 3
     assert "senders in each step of EJ_{3+4rho}" in figure.svg
 
 
 def test_the_printed_all_to_all_broadcast_is_incomplete_from_two_dimensions_on() -> None:
-    assert hussain_allgather.reached_as_printed(EisensteinJacobi(2, 3, 1)) == 18
-    assert hussain_allgather.reached_as_printed(EisensteinJacobi(1, 2, 2)) == 24
-    assert hussain_allgather.reached_as_printed(EisensteinJacobi(3, 4, 3)) == 6588
+    assert allgather.reached_as_printed(EisensteinJacobi(2, 3, 1)) == 18
+    assert allgather.reached_as_printed(EisensteinJacobi(1, 2, 2)) == 24
+    assert allgather.reached_as_printed(EisensteinJacobi(3, 4, 3)) == 6588
 
 
 @pytest.mark.parametrize("n", [1, 2])
 def test_rows_without_a_run_are_evaluated(n: int, run_cache: RunCache) -> None:
     """Table 3 and the networks of twelve steps include networks that are not run."""
-    tables = [section for section in carry_out(run_cache, hussain.REPRODUCTION, n) if isinstance(section, Table)]
-    (totals,) = (table for table in tables if table.title.startswith("Table 3"))
+    totals = table_at(run_cache, broadcast.REPRODUCTION, n, "Table 3")
     assert totals.statuses == ["holds" if row["n"] == n else "evaluated" for row in totals.rows]
-    (twelve,) = (table for table in tables if table.title == "Networks of twelve steps")
+    twelve = table_at(run_cache, broadcast.REPRODUCTION, n, "Networks of twelve steps")
     measured = [row["measured"] is not None for row in twelve.rows]
     assert [status == "holds" for status in twelve.statuses] == measured
     assert not all(measured)
@@ -123,8 +120,8 @@ def test_eq_10_is_right_with_fractions_and_wrong_where_they_are_rounded() -> Non
     for row in golden("ej", "distance_distribution"):
         assert row["W_bfs"] == row["W_formula10"]
         counts.setdefault((int(row["a"]), int(row["b"])), []).append(int(row["W_bfs"]))
-    assert all(list(hussain_network.formula_10(*alpha)) == expected for alpha, expected in counts.items())
-    wrong = [alpha for alpha in counts if list(hussain_network.formula_10(*alpha, floored=True)) != counts[alpha]]
+    assert all(list(hussain.network.formula_10(*alpha)) == expected for alpha, expected in counts.items())
+    wrong = [alpha for alpha in counts if list(hussain.network.formula_10(*alpha, floored=True)) != counts[alpha]]
     assert (0, 5) in wrong
     assert (3, 4) not in wrong
 
@@ -132,28 +129,27 @@ def test_eq_10_is_right_with_fractions_and_wrong_where_they_are_rounded() -> Non
 def test_a_kuratowski_subgraph_is_checked() -> None:
     within = nx.complete_graph(9)
     five, utility = nx.complete_graph(5), nx.complete_bipartite_graph(3, 3)
-    assert hussain_network.kuratowski(five, within) == "K5"
-    assert hussain_network.kuratowski(utility, within) == "K3,3"
+    assert hussain.network.kuratowski(five, within) == "K5"
+    assert hussain.network.kuratowski(utility, within) == "K3,3"
     utility.remove_edge(0, 3)
     nx.add_path(utility, [0, 6, 7, 3])
-    assert hussain_network.kuratowski(utility, within) == "K3,3"
-    assert hussain_network.kuratowski(utility, nx.complete_graph(7)) is None
+    assert hussain.network.kuratowski(utility, within) == "K3,3"
+    assert hussain.network.kuratowski(utility, nx.complete_graph(7)) is None
     five.remove_edge(0, 1)
-    assert hussain_network.kuratowski(five, within) is None
-    assert hussain_network.kuratowski(nx.cycle_graph(5), within) is None
+    assert hussain.network.kuratowski(five, within) is None
+    assert hussain.network.kuratowski(nx.cycle_graph(5), within) is None
 
 
 @pytest.mark.parametrize("alpha", [(1, 2), (2, 2), (0, 3), (3, 4)])
 def test_one_dimension_lies_on_a_torus(alpha: tuple[int, int]) -> None:
-    assert hussain_network.genus_of_torus(EisensteinJacobi(*alpha, 1)) == 1
+    assert hussain.network.genus_of_torus(EisensteinJacobi(*alpha, 1)) == 1
 
 
 # --- misprints that run ----------------------------------------------------------------------------------------------
 
 
 def test_the_misprint_of_line_6_misses_what_is_expected(run_cache: RunCache) -> None:
-    tables = [s for n in (1, 2) for s in carry_out(run_cache, hussain.REPRODUCTION, n) if isinstance(s, Table)]
-    rows = [row for table in tables if "misprint" in table.title for row in table.rows]
+    rows = [row for n in (1, 2) for row in table_at(run_cache, broadcast.REPRODUCTION, n, "misprint").rows]
     found = {row["network"]: (row["measured"], row["received again"]) for row in rows}
     expected = [
         row for row in golden("ej", "o2a_variants") if "line 6 as printed" in row["variant"] and row["n"] != "3"
@@ -176,9 +172,7 @@ def test_literal_restarts_multiply_traffic_as_expected(run_cache: RunCache) -> N
         if row["algorithm"] not in READINGS:
             continue
         name = f"ej:{row['a']}+{row['b']}" + (f"^{row['n']}" if row["n"] != "1" else "")
-        trial = run_cache.run(
-            topology=name, collective="allgather", algorithm=READINGS[row["algorithm"]], duplex="half"
-        )
+        trial = run_cache.run(name, "allgather", READINGS[row["algorithm"]], duplex="half")
         assert trial.verdict is Verdict.VIOLATED
         assert trial.number("segments") == int(row["events"])
         assert trial.number("intact_deliveries") == int(row["want"]) - int(row["missing"])
@@ -194,14 +188,16 @@ def test_literal_restarts_multiply_traffic_as_expected(run_cache: RunCache) -> N
 def test_misprints_run_only_for_the_alpha_of_the_paper(algorithm: str, run_cache: RunCache) -> None:
     collective = "broadcast" if algorithm == "improved-printed" else "allgather"
     with pytest.raises(ScenarioError, match="printed for alpha"):
-        run_cache.run(topology="ej:1+3", collective=collective, algorithm=algorithm)
+        run_cache.run("ej:1+3", collective, algorithm)
     with pytest.raises(ScenarioError, match="whole messages"):
-        run_cache.run(topology="ej:1+2", collective=collective, algorithm=algorithm, segments=2)
+        run_cache.run("ej:1+2", collective, algorithm, segments=2)
 
 
 def test_a_misprint_has_the_same_history_over_sockets(run_cache: RunCache) -> None:
-    values = {"topology": "ej:2+3", "collective": "allgather", "algorithm": "three-phase-restart", "messages": 2}
-    memory, sockets = run_cache.run(**values), run_cache.run(**values, driver="local")
+    memory, sockets = (
+        run_cache.run("ej:2+3", "allgather", "three-phase-restart", messages=2, driver=driver)
+        for driver in ("memory", "local")
+    )
     assert memory.summary["journal_hash"] == sockets.summary["journal_hash"]
 
 
@@ -209,10 +205,11 @@ def test_a_misprint_has_the_same_history_over_sockets(run_cache: RunCache) -> No
 
 
 def test_determined_figures_are_drawn_and_the_others_are_listed(run_cache: RunCache) -> None:
-    sections = list(hussain_figures.REPRODUCTION.build(run_cache))
-    figures = [section for section in sections if isinstance(section, Figure)]
-    assert [figure.title.partition(":")[0] for figure in figures] == [f"Figure {number}" for number in range(1, 12)]
-    checks, left_out = (section for section in sections if isinstance(section, Table))
+    sections = list(hussain.figures.REPRODUCTION.build(run_cache))
+    assert [figure.title.partition(":")[0] for figure in figures_of(sections)] == [
+        f"Figure {number}" for number in range(1, 12)
+    ]
+    checks, left_out = tables_of(sections).values()
     assert {row["figure"] for row in checks.rows} == {*range(1, 12)}
     assert set(checks.statuses) == {"holds"}
     assert [row["figure"] for row in left_out.rows] == [12, 13, 14]

@@ -8,16 +8,10 @@ from typing import Any
 
 import pytest
 
-from coordinator.papers.base import Figure, Reproduction
+from coordinator.papers import johnsson_ho
+from coordinator.papers.base import Reproduction
 from coordinator.papers.communication_cost import Cost
-from coordinator.papers.johnsson_ho import allgather as johnsson_ho_allgather
-from coordinator.papers.johnsson_ho import alltoall as johnsson_ho_alltoall
-from coordinator.papers.johnsson_ho import broadcast as johnsson_ho_broadcast
-from coordinator.papers.johnsson_ho import figures as johnsson_ho_figures
-from coordinator.papers.johnsson_ho import graphs as johnsson_ho_graphs
-from coordinator.papers.johnsson_ho import ipsc as johnsson_ho_ipsc
-from coordinator.papers.johnsson_ho import scatter as johnsson_ho_scatter
-from coordinator.papers.johnsson_ho import summary as johnsson_ho_summary
+from coordinator.papers.johnsson_ho import allgather, alltoall, broadcast, ipsc, scatter, summary
 from coordinator.papers.johnsson_ho.common import (
     ALL,
     COLLECTIVE_BOUNDS,
@@ -39,29 +33,26 @@ from emunode.testing import check_trees
 from emunode.topologies.hypercube import Hypercube
 from emunode.trees.hypercube.reflected import TurnedBinomialTrees
 from emunode.trees.hypercube.rotated import RotatedBinomialTrees
-from tests.paper_support import carry_out, golden, require_sound
+from tests.paper_support import carry_out, figures_of, golden, require_sound, table_at, tables_of
 
 REPRODUCTIONS = (
-    johnsson_ho_graphs.REPRODUCTION,
-    johnsson_ho_broadcast.REPRODUCTION,
-    johnsson_ho_scatter.REPRODUCTION,
-    johnsson_ho_allgather.REPRODUCTION,
-    johnsson_ho_alltoall.REPRODUCTION,
-    johnsson_ho_summary.REPRODUCTION,
-    johnsson_ho_ipsc.REPRODUCTION,
+    johnsson_ho.graphs.REPRODUCTION,
+    broadcast.REPRODUCTION,
+    scatter.REPRODUCTION,
+    allgather.REPRODUCTION,
+    alltoall.REPRODUCTION,
+    summary.REPRODUCTION,
+    ipsc.REPRODUCTION,
 )
 
 
-SMALL = [
-    (about, n) for about in REPRODUCTIONS for n in (2, 3) if n == 3 or about is not johnsson_ho_broadcast.REPRODUCTION
-]
+SMALL = [(about, n) for about in REPRODUCTIONS for n in (2, 3) if n == 3 or about is not broadcast.REPRODUCTION]
 """Tables 2 to 6 run in Q_3 only: Q_2 takes as long and lacks the two-rooted tree."""
 
 
 @pytest.mark.parametrize(("about", "n"), SMALL, ids=lambda value: getattr(value, "name", str(value)))
 def test_every_row_holds_in_small_cubes(about: Reproduction, n: int, run_cache: RunCache) -> None:
-    sections = carry_out(run_cache, about, n)
-    tables = [section for section in sections if isinstance(section, Table)]
+    tables = tables_of(carry_out(run_cache, about, n)).values()
     assert tables
     for table in tables:
         assert table.rows, table.title
@@ -71,8 +62,8 @@ def test_every_row_holds_in_small_cubes(about: Reproduction, n: int, run_cache: 
 # --- what is printed -------------------------------------------------------------------------------------------------
 
 TABLES_OF_T = {
-    ("scatter", "one"): johnsson_ho_scatter.TABLE_7,
-    ("scatter", "n"): johnsson_ho_scatter.TABLE_7,
+    ("scatter", "one"): scatter.TABLE_7,
+    ("scatter", "n"): scatter.TABLE_7,
     ("allgather", "one"): printed_times(11),
     ("allgather", "n"): printed_times(13),
     ("alltoall", "one"): printed_times(15),
@@ -116,7 +107,7 @@ def test_printed_broadcasts_match_the_expected_numbers() -> None:
     found = 0
     for row in golden("hypercube", "broadcast_time"):
         ports = {"one": ONE, "n": ALL}.get(row["ports"], "")
-        line = johnsson_ho_broadcast.LINES.get((ports, row["algorithm"]))
+        line = broadcast.LINES.get((ports, row["algorithm"]))
         size, packet = int(row["M_elements"]), int(row["B_elements"])
         if line is None or size % packet or row["divisible_case"] != "1":
             continue
@@ -128,22 +119,20 @@ def test_printed_broadcasts_match_the_expected_numbers() -> None:
 
 
 def test_printed_levels_match_the_expected_numbers() -> None:
-    graphs = {graph.name: graph for graph in johnsson_ho_graphs.GRAPHS}
     found = 0
     for row in golden("hypercube", "graph_level_dim"):
-        graph = graphs.get({"SBnTc": "SBnT", "SBnT": ""}.get(row["graph"], row["graph"]))
-        if graph is None:
+        graph = {"SBnTc": "SBnT", "SBnT": ""}.get(row["graph"], row["graph"])
+        if graph not in johnsson_ho.graphs.GRAPHS:
             continue
         at = int(row["n"]), int(row["l"]), int(row["d"])
-        for name, printed in (("ew", graph.edges), ("sw", graph.subtrees), ("rw", graph.descendants)):
-            assert printed(*at) == Fraction(row[f"{name}_ld_paper"]) == Fraction(row[f"{name}_ld_measured"]), row
+        for name, column in (("ew", "edges"), ("sw", "subtrees"), ("rw", "descendants")):
+            printed = johnsson_ho.graphs.entry(graph, column, *at)
+            assert printed == Fraction(row[f"{name}_ld_paper"]) == Fraction(row[f"{name}_ld_measured"]), row
         found += 1
     assert found > 300
 
 
-NAMES_10 = {entry.graph: entry for entry in johnsson_ho_allgather.TABLE_10} | {
-    "SBnTc": johnsson_ho_allgather.TABLE_10[4]
-}
+NAMES_10 = {entry.graph: entry for entry in allgather.TABLE_10} | {"SBnTc": allgather.TABLE_10[4]}
 SEARCHED = [
     row
     for row in golden("hypercube", "min_startups_oneport")
@@ -154,7 +143,7 @@ SEARCHED = [
 @pytest.mark.parametrize("row", SEARCHED, ids=lambda row: f"{row['graph']}-{row['n']}")
 def test_fewest_start_ups_match_the_expected_numbers(row: dict[str, str]) -> None:
     trees = NAMES_10[row["graph"]].trees(Hypercube(int(row["n"])))
-    least = johnsson_ho_allgather.shortest_labelling(trees)
+    least = allgather.shortest_labelling(trees)
     assert least == int(row["measured_shortest_common_supersequence"])
 
 
@@ -167,18 +156,18 @@ def always(value: Any) -> Callable[..., Any]:
 
 def test_a_wrong_print_is_violated_unless_it_is_marked_as_erratum(run_cache: RunCache) -> None:
     bound = COLLECTIVE_BOUNDS["scatter"]
-    right = johnsson_ho_scatter.TABLE_7[1]
+    right = scatter.TABLE_7[1]
     for wrong in (Cost(3, 8), Cost(4, 7)):
         entry = replace(right, printed=always(wrong))
         (row,) = cost_rows(replace(run_cache, sizes=[3]), "scatter", [entry], [None], bound)
         assert row["verdict"] == "violated"
-        (row,) = cost_rows(replace(run_cache, sizes=[3]), "scatter", [replace(entry, erratum=True)], [None], bound)
+        (row,) = cost_rows(replace(run_cache, sizes=[3]), "scatter", [replace(entry, marks="erratum")], [None], bound)
         assert row["verdict"] == "holds"
         assert str(row["paper"]).endswith(ERRATUM)
 
 
 def test_an_undercut_lower_bound_is_violated(run_cache: RunCache) -> None:
-    right = johnsson_ho_scatter.TABLE_7[1]
+    right = scatter.TABLE_7[1]
     for bound in (Cost(4, 7), Cost(3, 8)):
         (row,) = cost_rows(replace(run_cache, sizes=[3]), "scatter", [right], [None], always(bound))
         assert row["verdict"] == "violated"
@@ -194,22 +183,20 @@ def test_a_packet_size_other_than_the_optimum_is_violated(run_cache: RunCache) -
 def test_the_erratum_of_table_19_needs_its_wrong_line_to_fail(
     run_cache: RunCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    table = johnsson_ho_summary.TABLE_19
-    corrected = replace(table[-1], erratum=True)
-    monkeypatch.setattr(johnsson_ho_summary, "TABLE_19", (corrected,))
-    sections = carry_out(run_cache, johnsson_ho_summary.REPRODUCTION, 3)
-    assert isinstance(sections[1], Table)
-    assert sections[1].verdicts == [Verdict.VIOLATED]
+    corrected = replace(summary.TABLE_19[-1], marks="erratum")
+    monkeypatch.setattr(summary, "TABLE_19", (corrected,))
+    table = table_at(run_cache, summary.REPRODUCTION, 3, "the other problems")
+    assert table.verdicts == [Verdict.VIOLATED]
 
 
 # --- the hypercube computer ------------------------------------------------------------------------------------------
 
 
 def test_times_of_the_ipsc_match_the_expected_numbers(run_cache: RunCache) -> None:
-    sections = [s for s in carry_out(run_cache, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Table)]
-    by_packet, graphs, speedups, scatters, allgathers = ([*table.rows] for table in sections)
+    tables = tables_of(carry_out(run_cache, ipsc.REPRODUCTION, 3)).values()
+    by_packet, graphs, speedups, scatters, allgathers = ([*table.rows] for table in tables)
     for row in golden("hypercube", "ipsc_fig15_prediction"):
-        if row["n"] == "3" and row["total_bytes(assumed; not in the text)"] == str(johnsson_ho_ipsc.TOTAL_BYTES):
+        if row["n"] == "3" and row["total_bytes(assumed; not in the text)"] == str(ipsc.TOTAL_BYTES):
             (mine,) = (r for r in by_packet if str(r["external packet"]) == row["external_packet_bytes"])
             assert mine["measured"] == pytest.approx(float(row["SBT_broadcast_ms_predicted"]), abs=0.02)
     for row in golden("hypercube", "ipsc_broadcast_prediction"):
@@ -218,7 +205,7 @@ def test_times_of_the_ipsc_match_the_expected_numbers(run_cache: RunCache) -> No
         for mine in speedups:
             if str(mine["packets"]) == row["P=packets"]:
                 assert mine["measured"] == pytest.approx(float(row["speedup_exchange"]), abs=1e-4)
-        if row["P=packets"] == str(johnsson_ho_ipsc.PACKETS_16):
+        if row["P=packets"] == str(ipsc.PACKETS_16):
             expected = [row["SBT_ms"], row["nESBT_ms_exchange"], row["nESBT_ms_send_or_receive"]]
             assert [r["measured"] for r in graphs] == pytest.approx([*map(float, expected)], abs=0.06)
     for row in golden("hypercube", "ipsc_other_prediction"):
@@ -232,35 +219,35 @@ def test_times_of_the_ipsc_match_the_expected_numbers(run_cache: RunCache) -> No
 
 def test_cycles_between_packets_on_a_port_are_measured(run_cache: RunCache) -> None:
     """SBT returns to a port after two cycles, SBnT after n: the paper's reason for figure 18."""
-    rows = [s for s in carry_out(run_cache, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Table)][3].rows
+    rows = table_at(run_cache, ipsc.REPRODUCTION, 3, "Figure 18").rows
     assert {(row["graph"], row["measured every"]) for row in rows} == {("SBT", 2), ("SBnT", 3)}
 
 
 def test_figures_draw_every_prediction_and_measurement(run_cache: RunCache) -> None:
-    figures = [s for s in carry_out(run_cache, johnsson_ho_ipsc.REPRODUCTION, 3) if isinstance(s, Figure)]
+    figures = figures_of(carry_out(run_cache, ipsc.REPRODUCTION, 3))
     assert [figure.title for figure in figures] == [f"Figure {number}" for number in range(15, 20)]
-    assert figures[0].svg.count("<title>Q_3: ") == len(johnsson_ho_ipsc.PACKETS_15)
+    assert figures[0].svg.count("<title>Q_3: ") == len(ipsc.PACKETS_15)
     assert "var(--blue)" in figures[0].svg
 
 
 def test_one_packet_is_compared_with_the_ratio_of_one_packet(run_cache: RunCache) -> None:
     """The `about n` of figure 17 applies only to long messages."""
-    rows = [s for s in carry_out(run_cache, johnsson_ho_ipsc.REPRODUCTION, 4) if isinstance(s, Table)][2].rows
+    rows = table_at(run_cache, ipsc.REPRODUCTION, 4, "Figure 17").rows
     by_packets = {row["packets"]: row for row in rows}
     assert (by_packets[1]["paper"], by_packets[1]["measured"], by_packets[1]["verdict"]) == ("4/5", 0.8, "holds")
     assert by_packets[60]["paper"] == by_packets[240]["paper"] == "about 4"
 
 
 def test_a_speed_up_far_from_the_print_is_violated(run_cache: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(johnsson_ho_ipsc, "_printed_speedup", lambda n, _: (f"about {n}", 0.9 * n, n))
-    rows = [s for s in carry_out(run_cache, johnsson_ho_ipsc.REPRODUCTION, 4) if isinstance(s, Table)][2].rows
+    monkeypatch.setattr(ipsc, "_printed_speedup", lambda n, _: (f"about {n}", 0.9 * n, n))
+    rows = table_at(run_cache, ipsc.REPRODUCTION, 4, "Figure 17").rows
     assert [row["verdict"] for row in rows] == ["violated", "holds", "holds"]
 
 
 def test_the_printed_speed_up_depends_on_the_number_of_packets() -> None:
-    assert johnsson_ho_ipsc._printed_speedup(4, 40)[0] == "about 4"
-    assert johnsson_ho_ipsc._printed_speedup(4, 39)[0] is None
-    assert johnsson_ho_ipsc._printed_speedup(4, 1)[0] == "4/5"
+    assert ipsc._printed_speedup(4, 40)[0] == "about 4"
+    assert ipsc._printed_speedup(4, 39)[0] is None
+    assert ipsc._printed_speedup(4, 1)[0] == "4/5"
 
 
 # --- what is not measured --------------------------------------------------------------------------------------------
@@ -268,16 +255,14 @@ def test_the_printed_speed_up_depends_on_the_number_of_packets() -> None:
 
 @pytest.mark.parametrize("about", REPRODUCTIONS, ids=lambda about: about.name)
 def test_only_rows_with_a_measurement_hold(about: Reproduction, run_cache: RunCache) -> None:
-    for table in carry_out(run_cache, about, 3):
-        if isinstance(table, Table):
-            for row in table.rows:
-                measured = [row[column] for column in ("measured", "on the links") if column in row]
-                assert row["verdict"] != "holds" or not measured or measured[0] is not None, (table.title, row)
+    for title, table in tables_of(carry_out(run_cache, about, 3)).items():
+        for row in table.rows:
+            measured = [row[column] for column in ("measured", "on the links") if column in row]
+            assert row["verdict"] != "holds" or not measured or measured[0] is not None, (title, row)
 
 
 def test_the_two_rooted_tree_of_table_10_is_searched_and_not_measured(run_cache: RunCache) -> None:
-    (table,) = (s for s in carry_out(run_cache, johnsson_ho_allgather.REPRODUCTION, 3) if "Table 10" in s.title)
-    assert isinstance(table, Table)
+    table = table_at(run_cache, allgather.REPRODUCTION, 3, "Table 10")
     assert {row["graph"]: row["verdict"] for row in table.rows}["TCBT"] == "evaluated"
     assert table.statuses.count("holds") == len(table.rows) - 1
 
@@ -298,12 +283,12 @@ def test_all_rotations_and_reflections_are_spanning_trees() -> None:
 
 @pytest.mark.parametrize("reflected", [False, True])
 def test_no_choice_of_trees_has_a_smaller_largest_load(reflected: bool) -> None:
-    rest = johnsson_ho_scatter.RESTS[reflected]
+    rest = scatter.RESTS[reflected]
     found = 0
     for n in range(2, 7):
         for k in range(1, n):
             if rest.algorithm.admits(n, k):
-                assert johnsson_ho_scatter.best_choice(n, rest.choices(n, k)) == rest.algorithm.edge_load_of(n, k)
+                assert scatter.best_choice(n, rest.choices(n, k)) == rest.algorithm.edge_load_of(n, k)
                 found += 1
     assert found == (5 if reflected else 8)
 
@@ -311,7 +296,7 @@ def test_no_choice_of_trees_has_a_smaller_largest_load(reflected: bool) -> None:
 def test_a_suboptimal_choice_of_trees_is_violated(run_cache: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two neighbouring rotations load a link with 12 elements instead of 10."""
     monkeypatch.setattr(hypercube_scatter_rest, "rotations", lambda _n, k: [(turn, False) for turn in range(k)])
-    rows = [row for row in johnsson_ho_scatter._rests(replace(run_cache, sizes=[4])) if row["M mod n"] == 2]
+    rows = [row for row in scatter._rests(replace(run_cache, sizes=[4])) if row["M mod n"] == 2]
     assert [(row["measured"], row["verdict"]) for row in rows] == [(12, "violated"), (9, "holds")]
 
 
@@ -330,8 +315,7 @@ def test_the_number_of_parts_follows_from_the_choice_of_trees(run_cache: RunCach
 
 
 def test_table_6_has_the_rows_of_nrsbt_over_one_port(run_cache: RunCache) -> None:
-    (table,) = (s for s in carry_out(run_cache, johnsson_ho_broadcast.REPRODUCTION, 3) if s.title.startswith("Table 6"))
-    assert isinstance(table, Table)
+    table = table_at(run_cache, broadcast.REPRODUCTION, 3, "Table 6")
     rows = [row for row in table.rows if (row["ports"], row["graph"]) == ("one-port", "nRSBT")]
     assert [row["paper"] for row in rows] == ["3/4", "3", f"1 {ERRATUM}", "3"]
     assert [row["measured"] for row in rows[::2]] == [0.75, 1.25]
@@ -340,12 +324,12 @@ def test_table_6_has_the_rows_of_nrsbt_over_one_port(run_cache: RunCache) -> Non
 def test_a_ratio_far_from_the_limit_of_table_6_is_violated(
     run_cache: RunCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    printed = johnsson_ho_broadcast.LIMITS
+    printed = broadcast.LIMITS
     limits = {**printed, (ONE, "nRSBT"): (*printed[ONE, "nRSBT"][:3], always(2))}
-    monkeypatch.setattr(johnsson_ho_broadcast, "LIMITS", limits)
+    monkeypatch.setattr(broadcast, "LIMITS", limits)
     rows = [
         row
-        for row in johnsson_ho_broadcast._relative(replace(run_cache, sizes=[3]))
+        for row in broadcast._relative(replace(run_cache, sizes=[3]))
         if (row["ports"], row["graph"]) == ("one-port", "nRSBT")
     ]
     assert [row["verdict"] for row in rows] == ["holds", "holds", "holds", "violated"]
@@ -354,17 +338,16 @@ def test_a_ratio_far_from_the_limit_of_table_6_is_violated(
 def test_the_constant_of_table_18(run_cache: RunCache) -> None:
     sbt = next(entry for entry in printed_times(17) if entry.graph == "SBT")
     for n in range(1, 40):
-        assert johnsson_ho_alltoall.binomial_transfer(n) == sbt.printed(CubeCase(n)).transfer
-    rows = list(johnsson_ho_alltoall._constants(replace(run_cache, sizes=[2, 3])))
+        assert alltoall.binomial_transfer(n) == sbt.printed(CubeCase(n)).transfer
+    rows = list(alltoall._constants(replace(run_cache, sizes=[2, 3])))
     shares = [float(str(row["over √n N"])) for row in rows]
     assert shares == sorted(shares, reverse=True)
     assert (2 * pi) ** -0.5 < shares[-1] < 0.41
 
 
 def test_the_misprinted_packet_size_of_table_19_is_marked(run_cache: RunCache) -> None:
-    sections = carry_out(run_cache, johnsson_ho_summary.REPRODUCTION, 3)
-    assert isinstance(sections[1], Table)
-    marked = [row for row in sections[1].rows if str(row["B_opt / M, paper"]).endswith(ERRATUM)]
+    table = table_at(run_cache, summary.REPRODUCTION, 3, "the other problems")
+    marked = [row for row in table.rows if str(row["B_opt / M, paper"]).endswith(ERRATUM)]
     assert {str(row["graph"]) for row in marked} == {"SBnT, n-port", "nRSBT, n-port", "nESBT, n-port"}
     assert len(marked) == 5
 
@@ -373,8 +356,8 @@ def test_the_misprinted_packet_size_of_table_19_is_marked(run_cache: RunCache) -
 
 
 def test_all_figures_without_measured_values_are_drawn(run_cache: RunCache) -> None:
-    sections = list(johnsson_ho_figures.REPRODUCTION.build(run_cache))
-    figures = [section for section in sections if isinstance(section, Figure)]
+    sections = list(johnsson_ho.figures.REPRODUCTION.build(run_cache))
+    figures = figures_of(sections)
     assert [figure.title.partition(":")[0] for figure in figures] == [f"Figure {number}" for number in range(1, 15)]
     table = sections[-1]
     assert isinstance(table, Table)

@@ -8,14 +8,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from coordinator.papers import fragopoulou_akl
 from coordinator.papers.base import Figure, Section
-from coordinator.papers.fragopoulou_akl import faults as fragopoulou_akl_faults
-from coordinator.papers.fragopoulou_akl import figures as fragopoulou_akl_figures
-from coordinator.papers.fragopoulou_akl import lemmas as fragopoulou_akl_lemmas
-from coordinator.papers.fragopoulou_akl import orders as fragopoulou_akl_orders
-from coordinator.papers.fragopoulou_akl import paper_1996 as fragopoulou_akl_1996
-from coordinator.papers.fragopoulou_akl import report_1993 as fragopoulou_akl_1993
-from coordinator.papers.fragopoulou_akl import theorems as fragopoulou_akl_theorems
+from coordinator.papers.fragopoulou_akl import lemmas, orders, paper_1996, report_1993, theorems
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import ERRATUM, VERDICT, Table, verdict_of
 from coordinator.papers.tseng_sheu import closed_forms, paper_1997
@@ -24,7 +19,7 @@ from coordinator.results.claims import Verdict
 from emunode.topologies.star import StarGraph
 from emunode.trees.star.balanced import NearBalancedTree
 from emunode.trees.star.rotation import Rotation
-from tests.paper_support import carry_out, golden, require_explained_errata, tables_of
+from tests.paper_support import carry_out, figures_of, golden, require_explained_errata, tables_of
 
 Tables = Mapping[str, Table]
 
@@ -63,16 +58,8 @@ def test_every_row_of_tseng_and_sheu_holds(tseng: list[Section]) -> None:
 def test_table_1_includes_every_algorithm_it_names(tseng: list[Section]) -> None:
     table = next(table for title, table in tables_of(tseng).items() if title.startswith("Table 1"))
     names = dict.fromkeys(str(row["algorithm"]) for row in table.rows)
-    assert [name.split(" ")[0] for name in names] == [
-        "Sheu",
-        "Day",
-        "algorithm",
-        "Misic",
-        "Akl",
-        "Sheu",
-        "Qiu",
-        "section",
-    ]
+    first_words = [name.split(" ")[0] for name in names]
+    assert first_words == ["Sheu", "Day", "algorithm", "Misic", "Akl", "Sheu", "Qiu", "section"]
     assert len(table.rows) == 3 * len(names)
     assert cells(table, algorithm="Qiu [14]", quantity="start-ups") == [11]
     assert cells(table, algorithm="Qiu [14]", quantity="bytes") == [2 * 60_000 * 23 / 24]
@@ -108,7 +95,7 @@ def test_lemmas_3_to_6_match_counts_by_brute_force(n: int, tseng: list[Section])
 
 
 def test_figure_3_has_the_cycles_of_the_text(tseng: list[Section]) -> None:
-    (figure,) = [section for section in tseng if isinstance(section, Figure) and section.title.startswith("Figure 3")]
+    (figure,) = [section for section in figures_of(tseng) if section.title.startswith("Figure 3")]
     for cycle in ("C_0 = (0, 6, 4, 2)", "C_1 = (1, 7, 5, 3)"):
         assert cycle in figure.svg
     assert figure.svg.count("<circle") == figure.svg.count('class="head"') == 8
@@ -154,45 +141,44 @@ def test_the_closed_form_of_algorithm_1(row: dict[str, str]) -> None:
 
 @pytest.fixture(scope="module", params=[3, 4])
 def report(request: pytest.FixtureRequest, run_cache: RunCache) -> tuple[int, list[Section]]:
-    return request.param, carry_out(run_cache, fragopoulou_akl_1993.REPRODUCTION, request.param)
+    return request.param, carry_out(run_cache, report_1993.REPRODUCTION, request.param)
 
 
 def test_every_row_of_the_report_holds(report: tuple[int, list[Section]]) -> None:
     require_sound(report[1], tables=13, figures=6)
 
 
-METHODS = {
-    ("MNB", "rotated Hamiltonian paths"): ("Table 1, multinode broadcasting", "rotated Hamiltonian paths"),
-    ("MNB", "rotated Hamiltonian paths, phase-2 rule rotated"): (
-        "Table 1, multinode broadcasting",
-        "rotated Hamiltonian paths, M times",
-    ),
-    ("MNB", "MBST"): ("Table 1, multinode broadcasting", "technique from [11] (MBST)"),
-    ("MNB", "Hamiltonian cycle"): ("Table 1, multinode broadcasting", "Hamiltonian cycle"),
-    ("SNS", "5.2 balanced within a constant factor"): ("Table 2, single node scattering", "almost balanced"),
-    ("SNS", "Def 15 repeated nodes"): ("Table 2, single node scattering", "perfectly balanced, repeated nodes"),
-    ("TE", "rule 9 on the 5.2 tree"): ("Table 3, total exchange", "almost balanced (rule 9)"),
-    ("TE", "open problem: longest-remaining-first job shop"): (
-        "Table 3, total exchange",
-        "open problem: list schedule",
-    ),
-    ("TE", "rule 10 on Def 15"): ("Table 3, total exchange", "perfectly balanced (rule 10)"),
+METHOD_TABLES = {
+    "MNB": "Table 1, multinode broadcasting",
+    "SNS": "Table 2, single node scattering",
+    "TE": "Table 3, total exchange",
 }
+METHODS = {
+    "rotated Hamiltonian paths": "rotated Hamiltonian paths",
+    "rotated Hamiltonian paths, phase-2 rule rotated": "rotated Hamiltonian paths, M times",
+    "MBST": "technique from [11] (MBST)",
+    "Hamiltonian cycle": "Hamiltonian cycle",
+    "5.2 balanced within a constant factor": "almost balanced",
+    "Def 15 repeated nodes": "perfectly balanced, repeated nodes",
+    "rule 9 on the 5.2 tree": "almost balanced (rule 9)",
+    "open problem: longest-remaining-first job shop": "open problem: list schedule",
+    "rule 10 on Def 15": "perfectly balanced (rule 10)",
+}
+"""The names in the golden file, and those in the tables."""
 
 
 def test_tables_1_to_3_match_counts_by_brute_force(report: tuple[int, list[Section]]) -> None:
     n, found = report
     tables, compared = tables_of(found), 0
     for row in golden("star", "tr_algorithms"):
-        if int(row["n"]) != n or (row["problem"], row["method"]) not in METHODS:
+        if row["problem"] not in METHOD_TABLES or row["method"] not in METHODS:
             continue
-        title, method = METHODS[row["problem"], row["method"]]
+        if int(row["n"]) != n or row["M"] not in ("1", str(n - 1)):
+            continue
         messages = "1" if row["M"] == "1" else "M = n-1"
-        if row["M"] not in ("1", str(n - 1)):
-            continue
-        wanted = {"method": method, "model": row["model"], "messages": messages}
+        wanted = {"method": METHODS[row["method"]], "model": row["model"], "messages": messages}
         for quantity, column in (("time", "steps_measured"), ("messages", "tx_measured")):
-            measured = cells(tables[title], quantity=quantity, **wanted)
+            measured = cells(tables[METHOD_TABLES[row["problem"]]], quantity=quantity, **wanted)
             if measured:
                 assert measured == [int(row[column])], row
                 compared += 1
@@ -202,7 +188,7 @@ def test_tables_1_to_3_match_counts_by_brute_force(report: tuple[int, list[Secti
 @pytest.mark.parametrize("n", range(3, 10))
 def test_the_closed_form_of_all_distances(n: int) -> None:
     counted = sum(distance * nodes for distance, nodes in enumerate(StarGraph(n).distance_distribution()))
-    assert fragopoulou_akl_1993.total_distance(n) == counted
+    assert report_1993.total_distance(n) == counted
 
 
 def test_every_part_of_the_theorems_is_covered(report: tuple[int, list[Section]]) -> None:
@@ -228,9 +214,9 @@ def test_the_rotation_of_the_theorems_is_that_of_the_trees(n: int) -> None:
     rotation, tree = Rotation(star), NearBalancedTree(star)
     for rank in range(1, star.order):
         symbols = star.permutation(rank)
-        assert star.rank_of(fragopoulou_akl_theorems.rotate(symbols)) == rotation.rotate(rank, 1)
+        assert star.rank_of(theorems.rotate(symbols)) == rotation.rotate(rank, 1)
         displaced = tree.displacement(rank) if symbols[0] == 1 else symbols.index(1) - 1
-        assert fragopoulou_akl_theorems.displacement(symbols) == displaced
+        assert theorems.displacement(symbols) == displaced
 
 
 @pytest.mark.parametrize(
@@ -249,16 +235,16 @@ def test_the_rotation_of_the_theorems_is_that_of_the_trees(n: int) -> None:
 def test_a_theorem_that_does_not_hold_is_violated(
     name: str, wrong: object, parts: set[str], run_cache: RunCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fragopoulou_akl_theorems, name, wrong)
+    monkeypatch.setattr(theorems, name, wrong)
     if name == "rotate":  # whose necklaces may have no generator
-        monkeypatch.setattr(fragopoulou_akl_theorems, "displacement", lambda symbols: symbols.index(1) - 1)
-    tables = fragopoulou_akl_theorems.theorems(replace(run_cache, sizes=[4]))
+        monkeypatch.setattr(theorems, "displacement", lambda symbols: symbols.index(1) - 1)
+    tables = theorems.theorems(replace(run_cache, sizes=[4]))
     broken = {row["theorem"] for table in tables for row in table.rows if row[VERDICT] == "violated"}  # type: ignore[union-attr]
     assert parts <= broken
 
 
 def test_figure_1_has_four_three_stars(report: tuple[int, list[Section]]) -> None:
-    (figure,) = [section for section in report[1] if isinstance(section, Figure) and "Figure 1" in section.title]
+    (figure,) = [section for section in figures_of(report[1]) if "Figure 1" in section.title]
     assert figure.svg.count("<circle") == 24
     assert figure.svg.count('class="flow"') == 4
     checks = tables_of(report[1])["Figures 1 to 6: properties of their networks and trees"]
@@ -267,10 +253,10 @@ def test_figure_1_has_four_three_stars(report: tuple[int, list[Section]]) -> Non
 
 @pytest.mark.parametrize("n", [3, 5])
 def test_substars_of_other_sizes(n: int) -> None:
-    rows = list(fragopoulou_akl_figures.substar_checks(n))
+    rows = list(fragopoulou_akl.figures.substar_checks(n))
     assert {row[VERDICT] for row in rows} == {"holds"}
     star = StarGraph(n)
-    assert not fragopoulou_akl_figures.is_star(star, range(1, factorial(n - 1) + 1))
+    assert not fragopoulou_akl.figures.is_star(star, range(1, factorial(n - 1) + 1))
 
 
 # --- Fragopoulou and Akl 1996 ----------------------------------------------------------------------------------------
@@ -281,9 +267,9 @@ def disjoint(request: pytest.FixtureRequest, run_cache: RunCache) -> Iterator[tu
     """All sets of faults for n = 3, single ones for n = 4 (`coordinator reproduce fragopoulou-akl-1996` runs the pairs)."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("BLOCKING", "ALTERING"):
-            cases = getattr(fragopoulou_akl_faults, name)
-            patch.setattr(fragopoulou_akl_faults, name, [case for case in cases if case.n == 3 or case.count == 1])
-        yield request.param, carry_out(run_cache, fragopoulou_akl_1996.REPRODUCTION, request.param)
+            cases = getattr(fragopoulou_akl.faults, name)
+            patch.setattr(fragopoulou_akl.faults, name, [case for case in cases if case.n == 3 or case.count == 1])
+        yield request.param, carry_out(run_cache, paper_1996.REPRODUCTION, request.param)
 
 
 def test_every_row_of_the_disjoint_trees_holds(disjoint: tuple[int, list[Section]]) -> None:
@@ -311,12 +297,12 @@ def test_one_fault_more_than_claimed_is_not_judged_and_loses_deliveries(disjoint
 )
 def test_orbits_cover_every_set_once(n: int, kind: str, count: int) -> None:
     star = StarGraph(n)
-    case = fragopoulou_akl_faults.FaultCase(n, n - 1, kind, count)
-    every = list(fragopoulou_akl_faults.fault_sets(star, case))
+    case = fragopoulou_akl.faults.FaultCase(n, n - 1, kind, count)
+    every = list(fragopoulou_akl.faults.fault_sets(star, case))
     nodes, edges = star.order - 1, star.order * star.degree // 2
     sites = {"nodes": nodes, "edges": edges}
     assert len(every) == len(set(every)) == (comb(sites[kind], count) if kind in sites else nodes * edges)
-    found = fragopoulou_akl_faults.orbits(star, every)
+    found = fragopoulou_akl.faults.orbits(star, every)
     assert sum(found.values()) == len(every)
     assert set(found) <= set(every)
     assert len(found) >= len(every) / (n - 1)
@@ -324,14 +310,14 @@ def test_orbits_cover_every_set_once(n: int, kind: str, count: int) -> None:
 
 def test_fault_sets_of_one_orbit_have_the_same_effect(run_cache: RunCache) -> None:
     """With one fault more than is claimed, so that there is harm."""
-    star, case = StarGraph(4), fragopoulou_akl_faults.FaultCase(4, 3, "edges", 3)
+    star, case = StarGraph(4), fragopoulou_akl.faults.FaultCase(4, 3, "edges", 3)
     rotation, least = Rotation(star), 1.0
-    for faults in islice(fragopoulou_akl_faults.fault_sets(star, case), 0, None, 900):
+    for faults in islice(fragopoulou_akl.faults.fault_sets(star, case), 0, None, 900):
         images = [
             frozenset(frozenset(rotation.rotate(rank, times) for rank in site) for site in faults) for times in range(3)
         ]
         ratios = {
-            fragopoulou_akl_faults.run_case(run_cache, star, case, image).number("delivery_ratio") for image in images
+            fragopoulou_akl.faults.run_case(run_cache, star, case, image).number("delivery_ratio") for image in images
         }
         assert len(ratios) == 1
         least = min(least, *ratios)
@@ -350,7 +336,7 @@ def test_fault_sets_of_one_orbit_have_the_same_effect(run_cache: RunCache) -> No
     ],
 )
 def test_the_number_of_survived_faults(case: tuple[int, int, str, int], promised: bool) -> None:
-    assert fragopoulou_akl_faults.FaultCase(*case).promised == promised
+    assert fragopoulou_akl.faults.FaultCase(*case).promised == promised
 
 
 def test_lemmas_match_counts_by_brute_force(disjoint: tuple[int, list[Section]]) -> None:
@@ -365,8 +351,8 @@ def test_lemmas_match_counts_by_brute_force(disjoint: tuple[int, list[Section]])
 @pytest.mark.parametrize("row", golden("star", "edt"), ids=lambda row: f"S_{row['n']}")
 def test_the_closed_form_of_the_depths_of_edt(row: dict[str, str]) -> None:
     n = int(row["n"])
-    assert fragopoulou_akl_orders.sum_of_depths(n) == int(row["sum_of_depths_per_tree_measured"])
-    assert sum(fragopoulou_akl_lemmas.surpluses(n)) == factorial(n) - 1
+    assert orders.sum_of_depths(n) == int(row["sum_of_depths_per_tree_measured"])
+    assert sum(lemmas.surpluses(n)) == factorial(n) - 1
 
 
 @pytest.mark.parametrize("n", [3, 4])
@@ -374,9 +360,9 @@ def test_a_family_that_is_not_edt_violates_the_lemmas(
     n: int, run_cache: RunCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The lemmas look at the hops: with two trees taken for each other nothing fits."""
-    own = fragopoulou_akl_lemmas._parents
-    monkeypatch.setattr(fragopoulou_akl_lemmas, "_parents", lambda trial, tree: own(trial, (tree + 1) % (n - 1)))
-    rows = fragopoulou_akl_lemmas.lemmas(replace(run_cache, sizes=[n])).rows
+    own = lemmas._parents
+    monkeypatch.setattr(lemmas, "_parents", lambda trial, tree: own(trial, (tree + 1) % (n - 1)))
+    rows = lemmas.lemmas(replace(run_cache, sizes=[n])).rows
     broken = {row["quantity"] for row in rows if row[VERDICT] == "violated"}
     assert {"nodes of S^k behind the root's link k", "places of nodes of I, each by link l in subtree l"} <= broken
 
@@ -388,10 +374,10 @@ def test_orders_follow_the_bounds_and_a_wrong_one_does_not(disjoint: tuple[int, 
     cube = {3: 3, 4: 5}[n]
     assert [row[f"S_{n}"] for row in measured if row["quantity"] == "time"][1:3] == [factorial(n) - 1] * 2
     assert all(row[f"C_{cube}"] for row in measured)
-    for order in fragopoulou_akl_orders.ORDERS:
-        assert fragopoulou_akl_orders.spread(order) < 1.2
+    for order in orders.ORDERS:
+        assert orders.spread(order) < 1.2
         if "log n" in order["better"]:
-            ratios = [fragopoulou_akl_orders.bound_ratio(size, order) for size in (6, 48)]
+            ratios = [orders.bound_ratio(size, order) for size in (6, 48)]
             assert max(ratios) / min(ratios) > 2, "without the factor log n the order would be wrong"
 
 
@@ -401,10 +387,10 @@ def test_bound_ratios_are_those_of_the_networks(n: int) -> None:
     distances = StarGraph(n).distance_distribution()
     total = sum(distance * nodes for distance, nodes in enumerate(distances))
     k = sum(log2(i) for i in range(2, n + 1))
-    orders = {(row["problem"], row["quantity"]): row for row in fragopoulou_akl_orders.ORDERS}
-    ratio = fragopoulou_akl_orders.bound_ratio(n, orders["single node scattering", "transmissions"])
+    printed = {(row["problem"], row["quantity"]): row for row in orders.ORDERS}
+    ratio = orders.bound_ratio(n, printed["single node scattering", "transmissions"])
     assert ratio == pytest.approx(total / (k * factorial(n) / 2))
-    ratio = fragopoulou_akl_orders.bound_ratio(n, orders["total exchange", "time"])
+    ratio = orders.bound_ratio(n, printed["total exchange", "time"])
     assert ratio == pytest.approx(total / (n - 1) / (factorial(n) / 2))
 
 
@@ -428,10 +414,10 @@ def test_the_trees_match_counts_by_brute_force(disjoint: tuple[int, list[Section
 
 
 def test_a_formula_that_is_wrong_is_violated(run_cache: RunCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fragopoulou_akl_1996, "depth", lambda n: 3 * n // 2)
-    monkeypatch.setattr(fragopoulou_akl_faults, "BLOCKING", ())
-    monkeypatch.setattr(fragopoulou_akl_faults, "ALTERING", ())
-    tables = tables_of(carry_out(run_cache, fragopoulou_akl_1996.REPRODUCTION, 3))
+    monkeypatch.setattr(paper_1996, "depth", lambda n: 3 * n // 2)
+    monkeypatch.setattr(fragopoulou_akl.faults, "BLOCKING", ())
+    monkeypatch.setattr(fragopoulou_akl.faults, "ALTERING", ())
+    tables = tables_of(carry_out(run_cache, paper_1996.REPRODUCTION, 3))
     assert verdict_of(tables["Depth of the trees"].verdicts) is Verdict.VIOLATED
     assert verdict_of(tables["Total exchange"].verdicts) is Verdict.HOLDS
     steps = [row[VERDICT] for row in tables["Single node broadcast"].rows if row["quantity"] == "time"]

@@ -1,7 +1,6 @@
 """One judge: runs and trials get the same verdict, and an invalid measurement decides nothing."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,11 +14,9 @@ from coordinator.papers.tables import compared, row_verdict
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.claims import Verdict
 from coordinator.results.conclude import Conclusion, History, conclude, rule_counted
-from coordinator.results.deliveries import Records
 from coordinator.results.metrics import count_trial
 from coordinator.scenario.model import make_scenario
-from emunode.engine.memory import MemoryEngine
-from tests.support import run_scenario
+from tests.support import played, run_scenario
 
 TREE: dict[str, object] = {
     "topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree", "driver": "memory",
@@ -32,15 +29,6 @@ TIMED: dict[str, object] = {
 
 def plan_of(values: dict[str, object], **more: object) -> Plan:
     return make_plan(make_scenario({**values, **more}))
-
-
-def history_of(plan: Plan) -> tuple[Records, list[Any]]:
-    """The history in memory, and its altered copies."""
-    network, rows, step = MemoryEngine(plan.algorithm), [], 0
-    while network.busy or not step:
-        step += 1
-        rows.append(network.step(step, plan.faults_at(step)))
-    return sorted_records(rows), network.altered_copies
 
 
 @pytest.mark.parametrize(
@@ -60,7 +48,8 @@ def history_of(plan: Plan) -> tuple[Records, list[Any]]:
 @pytest.mark.parametrize("ended", [None, "interrupted"])
 def test_trial_and_run_get_the_same_verdict(values: dict[str, object], ended: str | None) -> None:
     plan = plan_of(TREE, **values)
-    records, altered = history_of(plan)
+    rows, altered = played(plan)
+    records = sorted_records([rows])
     whole = conclude(plan, History(table(records).lazy(), len(records), ended, altered)).ruling
     counted = count_trial(plan, records, altered)
     quick = rule_counted(plan, counted.metrics, ended)
@@ -95,7 +84,7 @@ def late_by(seconds: float, **values: object) -> Conclusion:
     timetable = trio.run(work_out)
     times = np.frombuffer(timetable.times(), dtype=TIME_RECORD).copy()
     times["achieved"][len(times) // 2] += round(seconds * 1e9)
-    records, _ = history_of(plan)
+    records = sorted_records([played(plan)[0]])
     return conclude(plan, History(table(records).lazy(), len(records), None, (), timetable, [times.tobytes()]))
 
 
@@ -115,7 +104,7 @@ def test_the_worst_lateness_has_a_limit_of_its_own(seconds: float, limit: float,
     assert late_by(seconds, worst_lateness_limit=limit).ruling.verdict == expected
 
 
-# --- who is cut off --------------------------------------------------------------------------------------------------
+# --- nodes that are cut off -------------------------------------------------------------------------------------------
 
 
 def test_run_lists_cut_off_nodes_with_the_responsible_faults(tmp_path: Path) -> None:

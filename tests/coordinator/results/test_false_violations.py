@@ -9,25 +9,25 @@ from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Algorithm
-from emunode.algorithms.hypercube.registry import ALGORITHMS
-from emunode.engine.memory import MemoryEngine
+from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective
 from tests.mutation_support import CASES
+from tests.support import played
 
 NETWORKS = {"star": "star:3", "hypercube": "hypercube:2", "ej": "ej:1+2"}
-BROADCASTS = [entry for entry in ALGORITHMS if entry.collective in (Collective.BROADCAST, Collective.REDUCE)]
+BROADCASTS = [
+    entry
+    for collective in (Collective.BROADCAST, Collective.REDUCE)
+    for entry in algorithms("hypercube", collective).values()
+    if entry.family == "hypercube"
+]
 
 
 def concluded(plan: Plan) -> Conclusion:
     """The conclusion of a run in memory."""
-    network, rows, altered, step = MemoryEngine(plan.algorithm), [], [], 0
-    while network.busy or not step:
-        step += 1
-        rows.append(network.step(step, plan.faults_at(step)))
-        assert step < 10_000, "the run does not end"
-    altered = network.altered_copies
-    records = sorted_records(rows)
+    rows, altered = played(plan)
+    records = sorted_records([rows])
     return conclude(plan, History(table(records).lazy(), len(records), None, altered), replay=True)
 
 
@@ -42,9 +42,7 @@ def scenario_of(entry: type[Algorithm], topology: str, **values: object) -> dict
 def test_least_time_holds_for_any_number_of_messages(entry: type[Algorithm], n: int) -> None:
     for model in entry.port_models:
         for messages, segments in ((1, 1), (2, 1), (4, 1), (5, 1), (3, 2), (2, 4)):
-            values = scenario_of(
-                entry, f"hypercube:{n}", port_model=str(model), messages=messages, segments=segments, startup="1us"
-            )
+            values = scenario_of(entry, f"hypercube:{n}", port_model=str(model), messages=messages, segments=segments)
             for startup in ("1ms", "10us"):
                 try:
                     plan = make_plan(make_scenario({**values, "startup": startup}))
@@ -61,9 +59,8 @@ def test_links_that_duplicate_packets_make_no_hop_illegal(
 ) -> None:
     chance = Random(f"{family}/{entry.name}/{more}")
     try:
-        plan = make_plan(
-            make_scenario(scenario_of(entry, NETWORKS[family], **more, port_model=str(entry.port_models[0])))
-        )
+        values = scenario_of(entry, NETWORKS[family], **more, port_model=str(entry.port_models[0]))
+        plan = make_plan(make_scenario(values))
     except ScenarioError:
         pytest.skip("the algorithm does not do that")
     topology = plan.topology
@@ -71,9 +68,8 @@ def test_links_that_duplicate_packets_make_no_hop_illegal(
         rank = chance.choice(topology.ranks())
         there = chance.choice(topology.neighbours(rank))
         link = f"{topology.label(rank)}{chance.choice('~>')}{topology.label(there)}"
-        broken = make_plan(
-            plan.scenario.model_copy(update={"fault": (f"duplicate:{link}:{chance.choice(['1', '0.5'])}",)})
-        )
+        fault = f"duplicate:{link}:{chance.choice(['1', '0.5'])}"
+        broken = make_plan(plan.scenario.model_copy(update={"fault": (fault,)}))
         conclusion = concluded(broken)
         assert conclusion.metrics["illegal_hops"] == 0, broken.scenario.fault
         assert conclusion.ruling.verdict != "violated", conclusion.ruling.judgements
@@ -93,14 +89,8 @@ def test_traversal_with_acknowledgements_claims_no_tolerance(redundancy: int, me
 @pytest.mark.parametrize("silent", ["hang:000@3-3", "hang:000@2-5", "crash:000@3", "hang:000@3"])
 @pytest.mark.parametrize("delay", [1, 2, 4])
 def test_packets_queued_for_a_silent_node_are_dropped_and_the_run_ends(silent: str, delay: int) -> None:
-    values = {
-        "topology": "hypercube:3",
-        "collective": "broadcast",
-        "algorithm": "sbt",
-        "messages": 6,
-        "driver": "memory",
-    }
-    plan = make_plan(make_scenario({**values, "fault": [f"delay:000>001:{delay}@1-1", silent]}))
+    values = {"topology": "hypercube:3", "collective": "broadcast", "algorithm": "sbt", "messages": 6}
+    plan = make_plan(make_scenario({**values, "driver": "memory", "fault": [f"delay:000>001:{delay}@1-1", silent]}))
     conclusion = concluded(plan)
     assert conclusion.ruling.undecided is not None
     assert "source 000 is" in conclusion.ruling.undecided

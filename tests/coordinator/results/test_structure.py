@@ -3,6 +3,7 @@
 from collections import Counter
 from math import factorial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import polars as pl
 import pytest
@@ -27,9 +28,11 @@ from emunode.trees.statistics import arc_congestion, shared_rank
 from tests.support import failures, run_journal, run_scenario
 
 
-def history(out: Path, **values: object) -> tuple[Plan, pl.DataFrame]:
+def history(topology: str, collective: str, algorithm: str, **more: object) -> tuple[Plan, pl.DataFrame]:
     """The plan and the journal of a run."""
-    result, journal = run_journal(out, **values)
+    values = {"topology": topology, "collective": collective, "algorithm": algorithm, **more}
+    with TemporaryDirectory() as folder:
+        result, journal = run_journal(Path(folder) / "run", **values)
     assert not failures(result)
     return make_plan(make_scenario({"driver": "memory", **values})), journal
 
@@ -58,13 +61,10 @@ FAMILIES: list[tuple[str, str, str, type[Trees], int]] = [
 @pytest.mark.parametrize("source", [0, 5])
 @pytest.mark.parametrize(("topology", "collective", "algorithm", "family", "messages"), FAMILIES)
 def test_journals_have_the_structure_of_the_trees(
-    topology: str, collective: str, algorithm: str, family: type[Trees], messages: int, source: int, tmp_path: Path
+    topology: str, collective: str, algorithm: str, family: type[Trees], messages: int, source: int
 ) -> None:
     network = parse_topology(topology)
-    plan, journal = history(
-        tmp_path / "run", topology=topology, collective=collective, algorithm=algorithm, messages=messages,
-        source=network.label(source),
-    )  # fmt: skip
+    plan, journal = history(topology, collective, algorithm, messages=messages, source=network.label(source))
     trees = family(network)
     assert measured(plan, journal, "trees_per_arc") == arc_congestion(trees)
     assert (measured(plan, journal, "paths_per_inner_node") == 1) == (shared_rank(trees) is None)
@@ -75,8 +75,8 @@ def test_journals_have_the_structure_of_the_trees(
 
 
 @pytest.mark.parametrize("collective", ["scatter", "broadcast"])
-def test_gray_paths_are_neither_disjoint_nor_short(collective: str, tmp_path: Path) -> None:
-    plan, journal = history(tmp_path / "run", topology="hypercube:4", collective=collective, algorithm="nrbrg")
+def test_gray_paths_are_neither_disjoint_nor_short(collective: str) -> None:
+    plan, journal = history("hypercube:4", collective, "nrbrg")
     paths = [GrayPaths(plan.topology, 4).path(15, tree) for tree in range(4)]
     assert measured(plan, journal, "longest_detour") >= max(len(path) - 1 for path in paths) - 4 > 0
     assert measured(plan, journal, "trees_per_arc") == arc_congestion(GrayPaths(plan.topology, 4)) == 3
@@ -87,8 +87,8 @@ def test_gray_paths_are_neither_disjoint_nor_short(collective: str, tmp_path: Pa
     assert measured(plan, journal, "paths_per_inner_node") == max(passed.values()) > 1
 
 
-def test_rotated_binomial_trees_are_greedy_and_share_arcs(tmp_path: Path) -> None:
-    plan, journal = history(tmp_path / "run", topology="hypercube:4", collective="broadcast", algorithm="nrsbt")
+def test_rotated_binomial_trees_are_greedy_and_share_arcs() -> None:
+    plan, journal = history("hypercube:4", "broadcast", "nrsbt")
     assert measured(plan, journal, "longest_detour") == 0
     assert measured(plan, journal, "trees_per_arc") == arc_congestion(RotatedBinomialTrees(plan.topology)) == 4
 
@@ -100,8 +100,8 @@ def test_rotation_is_that_of_the_necklaces() -> None:
         assert star.rank_of(rotate(star.permutation(rank))) == rotation.rotate(rank, 1)
 
 
-def test_many_roots_are_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan, journal = history(tmp_path / "run", topology="star:4", collective="allgather", algorithm="mbst")
+def test_many_roots_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, journal = history("star:4", "allgather", "mbst")
     assert Paths(plan, journal.lazy()).hops["root"].n_unique() == 24
     monkeypatch.setattr(structure_metrics, "SAMPLED_HOPS", 24 * 23 // 6)
     roots = Paths(plan, journal.lazy()).hops["root"].unique().sort().to_list()
@@ -111,11 +111,8 @@ def test_many_roots_are_sampled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("redundancy", [1, 2])
-def test_many_segments_are_sampled_from_every_tree(
-    redundancy: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scenario = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": redundancy}
-    plan, journal = history(tmp_path / "run", **scenario, messages=12)
+def test_many_segments_are_sampled_from_every_tree(redundancy: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan, journal = history("star:4", "broadcast", "edt", redundancy=redundancy, messages=12)
     names = ("longest_detour", "trees_per_arc", "paths_per_inner_node", "segments_per_message")
     whole = [measured(plan, journal, name) for name in names]
     monkeypatch.setattr(structure_metrics, "MOST_HOPS", 100)
@@ -136,25 +133,24 @@ def changed(journal: pl.DataFrame, row: int, **values: int) -> pl.DataFrame:
     )
 
 
-def test_arc_in_two_trees_is_detected(tmp_path: Path) -> None:
-    plan, journal = history(tmp_path / "run", topology="star:4", collective="broadcast", algorithm="edt", redundancy=3)
+def test_arc_in_two_trees_is_detected() -> None:
+    plan, journal = history("star:4", "broadcast", "edt", redundancy=3)
     assert measured(plan, journal, "trees_per_arc") == 1
     other = (journal["tree"][0] + 1) % 3
     doubled = pl.concat([journal, changed(journal, 0, tree=other)[:1]])
     assert measured(plan, doubled, "trees_per_arc") == 2
 
 
-def test_rank_on_two_paths_is_detected(tmp_path: Path) -> None:
-    scenario = {"topology": "star:4", "collective": "scatter", "algorithm": "edt", "redundancy": 3}
-    plan, journal = history(tmp_path / "run", **scenario)
+def test_rank_on_two_paths_is_detected() -> None:
+    plan, journal = history("star:4", "scatter", "edt", redundancy=3)
     assert measured(plan, journal, "paths_per_inner_node") == 1
     longest = journal.filter(pl.col("outcome") == "relay").row(0, named=True)
     other = pl.DataFrame([{**longest, "tree": (longest["tree"] + 1) % 3}], schema=journal.schema)
     assert measured(plan, pl.concat([journal, other]), "paths_per_inner_node") == 2
 
 
-def test_detour_is_detected(tmp_path: Path) -> None:
-    plan, journal = history(tmp_path / "run", topology="star:4", collective="broadcast", algorithm="greedy-tree")
+def test_detour_is_detected() -> None:
+    plan, journal = history("star:4", "broadcast", "greedy-tree")
     assert measured(plan, journal, "longest_detour") == 0
     star, parents = plan.topology, set(journal["sender"])
     leaf, upper = next(
@@ -167,16 +163,16 @@ def test_detour_is_detected(tmp_path: Path) -> None:
     assert measured(plan, changed(journal, row, sender=upper), "longest_detour") == 2
 
 
-def test_cycle_terminates(tmp_path: Path) -> None:
-    plan, journal = history(tmp_path / "run", topology="star:3", collective="broadcast", algorithm="greedy-tree")
+def test_cycle_terminates() -> None:
+    plan, journal = history("star:3", "broadcast", "greedy-tree")
     rows = [changed(journal, row, sender=journal["receiver"][(row + 1) % 5]) for row in range(5)]
     circle = pl.concat([rows[row][row : row + 1] for row in range(5)])
     assert measured(plan, circle, "longest_detour") == 6  # no path comes to the root
     assert measured(plan, circle, "paths_per_inner_node") > 1
 
 
-def test_repeated_link_type_in_a_step_is_detected(tmp_path: Path) -> None:
-    plan, journal = history(tmp_path / "run", topology="star:4", collective="allgather", algorithm="mbst")
+def test_repeated_link_type_in_a_step_is_detected() -> None:
+    plan, journal = history("star:4", "allgather", "mbst")
     assert measured(plan, journal, "same_type_per_step") == 1
     late = journal.filter(pl.col("step") == 2).with_columns(pl.lit(1, dtype=journal.schema["step"]).alias("step"))
     assert measured(plan, pl.concat([journal, late]), "same_type_per_step") == 2
@@ -185,44 +181,30 @@ def test_repeated_link_type_in_a_step_is_detected(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["off_displacement", "off_period", "outside_own_substar", "largest_subtree", "smallest_subtree"]
 )
-def test_leaf_behind_another_port_is_detected(name: str, tmp_path: Path) -> None:
-    scenario = {"topology": "star:4", "collective": "scatter", "algorithm": "replicated-balanced-tree", "messages": 3}
-    plan, journal = history(tmp_path / "run", **scenario)
+def test_leaf_behind_another_port_is_detected(name: str) -> None:
+    plan, journal = history("star:4", "scatter", "replicated-balanced-tree", messages=3)
     before = measured(plan, journal, name)
-    (row,) = (
-        journal.with_row_index()
-        .filter(pl.col("sender") == 0, pl.col("port") == 0, pl.col("tree") == 0)
-        .filter(
-            pl.col("target").map_elements(lambda rank: plan.topology.label(rank)[0] != "1", return_dtype=pl.Boolean)
-        )
-        .head(1)["index"]
-    )
-    target = journal["target"][row]
-    moved = journal.with_columns(
-        pl.when((pl.col("sender") == 0) & (pl.col("target") == target))
-        .then(1)
-        .otherwise(pl.col("port"))
-        .cast(pl.Int16)
-        .alias("port")
-    )
+    first = journal.filter(pl.col("sender") == 0, pl.col("port") == 0, pl.col("tree") == 0)
+    target = next(rank for rank in first["target"] if plan.topology.label(rank)[0] != "1")
+    here = (pl.col("sender") == 0) & (pl.col("target") == target)
+    moved = journal.with_columns(pl.when(here).then(1).otherwise(pl.col("port")).cast(pl.Int16).alias("port"))
     wanted = {"off_displacement", "outside_own_substar", "largest_subtree", "smallest_subtree"}
     assert (measured(plan, moved, name) != before) == (name in wanted)
-    doubled = pl.concat([journal, moved.filter((pl.col("sender") == 0) & (pl.col("target") == target))])
+    doubled = pl.concat([journal, moved.filter(here)])
     assert (
         name not in {"off_displacement", "off_period", "outside_own_substar"} or measured(plan, doubled, name) > before
     )
 
 
-def test_forwarding_home_node_is_detected(tmp_path: Path) -> None:
-    plan, journal = history(tmp_path / "run", topology="star:4", collective="scatter", algorithm="near-balanced-tree")
+def test_forwarding_home_node_is_detected() -> None:
+    plan, journal = history("star:4", "scatter", "near-balanced-tree")
     assert measured(plan, journal, "inner_home_nodes") == 0
     home = next(rank for rank in plan.topology.ranks() if rank and plan.topology.label(rank)[0] == "1")
     assert measured(plan, changed(journal, len(journal) - 1, sender=home), "inner_home_nodes") == 1
 
 
-def test_arc_without_its_rotation_is_detected(tmp_path: Path) -> None:
-    scenario = {"topology": "star:4", "collective": "scatter", "algorithm": "replicated-balanced-tree", "messages": 3}
-    plan, journal = history(tmp_path / "run", **scenario)
+def test_arc_without_its_rotation_is_detected() -> None:
+    plan, journal = history("star:4", "scatter", "replicated-balanced-tree", messages=3)
     assert measured(plan, journal, "unrotated_arcs") == 0
     last = journal.filter(pl.col("receiver") == pl.col("target"), pl.col("sender") != 0).row(0, named=True)
     kept = journal.filter(~((pl.col("sender") == last["sender"]) & (pl.col("receiver") == last["receiver"])))

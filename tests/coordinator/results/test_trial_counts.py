@@ -3,17 +3,15 @@
 from pathlib import Path
 from random import Random
 
-import polars as pl
 import pytest
 
-from coordinator.history.journal import COLUMNS, OUTCOMES, Journal, sorted_records
-from coordinator.planning.plan import Plan, make_plan
-from coordinator.results.deliveries import Records, messages_due
+from coordinator.history.journal import Journal, sorted_records, table
+from coordinator.planning.plan import make_plan
+from coordinator.results.deliveries import messages_due
 from coordinator.results.metrics import count_trial, measure
 from coordinator.scenario.model import make_scenario
-from emunode.engine.memory import MemoryEngine
-from emunode.engine.rank_set import AlteredCopy
 from emunode.net.wire import ROW
+from tests.support import played
 
 CASES: list[tuple[str, str, str, dict[str, object]]] = [
     ("star:4", "broadcast", "edt", {"redundancy": 3}),
@@ -33,21 +31,6 @@ BROKEN = (
 )  # fmt: skip
 
 
-def played(plan: Plan) -> tuple[bytearray, list[AlteredCopy]]:
-    """The rows of a run in memory, and its altered copies."""
-    network, rows, step = MemoryEngine(plan.algorithm), bytearray(), 0
-    while network.busy:
-        step += 1
-        rows += network.step(step, plan.faults_at(step))
-    return rows, network.altered_copies
-
-
-def frame_of(records: Records) -> pl.DataFrame:
-    """Records as the journal of a run directory has them."""
-    frame = pl.DataFrame({name: records[name] for name in COLUMNS})
-    return frame.with_columns(pl.col("outcome").cast(pl.UInt8).cat.to(OUTCOMES))
-
-
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join([*case[:3], *case[3]]))
 def test_trial_counts_equal_run_metrics(case: tuple[str, str, str, dict[str, object]]) -> None:
     topology, collective, algorithm, values = case
@@ -61,7 +44,7 @@ def test_trial_counts_equal_run_metrics(case: tuple[str, str, str, dict[str, obj
         rows, altered_copies = played(plan)
         records = sorted_records([rows])
         counted = count_trial(plan, records, altered_copies)
-        measured = measure(plan, frame_of(records).lazy(), altered_copies)
+        measured = measure(plan, table(records).lazy(), altered_copies)
         assert counted.metrics == {name: measured.metrics[name] for name in counted.metrics}, fault
         due = messages_due(plan)
         assert due.tolist() == measured.nodes["expected"].to_list()

@@ -12,9 +12,9 @@ STAR: dict[str, object] = {"topology": "star:4", "collective": "broadcast", "alg
 LABELS = [parse_topology("star:4").label(rank) for rank in range(1, 24)]
 
 
-@pytest.mark.parametrize("liar", LABELS)
-def test_three_copies_tolerate_one_byzantine_node(liar: str) -> None:
-    result = run_scenario(None, **STAR, redundancy=3, messages=2, fault=[f"byzantine:{liar}"])
+@pytest.mark.parametrize("byzantine", LABELS)
+def test_three_copies_tolerate_one_byzantine_node(byzantine: str) -> None:
+    result = run_scenario(None, **STAR, redundancy=3, messages=2, fault=[f"byzantine:{byzantine}"])
     assert result.verdict == "holds", failures(result)
     summary = result.summary
     assert summary["intact_deliveries"] == summary["elected_right"] == summary["expected_deliveries"] == 2 * 22

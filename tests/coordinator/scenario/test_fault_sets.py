@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from itertools import combinations, pairwise, product
+from collections.abc import Iterable
+from itertools import combinations, pairwise, permutations
 from math import comb, exp
 from random import Random
 
@@ -11,16 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coordinator.planning.plan import Plan, make_plan
-from coordinator.scenario.fault_sets import (
-    FaultSites,
-    draw,
-    every_set,
-    parse_fault_sets,
-    resolve,
-    sample_numbers,
-    set_count,
-    set_number,
-)
+from coordinator.scenario.fault_draws import FaultSites, draw, every_set, resolve, sample_numbers, set_count, set_number
+from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import Crash
@@ -39,9 +32,37 @@ def drawn(text: str, number: int = 0, seed: int = 0, **values: object) -> tuple[
     return draw(fault_set, FaultSites(plan_of(**values).algorithm), seed, number)  # type: ignore[arg-type]
 
 
-def labels(specs: tuple[str, ...]) -> set[str]:
-    """The places of faults, without kind and step."""
-    return {spec.partition(":")[2].rpartition("@")[0] for spec in specs}
+def in_cube(text: str, dimension: int = 3) -> tuple[FaultSetSpec, FaultSites]:
+    """One fault set, and where faults may occur in a hypercube."""
+    (fault_set,) = parse_fault_sets(text)
+    return fault_set, FaultSites(plan_of(f"hypercube:{dimension}", "sbt").algorithm)
+
+
+def place(spec: str) -> str:
+    """The node or link of a fault."""
+    return spec.split(":")[1].partition("@")[0]
+
+
+def labels(specs: Iterable[str]) -> set[str]:
+    """The nodes and links of faults, without kind and step."""
+    return {place(spec) for spec in specs}
+
+
+def place_names(places: FaultSites) -> list[str]:
+    """All nodes that may fail, and then all links."""
+    label = places.topology.label
+    return [*map(label, places.nodes()), *("~".join(map(label, link)) for link in places.links)]
+
+
+def chi_square(counts: Iterable[float], expected: float) -> float:
+    """The chi-square statistic of classes that are equally likely."""
+    return sum((count - expected) ** 2 / expected for count in counts)
+
+
+def chi_square_p(statistic: float, degrees: int) -> float:
+    """Upper bound of the tail of the chi-square distribution (Chernoff), tight enough for p around 1e-6."""
+    ratio = statistic / degrees
+    return 1.0 if ratio <= 1 else (ratio * exp(1 - ratio)) ** (degrees / 2)
 
 
 # --- descriptions ------------------------------------------------------------------------------------------------------
@@ -136,12 +157,9 @@ def test_draws_are_reproducible_and_nested(seed: int, number: int, count: int) -
 
 def test_places_are_equally_likely() -> None:
     """A chi-square test of 23 classes: the fixed seed gives 23.2, and 1 in 1000 gives more than 48.3."""
-    counts: dict[str, int] = {}
-    for number in range(2300):
-        for spec in drawn("nodes=1", number):
-            counts[spec] = counts.get(spec, 0) + 1
+    counts = Counter(drawn("nodes=1", number) for number in range(2300))
     assert len(counts) == 23
-    assert sum((count - 100) ** 2 / 100 for count in counts.values()) < 48.3
+    assert chi_square(counts.values(), 100) < 48.3
 
 
 # --- parts of one set --------------------------------------------------------------------------------------------------
@@ -156,65 +174,52 @@ def part(kind: str, amount: object) -> str:
     return f"{kind}={amount}{ARGUMENTS.get(kind, '')}"
 
 
-def chi_square_p(statistic: float, degrees: int) -> float:
-    """Upper bound of the tail of the chi-square distribution (Chernoff), tight enough for p around 1e-6."""
-    ratio = statistic / degrees
-    return 1.0 if ratio <= 1 else (ratio * exp(1 - ratio)) ** (degrees / 2)
+PAIRS = [*combinations(NODE_KINDS, 2), *combinations(LINK_KINDS, 2), ("nodes", "links")]
+CELLS: dict[tuple[str, ...], int] = (
+    {("nodes", "links"): 84} | dict.fromkeys(combinations(NODE_KINDS, 2), 42) | {NODE_KINDS: 210}
+)
+"""The number of ways to place one fault of each kind in Q_3; 132 for two kinds of link faults."""
 
 
-@pytest.mark.parametrize("pair", [*combinations(NODE_KINDS, 2), *combinations(LINK_KINDS, 2), ("nodes", "links")])
-def test_the_parts_of_a_draw_are_independent(pair: tuple[str, str]) -> None:
-    """Chi-square over all (ordered) pairs of places in Q_3, 40 draws expected in each: p < 1e-6 would fail."""
-    (fault_set,) = parse_fault_sets(";".join(part(kind, 1) for kind in pair))
-    places = FaultSites(plan_of("hypercube:3", "sbt").algorithm)
+@pytest.mark.parametrize("kinds", [*PAIRS, NODE_KINDS], ids=" ".join)
+def test_the_parts_of_a_draw_are_independent(kinds: tuple[str, ...]) -> None:
+    """Chi-square over all (ordered) places in Q_3, 40 draws expected for each: p < 1e-6 would fail."""
+    fault_set, places = in_cube(";".join(part(kind, 1) for kind in kinds))
     cells = set_count(parse_fault_sets(f"all:{fault_set.name}")[0], places)
-    assert cells == {"nodeshang": 42, "nodeslinks": 84}.get("".join(pair), 42 if pair[0] in NODE_KINDS else 132)
+    assert cells == CELLS.get(kinds, 132)
     counts = Counter(draw(fault_set, places, 7, number) for number in range(40 * cells))
     assert len(counts) == cells
-    statistic = sum((count - 40) ** 2 / 40 for count in counts.values())
-    assert chi_square_p(statistic, cells - 1) > 1e-6
-
-
-def test_three_parts_are_independent() -> None:
-    (fault_set,) = parse_fault_sets("nodes=1;hang=1;byzantine=1")
-    places = FaultSites(plan_of("hypercube:3", "sbt").algorithm)
-    counts = Counter(draw(fault_set, places, 3, number) for number in range(20 * 210))
-    assert len(counts) == 210
-    assert chi_square_p(sum((count - 20) ** 2 / 20 for count in counts.values()), 209) > 1e-6
+    assert chi_square_p(chi_square(counts.values(), 40), cells - 1) > 1e-6
 
 
 def test_the_test_finds_parts_that_share_their_random_numbers() -> None:
     """In version 0.1.0 the second part took the place with the same index among the remaining ones."""
-    places = FaultSites(plan_of("hypercube:3", "sbt").algorithm).nodes()
+    places = in_cube("nodes=1")[1].nodes()
     counts: Counter[tuple[int, int]] = Counter()
     for number in range(40 * 42):
         index = Random(f"7/{number}/nodes").randrange(7), Random(f"7/{number}/nodes").randrange(6)
         first = places[index[0]]
         counts[first, [place for place in places if place != first][index[1]]] += 1
-    statistic = sum((counts[one, other] - 40) ** 2 / 40 for one, other in product(places, places) if one != other)
+    statistic = chi_square((counts[pair] for pair in permutations(places, 2)), 40)
     assert chi_square_p(statistic, 41) < 1e-6
 
 
 @pytest.mark.parametrize("pair", [("nodes", "byzantine"), ("links", "corrupt")])
 def test_the_parts_of_a_bernoulli_draw_are_independent(pair: tuple[str, str]) -> None:
     """Each place goes to the first part that hits it, so the second gets (1 - 0.3) x 0.4 of all places."""
-    (fault_set,) = parse_fault_sets("bernoulli:" + ";".join(map(part, pair, ("0.3", "0.4"))))
-    places = FaultSites(plan_of("hypercube:3", "sbt").algorithm)
-    number_of = len(places.nodes() if pair[0] == "nodes" else places.links)
-    counts: Counter[tuple[str, str, str]] = Counter()  # what becomes of one place, and of the next
+    fault_set, places = in_cube("bernoulli:" + ";".join(map(part, pair, ("0.3", "0.4"))))
+    names = [name for name in place_names(places) if ("~" in name) == (pair[0] == "links")]
+    counts: Counter[tuple[str, str]] = Counter()  # the faults of one place, and of the next
     trials = 2000
     for number in range(trials):
-        fate = {spec.split(":")[1].split("@")[0]: spec.split(":")[0] for spec in draw(fault_set, places, 1, number)}
-        labels = [places.topology.label(rank) for rank in places.nodes()]
-        if pair[0] == "links":
-            labels = ["~".join(map(places.topology.label, link)) for link in places.links]
-        for one, other in pairwise(labels):
-            counts["pair", fate.get(one, "-"), fate.get(other, "-")] += 1
+        kind = {place(spec): spec.split(":")[0] for spec in draw(fault_set, places, 1, number)}
+        for one, other in pairwise(names):
+            counts[kind.get(one, "-"), kind.get(other, "-")] += 1
     kinds = {"crash": 0.3, "down": 0.3, "byzantine": 0.28, "corrupt": 0.28, "-": 0.42}
-    total = trials * (number_of - 1)
+    total = trials * (len(names) - 1)
     statistic = sum(
         (count - total * kinds[one] * kinds[other]) ** 2 / (total * kinds[one] * kinds[other])
-        for (_, one, other), count in counts.items()
+        for (one, other), count in counts.items()
     )
     assert len(counts) == 9
     assert chi_square_p(statistic, 8) > 1e-6
@@ -222,25 +227,16 @@ def test_the_parts_of_a_bernoulli_draw_are_independent(pair: tuple[str, str]) ->
 
 @given(
     st.integers(0, 10**6),
-    st.integers(0, 22),
-    st.integers(0, 22),
-    st.sampled_from([("nodes", "byzantine"), ("links", "loss")]),
+    st.tuples(*[st.integers(0, 7)] * 3),
+    st.sampled_from([NODE_KINDS, ("links", "corrupt", "loss")]),
 )
-def test_mixed_draws_nest(number: int, one: int, other: int, kinds: tuple[str, str]) -> None:
-    """One more fault of either part keeps the faults drawn before."""
-    one, other = min(one, 22 - other), min(other, 22 - min(one, 22 - other))
-    small = set(drawn(f"{part(kinds[0], one)};{part(kinds[1], other)}", number))
-    assert len(small) == one + other
-    assert small < set(drawn(f"{part(kinds[0], one + 1)};{part(kinds[1], other)}", number))
-    assert small < set(drawn(f"{part(kinds[0], one)};{part(kinds[1], other + 1)}", number))
-
-
-@given(st.integers(0, 10**6), st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 6)))
-def test_three_parts_nest(number: int, counts: tuple[int, ...]) -> None:
-    small = set(drawn(";".join(map(part, NODE_KINDS, counts)), number))
+def test_mixed_draws_nest(number: int, counts: tuple[int, ...], kinds: tuple[str, ...]) -> None:
+    """One more fault of any part keeps the faults drawn before."""
+    small = set(drawn(";".join(map(part, kinds, counts)), number))
+    assert len(small) == sum(counts)
     for at in range(3):
-        more = [count + (at == place) for place, count in enumerate(counts)]
-        assert small < set(drawn(";".join(map(part, NODE_KINDS, more)), number))
+        more = [count + (at == index) for index, count in enumerate(counts)]
+        assert small < set(drawn(";".join(map(part, kinds, more)), number))
 
 
 @given(st.integers(0, 10**6), st.floats(0.001, 0.9), st.floats(0.001, 0.1))
@@ -258,13 +254,10 @@ SINGLE_KIND = {
 """Draws of version 0.1.0 in S_4."""
 
 
-def test_draws_of_a_single_kind_are_those_of_version_0_1_0() -> None:
+@pytest.mark.parametrize("text", SINGLE_KIND)
+def test_draws_of_a_single_kind_are_those_of_version_0_1_0(text: str) -> None:
     """Campaigns from before the correction of mixed draws can be resumed."""
-    assert drawn("nodes=3", 5, 1) == SINGLE_KIND["nodes=3"]
-    assert drawn("byzantine=2", 5, 1) == SINGLE_KIND["byzantine=2"]
-    assert drawn("links=2", 5, 1) == SINGLE_KIND["links=2"]
-    assert drawn("nodes=1;links=1", 5, 1) == SINGLE_KIND["nodes=1;links=1"]
-    assert drawn("bernoulli:nodes=0.1", 5, 1) == SINGLE_KIND["bernoulli:nodes=0.1"]
+    assert drawn(text, 5, 1) == SINGLE_KIND[text]
 
 
 def test_algorithms_get_the_same_faults() -> None:
@@ -317,33 +310,25 @@ def test_busiest_places_carry_most_segments() -> None:
     assert labels(chosen) == {"01", "11", "00~01", "01~11"}
 
 
-def test_every_set_is_enumerated_once() -> None:
-    (fault_set,) = parse_fault_sets("all:nodes=2;links=1")
-    places = FaultSites(plan_of("hypercube:2", "sbt").algorithm)
-    sets = list(every_set(fault_set, places))
-    assert len(sets) == len(set(sets)) == set_count(fault_set, places) == comb(3, 2) * 4
-    assert [draw(fault_set, places, 0, number) for number in range(len(sets))] == sets
-
-
 @pytest.mark.parametrize(
     ("text", "count"),
     [
         ("nodes=2", 21),
         ("nodes=3;links=2", 35 * 66),
+        ("crash=1;byzantine=1", 7 * 6),
         ("links=2;corrupt=1:1", 66 * 10),
         ("nodes=1;hang=2;byzantine=1", 7 * 15 * 4),
     ],
 )
 def test_a_set_by_its_number(text: str, count: int) -> None:
     """Every set once, in lexicographic order, with disjoint parts."""
-    (fault_set,) = parse_fault_sets(f"all:{text}")
-    places = FaultSites(plan_of("hypercube:3", "sbt").algorithm)
+    fault_set, places = in_cube(f"all:{text}")
     sets = list(every_set(fault_set, places))
     assert len(set(map(frozenset, sets))) == len(sets) == set_count(fault_set, places) == count
     assert [set_number(fault_set, places, number) for number in (0, count - 1)] == [sets[0], sets[-1]]
-    names = [places.topology.label(rank) for rank in places.nodes()]
-    names += ["~".join(map(places.topology.label, link)) for link in places.links]
-    indices = [[names.index(spec.split(":")[1].split("@")[0]) for spec in specs] for specs in sets]
+    assert [draw(fault_set, places, 0, number) for number in range(count)] == sets
+    names = place_names(places)
+    indices = [[names.index(place(spec)) for spec in specs] for specs in sets]
     assert indices == sorted(indices)
     assert all(len(set(chosen)) == len(chosen) for chosen in indices)
     with pytest.raises(ScenarioError, match=f"no set number {count}"):
@@ -359,7 +344,7 @@ def test_a_sample_of_all_sets_is_random_and_nests() -> None:
     assert max(large) < 630
     assert large[:50] == sample_numbers(fault_set, places, 0, 50) != sample_numbers(fault_set, places, 1, 50)
     counts = Counter(number * 6 // 630 for seed in range(100) for number in sample_numbers(fault_set, places, seed, 60))
-    assert chi_square_p(sum((count - 1000) ** 2 / 1000 for count in counts.values()), 5) > 1e-6
+    assert chi_square_p(chi_square(counts.values(), 1000), 5) > 1e-6
 
 
 @pytest.mark.parametrize("how", ["", "bernoulli:", "roots:", "busiest:", "cut:victim=2134;", "all:"])
@@ -379,7 +364,7 @@ def test_broken_places_are_not_chosen(how: str, broken: str) -> None:
 
 def labels_of(*specs: str) -> set[str]:
     """The places of faults, links with the lower rank first."""
-    return {"~".join(sorted(re.split("[~>]", spec.split(":")[1].split("@")[0]))) for spec in specs}
+    return {"~".join(sorted(re.split("[~>]", place(spec)))) for spec in specs}
 
 
 def test_broken_places_are_not_counted() -> None:
@@ -388,14 +373,6 @@ def test_broken_places_are_not_counted() -> None:
         set_count(parse_fault_sets(text)[0], places) for text in ("all:nodes=2", "all:links=2", "all:nodes=1;links=1")
     ]
     assert counts == [comb(22, 2), comb(35, 2), 22 * 35]
-
-
-def test_two_kinds_never_share_a_node() -> None:
-    (fault_set,) = parse_fault_sets("all:crash=1;byzantine=1")
-    places = FaultSites(plan_of("hypercube:2", "sbt").algorithm)
-    sets = list(every_set(fault_set, places))
-    assert len(sets) == set_count(fault_set, places) == 3 * 2
-    assert all(len(labels(chosen)) == 2 for chosen in sets)
 
 
 # --- in a scenario -----------------------------------------------------------------------------------------------------
@@ -413,23 +390,18 @@ def test_run_can_be_repeated_from_its_drawn_faults() -> None:
 
 
 def test_taken_places_are_not_drawn_again() -> None:
-    everybody = tuple(f"crash:{label}@1" for label in every_label(plan_of()) if label not in ("1234", "2134"))
-    specs = resolve([*everybody, "random:nodes=1@1"], lambda: plan_of().algorithm, 0)
+    others = tuple(f"crash:{label}@1" for label in every_label(plan_of()) if label not in ("1234", "2134"))
+    specs = resolve([*others, "random:nodes=1@1"], lambda: plan_of().algorithm, 0)
     assert specs[-1] == "crash:2134@1"
     with pytest.raises(ScenarioError, match="needs 2 nodes, but only 1 may fail"):
-        resolve([*everybody, "random:nodes=2@1"], lambda: plan_of().algorithm, 0)
-
-
-@pytest.mark.parametrize("spec", ["random:nodes=1..2@1", "all:nodes=1@1"])
-def test_a_run_has_one_set_of_faults(spec: str) -> None:
-    with pytest.raises(ScenarioError, match="a run has one set") as raised:
-        plan_of(fault=[spec])
-    assert raised.value.field == "fault"
+        resolve([*others, "random:nodes=2@1"], lambda: plan_of().algorithm, 0)
 
 
 @pytest.mark.parametrize(
     ("spec", "complaint"),
     [
+        ("random:nodes=1..2@1", "a run has one set"),
+        ("all:nodes=1@1", "a run has one set"),
         ("nodes=2", "a set of random faults random:nodes=2"),
         ("byzantine=1:3", "a set of random faults random:byzantine=1:3"),
         ("random:byzantine=1:3", "'byzantine' takes no value, so ':3' in 'byzantine=1:3' has no meaning"),
@@ -446,7 +418,8 @@ def test_invalid_fault_is_refused(spec: str, complaint: str) -> None:
     assert (raised.value.field, raised.value.value) == ("fault", spec)
 
 
-def test_the_smallest_rates_are_accepted() -> None:
-    for rate in ("0", "0.0", "0e-300", "1.2e-16", "1"):
-        assert len(plan_of(fault=[f"loss:1234~2134:{rate}"]).faults) == 2
-        assert drawn(f"bernoulli:nodes={rate}") == (() if float(rate) < 1 else drawn("bernoulli:nodes=1"))
+@pytest.mark.parametrize("rate", ["0", "0.0", "0e-300", "1.2e-16", "1"])
+def test_the_smallest_rates_are_accepted(rate: str) -> None:
+    for kind in ("loss", "corrupt", "duplicate"):
+        assert len(plan_of(fault=[f"{kind}:1234~2134:{rate}"]).faults) == 2
+    assert drawn(f"bernoulli:nodes={rate}") == (() if float(rate) < 1 else drawn("bernoulli:nodes=1"))

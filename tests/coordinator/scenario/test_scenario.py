@@ -20,24 +20,13 @@ from coordinator.scenario.model import (
     read_scenario,
 )
 from emunode.errors import ScenarioError
-from emunode.faults.kinds import (
-    Byzantine,
-    Corrupt,
-    Crash,
-    Delay,
-    Down,
-    Drop,
-    Fault,
-    Hang,
-    Loss,
-    Recover,
-    Up,
-)
+from emunode.faults.kinds import Byzantine, Corrupt, Crash, Delay, Down, Drop, Fault, Hang, Loss, Recover, Up
 from emunode.model import Collective, Duplex, PortModel
 from emunode.topologies.registry import parse_topology
+from tests.command_line import fields
 from tests.support import run_scenario
 
-BASE: dict[str, object] = {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree"}
+BASE = fields("star:4 broadcast greedy-tree")
 FULL: dict[str, object] = {
     **BASE,
     "source": "2134",
@@ -125,23 +114,15 @@ def test_flags_override_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "values",
+    "scenario",
     [
-        {"topology": "star:4", "algorithm": "greedy-tree", "source": "4231", "seed": 3},
-        {"topology": "ej:2+3", "algorithm": "improved", "source": "-1,1", "fault": ["crash:0,1@2"]},
-        {
-            "topology": "hypercube:4",
-            "algorithm": "sbt",
-            "segments": 3,
-            "messages": 2,
-            "per_byte": "333ns",
-            "name": "mine",
-        },
+        "star:4 broadcast greedy-tree source=4231 seed=3",
+        "ej:2+3 broadcast improved source=-1,1 fault=crash:0,1@2",
+        "hypercube:4 broadcast sbt segments=3 messages=2 per_byte=333ns name=mine",
     ],
-    ids=["star", "ej", "hypercube"],
 )
-def test_the_scenario_of_a_run_runs_again_to_the_same_hash(values: dict[str, object], tmp_path: Path) -> None:
-    first = run_scenario(tmp_path / "first", collective="broadcast", **values)
+def test_the_scenario_of_a_run_runs_again_to_the_same_hash(scenario: str, tmp_path: Path) -> None:
+    first = run_scenario(tmp_path / "first", **fields(scenario))
     written = read_scenario(first.path / "scenario.toml")
     second = run_scenario(tmp_path / "second", **written)
     assert second.summary["journal_hash"] == first.summary["journal_hash"]
@@ -149,7 +130,7 @@ def test_the_scenario_of_a_run_runs_again_to_the_same_hash(values: dict[str, obj
     assert read_scenario(second.path / "scenario.toml") == written
 
 
-# --- files that are none ---------------------------------------------------------------------------------------------
+# --- malformed files -------------------------------------------------------------------------------------------------
 
 
 def file_refused(path: Path) -> str:
@@ -184,20 +165,20 @@ def test_invalid_toml_file(tmp_path: Path, content: bytes) -> None:
 # --- keys ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("key", "near"),
-    [
-        ("topolgy", "topology"),
-        ("faults", "fault"),
-        ("message_byte", "message_bytes"),
-        ("port-model", "port_model"),
-        ("sead", "seed"),
-    ],
-)
-def test_unknown_key_suggests_the_nearest_one(key: str, near: str) -> None:
+NEAREST = {
+    "topolgy": "topology",
+    "faults": "fault",
+    "message_byte": "message_bytes",
+    "port-model": "port_model",
+    "sead": "seed",
+}
+
+
+@pytest.mark.parametrize("key", NEAREST)
+def test_unknown_key_suggests_the_nearest_one(key: str) -> None:
     error = refused(**{key: "x"})
     assert (error.field, error.value) == ("scenario", key)
-    assert error.allowed == f"there is no such key; did you mean {near!r}?"
+    assert error.allowed == f"there is no such key; did you mean {NEAREST[key]!r}?"
 
 
 def test_unknown_key_lists_all_keys() -> None:
@@ -213,10 +194,16 @@ def test_missing_field_is_named(field: str) -> None:
     assert caught.value.allowed.startswith("it is required: ")
 
 
+def test_all_missing_fields_are_named_at_once() -> None:
+    with pytest.raises(ScenarioError) as caught:
+        make_scenario({"seed": 1})
+    assert all(field in str(caught.value) for field in ("topology", "collective", "algorithm", "coordinator list"))
+
+
 # --- values ----------------------------------------------------------------------------------------------------------
 
 BAD = [
-    ("topology", "ring:5", "known are star:N with 3 <= N"),
+    ("topology", "lattice:5", "known are star, hypercube, ej, "),
     ("topology", "star", "star:N"),
     ("topology", "star:2", "n >= 3"),
     ("topology", "star:x", "star:N"),
@@ -328,35 +315,25 @@ def test_invalid_value_is_refused_with_the_allowed_ones(field: str, value: objec
     assert allowed in error.allowed
 
 
-@pytest.mark.parametrize(
-    ("values", "field", "allowed"),
-    [
-        ({"driver": "memory", "ranks_per_host": 4}, "ranks_per_host", "the memory driver has no hosts; leave it out"),
-        (
-            {"collective": "allgather", "algorithm": "rotated-trees", "source": "1234"},
-            "source",
-            "in allgather every node is a source; leave it out",
-        ),
-        ({"topology": "hypercube:3", "source": "1234"}, "source", "3 binary digits"),
-        ({"topology": "ej:2+3", "algorithm": "greedy-tree"}, "algorithm", "it is defined for broadcast on star"),
-        ({"segments": "auto", "algorithm": "flood"}, "segments", "has no formula for it; give a number"),
-        ({"clock": "timed", "startup": 0, "per_byte": 0}, "startup", "packets take time"),
-        ({"clock": "timed", "fault": ["crash:2134@2"]}, "fault", "use --clock steps"),
-        ({"clock": "timed", "duplex": "half"}, "duplex", "use --clock steps"),
-    ],
-    ids=[
-        "memory with hosts",
-        "source of allgather",
-        "label of another network",
-        "algorithm of another network",
-        "auto",
-        "timed without time",
-        "timed with a fault",
-        "timed half-duplex",
-    ],
-)
-def test_contradictory_scenario_is_refused(values: dict[str, object], field: str, allowed: str) -> None:
-    error = refused(**values)
+CONTRADICTORY = [
+    (
+        "star:4 broadcast flood driver=memory ranks_per_host=4",
+        "ranks_per_host",
+        "the memory driver has no hosts; leave it out",
+    ),
+    ("star:4 allgather rotated-trees source=1234", "source", "in allgather every node is a source; leave it out"),
+    ("hypercube:3 broadcast flood source=1234", "source", "3 binary digits"),
+    ("ej:2+3 broadcast greedy-tree", "algorithm", "it is defined for broadcast on star"),
+    ("star:4 broadcast flood segments=auto", "segments", "has no formula for it; give a number"),
+    ("star:4 broadcast flood clock=timed startup=0 per_byte=0", "startup", "packets take time"),
+    ("star:4 broadcast flood clock=timed fault=crash:2134@2", "fault", "use --clock steps"),
+    ("star:4 broadcast flood clock=timed duplex=half", "duplex", "use --clock steps"),
+]
+
+
+@pytest.mark.parametrize(("scenario", "field", "allowed"), CONTRADICTORY)
+def test_contradictory_scenario_is_refused(scenario: str, field: str, allowed: str) -> None:
+    error = refused(**fields(scenario))
     assert error.field == field
     assert allowed in error.allowed
 
@@ -461,15 +438,6 @@ def test_every_size_has_a_bound(field: str, value: object) -> None:
     assert refused(**{field: given}).field == field
 
 
-def test_all_missing_fields_are_named_at_once() -> None:
-    with pytest.raises(ScenarioError) as caught:
-        make_scenario({"seed": 1})
-    assert all(field in str(caught.value) for field in ("topology", "collective", "algorithm", "coordinator list"))
-    with pytest.raises(ScenarioError) as caught:
-        make_scenario({"topology": "star:4", "collective": "broadcast"})
-    assert caught.value.field == "algorithm"
-
-
 def test_names_are_case_insensitive() -> None:
     given = {
         "topology": "Star:4", "collective": "Broadcast", "algorithm": "EDT", "port_model": "All-Port", "duplex": "FULL",
@@ -483,21 +451,27 @@ def test_names_are_case_insensitive() -> None:
 
 
 @pytest.mark.parametrize(
-    ("faults", "useless"),
+    "faults",
     [
-        (("down:1234~2134@2-10", "down:1234~2134@3-4", "up:1234~2134@6"), False),
-        (("down:1234~2134@2", "down:1234>2134@3-4", "up:1234~2134@6"), False),
-        (("down:1234~2134@2-10", "down:1234~2134@3-12", "up:1234~2134@11"), False),
-        (("down:1234~2134@2-4", "down:1234~2134@3-5", "up:1234~2134@6"), True),
-        (("down:1234~2134@2-10", "down:1234~2134@3-4", "up:1234~2134@6", "up:1234~2134@8"), True),
+        "down:1234~2134@2-10 down:1234~2134@3-4 up:1234~2134@6",
+        "down:1234~2134@2 down:1234>2134@3-4 up:1234~2134@6",
+        "down:1234~2134@2-10 down:1234~2134@3-12 up:1234~2134@11",
     ],
 )
-def test_up_ends_every_interval_of_down_that_overlaps(faults: tuple[str, ...], useless: bool) -> None:
-    if useless:
-        with pytest.raises(ScenarioError, match="this link is not down in that step"):
-            parse_faults(faults, parse_topology("star:4"))
-    else:
-        parse_faults(faults, parse_topology("star:4"))
+def test_up_ends_every_interval_of_down_that_overlaps(faults: str) -> None:
+    parse_faults(faults.split(), parse_topology("star:4"))
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        "down:1234~2134@2-4 down:1234~2134@3-5 up:1234~2134@6",
+        "down:1234~2134@2-10 down:1234~2134@3-4 up:1234~2134@6 up:1234~2134@8",
+    ],
+)
+def test_up_without_an_interval_of_down_is_refused(faults: str) -> None:
+    with pytest.raises(ScenarioError, match="this link is not down in that step"):
+        parse_faults(faults.split(), parse_topology("star:4"))
 
 
 @pytest.mark.parametrize("rate", ["1e-300", "1e-999", "0.00000000000000000001", "5e-17"])
@@ -505,5 +479,3 @@ def test_up_ends_every_interval_of_down_that_overlaps(faults: tuple[str, ...], u
 def test_a_rate_too_small_to_be_drawn_is_refused_with_the_limit(kind: str, rate: str) -> None:
     with pytest.raises(ScenarioError, match=r"at least 2\^-53"):
         parse_faults([f"{kind}:1234~2134:{rate}"], parse_topology("star:4"))
-    for good in ("0", "0.0", "0e-5", "1.2e-16", "1"):
-        parse_faults([f"{kind}:1234~2134:{good}"], parse_topology("star:4"))

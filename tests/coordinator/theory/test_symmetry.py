@@ -10,13 +10,14 @@ from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.results.deliveries import Records
 from coordinator.results.metrics import count_trial
-from coordinator.scenario.fault_sets import FaultSites, every_set, parse_fault_sets
+from coordinator.scenario.fault_draws import FaultSites, every_set
+from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.model import make_scenario
 from coordinator.theory.symmetry import Neighbourhood, Orbits, Symmetry, candidates, keeps, symmetries
 from emunode.algorithms.tree_collective import TreeCollective
-from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
+from tests.support import played
 
 
 def plan_of(topology: str, algorithm: str, redundancy: int = 1, **values: object) -> Plan:
@@ -153,12 +154,7 @@ def test_fault_and_its_image_have_the_same_effect() -> None:
 
 def history(plan: Plan, specs: tuple[str, ...]) -> Records:
     """The sorted journal of a run under faults."""
-    faulty = make_plan(plan.scenario.model_copy(update={"fault": specs}))
-    network, rows, step = MemoryEngine(faulty.algorithm), bytearray(), 0
-    while network.busy:
-        step += 1
-        rows += network.step(step, faulty.faults_at(step))
-    return sorted_records([rows])
+    return sorted_records([played(make_plan(plan.scenario.model_copy(update={"fault": specs})))[0]])
 
 
 def test_too_many_faults_and_too_many_sets_are_refused() -> None:

@@ -54,7 +54,7 @@ def cited() -> set[str]:
 
 
 @pytest.mark.parametrize("paper", IN_PAPER)
-def test_what_is_cited_exists(paper: str) -> None:
+def test_cited_sections_and_theorems_exist(paper: str) -> None:
     sources = {source for source in cited() if source.startswith(paper)}
     assert sources
     for source in sources:

@@ -1,6 +1,5 @@
 """Where predictions come from: closed forms against enumeration, spoilt schedules, and claims marked as derived."""
 
-import csv
 from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
@@ -24,21 +23,12 @@ from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
 from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
 from emunode.trees.star.edge_disjoint import EdgeDisjointTrees
-from tests.support import failures, run_scenario
-
-GOLDEN = Path(__file__).parents[2] / "golden"
-
-
-def golden(name: str) -> list[dict[str, str]]:
-    """The rows of one file of expected numbers."""
-    with (GOLDEN / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
-
+from tests.support import failures, golden_rows, run_scenario
 
 # Closed forms.
 
 
-@pytest.mark.parametrize("row", golden("star/edt"), ids=lambda row: row["n"])
+@pytest.mark.parametrize("row", golden_rows("star", "edt"), ids=lambda row: row["n"])
 def test_sum_of_depths(row: dict[str, str]) -> None:
     assert sum_of_depths(StarGraph(int(row["n"]))) == int(row["sum_of_depths_per_tree_measured"])
 
@@ -51,7 +41,9 @@ def test_sum_of_depths_is_that_of_every_tree(n: int) -> None:
         assert sum(trees.level(rank, tree) for rank in star.ranks()) == sum_of_depths(star)
 
 
-@pytest.mark.parametrize("row", golden("ej/independent_trees"), ids=lambda row: f"{row['a']}+{row['b']}^{row['n']}")
+@pytest.mark.parametrize(
+    "row", golden_rows("ej", "independent_trees"), ids=lambda row: f"{row['a']}+{row['b']}^{row['n']}"
+)
 def test_height_of_independent_trees(row: dict[str, str]) -> None:
     a, b, n = int(row["a"]), int(row["b"]), int(row["n"])
     most = n * one_dimension_height(a, b)
@@ -171,7 +163,9 @@ DERIVED = [
     DERIVED,
     ids=lambda value: "-".join(sorted(map(str, value)) if isinstance(value, set) else map(str, value.values())),
 )
-def test_what_has_no_formula_is_marked_and_bounded(scenario: dict[str, object], names: set[str]) -> None:
+def test_claims_without_a_formula_are_marked_as_derived_and_bounded(
+    scenario: dict[str, object], names: set[str]
+) -> None:
     found = judgements(**scenario)
     assert names <= derived(found)
     for name in names & {"steps"}:
@@ -179,7 +173,7 @@ def test_what_has_no_formula_is_marked_and_bounded(scenario: dict[str, object], 
         assert bounds, "an independent bound stands beside every derived number of steps"
 
 
-def test_the_mark_is_recorded_and_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_derived_mark_is_recorded_and_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     result = run_scenario(tmp_path / "run", topology="star:4", collective="scatter", algorithm="edt")
     records = result.summary["claims"]
     assert isinstance(records, list)
@@ -215,12 +209,12 @@ def late(_algorithm: TreeCollective, _relative: Rank, _tree: int, ports: Sequenc
 
 
 @pytest.mark.parametrize("scenario", INDEPENDENT[:6], ids=named)
-def test_children_that_are_served_late_are_found(scenario: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_children_violate_the_claimed_steps(scenario: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TreeCollective, "delays", late)
     assert "steps" in spoilt(**scenario)
 
 
-def test_a_late_scatter_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_scatter_violates_the_claimed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     on_time = DisjointTreesScatter.route
     monkeypatch.setattr(
         DisjointTreesScatter,
@@ -231,7 +225,7 @@ def test_a_late_scatter_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "steps" in spoilt(topology="star:4", collective="scatter", algorithm="edt", messages=messages)
 
 
-def test_a_slow_exchange_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slow_exchange_violates_the_claimed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     on_time = DisjointTreesExchange.route
     monkeypatch.setattr(
         DisjointTreesExchange,
@@ -242,7 +236,7 @@ def test_a_slow_exchange_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "steps" in spoilt(topology="star:4", collective="alltoall", algorithm="edt", messages=messages)
 
 
-def test_a_list_schedule_that_waits_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_list_schedule_violates_the_claimed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     on_time = ListSchedule.route
     monkeypatch.setattr(ListSchedule, "route", lambda *copy: [(port, step + 1) for port, step in on_time(*copy)])
     assert "steps" in spoilt(topology="star:4", collective="alltoall", algorithm="list-schedule", messages=7)
@@ -250,7 +244,7 @@ def test_a_list_schedule_that_waits_is_found(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("collective", ["broadcast", "reduce"])
 @pytest.mark.parametrize("topology", ["ej:2+3", "ej:1+3", "ej:0+3"])
-def test_a_wrong_height_of_independent_trees_is_found(
+def test_wrong_height_of_independent_trees_violates_the_claimed_steps(
     topology: str, collective: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TreeCollective, "delays", lambda *place: [2] * len(place[-1]))
@@ -259,7 +253,7 @@ def test_a_wrong_height_of_independent_trees_is_found(
     assert "steps" in spoilt(topology=topology, collective=collective, algorithm="independent-trees")
 
 
-def test_a_late_scatter_over_independent_trees_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_scatter_over_independent_trees_violates_the_claimed_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     on_time = IndependentScatter.route
     monkeypatch.setattr(IndependentScatter, "route", lambda *copy: [(port, step + 5) for port, step in on_time(*copy)])
     for redundancy in (1, 2):

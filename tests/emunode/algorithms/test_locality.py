@@ -84,7 +84,7 @@ def reachable(*things: object) -> list[object]:
     return list(seen.values())
 
 
-def test_the_walk_finds_what_is_there() -> None:
+def test_reachable_objects_are_found() -> None:
     secret = Faults(parse_topology("star:3"), 0)
 
     def closure() -> Faults:
@@ -102,7 +102,7 @@ def test_the_walk_finds_what_is_there() -> None:
 
 
 @pytest.mark.parametrize(("family", "entry"), CASES)
-def test_a_rule_reaches_nobody_else(family: str, entry: type[Algorithm]) -> None:
+def test_rule_reaches_no_other_rank(family: str, entry: type[Algorithm]) -> None:
     algorithm = algorithm_of(family, entry)
     network = MemoryEngine(algorithm)
     for step in range(1, 4):  # in the middle of things, with packets on their way and a crash in force
@@ -117,7 +117,7 @@ def test_a_rule_reaches_nobody_else(family: str, entry: type[Algorithm]) -> None
 
 
 @pytest.mark.parametrize(("family", "entry"), CASES)
-def test_nothing_passes_through_what_ranks_of_a_host_share(family: str, entry: type[Algorithm]) -> None:
+def test_shared_algorithm_gives_the_history_of_one_algorithm_per_rank(family: str, entry: type[Algorithm]) -> None:
     algorithm = algorithm_of(family, entry)
     shared = live(MemoryEngine(algorithm))
     alone = live(MemoryEngine(algorithm, AlgorithmPerRank(algorithm, lambda: algorithm_of(family, entry))))
@@ -136,15 +136,15 @@ class AlgorithmPerRank(RankSet):
         return Node(view.rank, its, its.rule(LocalView(its.topology, view.rank)))
 
 
-# --- those who try ---------------------------------------------------------------------------------------------------
+# --- rules that break the isolation --------------------------------------------------------------------------------
 
 
 class Cheat(Algorithm):
-    """Every rank tells every neighbour once, unless somebody stops it."""
+    """An allgather whose rules are supplied by subclasses."""
 
     name = "cheat"
     collective = Collective.ALLGATHER
-    citation = "nobody"
+    citation = "none"
 
     def __init__(self) -> None:
         super().__init__(parse_topology("star:3"), CollectiveSpec("star:3", Collective.ALLGATHER, "cheat", 0))
@@ -157,12 +157,12 @@ class Cheat(Algorithm):
         raise NotImplementedError
 
     def told(self, rank: Rank) -> Segment:
-        """What `rank` has to say."""
+        """The first segment of `rank`."""
         return rank, ALL_RANKS, 0, 0, self.payloads.segment(rank, ALL_RANKS, 0)
 
 
 class Silent(Rule):
-    """Hears, and says nothing; it remembers whom it heard."""
+    """Sends nothing, and keeps the packets that it received."""
 
     __slots__ = ("heard",)
 
@@ -175,7 +175,7 @@ class Silent(Rule):
 
 
 class BlackboardRule(Silent):
-    """Sends only if nobody of the same process has: it reads and writes what is meant to be read only."""
+    """Sends only if no other rank of the same process has: it reads and writes what is meant to be read only."""
 
     __slots__ = ("_algorithm", "_rank")
 
@@ -197,20 +197,20 @@ class Blackboard(Cheat):
         return BlackboardRule(self, view.rank)
 
 
-def test_a_shared_blackboard_is_found_out_by_a_process_per_rank() -> None:
+def test_state_shared_between_ranks_changes_the_history() -> None:
     assert live(MemoryEngine(Blackboard())) != live(
         MemoryEngine(Blackboard(), AlgorithmPerRank(Blackboard(), Blackboard))
     )
 
 
 class Trapdoor(bytes):
-    """The right bytes, with a way back to whoever sent them."""
+    """The right bytes, with a reference to their sender."""
 
     owner: object
 
 
 class TrapdoorTuple(tuple[int, int, int, int, bytes]):  # noqa: SLOT001 - that is the trap
-    """The right segment, with a way back to whoever sent it."""
+    """The right segment, with a reference to its sender."""
 
     owner: object
 
@@ -256,12 +256,12 @@ class Mutable(Cheat):
 
 
 @pytest.mark.parametrize("smuggler", [PayloadSmuggler, SegmentSmuggler, Mutable])
-def test_nothing_but_numbers_and_bytes_crosses_a_link(smuggler: type[Cheat]) -> None:
+def test_segment_with_other_objects_is_refused(smuggler: type[Cheat]) -> None:
     with pytest.raises(RuleError, match="is not a plain tuple of numbers and bytes"):
         live(MemoryEngine(smuggler()))
 
 
-def test_a_view_takes_no_notes_and_gives_nothing_away() -> None:
+def test_local_view_is_immutable_and_minimal() -> None:
     topology = parse_topology("star:4")
     view = LocalView(topology, 5)
     with pytest.raises(AttributeError):
@@ -274,13 +274,13 @@ def test_a_view_takes_no_notes_and_gives_nothing_away() -> None:
 
 
 @pytest.mark.parametrize(("family", "entry"), CASES)
-def test_nobody_can_pin_notes_on_a_rule(family: str, entry: type[Algorithm]) -> None:
+def test_rule_has_no_instance_dictionary(family: str, entry: type[Algorithm]) -> None:
     algorithm = algorithm_of(family, entry)
     rule = algorithm.rule(LocalView(algorithm.topology, 0))
     assert not hasattr(rule, "__dict__")
 
 
-def test_what_a_rule_does_to_its_inbox_stays_with_it() -> None:
+def test_changing_an_inbox_affects_no_other_step() -> None:
     """The list is the node's and this step's; the packets in it are tuples all the way down."""
     algorithm = Cheat()
     spoiler = Spoiler()

@@ -1,13 +1,14 @@
-"""What schedules lose to outages, worked out from trees and routes, against the memory engine."""
+"""Losses to outages: the number predicted from trees and routes against the memory engine, and none with redundancy."""
 
 from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
+from itertools import combinations
 from random import Random
 
 import pytest
 
-from coordinator.campaigns.trial_runner import judge_trial
+from coordinator.campaigns.trial_runner import TrialResult, judge_trial
 from coordinator.execution.drive import ExecutionResult
 from coordinator.history.journal import sorted_records
 from coordinator.planning.plan import Plan, make_plan
@@ -16,7 +17,8 @@ from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
-from emunode.model import Collective
+from emunode.model import Collective, Rank
+from emunode.topologies.registry import parse_topology
 from tests.mutation_support import CASES, SMALL, case_name
 
 QUEUED = {"nesbt-fifo", "sbt-fifo", "nrsbt-fifo", "sbnt-fifo", "sbntc-fifo"}
@@ -34,14 +36,14 @@ def plans_of(family: str, entry: type[Algorithm]) -> list[Plan]:
     """Plans without faults: every port model of an algorithm, several messages and segments, and redundancy."""
     models: list[dict[str, object]] = [{"port_model": str(model)} for model in entry.port_models]
     more: list[dict[str, object]] = [{"messages": 3, "segments": 3}, {"messages": 3, "redundancy": 2}]
-    plans = (plan_of(family, entry, values) for values in (*models, *more))
+    plans = (plan_of(SMALL[family], entry, values) for values in (*models, *more))
     return [plan for plan in plans if plan is not None]
 
 
-def plan_of(family: str, entry: type[Algorithm], more: dict[str, object]) -> Plan | None:
+def plan_of(topology: str, entry: type[Algorithm], more: dict[str, object]) -> Plan | None:
     """A plan without faults; None where the algorithm refuses it, with three messages too."""
     values: dict[str, object] = {
-        "topology": SMALL[family], "collective": str(entry.collective), "algorithm": entry.name, "driver": "memory",
+        "topology": topology, "collective": str(entry.collective), "algorithm": entry.name, "driver": "memory",
         "port_model": str(entry.port_models[0]), **more,
     }  # fmt: skip
     for messages in (values.get("messages", 1), 3):
@@ -57,24 +59,25 @@ def with_faults(plan: Plan, faults: Sequence[str]) -> Plan:
     return make_plan(plan.scenario.model_copy(update={"fault": tuple(faults)}))
 
 
-def check(plan: Plan, faults: Sequence[str]) -> None:
+def check(plan: Plan, faults: Sequence[str]) -> TrialResult:
     """Run the plan with these faults, and compare with what is claimed."""
     broken = with_faults(plan, faults)
-    network, rows, step, outcome = MemoryEngine(broken.algorithm), [], 0, ExecutionResult()
+    network, rows, step, execution = MemoryEngine(broken.algorithm), [], 0, ExecutionResult()
     while network.busy or not step:
         step += 1
         rows.append(network.step(step, broken.faults_at(step)))
-    result = judge_trial(broken, count_trial(broken, sorted_records(rows), network.altered_copies), outcome)
+    result = judge_trial(broken, count_trial(broken, sorted_records(rows), network.altered_copies), execution)
     assert result.violated == () or plan.algorithm.negative_control, (plan.spec, faults)
     root = plan.spec.source in broken.states and plan.spec.collective not in (Collective.ALLGATHER, Collective.ALLTOALL)
     if root or not result.expected or plan.spec.algorithm in UNDETERMINED:
-        return
+        return result
     if not broken.effective_faults:
         assert result.journal_hash == hash_of(plan.algorithm)
     elif plan.spec.algorithm in QUEUED and result.predicted is None:
         assert any(claim.name == "intact_deliveries" and claim.relation == ">=" for claim in broken.claims())
     else:
         assert result.predicted == result.intact, (plan.spec, faults)
+    return result
 
 
 @cache
@@ -95,7 +98,7 @@ def last_of(plan: Plan) -> int:
 
 
 @pytest.mark.parametrize(("family", "entry"), [pytest.param(*case, id=case_name(case)) for case in CASES])
-def test_crashes_and_other_outages_lose_what_is_claimed(family: str, entry: type[Algorithm]) -> None:
+def test_outages_lose_the_predicted_number_of_deliveries(family: str, entry: type[Algorithm]) -> None:
     plans = plans_of(family, entry)
     assert plans
     for number, plan in enumerate(plans):
@@ -127,3 +130,47 @@ def some_faults(plan: Plan, chance: Random, last: int) -> Iterator[str]:
                 yield f"down:{topology.label(rank)}~{peer}@{first}{until}"
             case _:
                 yield f"down:{topology.label(rank)}>{peer}@{first}{until}"
+
+
+# --- redundancy ------------------------------------------------------------------------------------------------------
+
+NETWORKS = (*SMALL.values(), "star:3", "star:5", "hypercube:4", "ej:2+3", "ej:3+3", "ej:0+3", "ej:1+2^2")
+REDUNDANT = [
+    pytest.param(name, entry, id=f"{name}-{entry.collective}-{entry.name}")
+    for name in NETWORKS
+    for family, entry in CASES
+    if family == name.partition(":")[0] and entry.disjoint_paths
+    if entry.collective is not Collective.REDUCE  # each contribution travels once
+    if entry.collective is Collective.BROADCAST or name != "star:5"
+]
+
+
+@pytest.mark.parametrize(("name", "entry"), REDUNDANT)
+def test_copies_on_disjoint_paths_survive_fewer_crashes_than_copies(name: str, entry: type[Algorithm]) -> None:
+    chance = Random(f"{name}/{entry.name}")
+    for redundancy in range(2, parse_topology(name).degree + 1):
+        for port_model in entry.port_models:
+            plan = plan_of(name, entry, {"redundancy": redundancy, "port_model": port_model, "messages": 2})
+            assert plan is not None
+            for faults in crashes(plan, redundancy - 1, chance):
+                result = check(plan, faults)
+                assert result.intact == result.expected, (plan.spec, faults)
+                broken = with_faults(plan, faults)
+                claimed = any(f"survives {redundancy - 1} faults" in claim.source for claim in broken.claims())
+                assert claimed or not broken.effective_faults
+
+
+def crashes(plan: Plan, size: int, chance: Random) -> Iterator[Sequence[str]]:
+    """Crashes of `size` ranks other than the source: for a small broadcast every set of one or two, and two at random.
+
+    The random sets are neighbours of one rank, and any ranks at different steps.
+    """
+    topology = plan.topology
+    others = range(1, topology.order)
+    around = [rank for rank in topology.neighbours(chance.choice(others)) if rank]
+    sets: list[Sequence[Rank]] = [around[:size]]
+    if plan.spec.collective is Collective.BROADCAST and size <= 2 and topology.order <= 24:
+        sets += combinations(others, size)
+    for ranks in sets:
+        yield [f"crash:{topology.label(rank)}@1" for rank in ranks]
+    yield [f"crash:{topology.label(rank)}@{chance.randint(1, 5)}" for rank in chance.sample(others, size)]

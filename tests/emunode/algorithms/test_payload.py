@@ -1,4 +1,4 @@
-"""What sources send: the same for everybody who asks, different for every question, cut without loss."""
+"""Payloads of sources: deterministic, different for every message, and cut into segments without loss."""
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,7 @@ from emunode.model import ALL_RANKS
 
 
 @given(st.integers(1, 500), st.integers(1, 20), st.integers(0, 5))
-def test_pieces_make_up_the_message_and_differ_by_a_byte_at_most(size: int, pieces: int, number: int) -> None:
+def test_segments_join_to_the_message_and_differ_by_at_most_one_byte(size: int, pieces: int, number: int) -> None:
     payloads = Payloads(seed=1, message_bytes=size, segments_per_message=pieces)
     cut = [payloads.segment(3, 9, number * pieces + piece) for piece in range(pieces)]
     assert b"".join(cut) == payloads.message(3, 9, number)
@@ -17,13 +17,13 @@ def test_pieces_make_up_the_message_and_differ_by_a_byte_at_most(size: int, piec
     assert max(map(len, cut)) - min(map(len, cut)) <= 1
 
 
-def test_a_message_is_a_function_of_its_name_and_nothing_else() -> None:
+def test_message_depends_only_on_its_identity() -> None:
     asked, other = Payloads(7, 64, 4), Payloads(7, 64, 1)
     asked.segment(1, 2, 3)
     assert asked.message(0, ALL_RANKS, 5) == other.message(0, ALL_RANKS, 5) == other.segment(0, ALL_RANKS, 5)
 
 
-def test_every_part_of_the_name_counts() -> None:
+def test_every_field_of_the_identity_changes_the_message() -> None:
     names = [(0, 1, 2, 3), (1, 1, 2, 3), (0, 11, 2, 3), (0, 1, -1, 3), (0, 1, 2, 0), (0, 1, 23, 3), (0, 12, 3, 3)]
     messages = {Payloads(seed, 32, 1).message(*name) for seed, *name in names}
     assert len(messages) == len(names)
@@ -37,7 +37,7 @@ def test_a_known_message() -> None:
 @pytest.mark.parametrize(
     ("size", "pieces"), [(1, 1), (64, 1), (2**20, 1), (2**25, 1), (2**25, 2), (2**25, 4096), (2**20, 2**20)]
 )
-def test_what_is_kept_for_comparison_is_bounded(size: int, pieces: int) -> None:
+def test_segment_cache_is_bounded(size: int, pieces: int) -> None:
     payloads = Payloads(0, size, pieces)
     kept = payloads.segment.cache_info().maxsize
     assert kept is not None
@@ -46,6 +46,6 @@ def test_what_is_kept_for_comparison_is_bounded(size: int, pieces: int) -> None:
     assert min(CACHE_BYTES, 65536 * largest) <= kept * largest <= max(CACHE_BYTES, 4 * largest)
 
 
-def test_a_piece_is_made_once() -> None:
+def test_segment_is_computed_once() -> None:
     payloads = Payloads(0, 100, 5)
     assert payloads.segment(0, -1, 7) is payloads.segment(0, -1, 7)

@@ -127,7 +127,7 @@ def test_the_soonest_of_schedule_and_decisions_is_due() -> None:
     assert both.due == 9
 
 
-def test_what_leaves_of_its_own_accord_goes_before_what_was_decided() -> None:
+def test_own_schedule_precedes_decided_sends_in_a_packet() -> None:
     mixed = node(Script([(2, 0, piece(1))], lambda step, _: [(step + 1, 0, piece(2))]))
     outbox, _ = mixed.step(2, [(3, (piece(),))])
     assert outbox == [(0, (piece(1), piece(2)))]
@@ -189,7 +189,7 @@ def test_a_rule_reads_arrivals_by_ascending_port_and_is_told_their_step() -> Non
     assert rule.heard == [(5, [(port, (piece(port),)) for port in range(4)])]
 
 
-def test_a_step_without_arrivals_is_no_news_to_a_rule() -> None:
+def test_rule_is_not_called_without_arrivals() -> None:
     rule = Script(at(1, 0))
     node(rule).step(1, [])
     assert rule.heard == []
@@ -219,11 +219,11 @@ def test_first_and_duplicate_across_steps() -> None:
     assert receiver.step(5, [(1, (piece(),))])[1] == [Hop(1, HopOutcome.DUPLICATE, piece())]
 
 
-def test_the_origin_has_what_it_sent() -> None:
+def test_origin_receives_its_own_segment_as_a_duplicate() -> None:
     assert outcomes((0, (piece(origin=ME),))) == [HopOutcome.DUPLICATE]
 
 
-def test_what_is_for_others_is_relayed() -> None:
+def test_segments_for_other_ranks_are_relays() -> None:
     assert outcomes((0, (piece(target=9), piece(target=ME), piece(target=9)))) == [
         HopOutcome.RELAY,
         HopOutcome.FIRST,
@@ -232,7 +232,7 @@ def test_what_is_for_others_is_relayed() -> None:
 
 
 @pytest.mark.parametrize("target", [ALL_RANKS, ME, 9])
-def test_other_bytes_are_corrupt_whoever_they_are_for(target: int) -> None:
+def test_changed_bytes_are_corrupt_for_every_target(target: int) -> None:
     *address, payload = piece(target=target)
     wrong = [bytes([payload[0] ^ 1]) + payload[1:], payload[:-1], payload + b"\0", b""]
     segments: list[Segment] = [(*address, changed) for changed in wrong]  # type: ignore[misc]
@@ -261,13 +261,13 @@ def complaint(broken: Node, step: Step, inbox: Sequence[PortPacket] = ()) -> str
 
 
 @pytest.mark.parametrize("model", [model for model in PortModel if model is not PortModel.ALL_PORT])
-def test_one_port_is_one_port(model: PortModel) -> None:
+def test_sends_on_two_ports_violate_one_port_models(model: PortModel) -> None:
     algorithm = toy(JOB._replace(port_model=model))
     said = complaint(node(Script(at(3, 2, 0)), algorithm), 3)
     assert said == f"toy at rank {ME}, step 3: sends on ports [0, 2], which {model} does not allow"
 
 
-def test_all_ports_are_all_ports() -> None:
+def test_all_port_model_allows_every_port() -> None:
     inbox: list[PortPacket] = [(port, (piece(),)) for port in range(4)]
     sender = node(Script(at(1, 0, 1, 2, 3)))
     assert len(sender.step(1, [])[0]) == 4
@@ -298,7 +298,7 @@ RECEIPTS = [
     ("model", "duplex", "sent", "received", "legal"),
     [pytest.param(*case, id=f"{case[0]}-{case[1]}-{case[2]}-{case[3]}") for case in RECEIPTS],
 )
-def test_what_came_in_is_held_against_what_went_out(
+def test_receipts_are_checked_against_sends_of_the_same_step(
     model: PortModel, duplex: Duplex, sent: list[Port], received: list[Port], legal: bool
 ) -> None:
     """Sent in step 4 on these ports, and received in the same step on those."""
@@ -313,14 +313,14 @@ def test_what_came_in_is_held_against_what_went_out(
         assert said.endswith(f"which {model} over {duplex}-duplex links does not allow")
 
 
-def test_what_went_out_in_another_step_does_not_count() -> None:
+def test_sends_of_another_step_are_not_counted() -> None:
     algorithm = toy(JOB._replace(port_model=PortModel.SEND_OR_RECEIVE))
     busy = node(Script(at(4, 1)), algorithm)
     busy.step(4, [])
     busy.step(6, [(2, (piece(),))])
 
 
-def test_a_rule_cannot_hide_what_it_received() -> None:
+def test_clearing_the_inbox_does_not_hide_receipts() -> None:
     def swallow(_step: Step, packets: Sequence[PortPacket]) -> list[ScheduledSend]:
         assert isinstance(packets, list)
         packets.clear()
@@ -331,7 +331,7 @@ def test_a_rule_cannot_hide_what_it_received() -> None:
     assert "received on ports [1, 2]" in said
 
 
-def test_a_packet_holds_what_the_link_allows() -> None:
+def test_packet_above_link_capacity_is_refused() -> None:
     own: list[ScheduledSend] = [
         (1, 3, piece(0)),
         (1, 3, piece(1)),
@@ -346,7 +346,7 @@ def test_a_packet_holds_what_the_link_allows() -> None:
 
 
 @pytest.mark.parametrize("ports", [[4], [-1], [0, 4], [-2, 1, 9]])
-def test_there_are_only_so_many_ports(ports: list[Port]) -> None:
+def test_nonexistent_ports_are_refused(ports: list[Port]) -> None:
     assert (
         complaint(node(Script(at(1, *ports))), 1)
         == f"toy at rank {ME}, step 1: some of the ports {sorted(ports)} do not exist"
@@ -354,7 +354,7 @@ def test_there_are_only_so_many_ports(ports: list[Port]) -> None:
 
 
 @pytest.mark.parametrize("delay", [0, -1, -5])
-def test_what_is_read_in_a_step_cannot_leave_before_it(delay: int) -> None:
+def test_reply_before_the_current_step_is_refused(delay: int) -> None:
     hasty = node(Script(answer=lambda step, _: at(step + delay, 0)))
     said = complaint(hasty, 9, [(0, (piece(),))])
     assert said == f"rank {ME} wants to send in step {8 + delay} what it read in step 9"
@@ -366,7 +366,7 @@ def test_steps_count_from_one(step: Step) -> None:
         node(Script(at(step, 0)))
 
 
-def test_a_schedule_goes_forwards() -> None:
+def test_schedule_out_of_order_is_refused() -> None:
     jumping = node(Script([*at(3, 0), *at(5, 1), *at(4, 2)]))
     jumping.step(3, [])
     said = complaint(jumping, 5)

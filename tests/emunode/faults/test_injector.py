@@ -1,4 +1,4 @@
-"""Faults: one question, asked of records alone; what becomes of a packet depends on nothing but its place and the seed."""
+"""Faults: one question, asked of records alone; the effect on a packet depends only on its place and the seed."""
 
 from collections.abc import Iterable
 
@@ -67,7 +67,7 @@ def arrivals(faults: Faults, steps: Iterable[int], rank: int = 5, port: int = 1)
 # --- records ---------------------------------------------------------------------------------------------------------
 
 
-def test_every_kind_has_an_example_and_comes_back_from_the_wire() -> None:
+def test_every_fault_kind_survives_encoding_and_decoding() -> None:
     assert {type(fault) for fault in EXAMPLES} == set(KINDS.values())
     for fault in EXAMPLES:
         assert from_record(list(to_record(fault)), CUBE) == fault
@@ -91,7 +91,7 @@ def test_without_a_fault_everything_crosses() -> None:
 
 
 @pytest.mark.parametrize("kind", [Loss, Corrupt, Duplicate])
-def test_a_rate_of_0_is_no_fault_at_all(kind: type[Loss]) -> None:
+def test_rate_of_0_has_no_effect(kind: type[Loss]) -> None:
     faults = faults_of(kind(1, 5, 1, 0.0))
     assert (faults.needs_filter, faults.timing_affected, faults.payload_altered) == (False, False, False)
     assert not kind(1, 5, 1, 0.0).breaks
@@ -99,7 +99,7 @@ def test_a_rate_of_0_is_no_fault_at_all(kind: type[Loss]) -> None:
     assert arrivals(both, range(1, 50)) == arrivals(alone, range(1, 50))
 
 
-def test_a_rate_of_1_is_always() -> None:
+def test_rate_of_1_affects_every_packet() -> None:
     steps = range(1, 300)
     assert not any(arrives for _, _, arrives in arrivals(faults_of(Loss(1, 5, 1, 1.0)), steps))
     assert all(count == 2 for _, count, _ in arrivals(faults_of(Duplicate(1, 5, 1, 1.0)), steps))
@@ -116,7 +116,7 @@ def test_a_rate_is_a_frequency() -> None:
     assert 500 < lost < 700
 
 
-def test_chance_depends_on_the_seed_and_the_place_and_nothing_else() -> None:
+def test_random_faults_depend_only_on_seed_and_place() -> None:
     steps = range(1, 64)
     pattern = arrivals(faults_of(Loss(1, 5, 1, 0.5)), steps)
     assert arrivals(faults_of(Loss(1, 5, 1, 0.5)), steps) == pattern
@@ -142,7 +142,7 @@ def test_the_kth_packet_is_dropped_counted_from_its_first_step() -> None:
     assert [arrives for *_, arrives in arrivals(faults, [1, 3, 6, 7])] == [True, True, False, True]
 
 
-def test_what_is_delayed_crosses_later_and_shares_the_packet_of_its_step() -> None:
+def test_delayed_segments_join_the_packet_of_their_step() -> None:
     faults = faults_of(Delay(1, 5, 1, 2, last=1))
     assert arrivals(faults, [1]) == []
     assert faults.next_crossing(5) == 3
@@ -150,7 +150,7 @@ def test_what_is_delayed_crosses_later_and_shares_the_packet_of_its_step() -> No
     assert faults.next_crossing(5) is None
 
 
-def test_what_is_delayed_is_lost_where_nothing_can_arrive_by_then_and_gone_with_its_sender() -> None:
+def test_delayed_segments_are_lost_on_a_broken_link_and_with_their_sender() -> None:
     faults = faults_of(Delay(1, 5, 1, 2, last=1))
     assert arrivals(faults, [1]) == []
     faults.apply([Down(3, 5, 1)])
@@ -168,7 +168,7 @@ def test_faults_of_a_link_add_up() -> None:
 
 
 @pytest.mark.parametrize("knows", [False, True])
-def test_who_knows_sends_nothing_where_nothing_arrives(knows: bool) -> None:
+def test_known_faults_suppress_sends_that_cannot_arrive(knows: bool) -> None:
     faults = faults_of(Down(1, 5, 1), Crash(1, 4), Hang(1, 1, 3), knows=knows)
     outbox = [(port, (SEGMENT,)) for port in range(3)]
     assert [arrives for *_, arrives in faults.crossings(2, 5, outbox)] == ([] if knows else [False] * 3)
@@ -179,7 +179,7 @@ def test_who_knows_sends_nothing_where_nothing_arrives(knows: bool) -> None:
 # --- nodes -----------------------------------------------------------------------------------------------------------
 
 
-def test_who_is_silent_when() -> None:
+def test_hung_and_crashed_ranks_are_silent() -> None:
     faults = faults_of(Hang(2, 5, 4), Crash(2, 6))
     assert [faults.silent(5, step) for step in (2, 4, 5)] == [True, True, False]
     assert faults.silent(6, 10**9)
@@ -187,7 +187,7 @@ def test_who_is_silent_when() -> None:
     assert not faults.silent(6, 7)
 
 
-def test_a_liar_alters_what_it_passes_on_and_not_what_it_says_itself() -> None:
+def test_byzantine_node_alters_relayed_segments_but_not_its_own() -> None:
     own: Segment = (5, ALL_RANKS, 0, 0, b"own")
     faults = faults_of(Byzantine(2, 5, 3))
     ((_, (passed_on, said), _),) = faults.crossings(2, 5, [(0, (SEGMENT, own))])
@@ -199,7 +199,7 @@ def test_a_liar_alters_what_it_passes_on_and_not_what_it_says_itself() -> None:
 
 
 @given(st.binary(max_size=40), st.integers(0, 2**63 - 1))
-def test_liars_agree_and_never_tell_the_truth(payload: bytes, seed: int) -> None:
+def test_byzantine_nodes_forge_the_same_wrong_payload(payload: bytes, seed: int) -> None:
     segment: Segment = (7, ALL_RANKS, 0, 3, payload)
     told = forge_segment(seed, segment)
     assert told == forge_segment(seed, (7, ALL_RANKS, 0, 3, payload))

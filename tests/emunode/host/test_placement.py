@@ -17,13 +17,13 @@ def test_blocks_are_consecutive_complete_and_even(order: int, data: st.DataObjec
 
 
 @given(st.integers(1, 2**31 - 1), st.data())
-def test_a_rank_is_where_its_host_says(order: int, data: st.DataObject) -> None:
+def test_host_of_a_rank_contains_the_rank(order: int, data: st.DataObject) -> None:
     placement = Placement(order, data.draw(st.integers(1, min(order, 100_000))))
     rank = data.draw(st.integers(0, order - 1))
     assert rank in placement.ranks(placement.host(rank))
 
 
-def test_every_host_has_somebody() -> None:
+def test_every_host_has_at_least_one_rank() -> None:
     for hosts in range(1, 25):
         assert all(Placement(24, hosts).ranks(host) for host in range(hosts))
 

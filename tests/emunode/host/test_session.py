@@ -1,4 +1,4 @@
-"""A host and orders that are none of ours: it says that it failed, and lives to be told to end."""
+"""A host that receives a malformed order reports a failure, and can still be shut down."""
 
 import socket
 
@@ -21,7 +21,7 @@ def changed(place: int, value: object) -> tuple[object, ...]:
 
 
 async def answers(*orders: tuple[object, ...]) -> list[wire.Control]:
-    """What a host answers to orders, after each of which it is given time to answer, and to `bye`."""
+    """The replies of a host to orders, one for each, before it is shut down."""
     near, far = socket.socketpair()
     near.setblocking(False)
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(far))
@@ -35,7 +35,7 @@ async def answers(*orders: tuple[object, ...]) -> list[wire.Control]:
         data = b""
         while len(data) < size:
             data += (more := bytes(await stream.receive_some(size - len(data))))
-            assert more, "the host is gone"
+            assert more, "the host closed the connection"
         return data
 
     with trio.fail_after(DEADLINE_SECONDS):
@@ -62,19 +62,19 @@ async def answers(*orders: tuple[object, ...]) -> list[wire.Control]:
         pytest.param([GOOD, ("connect", 0, 9, 9, 2 * [("nowhere.invalid", 1, bytes(32))])], id="address"),
     ],
 )
-async def test_an_order_that_is_none_is_answered_with_a_failure(orders: list[tuple[object, ...]]) -> None:
+async def test_malformed_order_is_answered_with_a_failure(orders: list[tuple[object, ...]]) -> None:
     *before, last = await answers(*orders)
     assert last[0] == "failed"
     assert all(answer[0] == "listening" for answer in before)
 
 
-async def test_a_good_assignment_is_obeyed() -> None:
+async def test_valid_assignment_is_accepted() -> None:
     ((name, *_),) = await answers(GOOD)
     assert name == "listening"
 
 
 @pytest.mark.parametrize("end", [wire.encode_control("shutdown"), b""], ids=["shutdown", "end"])
-def test_a_host_may_be_told_to_end_before_its_ranks_live(end: bytes) -> None:
+def test_host_can_be_shut_down_before_its_ranks_start(end: bytes) -> None:
     near, far = socket.socketpair()
     near.setblocking(False)
     far.sendall(wire.encode_control(*GOOD) + end)

@@ -1,4 +1,4 @@
-"""Framed streams: blocked writes, ends in every order, strangers kept small, a listener that runs full."""
+"""Framed streams: blocked writes, every order of ends, limits before authentication, and a full descriptor table."""
 
 import errno
 import select
@@ -19,7 +19,7 @@ DEADLINE_SECONDS = 20.0
 
 
 class Owner:
-    """A Streams with everything that it told, in order; what it does on a frame can be changed."""
+    """A FramedStreams with all of its callbacks, in order; the reaction to a frame can be changed."""
 
     def __init__(self) -> None:
         self.frames: list[tuple[int, bytes]] = []
@@ -38,7 +38,7 @@ class Owner:
     def join(
         self, pair: tuple[socket.socket, socket.socket], *, authenticated: bool = True
     ) -> tuple[int, socket.socket]:
-        """Take one end of a pair over; its descriptor, and the other end."""
+        """Hand one end of a pair to the streams; return its descriptor and the other end."""
         near, far = pair
         near.setblocking(False)
         far.settimeout(DEADLINE_SECONDS)
@@ -63,15 +63,15 @@ class Owner:
             self.streams.close(fd)
 
     def settle(self) -> None:
-        """Carry everything that is under way at this moment."""
+        """Transfer everything that is under way at this moment."""
         while self.streams.poll():
             pass
 
     def carry_until(self, done: Callable[[], bool]) -> None:
-        """Carry until something is the case, which must happen."""
+        """Transfer until a condition holds, which must happen."""
         deadline = time.monotonic() + DEADLINE_SECONDS
         while not done():
-            assert time.monotonic() < deadline, "it never happened"
+            assert time.monotonic() < deadline, "the condition never held"
             select.select([self.streams], [], [], 0.1)
             self.streams.poll()
 
@@ -87,7 +87,7 @@ def owner() -> Iterator[Owner]:
 
 
 @pytest.mark.parametrize("kind", ["pair", "tcp"])
-def test_what_a_slow_reader_does_not_take_follows_in_order(owner: Owner, kind: str) -> None:
+def test_blocked_writes_are_completed_in_order(owner: Owner, kind: str) -> None:
     fd, far = getattr(owner, kind)()
     sent = frame(LARGE) + frame(b"second") + frame(b"third")
     for said in (LARGE, b"second", b"third"):
@@ -117,7 +117,7 @@ def test_a_blocked_stream_still_reads(owner: Owner) -> None:
 
 
 @pytest.mark.parametrize("kind", ["pair", "tcp"])
-def test_a_reader_that_leaves_a_blocked_stream_ends_it_once(owner: Owner, kind: str) -> None:
+def test_closed_reader_ends_a_blocked_stream_once(owner: Owner, kind: str) -> None:
     fd, far = getattr(owner, kind)()
     owner.streams.send(fd, frame(LARGE))
     far.close()
@@ -127,7 +127,7 @@ def test_a_reader_that_leaves_a_blocked_stream_ends_it_once(owner: Owner, kind: 
     assert owner.streams.idle
 
 
-def test_sending_into_a_stream_that_is_gone_is_silent_and_its_end_is_told_once(owner: Owner) -> None:
+def test_sending_into_a_closed_stream_reports_one_end(owner: Owner) -> None:
     fd, far = owner.tcp()
     far.close()
     for _ in range(5):
@@ -138,7 +138,7 @@ def test_sending_into_a_stream_that_is_gone_is_silent_and_its_end_is_told_once(o
     assert [gone for gone, _ in owner.ends] == [fd]
 
 
-def test_an_answer_that_fails_does_not_lose_the_frames_behind_it(owner: Owner) -> None:
+def test_failed_reply_does_not_lose_later_frames(owner: Owner) -> None:
     fd, far = owner.pair()
     owner.react = lambda fd, said: owner.streams.send(fd, frame(said))
     far.sendall(frame(b"one") + frame(b"two") + frame(b"three"))
@@ -160,7 +160,7 @@ def test_a_refused_connection_ends_once(owner: Owner) -> None:
     assert [gone for gone, _ in owner.ends] == [fd]
 
 
-def test_a_frame_that_no_peer_would_take_is_refused(owner: Owner) -> None:
+def test_oversized_frame_is_not_sent(owner: Owner) -> None:
     fd, _ = owner.pair()
     with pytest.raises(FrameError, match=f"at most {FRAME_LIMIT}"):
         owner.streams.send(fd, frame(bytes(FRAME_LIMIT + 1)))
@@ -171,7 +171,7 @@ def test_a_frame_that_no_peer_would_take_is_refused(owner: Owner) -> None:
 
 @pytest.mark.parametrize("kind", ["pair", "tcp"])
 @pytest.mark.parametrize("last", [b"", frame(b"last words"), frame(b"a") + frame(bytes(300_000)), frame(b"cut")[:-1]])
-def test_an_end_right_behind_the_last_bytes_is_seen(owner: Owner, kind: str, last: bytes) -> None:
+def test_close_directly_after_the_last_bytes_is_detected(owner: Owner, kind: str, last: bytes) -> None:
     fd, far = getattr(owner, kind)()
     whole = [said for said in (b"last words", b"a", bytes(300_000)) if frame(said) in last]
     with ExitStack() as stack:
@@ -211,7 +211,7 @@ def test_an_orderly_close_is_no_reset(owner: Owner) -> None:
     owner.ends.append((fd, "closed here"))
 
 
-def test_a_stream_closed_by_an_earlier_event_of_the_same_batch_says_nothing(owner: Owner) -> None:
+def test_stream_closed_earlier_in_a_batch_delivers_nothing(owner: Owner) -> None:
     ends = [owner.pair() for _ in range(4)]
     survivors: list[int] = []
 
@@ -231,7 +231,7 @@ def test_a_stream_closed_by_an_earlier_event_of_the_same_batch_says_nothing(owne
     owner.ends += [(fd, "closed here") for fd, _ in ends if fd not in survivors]
 
 
-def test_a_number_that_is_used_again_in_the_same_batch_is_not_mixed_up(owner: Owner) -> None:
+def test_reused_descriptor_in_a_batch_is_a_new_stream(owner: Owner) -> None:
     first, first_far = owner.pair()
     second, second_far = owner.pair()
     reborn: list[socket.socket] = []
@@ -278,7 +278,7 @@ def test_a_bad_frame_ends_its_own_stream_only(owner: Owner) -> None:
     assert owner.frames[-1] == (good, b"again")
 
 
-def test_nothing_is_told_of_a_stream_after_it_was_closed(owner: Owner) -> None:
+def test_closed_stream_makes_no_callbacks(owner: Owner) -> None:
     fd, far = owner.pair()
     far.sendall(frame(b"unread"))
     owner.streams.send(fd, frame(LARGE))
@@ -290,33 +290,33 @@ def test_nothing_is_told_of_a_stream_after_it_was_closed(owner: Owner) -> None:
     owner.ends.append((fd, "closed here"))
 
 
-# --- strangers -------------------------------------------------------------------------------------------------------
+# --- before authentication --------------------------------------------------------------------------------------------
 
 
-def test_a_stranger_may_say_little_and_a_friend_much(owner: Owner) -> None:
-    stranger, far = owner.pair(authenticated=False)
-    friend, its_far = owner.pair(authenticated=False)
-    owner.streams.mark_authenticated(friend)
-    assert owner.streams.unauthenticated == (stranger,)
+def test_frame_limit_is_smaller_before_authentication(owner: Owner) -> None:
+    unknown, far = owner.pair(authenticated=False)
+    known, its_far = owner.pair(authenticated=False)
+    owner.streams.mark_authenticated(known)
+    assert owner.streams.unauthenticated == (unknown,)
     far.sendall(LENGTH.pack(HELLO_LIMIT + 1) + b"begin")
     its_far.sendall(LENGTH.pack(HELLO_LIMIT + 1) + b"begin")
     owner.settle()
-    assert owner.ends == [(stranger, f"frame of {HELLO_LIMIT + 1} bytes; at most {HELLO_LIMIT} are allowed here")]
+    assert owner.ends == [(unknown, f"frame of {HELLO_LIMIT + 1} bytes; at most {HELLO_LIMIT} are allowed here")]
     assert not owner.streams.unauthenticated
 
 
 @pytest.mark.parametrize("length", [FRAME_LIMIT + 1, 2**32 - 1])
-def test_nobody_may_say_that_much(owner: Owner, length: int) -> None:
+def test_oversized_frame_ends_the_stream(owner: Owner, length: int) -> None:
     fd, far = owner.pair()
     far.sendall(LENGTH.pack(length))
     owner.settle()
     assert owner.ends == [(fd, f"frame of {length} bytes; at most {FRAME_LIMIT} are allowed here")]
 
 
-def test_strangers_are_shed_when_their_time_is_up(owner: Owner) -> None:
+def test_unauthenticated_streams_expire(owner: Owner) -> None:
     silent, _ = owner.pair(authenticated=False)
     slow, far = owner.pair(authenticated=False)
-    friend, _ = owner.pair()
+    known, _ = owner.pair()
     far.sendall(b"\4\0\0")
     owner.settle()
     owner.streams.expire_unauthenticated(3600)
@@ -324,14 +324,14 @@ def test_strangers_are_shed_when_their_time_is_up(owner: Owner) -> None:
     owner.streams.expire_unauthenticated(0)
     assert owner.ends == [(silent, "no hello within 0 s"), (slow, "no hello within 0 s")]
     assert owner.streams.unauthenticated == ()
-    owner.streams.send(friend, frame(b"still here"))
+    owner.streams.send(known, frame(b"still here"))
     assert owner.streams.idle
 
 
 # --- listening -------------------------------------------------------------------------------------------------------
 
 
-def test_a_listener_takes_whoever_comes(owner: Owner) -> None:
+def test_listener_accepts_every_connection(owner: Owner) -> None:
     listener = owner.exits.enter_context(listening_socket("127.0.0.1", backlog=16))
     accepted: list[int] = []
     owner.streams.listen(listener, accepted.append)
@@ -350,7 +350,7 @@ def test_a_listener_takes_whoever_comes(owner: Owner) -> None:
 
 
 class FullListener:
-    """A listener with somebody waiting, in a process that has no descriptor left."""
+    """A listener with a waiting connection, in a process without a free descriptor."""
 
     def __init__(self) -> None:
         self.near, self.far = socket.socketpair()
@@ -367,11 +367,11 @@ class FullListener:
         raise OSError(errno.EMFILE, "Too many open files")
 
 
-def test_when_descriptors_run_out_the_oldest_stranger_goes_and_nothing_spins(
+def test_oldest_unauthenticated_stream_is_evicted_without_free_descriptors(
     owner: Owner, capfd: pytest.CaptureFixture[str]
 ) -> None:
     unauthenticated = [owner.pair(authenticated=False)[0] for _ in range(3)]
-    friend, _ = owner.pair()
+    known, _ = owner.pair()
     full = FullListener()
     with full.near, full.far:
         owner.streams.listen(full, lambda _: None)  # type: ignore[arg-type]  # all that it looks at
@@ -379,7 +379,7 @@ def test_when_descriptors_run_out_the_oldest_stranger_goes_and_nothing_spins(
         assert owner.ends == [(unauthenticated[0], "no room: Too many open files")]
         owner.settle()  # which it can only if the listener does not stay ready for ever
     assert [fd for fd, _ in owner.ends] == unauthenticated
-    owner.streams.send(friend, frame(b"unharmed"))
+    owner.streams.send(known, frame(b"unharmed"))
     assert '"event": "no more connections are accepted"' in capfd.readouterr().err
 
 

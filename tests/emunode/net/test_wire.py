@@ -1,4 +1,4 @@
-"""Records to bytes and back: round trips, streams cut anywhere, and bytes that are no frame of ours."""
+"""Records to bytes and back: round trips, streams cut anywhere, and malformed bytes."""
 
 import socket
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def whole(frame: bytes) -> bytes:
 
 
 def packet_of(value: object, count: int = 2) -> bytes:
-    """A packet of step 1 that holds any value at all in the place of so many segments."""
+    """A packet of step 1 that holds any value at all in place of this number of segments."""
     return wire.frame(pack("<II", 1, count) + bytes(msgpack.packb(value)))
 
 
@@ -50,7 +50,7 @@ def single(origin: int = 0, target: int = 0, tree: int = 0, index: int = 0, size
 
 
 def nested(depth: int) -> bytes:
-    """Arrays in arrays, too deep to be meant well."""
+    """Deeply nested arrays."""
     return b"\x91" * depth + b"\x90"
 
 
@@ -58,7 +58,7 @@ def nested(depth: int) -> bytes:
 
 
 @given(STEPS, segments(300))
-def test_a_packet_comes_back_as_it_was(step: int, packet: Packet) -> None:
+def test_packet_survives_encoding_and_decoding(step: int, packet: Packet) -> None:
     assert wire.decode_packet(whole(wire.encode_packet(step, packet)), ORDER) == (step, packet)
 
 
@@ -73,11 +73,11 @@ VALUES = st.recursive(
 
 
 @given(st.text(max_size=20), st.lists(VALUES, max_size=5))
-def test_a_control_message_comes_back_as_it_was(name: str, fields: list[object]) -> None:
+def test_control_message_survives_encoding_and_decoding(name: str, fields: list[object]) -> None:
     assert wire.decode_control(whole(wire.encode_control(name, *fields))) == (name, *fields)
 
 
-def test_a_row_says_all_of_a_hop_and_a_loss() -> None:
+def test_row_has_every_field_of_a_hop_or_a_loss() -> None:
     rows = bytearray()
     segment = (4, ALL_RANKS, 2, 9, b"seven..")
     wire.encode_rows(rows, 3, 8, {1: 5}, 0, [7, 6], [Hop(1, HopOutcome.DUPLICATE, segment)])
@@ -99,7 +99,7 @@ def test_a_row_holds_the_largest_network() -> None:
 
 
 class Reader:
-    """A Streams on one end of a socket pair, and everything that it told of it."""
+    """A FramedStreams on one end of a socket pair, and all of its callbacks."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
@@ -127,7 +127,7 @@ class Reader:
 
 @contextmanager
 def reader() -> Iterator[Reader]:
-    """A reader whose descriptors are gone afterwards."""
+    """A reader whose descriptors are closed afterwards."""
     made = Reader()
     try:
         yield made
@@ -179,7 +179,7 @@ def test_one_byte_at_a_time() -> None:
     assert read_in_pieces(stream, list(range(len(stream)))) == bodies
 
 
-# --- bytes that are no frame of ours ---------------------------------------------------------------------------------
+# --- malformed bytes -------------------------------------------------------------------------------------------------
 
 
 @given(st.binary(max_size=200))
@@ -261,13 +261,13 @@ def test_a_segment_out_of_range_is_refused(segment: object) -> None:
 @pytest.mark.parametrize(
     "value", [[], {}, "", b"", None, 7, {"abcde": 1}, {"abcde": 1, "fghij": 2}, [[]], b"ab"], ids=repr
 )
-def test_a_packet_that_is_no_list_of_segments_is_refused(value: object, count: int) -> None:
+def test_packet_without_a_list_of_segments_is_refused(value: object, count: int) -> None:
     with pytest.raises(FrameError):
         wire.decode_packet(packet_of(value, count), ORDER)
 
 
 @pytest.mark.parametrize("count", [0, 1, 3, 2**32 - 1])
-def test_a_packet_holds_as_many_segments_as_it_says(count: int) -> None:
+def test_wrong_segment_count_is_refused(count: int) -> None:
     segment = (0, ALL_RANKS, 0, 0, b"")
     assert wire.decode_packet(packet_of([segment, segment], 2), ORDER) == (1, (segment, segment))
     with pytest.raises(FrameError):
@@ -322,12 +322,12 @@ def test_a_truncated_packet_is_refused(packet: Packet, data: st.DataObject) -> N
 
 
 @given(segments(50), st.binary(min_size=1, max_size=9))
-def test_a_packet_with_something_behind_it_is_refused(packet: Packet, more: bytes) -> None:
+def test_packet_with_trailing_bytes_is_refused(packet: Packet, more: bytes) -> None:
     with pytest.raises(FrameError):
         wire.decode_packet(wire.frame(wire.body(wire.encode_packet(1, packet)) + more), ORDER)
 
 
-def test_a_decoder_that_failed_leaves_nothing_behind() -> None:
+def test_failed_decoding_does_not_affect_the_next_packet() -> None:
     packet: Packet = ((1, 2, 0, 0, b"x" * 20),)
     good = wire.encode_packet(1, packet)
     for size in range(wire.LENGTH.size, len(good)):
@@ -339,7 +339,7 @@ def test_a_decoder_that_failed_leaves_nothing_behind() -> None:
 # --- proofs ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_proof_is_good_for_its_secret_role_and_nonce_only() -> None:
+def test_proof_is_valid_only_for_its_secret_role_and_nonce() -> None:
     proof = wire.prove(SECRET, b"host", NONCE, b"hello")
     assert len(proof) == wire.PROOF_BYTES
     assert wire.proves(proof, SECRET, b"host", NONCE, b"hello")
@@ -351,7 +351,7 @@ def test_a_proof_is_good_for_its_secret_role_and_nonce_only() -> None:
     assert not wire.proves(proof[:-1], SECRET, b"host", NONCE, b"hello")
 
 
-def test_a_host_introduces_itself_with_proof() -> None:
+def test_host_hello_carries_a_proof() -> None:
     frame = whole(wire.host_hello(SECRET, b"challenge", NONCE, "hello", 3))
     assert wire.read_host_hello(frame, SECRET, b"challenge") == (NONCE, ("hello", 3))
     for secret, challenge in ((b"another", b"challenge"), (SECRET, b"another")):
@@ -360,7 +360,7 @@ def test_a_host_introduces_itself_with_proof() -> None:
 
 
 @given(st.binary(max_size=wire.HELLO_LIMIT))
-def test_a_stranger_that_proves_nothing_is_refused(body: bytes) -> None:
+def test_hello_without_proof_is_refused(body: bytes) -> None:
     with pytest.raises(FrameError, match="does not know the run's token"):
         wire.read_host_hello(wire.frame(body), SECRET, b"challenge")
 
@@ -394,7 +394,7 @@ def test_a_hello_names_its_link() -> None:
     ],
     ids=["secret", "nonce", "run", "empty", "short", "long", "zeros", "oversized"],
 )
-def test_a_hello_that_proves_nothing_is_refused(body: bytes) -> None:
+def test_hello_with_a_wrong_proof_is_refused(body: bytes) -> None:
     with pytest.raises(FrameError):
         read_hello(body)
 
@@ -418,7 +418,7 @@ def test_a_timed_packet_carries_its_deadline(deadline: int, count: int) -> None:
     assert wire.decode_timed_packet(whole(frame), 4) == (deadline, 7, segments)
 
 
-def test_a_timed_packet_that_is_cut_is_refused() -> None:
+def test_truncated_timed_packet_is_refused() -> None:
     frame = wire.encode_timed_packet(5, 7, ((3, -1, 0, 0, b"payload"),))
     for size in range(wire.LENGTH.size, len(frame)):
         with pytest.raises(FrameError):

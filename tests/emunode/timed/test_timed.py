@@ -36,7 +36,7 @@ MS = 1_000_000
         (LinearCostModel(1e-3, 0.0), 2**20, MS),
     ],
 )
-def test_what_a_packet_costs(costs: LinearCostModel, size: int, nanoseconds: int) -> None:
+def test_cost_of_a_packet(costs: LinearCostModel, size: int, nanoseconds: int) -> None:
     assert costs.nanoseconds(size) == nanoseconds
 
 
@@ -64,7 +64,7 @@ def test_over_one_port_sends_follow_each_other_and_so_do_receipts() -> None:
 
 
 @pytest.mark.parametrize("model", [PortModel.EXCHANGE, PortModel.SEND_OR_RECEIVE])
-def test_who_may_talk_with_one_neighbour_receives_when_earlier_sends_are_out(model: PortModel) -> None:
+def test_single_neighbour_models_receive_after_earlier_sends(model: PortModel) -> None:
     ports = PortOccupancy(model, 3)
     assert ports.depart(1, 0, 20) == 0
     assert ports.arrive(2, 7, 5) == 25
@@ -170,7 +170,7 @@ class Messengers:
             self._note(rank, node.advance())
         while self.crossing:
             _, rank, port, step, start, deadline, segments = heappop(self.crossing)
-            receiver, back = self.topology.neighbour(rank, port), self.topology.reverse_port(port)
+            receiver, back = self.topology.end(rank, port)
             self.times.append(TIME.pack(step, rank, port, 0, start, start))
             for whose, progress in (
                 (rank, self.nodes[rank].departed()),
@@ -181,9 +181,7 @@ class Messengers:
 
     def _note(self, rank: int, progress: Progress) -> None:
         receipts, departures, judged = progress
-        topology = self.topology
-        reverse = [topology.reverse_port(port) for port in range(topology.degree)]
-        peers = topology.neighbours(rank)
+        peers, reverse = self.topology.neighbours(rank), self.topology.reverse_ports(rank)
         for received, port, step in receipts:
             self.times.append(TIME.pack(step, peers[port], reverse[port], 1, received, received))
         for start, deadline, port, step, segments in departures:
@@ -266,7 +264,7 @@ def ring() -> Timetable:
     return timetable_of(algorithm_of(CASES[0]), LinearCostModel(1e-3, 0.0))[0]
 
 
-def test_a_machine_that_is_never_late(ring: Timetable) -> None:
+def test_punctual_times_have_no_lateness(ring: Timetable) -> None:
     judged = judge_times(ring, [ring.times()])
     assert judged.unexpected is None
     assert (
@@ -289,7 +287,7 @@ def test_lateness_is_measured(ring: Timetable) -> None:
     assert metrics["mean_lateness_seconds"] == pytest.approx(1e-4 + 1e-3 / 46)
 
 
-def test_what_is_early_is_counted(ring: Timetable) -> None:
+def test_early_packets_are_counted(ring: Timetable) -> None:
     first, *rest = [TIME.pack(*row) for row in told(ring) if row[4]]
     row = TIME.unpack(first)
     metrics = judge_times(ring, [TIME.pack(*row[:5], row[5] - 1), *rest]).metrics

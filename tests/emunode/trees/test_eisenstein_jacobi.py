@@ -2,7 +2,6 @@
 
 from collections import Counter
 from functools import partial
-from itertools import combinations
 
 import pytest
 from hypothesis import given
@@ -13,7 +12,7 @@ from emunode.model import Port, Rank
 from emunode.testing import check_trees
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.registry import parse_topology
-from emunode.trees.base import Trees, levels
+from emunode.trees.base import levels
 from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
 from emunode.trees.eisenstein_jacobi.phased import (
     ONE_PHASE,
@@ -60,14 +59,6 @@ def tree_of(line: dict[str, str]) -> PhasedTree:
     return PrintedTree(network) if line["algorithm"] == PRINTED else PhasedTree(network, PLANS[line["algorithm"]])
 
 
-def step_counts(tree: Trees) -> list[tuple[int, int]]:
-    """(senders, receivers) of each step of a broadcast in which every node sends to all children at once, from step 1."""
-    found = levels(tree, 0)
-    receivers = Counter(found.values())
-    senders = Counter(level for rank, level in found.items() if tree.children(rank, 0))
-    return [(senders[step - 1], receivers[step]) for step in range(1, max(receivers) + 1)]
-
-
 def walked_load(tree: PhasedTree) -> Load:
     """Arcs by stage, step and port, by walking down the tree."""
     load: Load = Counter()
@@ -78,33 +69,6 @@ def walked_load(tree: PhasedTree) -> Load:
 
 
 # --- the sector tree of the one-to-all broadcasts ---
-
-
-def test_two_dimensional_example_of_the_improved_broadcast() -> None:
-    """Hussain, worked example: EJ_{2+3rho}^(2)."""
-    tree = SectorTree(EisensteinJacobi(2, 3, 2))
-    assert step_counts(tree) == [(1, 12), (12, 60), (48, 144), (72, 144)]
-    rows = [row for row in golden("worked_example_EJ2+3rho_2D") if row["algorithm"] == "improved"]
-    for row in rows:
-        assert step_counts(tree)[int(row["step"]) - 1] == (int(row["sending"]), int(row["receiving"]))
-
-
-def test_table_2_of_the_improved_broadcast() -> None:
-    """Hussain, table 2: EJ_{3+4rho}^(3), 50,653 nodes."""
-    tree = SectorTree(EisensteinJacobi(3, 4, 3))
-    counts = step_counts(tree)
-    rows = [row for row in golden("table2_improved_EJ3+4rho_3D") if row["step"]]
-    assert len(counts) == 9
-    assert len(rows) == 18
-    for row in rows:
-        assert counts[int(row["step"]) - 1] == (int(row["sending"]), int(row["receiving"]))
-
-
-@pytest.mark.parametrize("dimensions", [1, 2])
-def test_table_3_of_the_improved_broadcast(dimensions: int) -> None:
-    rows = [row for row in golden("table3_total_senders_EJ3+4rho") if row["n"] == str(dimensions)]
-    total = sum(senders for senders, _ in step_counts(SectorTree(EisensteinJacobi(3, 4, dimensions))))
-    assert {int(row["improved_total_senders"]) for row in rows} == {total}
 
 
 @pytest.mark.parametrize(
@@ -349,44 +313,6 @@ def test_parents_of_the_simple_networks_in_closed_form(depth: int) -> None:
         expected = [(2 * j + 2 - t) % 6 if q else (axis[(t - j) % 6] + j) % 6 for t in range(6)]
         assert list(trees.parents(rank)) == expected
     assert trees.height(0) == 2 * depth
-
-
-Element = tuple[str, Rank, Port]
-
-
-def elements(network: EisensteinJacobi) -> list[Element]:
-    """All that can fail: every node except the root, and every link."""
-    nodes = [("node", rank, 0) for rank in range(1, network.order)]
-    return nodes + [("link", rank, port) for rank, port, _, _ in network.links()]
-
-
-def on_paths(trees: Trees, rank: Rank) -> list[set[Element]]:
-    """The elements of each root path of `rank`, except `rank`."""
-    topology = trees.topology
-    needs = []
-    for tree in range(trees.count):
-        here, need = rank, set[Element]()
-        while here:
-            port = trees.parent(here, tree)
-            above = topology.neighbour(here, port)
-            need.add(("link", here, port) if here < above else ("link", above, topology.reverse_port(port)))
-            need.add(("node", above, 0))
-            here = above
-        needs.append(need)
-    return needs
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "n", "faults"), [(1, 2, 1, 4), (2, 3, 1, 2), (2, 2, 1, 2), (0, 3, 1, 2), (1, 2, 2, 1)]
-)
-def test_no_small_set_of_faults_cuts_off_a_healthy_node(a: int, b: int, n: int, faults: int) -> None:
-    """Any set of nodes and links: one of the first faults + 1 trees still reaches each healthy node."""
-    trees = IndependentTrees(EisensteinJacobi(a, b, n))
-    paths = [on_paths(trees, rank)[: faults + 1] for rank in range(1, trees.network.order)]
-    for broken in combinations(elements(trees.network), faults):
-        for rank, needs in enumerate(paths, 1):
-            if ("node", rank, 0) not in broken:
-                assert any(need.isdisjoint(broken) for need in needs)
 
 
 @given(st.sampled_from(ALPHAS), st.integers(1, 5), st.data())

@@ -1,10 +1,10 @@
 """Counts of the Eisenstein-Jacobi broadcasts: the paper's tables and figures, its formulas and their errata, any alpha."""
 
-import csv
+import re
 from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
-from pathlib import Path
+from functools import partial
 
 import pytest
 
@@ -13,8 +13,9 @@ from emunode.algorithms.eisenstein_jacobi.counts import Counts
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.trees.base import levels
 from emunode.trees.eisenstein_jacobi.sectors import SectorTree
+from tests.support import golden_rows
 
-GOLDEN = Path(__file__).parents[3] / "golden" / "ej"
+golden = partial(golden_rows, "ej")
 BY_NAME: dict[str, Callable[[EisensteinJacobi], Counts]] = {
     "previous": ej_counts.iterative,
     "improved": ej_counts.improved,
@@ -23,54 +24,47 @@ TWELVE_STEPS = [(1, 2, 12), (2, 3, 6), (3, 4, 4), (4, 5, 3), (6, 7, 2)]
 GENERAL = [(0, 3, 2), (2, 2, 2), (1, 3, 2), (2, 4, 1), (2, 4, 2), (1, 4, 2), (3, 3, 2), (0, 5, 1), (4, 4, 1), (2, 2, 3)]
 
 
-def golden(name: str) -> list[dict[str, str]]:
-    """The rows of one file of expected numbers."""
-    with (GOLDEN / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def row(counts: Counts, step: int) -> tuple[int, int, int, int]:
-    """(free, sending, receiving, active) of a step."""
-    return counts.free[step - 1], counts.senders[step - 1], counts.receivers[step - 1], counts.active[step - 1]
-
-
 def cells(line: dict[str, str], *names: str) -> tuple[int, ...]:
     return tuple(int(line[name]) for name in names)
 
 
 # The paper's tables and figures.
 
-
-def test_worked_example() -> None:
-    """Hussain, section 5: EJ_{2+3rho}^(2)."""
-    counts = ej_counts.improved(EisensteinJacobi(2, 3, 2))
-    assert counts.receivers == (12, 60, 144, 144)
-    assert counts.senders == (1, 12, 48, 72)
-    assert counts.free == (348, 289, 169, 145)
-    for line in golden("worked_example_EJ2+3rho_2D"):
-        step = int(line["step"])
-        free, sending, receiving, active = row(BY_NAME[line["algorithm"]](EisensteinJacobi(2, 3, 2)), step)
-        assert (sending, receiving) == cells(line, "sending", "receiving")
-        if line["provenance"] == "measured":
-            assert (free, active) == cells(line, "free", "active")
+ATTRIBUTES = ("free", "senders", "receivers", "active")
+TABLES = [
+    # file, lines with a step, name of the column of the step, columns of free, sending, receiving and active nodes
+    ("worked_example_EJ2+3rho_2D", 12, "step", ("free", "sending", "receiving", "active")),
+    ("table1_previous_EJ3+4rho_3D", 18, "global_step", ("free", "sending", "receiving", "active")),
+    ("table2_improved_EJ3+4rho_3D", 18, "step", ("free", "sending", "receiving", "active")),
+    ("fig15_18_EJ3+4rho_3D", 18, "step", ("free_fig17", "senders_fig15", "receivers_fig16", "active_fig18")),
+    ("fig22_senders_EJ3+4rho_4D-6D", 90, "step", ("", "senders", "receivers", "")),
+]
 
 
-def test_table_1() -> None:
-    counts = ej_counts.iterative(EisensteinJacobi(3, 4, 3))
-    lines = [line for line in golden("table1_previous_EJ3+4rho_3D") if line["global_step"]]
-    assert len(lines) == 18
+@pytest.mark.parametrize(("name", "length", "step", "columns"), TABLES, ids=[name for name, *_ in TABLES])
+def test_counts_of_a_table_or_figure(name: str, length: int, step: str, columns: tuple[str, ...]) -> None:
+    """Every printed number; a table without a column for the algorithm or the dimensions has them in its name."""
+    lines = [line for line in golden(name) if line[step]]
+    assert len(lines) == length
     for line in lines:
-        assert row(counts, int(line["global_step"])) == cells(line, "free", "sending", "receiving", "active")
-    assert (counts.total_senders, sum(counts.receivers)) == (26_733, 50_652)
+        algorithm = line.get("algorithm") or name.split("_")[1]
+        counts = BY_NAME[algorithm](EisensteinJacobi(*network_in(name, line)))
+        for attribute, column in zip(ATTRIBUTES, columns, strict=True):
+            if column and line[column]:
+                assert getattr(counts, attribute)[int(line[step]) - 1] == int(line[column]), (line, attribute)
 
 
-def test_table_2() -> None:
-    counts = ej_counts.improved(EisensteinJacobi(3, 4, 3))
-    lines = [line for line in golden("table2_improved_EJ3+4rho_3D") if line["step"]]
-    assert len(lines) == 18
-    for line in lines:
-        assert row(counts, int(line["step"])) == cells(line, "free", "sending", "receiving", "active")
-    assert (counts.total_senders, sum(counts.receivers)) == (26_011, 50_652)
+def network_in(name: str, line: dict[str, str]) -> tuple[int, int, int]:
+    """(a, b, dimensions) from a name such as `table1_previous_EJ3+4rho_3D`, or with the dimensions of the line."""
+    a, b, dimensions = re.findall(r"EJ(\d)\+(\d)rho_(\d)D", name)[0]
+    return int(a), int(b), int(line.get("n") or dimensions)
+
+
+def test_totals_of_tables_1_and_2() -> None:
+    network = EisensteinJacobi(3, 4, 3)
+    old, new = ej_counts.iterative(network), ej_counts.improved(network)
+    assert (old.total_senders, sum(old.receivers)) == (26_733, 50_652)
+    assert (new.total_senders, sum(new.receivers)) == (26_011, 50_652)
 
 
 def test_table_3() -> None:
@@ -89,15 +83,6 @@ def test_table_3() -> None:
         assert ej_counts.recurrence(network).total_senders == new
 
 
-def test_figures_15_to_18() -> None:
-    lines = golden("fig15_18_EJ3+4rho_3D")
-    assert len(lines) == 18
-    for line in lines:
-        counts = BY_NAME[line["algorithm"]](EisensteinJacobi(3, 4, 3))
-        expected = cells(line, "free_fig17", "senders_fig15", "receivers_fig16", "active_fig18")
-        assert row(counts, int(line["step"])) == expected
-
-
 def test_figures_19_to_21() -> None:
     lines = golden("fig19_21_twelve_step_networks")
     networks = {f"{a}+{b}rho": EisensteinJacobi(a, b, n) for a, b, n in TWELVE_STEPS}
@@ -107,21 +92,13 @@ def test_figures_19_to_21() -> None:
         if line["alpha"] in networks:
             counts = count(networks[line["alpha"]])
             assert counts.steps == 12
-            expected = cells(line, "free", "senders_fig19", "receivers_fig20", "active_fig21")
-            assert row(counts, step) == expected
+            found = tuple(getattr(counts, attribute)[step - 1] for attribute in ATTRIBUTES)
+            assert found == cells(line, "free", "senders_fig19", "receivers_fig20", "active_fig21")
             continue
         all_counts = [count(network) for network in networks.values()]
         for column, figure in (("senders", 19), ("receivers", 20), ("active", 21)):
             mean = ej_counts.mean_by_step([getattr(counts, column) for counts in all_counts])[step - 1]
             assert mean == Fraction(line[f"{column}_fig{figure}"])
-
-
-def test_figure_22() -> None:
-    lines = golden("fig22_senders_EJ3+4rho_4D-6D")
-    assert len(lines) == 90
-    for line in lines:
-        counts = BY_NAME[line["algorithm"]](EisensteinJacobi(3, 4, int(line["n"])))
-        assert row(counts, int(line["step"]))[1:3] == cells(line, "senders", "receivers")
 
 
 def test_averages_and_savings() -> None:
@@ -150,7 +127,8 @@ def test_formulas_12_and_13() -> None:
     counts = ej_counts.iterative(network)
     for line in golden("formulas_12_13_EJ3+4rho_3D"):
         round_, step = cells(line, "round_r(1-based)", "step_d")
-        _, senders, receivers, _ = row(counts, 3 * (round_ - 1) + step)
+        place = 3 * (round_ - 1) + step - 1
+        senders, receivers = counts.senders[place], counts.receivers[place]
         assert ej_counts.formula_12(network, round_, step) == int(line["numR=6dN^(r-1)"]) == receivers
         assert ej_counts.formula_13(network, round_, step) == int(line["numS=6(d-1)N^(r-1)"])
         assert senders == int(line["senders_measured"])
@@ -190,7 +168,7 @@ def test_saving_of_the_paper_is_that_of_one_network() -> None:
     assert savings == [14.3, 5.3, 2.7, 1.6, 0.8]
 
 
-@pytest.mark.parametrize(("a", "b", "n"), [(1, 2, 3), (2, 3, 2), *GENERAL])
+@pytest.mark.parametrize(("a", "b", "n"), [(1, 2, 3), (2, 3, 2), (3, 4, 1), (3, 4, 2), (3, 4, 3), *GENERAL])
 def test_counts_are_those_of_the_tree(a: int, b: int, n: int) -> None:
     """For every alpha, against a walk down the tree."""
     network = EisensteinJacobi(a, b, n)
@@ -206,7 +184,7 @@ def test_counts_are_those_of_the_tree(a: int, b: int, n: int) -> None:
 
 
 @pytest.mark.parametrize(("a", "b", "n"), [*TWELVE_STEPS, *GENERAL])
-def test_both_algorithms_reach_everybody_in_n_times_d_steps(a: int, b: int, n: int) -> None:
+def test_both_algorithms_reach_every_node_in_n_times_d_steps(a: int, b: int, n: int) -> None:
     network = EisensteinJacobi(a, b, n)
     for counts in (ej_counts.iterative(network), ej_counts.improved(network)):
         assert sum(counts.receivers) == network.order - 1

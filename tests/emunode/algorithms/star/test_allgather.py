@@ -1,6 +1,6 @@
 """Allgather on the star graph: rotated trees, Hamiltonian words, necklaces, and traversals of arc-disjoint trees."""
 
-import csv
+from functools import partial
 from math import factorial
 from pathlib import Path
 
@@ -12,14 +12,13 @@ from emunode.algorithms.star.bounds import total_distance, unit_bounds
 from emunode.algorithms.star.edge_disjoint_allgather import AcknowledgedTraversal, ClockedTraversal
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.engine.memory import MemoryEngine
-from emunode.errors import ScenarioError
 from emunode.faults.kinds import Crash
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, HopOutcome, PortModel
 from emunode.net.wire import ROW
 from emunode.topologies.star import StarGraph
-from tests.support import failures, run_journal, run_scenario
+from tests.support import failures, golden_rows, run_journal, run_scenario
 
-GOLDEN = Path(__file__).parents[3] / "golden" / "star"
+golden = partial(golden_rows, "star")
 NAMES = {
     "rotated-trees": "all-port",
     "hamiltonian-cycle": "one-port",
@@ -29,20 +28,8 @@ NAMES = {
     "edt-dfs": "all-port",
     "edt-dfs-ack": "all-port",
 }
-METHODS = {
-    "MBST": "mbst",
-    "Hamiltonian cycle": "hamiltonian-cycle",
-    "rotated Hamiltonian paths": "rotated-hamiltonian",
-    "rotated Hamiltonian paths, phase-2 rule rotated": "rotated-hamiltonian",
-}
 LOST_BY_ACKNOWLEDGING = {3: (0, 0), 4: (49, 10), 5: (993, 98)}
 """(pairs of source and healthy node cut off by one faulty node, positions of it that cut off somebody)."""
-
-
-def golden(name: str) -> list[dict[str, str]]:
-    """The rows of one file of expected numbers."""
-    with (GOLDEN / f"{name}.csv").open(newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def allgather(n: int, algorithm: str, **values: object) -> dict[str, object]:
@@ -102,42 +89,7 @@ def test_every_link_carries_the_same_in_every_step(n: int, tmp_path: Path) -> No
         assert found.unique().to_list() == [int(row["segments_per_link_paper(=|D_t|)"])]
 
 
-@pytest.mark.parametrize("n", [3, 4, 5])
-def test_rotated_trees_over_one_port(n: int) -> None:
-    star = StarGraph(n)
-    summary = allgather(n, "rotated-trees", port_model="one-port", message_bytes=60)
-    assert summary["steps"] == (n - 1) * star.diameter
-    assert summary["virtual_seconds"] == pytest.approx((n - 1) * star.diameter * 1e-3 + (star.order - 1) * 60 * 1e-6)
-
-
-def test_rotated_trees_are_optimal_in_time() -> None:
-    """Theorem 3: D_n Ts + m (n!-1)/(n-1) Tc; messages go together."""
-    summary = allgather(4, "rotated-trees", messages=3, message_bytes=30)
-    assert summary["steps"] == 4
-    assert summary["virtual_seconds"] == pytest.approx(4e-3 + 3 * 30 * 23 / 3 * 1e-6)
-
-
 # Fragopoulou and Akl.
-
-
-@pytest.mark.parametrize(
-    "row",
-    [row for row in golden("tr_algorithms") if row["problem"] == "MNB" and row["method"] in METHODS],
-    ids=lambda row: f"{METHODS[row['method']]}-{row['n']}-{row['M']}",
-)
-def test_multinode_broadcast_is_golden(row: dict[str, str]) -> None:
-    summary = allgather(int(row["n"]), METHODS[row["method"]], messages=int(row["M"]))
-    assert summary["steps"] == int(row["steps_measured"]) == int(row["steps_paper"])
-    assert summary["segments"] == int(row["tx_measured"]) == int(row["tx_paper"])
-
-
-@pytest.mark.parametrize("n", [3, 4])
-def test_m_messages_at_the_bound(n: int) -> None:
-    """The corrected second phase: ceil(M(n!-1)/(n-1)) for every M; M rounds of the whole would take M n!/(n-1)."""
-    for messages in range(1, 2 * n + 2):
-        steps = allgather(n, "rotated-hamiltonian", messages=messages)["steps"]
-        assert steps == -(-messages * (factorial(n) - 1) // (n - 1))
-        assert allgather(n, "mbst", messages=messages)["steps"] == messages * factorial(n) // (n - 1)
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 6])
@@ -165,33 +117,8 @@ def distance_rows(n: int) -> list[dict[str, str]]:
     return [row for row in golden("distance_distribution") if row["n"] == str(n)]
 
 
-@pytest.mark.parametrize(("n", "messages", "segments"), [(3, 3, 1), (4, 2, 3), (5, 3, 1)])
-def test_levels_of_many_messages_and_segments_go_together(n: int, messages: int, segments: int) -> None:
-    summary = allgather(n, "mbst-levels", messages=messages, segments=segments, message_bytes=30)
-    star = StarGraph(n)
-    assert summary["steps"] == summary["startups"] == star.diameter
-    assert summary["segments"] == messages * segments * star.order * (star.order - 1)
-    assert summary["transfer_bytes"] == 30 * messages * sum(-(-d // (n - 1)) for d in star.distance_distribution()[1:])
-
-
-def test_levels_cut_to_single_messages_take_the_start_ups_of_mbst() -> None:
-    """A packet of one message at most: ceil(|D_t|/(n-1)) start-ups in step t."""
-    for n in (3, 4, 5):
-        summary = allgather(n, "mbst-levels", message_bytes=30, packet_limit=30)
-        levels = StarGraph(n).distance_distribution()[1:]
-        assert summary["startups"] == sum(-(-nodes // (n - 1)) for nodes in levels) >= factorial(n) // (n - 1)
-
-
-def test_the_printed_second_phase_takes_longer() -> None:
-    rows = [row for row in golden("tr_algorithms") if row["method"].endswith("phase-2 rule paper")]
-    assert len(rows) == 3
-    for row in rows:
-        n, messages = int(row["n"]), int(row["M"])
-        assert int(row["steps_measured"]) == messages * factorial(n) // (n - 1) == int(row["steps_paper"]) + 1
-
-
 def test_phases_of_rotated_hamiltonian(tmp_path: Path) -> None:
-    """Whoever begins with the same symbol as the source is reached in phase 2, by rule 1."""
+    """A node that begins with the same symbol as the source is reached in phase 2, by rule 1."""
     _, journal = run_journal(
         tmp_path / "run", topology="star:4", collective="allgather", algorithm="rotated-hamiltonian"
     )
@@ -202,18 +129,6 @@ def test_phases_of_rotated_hamiltonian(tmp_path: Path) -> None:
         if step > 6:
             assert q[0] == y[port + 1]
             assert q[3] == y[0]
-
-
-def test_a_hamiltonian_cycle_uses_one_link_of_each_node() -> None:
-    summary = allgather(4, "hamiltonian-cycle", duplex="half", segments=2)
-    assert summary["steps"] == 46
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_sockets_make_the_same_history(name: str) -> None:
-    values: dict[str, object] = {"redundancy": 2 if name.startswith("edt") else 1, "messages": 2}
-    in_memory = allgather(4, name, **values)["journal_hash"]
-    assert allgather(4, name, driver="local", **values)["journal_hash"] == in_memory
 
 
 @pytest.mark.slow
@@ -255,15 +170,8 @@ def test_no_type_is_used_twice_in_a_step(name: str, messages: int, redundancy: i
 
 
 @pytest.mark.parametrize("n", [3, 4, 5])
-def test_traversals_are_golden(n: int, tmp_path: Path) -> None:
-    rows = {row["algorithm"]: row for row in golden("edt_algorithms") if row["n"] == str(n)}
-    clocked = allgather(n, "edt-dfs", redundancy=n - 1)
-    row = rows["FT-MNB clocked DFS"]
-    assert clocked["steps"] == int(row["steps_measured"]) == factorial(n) - 1
-    assert clocked["segments"] == int(row["tx_measured"])
-    assert clocked["packets"] == (factorial(n) - 1) * factorial(n) * (n - 1), "every link in every step"
-
-    row = rows["FT-MNB DFS with unit-time acks (literal)"]
+def test_acknowledged_traversals_are_golden(n: int, tmp_path: Path) -> None:
+    (row,) = golden("edt_algorithms", n=n, algorithm="FT-MNB DFS with unit-time acks (literal)")
     result, journal = run_journal(
         tmp_path / "run", topology=f"star:{n}", collective="allgather", algorithm="edt-dfs-ack", redundancy=n - 1
     )
@@ -280,17 +188,9 @@ def test_acknowledgements_are_in_the_journal_and_no_deliveries(tmp_path: Path) -
     assert len(answers) == 30
     assert set(answers["bytes"]) == {1}
     assert set(answers["outcome"]) == {"relay"}
-    assert answers["target"].equals(answers["sender"]), "whoever acknowledges names itself"
+    assert answers["target"].equals(answers["sender"]), "an acknowledgement names its sender"
     assert result.summary["deliveries"] == 30
     assert result.summary["duplicates"] == 0
-
-
-@pytest.mark.parametrize("name", ["edt-dfs", "edt-dfs-ack"])
-@pytest.mark.parametrize(("messages", "redundancy"), [(1, 1), (2, 3), (4, 2)])
-def test_traversals_of_any_number_of_copies(name: str, messages: int, redundancy: int) -> None:
-    summary = allgather(4, name, messages=messages, redundancy=redundancy)
-    rounds = -(-messages * redundancy // 3)
-    assert summary["steps"] == rounds * 23 * (2 if name == "edt-dfs-ack" else 1)
 
 
 def test_nodes_are_served_in_preorder() -> None:
@@ -306,7 +206,7 @@ def test_nodes_are_served_in_preorder() -> None:
 
 
 @pytest.mark.parametrize("n", [4, 5])
-def test_the_clock_survives_what_acknowledgements_do_not(n: int) -> None:
+def test_clocked_traversal_survives_a_crash_and_acknowledged_traversal_does_not(n: int) -> None:
     """One node dead from the start: by the clock the healthy hear all the healthy; waiting for answers they do not."""
     star = StarGraph(n)
     fault = [f"crash:{star.label(star.order - 1)}@1"]
@@ -358,36 +258,5 @@ def test_pairs_lost_by_waiting_for_acknowledgements(n: int) -> None:
     assert (sum(lost), sum(count > 0 for count in lost)) == LOST_BY_ACKNOWLEDGING[n]
 
 
-def test_the_clock_loses_no_pair_of_s4() -> None:
+def test_clocked_traversal_loses_no_pair_of_s4() -> None:
     assert {healthy_reached(Clocked, 4, fault) for fault in range(1, 24)} == {22}
-
-
-# Bad input.
-
-
-@pytest.mark.parametrize(
-    ("values", "field", "message"),
-    [
-        ({"algorithm": "hamiltonian-cycle", "port_model": "all-port"}, "port_model", "one-port"),
-        ({"algorithm": "mbst", "port_model": "one-port"}, "port_model", "all-port"),
-        ({"algorithm": "rotated-hamiltonian", "port_model": "one-port"}, "port_model", "all-port"),
-        ({"algorithm": "edt-dfs", "port_model": "one-port"}, "port_model", "all-port"),
-        ({"algorithm": "edt-dfs", "redundancy": 4}, "redundancy", r"1\.\.3"),
-        ({"algorithm": "mbst", "redundancy": 2}, "redundancy", r"on one tree"),
-        ({"algorithm": "mbst-levels", "redundancy": 2}, "redundancy", r"on one tree"),
-        ({"algorithm": "mbst-levels", "port_model": "one-port"}, "port_model", "all-port"),
-        ({"algorithm": "mbst-levels", "duplex": "half"}, "duplex", "full"),
-        ({"algorithm": "rotated-hamiltonian", "redundancy": 2}, "redundancy", r"on one tree"),
-        ({"algorithm": "hamiltonian-cycle", "redundancy": 2, "port_model": "one-port"}, "redundancy", r"on one tree"),
-        ({"algorithm": "mbst", "duplex": "half"}, "duplex", "full"),
-        ({"algorithm": "rotated-trees", "message_bytes": 2}, "message_bytes", "at least 3 bytes"),
-        ({"algorithm": "hamiltonian-cycle", "segments": 65, "port_model": "one-port"}, "segments", "64 bytes"),
-        ({"algorithm": "rotated-hamiltonian", "messages": 40_000}, "messages", "32768"),
-        ({"algorithm": "edt"}, "algorithm", "broadcast on star"),
-        ({"algorithm": "edt-dfs", "source": "1234"}, "source", "leave it out"),
-    ],
-)
-def test_bad_input(values: dict[str, object], field: str, message: str) -> None:
-    with pytest.raises(ScenarioError, match=message) as caught:
-        run_scenario(None, topology="star:4", collective="allgather", **values)
-    assert caught.value.field == field

@@ -1,0 +1,309 @@
+"""Drawing the places of a fault set: at random, derived from the network, or every set one after the other.
+
+The source of a rooted collective is chosen only if a part `sources` allows it, and a place that the scenario breaks is never
+chosen. Drawing is a pure function of (seed, draw): compared algorithms get the same faults, and the set of k + 1 faults
+contains the set of k, so that curves over the number of faults are comparable point by point.
+
+Parts for the same kind of place (such as crashed and byzantine nodes) share one random order of these places and take
+disjoint positions of it that depend on the counts alone, so every pair of disjoint sets is equally likely.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+from math import comb
+from random import Random
+from typing import TypeVar
+
+from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm, is_fault_set, parse_fault_sets
+from emunode.algorithms.base import Algorithm
+from emunode.engine.memory import MemoryEngine
+from emunode.errors import ScenarioError
+from emunode.model import Rank
+from emunode.net.wire import ROW
+
+Link = tuple[Rank, Rank]
+Place = TypeVar("Place")
+
+
+class FaultSites:
+    """The places of a network that can fail under an algorithm: all nodes but the source, and all links.
+
+    Places in the fault specifications `broken` are left out.
+    """
+
+    def __init__(self, algorithm: Algorithm, broken: Iterable[str] = ()) -> None:
+        self.algorithm = algorithm
+        self.topology = algorithm.topology
+        rooted = len(algorithm.sources) == 1 or algorithm.target >= 0
+        self.sources: frozenset[Rank] = frozenset({algorithm.spec.source} if rooted else ())
+        self.broken: frozenset[Rank | Link] = frozenset(place for spec in broken for place in self.named_in(spec))
+
+    def nodes(self, *, sources: bool = False) -> Sequence[Rank]:
+        """Ranks that may be chosen, ascending."""
+        spared = self.broken if sources else self.broken | self.sources
+        return [rank for rank in self.topology.ranks() if rank not in spared]
+
+    @cached_property
+    def links(self) -> Sequence[Link]:
+        """Links that may be chosen, the lower rank first, ascending."""
+        links = sorted((rank, neighbour) for rank, _, neighbour, _ in self.topology.links())
+        return [link for link in links if link not in self.broken]
+
+    @cached_property
+    def _hops(self) -> Sequence[Link]:
+        """(sender, receiver) of every segment of a fault-free run."""
+        network, rows, step = MemoryEngine(self.algorithm), bytearray(), 0
+        while network.busy and step < 100_000:
+            step += 1
+            rows += network.step(step)
+        return [(row[1], row[2]) for row in ROW.iter_unpack(bytes(rows))]
+
+    def busiest_nodes(self, among: Sequence[Rank]) -> list[Rank]:
+        """Nodes by the number of segments they send, most first; ties by rank."""
+        loads = Counter(sender for sender, _ in self._hops)
+        return sorted(among, key=lambda rank: (-loads[rank], rank))
+
+    @cached_property
+    def busiest_links(self) -> list[Link]:
+        """Links by the number of segments in both directions, most first; ties by rank."""
+        loads = Counter((min(hop), max(hop)) for hop in self._hops)
+        return sorted(self.links, key=lambda link: (-loads[link], link))
+
+    @cached_property
+    def root_links(self) -> list[Link]:
+        """Links over which sources send; every used link if all ranks are sources."""
+        sources = set(self.algorithm.sources)
+        return sorted({(min(hop), max(hop)) for hop in self._hops if hop[0] in sources})
+
+    def spec(self, part: FaultSetTerm, place: Rank | Link, when: str) -> str:
+        """The fault specification of one fault."""
+        label = self.topology.label
+        where = label(place) if isinstance(place, int) else f"{label(place[0])}~{label(place[1])}"
+        return f"{part.kind}:{where}{part.argument}@{when}"
+
+    def named_in(self, spec: str) -> set[Rank | Link]:
+        """The node or link in a fault specification; empty for an invalid place, which the parser of faults reports."""
+        _, *rest = spec.split(":")
+        where = rest[0].partition("@")[0] if rest else ""
+        try:
+            one, *other = sorted(self.topology.rank(label) for label in re.split("[~>]", where))
+        except ScenarioError:
+            return set()
+        return {(one, other[0]) if other else one}
+
+
+# --- choosing ----------------------------------------------------------------------------------------------------------
+
+
+def draw(
+    fault_set: FaultSetSpec,
+    places: FaultSites,
+    seed: int,
+    number: int,
+    *,
+    taken: Iterable[object] = (),
+    field: str = "faults",
+) -> tuple[str, ...]:
+    """Draw `number` of a fault set, as fault specifications. Places in `taken` are not chosen.
+
+    Raises ScenarioError (with `field`) when there are more faults than places.
+    """
+    if fault_set.how == "all":
+        return set_number(fault_set, places, number, field)
+    used = set(taken)
+    chosen: dict[FaultSetTerm, list[Rank | Link]] = {}
+    for on_link in (False, True):
+        parts = [part for part in fault_set.parts if part.on_links == on_link]
+        if parts:
+            free = [place for place in eligible(fault_set, parts[0], places, field) if place not in used]
+            stream = f"{seed}/{number}/{'links' if on_link else 'nodes'}"
+            chosen |= zip(parts, _choose(fault_set, parts, free, stream, field), strict=True)
+    return tuple(places.spec(part, place, fault_set.when) for part in fault_set.parts for place in chosen[part])
+
+
+def set_count(fault_set: FaultSetSpec, places: FaultSites) -> int | None:
+    """Number of sets: of `all` every one, 1 for strategies without randomness, None for random ones."""
+    if fault_set.how == "busiest" or (fault_set.how != "bernoulli" and not fault_set.size):
+        return 1
+    return _sets_of(fault_set.parts, _rooms(fault_set, places)) if fault_set.how == "all" else None
+
+
+def _rooms(fault_set: FaultSetSpec, places: FaultSites) -> dict[bool, int]:
+    """Number of links (True) and nodes (False) to choose from."""
+    return {True: len(places.links), False: len(places.nodes(sources=fault_set.sources))}
+
+
+def _sets_of(parts: Sequence[FaultSetTerm], rooms: Mapping[bool, int]) -> int:
+    """Number of ways to assign places to parts, no place twice."""
+    count, left = 1, dict(rooms)
+    for part in parts:
+        count *= comb(max(0, left[part.on_links]), part.count)
+        left[part.on_links] -= part.count
+    return count
+
+
+def set_number(fault_set: FaultSetSpec, places: FaultSites, number: int, field: str = "faults") -> tuple[str, ...]:
+    """One set of `every_set` by its index, computed directly."""
+    rooms = _rooms(fault_set, places)
+    if not 0 <= number < _sets_of(fault_set.parts, rooms):
+        raise ScenarioError(field, fault_set.name, f"it has no set number {number}")
+    used: set[object] = set()
+    specs: list[str] = []
+    for at, part in enumerate(fault_set.parts):
+        free = [place for place in eligible(fault_set, part, places, field) if place not in used]
+        rooms[part.on_links] -= part.count
+        index, number = divmod(number, _sets_of(fault_set.parts[at + 1 :], rooms))
+        group = [free[position] for position in _combination(len(free), part.count, index)]
+        used.update(group)
+        specs += [places.spec(part, place, fault_set.when) for place in group]
+    return tuple(specs)
+
+
+def _combination(total: int, count: int, index: int) -> Iterator[int]:
+    """The combination of `count` of range(total) with this index in lexicographic order."""
+    position = 0
+    while count:
+        # The number of combinations whose lowest member is this position.
+        beginning_here = comb(total - position - 1, count - 1)
+        if index < beginning_here:
+            yield position
+            count -= 1
+        else:
+            index -= beginning_here
+        position += 1
+
+
+def sample_numbers(fault_set: FaultSetSpec, places: FaultSites, seed: int, most: int) -> Sequence[int]:
+    """The numbers of `most` sets of `all`: all of them if there are no more, else a random sample without repetition.
+
+    The sample for a larger `most` begins with the sample for a smaller one.
+    """
+    count = set_count(fault_set, places) or 0
+    if count <= most:
+        return range(count)
+    return _shuffled(range(count), most, Random(f"{seed}/sets of {fault_set.name}"))
+
+
+def every_set(fault_set: FaultSetSpec, places: FaultSites, field: str = "faults") -> Iterator[tuple[str, ...]]:
+    """Every set of a fault set as fault specifications, in lexicographic order of its places."""
+    count = _sets_of(fault_set.parts, _rooms(fault_set, places))
+    return (set_number(fault_set, places, number, field) for number in range(count))
+
+
+def eligible(
+    fault_set: FaultSetSpec, part: FaultSetTerm, places: FaultSites, field: str = "faults"
+) -> Sequence[Rank | Link]:
+    """The places that one part may use, in order of preference or of drawing."""
+    allowed = places.nodes(sources=fault_set.sources)
+    match fault_set.how:
+        case "busiest":
+            return places.busiest_links if part.on_links else places.busiest_nodes(allowed)
+        case "roots":
+            links = places.root_links
+            if part.on_links:
+                return [link for link in links if link not in places.broken]
+            children = {rank for link in links for rank in link} - set(places.algorithm.sources)
+            return [rank for rank in allowed if rank in children or len(places.algorithm.sources) > 1]
+        case "cut":
+            try:
+                victim = places.topology.rank(fault_set.victim or "")
+            except ScenarioError as error:
+                raise ScenarioError(
+                    field, fault_set.name, f"unknown victim {fault_set.victim!r}: {error.allowed}"
+                ) from None
+            if part.on_links:
+                return [link for link in places.links if victim in link]
+            around = {neighbour for _, neighbour in places.topology.adjacent(victim)}
+            return [rank for rank in allowed if rank in around]
+    return places.links if part.on_links else allowed
+
+
+def _choose(
+    fault_set: FaultSetSpec, parts: Sequence[FaultSetTerm], free: Sequence[Place], stream: str, field: str
+) -> list[list[Place]]:
+    """Assign free places to the parts for one kind of place."""
+    if fault_set.how == "bernoulli":
+        return _bernoulli(parts, free, stream)
+    counts = [part.count for part in parts]
+    if sum(counts) > len(free):
+        kind = "links" if parts[0].on_links else "nodes"
+        raise ScenarioError(field, fault_set.name, f"it needs {sum(counts)} {kind}, but only {len(free)} may fail")
+    if fault_set.how == "busiest":
+        ranked = iter(free)
+        return [list(islice(ranked, count)) for count in counts]
+    positions = _positions(counts, len(free))
+    length = 1 + max((position for taken in positions for position in taken), default=-1)
+    order = _shuffled(free, length, Random(stream))
+    return [[order[position] for position in taken] for taken in positions]
+
+
+def _bernoulli(parts: Sequence[FaultSetTerm], free: Sequence[Place], stream: str) -> list[list[Place]]:
+    """Choose each place with a probability. Parts draw independently; a place goes to the first part that hits it."""
+    used: set[Place] = set()
+    found = []
+    for at, part in enumerate(parts):
+        chance = Random(f"{stream}/{at}" if at else stream)
+        hit = [place for place in free if chance.random() < part.share]
+        found.append([place for place in hit if place not in used])
+        used.update(hit)
+    return found
+
+
+def _positions(counts: Sequence[int], total: int) -> list[list[int]]:
+    """Disjoint positions in a random order of `total` places, for parts with these counts.
+
+    Of m parts, part p takes the positions p, p + m, p + 2m, .., and when these run out, the last free positions. Positions
+    depend on the counts alone, so all assignments of places to parts are equally likely. With one or two parts (and with
+    more, as long as none runs out), a larger count keeps the positions of a smaller one.
+    """
+    found = [list(range(at, total, len(counts)))[:count] for at, count in enumerate(counts)]
+    used = {position for taken in found for position in taken}
+    rest = iter([position for position in reversed(range(total)) if position not in used])
+    return [[*taken, *islice(rest, count - len(taken))] for taken, count in zip(found, counts, strict=True)]
+
+
+def _shuffled(items: Sequence[Place], count: int, chance: Random) -> list[Place]:
+    """The first `count` items of a random order of all; a longer draw begins with the shorter one."""
+    moved: dict[int, int] = {}
+    found = []
+    for at in range(count):
+        # Fisher-Yates shuffle of the first `count` positions. `moved` holds the exchanged positions, so that a sample of a
+        # range of millions needs memory for `count` items only.
+        other = chance.randrange(at, len(items))
+        found.append(items[moved.get(other, other)])
+        moved[other] = moved.get(at, at)
+    return found
+
+
+# --- in a scenario -----------------------------------------------------------------------------------------------------
+
+
+def resolve(specs: Sequence[str], algorithm: Callable[[], Algorithm], seed: int) -> tuple[str, ...]:
+    """The faults of a scenario with every set replaced by drawn faults, so that the run can be repeated.
+
+    `algorithm` is called only if there are sets, some of which depend on a fault-free run. The places of explicit faults and
+    of earlier sets are not chosen again. Raises ScenarioError.
+    """
+    if not any(map(is_fault_set, specs)):
+        return tuple(specs)
+    places = FaultSites(algorithm())
+    taken: set[object] = set()
+    for spec in specs:
+        if not is_fault_set(spec):
+            taken |= places.named_in(spec)
+    found: list[str] = []
+    for number, spec in enumerate(specs):
+        if not is_fault_set(spec):
+            found.append(spec)
+            continue
+        fault_set, *others = parse_fault_sets(spec, "fault")
+        if others or fault_set.how == "all":
+            raise ScenarioError("fault", spec, "a run has one set of faults; `coordinator campaign` runs many")
+        drawn = draw(fault_set, places, seed, number, taken=taken, field="fault")
+        for one in drawn:
+            taken |= places.named_in(one)
+        found += drawn
+    return tuple(found)

@@ -1,0 +1,146 @@
+"""Command lines in tests: called in this process or run as processes of their own, and how they ended."""
+
+import json
+import os
+import shlex
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+SECONDS = 240.0
+"""Deadline for anything that takes a moment, on however busy a machine."""
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def data(self) -> Any:
+        """The JSON that it printed."""
+        return json.loads(self.out)
+
+
+Call = Callable[..., Ended]
+"""The type of the fixture `call`."""
+
+
+def flags(**values: object) -> list[str]:
+    """The flags that give a scenario these values."""
+    return [f"--{name.replace('_', '-')}={value}" for name, value in values.items()]
+
+
+def fields(scenario: str, **more: object) -> dict[str, object]:
+    """The values of a scenario: topology, collective and algorithm, then NAME=VALUE; `fault` may be repeated."""
+    topology, collective, algorithm, *others = scenario.split()
+    values: dict[str, object] = {"topology": topology, "collective": collective, "algorithm": algorithm}
+    faults = [other.removeprefix("fault=") for other in others if other.startswith("fault=")]
+    if faults:
+        values["fault"] = faults
+    for other in others:
+        name, _, value = other.partition("=")
+        values.setdefault(name, value)
+    return values | more
+
+
+def arguments(line: str, *more: object) -> list[str]:
+    """The words of a command line, as a shell splits it, and further words as they are."""
+    return [*shlex.split(line), *map(str, more)]
+
+
+# --- processes -------------------------------------------------------------------------------------------------------
+
+
+def command(line: str, *more: object) -> list[str]:
+    """The command line of a process; the first word is `coordinator` or another module of this project."""
+    return [sys.executable, "-m", *arguments(line, *more)]
+
+
+def environment(**variables: object) -> dict[str, str]:
+    """The variables of a process that finds this project."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), **{name: str(value) for name, value in variables.items()}}
+
+
+def run_process(folder: Path, program: Sequence[object], **variables: object) -> Ended:
+    """Run a program to its end."""
+    done = subprocess.run(
+        [str(word) for word in program],
+        cwd=folder,
+        env=environment(**variables),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    """Wait until a condition holds; it must hold in the end."""
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"it never happened: {what}"
+        time.sleep(0.01)
+
+
+class Running:
+    """A program that runs in a folder; its output can be read meanwhile."""
+
+    def __init__(self, folder: Path, program: Sequence[object], **variables: object) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        with ExitStack() as stack:
+            self._out, self._err = (stack.enter_context(TemporaryFile()) for _ in range(2))
+            self.process = subprocess.Popen(
+                [str(word) for word in program],
+                cwd=folder,
+                env=environment(**variables),
+                stdin=subprocess.DEVNULL,
+                stdout=self._out,
+                stderr=self._err,
+                start_new_session=True,
+            )
+            self._files = stack.pop_all()
+
+    @property
+    def out(self) -> str:
+        """Its standard output so far."""
+        return os.pread(self._out.fileno(), 2**24, 0).decode()
+
+    @property
+    def err(self) -> str:
+        """Its standard error so far."""
+        return os.pread(self._err.fileno(), 2**24, 0).decode()
+
+    def wait_for(self, condition: Callable[[], object], what: str) -> None:
+        """Wait for a condition; the program must not end before."""
+
+        def met() -> object:
+            assert self.process.poll() is None, f"it ended before {what}: {self.err}"
+            return condition()
+
+        wait_until(met, what)
+
+    def end(self) -> Ended:
+        """Wait for its end."""
+        return Ended(self.process.wait(SECONDS), self.out, self.err)
+
+    def close(self) -> None:
+        """Kill it if it still runs, and forget its output."""
+        self.process.kill()
+        self.process.wait()
+        self._files.close()
+
+
+Start = Callable[..., Running]
+"""The type of the fixture `start`."""

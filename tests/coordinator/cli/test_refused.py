@@ -1,0 +1,130 @@
+"""Command lines that are refused: exit status 2, the reason on standard error, and nothing left in the folder."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from coordinator.cli.app import COMMANDS, LISTS
+from tests.command_line import Call
+
+
+def broadcast(topology: str = "star:4", algorithm: str = "greedy-tree") -> str:
+    """Flags of a broadcast."""
+    return f"--topology {topology} --collective broadcast --algorithm {algorithm}"
+
+
+STAR = f"{broadcast()} --driver memory"
+RUN = f"run {STAR}"
+SERVE = f"serve {broadcast('star:3', 'flood')}"
+EDT = "--topology star:4 --algorithm edt --redundancy 2"
+GRID = f"campaign {EDT}"
+POINT = f"{GRID} --faults nodes=1"
+CERTIFY = f"certify {EDT}"
+
+REFUSED = [
+    # commands and flags
+    (f"rum {STAR}", "rum"),
+    ("list colours", "colours"),
+    (f"{RUN} --sead 1", "--seed"),
+    (f"{RUN} --seed", "--seed"),
+    ("clean --seed 1", "--seed"),
+    (f"{RUN} --topology star:5", "--topology specified multiple times"),
+    ("run a.toml b.toml", "b.toml"),
+    ("run --alg edt", "Did you mean --algorithm?"),
+    ("run --message 1", "Did you mean --message-bytes or --messages?"),
+    ("list algorithms ed", "did you mean 'edt'?"),
+    ("list algorithms --topology ring", "expected one of star, hypercube, ej"),
+    ("compose other.yaml", "expected one of compose.yaml, stack.yaml, Dockerfile"),
+    # scenarios
+    ("run nothing.toml", "the file cannot be read: No such file or directory"),
+    (
+        "run --collective broadcast",
+        "scenario: these are required: topology (star:N, hypercube:N, ej:A+B or ej:A+B^DIMENSIONS); algorithm (",
+    ),
+    ("plan", "scenario: these are required: topology (star:N"),
+    (f"run {broadcast('lattice:5')}", "invalid topology 'lattice:5': known are"),
+    (f"run {broadcast('hypercubes:4')}", "did you mean hypercube:4?"),
+    (f"run {broadcast('starr:99')}", "did you mean star:5?"),
+    (f"run {broadcast(algorithm='gredy-tree')}", "did you mean 'greedy-tree'?"),
+    (f"run {broadcast(algorithm='sbt')}", "it is defined for broadcast on hypercube"),
+    ("run --topology star:4 --collective gossip --algorithm flood", "invalid collective 'gossip'"),
+    (f"{RUN} --source 1235", "invalid source '1235'"),
+    (f"{RUN} --port-model exchange", "greedy-tree is defined for: all-port, one-port"),
+    (f"{RUN} --fault crash:1234", "it needs a step as @STEP"),
+    (f"{RUN} --ranks-per-host 2", "the memory driver has no hosts; leave it out"),
+    (f"{RUN} --out /", "it exists and is not an empty directory"),
+    (f"{RUN} --out /dev/null/run", "it cannot be created: Not a directory"),
+    # joining hosts
+    (f"run {broadcast()} --driver join", "only available with `coordinator serve`"),
+    (f"{RUN} --join-seconds 5s", "the memory driver has no hosts"),
+    (f"run {broadcast()} --join-seconds 0s", "more than 0s"),
+    (f"run {broadcast()} --join-seconds soon", "invalid join_seconds 'soon'"),
+    (f"{SERVE} --join-seconds soon", "invalid join_seconds 'soon'"),
+    (f"{SERVE} --listen nowhere", "invalid listen 'nowhere'"),
+    (f"{SERVE} --hosts 7", "invalid hosts 7: from 1 to 6"),
+    (f"{SERVE} --token-file no/such/folder/token", "invalid token_file 'no/such/folder/token'"),
+    # campaigns
+    (GRID, "give at least one point"),
+    (f"{GRID} --faults nodes=24", "it needs 24 nodes, but only 23 may fail"),
+    (f"{POINT} --fault loss:1234~2134:1e-20", "too small to be drawn"),
+    (f"{POINT} --trials 0", "invalid trials 0"),
+    (f"{POINT} --vary redundancy", "expected FIELD=VALUE"),
+    (f"{POINT} --vary redundancy=", "expected at least one value"),
+    (f"{POINT} --vary redundancy=4", "no trials are left"),
+    (f"{POINT} --clock timed", "trials run in lock-step"),
+    (f"{POINT} --precision 2", "half the width"),
+    (f"{POINT} --resume somewhere", "give no other flag of the grid"),
+    ("campaign --resume .", "no campaign to resume"),
+    # certificates
+    (f"{CERTIFY} --faults random:nodes=2", "every set of faults"),
+    (f"{CERTIFY} --faults 'nodes<=2' --workers 1000", "a number of processes"),
+    (f"{CERTIFY} --faults nodes=1 --clock timed", "trials run in lock-step"),
+    # sizes have bounds
+    (f"{RUN} --messages 2147483647", "less than or equal to 1000000"),
+    (f"{RUN} --name {'a' * 300}", "at most 128 characters"),
+    (f"{RUN} --startup 1e300s", "a time from 0 to 1e+09s"),
+    (f"plan {broadcast('star:999999999')}", "n is at most 20"),
+    (f"plan {broadcast('hypercube:999999999')}", "n is at most 62"),
+    (f"plan {broadcast('ej:3+999999999999')}", "at most 9223372036854775807 can be addressed"),
+    (f"plan {broadcast('ej:3+4^999999')}", "the number of dimensions is 1..22"),
+    (f"{POINT} --vary seed=1..999999999", "a range holds at most 10,000 values"),
+    (f"{POINT} --vary seed=1..{'9' * 4000}", "a range holds at most 10,000 values"),
+    (f"{POINT} --vary seed=1..5000 --vary messages=1..5000", "at most 10,000 combinations of values"),
+    (f"{POINT} --trials 99999999999", "a number from 1 to 1,000,000"),
+]
+
+
+@pytest.mark.parametrize(("line", "message"), REFUSED, ids=[line[:150] for line, _ in REFUSED])
+def test_refused_command_lines_give_the_reason_and_leave_nothing(
+    call: Call, tmp_path: Path, line: str, message: str
+) -> None:
+    began = time.process_time()
+    ended = call(line)
+    assert (ended.status, ended.out) == (2, "")
+    assert ended.err.startswith("coordinator: ")
+    assert message in ended.err
+    assert list(tmp_path.iterdir()) == []
+    assert time.process_time() - began < 10
+
+
+@pytest.mark.parametrize("workers", [0, 999_999])
+def test_an_invalid_number_of_workers_starts_no_trials(call: Call, tmp_path: Path, workers: int) -> None:
+    ended = call(f"{POINT} --out campaign --workers {workers}")
+    assert ended.status == 2
+    assert "a number of processes from 1 to 256" in ended.err
+    assert not (tmp_path / "campaign" / "trials.parquet").exists()
+
+
+def test_the_error_of_a_field_has_its_name_in_json(call: Call) -> None:
+    error = call("run --json", *broadcast("star:99").split()).data["error"]
+    assert (error["kind"], error["field"], error["value"]) == ("ScenarioError", "topology", "star:99")
+    assert error["allowed"]
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, *(f"list {name}" for name in LISTS)])
+def test_every_command_prints_errors_as_json(call: Call, command: str) -> None:
+    ended = call(f"{command} --json --no-such-flag")
+    assert ended.status == ended.data["exit_status"] == 2
+    assert "--no-such-flag" in ended.data["error"]["message"]
+    assert ended.err.startswith("coordinator: ")

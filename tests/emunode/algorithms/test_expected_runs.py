@@ -1,0 +1,16 @@
+"""Runs with the numbers that a paper, a closed form or an independent count predicts for them.
+
+A row of `tests/golden/expected_runs.csv` is a scenario with the metrics that its run must have; all claims must hold.
+"""
+
+import pytest
+
+from tests.support import failures, golden_rows, run_scenario, scenario_id, scenario_of
+
+
+@pytest.mark.parametrize("row", golden_rows("", "expected_runs"), ids=scenario_id)
+def test_run_has_the_expected_metrics(row: dict[str, str]) -> None:
+    expected = {"verdict": "holds"} | dict(pair.split("=") for pair in row["expected"].split())
+    result = run_scenario(None, **scenario_of(row))
+    measured = {name: str(result.summary[name]) for name in expected}
+    assert measured == expected, failures(result)

@@ -1,0 +1,228 @@
+"""What is special about single families: huge members, random networks, switches, distances beyond the expected numbers."""
+
+import tracemalloc
+from itertools import permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from emunode.errors import ScenarioError
+from emunode.topologies.base import SEARCH_LIMIT, breadth_first_distances
+from emunode.topologies.jellyfish import Links, SplitMix64, random_regular_graph
+from emunode.topologies.registry import descriptions, parse_topology
+
+REPEATABLE = settings(derandomize=True, deadline=None, database=None)
+
+HUGE = [
+    *("pancake:20", "burnt-pancake:16", "bubble-sort:20", "modified-bubble-sort:20", "transposition:20"),
+    *("transposition-tree:1-2,2-3,2-4,4-5,5-6,5-7,7-8,8-9,9-10,10-11,11-12", "alternating-graph:20"),
+    *("alternating-network:20", "ring:999999999", "torus:1000x1000x1000", "torus:3037000499x3037000499"),
+    *("circulant:9000000000000000000:1,3037000499", "gaussian:2000000000+2000000001", "gaussian:1+2^27"),
+    *("twisted-torus:1000000000x1000000000:500000000", "complete:999999999", "hamming:1000x1000x1000x1000"),
+    *("xor:40:" + ",".join(str(1 << bit) for bit in range(40)), "folded-hypercube:62", "augmented-cube:62"),
+    *("balanced-hypercube:31", "ccc:57", "butterfly:57", "crossed-cube:62", "locally-twisted-cube:62"),
+    *("moebius-cube:62,1", "twisted-cube:61", "mesh:3037000499x3037000499", "nk-star:1000000,3", "nk-star:20,19"),
+    *("arrangement:1000000,3", "debruijn:2,62", "debruijn:30,12", "kautz:2,62", "petersen:4000000000000000000,7"),
+    *("hyper-petersen:62", "dragonfly:1000000,1000", "slimfly:9973", "fat-tree:3000000"),
+]
+
+
+def test_every_family_without_a_table_has_a_huge_member() -> None:
+    tested = {name.partition(":")[0] for name in HUGE}
+    assert {family.family for family in descriptions()} - tested == {"star", "hypercube", "ej", "jellyfish"}
+
+
+@pytest.mark.parametrize("name", HUGE, ids=lambda name: name[:30])
+def test_huge_network_answers_for_one_rank_without_a_table(name: str) -> None:
+    tracemalloc.start()
+    try:
+        topology = parse_topology(name)
+        for rank in (0, topology.order // 3, topology.order - 1):
+            for port in (topology.ports(rank)[0], topology.ports(rank)[-1]):
+                there, its_port = topology.end(rank, port)
+                assert there == topology.neighbour(rank, port)
+                assert topology.end(there, its_port) == (rank, port)
+            assert topology.rank(topology.label(rank)) == rank
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert topology.name == name
+    assert topology.order > SEARCH_LIMIT
+    assert peak < 1 << 21
+
+
+def test_numbers_by_distance_need_a_formula_or_a_small_network() -> None:
+    assert sum(parse_topology("augmented-cube:40").distribution_from(0)) == 2**40
+    with pytest.raises(ScenarioError, match="no formula for the numbers of nodes by distance"):
+        parse_topology("ccc:40").distribution_from(0)
+    with pytest.raises(ScenarioError, match="no distance formula"):
+        parse_topology("pancake:12").distance(0, 1)
+
+
+def test_facts_of_a_huge_network_are_immediate() -> None:
+    facts = parse_topology("torus:1000x1000x1000").facts()
+    assert (facts["diameter"], facts["average_distance"]) == (1500, pytest.approx(750, abs=1e-5))
+    assert parse_topology("ccc:40").facts()["average_distance"] is None
+    assert parse_topology("mesh:100x100x100").facts()["average_distance"] == pytest.approx(99.99, abs=1e-3)
+    assert parse_topology("pancake:20").facts()["diameter"] is None
+
+
+@pytest.mark.parametrize(
+    "name", ["augmented-cube:6", "folded-hypercube:5", "gaussian:1+3^2", "hyper-petersen:5", "bubble-sort:5"]
+)
+def test_numbers_by_distance_agree_with_search(name: str) -> None:
+    topology = parse_topology(name)
+    distances = list(breadth_first_distances(topology, 0))
+    assert topology.distribution_from(0) == tuple(distances.count(distance) for distance in range(max(distances) + 1))
+
+
+# Gaussian networks.
+
+
+@given(st.tuples(st.integers(0, 12), st.integers(2, 12)).map(sorted).filter(lambda pair: pair[1] > 1))
+@REPEATABLE
+def test_gaussian_distances_agree_with_search(alpha: list[int]) -> None:
+    a, b = alpha
+    if a * a + b * b < 5:
+        return
+    network = parse_topology(f"gaussian:{a}+{b}")
+    distances = breadth_first_distances(network, 0)
+    assert [network.weight(rank) for rank in network.ranks()] == list(distances)
+    assert network.diameter == max(distances)
+    assert sum(network.distribution_from(0)) == network.order
+
+
+@given(st.integers(3, 12), st.integers(3, 7), st.integers(0, 11))
+@REPEATABLE
+def test_twisted_torus_distances_agree_with_search(columns: int, rows: int, twist: int) -> None:
+    network = parse_topology(f"twisted-torus:{columns}x{rows}:{twist % columns}")
+    assert [network.weight(rank) for rank in network.ranks()] == list(breadth_first_distances(network, 0))
+
+
+# Permutation groups.
+
+
+@pytest.mark.parametrize("name", ["alternating-graph:5", "alternating-network:5"])
+def test_nodes_of_alternating_groups_are_the_even_permutations(name: str) -> None:
+    def is_even(symbols: tuple[int, ...]) -> bool:
+        return sum(one > other for i, one in enumerate(symbols) for other in symbols[i + 1 :]) % 2 == 0
+
+    topology = parse_topology(name)
+    even = {"".join(map(str, symbols)) for symbols in permutations(range(1, 6)) if is_even(symbols)}
+    assert {topology.label(rank) for rank in topology.ranks()} == even
+
+
+# Jellyfish.
+
+
+def drawn_literally(order: int, degree: int, seed: int) -> Links:
+    """The procedure in its words: every list is made anew for every link."""
+    random = SplitMix64(seed)
+    while True:
+        links = _one_attempt(order, degree, random)
+        ends = [(one, other) for link in links for one, other in (link, link[::-1])]
+        graph = tuple(tuple(sorted(other for one, other in ends if one == rank)) for rank in range(order))
+        reached = {0}
+        while grown := {other for rank in reached for other in graph[rank]} - reached:
+            reached |= grown
+        if links and len(reached) == order:
+            return graph
+
+
+def _one_attempt(order: int, degree: int, random: SplitMix64) -> list[tuple[int, int]]:
+    links: list[tuple[int, int]] = []
+    linked: list[set[int]] = [set() for _ in range(order)]
+
+    def add(one: int, other: int) -> None:
+        links.append((min(one, other), max(one, other)))
+        linked[one].add(other)
+        linked[other].add(one)
+
+    while len(links) < order * degree // 2:
+        free = [rank for rank in range(order) if len(linked[rank]) < degree]
+        pairs = [(u, v) for u in free for v in free if u < v and v not in linked[u]]
+        if pairs:
+            add(*pairs[random.below(len(pairs))])
+            continue
+        p = free[0]
+        q = p if degree - len(linked[p]) >= 2 else free[1]
+        candidates = [
+            (index, s, t)
+            for index, (x, y) in enumerate(links)
+            for s, t in ((x, y), (y, x))
+            if s not in linked[p] | {p, q} and t not in linked[q] | {p, q}
+        ]
+        if not candidates:
+            return []
+        index, s, t = candidates[random.below(len(candidates))]
+        links[index] = links[-1]
+        del links[-1]
+        linked[s].remove(t)
+        linked[t].remove(s)
+        add(p, s)
+        add(q, t)
+    return links
+
+
+def test_random_numbers_are_those_of_splitmix64() -> None:
+    random = SplitMix64(0)
+    assert [random.next() for _ in range(3)] == [0xE220A8397B1DCDAF, 0x6E789E6AA1B965F4, 0x06C45D188009454F]
+    random = SplitMix64(1)
+    assert [random.below(10) for _ in range(12)] == [5, 9, 0, 5, 1, 8, 5, 3, 0, 0, 7, 0]
+
+
+@pytest.mark.parametrize("order", range(3, 12))
+def test_counted_pairs_draw_the_same_network_as_listed_ones(order: int) -> None:
+    for degree in range(2, order):
+        for seed in range(5) if order * degree % 2 == 0 else ():
+            assert random_regular_graph(order, degree, seed) == drawn_literally(order, degree, seed)
+
+
+def test_links_of_a_jellyfish_network() -> None:
+    links = "0-3 0-4 0-5 1-2 1-3 1-6 2-7 2-9 3-5 4-7 4-8 5-6 6-9 7-8 8-9"
+    topology = parse_topology("jellyfish:10,3,0")
+    assert " ".join(f"{one}-{other}" for one, _, other, _ in topology.links()) == links
+
+
+# Dragonfly, fat tree.
+
+
+@pytest.mark.parametrize(("name", "shorter"), [("dragonfly:4,2", 36), ("dragonfly:3,2", 14), ("dragonfly:4,1", 0)])
+def test_two_global_links_may_be_shorter_than_one(name: str, shorter: int) -> None:
+    """The number of ordered pairs for which local-global-local has three links, but the distance is 2."""
+    topology = parse_topology(name)
+    routers = int(name.partition(":")[2].split(",")[0])
+
+    def one_global_link(rank: int, other: int) -> int:
+        group, other_group = rank // routers, other // routers
+        gates = (
+            (gate, end)
+            for gate, _, end, _ in topology.links()
+            if {gate // routers, end // routers} == {group, other_group}
+        )
+        ((gate, end),) = gates
+        gate, end = (gate, end) if gate // routers == group else (end, gate)
+        return (rank != gate) + 1 + (other != end)
+
+    apart = [
+        (one, other) for one in topology.ranks() for other in topology.ranks() if one // routers != other // routers
+    ]
+    assert sum(topology.distance(*pair) < one_global_link(*pair) for pair in apart) == shorter
+
+
+def test_switches_of_a_fat_tree() -> None:
+    topology = parse_topology("fat-tree:4")
+    switches = [topology.label(rank) for rank in topology.ranks() if topology.is_switch(rank)]
+    assert len(switches) == 20
+    assert {label[0] for label in switches} == {"e", "a", "c"}
+    assert [topology.label(rank) for rank in range(3)] == ["h0/0/0", "h0/0/1", "h0/1/0"]
+
+
+@pytest.mark.parametrize("k", [2, 4, 6])
+def test_fat_tree_distances_agree_with_search(k: int) -> None:
+    topology = parse_topology(f"fat-tree:{k}")
+    for root in topology.ranks():
+        distances = breadth_first_distances(topology, root)
+        assert [topology.distance(rank, root) for rank in topology.ranks()] == list(distances)
+        assert topology.eccentricity(root) == max(distances)

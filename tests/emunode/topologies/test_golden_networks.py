@@ -1,0 +1,166 @@
+"""Every family against expected numbers, which were computed from the definitions by a separate program."""
+
+from itertools import combinations
+from math import inf
+
+import networkx
+import pytest
+
+from emunode.testing import to_networkx
+from emunode.topologies.base import CayleyTopology, Topology
+from emunode.topologies.digest import links_sha256, network_sha256
+from emunode.topologies.registry import descriptions, parse_topology
+from tests.support import golden_rows
+
+ROWS = {row["topology"]: row for row in golden_rows("networks", "networks")}
+SMALL = [name for name, row in ROWS.items() if int(row["order"]) <= 64]
+
+
+def yes_or_no(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def reverse_port_depends_on_the_port_alone(topology: Topology) -> bool:
+    """Whether a port leads to the same port number at every rank that has it."""
+    reverse: dict[int, set[int]] = {}
+    for rank in topology.ranks():
+        for port, _, its_port in topology.ends(rank):
+            reverse.setdefault(port, set()).add(its_port)
+    return all(len(ports) == 1 for ports in reverse.values())
+
+
+def test_every_family_has_expected_numbers() -> None:
+    assert {name.partition(":")[0] for name in ROWS} == {family.family for family in descriptions()}
+    assert len(ROWS) == 167
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_network_is_golden(name: str) -> None:
+    topology, row = parse_topology(name), ROWS[name]
+    degrees = [len(topology.ports(rank)) for rank in topology.ranks()]
+    found = {
+        "topology": topology.name,
+        "order": str(topology.order),
+        "degree_min": str(min(degrees)),
+        "degree_max": str(max(degrees)),
+        "links": str(topology.link_count),
+        "diameter": str(topology.diameter),
+        "distances_from_rank_0": " ".join(map(str, topology.distribution_from(0))),
+        "bipartite": yes_or_no(topology.bipartite),
+        "cayley": "yes" if isinstance(topology, CayleyTopology) else "",
+        "reverse_port_rank_free": yes_or_no(reverse_port_depends_on_the_port_alone(topology)),
+        "links_sha256": links_sha256(topology),
+        "network_sha256": network_sha256(topology),
+    }
+    assert found == {column: row[column] for column in found}
+
+
+@pytest.mark.parametrize(
+    "row", golden_rows("networks", "neighbours"), ids=lambda row: f"{row['topology']}-{row['rank']}"
+)
+def test_neighbours_are_golden(row: dict[str, str]) -> None:
+    topology, rank = parse_topology(row["topology"]), int(row["rank"])
+    neighbours, reverse_ports = (row[column].split() for column in ("neighbours", "reverse_ports"))
+    expected = [
+        (port, int(neighbour), int(its_port))
+        for port, (neighbour, its_port) in enumerate(zip(neighbours, reverse_ports, strict=True))
+        if neighbour != "-"
+    ]
+    labels = [topology.label(neighbour) for _, neighbour in topology.adjacent(rank)]
+    assert list(topology.ends(rank)) == expected
+    assert topology.label(rank) == row["label"]
+    assert labels == [label for label in row["neighbour_labels"].split() if label != "-"]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_stated_connectivity_is_golden(name: str) -> None:
+    connectivity, kappa = parse_topology(name).connectivity, ROWS[name]["kappa"]
+    assert connectivity is None or not kappa or connectivity == int(kappa)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_graph_is_that_of_networkx(name: str) -> None:
+    graph, row = to_networkx(parse_topology(name)), ROWS[name]
+    girth = networkx.girth(graph)
+    assert str(networkx.node_connectivity(graph)) == row["kappa"]
+    assert str(networkx.edge_connectivity(graph)) == row["lambda"]
+    assert ("none" if girth == inf else str(girth)) == row["girth"]
+    assert str(networkx.diameter(graph)) == row["diameter"]
+    assert yes_or_no(networkx.is_bipartite(graph)) == row["bipartite"]
+
+
+# Isomorphisms, and families that contain others.
+
+EQUAL = [
+    ("star:5", "transposition-tree:1-2,1-3,1-4,1-5"),
+    ("bubble-sort:5", "transposition-tree:1-2,2-3,3-4,4-5"),
+    ("hypercube:5", "xor:5:1,2,4,8,16"),
+    ("hypercube:5", "torus:2x2x2x2x2"),
+    ("folded-hypercube:4", "xor:4:1,2,4,8,15"),
+    ("augmented-cube:4", "xor:4:1,2,4,8,3,7,15"),
+    ("torus:5x3", "twisted-torus:3x5:0"),
+    ("ring:7", "circulant:7:1"),
+    ("hamming:2x2x2", "hypercube:3"),
+    ("hyper-petersen:3", "petersen:5,2"),
+]
+"""Networks with the same ranks, ports and links."""
+
+ISOMORPHIC = [
+    {"star:3", "pancake:3", "bubble-sort:3", "ring:6"},
+    {"burnt-pancake:2", "ring:8"},
+    {"modified-bubble-sort:3", "transposition:3"},
+    {"star:4", "transposition-tree:1-2,2-3,2-4"},
+    {"alternating-graph:4", "arrangement:4,2"},
+    {"alternating-graph:5", "arrangement:5,3"},
+    {"alternating-network:4", "nk-star:4,2"},
+    {"alternating-network:5", "nk-star:5,3"},
+    {"alternating-graph:3", "alternating-network:3", "complete:3"},
+    {"hypercube:4", "torus:4x4"},
+    {"gaussian:2+3", "circulant:13:2,3", "circulant:13:1,5"},
+    {"gaussian:2+2", "circulant:8:1,3", "folded-hypercube:3"},
+    {"gaussian:0+4", "torus:4x4"},
+    {"twisted-torus:6x3:3", "gaussian:3+3"},
+    {"twisted-torus:8x4:4", "gaussian:4+4"},
+    {"twisted-torus:8x8:1", "circulant:64:1,8"},
+    {"crossed-cube:3", "locally-twisted-cube:3", "moebius-cube:3,0", "moebius-cube:3,1", "twisted-cube:3"},
+    {"locally-twisted-cube:4", "moebius-cube:4,0"},
+    {"nk-star:5,1", "arrangement:5,1", "complete:5"},
+    {"nk-star:4,3", "arrangement:4,3", "star:4"},
+    {"jellyfish:6,5,1", "complete:6"},
+    {"dragonfly:2,1", "ring:6"},
+]
+DIFFERENT = {"crossed-cube:4", "locally-twisted-cube:4", "moebius-cube:4,1", "hypercube:4"}
+"""Four-dimensional variants of the hypercube, no two of which are isomorphic."""
+
+
+@pytest.mark.parametrize(("one", "other"), EQUAL)
+def test_uniform_definitions_give_the_same_numbered_network(one: str, other: str) -> None:
+    assert links_sha256(parse_topology(one)) == links_sha256(parse_topology(other))
+
+
+@pytest.mark.parametrize("names", ISOMORPHIC, ids=lambda names: "=".join(sorted(names)))
+def test_isomorphic_networks(names: set[str]) -> None:
+    graphs = [to_networkx(parse_topology(name)) for name in sorted(names)]
+    assert all(networkx.is_isomorphic(graphs[0], other) for other in graphs[1:])
+
+
+def test_variants_of_the_hypercube_differ() -> None:
+    graphs = {name: to_networkx(parse_topology(name)) for name in DIFFERENT}
+    assert not any(networkx.is_isomorphic(graphs[one], graphs[other]) for one, other in combinations(sorted(graphs), 2))
+
+
+def test_slim_fly_of_five_is_the_hoffman_singleton_graph() -> None:
+    assert networkx.is_isomorphic(to_networkx(parse_topology("slimfly:5")), networkx.hoffman_singleton_graph())
+
+
+def test_petersen_graph_is_that_of_networkx() -> None:
+    assert networkx.is_isomorphic(to_networkx(parse_topology("petersen:5,2")), networkx.petersen_graph())
+
+
+# Digests.
+
+
+def test_digest_depends_on_labels_only_if_they_are_asked_for() -> None:
+    cube, other_labels = parse_topology("hypercube:3"), parse_topology("hamming:2x2x2")
+    assert links_sha256(cube) == links_sha256(other_labels)
+    assert network_sha256(cube) != network_sha256(other_labels)
