@@ -25,6 +25,7 @@ lister = App(name="list", help="List the topologies, the algorithms and the kind
 COMMANDS = {
     "run": ("run:run_command", "Run a scenario."),
     "plan": ("plan:plan_command", "Print what a scenario needs and what theory predicts, without running it."),
+    "graph": ("graph:graph_command", "Print the properties of a network as a graph, and draw it."),
     "serve": ("serve:serve_command", "Wait for hosts that are started elsewhere, then run a scenario on them."),
     "campaign": ("campaign:campaign_command", "Run many trials over a grid of scenarios and faults."),
     "certify": ("certify:certify_command", "Run every set of faults up to symmetry, or find a smallest counterexample."),

@@ -10,15 +10,16 @@ from cyclopts import Parameter
 from coordinator.cli import render
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.reports.network_picture import draw_network
-from coordinator.scenario.network_files import is_network_file, read_network
+from coordinator.scenario.network_files import is_network_file
+from coordinator.scenario.networks import PREFIX, load_topology
 from coordinator.theory.graph_properties import GraphProperties, Known, NotComputed
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
-from emunode.topologies.registry import parse_topology
 
 DAY = 86_400.0
 SYMMETRY = {
-    "cayley": "Cayley graph: a translation for every node keeps all ports",
+    "cayley": "Cayley graph: for every node, a translation that keeps all ports",
+    "vertex-transitive": "vertex-transitive, but not with the same ports",
     "unknown": "unknown: all nodes have the same distances",
 }
 
@@ -63,11 +64,11 @@ def graph(
 
 
 def _network(network: str, relabel: bool) -> Topology:
-    if is_network_file(network):
-        return read_network(Path(network), relabel=relabel)
-    if relabel:
+    if is_network_file(network) and not network.startswith(PREFIX):
+        network = PREFIX + network
+    if relabel and not network.startswith(PREFIX):
         raise ScenarioError("relabel", network, "only nodes of a file can be called by their ranks")
-    return parse_topology(network)
+    return load_topology(network, relabel=relabel)
 
 
 def _clock(seconds: float) -> Callable[[], Callable[[], bool]]:
@@ -99,15 +100,17 @@ def record(topology: Topology, values: Mapping[str, Known], picture: Path | None
 
 
 def show_properties(topology: Topology, values: Mapping[str, Known]) -> None:
-    """Print the properties as a table, and below it why some are missing."""
+    """Print the properties as a table, and below it the digest, and why some are missing."""
     rows: list[dict[str, object]] = [{"property": "topology", "value": topology.name}]
     low, high = values["degree_min"], values["degree_max"]
     for name, value in values.items():
         if name == "degree_min":
             rows.append({"property": "degree", "value": _shown("degree", low if low == high else f"{low}..{high}")})
-        elif name != "degree_max" and not (name == "switches" and value == 0):
+        elif name not in ("degree_max", "network_sha256") and not (name == "switches" and value == 0):
             rows.append({"property": name.replace("_", " "), "value": _shown(name, value)})
     render.show_rows("", rows)
+    if isinstance(values["network_sha256"], str):  # a line of its own: in a table it would be broken
+        print(f"network sha256: {values['network_sha256']}")
     for name, value in values.items():
         if isinstance(value, NotComputed):
             print(f"{name.replace('_', ' ')}: not computed, {value.reason}")

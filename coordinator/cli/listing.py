@@ -27,7 +27,9 @@ EXAMPLE_BYTES = 720
 
 
 def list_topologies(*, json: JsonFlag = False) -> None:
-    """List the topologies, with the form of their names and an example.
+    """List the families of networks, with the form of their names, which parameters are allowed, and an example.
+
+    `coordinator graph NET` shows one network.
 
     Examples:
       coordinator list topologies
@@ -39,16 +41,19 @@ def list_topologies(*, json: JsonFlag = False) -> None:
             "form": known.form,
             "condition": known.condition,
             "example": known.example,
+            "describe": known.describe,
             **{key: value for key, value in parse_topology(known.example).facts().items() if key != "topology"},
         }
         for known in descriptions()
+        if known.defined_by_name
     ]
     if json:
         print_json(rows)
         return
-    # A column per topology: a column per property would not fit 80 columns.
-    shown = [{"topology": key, **{str(row["family"]): row[key] for row in rows}} for key in list(rows[0])[1:]]
-    render.show_rows("", [{**row, "topology": str(row["topology"]).replace("_", " ")} for row in shown])
+    render.show_rows("", [{key: row[key] for key in ("form", "condition", "example")} for row in rows])
+    render.console().print(
+        "\nalso: file:PATH, a network from a file; `coordinator graph NET` shows one network", highlight=False
+    )
 
 
 def list_algorithms(

@@ -1,4 +1,6 @@
-"""Where the nodes of a network are drawn: one layout per family, computed from ranks, the same for every run.
+"""Where the nodes of a network are drawn: the same for every run.
+
+A family may have a layout of its own, computed from ranks:
 
 * EJ_alpha: canonical pairs on the hexagonal lattice, which fill a hexagon. A link that leaves the hexagon on one side and
   returns on the other is drawn as two stubs. In n dimensions: hexagons of hexagons, dimension n outermost.
@@ -6,7 +8,10 @@
   which is a ring of six. The discs of one level never overlap, so positions are distinct.
 * Q_n: a grid whose rows and columns follow the Gray code, so that each line changes one bit. Links between nodes that are
   not neighbours on the grid are arcs. Small gaps separate blocks of four.
-* Any other family: a circle, in the order of ranks.
+* Meshes and tori of one or two dimensions: a grid, with links from border to border as two stubs.
+* Rings, circulant and complete graphs: a circle, in the order of ranks.
+
+Any other network is drawn from its links alone (`computed_layout`).
 
 Coordinates are scaled to `WIDTH` across, y downwards. Positions are arrays over all ranks: 40,320 nodes take milliseconds.
 """
@@ -19,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from coordinator.reports.computed_layout import LARGEST_WITH_FORCES, computed_positions
 from emunode.topologies.base import Topology
 from emunode.topologies.eisenstein_jacobi import UNITS, EisensteinJacobi
 from emunode.topologies.hypercube import Hypercube
@@ -71,13 +77,13 @@ class FamilyLayout:
 
 
 def layout_of(topology: Topology) -> Layout:
-    """Positions of all nodes; on a circle if the family has no layout of its own."""
+    """Positions of all nodes; computed from the links if the family has no layout of its own."""
     return _family(topology).place(topology)
 
 
 def has_layout(topology: Topology) -> bool:
     """Whether the family has a layout of its own."""
-    return _family(topology) is not CIRCLE
+    return topology.family in LAYOUTS
 
 
 def shapes_of(topology: Topology, senders: Ranks, ports: Ranks, receivers: Ranks) -> Shapes:
@@ -102,7 +108,7 @@ def cells_of(topology: Topology, layout: Layout, most: int) -> Ranks:
 
 
 def _family(topology: Topology) -> FamilyLayout:
-    return next((layout for family, layout in LAYOUTS.items() if isinstance(topology, family)), CIRCLE)
+    return LAYOUTS.get(topology.family, COMPUTED)
 
 
 def _straight(senders: Ranks) -> Shapes:
@@ -119,15 +125,35 @@ def _scaled(x: Floats, y: Floats, spacing: float) -> Layout:
     return Layout(scale * (x - x.min() + border), scale * (y - y.min() + border), height, scale * spacing, scale)
 
 
-# --- families without a layout ---------------------------------------------------------------------------------------
+# --- any network -----------------------------------------------------------------------------------------------------
 
 
-def _circle(topology: Topology) -> Layout:
+def _computed_layout(topology: Topology) -> Layout:
+    x, y = computed_positions(topology).T
+    return _scaled(x, y, _closest(x, y))
+
+
+def _closest(x: Floats, y: Floats) -> float:
+    """Distance of the closest two nodes; in large networks, which are drawn without nodes, half of a node's own square."""
+    if len(x) > LARGEST_WITH_FORCES:
+        return 0.5
+    distance = np.hypot(x[:, None] - x, y[:, None] - y)
+    np.fill_diagonal(distance, np.inf)
+    return float(distance.min())
+
+
+COMPUTED = FamilyLayout(_computed_layout)
+
+
+# --- rings -----------------------------------------------------------------------------------------------------------
+
+
+def _circle_layout(topology: Topology) -> Layout:
     angle = 2 * pi * np.arange(topology.order) / topology.order
     return _scaled(np.sin(angle), -np.cos(angle), 2 * sin(pi / max(2, topology.order)))
 
 
-CIRCLE = FamilyLayout(_circle)
+CIRCLE = FamilyLayout(_circle_layout)
 
 
 # --- permutation star graphs -----------------------------------------------------------------------------------------
@@ -297,11 +323,43 @@ def _wraps(topology: EisensteinJacobi, senders: Ranks, ports: Ranks, receivers: 
     return np.where(wraps, x, 0.0), np.where(wraps, y, 0.0)
 
 
+# --- meshes and tori -------------------------------------------------------------------------------------------------
+
+
+def _grid_layout(topology: Topology) -> Layout:
+    sizes = _sizes_of(topology)
+    if len(sizes) > 2:
+        return _computed_layout(topology)
+    rows, columns = np.divmod(np.arange(topology.order, dtype=np.int64), sizes[0])
+    return _scaled(columns.astype(np.float64), rows.astype(np.float64), 1.0)
+
+
+def _sizes_of(topology: Topology) -> list[int]:
+    """The sizes in the name of a mesh or torus, dimension 1 first."""
+    return [int(size) for size in reversed(topology.name.partition(":")[2].split("x"))]
+
+
+def _grid_shapes(topology: Topology, senders: Ranks, _: Ranks, receivers: Ranks) -> Shapes:
+    """Links from one border of the grid to the other are stubs."""
+    sizes = _sizes_of(topology)
+    if len(sizes) > 2:
+        return _straight(senders)
+    across = receivers % sizes[0] - senders % sizes[0]
+    down = receivers // sizes[0] - senders // sizes[0]
+    wrap_x, wrap_y = (np.where(np.abs(step) > 1, -np.sign(step), 0).astype(np.float64) for step in (across, down))
+    return replace(_straight(senders), wrap_x=wrap_x, wrap_y=wrap_y)
+
+
 # --- registry --------------------------------------------------------------------------------------------------------
 
-LAYOUTS: dict[type[Topology], FamilyLayout] = {
-    StarGraph: FamilyLayout(_star_layout, _star_shapes, _star_blocks),
-    Hypercube: FamilyLayout(_hypercube_layout, _hypercube_shapes, _hypercube_blocks),
-    EisensteinJacobi: FamilyLayout(_hexagon_layout, _hexagon_shapes, _hexagon_blocks),
+LAYOUTS: dict[str, FamilyLayout] = {
+    "star": FamilyLayout(_star_layout, _star_shapes, _star_blocks),
+    "hypercube": FamilyLayout(_hypercube_layout, _hypercube_shapes, _hypercube_blocks),
+    "ej": FamilyLayout(_hexagon_layout, _hexagon_shapes, _hexagon_blocks),
+    "ring": CIRCLE,
+    "circulant": CIRCLE,
+    "complete": CIRCLE,
+    "mesh": FamilyLayout(_grid_layout, _grid_shapes),
+    "torus": FamilyLayout(_grid_layout, _grid_shapes),
 }
-"""One line per family that has a layout of its own; other families are drawn on a circle."""
+"""One line per family that has a layout of its own; the positions of other networks are computed from their links."""

@@ -207,7 +207,7 @@ def shortened(error: Exception) -> str:
 
 
 def load_json(data: bytes) -> object:
-    """A JSON document; ValueError if it is none."""
+    """A JSON document; ValueError if the text is not JSON."""
     try:
         return json.loads(text_of(data))
     except json.JSONDecodeError as error:

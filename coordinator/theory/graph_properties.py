@@ -281,7 +281,7 @@ def distance_table(adjacency: Adjacency, expired: Expired = never) -> DistanceTa
 
 
 def girth(neighbours: Callable[[Rank], Sequence[Rank]], roots: Iterable[Rank], expired: Expired = never) -> int | None:
-    """The length of a shortest cycle near any of `roots`; None if there are no cycles. A root must be on a shortest cycle."""
+    """The length of a shortest cycle near `roots`; None if there are no cycles. A root must be on a shortest cycle."""
     shortest: int | None = None
     for root in roots:
         check_time(expired)

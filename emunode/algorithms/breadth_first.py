@@ -8,7 +8,7 @@ from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, PortModel, Rank, Step
 from emunode.registry import register
-from emunode.topologies.base import Topology
+from emunode.topologies.base import CayleyTopology, Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.star import StarGraph
@@ -20,7 +20,7 @@ class TreeBroadcast(TreeCollective):
     """Segments follow each other down a shortest-path tree, one per step over all ports.
 
     Over one port a node serves its children one after the other. The source starts the next segment when it has served all
-    its children; no node has more of them.
+    its children, or has waited as long as the rank with the most children needs.
     """
 
     collective = Collective.BROADCAST
@@ -32,6 +32,14 @@ class TreeBroadcast(TreeCollective):
             # All-port: level t receives in step t.
             return self.rooted.eccentricity(0)
         return max(step for _, step in self._walk(0))
+
+    @cached_property
+    def period(self) -> Step:
+        translated = isinstance(self.topology, CayleyTopology) and not self.spec.broken
+        if self.spec.port_model is PortModel.ALL_PORT or translated:
+            return super().period
+        # Elsewhere a rank may have more children than the root, and needs the time for all of them.
+        return max(len(self.trees.children(rank, 0)) for rank, _ in self._walk(0))
 
     def claims(self) -> list[Claim]:
         claims = super().claims()

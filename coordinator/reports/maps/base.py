@@ -128,7 +128,8 @@ class MapRun:
         """Keys and notes as HTML; `width` is the number of steps in one position of the slider."""
         notes = list(omitted)
         if not has_layout(self.topology):
-            notes.insert(0, f"The family {escape(self.topology.family)} has no layout: its nodes are on a circle.")
+            family = escape(self.topology.family)
+            notes.insert(0, f"The family {family} has no layout of its own: positions are computed from the links.")
         if width > 1:
             notes.append(f"One position of the slider covers {width} steps.")
         return f'<span class="keys">{"".join(keys)}</span>{" ".join([*notes, *more])}'

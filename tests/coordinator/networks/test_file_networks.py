@@ -67,12 +67,12 @@ def test_file_of_a_family_runs_as_its_closed_form(name: str, algorithm: str, tmp
     expected = run_scenario(tmp_path / "closed", topology=name, **values)
     file = edge_list(labelled(closed), tmp_path)
     runs = [run_scenario(tmp_path / driver, topology=file, driver=driver, **values) for driver in ("memory", "local")]
-    assert len({run.summary["journal_hash"] for run in runs}) == 1
-    for run in runs:
-        assert run.verdict == "holds"
+    assert len({each.summary["journal_hash"] for each in runs}) == 1
+    for each in runs:
+        assert each.verdict == "holds"
         for metric in ("steps", "deliveries", "packets"):
-            assert run.summary[metric] == expected.summary[metric] or (algorithm, metric) == ("flood", "packets")
-        assert receivers_by_step(run) == receivers_by_step(expected)
+            assert each.summary[metric] == expected.summary[metric] or (algorithm, metric) == ("flood", "packets")
+        assert receivers_by_step(each) == receivers_by_step(expected)
 
 
 @pytest.mark.parametrize("name", CLOSED)
@@ -221,5 +221,7 @@ def test_campaign_folder_keeps_the_network(tmp_path: Path) -> None:
     subprocess.run([*command, *flags, "--trials", "3"], check=True, timeout=120, capture_output=True)
     (tmp_path / "net.graphml").unlink()
     moved = (tmp_path / "c").rename(tmp_path / "d")
-    more = subprocess.run([*command, "--resume", str(moved)], check=True, timeout=120, capture_output=True, text=True)
-    assert "0 trials run" in more.stdout
+    more = subprocess.run(
+        [*command, "--resume", str(moved), "--json"], check=True, timeout=120, capture_output=True, text=True
+    )
+    assert [row["trials"] for row in json.loads(more.stdout)["rows"]] == [3]
