@@ -49,6 +49,7 @@ class EisensteinJacobiResidues(Residues):
 
     trace = 1
     units = UNITS
+    number_of_units = "six"
     bipartite = False
 
     def __init__(self, a: int, b: int) -> None:

@@ -41,6 +41,8 @@ class Residues(MeasuredQuotient):
     """t in w^2 = t w - 1."""
     units: ClassVar[tuple[Pair, ...]]
     """The units as (x, y), by port."""
+    number_of_units: ClassVar[str]
+    """In words."""
 
     def __init__(self, a: int, b: int) -> None:
         self.a, self.b = a, b
@@ -136,7 +138,7 @@ class ResidueNetwork(ProductNetwork):
         )
         self.require(
             self.modulus >= self.least_norm,
-            f"N = {self.norm_formula} is {self.modulus}; below {self.least_norm} the {len(self.residues.units)} links "
+            f"N = {self.norm_formula} is {self.modulus}; below {self.least_norm} the {self.residues.number_of_units} links "
             "are not distinct",
         )
         self.require(
@@ -173,6 +175,7 @@ class GaussianResidues(Residues):
 
     trace = 0
     units = ((1, 0), (0, 1), (-1, 0), (0, -1))
+    number_of_units = "four"
 
     def __init__(self, a: int, b: int) -> None:
         super().__init__(a, b)

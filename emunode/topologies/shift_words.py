@@ -10,7 +10,7 @@ References: de Bruijn 1946; Kautz 1968; Pradhan and Reddy 1982; Esfahanian and H
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Self
@@ -114,9 +114,18 @@ class ShiftNetwork(Topology):
     def end(self, rank: Rank, port: Port) -> tuple[Rank, Port]:
         word = self.word(rank)
         shifted = self._shifted(word, port)
-        if shifted[1:] == word[:-1]:  # a left shift leads back
-            return self.rank_of(shifted), self.index_of(word[-1], shifted[-1])
-        return self.rank_of(shifted), self.d + self.index_of(word[0], shifted[0])
+        return self.rank_of(shifted), self._port_to(word, shifted)
+
+    def ends(self, rank: Rank) -> Iterator[tuple[Port, Rank, Port]]:
+        word = self.word(rank)
+        for port, neighbour in self.adjacent(rank):
+            yield port, neighbour, self._port_to(word, self.word(neighbour))
+
+    def _port_to(self, word: Word, neighbour: Word) -> Port:
+        """The port of `neighbour` that leads to `word`."""
+        if neighbour[1:] == word[:-1]:  # a left shift leads there
+            return self.index_of(word[-1], neighbour[-1])
+        return self.d + self.index_of(word[0], neighbour[0])
 
 
 class DeBruijn(ShiftNetwork):

@@ -34,7 +34,7 @@ REFUSED = [
     ("run --alg edt", "Did you mean --algorithm?"),
     ("run --message 1", "Did you mean --message-bytes or --messages?"),
     ("list algorithms ed", "did you mean 'edt'?"),
-    ("list algorithms --topology ring", "expected one of star, hypercube, ej"),
+    ("list algorithms --topology lattice", "expected one of star, hypercube, ej"),
     ("compose other.yaml", "expected one of compose.yaml, stack.yaml, Dockerfile"),
     # scenarios
     ("run nothing.toml", "the file cannot be read: No such file or directory"),

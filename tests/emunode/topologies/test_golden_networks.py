@@ -7,7 +7,7 @@ import networkx
 import pytest
 
 from emunode.testing import to_networkx
-from emunode.topologies.base import CayleyTopology, Topology
+from emunode.topologies.base import CayleyTopology, Topology, VertexTransitiveTopology
 from emunode.topologies.digest import links_sha256, network_sha256
 from emunode.topologies.registry import descriptions, parse_topology
 from tests.support import golden_rows
@@ -76,6 +76,35 @@ def test_neighbours_are_golden(row: dict[str, str]) -> None:
 def test_stated_connectivity_is_golden(name: str) -> None:
     connectivity, kappa = parse_topology(name).connectivity, ROWS[name]["kappa"]
     assert connectivity is None or not kappa or connectivity == int(kappa)
+
+
+def keeps_ports(topology: Topology, image: int) -> bool:
+    """Whether an automorphism carries rank 0 to `image` and keeps every port at both ends: a walk by ports finds it."""
+    images, queue = {0: image}, [0]
+    for rank in queue:
+        here, there = list(topology.ends(rank)), list(topology.ends(images[rank]))
+        if [(port, its_port) for port, _, its_port in here] != [(port, its_port) for port, _, its_port in there]:
+            return False
+        for (_, neighbour, _), (_, other, _) in zip(here, there, strict=True):
+            if neighbour not in images:
+                images[neighbour] = other
+                queue.append(neighbour)
+            elif images[neighbour] != other:
+                return False
+    return len(set(images.values())) == topology.order
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_automorphisms_that_keep_ports_are_golden(name: str) -> None:
+    topology = parse_topology(name)
+    found = sum(keeps_ports(topology, rank) for rank in topology.ranks())
+    assert str(found) == ROWS[name]["port_keeping_automorphisms"]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_only_vertex_transitive_networks_are_called_so(name: str) -> None:
+    transitive = isinstance(parse_topology(name), VertexTransitiveTopology)
+    assert ROWS[name]["vertex_orbits"] in {"1", ""} or not transitive
 
 
 @pytest.mark.parametrize("name", SMALL)
