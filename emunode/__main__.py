@@ -15,6 +15,7 @@ from pathlib import Path
 
 from emunode import __version__
 from emunode.host.process import ANY_HOST, FAILED, INTERRUPTED, RETRY_SECONDS, forgo_privileges, fork_hosts, run_host
+from emunode.host.session import preload_network
 from emunode.logging import log
 
 TOKEN_VARIABLE = "EMUNODE_TOKEN"
@@ -61,6 +62,7 @@ def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argpar
         "--index", type=int, default=ANY_HOST, metavar="I", help="the index of this host (default: any)"
     )
     parser.add_argument("--processes", type=int, metavar="N", help="start N hosts, at any free indices")
+    parser.add_argument("--network-descriptor", type=int, metavar="FD", help=argparse.SUPPRESS)
     parser.add_argument(
         "--advertise",
         default="",
@@ -115,6 +117,9 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         parser.error(f"--token-file: {options.token_file!r} cannot be read: {error.strerror}")
     if not token:
         parser.error(f"a host needs the run's token: --token-file FILE or the variable {TOKEN_VARIABLE}")
+    if options.network_descriptor is not None:
+        preload_network(os.pread(options.network_descriptor, os.fstat(options.network_descriptor).st_size, 0))
+        os.close(options.network_descriptor)
     where = options.address, options.port, token
     how = options.index, deadline - time.monotonic(), options.advertise
     if options.processes is None:

@@ -40,7 +40,9 @@ class LinkWaves:
         # The smaller of what is asked for and what the kernel grants; a longer queue would be cut silently.
         topology = plan.topology
         # Only a network without a closed definition is sent: hosts make all others from their names.
-        self._network = (topology.to_bytes(), topology.sha256) if isinstance(topology, TableTopology) else (b"", "")
+        self._network = (b"", "")
+        if isinstance(topology, TableTopology):
+            self._network = (b"" if launch.preloads_network else topology.to_bytes(), topology.sha256)
         self._queue = min(LISTEN_BACKLOG, _somaxconn())
         """Connections that the queue of a listener holds."""
         self._listening: dict[int, Listening] = {}

@@ -273,10 +273,22 @@ def _own_address(fd: int) -> str:
         return address
 
 
+PRELOADED: dict[str, TableTopology] = {}
+"""By digest, networks that the parent of forked hosts has read, so that no host of it has to."""
+
+
+def preload_network(data: bytes) -> None:
+    """Keep a network, as `TableTopology.to_bytes` writes it, for the hosts of this process; FrameError if malformed."""
+    topology = TableTopology.from_bytes(data)
+    PRELOADED[topology.sha256] = topology
+
+
 def _network(config: HostConfig) -> Topology:
-    """The network of a run, sent along if it has no closed definition; FrameError if it has another digest."""
-    if not config.network:
+    """The network of a run: preloaded, or sent along if its name does not define it; FrameError for another digest."""
+    if not config.network_sha256:
         return parse_topology(config.spec.topology)
+    if config.network_sha256 in PRELOADED:
+        return PRELOADED[config.network_sha256]
     topology = TableTopology.from_bytes(config.network)
     if topology.sha256 != config.network_sha256:
         raise FrameError(

@@ -32,9 +32,9 @@ class HostConfig(NamedTuple):
     backlog: int
     setup_seconds: float
     network: bytes = b""
-    """The network as `TableTopology.to_bytes` writes it, if the name of the topology does not define it."""
+    """The network as `TableTopology.to_bytes` writes it, if its name does not define it and no host has preloaded it."""
     network_sha256: str = ""
-    """Its digest."""
+    """Its digest; empty if the name of the topology defines the network."""
 
     def to_record(self) -> tuple[object, ...]:
         """Plain values for the wire."""

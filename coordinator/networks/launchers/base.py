@@ -9,6 +9,8 @@ class Launch:
 
     can_kill = False
     """Whether `kill`, `restart`, `pause` and `resume` reach a host's process."""
+    preloads_network = False
+    """Whether hosts have read a network that comes from a file by themselves, so that it need not be sent."""
     join_seconds = 60.0
     """How long to wait for the next host to join."""
     hosts_outlive_run = False

@@ -16,6 +16,8 @@ from coordinator.networks.launchers.base import Launch
 from coordinator.planning.plan import Plan
 from emunode.errors import RunError
 from emunode.host.process import die_with_parent
+from emunode.topologies.base import Topology
+from emunode.topologies.table import TableTopology
 
 LEAVE_SECONDS = 1.5
 """How long hosts may take to exit on their own."""
@@ -32,8 +34,15 @@ class LocalLaunch(Launch):
     join_seconds = 30.0
     """Forking is fast: if no host joins for longer, the parent of all hosts is stopped or stuck."""
 
-    def __init__(self, log: TextIO) -> None:
+    def __init__(self, log: TextIO, topology: Topology | None = None) -> None:
         self._log = log
+        self._network: int | None = None
+        """A file in memory that holds the network, which the parent of all hosts reads once before it forks them."""
+        if isinstance(topology, TableTopology):
+            self._network = os.memfd_create("network")
+            with open(self._network, "wb", closefd=False) as file:  # it has no path
+                file.write(topology.to_bytes())
+        self.preloads_network = self._network is not None
         # A random block of the loopback network: concurrent runs get different addresses, as 127.0.0.0/8 has 2^24 of
         # them.
         self._net = secrets.randbelow(1 << 22) + (1 << 16)
@@ -51,8 +60,11 @@ class LocalLaunch(Launch):
 
     def _spawn(self, *more: str) -> "subprocess.Popen[bytes]":
         # Not through trio: its worker threads end, and the parent-death signal depends on the thread that forked.
+        network = () if self._network is None else (self._network,)
+        flags = [f"--network-descriptor={descriptor}" for descriptor in network]
         process = subprocess.Popen(
-            [*self._command, *more],
+            [*self._command, *flags, *more],
+            pass_fds=network,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=self._log,
@@ -99,6 +111,9 @@ class LocalLaunch(Launch):
             os.kill(pid, number)
 
     async def stop(self) -> None:
+        if self._network is not None:
+            os.close(self._network)
+            self._network = None
         parent = self._parent
         if parent is None:
             return
@@ -120,7 +135,7 @@ class LocalLaunch(Launch):
 
 def launch(plan: Plan, log: TextIO) -> LocalLaunch:
     """The launcher of the local driver."""
-    found = LocalLaunch(log)
+    found = LocalLaunch(log, plan.topology)
     if plan.join_seconds is not None:
         found.join_seconds = plan.join_seconds
     return found
