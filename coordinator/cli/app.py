@@ -40,7 +40,10 @@ COMMANDS = {
     "compose": ("image:compose_command", "Print a compose file."),
 }  # fmt: skip
 LISTS = {
-    "topologies": ("listing:topologies_command", "List the topologies, with the form of their names and an example."),
+    "topologies": (
+        "listing:topologies_command",
+        "List the families of networks, with the form of their names.",
+    ),
     "algorithms": ("listing:algorithms_command", "List the algorithms, or describe one in full."),
     "faults": ("listing:faults_command", "List the kinds of fault and their syntax."),
 }

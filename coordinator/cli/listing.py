@@ -27,7 +27,7 @@ EXAMPLE_BYTES = 720
 
 
 def list_topologies(*, json: JsonFlag = False) -> None:
-    """List the families of networks, with the form of their names, which parameters are allowed, and an example.
+    """List the families of networks, with the form of their names.
 
     `coordinator graph NET` shows one network.
 

@@ -206,7 +206,7 @@ def _source_rank(scenario: Scenario, topology: Topology) -> Rank:
     except ScenarioError as error:
         raise ScenarioError("source", scenario.source, error.allowed) from None
     if topology.is_switch(source):
-        raise ScenarioError("source", scenario.source, "it is a switch, which owns no data; name a node that is none")
+        raise ScenarioError("source", scenario.source, "it is a switch, which owns no data; name another node")
     return source
 
 

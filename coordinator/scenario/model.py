@@ -76,10 +76,6 @@ class Scenario(BaseModel):
     topology: str = Field(
         description="network such as star:5, torus:4x4 or file:NET.graphml; see `coordinator list topologies`"
     )
-    network_sha256: str | None = Field(
-        None, pattern=r"^[0-9a-f]{64}$", description="digest that a network from a file must have"
-    )
-    relabel: bool = Field(False, description="call the nodes of a network from a file by their ranks")
     collective: Annotated[Collective, BeforeValidator(_lower)] = Field(description="collective operation")
     algorithm: Annotated[str, BeforeValidator(_lower)] = Field(description="see `coordinator list algorithms`")
     source: str | None = Field(
@@ -91,6 +87,10 @@ class Scenario(BaseModel):
     duplex: Annotated[Duplex, BeforeValidator(_lower)] = Field(
         Duplex.FULL, description="whether a link carries packets both ways in one step"
     )
+    network_sha256: str | None = Field(
+        None, pattern=r"^[0-9a-f]{64}$", description="digest that a network from a file must have"
+    )
+    relabel: bool = Field(False, description="call the nodes of a network from a file by their ranks")
     message_bytes: Number = Field(64, ge=1, le=MOST_BYTES, description="size of one message in bytes")
     messages: Number = Field(1, ge=1, le=MOST_MESSAGES, description="messages for each source and target")
     segments: Annotated[Number, Field(ge=1, le=MOST_BYTES)] | Automatic = Field(

@@ -119,7 +119,7 @@ class Topology(ABC):
         return tuple(port for port, neighbour in enumerate(self.neighbours(rank)) if neighbour != ABSENT)
 
     def reverse_ports(self, rank: Rank) -> Sequence[Port]:
-        """The port at the other end of every port of `rank`, by port; ABSENT where there is none."""
+        """The port at the other end of every port of `rank`, by port; ABSENT for ports that it lacks."""
         reverse = [ABSENT] * self.degree
         for port, _, its_port in self.ends(rank):
             reverse[port] = its_port
@@ -239,7 +239,7 @@ class Topology(ABC):
     # Derived from the above.
 
     def neighbours(self, rank: Rank) -> tuple[Rank, ...]:
-        """The other end of every port, by port; ABSENT where there is none."""
+        """The other end of every port, by port; ABSENT for ports that `rank` lacks."""
         return tuple(self.neighbour(rank, port) for port in range(self.degree))
 
     def adjacent(self, rank: Rank) -> Iterator[tuple[Port, Rank]]:

@@ -382,7 +382,7 @@ class TranspositionTree(PermutationNetwork):
     family = "transposition-tree"
     form = "transposition-tree:I-J,I-J,.."
     condition = f"the edges of a tree on positions 1..N, 3 <= N <= {LARGEST_N}, with I < J"
-    example = "transposition-tree:1-2,2-3,2-4"
+    example = "transposition-tree:1-2,1-3"
     describe = (
         "Cayley graph of a tree of exchanges: N! nodes, degree N-1; a link exchanges two positions joined by the tree"
     )

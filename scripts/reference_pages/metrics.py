@@ -21,7 +21,7 @@ RUNS: Final = (
 """Scenarios whose summaries together have every key."""
 MESSAGES: Final = {"replicated-balanced-tree": "3"}
 """Numbers of messages for the algorithms that do not take one message."""
-EXAMPLES: Final = {"star": "star:4", "hypercube": "hypercube:4", "ej": "ej:2+3"}
+EXAMPLES: Final = {"star": "star:4", "hypercube": "hypercube:4", "ej": "ej:2+3", "any": "torus:3x3"}
 
 
 def metrics_page() -> str:

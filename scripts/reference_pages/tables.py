@@ -8,11 +8,12 @@ from reference_pages.markdown import command_json, page, table
 def topologies_page() -> str:
     """The network families, each with one example."""
     rows = command_json("list", "topologies")
-    columns = list(rows[0])
+    columns = {"form": "form", "describe": "definition", "condition": "condition", "example": "example"}
     return page(
         "Topologies",
-        "The networks as `coordinator list topologies` prints them; [networks.md](../explanation/networks.md) defines them.",
-        table([name.replace("_", " ") for name in columns], ([row[name] for name in columns] for row in rows)),
+        "The families of `coordinator list topologies --json`. [networks.md](../explanation/networks.md) explains the first three; "
+        "`coordinator graph NET` shows the properties of one network.",
+        table(list(columns.values()), ([row[name] for name in columns] for row in rows)),
     )
 
 

@@ -40,9 +40,9 @@ REFUSED = [
     ("run nothing.toml", "the file cannot be read: No such file or directory"),
     (
         "run --collective broadcast",
-        "scenario: these are required: topology (star:N, hypercube:N, ej:A+B or ej:A+B^DIMENSIONS); algorithm (",
+        "scenario: these are required: topology (network such as star:5, torus:4x4 or file:NET.graphml; see",
     ),
-    ("plan", "scenario: these are required: topology (star:N"),
+    ("plan", "scenario: these are required: topology (network such as star:5"),
     (f"run {broadcast('lattice:5')}", "invalid topology 'lattice:5': known are"),
     (f"run {broadcast('hypercubes:4')}", "did you mean hypercube:4?"),
     (f"run {broadcast('starr:99')}", "did you mean star:5?"),

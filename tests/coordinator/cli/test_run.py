@@ -177,7 +177,7 @@ def test_topologies_are_listed_with_an_example(call: Call) -> None:
 def test_every_algorithm_is_listed_once(call: Call) -> None:
     rows = call("list algorithms --json").data
     listed = {(row["topology"], row["collective"], row["algorithm"]) for row in rows}
-    assert listed == {(family, str(entry.collective), entry.name) for family, entry in registered()}
+    assert listed == {(entry.family, str(entry.collective), entry.name) for _, entry in registered()}
     assert all(row["citation"] and row["port_models"] for row in rows)
     assert len(listed) == len(rows)
 

@@ -32,6 +32,8 @@ FULL: dict[str, object] = {
     "source": "2134",
     "port_model": "one-port",
     "duplex": "half",
+    "network_sha256": "0" * 64,
+    "relabel": True,
     "message_bytes": 128,
     "messages": 3,
     "segments": 4,
