@@ -8,6 +8,8 @@ A family may have a layout of its own, computed from ranks:
   which is a ring of six. The discs of one level never overlap, so positions are distinct.
 * Q_n: a grid whose rows and columns follow the Gray code, so that each line changes one bit. Links between nodes that are
   not neighbours on the grid are arcs. Small gaps separate blocks of four.
+* Pancake, bubble-sort and transposition networks: blocks of blocks, as S_n. Cube-connected cycles and butterflies: a ring of
+  positions at the place of every word on the grid of Q_n.
 * Meshes and tori of one or two dimensions: a grid, with links from border to border as two stubs.
 * Rings, circulant and complete graphs: a circle, in the order of ranks.
 
@@ -159,7 +161,8 @@ CIRCLE = FamilyLayout(_circle_layout)
 # --- permutation star graphs -----------------------------------------------------------------------------------------
 
 
-def _star_layout(topology: StarGraph) -> Layout:
+def _star_layout(topology: Any) -> Layout:
+    """Blocks of blocks, for every family on permutations whose ports 0 and 1 move only the first three symbols."""
     return _scaled(*_star(topology), _star_spacing(topology.n))
 
 
@@ -169,7 +172,13 @@ def _star_shapes(_: StarGraph, senders: Ranks, ports: Ranks, receivers: Ranks) -
     return replace(_straight(senders), bow=bow)
 
 
-def _star_blocks(topology: StarGraph) -> list[int]:
+def _bowed(_: Any, senders: Ranks, ports: Ranks, receivers: Ranks) -> Shapes:
+    # Links between blocks of six cross the picture, and straight ones would run over other nodes.
+    bow = np.where(ports >= 2, np.where(senders < receivers, 0.18, -0.18), 0.0)
+    return replace(_straight(senders), bow=bow)
+
+
+def _star_blocks(topology: Any) -> list[int]:
     return [1, *(factorial(m) for m in range(3, topology.n))]
 
 
@@ -196,7 +205,7 @@ TWIST = 0.27
 """Angle of the rings, chosen so that links between rings pass beside other nodes."""
 
 
-def _star(topology: StarGraph) -> tuple[Floats, Floats]:
+def _star(topology: Any) -> tuple[Floats, Floats]:
     ranks = np.arange(topology.order, dtype=np.int64)
     x, y, size = np.zeros(topology.order), np.zeros(topology.order), 1.0
     for m in range(topology.n, 3, -1):
@@ -204,10 +213,10 @@ def _star(topology: StarGraph) -> tuple[Floats, Floats]:
         where = np.array(centres)[ranks // factorial(m - 1) % m]
         x, y, size = x + size * where[:, 0], y + size * where[:, 1], size * radius
     around = np.empty(6)
-    rank, small = 0, StarGraph(3)
-    for place in range(6):
+    rank = 0
+    for place in range(6):  # ports 0 and 1 in turn lead around the first block of six
         around[rank] = place * pi / 3
-        rank = small.neighbour(rank, place % 2)
+        rank = topology.neighbour(rank, place % 2)
     angle = around[ranks % 6] + TWIST
     return x + size * HEXAGON * np.cos(angle), y + size * HEXAGON * np.sin(angle)
 
@@ -224,7 +233,7 @@ def _star_spacing(n: int) -> float:
 
 
 def _hypercube_layout(topology: Hypercube) -> Layout:
-    return _scaled(*_grid(topology), 1.0)
+    return _scaled(*_grid(topology.n), 1.0)
 
 
 def _hypercube_shapes(topology: Hypercube, senders: Ranks, _: Ranks, receivers: Ranks) -> Shapes:
@@ -244,23 +253,24 @@ def _places(bits: int) -> Floats:
     return place
 
 
-def _halves(topology: Hypercube) -> tuple[int, int]:
+def _halves(bits: int) -> tuple[int, int]:
     """Number of bits in a row number and in a column number."""
-    return topology.n // 2, topology.n - topology.n // 2
+    return bits // 2, bits - bits // 2
 
 
-def _grid(topology: Hypercube) -> tuple[Floats, Floats]:
-    ranks = np.arange(topology.order, dtype=np.int64)
-    rows, columns = _halves(topology)
-    return _places(columns)[ranks & ((1 << columns) - 1)], _places(rows)[ranks >> columns]
+def _grid(bits: int) -> tuple[Floats, Floats]:
+    """Column and row of every word."""
+    words = np.arange(1 << bits, dtype=np.int64)
+    rows, columns = _halves(bits)
+    return _places(columns)[words & ((1 << columns) - 1)], _places(rows)[words >> columns]
 
 
-def _arcs(topology: Hypercube, senders: Ranks, receivers: Ranks) -> Floats:
+def _arcs(topology: Any, senders: Ranks, receivers: Ranks) -> Floats:
     """Bows of links: 0 for neighbours on the grid, else higher for longer links, but below the next row.
 
     Both directions of a link lie on the same side. Even and odd bits lie on different sides.
     """
-    rows, columns = _halves(topology)
+    rows, columns = _halves(topology.n)
     low = (1 << columns) - 1
     across, down = _places(columns), _places(rows)
     along = (across[receivers & low] - across[senders & low]) + (down[receivers >> columns] - down[senders >> columns])
@@ -270,6 +280,31 @@ def _arcs(topology: Hypercube, senders: Ranks, receivers: Ranks) -> Floats:
     bit = np.log2((senders ^ receivers).astype(np.float64)).round().astype(np.int64)
     side = np.where(bit % 2 == 0, 1.0, -1.0) * np.sign(along)
     return np.where(length < 2.5, 0.0, side * lift / length)
+
+
+# --- rings of bits ---------------------------------------------------------------------------------------------------
+
+RING = 0.34
+"""Radius of a ring of positions, where neighbouring words of the grid are one apart."""
+
+
+def _rings_layout(topology: Any) -> Layout:
+    """A ring of the n positions at the place of every word on the grid of the hypercube."""
+    x, y = (np.repeat(places, topology.n) for places in _grid(topology.n))
+    # A quarter of the angle between two positions more: no two are at the same height or in the same column, so links
+    # between words do not run over other nodes.
+    angle = 2 * pi * (np.arange(topology.order) % topology.n + 0.25) / topology.n
+    spacing = min(2 * RING * sin(pi / topology.n), 1 - 2 * RING)
+    return _scaled(x + RING * np.sin(angle), y - RING * np.cos(angle), spacing)
+
+
+def _rings_shapes(topology: Any, senders: Ranks, _: Ranks, receivers: Ranks) -> Shapes:
+    """Links between words bow as those of the hypercube do."""
+    words, others = senders // topology.n, receivers // topology.n
+    between = words != others
+    bow = np.zeros(len(senders))
+    bow[between] = _arcs(topology, words[between], others[between])
+    return replace(_straight(senders), bow=bow)
 
 
 # --- Eisenstein-Jacobi networks --------------------------------------------------------------------------------------
@@ -354,6 +389,12 @@ def _grid_shapes(topology: Topology, senders: Ranks, _: Ranks, receivers: Ranks)
 
 LAYOUTS: dict[str, FamilyLayout] = {
     "star": FamilyLayout(_star_layout, _star_shapes, _star_blocks),
+    "pancake": FamilyLayout(_star_layout, _bowed, _star_blocks),
+    "bubble-sort": FamilyLayout(_star_layout, _bowed, _star_blocks),
+    "modified-bubble-sort": FamilyLayout(_star_layout, _bowed, _star_blocks),
+    "transposition": FamilyLayout(_star_layout, _bowed, _star_blocks),
+    "ccc": FamilyLayout(_rings_layout, _rings_shapes),
+    "butterfly": FamilyLayout(_rings_layout, _rings_shapes),
     "hypercube": FamilyLayout(_hypercube_layout, _hypercube_shapes, _hypercube_blocks),
     "ej": FamilyLayout(_hexagon_layout, _hexagon_shapes, _hexagon_blocks),
     "ring": CIRCLE,
