@@ -37,6 +37,9 @@ from emunode.topologies.polynomials import polynomial_product
 NUMBER: Final = "(0|-?[1-9][0-9]{0,18})"
 """A number as labels write it."""
 
+MOST_LISTED_PORTS: Final = 4096
+"""The largest degree for which every port has an entry in a list."""
+
 Steps = Sequence[tuple[int, int]]
 """The steps (x, y) of the ports of a quotient, in order."""
 
@@ -168,6 +171,13 @@ class LatticeNetwork(CayleyTopology):
         self._factors = tuple(zip(places, [factor.size for factor in factors], factors, strict=False))
         """(place value in a rank, size, factor) of every factor."""
         self._reverse_port = lru_cache(CACHE_ENTRIES)(self._find_reverse_port)
+        self._moves = [
+            (place, factor.size, factor.moves, port)
+            for place, _, factor in self._factors
+            if self.degree <= MOST_LISTED_PORTS
+            for port in range(len(factor.steps))
+        ]
+        """By port: place value, size and moves of its factor, and the number of the port there; none for a huge degree."""
 
     def digits(self, rank: Rank) -> tuple[int, ...]:
         """The index in every factor, the first factor first."""
@@ -197,6 +207,9 @@ class LatticeNetwork(CayleyTopology):
         return rank
 
     def neighbour(self, rank: Rank, port: Port) -> Rank:
+        if self._moves:  # Hot path, once per packet; plain form below.
+            place, size, moves, step = self._moves[port]
+            return rank + moves(rank // place % size)[step] * place
         number = bisect_right(self._first_ports, port) - 1
         place, size, factor = self._factors[number]
         index = rank // place % size
@@ -221,17 +234,20 @@ class LatticeNetwork(CayleyTopology):
         """The difference, factor by factor."""
         if not root:
             return rank
-        return sum(
-            place * factor.subtract(rank // place % size, root // place % size) for place, size, factor in self._factors
-        )
+        # Hot path, once per segment; plain form: sum(.. for place, size, factor in self._factors).
+        relative = 0
+        for place, size, factor in self._factors:
+            relative += place * factor.subtract(rank // place % size, root // place % size)
+        return relative
 
     def absolute(self, relative: Rank, root: Rank) -> Rank:
         """The sum, factor by factor."""
         if not root:
             return relative
-        return sum(
-            place * factor.add(relative // place % size, root // place % size) for place, size, factor in self._factors
-        )
+        rank = 0
+        for place, size, factor in self._factors:
+            rank += place * factor.add(relative // place % size, root // place % size)
+        return rank
 
 
 class ProductNetwork(LatticeNetwork):
