@@ -124,6 +124,17 @@ def test_containers_have_the_history_of_memory(more: dict[str, object], tmp_path
 
 
 @needs_images
+@pytest.mark.parametrize("algorithm", ["flood", "bfs-tree"])
+def test_containers_receive_a_network_from_a_file(algorithm: str, tmp_path: Path) -> None:
+    (tmp_path / "house.edges").write_text("a b\nb c\nc d\nd a\na e\nb e\n")
+    values = FLOOD | {"topology": f"file:{tmp_path}/house.edges", "algorithm": algorithm, "fault": ["crash:b@2"]}
+    contained = run_scenario(tmp_path / "docker", driver="docker", ranks_per_host=1, **values)
+    memory = run_scenario(tmp_path / "memory", driver="memory", **values)
+    assert contained.summary["journal_hash"] == memory.summary["journal_hash"]
+    assert (contained.summary["hosts"], contained.verdict) == (5, memory.verdict)
+
+
+@needs_images
 def test_clean_removes_containers_of_a_killed_coordinator(start: Start, tmp_path: Path) -> None:
     run = start("coordinator run --messages 90000 --message-bytes 8", *flags(**ON_DOCKER))
     run.wait_for(lambda: len(everything()) >= 3, "containers")
