@@ -23,12 +23,12 @@ from xml.sax.saxutils import escape, quoteattr
 import polars as pl
 
 from coordinator.reports.data import LARGEST_ORDER, RunData
+from coordinator.scenario.networks import load_topology
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import find_algorithm
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec, Duplex, Port, Rank
 from emunode.topologies.base import Topology
-from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
 
 Arc = tuple[Rank, Port]
@@ -48,7 +48,7 @@ KEYS: Mapping[str, tuple[str, str]] = {
 
 def graphml_of_plan(topology: str, collective: str, algorithm: str | None, source: str | None) -> Iterator[str]:
     """A network and, if an algorithm is given, its trees. Raises ScenarioError for unknown names."""
-    network = parse_topology(topology)
+    network = load_topology(topology)
     network.require_order(LARGEST_ORDER)
     if algorithm is None:
         return graphml(network, {}, {})
