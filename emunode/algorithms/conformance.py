@@ -265,7 +265,7 @@ def _deliveries(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[s
     for step, _, _, receiver, (origin, target, _, index, payload) in sorted(history):
         if algorithm.content(origin, target, index) not in (payload, None):
             raise ContractError(f"{algorithm.name} at rank {receiver}, step {step}: wrong payload of {origin}, {index}")
-        if target not in (receiver, ALL_RANKS):
+        if target not in (receiver, ALL_RANKS) or algorithm.topology.is_switch(receiver):
             relays += 1
         elif receiver == origin or (receiver, origin, index) in first:
             duplicates += 1

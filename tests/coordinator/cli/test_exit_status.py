@@ -102,7 +102,7 @@ def test_status_4_is_for_algorithms_that_break_their_own_rules(
     [
         "history.journal.Journal.add",
         "results.conclude.measure",
-        "execution.run.dump_scenario",
+        "execution.run.stored_scenario",
         "execution.run.trio.run",
     ],
 )

@@ -12,10 +12,11 @@ from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import algorithms
 from emunode.errors import ScenarioError
 from emunode.model import Collective
+from emunode.topologies.base import FAMILIES
 from tests.mutation_support import CASES
 from tests.support import played
 
-NETWORKS = {"star": "star:3", "hypercube": "hypercube:2", "ej": "ej:1+2"}
+NETWORKS = {family: FAMILIES[family].small_examples[0] for family, _ in CASES} | {"ej": "ej:1+2"}
 BROADCASTS = [
     entry
     for collective in (Collective.BROADCAST, Collective.REDUCE)
@@ -66,7 +67,7 @@ def test_links_that_duplicate_packets_make_no_hop_illegal(
     topology = plan.topology
     for _ in range(3):
         rank = chance.choice(topology.ranks())
-        there = chance.choice(topology.neighbours(rank))
+        there = chance.choice([peer for _, peer in topology.adjacent(rank)])
         link = f"{topology.label(rank)}{chance.choice('~>')}{topology.label(there)}"
         fault = f"duplicate:{link}:{chance.choice(['1', '0.5'])}"
         broken = make_plan(plan.scenario.model_copy(update={"fault": (fault,)}))

@@ -120,7 +120,7 @@ def some_faults(plan: Plan, chance: Random, last: int) -> Iterator[str]:
     for rank, kind in zip(ranks, kinds, strict=False):
         first = chance.randint(1, last + 1)
         until = chance.choice(["", f"-{chance.randint(first, last + 2)}"])
-        peer = topology.label(chance.choice(topology.neighbours(rank)))
+        peer = topology.label(chance.choice([peer for _, peer in topology.adjacent(rank)]))
         match kind:
             case "crash":
                 yield f"crash:{topology.label(rank)}@{first}"
@@ -167,7 +167,7 @@ def crashes(plan: Plan, size: int, chance: Random) -> Iterator[Sequence[str]]:
     """
     topology = plan.topology
     others = range(1, topology.order)
-    around = [rank for rank in topology.neighbours(chance.choice(others)) if rank]
+    around = [rank for _, rank in topology.adjacent(chance.choice(others)) if rank]
     sets: list[Sequence[Rank]] = [around[:size]]
     if plan.spec.collective is Collective.BROADCAST and size <= 2 and topology.order <= 24:
         sets += combinations(others, size)
