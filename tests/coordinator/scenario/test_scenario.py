@@ -202,7 +202,7 @@ def test_all_missing_fields_are_named_at_once() -> None:
 
 INVALID = golden_rows("", "refused_values")
 """Scenarios, and a field of each with an invalid value, written as in a scenario file."""
-INVALID.append({**INVALID[-1], "value": f"['crash:1234@{'9' * 5000}']", "allowed": "counted from 1"})
+INVALID.append({**INVALID[0], "field": "fault", "value": f"['crash:1234@{'9' * 5000}']", "allowed": "counted from 1"})
 
 
 @pytest.mark.parametrize("row", INVALID, ids=lambda row: f"{row['scenario']}-{row['field']}-{row['value'][:80]}")
