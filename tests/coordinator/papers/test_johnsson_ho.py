@@ -154,23 +154,20 @@ def always(value: Any) -> Callable[..., Any]:
     return lambda *_: value
 
 
-def test_a_wrong_print_is_violated_unless_it_is_marked_as_erratum(run_cache: RunCache) -> None:
-    bound = COLLECTIVE_BOUNDS["scatter"]
-    right = scatter.TABLE_7[1]
-    for wrong in (Cost(3, 8), Cost(4, 7)):
-        entry = replace(right, printed=always(wrong))
-        (row,) = cost_rows(replace(run_cache, sizes=[3]), "scatter", [entry], [None], bound)
-        assert row["verdict"] == "violated"
-        (row,) = cost_rows(replace(run_cache, sizes=[3]), "scatter", [replace(entry, marks="erratum")], [None], bound)
-        assert row["verdict"] == "holds"
-        assert str(row["paper"]).endswith(ERRATUM)
+@pytest.mark.parametrize("wrong", [Cost(3, 8), Cost(4, 7)], ids=str)
+def test_a_wrong_print_is_violated_unless_it_is_marked_as_erratum(wrong: Cost, run_cache: RunCache) -> None:
+    cache, entry = replace(run_cache, sizes=[3]), replace(scatter.TABLE_7[1], printed=always(wrong))
+    entries = [entry, replace(entry, marks="erratum")]
+    rows = list(cost_rows(cache, "scatter", entries, [None], COLLECTIVE_BOUNDS["scatter"]))
+    assert [row["verdict"] for row in rows] == ["violated", "holds"]
+    assert str(rows[1]["paper"]).endswith(ERRATUM)
 
 
-def test_an_undercut_lower_bound_is_violated(run_cache: RunCache) -> None:
-    right = scatter.TABLE_7[1]
-    for bound in (Cost(4, 7), Cost(3, 8)):
-        (row,) = cost_rows(replace(run_cache, sizes=[3]), "scatter", [right], [None], always(bound))
-        assert row["verdict"] == "violated"
+@pytest.mark.parametrize("bound", [Cost(4, 7), Cost(3, 8)], ids=str)
+def test_an_undercut_lower_bound_is_violated(bound: Cost, run_cache: RunCache) -> None:
+    cache = replace(run_cache, sizes=[3])
+    (row,) = cost_rows(cache, "scatter", [scatter.TABLE_7[1]], [None], always(bound))
+    assert row["verdict"] == "violated"
 
 
 def test_a_packet_size_other_than_the_optimum_is_violated(run_cache: RunCache) -> None:

@@ -18,6 +18,7 @@ from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
 from emunode.faults.kinds import Crash
 from emunode.topologies.base import Topology
+from tests.support import golden_rows
 
 
 def plan_of(topology: str = "star:4", algorithm: str = "edt", **values: object) -> Plan:
@@ -68,78 +69,18 @@ def chi_square_p(statistic: float, degrees: int) -> float:
 # --- descriptions ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("nodes=2", ["nodes=2"]),
-        ("random:crash=2@1", ["nodes=2"]),
-        ("nodes=2;links=1@3", ["nodes=2;links=1@3"]),
-        ("nodes=0..2", ["nodes=0", "nodes=1", "nodes=2"]),
-        ("nodes<=1;links<=1", ["nodes=0;links=0", "nodes=0;links=1", "nodes=1;links=0", "nodes=1;links=1"]),
-        ("all:links=2", ["all:links=2"]),
-        ("any<=1", ["nodes=0;links=0", "nodes=1;links=0", "nodes=0;links=1"]),
-        ("bernoulli:nodes=0.25", ["bernoulli:nodes=0.25"]),
-        ("loss=3:0.2@1-9", ["loss=3:0.2@1-9"]),
-        ("cut:victim=3142;links=2", ["cut:victim=3142;links=2"]),
-        ("random:nodes=1;sources", ["nodes=1;sources"]),
-    ],
-)  # fmt: skip
-def test_a_description_has_one_canonical_form(text: str, names: list[str]) -> None:
-    fault_sets = parse_fault_sets(text)
+@pytest.mark.parametrize("row", golden_rows("", "fault_set_names"), ids=lambda row: row["text"])
+def test_a_description_has_one_canonical_form(row: dict[str, str]) -> None:
+    names = row["names"].split()
+    fault_sets = parse_fault_sets(row["text"])
     assert [fault_set.name for fault_set in fault_sets] == names
     assert [parse_fault_sets(name) for name in names] == [[fault_set] for fault_set in fault_sets]
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("", "invalid part"),
-        ("some:nodes=2", "unknown strategy"),
-        ("nodes", "invalid part"),
-        ("nodes=two", "invalid number"),
-        ("nodes=3..1", "invalid range"),
-        ("nodes<=1..3", "invalid range"),
-        ("nodes=-1", "invalid number"),
-        ("gremlin=2", "'gremlin' is not among"),
-        ("bernoulli:nodes=1.5", "invalid probability"),
-        ("bernoulli:nodes=x", "invalid probability"),
-        ("cut:nodes=1", "'cut' needs a victim"),
-        ("random:victim=3142;nodes=1", "'cut' needs a victim"),
-        ("sources", "write"),
-        ("nodes=1@", "given once, at the end"),
-        ("nodes=1@2;links=1@3", "given once, at the end"),
-        ("nodes=1@soon", "given once, at the end"),
-        ("loss=3:.@8@1", "given once, at the end"),
-        ("cut:victim=3@2;nodes=1@1", "given once, at the end"),
-        ("any<=999999", "stand for 500,000,500,000 fault sets"),
-        ("nodes=1..10001", "stand for 10,001 fault sets"),
-        ("nodes=1..101;links=1..100", "stand for 10,100 fault sets"),
-        ("nodes=1;nodes=2", "'nodes' is repeated; give one part with the total number"),
-        ("nodes=1;crash=2", "'nodes' is repeated"),
-        ("any=2;links=1", "'links' is repeated"),
-        ("bernoulli:loss=0.1:0.2;loss=0.3:0.2", "'loss' is repeated"),
-        ("byzantine=1:3", "'byzantine' takes no value, so ':3' in 'byzantine=1:3' has no meaning"),
-        ("bernoulli:nodes=0.5:3", "'crash' takes no value"),
-        ("any=1:3", "'any' is every combination of nodes and links"),
-        ("bernoulli:any=0.5", "'any' is every combination of nodes and links"),
-        ("random:recover=1", "'recover' repairs what 'crash' broke, and a set of faults only breaks things"),
-        ("up=1", "'up' repairs what 'down' broke"),
-        ("loss=3", "'loss' needs a value after the number, such as loss=3:0.2"),
-        ("delay=3", "'delay' needs a value after the number, such as delay=3:2"),
-        ("loss=3:2", "in 'loss=3:2': its rate must be a number from 0"),
-        ("drop=1:0", "in 'drop=1:0': its number of the packet must be a whole number"),
-        ("loss=3:1e-300", "too small to be drawn: a rate is 0, or at least 2.-53"),
-        ("bernoulli:links=1e-17", "too small to be drawn"),
-        ("bernoulli:links=1e-99999999999999999999", "invalid probability"),
-        ("bernoulli:links=nan", "invalid probability"),
-        ("nodes=1@0", "steps count from 1"),
-        ("links=1@5-2", "invalid step or interval"),
-        ("nodes=1@2-5", "'crash' happens in one step and has no end; write @2"),
-    ],
-)
-def test_invalid_description_is_refused(text: str, complaint: str) -> None:
-    with pytest.raises(ScenarioError, match=complaint) as raised:
-        parse_fault_sets(text)
+@pytest.mark.parametrize("row", golden_rows("", "refused_fault_sets", field="faults"), ids=lambda row: row["text"])
+def test_invalid_description_is_refused(row: dict[str, str]) -> None:
+    with pytest.raises(ScenarioError, match=row["message"]) as raised:
+        parse_fault_sets(row["text"])
     assert raised.value.field == "faults"
 
 
@@ -397,25 +338,11 @@ def test_taken_places_are_not_drawn_again() -> None:
         resolve([*others, "random:nodes=2@1"], lambda: plan_of().algorithm, 0)
 
 
-@pytest.mark.parametrize(
-    ("spec", "complaint"),
-    [
-        ("random:nodes=1..2@1", "a run has one set"),
-        ("all:nodes=1@1", "a run has one set"),
-        ("nodes=2", "a set of random faults random:nodes=2"),
-        ("byzantine=1:3", "a set of random faults random:byzantine=1:3"),
-        ("random:byzantine=1:3", "'byzantine' takes no value, so ':3' in 'byzantine=1:3' has no meaning"),
-        ("random:recover=1", "'recover' repairs what 'crash' broke"),
-        ("random:nodes=1;nodes=2", "'nodes' is repeated"),
-        ("loss:1234~2134:1e-17", "1E-17 is too small to be drawn: a rate is 0, or at least 2.-53"),
-        ("corrupt:1234>2134:1e-999", "too small to be drawn"),
-        ("random:duplicate=1:1e-20", "too small to be drawn"),
-    ],
-)
-def test_invalid_fault_is_refused(spec: str, complaint: str) -> None:
-    with pytest.raises(ScenarioError, match=complaint) as raised:
-        plan_of(fault=[spec])
-    assert (raised.value.field, raised.value.value) == ("fault", spec)
+@pytest.mark.parametrize("row", golden_rows("", "refused_fault_sets", field="fault"), ids=lambda row: row["text"])
+def test_invalid_fault_is_refused(row: dict[str, str]) -> None:
+    with pytest.raises(ScenarioError, match=row["message"]) as raised:
+        plan_of(fault=[row["text"]])
+    assert (raised.value.field, raised.value.value) == ("fault", row["text"])
 
 
 @pytest.mark.parametrize("rate", ["0", "0.0", "0e-300", "1.2e-16", "1"])

@@ -154,6 +154,7 @@ BODIES = st.lists(st.binary(max_size=40), min_size=1, max_size=12)
 
 @given(BODIES, st.lists(st.integers(0, 600), max_size=20))
 @example([b"", b"", b""], [1, 2, 3, 5, 6, 9])
+@example([b"", b"a", bytes(70)], list(range(83)))  # one byte at a time
 def test_frames_survive_any_cut(bodies: list[bytes], cuts: list[int]) -> None:
     assert read_in_pieces(b"".join(map(wire.frame, bodies)), cuts) == bodies
 
@@ -171,12 +172,6 @@ def test_packets_survive_any_cut(packets: list[Packet], cuts: list[int]) -> None
 def test_large_frames_survive_a_cut(size: int, cut: int) -> None:
     bodies = [b"before", bytes(size), b"", bytes(size), b"after"]
     assert read_in_pieces(b"".join(map(wire.frame, bodies)), [cut, READ_BYTES + cut]) == bodies
-
-
-def test_one_byte_at_a_time() -> None:
-    bodies = [b"", b"a", bytes(70)]
-    stream = b"".join(map(wire.frame, bodies))
-    assert read_in_pieces(stream, list(range(len(stream)))) == bodies
 
 
 # --- malformed bytes -------------------------------------------------------------------------------------------------
@@ -224,37 +219,26 @@ def check_segments(packet: Packet) -> None:
         wire.encode_losses(bytearray(), 1, 0, 0, 0, ((origin, target, tree, index, payload),), HopOutcome.LOST)
 
 
-@pytest.mark.parametrize(
-    "segment",
-    [
-        (ORDER, 0, 0, 0, b""),
-        (-1, 0, 0, 0, b""),
-        (0, ORDER, 0, 0, b""),
-        (0, -2, 0, 0, b""),
-        (0, -(2**63), 0, 0, b""),
-        (0, 0, -1, 0, b""),
-        (0, 0, 2**15, 0, b""),
-        (0, 0, 0, -1, b""),
-        (0, 0, 0, 2**31, b""),
-        (0, 0, 0, 0, "text"),
-        (0, 0, 0, 0, None),
-        (0.0, 0, 0, 0, b""),
-        (0, -1.0, 0, 0, b""),
-        (0, 0, 0.5, 0, b""),
-        (0, 0, 0, float("nan"), b""),
-        ("0", 0, 0, 0, b""),
-        (None, 0, 0, 0, b""),
-        (0, 0, 0, b""),
-        (0, 0, 0, 0, b"", 0),
-        {},
-        b"12345",
-        7,
-    ],
-)
+GOOD: Segment = (0, ALL_RANKS, 0, 0, b"")
+INVALID_FIELDS: list[tuple[object, ...]] = [
+    (ORDER, -1, 0.0, "0", None),  # origin
+    (ORDER, -2, -(2**63), -1.0),  # target
+    (-1, 2**15, 0.5),  # tree
+    (-1, 2**31, float("nan")),  # index
+    ("text", None),  # payload
+]
+INVALID_SEGMENTS: list[object] = [(0, 0, 0, b""), (0, 0, 0, 0, b"", 0), {}, b"12345", 7]
+for position, values in enumerate(INVALID_FIELDS):
+    for wrong in values:
+        fields: list[object] = [0, 0, 0, 0, b""]
+        fields[position] = wrong
+        INVALID_SEGMENTS.append(tuple(fields))
+
+
+@pytest.mark.parametrize("segment", INVALID_SEGMENTS, ids=repr)
 def test_a_segment_out_of_range_is_refused(segment: object) -> None:
-    good = (0, ALL_RANKS, 0, 0, b"")
     with pytest.raises(FrameError):
-        wire.decode_packet(packet_of([good, segment]), ORDER)
+        wire.decode_packet(packet_of([GOOD, segment]), ORDER)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
@@ -268,32 +252,31 @@ def test_packet_without_a_list_of_segments_is_refused(value: object, count: int)
 
 @pytest.mark.parametrize("count", [0, 1, 3, 2**32 - 1])
 def test_wrong_segment_count_is_refused(count: int) -> None:
-    segment = (0, ALL_RANKS, 0, 0, b"")
-    assert wire.decode_packet(packet_of([segment, segment], 2), ORDER) == (1, (segment, segment))
+    pair = (GOOD, GOOD)
+    assert wire.decode_packet(packet_of(pair), ORDER) == (1, pair)
     with pytest.raises(FrameError):
-        wire.decode_packet(packet_of([segment, segment], count), ORDER)
+        wire.decode_packet(packet_of(pair, count), ORDER)
 
 
 @pytest.mark.parametrize(
-    "frame",
+    ("field", "value"),
     [
-        single(origin=ORDER),
-        single(origin=-1),
-        single(target=ORDER),
-        single(target=-2),
-        single(target=-(2**31)),
-        single(tree=2**15),
-        single(index=2**31),
-        single(size=2),
-        single(size=4),
-        single(size=2**32 - 1),
+        ("origin", ORDER),
+        ("origin", -1),
+        ("target", ORDER),
+        ("target", -2),
+        ("target", -(2**31)),
+        ("tree", 2**15),
+        ("index", 2**31),
+        ("size", 2),
+        ("size", 4),
+        ("size", 2**32 - 1),
     ],
-    ids=["origin", "no origin", "target", "no target", "least target", "tree", "segment", "short", "long", "longest"],
 )
-def test_a_single_segment_out_of_range_is_refused(frame: bytes) -> None:
+def test_a_single_segment_out_of_range_is_refused(field: str, value: int) -> None:
     assert wire.decode_packet(single(), ORDER) == (1, ((0, 0, 0, 0, b"xyz"),))
     with pytest.raises(FrameError):
-        wire.decode_packet(frame, ORDER)
+        wire.decode_packet(single(**{field: value}), ORDER)
 
 
 @given(st.binary(max_size=200))
@@ -313,18 +296,13 @@ def test_any_bytes_are_a_control_message_or_a_frame_error(body: bytes) -> None:
     assert isinstance(name, str)
 
 
-@given(segments(50), st.data())
-def test_a_truncated_packet_is_refused(packet: Packet, data: st.DataObject) -> None:
+@given(segments(50), st.binary(min_size=1, max_size=9), st.data())
+def test_a_truncated_or_extended_packet_is_refused(packet: Packet, more: bytes, data: st.DataObject) -> None:
     body = wire.body(wire.encode_packet(1, packet))
     size = data.draw(st.integers(0, len(body) - 1))
-    with pytest.raises(FrameError):
-        wire.decode_packet(wire.frame(body[:size]), ORDER)
-
-
-@given(segments(50), st.binary(min_size=1, max_size=9))
-def test_packet_with_trailing_bytes_is_refused(packet: Packet, more: bytes) -> None:
-    with pytest.raises(FrameError):
-        wire.decode_packet(wire.frame(wire.body(wire.encode_packet(1, packet)) + more), ORDER)
+    for changed in (body[:size], body + more):
+        with pytest.raises(FrameError):
+            wire.decode_packet(wire.frame(changed), ORDER)
 
 
 def test_failed_decoding_does_not_affect_the_next_packet() -> None:
