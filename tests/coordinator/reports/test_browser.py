@@ -18,12 +18,8 @@ from tests.command_line import fields
 from tests.support import run_scenario
 
 CHROMIUM = find_chromium()
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
-    ),
-]
+MISSING = "Chromium not found (Debian, Ubuntu: apt install chromium; or set CHROMIUM)"
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(CHROMIUM is None, reason=MISSING)]
 
 ARROWS = {"ArrowRight": 39, "ArrowLeft": 37, "Home": 36, "End": 35}
 
@@ -43,12 +39,8 @@ SHAPES = """
 CIRCLES = """
 [...document.querySelectorAll("#nodes circle")].map((c) => ["cx", "cy", "r"].map((name) => +c.getAttribute(name)))
 """
-FILLED = """
-[...document.querySelectorAll("#nodes circle")].flatMap((c, rank) => c.getAttribute("fill") === "var(--paper)" ? [] : [rank])
-"""
-COLOURED = """
-[...document.querySelectorAll("#nodes circle")].map((c) => getComputedStyle(c).fill)
-"""
+FILLS = "[...document.querySelectorAll('#nodes circle')].map((c) => c.getAttribute('fill'))"
+COLOURED = "[...document.querySelectorAll('#nodes circle')].map((c) => getComputedStyle(c).fill)"
 KEY_COLOURS = """
 Object.fromEntries([...document.querySelectorAll(".key")].map((key) =>
   [key.textContent, getComputedStyle(key.querySelector("circle, path")).fill]))
@@ -83,6 +75,7 @@ class Shown:
         self.nodes = pl.read_parquet(path / "nodes.parquet")
         self.faulty = self.nodes.filter(pl.col("state") != "alive")["rank"].to_list()
         self.circles = np.array(page.evaluate(CIRCLES))
+        self.due = int(self.nodes["expected"].max())  # type: ignore[arg-type]
         self.last = int(self.journal["step"].max())  # type: ignore[arg-type]
 
     # what the run recorded
@@ -101,22 +94,19 @@ class Shown:
 
     # what the page shows
 
-    def evaluate(self, expression: str) -> Any:
-        return self.page.evaluate(expression)
-
     def text(self) -> str:
-        return str(self.evaluate("document.getElementById('now').textContent"))
+        return str(self.page.evaluate("document.getElementById('now').textContent"))
 
     def move_to(self, step: int) -> None:
         """Move the slider with the keyboard: to the beginning, then one step per key press."""
-        self.evaluate("document.getElementById('slider').focus()")
+        self.page.evaluate("document.getElementById('slider').focus()")
         self.page.press("Home", ARROWS["Home"])
         for _ in range(step - 1):
             self.page.press("ArrowRight", ARROWS["ArrowRight"])
-        assert self.evaluate("document.getElementById('slider').value") == str(step)
+        assert self.page.evaluate("document.getElementById('slider').value") == str(step)
 
     def shapes(self, selector: str, count: int) -> Any:
-        return self.evaluate(SHAPES.replace("SELECTOR", selector).replace("COUNT", str(count)))
+        return self.page.evaluate(SHAPES.replace("SELECTOR", selector).replace("COUNT", str(count)))
 
     def nearest(self, point: list[float]) -> int:
         """The node nearest to a point of the map."""
@@ -154,12 +144,11 @@ def show(page: Browser, tmp_path: Path) -> Show:
 
 
 STAR = "star:4 broadcast greedy-tree source=1234"
+BROADCASTS = {STAR: "1234", "hypercube:4 broadcast sbt source=0110": "0110", "ej:2+3 broadcast improved": "0,0"}
+"""Broadcasts and their sources."""
 
 
-@pytest.mark.parametrize(
-    ("scenario", "source"),
-    [(STAR, "1234"), ("hypercube:4 broadcast sbt source=0110", "0110"), ("ej:2+3 broadcast improved", "0,0")],
-)
+@pytest.mark.parametrize(("scenario", "source"), BROADCASTS.items())
 def test_slider_shows_links_and_receivers_of_a_step(scenario: str, source: str, show: Show) -> None:
     run = show(scenario)
     reached = {parse_topology(str(fields(scenario)["topology"])).rank(source)}
@@ -170,7 +159,8 @@ def test_slider_shows_links_and_receivers_of_a_step(scenario: str, source: str, 
         run.move_to(step)
         assert run.drawn_links() == run.links_of(step)
         reached |= set(run.journal.filter(step=step, outcome="first")["receiver"])
-        assert set(run.evaluate(FILLED)) == reached
+        fills = run.page.evaluate(FILLS)
+        assert {rank for rank, fill in enumerate(fills) if fill != "var(--paper)"} == reached
         assert run.text().startswith(f"step {step} of ")
     run.page.click("#whole")
     assert run.drawn_links() == whole
@@ -178,7 +168,7 @@ def test_slider_shows_links_and_receivers_of_a_step(scenario: str, source: str, 
 
 def test_step_in_the_address_is_shown_and_played_from(show: Show) -> None:
     run = show(STAR, fragment="#step=3")
-    assert run.evaluate("document.getElementById('slider').value") == "3"
+    assert run.page.evaluate("document.getElementById('slider').value") == "3"
     assert run.drawn_links() == run.links_of(3)
     run.page.click("#play")
     ended = """new Promise((done) => {
@@ -187,7 +177,7 @@ def test_step_in_the_address_is_shown_and_played_from(show: Show) -> None:
                                                                          : requestAnimationFrame(look);
       look();
     })"""
-    assert run.evaluate(ended) == "4"
+    assert run.page.evaluate(ended) == "4"
     assert run.drawn_links() == run.links_of(4)
 
 
@@ -201,7 +191,7 @@ def test_contrast_in_dark_light_and_print(show: Show) -> None:
     })()"""
     for media, scheme, sign in (("", "light", 1), ("", "dark", -1), ("print", "dark", 1)):
         run.page.prefer(media, prefers_color_scheme=scheme)
-        ground, ink = run.evaluate(lightness)
+        ground, ink = run.page.evaluate(lightness)
         assert sign * (ground - ink) > 0.5
 
 
@@ -210,27 +200,26 @@ def test_report_of_thousands_of_nodes_is_small_and_works(show: Show) -> None:
     run = show("star:7 broadcast greedy-tree")
     assert len(run.journal) == 5_039
     assert run.report.stat().st_size < 10_000_000
-    assert run.evaluate("document.querySelectorAll('*').length") < 20_000
-    assert run.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert run.page.evaluate("document.querySelectorAll('*').length") < 20_000
+    assert run.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     box = "(({width, height}) => [width, height])(document.getElementById('map').getBoundingClientRect())"
-    assert min(run.evaluate(box)) > 300
+    assert min(run.page.evaluate(box)) > 300
     run.move_to(4)
     assert run.text().startswith("step 4 of ")
     later = "[...document.querySelectorAll('.cells')].map((c) => [+c.dataset.frame, getComputedStyle(c).opacity])"
-    cells = run.evaluate(later)
+    cells = run.page.evaluate(later)
     assert cells
     assert all((float(opacity) < 0.5) == (frame > 3) for frame, opacity in cells)
 
 
 # --- altered payloads ------------------------------------------------------------------------------------------------
 
+THREE = "fault=byzantine:21345 fault=byzantine:34125 fault=byzantine:52341"
 ELECTIONS = {
     "wrong": "star:5 broadcast edt redundancy=3 fault=byzantine:21345 fault=byzantine:32145",
-    "right and wrong": "star:5 broadcast edt redundancy=3 "
-    "fault=byzantine:21345 fault=byzantine:34125 fault=byzantine:52341",
+    "right and wrong": f"star:5 broadcast edt redundancy=3 {THREE}",
     "right and split": "star:5 broadcast edt redundancy=4 fault=byzantine:21345 fault=byzantine:45321",
-    "wrong and split": "star:5 broadcast edt redundancy=4 "
-    "fault=byzantine:21345 fault=byzantine:34125 fault=byzantine:52341",
+    "wrong and split": f"star:5 broadcast edt redundancy=4 {THREE}",
     "split": "star:4 broadcast edt redundancy=2 fault=byzantine:2134",
     "right": "star:4 broadcast edt redundancy=3 fault=byzantine:2134",
     "two altered copies": "star:4 broadcast edt redundancy=3 fault=corrupt:1234>2134:1 fault=corrupt:1234>3214:1",
@@ -244,20 +233,18 @@ def test_nodes_have_the_colour_of_the_elected_value(name: str, show: Show) -> No
     words = {"right": "right value", "wrong": "wrong value elected", "none": "no majority"}
     wanted = dict.fromkeys(due, words["right"])
     wanted |= {rank: words[elected] for rank, elected in run.elections().select("receiver", "elected").iter_rows()}
-    assert len(set(wanted.values())) == len(name.split(" and ")), (
-        "the run has as many kinds of results as its name lists"
-    )
-    colours = run.evaluate(KEY_COLOURS)
+    assert len(set(wanted.values())) == len(name.split(" and ")), "as many kinds of results as in the name"
+    colours = run.page.evaluate(KEY_COLOURS)
     meaning = {colours[word]: word for word in words.values()}
     assert len(meaning) == 3
-    drawn = run.evaluate(COLOURED)
+    drawn = run.page.evaluate(COLOURED)
     assert {rank: meaning[drawn[rank]] for rank in due} == wanted
     byzantine = set(run.nodes.filter(pl.col("state") == "byzantine")["rank"])
     assert {drawn[rank] for rank in byzantine}.isdisjoint({*meaning, drawn[0]})
-    assert run.evaluate("document.querySelectorAll('.diamond').length") == len(byzantine)
+    assert run.page.evaluate("document.querySelectorAll('.diamond').length") == len(byzantine)
     assert ("byzantine" in colours) == bool(byzantine)
     run.move_to(run.last)
-    assert run.evaluate(COLOURED) == drawn
+    assert run.page.evaluate(COLOURED) == drawn
     count = Counter(wanted.values())
     right, wrong, none = (count[word] for word in words.values())
     assert f"of {len(due)} nodes {right} ha" in run.text()
@@ -270,10 +257,10 @@ def test_vote_is_coloured_from_the_step_of_its_last_copy_on(show: Show) -> None:
     due = run.nodes.filter(pl.col("expected") > 0)["rank"].to_list()
     copies = run.journal.filter(pl.col("outcome") != "lost").group_by("receiver", "tree").agg(pl.col("step").min())
     settled = dict(copies.group_by("receiver").agg(pl.col("step").max()).iter_rows())
-    wrong = run.evaluate(KEY_COLOURS)["wrong value elected"]
+    wrong = run.page.evaluate(KEY_COLOURS)["wrong value elected"]
     for step in range(1, run.last + 1):
         run.move_to(step)
-        drawn = run.evaluate(COLOURED)
+        drawn = run.page.evaluate(COLOURED)
         assert {rank for rank in due if drawn[rank] == wrong} == {rank for rank in due if settled[rank] <= step}
 
 
@@ -285,15 +272,14 @@ CYCLE = "star:4 allgather hamiltonian-cycle port_model=one-port"
 @pytest.mark.parametrize("scenario", [CYCLE, f"{CYCLE} fault=crash:3214@5", "hypercube:4 alltoall sbnt"])
 def test_pies_show_the_progress_of_each_node(scenario: str, show: Show) -> None:
     run = show(scenario)
-    due = run.nodes["expected"].max()
-    whole = np.divide(run.received(run.last), due)
+    whole = np.divide(run.received(run.last), run.due)
     assert np.allclose(run.shares(), whole, atol=0.02)
     for step in {1, 2, run.last // 2, run.last}:
         run.move_to(step)
-        assert np.allclose(run.shares(), np.divide(run.received(step), due), atol=0.02)
+        assert np.allclose(run.shares(), np.divide(run.received(step), run.due), atol=0.02)
     run.page.click("#whole")
     assert np.allclose(run.shares(), whole, atol=0.02)
-    assert run.evaluate("document.querySelectorAll('#slices path').length") > 1
+    assert run.page.evaluate("document.querySelectorAll('#slices path').length") > 1
 
 
 LEVELS = "[...document.querySelectorAll('.level')].map((path) => path.getAttribute('d'))"
@@ -303,23 +289,20 @@ SQUARES = "JSON.parse(document.getElementById('data').textContent).squares"
 def shades(run: Shown) -> list[int]:
     """The level of the square of each node."""
     corner = re.compile(r"M(\S+ \S+)h")
-    level_of = {at: level for level, path in enumerate(run.evaluate(LEVELS)) for at in corner.findall(path)}
-    return [level_of[at] for square in run.evaluate(SQUARES) for at in corner.findall(square)]
+    level_of = {at: level for level, path in enumerate(run.page.evaluate(LEVELS)) for at in corner.findall(path)}
+    return [level_of[at] for square in run.page.evaluate(SQUARES) for at in corner.findall(square)]
 
 
 @pytest.mark.parametrize("scenario", [CYCLE, f"{CYCLE} fault=crash:3214@5"])
-def test_large_maps_of_all_to_all_collectives_shade_nodes_by_progress(
-    scenario: str, show: Show, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_maps_shade_nodes_by_progress(scenario: str, show: Show, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("coordinator.reports.maps.link_map.NODES_WITH_LINKS", 10)
     run = show(scenario)
-    due = int(run.nodes["expected"].max())  # type: ignore[arg-type]
     whole = shades(run)
     for step in (1, 6, 12, run.last):
         run.move_to(step)
         received = run.received(step)
-        assert shades(run) == [9 * count // due for count in received]
-        done = received.count(due)
+        assert shades(run) == [9 * count // run.due for count in received]
+        done = received.count(run.due)
         assert run.text() == f"step {step} of {run.last}: {done} of {24 - len(run.faulty)} nodes done"
     assert shades(run) == whole
 
@@ -328,12 +311,11 @@ def test_pies_of_altered_runs_show_elected_values(show: Show) -> None:
     run = show("star:4 allgather edt-dfs redundancy=3 fault=byzantine:2134 fault=byzantine:3214")
     owed = run.elections().filter(~pl.col("origin").is_in(run.faulty), pl.col("elected") == "wrong")
     wrong = Counter(owed["receiver"])
-    due = int(run.nodes["expected"].max())  # type: ignore[arg-type]
     assert wrong.total() == run.summary["expected_deliveries"] - run.summary["intact_deliveries"]
-    keys = run.evaluate(KEY_COLOURS)
+    keys = run.page.evaluate(KEY_COLOURS)
     for word, wanted in (
-        ("wrong value elected", [wrong[rank] / due for rank in run.nodes["rank"]]),
-        ("right value", [0 if rank in run.faulty else 1 - wrong[rank] / due for rank in run.nodes["rank"]]),
+        ("wrong value elected", [wrong[rank] / run.due for rank in run.nodes["rank"]]),
+        ("right value", [0 if rank in run.faulty else 1 - wrong[rank] / run.due for rank in run.nodes["rank"]]),
     ):
         run.page.click("#whole")
         assert np.allclose(run.shares(keys[word]), wanted, atol=0.02)
@@ -352,31 +334,32 @@ def test_crash_is_marked_from_its_step_on_and_does_not_hide_the_label(show: Show
     above = """[...document.querySelectorAll(".cross")].map((cross) =>
       [...document.querySelectorAll("#nodes, #names")].every((layer) =>
         cross.compareDocumentPosition(layer) & Node.DOCUMENT_POSITION_FOLLOWING))"""
-    assert run.evaluate(above) == [True, True]
+    assert run.page.evaluate(above) == [True, True]
     outside = """[...document.querySelectorAll(".cross")].map((cross) => {
       const [at, node] = [cross.getBBox(), document.querySelector("#nodes circle")];
       return at.width / 2 > 1.2 * node.getAttribute("r"); })"""
-    assert run.evaluate(outside) == [True, True], "its arms reach beyond the node"
-    assert "crashed or hung" in run.evaluate(KEY_COLOURS)
+    assert run.page.evaluate(outside) == [True, True], "its arms reach beyond the node"
+    assert "crashed or hung" in run.page.evaluate(KEY_COLOURS)
     for step in (1, 2):
         run.move_to(step)
-        assert sorted(run.evaluate(shown)) == [["1", True], ["2", step == 2]]
+        assert sorted(run.page.evaluate(shown)) == [["1", True], ["2", step == 2]]
 
 
-@pytest.mark.parametrize(
-    ("scenario", "word"), [(STAR, "source"), ("star:4 gather balanced-tree source=2134", "target")]
-)
+GATHER = "star:4 gather balanced-tree source=2134"
+
+
+@pytest.mark.parametrize(("scenario", "word"), [(STAR, "source"), (GATHER, "target")])
 def test_the_source_is_filled_and_in_the_legend(scenario: str, word: str, show: Show) -> None:
     run = show(scenario)
     source = parse_topology("star:4").rank(str(fields(scenario)["source"]))
     for mode in ("light", "dark"):
         run.page.prefer(prefers_color_scheme=mode)
         run.page.open(run.report)
-        colour = run.evaluate(KEY_COLOURS)[word]
+        colour = run.page.evaluate(KEY_COLOURS)[word]
         for step in (None, 1, run.last):
             if step:
                 run.move_to(step)
-            drawn = run.evaluate(COLOURED)
+            drawn = run.page.evaluate(COLOURED)
             assert [rank for rank, fill in enumerate(drawn) if fill == colour] == [source]
 
 
@@ -403,9 +386,7 @@ CLIPPED = """
 @pytest.mark.parametrize(
     "scenario",
     [
-        STAR,
-        "hypercube:4 broadcast sbt source=0110",
-        "ej:2+3 broadcast improved",
+        *BROADCASTS,
         "star:5 broadcast greedy-tree source=12345 fault=crash:21345@2",
         "hypercube:6 broadcast sbt source=000000 messages=9",
         CYCLE,
@@ -418,11 +399,11 @@ def test_letters_in_figures_are_legible_on_a_phone(scenario: str, show: Show) ->
     for width in (390, 1400):
         run.page.resize(width)
         run.page.open(run.report)
-        letters = run.evaluate(LETTERS)
+        letters = run.page.evaluate(LETTERS)
         assert len(letters) > 20
         assert [text for font, box, text in letters if width == 390 and (font < 9 or box < 9)] == []
-        assert run.evaluate(CLIPPED) == []
-        assert run.evaluate("document.documentElement.scrollWidth") <= width
+        assert run.page.evaluate(CLIPPED) == []
+        assert run.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
 # --- campaigns -------------------------------------------------------------------------------------------------------
@@ -444,45 +425,36 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+ROWS = "[...document.querySelectorAll('tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))"
+
+
 @pytest.mark.parametrize("width", [1400, 1100, 800, 390])
-def test_campaign_page_fits_the_screen(width: int, campaign: Path, page: Browser) -> None:
+def test_campaign_page_fits_the_screen_and_shows_its_table(width: int, campaign: Path, page: Browser) -> None:
     page.resize(width)
     page.open(campaign / "campaign.html")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.evaluate(OUTSIDE) == []
     assert page.evaluate(CLIPPED) == []
     assert page.evaluate("document.querySelector('thead').getBoundingClientRect().height") < 60
-    names = page.evaluate("[...document.querySelectorAll('th')].map((cell) => cell.textContent)")
-    assert names[:2] == ["topology", "faults"]
-    assert {"theory", "promised", "delivery ratio", "guaranteed", "verdict"} <= set(names)
     if width == 390:
         assert [text for font, box, text in page.evaluate(LETTERS) if font < 9 or box < 9] == []
         text = page.evaluate("getComputedStyle(document.querySelector('td'), '::before').content")
         assert text == '"topology"', "without a header row, each cell shows its column name"
-
-
-def test_campaign_page_shows_the_values_of_its_table(campaign: Path, page: Browser) -> None:
-    table = pl.read_csv(campaign / "table.csv")
-    page.open(campaign / "campaign.html")
-    names = page.evaluate("[...document.querySelectorAll('th')].map((cell) => cell.textContent.replaceAll(' ', '_'))")
-    rows = page.evaluate(
-        "[...document.querySelectorAll('tbody tr')].map((row) => [...row.children].map((cell) => cell.textContent))"
-    )
-    assert len(rows) == len(table)
-    for shown, row in zip(rows, table.iter_rows(named=True), strict=True):
-        cells = dict(zip(names, shown, strict=True))
-        assert (cells["topology"], cells["faults"]) == (row["topology"], row["faults"])
-        for column, prefix in (("delivery_ratio", "ratio"), ("guaranteed", "guaranteed")):
-            numbers = [float(number) for number in re.findall(r"[0-9.]+", cells[column])]
-            ends = [row[column], row[f"{prefix}_low"], row[f"{prefix}_high"]]
-            assert numbers == pytest.approx(ends if ends[1] < ends[2] else ends[:1], abs=5.1e-5)
-        for column in ("theory", "promised", "lost"):
-            assert (
-                cells[column] == "-"
-                if row[column] is None
-                else float(cells[column]) == pytest.approx(row[column], abs=6e-4)
-            )
-        assert not any(re.search(r"\.\d{5}", text) for text in shown)
     title = page.evaluate("document.querySelector('h1').innerHTML")
     assert "S<sub>4</sub>" in title
     assert "Q<sub>4</sub>" in title
+    names = page.evaluate("[...document.querySelectorAll('th')].map((cell) => cell.textContent)")
+    assert names[:2] == ["topology", "faults"]
+    assert {"theory", "promised", "delivery ratio", "guaranteed", "verdict"} <= set(names)
+    table = pl.read_csv(campaign / "table.csv")
+    for shown, row in zip(page.evaluate(ROWS), table.iter_rows(named=True), strict=True):
+        cells = dict(zip(names, shown, strict=True))
+        assert (cells["topology"], cells["faults"]) == (row["topology"], row["faults"])
+        for column, prefix in (("delivery_ratio", "ratio"), ("guaranteed", "guaranteed")):
+            numbers = [float(number) for number in re.findall(r"[0-9.]+", cells[column.replace("_", " ")])]
+            ends = [row[column], row[f"{prefix}_low"], row[f"{prefix}_high"]]
+            assert numbers == pytest.approx(ends if ends[1] < ends[2] else ends[:1], abs=5.1e-5)
+        for column in ("theory", "promised", "lost"):
+            number = None if cells[column] == "-" else float(cells[column])
+            assert number == pytest.approx(row[column], abs=6e-4)
+        assert not any(re.search(r"\.\d{5}", text) for text in shown)

@@ -10,6 +10,7 @@ from functools import cache
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import Mock
 
 import networkx as nx
 import numpy as np
@@ -46,7 +47,6 @@ CUBE = "hypercube:5 broadcast flood"
 EJ = "ej:3+4 broadcast improved"
 ALLGATHER = "star:4 allgather hamiltonian-cycle port_model=one-port"
 GATHER = "star:4 gather balanced-tree"
-LARGE = "star:7 broadcast bfs-tree"
 RUNS = (STAR4, CRASHED, CUBE, EJ, "ej:1+2^2 broadcast improved", ALLGATHER, GATHER)
 RUN_STAR4 = " ".join(["run --driver memory", *flags(**fields(STAR4))])
 
@@ -55,6 +55,7 @@ class Page(HTMLParser):
     """The elements, references and text of a page whose elements are all closed."""
 
     VOID = frozenset({"meta", "link", "input", "br"})
+    REFERENCES = frozenset({"src", "href", "action", "xlink:href", "srcset"})
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -70,11 +71,8 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         self.tags[tag] += 1
-        for name, value in attributes:
-            if name in ("src", "href", "action", "xlink:href", "srcset"):
-                self.refers.append(value or "")
-            if name == "id":
-                self.ids.add(value or "")
+        self.refers += [value or "" for name, value in attributes if name in self.REFERENCES]
+        self.ids |= {value or "" for name, value in attributes if name == "id"}
         if tag not in self.VOID:
             self.open.append(tag)
 
@@ -151,7 +149,7 @@ def test_report_shows_scenario_claims_and_results(runs: Runs) -> None:
         assert claim["source"] in text
     assert text.count("✓ holds") == len(claims) + 1
     assert "omitted" not in text
-    assert "* Derived" not in text
+    assert "* Derived" not in run.text
     assert run.script["names"] == ["1", "2", "3", "4"]
     assert [len(links) for links in run.script["links"]] == [3, 6, 9, 5]
     assert run.script["texts"][0] == "3 links carry 3 segments; 3 of 23 nodes done"
@@ -189,7 +187,7 @@ def test_text_from_files_is_escaped(copied: Path) -> None:
 
 
 def test_large_network_has_few_elements_and_lists_what_is_omitted(runs: Runs) -> None:
-    large = runs(LARGE)
+    large = runs("star:7 broadcast bfs-tree")
     assert sum(large.page.tags.values()) < 1000
     assert (large.path / "report.html").stat().st_size < 1_000_000
     assert large.script["texts"][-1] == "15 packets; 5,039 of 5,039 nodes done"
@@ -218,8 +216,9 @@ def test_many_steps_share_frames(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 # --- broken and half-written runs ------------------------------------------------------------------------------------
 
-TABLES = ("journal", "nodes", "links", "steps")
-FILES = ("summary.json", "scenario.toml", "faults.json", *(f"{table}.parquet" for table in TABLES))
+TABLES = ("journal.parquet", "nodes.parquet", "links.parquet", "steps.parquet")
+FILES = ("summary.json", "scenario.toml", "faults.json", *TABLES)
+UNLISTED = {("scenario.toml", "empty"), ("scenario.toml", "cut")}
 
 
 @pytest.mark.parametrize("how", ["missing", "empty", "cut", "nonsense"])
@@ -227,21 +226,19 @@ FILES = ("summary.json", "scenario.toml", "faults.json", *(f"{table}.parquet" fo
 def test_damaged_file_is_listed_and_the_rest_is_shown(copied: Path, name: str, how: str) -> None:
     content = (copied / name).read_bytes()
     damaged = {"empty": b"", "cut": content[: len(content) // 2], "nonsense": b"\xff\x00{" * 40}
-    if how == "missing":
-        (copied / name).unlink()
-    else:
+    (copied / name).unlink()
+    if how in damaged:
         (copied / name).write_bytes(damaged[how])
     write_report(copied)
     page = page_of(copied)
-    if name != "scenario.toml" or how not in ("empty", "cut"):
-        assert "notes" in page.ids
-        assert name in page.text
+    assert "notes" in page.ids or (name, how) in UNLISTED
+    assert name in page.text or (name, how) in UNLISTED
     assert "Permutation star graph" in page.text
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_files_with_unexpected_content_do_not_fail(copied: Path, name: str) -> None:
-    if name.endswith(".parquet"):
+    if name in TABLES:
         pl.DataFrame({"step": ["x"], "rank": [7]}).write_parquet(copied / name)
     else:
         (copied / name).write_text("7" if name.endswith(".json") else "seven = 7")
@@ -263,9 +260,8 @@ def test_killed_run_is_reported_from_parts_of_its_journal(runs: Runs, tmp_path: 
     run.journal.filter(pl.col("step") <= 2).write_parquet(tmp_path / "journal-00000.parquet")
     write_report(tmp_path)
     page = page_of(tmp_path)
-    assert "this report uses the 1 part that" in page.text
-    assert "measured again" in page.text
-    assert "9 of 23" in page.text
+    for words in ("this report uses the 1 part that", "measured again", "9 of 23"):
+        assert words in page.text
 
 
 def test_folders_without_a_run_are_rejected(tmp_path: Path) -> None:
@@ -276,10 +272,8 @@ def test_folders_without_a_run_are_rejected(tmp_path: Path) -> None:
 
 
 def test_run_survives_a_failing_report_and_reports_the_failure(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("no paper left")
-
-    monkeypatch.setattr("coordinator.reports.run_report.write_report", fail)
+    failing = Mock(side_effect=ZeroDivisionError("no paper left"))
+    monkeypatch.setattr("coordinator.reports.run_report.write_report", failing)
     ended = call(RUN_STAR4, "--out", "run")
     assert ended.status == 0
     assert "report.html was not drawn: ZeroDivisionError: no paper left" in ended.out
@@ -300,11 +294,13 @@ def test_family_without_a_layout_is_drawn_from_its_links(tmp_path: Path, monkeyp
 
 
 def test_a_new_panel_needs_one_line(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = read_run(runs(STAR4).path)
+
     def order_panel(report: Report) -> Markup:
         return Markup("<p>{} nodes</p>").format(report.data.order)
 
     monkeypatch.setattr("coordinator.reports.run_report.PANELS", [*PANELS, order_panel])
-    assert "<p>24 nodes</p>" in render(read_run(runs(STAR4).path))
+    assert "<p>24 nodes</p>" in render(data)
 
 
 # --- what faults did -------------------------------------------------------------------------------------------------
@@ -695,8 +691,7 @@ def test_goal_matches_the_journal(runs: Runs, call: Call, scenario: str) -> None
     arrived = run.journal.filter(pl.col("outcome") != "lost")
     packets = arrived.group_by("step", "sender", "receiver").agg(pl.col("bytes").sum())
     wanted = Counter(packets.select("sender", "receiver", "step", "bytes").iter_rows())
-    assert sends == wanted
-    assert receipts == wanted
+    assert sends == receipts == wanted
 
 
 OPERATION = re.compile(r"l(\d+): (send|recv) (\d+)b (to|from) (\d+) tag (\d+)")
@@ -724,8 +719,7 @@ def parse_goal(text: str) -> tuple[int, Counter[tuple[int, ...]], Counter[tuple[
             (sends if kind == "send" else receipts)[(*ends, int(tag), int(size))] += 1
         elif " requires " in line:
             one, other = line.split(" requires ")
-            assert one in known
-            assert other in known
+            assert {one, other} <= known.keys()
             requires.setdefault(one, set()).add(other)
         else:
             assert line == "l1: calc 0"
