@@ -11,8 +11,8 @@ def topologies_page() -> str:
     columns = {"form": "form", "describe": "definition", "condition": "condition", "example": "example"}
     return page(
         "Topologies",
-        "The families of `coordinator list topologies --json`. [networks.md](../explanation/networks.md) explains the first three; "
-        "`coordinator graph NET` shows the properties of one network.",
+        "The families of `coordinator list topologies --json`. [networks.md](../explanation/networks.md) explains the "
+        "first three; `coordinator graph NET` shows the properties of one network.",
         table(list(columns.values()), ([row[name] for name in columns] for row in rows)),
     )
 
