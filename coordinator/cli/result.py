@@ -22,6 +22,8 @@ def show_result(plan: Plan, result: RunResult) -> None:
     for line in _run_lines(plan, summary):
         out.print(line, soft_wrap=True)
     render.show_claims([judgement.record() for judgement in result.judgements])
+    if "network_read_seconds" in summary:
+        out.print(f"read and checked the file of the network in {summary['network_read_seconds']:.2f} s")
     out.print(
         f"delivered {summary['intact_deliveries']:,} of {summary['expected_deliveries']:,} in "
         f"{plural(summary['steps'], 'step')} with {plural(summary['packets'], 'packet')}; "

@@ -6,6 +6,7 @@ from coordinator.history.run_directory import RunDirectory
 from coordinator.planning.plan import Plan
 from coordinator.results.conclude import Conclusion
 from coordinator.results.cut_off import faults_without_effect
+from emunode.topologies.table import TableTopology
 
 
 def write_conclusion(directory: RunDirectory, conclusion: Conclusion, summary: dict[str, object]) -> None:
@@ -51,6 +52,7 @@ def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, execution: E
         **conclusion.cut_off.record(),
         "wall_seconds": round(execution.wall_seconds, 6),
         "setup_seconds": round(execution.setup_seconds, 6),
+        **({"network_read_seconds": round(topology.read_seconds, 6)} if isinstance(topology, TableTopology) else {}),
         "links_opened": execution.links_opened,
         "journal_rows": journal.rows,
         "journal_hash": journal.hash,

@@ -4,6 +4,7 @@ A file is named by `file:PATH`. A scenario that is stored keeps such a network b
 with its digest, so that the folder can be moved and the scenario run again anywhere.
 """
 
+import time
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -47,7 +48,10 @@ def _read(path: Path, relabel: bool, _changed: int, _size: int) -> TableTopology
     # networkx is imported with the readers, and most scenarios do not name a file.
     from coordinator.scenario.network_files import read_network  # noqa: PLC0415
 
-    return read_network(path, relabel=relabel)
+    began = time.perf_counter()
+    topology = read_network(path, relabel=relabel)
+    topology.read_seconds = time.perf_counter() - began
+    return topology
 
 
 def network_of(scenario: Scenario) -> Topology:

@@ -30,7 +30,7 @@ from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.table import TableTopology
 from emunode.trees.breadth_first import BreadthFirstTree
-from tests.support import run_scenario
+from tests.support import failures, run_scenario
 
 CLOSED = ("star:4", "hypercube:4", "ej:1+2")
 ALGORITHMS = ("flood", "bfs-tree")
@@ -111,6 +111,30 @@ def test_every_connected_graph_of_at_most_six_nodes(graph: "networkx.Graph[int]"
 def test_graph_of_one_node_is_refused() -> None:
     with pytest.raises(ScenarioError, match="1 node"):
         from_networkx(networkx.empty_graph(1))
+
+
+# --- published networks ----------------------------------------------------------------------------------------------
+
+
+def test_networks_of_topohub() -> None:
+    """One hundred networks of the collection, where it is installed: flooding takes the eccentricity of the source."""
+    topohub = pytest.importorskip("topohub")
+    files = sorted(Path(topohub.__file__).parent.glob("data/*/*.json"))
+    ran = 0
+    for file in files[:: max(1, len(files) // 150)]:
+        graph = networkx.node_link_graph(json.loads(file.read_text()), edges="edges")
+        simple = networkx.Graph(graph)
+        if len(simple) > 300 or not networkx.is_connected(simple) or simple.number_of_edges() < graph.number_of_edges():
+            continue
+        result = run_scenario(topology=f"file:{file}", relabel=True, collective="broadcast", algorithm="flood")
+        far = networkx.single_source_shortest_path_length(simple, next(iter(graph)))
+        assert result.summary["deliveries"] == len(simple) - 1
+        assert max(far.values()) <= result.summary["steps"] <= max(far.values()) + 1
+        assert result.verdict == "holds", failures(result)
+        ran += 1
+        if ran == 100:
+            break
+    assert ran == 100
 
 
 # --- random graphs with faults ---------------------------------------------------------------------------------------
