@@ -64,6 +64,7 @@ SHELLS: Final = (
     "coordinator.papers.costs",
     "coordinator.planning.machine",
     "coordinator.planning.namespace",
+    "coordinator.scenario.networks",
     "emunode.__main__",
     "emunode.host",
     "emunode.logging",
