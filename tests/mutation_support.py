@@ -96,8 +96,11 @@ def _with(records: Records, place: int, **values: int) -> Records:
     return changed
 
 
-def _next_port(plan: Plan, row: Any) -> Port:
-    return (int(row["port"]) + 1) % plan.topology.degree
+def _other_link(plan: Plan, rank: Rank, port: Port, peer: Rank) -> tuple[Port, Rank] | None:
+    """The next port of `rank` after `port` that leads elsewhere than to `peer`, and where; None if there is none."""
+    topology = plan.topology
+    ports = sorted(topology.ports(rank), key=lambda each: (each - port - 1) % topology.degree)
+    return next(((each, to) for each in ports if (to := topology.neighbour(rank, each)) != peer), None)
 
 
 def dropped(_plan: Plan, records: Records, place: int) -> Records:
@@ -115,7 +118,7 @@ def added(plan: Plan, records: Records, place: int) -> Records | None:
     row, topology = records[place], plan.topology
     sender, step = int(row["receiver"]), int(row["step"]) + 1
     used = {int(other["port"]) for other in records[(records["sender"] == sender) & (records["step"] == step)]}
-    port = min(set(range(topology.degree)) - used, default=0)
+    port = min(set(topology.ports(sender)) - used, default=topology.ports(sender)[0])
     receiver = topology.neighbour(sender, port)
     if receiver == row["target"]:
         return None
@@ -135,18 +138,20 @@ def earlier(_plan: Plan, records: Records, place: int) -> Records | None:
     return _with(records, place, step=step - 1) if step > 1 else None
 
 
-def redirected(plan: Plan, records: Records, place: int) -> Records:
+def redirected(plan: Plan, records: Records, place: int) -> Records | None:
     """Send the hop to another neighbour."""
     row = records[place]
-    port = _next_port(plan, row)
-    return _with(records, place, port=port, receiver=plan.topology.neighbour(int(row["sender"]), port))
+    link = _other_link(plan, int(row["sender"]), int(row["port"]), int(row["receiver"]))
+    return None if link is None else _with(records, place, port=link[0], receiver=link[1])
 
 
-def from_another(plan: Plan, records: Records, place: int) -> Records:
+def from_another(plan: Plan, records: Records, place: int) -> Records | None:
     """Take the hop from another neighbour."""
-    port, receiver = _next_port(plan, records[place]), int(records[place]["receiver"])
-    sender = plan.topology.neighbour(receiver, port)
-    return _with(records, place, sender=sender, port=plan.topology.end(receiver, port)[1])
+    row, receiver = records[place], int(records[place]["receiver"])
+    link = _other_link(plan, receiver, int(row["port"]), int(row["sender"]))
+    if link is None:
+        return None
+    return _with(records, place, sender=link[1], port=plan.topology.end(receiver, link[0])[1])
 
 
 def off_the_links(_plan: Plan, records: Records, place: int) -> Records:

@@ -45,7 +45,7 @@ class TableTopology(Topology):
     describe = "network read from a file: nodes in the order of the file, port p is the p-th smallest neighbour"
     defined_by_name = False
     read_seconds = 0.0
-    """How long reading and checking the file took; set by whoever reads it."""
+    """How long reading and checking the file took; set by the reader."""
     small_examples = ()
 
     def __init__(
