@@ -29,7 +29,7 @@ SMALL: Final = {
     for name, family in FAMILIES.items()
 }
 """By family, its first small example with at least seven nodes."""
-KINDS: Final = ("star", "hypercube", "ej", "torus", "mesh", "debruijn", "fat-tree")
+KINDS: Final = ("star", "hypercube", "ej", "bubble-sort", "mesh", "debruijn", "fat-tree")
 """Families of every kind: with algorithms of their own, with translations, with absent ports, and with switches."""
 CASES: Final = [(family, entry) for family, entry in registered() if family in KINDS or entry.family != ANY_FAMILY]
 """Every algorithm on every family that has algorithms of its own; those for any network on a family of every kind."""
@@ -223,7 +223,7 @@ class Grafted(Trees):
 def grafted(trees: Trees, rank: Rank, tree: int) -> Iterator[Grafted]:
     """Every removal, addition or exchange of one child of one rank."""
     ports = trees.children(rank, tree)
-    others = set(range(trees.topology.degree)) - {*ports}
+    others = {*trees.topology.ports(rank)} - {*ports}
     for port in ports:
         rest = tuple(other for other in ports if other != port)
         yield Grafted(trees, tree, {rank: rest})
@@ -239,7 +239,7 @@ def moved(trees: Trees, rank: Rank, tree: int) -> Iterator[Grafted]:
     own = trees.parent(rank, tree)
     parent = topology.neighbour(rank, own)
     rest = tuple(port for port in trees.children(parent, tree) if topology.neighbour(parent, port) != rank)
-    for port in range(topology.degree):
+    for port in topology.ports(rank):
         if port != own:
             other, its_port = topology.end(rank, port)
             more = (*trees.children(other, tree), its_port)
