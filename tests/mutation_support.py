@@ -97,7 +97,7 @@ def _with(records: Records, place: int, **values: int) -> Records:
 
 
 def _other_link(plan: Plan, rank: Rank, port: Port, peer: Rank) -> tuple[Port, Rank] | None:
-    """The next port of `rank` after `port` that leads elsewhere than to `peer`, and where; None if there is none."""
+    """The next port of `rank` after `port` that leads elsewhere than to `peer`, and where; or None."""
     topology = plan.topology
     ports = sorted(topology.ports(rank), key=lambda each: (each - port - 1) % topology.degree)
     return next(((each, to) for each in ports if (to := topology.neighbour(rank, each)) != peer), None)
