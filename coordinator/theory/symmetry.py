@@ -5,13 +5,16 @@ permutation of the ranks that fixes the source: permutations of the symbols 2..n
 and the units (for some alpha also conjugation) in Eisenstein-Jacobi networks. Such a permutation is a symmetry of a *run* if
 it also maps the algorithm's trees onto its trees, with the delay of every arc and the load of every tree. Then a fault and
 its image cost the same deliveries in the same steps. Every candidate is checked for all of this, link by link and arc by
-arc. For an algorithm without trees only the identity is used.
+arc. For an algorithm without trees only the identity is used. Networks without translations have other ports at every rank;
+their automorphisms are searched by igraph, where it is installed, and checked in the same way.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from itertools import chain, combinations, islice, permutations, product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +25,7 @@ from emunode.algorithms.base import Algorithm
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Port, Rank
-from emunode.topologies.base import CayleyTopology, Topology
+from emunode.topologies.base import ABSENT, CayleyTopology, Topology
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 
 MOST_PORTS = 5
@@ -31,6 +34,8 @@ MOST_DIMENSIONS = 3
 """Most dimensions of a product for which every combination of the factors' symmetries is a candidate."""
 MOST_SETS = 20_000_000
 """Most sets that are enumerated for their orbits."""
+MOST_SYMMETRIES = 2_000
+"""Most automorphisms of a network without translations that are used; each is held against the trees arc by arc."""
 ROWS_AT_ONCE = 200_000
 
 Ranks = NDArray[np.int64]
@@ -39,10 +44,10 @@ Codes = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Symmetry:
-    """`ranks[r]` is the image of rank r, `ports[p]` that of every port p."""
+    """`ranks[r]` is the image of rank r; `ports[p]` is that of port p at every rank, if it is the same at every rank."""
 
     ranks: Ranks
-    ports: tuple[Port, ...]
+    ports: tuple[Port, ...] | None
 
 
 class Neighbourhood:
@@ -69,6 +74,16 @@ class Neighbourhood:
         # A bijection that keeps every link, not only those of the search tree.
         whole = len(np.unique(image)) == len(image) and bool((image[self.table] == renamed[image]).all())
         return Symmetry(image, tuple(ports)) if whole else None
+
+    def checked(self, image: Ranks) -> Symmetry | None:
+        """The symmetry with these images of ranks, or None unless it is an automorphism that fixes the source."""
+        whole = len(np.unique(image)) == len(image) and image[self.source] == self.source
+        kept = all(
+            {int(image[peer]) for peer in self.table[rank] if peer != ABSENT}
+            == {int(peer) for peer in self.table[image[rank]] if peer != ABSENT}
+            for rank in range(len(image))
+        )
+        return Symmetry(image, None) if whole and kept else None
 
 
 def candidates(topology: Topology) -> Iterator[tuple[Port, ...]]:
@@ -103,15 +118,37 @@ def symmetries(algorithm: Algorithm) -> list[Symmetry]:
     # Without trees there is nothing to check a candidate against.
     if not isinstance(algorithm, TreeCollective) or algorithm.collective is not Collective.BROADCAST:
         return [identity(topology)]
-    if not isinstance(topology, CayleyTopology):  # ports differ from rank to rank
-        return [identity(topology)]
     network = Neighbourhood(topology, algorithm.spec.source)
     trees = _trees(algorithm)
-    found = []
-    for ports in candidates(topology):
-        symmetry = network.automorphism(ports)
-        if symmetry is not None and keeps(symmetry, algorithm, trees):
-            found.append(symmetry)
+    if isinstance(topology, CayleyTopology):
+        found = (network.automorphism(ports) for ports in candidates(topology))
+    else:
+        found = (network.checked(ranks) for ranks in searched_automorphisms(topology, algorithm.spec.source))
+    return [symmetry for symmetry in found if symmetry is not None and keeps(symmetry, algorithm, trees)]
+
+
+def searched_automorphisms(topology: Topology, source: Rank) -> list[Ranks]:
+    """Automorphisms that fix `source` and keep switches, found by igraph where it is installed, the identity first.
+
+    All of them if there are at most MOST_SYMMETRIES, else only the identity.
+    """
+    alone = [identity(topology).ranks]
+    try:
+        igraph: Any = import_module("igraph")
+    except ImportError:
+        return alone
+    graph = igraph.Graph(n=topology.order, edges=[(one, other) for one, _, other, _ in topology.links()])
+    colours = [2 if rank == source else int(topology.is_switch(rank)) for rank in topology.ranks()]
+    if graph.count_automorphisms(color=colours) > MOST_SYMMETRIES:
+        return alone
+    generators = [np.array(each, dtype=np.int64) for each in graph.automorphism_group(color=colours)]
+    found, known = alone, {alone[0].tobytes()}
+    for ranks in found:  # grows: every element times every generator
+        for generator in generators:
+            image = generator[ranks]
+            if image.tobytes() not in known:
+                known.add(image.tobytes())
+                found.append(image)
     return found
 
 
@@ -138,9 +175,7 @@ def keeps(symmetry: Symmetry, algorithm: TreeCollective, trees: Sequence[Ranks] 
         # A tree that carries nothing may be mapped onto anything.
         if not load:
             continue
-        image = np.zeros_like(trees[tree])
-        # The image of every arc, with its delay.
-        image[np.ix_(symmetry.ranks, np.array(symmetry.ports))] = trees[tree]
+        image = _image(symmetry, algorithm.topology, trees[tree])
         other = next((at for at, delays in enumerate(trees) if loads[at] and np.array_equal(delays, image)), None)
         if other is None or other in onto or len(loads[other]) != len(load):
             return False
@@ -154,6 +189,18 @@ def keeps(symmetry: Symmetry, algorithm: TreeCollective, trees: Sequence[Ranks] 
     # A renaming must keep messages together: pieces of one message stay pieces of one.
     messages = {(segment // pieces, image // pieces) for segment, image in renamed.items()}
     return len(set(renamed.values())) == len(renamed) and len(messages) == algorithm.spec.messages
+
+
+def _image(symmetry: Symmetry, topology: Topology, delays: Ranks) -> Ranks:
+    """The delays of the images of all arcs of a tree, by (rank, port)."""
+    image = np.zeros_like(delays)
+    if symmetry.ports is not None:
+        image[np.ix_(symmetry.ranks, np.array(symmetry.ports))] = delays
+        return image
+    for rank, port in np.argwhere(delays).tolist():
+        there, peer = int(symmetry.ranks[rank]), int(symmetry.ranks[topology.neighbour(rank, port)])
+        image[there, topology.neighbours(there).index(peer)] = delays[rank, port]
+    return image
 
 
 # --- orbits ------------------------------------------------------------------------------------------------------------

@@ -1,8 +1,11 @@
 """Symmetries are checked before they are used, and orbits agree with full enumeration."""
 
 from collections import Counter
+from importlib.util import find_spec
 from itertools import combinations
+from pathlib import Path
 
+import networkx
 import numpy as np
 import pytest
 
@@ -13,7 +16,15 @@ from coordinator.results.metrics import count_trial
 from coordinator.scenario.fault_draws import FaultSites, every_set
 from coordinator.scenario.fault_sets import parse_fault_sets
 from coordinator.scenario.model import make_scenario
-from coordinator.theory.symmetry import Neighbourhood, Orbits, Symmetry, candidates, keeps, symmetries
+from coordinator.theory.symmetry import (
+    Neighbourhood,
+    Orbits,
+    Symmetry,
+    candidates,
+    keeps,
+    searched_automorphisms,
+    symmetries,
+)
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
@@ -60,8 +71,53 @@ def test_symmetry_is_an_automorphism_that_fixes_the_source(topology: str, algori
         assert sorted(symmetry.ranks.tolist()) == list(network.ranks())
         for rank in network.ranks():
             for port in range(network.degree):
+                assert symmetry.ports is not None
                 image = network.neighbour(int(symmetry.ranks[rank]), symmetry.ports[port])
                 assert symmetry.ranks[network.neighbour(rank, port)] == image
+
+
+# Star, path from its middle, complete binary tree, and a wheel with a handle: the automorphisms that fix the hub.
+IRREGULAR = [
+    (networkx.star_graph(4), 24),
+    (networkx.Graph([(0, 1), (1, 2), (0, 3), (3, 4)]), 2),
+    (networkx.balanced_tree(2, 3), 128),
+    (networkx.Graph([*networkx.wheel_graph(5).edges, (0, 5), (5, 6)]), 8),
+]
+
+
+@pytest.mark.skipif(find_spec("igraph") is None, reason="igraph, which searches automorphisms, is not installed")
+@pytest.mark.parametrize(("graph", "count"), IRREGULAR)
+def test_automorphisms_of_networks_without_translations(
+    graph: "networkx.Graph[int]", count: int, tmp_path: Path
+) -> None:
+    file = tmp_path / "net.edges"
+    file.write_text("".join(f"{one} {other}\n" for one, other in graph.edges))
+    plan = plan_of(f"file:{file}", "bfs-tree", source="0")
+    assert len(searched_automorphisms(plan.topology, plan.spec.source)) == count
+    found = symmetries(plan.algorithm)
+    # In these networks the breadth-first tree keeps every automorphism, since each rank has one way to the source.
+    assert len(found) == (count if networkx.is_tree(graph) else 8)
+    for text in ("nodes=1", "nodes=2", "links=1"):
+        (fault_set,) = parse_fault_sets(text)
+        orbits = list(Orbits(plan.algorithm, found).of(fault_set))
+        every = list(every_set(fault_set, FaultSites(plan.algorithm)))
+        assert sum(orbit.multiplicity for orbit in orbits) == len(every)
+        assert len(orbits) < len(every)
+        # Sets of one orbit lose the same number of deliveries: the representatives stand for the whole enumeration.
+        lost = Counter(
+            {
+                each: sum(o.multiplicity for o in orbits if deliveries(plan, o.faults) == each)
+                for each in range(len(graph))
+            }
+        )
+        assert +lost == Counter(deliveries(plan, faults) for faults in every)
+
+
+def deliveries(plan: Plan, faults: tuple[str, ...]) -> int:
+    """Messages that arrive whole under these faults, by the message engine."""
+    broken = make_plan(plan.scenario.model_copy(update={"fault": faults}))
+    rows, copies = played(broken)
+    return int(count_trial(broken, sorted_records([rows]), copies).metrics["intact_deliveries"])  # type: ignore[arg-type]
 
 
 def test_symmetries_form_a_group() -> None:

@@ -101,6 +101,26 @@ def test_automorphisms_that_keep_ports_are_golden(name: str) -> None:
     assert str(found) == ROWS[name]["port_keeping_automorphisms"]
 
 
+def orbits(items: list[tuple[int, ...]], generators: list[list[int]]) -> int:
+    """How many orbits the group of these permutations of the ranks has on sets of ranks."""
+    joined = networkx.Graph([(item, item) for item in items])
+    for generator in generators:
+        joined.add_edges_from((item, tuple(sorted(generator[rank] for rank in item))) for item in items)
+    return networkx.number_connected_components(joined)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_automorphism_group_is_golden(name: str) -> None:
+    igraph = pytest.importorskip("igraph", reason="igraph, which searches automorphisms, is not installed")
+    topology, row = parse_topology(name), ROWS[name]
+    links = [(one, other) for one, _, other, _ in topology.links()]
+    graph = igraph.Graph(n=topology.order, edges=links)
+    assert graph.count_automorphisms() == pytest.approx(float(row["automorphisms"]), rel=0.05)
+    generators = graph.automorphism_group()
+    assert orbits([(rank,) for rank in topology.ranks()], generators) == int(row["vertex_orbits"])
+    assert orbits(links, generators) == int(row["edge_orbits"])
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_only_vertex_transitive_networks_are_called_so(name: str) -> None:
     transitive = isinstance(parse_topology(name), VertexTransitiveTopology)
