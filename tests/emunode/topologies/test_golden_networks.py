@@ -1,5 +1,6 @@
 """Every family against expected numbers, which were computed from the definitions by a separate program."""
 
+from collections.abc import Sequence
 from itertools import combinations
 from math import inf
 
@@ -101,7 +102,7 @@ def test_automorphisms_that_keep_ports_are_golden(name: str) -> None:
     assert str(found) == ROWS[name]["port_keeping_automorphisms"]
 
 
-def orbits(items: list[tuple[int, ...]], generators: list[list[int]]) -> int:
+def orbits(items: Sequence[tuple[int, ...]], generators: Sequence[Sequence[int]]) -> int:
     """How many orbits the group of these permutations of the ranks has on sets of ranks."""
     joined = networkx.Graph([(item, item) for item in items])
     for generator in generators:
