@@ -107,7 +107,7 @@ def orbits(items: Sequence[tuple[int, ...]], generators: Sequence[Sequence[int]]
     joined = networkx.Graph([(item, item) for item in items])
     for generator in generators:
         joined.add_edges_from((item, tuple(sorted(generator[rank] for rank in item))) for item in items)
-    return networkx.number_connected_components(joined)
+    return int(networkx.number_connected_components(joined))
 
 
 @pytest.mark.parametrize("name", SMALL)
