@@ -280,7 +280,8 @@ def walk(star: StarGraph, route: Iterable[Port]) -> list[Rank]:
 def test_mbst_is_a_multinode_broadcast(star: StarGraph, n: int) -> None:
     """Theorem 8: one link of each type per step, closer to the root, from a node reached in an earlier step.
 
-    Erratum: the printed m(x) - m(parent) >= n-1 fails for the first node of the first necklace of D_2, and for n = 3 once more.
+    Erratum: the printed m(x) - m(parent) >= n-1 fails for the first node of the first necklace of D_2; for n = 3, for one
+    more node.
     """
     tree = NecklaceTree(star)
     place = {rank: m for m, rank in enumerate(tree.order)}
