@@ -2,6 +2,7 @@
 
 import os
 import socket
+from ast import literal_eval
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import NamedTuple
@@ -24,6 +25,7 @@ from emunode.net import wire
 from emunode.net.protocol import HostConfig
 from emunode.topologies.registry import parse_topology
 from tests.command_line import fields
+from tests.support import golden_rows
 
 PATIENCE_SECONDS = 30.0
 SECRET = b"the secret of a run"
@@ -86,6 +88,11 @@ class NoLaunch(Launch):
         self.never.close()
 
 
+def malformed(receiver: str) -> list[tuple[object, ...]]:
+    """The malformed messages for a receiver."""
+    return [literal_eval(row["message"]) for row in golden_rows("", "malformed_messages", receiver=receiver)]
+
+
 async def receive(stream: trio.SocketStream) -> bytes:
     """The next frame; empty at the end."""
     data = b""
@@ -127,29 +134,11 @@ async def coordinator(joined: bool = False) -> AsyncIterator[Attempt]:
         await network.close()
 
 
-@pytest.mark.parametrize(
-    ("token", "hello"),
-    [
-        (b"another token", ("hello", __version__, 0, 9, "here")),
-        (None, ("hello", __version__, 2, 9, "here")),
-        (None, ("hello", __version__, -7, 9, "here")),
-        (None, ("hello", __version__, 0, 0, "here")),
-        (None, ("hello", __version__, 0, -1, "here")),
-        (None, ("hello", __version__, "0", 9, "here")),
-        (None, ("hullo",)),
-    ],
-    ids=["token", "host", "negative host", "process 0", "every process", "no number", "no hello"],
-)
-async def test_a_host_with_an_invalid_hello_is_refused(token: bytes | None, hello: tuple[object, ...]) -> None:
-    async with coordinator() as attempt:
-        assert (await attempt.say_hello(*hello, token=token))[1] == b""
-        assert attempt.no_host_joined()
-
-
-@pytest.mark.parametrize("address", [7, "", "host", "1.2.3", "::1", b"10.0.0.9"])
-async def test_a_host_that_advertises_no_address_is_refused(address: object) -> None:
-    async with coordinator(joined=True) as attempt:
-        assert (await attempt.say_hello("hello", __version__, 0, 9, "here", address))[1] == b""
+@pytest.mark.parametrize("row", golden_rows("", "refused_hellos"), ids=lambda row: row["case"])
+async def test_a_host_with_an_invalid_hello_is_refused(row: dict[str, str]) -> None:
+    hello = literal_eval(row["hello"].replace("VERSION", repr(__version__)))
+    async with coordinator(joined=row["driver"] == "join") as attempt:
+        assert (await attempt.say_hello(*hello, token=row["token"].encode() or None))[1] == b""
         assert attempt.no_host_joined()
 
 
@@ -185,25 +174,7 @@ async def test_a_proof_is_valid_for_one_connection() -> None:
         assert len(await receive(stream)) == wire.PROOF_BYTES
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        ("listening",),
-        ("listening", "4000", b"", [0]),
-        ("links", 1),
-        ("report", 1, {7: 1}, {}, 0, b""),
-        ("report", 1, {0: -1}, {}, 0, b""),
-        ("report", 1, {}, {}, 0, b"no row"),
-        ("rows", b"x"),
-        ("rows",),
-        ("altered_copies", [[1, 2]]),
-        ("altered_copies", 5),
-        ("failed", 1, 2),
-        ("what",),
-        (5,),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("message", malformed("coordinator"), ids=str)
 async def test_a_malformed_message_of_a_host_ends_the_run(message: tuple[object, ...]) -> None:
     async with coordinator() as attempt:
         stream = await attempt.join()
@@ -330,18 +301,7 @@ async def test_a_link_is_accepted_only_from_its_own_end_in_its_own_run_and_once(
         await first.aclose()
 
 
-@pytest.mark.parametrize(
-    "order",
-    [
-        ("step",),
-        ("step", "1", []),
-        ("step", 1, [["crash"]]),
-        ("connect", 0),
-        ("connect", 0, 1, 1, [5]),
-        ("what",),
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("order", malformed("host"), ids=str)
 async def test_a_malformed_order_is_answered(order: tuple[object, ...]) -> None:
     async with host() as (_, _, control):
         await control.send_all(wire.encode_control(*order))

@@ -1,12 +1,10 @@
 """Predictions compared with runs of every set of faults, with a walk over the trees, and with published counts."""
 
-import csv
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import product
 from math import comb, prod, sqrt
-from pathlib import Path
 from statistics import fmean, stdev
 
 import pytest
@@ -23,26 +21,23 @@ from coordinator.theory.reliability import Expected, expected_delivery_ratio, pr
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.faults.kinds import Down, Fault, Loss
 from emunode.net.wire import ROW
-from tests.support import played
-
-GOLDEN = Path(__file__).parents[2] / "golden" / "tree_survival.csv"
-"""Survived sets and lost nodes over all sets, from independent programs."""
+from tests.command_line import fields
+from tests.support import golden_rows, played
 
 
-Case = tuple[str, str, Mapping[str, object]]
-"""Topology, algorithm, and other fields of a broadcast in memory."""
-NONE: Mapping[str, object] = {}
+def scenario_of(case: str, **more: object) -> Scenario:
+    """The scenario of a line of text, in memory."""
+    return make_scenario(fields(case, driver="memory", **more))
 
 
-def scenario_of(topology: str, algorithm: str, values: Mapping[str, object] = NONE, **more: object) -> Scenario:
-    """A broadcast in memory."""
-    scenario = {"topology": topology, "collective": "broadcast", "algorithm": algorithm, "driver": "memory"}
-    return make_scenario({**scenario, **values, **more})
+def plan_of(case: str, **more: object) -> Plan:
+    """The plan of such a scenario."""
+    return make_plan(scenario_of(case, **more))
 
 
-def plan_of(topology: str, algorithm: str, values: Mapping[str, object] = NONE, **more: object) -> Plan:
-    """The plan of such a broadcast."""
-    return make_plan(scenario_of(topology, algorithm, values, **more))
+def case_id(row: Mapping[str, str]) -> str:
+    """The test id of a row with a scenario and a set of faults."""
+    return f"{row['scenario']} {row['faults']}"
 
 
 def expected(plan: Plan, text: str) -> Expected:
@@ -86,16 +81,16 @@ def require_equal(theory: Expected, found: Expected, rel: float = 1e-12) -> None
 
 # --- every set, really run ---------------------------------------------------------------------------------------------
 
-SMALL: Sequence[Case] = [
-    ("star:3", "edt", {"redundancy": 2}),
-    ("star:3", "edt", {"messages": 3, "source": "231"}),
-    ("star:3", "congestion2-trees", {"segments": 2}),
-    ("star:3", "bfs-tree", {"port_model": "one-port", "segments": 2}),
-    ("hypercube:3", "nesbt", {"redundancy": 2}),
-    ("hypercube:3", "nesbt", {"redundancy": 3, "messages": 2, "source": "101"}),
-    ("hypercube:2", "nesbt", {"segments": 2}),
-    ("hypercube:3", "sbt", {"port_model": "one-port"}),
-    ("ej:1+2", "independent-trees", {"redundancy": 4}),
+SMALL = [
+    "star:3 broadcast edt redundancy=2",
+    "star:3 broadcast edt messages=3 source=231",
+    "star:3 broadcast congestion2-trees segments=2",
+    "star:3 broadcast bfs-tree port_model=one-port segments=2",
+    "hypercube:3 broadcast nesbt redundancy=2",
+    "hypercube:3 broadcast nesbt redundancy=3 messages=2 source=101",
+    "hypercube:2 broadcast nesbt segments=2",
+    "hypercube:3 broadcast sbt port_model=one-port",
+    "ej:1+2 broadcast independent-trees redundancy=4",
 ]
 POINTS = [
     "all:nodes=1", "all:nodes=2", "all:links=1", "all:links=2", "all:nodes=1;links=1", "all:crash=1;hang=1",
@@ -105,10 +100,10 @@ POINTS = [
 
 @pytest.mark.parametrize("case", SMALL)
 @pytest.mark.parametrize("text", POINTS)
-def test_prediction_is_the_mean_over_all_sets(case: Case, text: str) -> None:
-    theory = expected(plan_of(*case), text)
-    require_equal(theory, over_all_sets(scenario_of(*case), text))
-    assert expected(plan_of(*case), text.removeprefix("all:")) == theory
+def test_prediction_is_the_mean_over_all_sets(case: str, text: str) -> None:
+    theory = expected(plan_of(case), text)
+    require_equal(theory, over_all_sets(scenario_of(case), text))
+    assert expected(plan_of(case), text.removeprefix("all:")) == theory
 
 
 GIVEN = [
@@ -120,16 +115,17 @@ GIVEN = [
 @pytest.mark.parametrize("given", GIVEN)
 @pytest.mark.parametrize("case", [SMALL[1], SMALL[4], SMALL[5], SMALL[7]])
 @pytest.mark.parametrize("text", ["all:nodes=0", "all:nodes=1", "all:links=1", "all:nodes=1;links=1@2"])
-def test_given_faults_are_counted(case: Case, text: str, given: Sequence[str]) -> None:
-    network = plan_of(*case).topology
-    source = network.rank(str(case[2].get("source", network.label(0))))
+def test_given_faults_are_counted(case: str, text: str, given: Sequence[str]) -> None:
+    plan = plan_of(case)
+    network, source = plan.topology, plan.spec.source
+    assert source is not None
     one, two = network.neighbours(source)[:2]
     names = {
         "one": network.label(one),
         "link": f"{network.label(two)}~{network.label(source)}",
         "arc": f"{network.label(source)}>{network.label(two)}",
     }
-    scenario = scenario_of(*case, fault=[spec.format(**names) for spec in given])
+    scenario = scenario_of(case, fault=[spec.format(**names) for spec in given])
     theory, found = expected(make_plan(scenario), text), over_all_sets(scenario, text)
     assert theory.ratio == pytest.approx(found.ratio, rel=1e-12)
     lossy = any(spec.startswith("loss") for spec in given)
@@ -145,9 +141,9 @@ def test_given_faults_are_counted(case: Case, text: str, given: Sequence[str]) -
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("case", [SMALL[0], SMALL[4], SMALL[7]])
-def test_prediction_for_selected_places(case: Case, text: str) -> None:
+def test_prediction_for_selected_places(case: str, text: str) -> None:
     """Enumerates the sets of `cut` and `roots` by drawing often; `busiest` has one set."""
-    plan = plan_of(*case)
+    plan = plan_of(case)
     text = text.format(v=plan.topology.label(plan.topology.order - 1))
     (fault_set,) = parse_fault_sets(text)
     sets = {frozenset(draw(fault_set, FaultSites(plan.algorithm), 0, number)) for number in range(200)}
@@ -157,9 +153,9 @@ def test_prediction_for_selected_places(case: Case, text: str) -> None:
 
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize("case", [SMALL[0], SMALL[4], SMALL[7]])
-def test_places_that_fail_independently(case: Case, share: float) -> None:
+def test_places_that_fail_independently(case: str, share: float) -> None:
     """All 2^n sets of nodes, weighted, without the set of all nodes."""
-    scenario = scenario_of(*case)
+    scenario = scenario_of(case)
     plan = make_plan(scenario)
     places = FaultSites(plan.algorithm)
     ratio = guaranteed = weight = 0.0
@@ -180,7 +176,7 @@ def test_places_that_fail_independently(case: Case, share: float) -> None:
 
 def test_links_that_fail_independently() -> None:
     """Q_3 with three trees over all 2^12 sets, from the counts of each size."""
-    plan = plan_of("hypercube:3", "nesbt", redundancy=3)
+    plan = plan_of("hypercube:3 broadcast nesbt redundancy=3")
     for share in (0.01, 0.3):
         theory = expected(plan, f"bernoulli:links={share}")
         weights = [share**count * (1 - share) ** (12 - count) for count in range(13)]
@@ -225,12 +221,12 @@ def by_packets(plan: Plan, rate_of: Callable[[PortPacket], float]) -> Expected:
     return Expected(ratio, guaranteed)
 
 
-LOSSY: Sequence[Case] = [
-    ("star:3", "edt", {}),
-    ("star:3", "edt", {"redundancy": 2}),
-    ("star:3", "edt", {"redundancy": 2, "messages": 2}),
-    ("hypercube:2", "nesbt", {"segments": 2}),
-    ("hypercube:3", "sbt", {"port_model": "one-port"}),
+LOSSY = [
+    "star:3 broadcast edt",
+    "star:3 broadcast edt redundancy=2",
+    "star:3 broadcast edt redundancy=2 messages=2",
+    "hypercube:2 broadcast nesbt segments=2",
+    "hypercube:3 broadcast sbt port_model=one-port",
 ]
 
 
@@ -238,9 +234,9 @@ LOSSY: Sequence[Case] = [
     "text", ["loss=1:0.3", "loss=2:0.3@2", "loss=1:0.5@1-2", "links=1;loss=1:0.25", "loss=1:0.5;loss=1:1"]
 )
 @pytest.mark.parametrize("case", LOSSY)
-def test_links_that_lose_packets(case: Case, text: str) -> None:
+def test_links_that_lose_packets(case: str, text: str) -> None:
     """Over every set of links and every set of packets that these may lose."""
-    plan = plan_of(*case)
+    plan = plan_of(case)
     places = FaultSites(plan.algorithm)
     figures = []
     for specs in every_set(parse_fault_sets(f"all:{text}")[0], places):
@@ -258,28 +254,16 @@ def test_links_that_lose_packets(case: Case, text: str) -> None:
         figures.append(by_packets(plan, rate_of))
     theory = expected(plan, text)
     assert theory.ratio == pytest.approx(fmean(each.ratio or 0.0 for each in figures), rel=1e-9)
-    single = case[2].get("redundancy", 1) == 1
+    single = plan.scenario.redundancy == 1
     assert (theory.guaranteed is not None) == single
     if single:
         assert theory.guaranteed == pytest.approx(fmean(each.guaranteed or 0.0 for each in figures), rel=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("given", "text"),
-    [
-        ([], "loss=4:0.3"),
-        ([], "bernoulli:loss=0.4:0.5"),
-        ([], "bernoulli:nodes=0.1;links=0.1;loss=0.2:0.5@2"),
-        (["loss:000>001:0.4", "crash:011@2"], "loss=2:0.5;links=1"),
-        (["loss:000~001:0.5@2-3"], "nodes=1@2"),
-        ([], "bernoulli:links=0.2@2-3"),
-        ([], "bernoulli:crash=0.2;hang=0.2@2"),
-    ],
-)
-@pytest.mark.parametrize("values", [{"redundancy": 2}, {}], ids=["two-copies", "striped"])
-def test_draws_agree_with_the_prediction(given: Sequence[str], text: str, values: Mapping[str, object]) -> None:
+@pytest.mark.parametrize("row", golden_rows("reliability", "draws"), ids=case_id)
+def test_draws_agree_with_the_prediction(row: dict[str, str]) -> None:
     """Runs 300 draws with fixed seeds; the 99.99 % interval of a correct figure contains it."""
-    scenario = scenario_of("hypercube:3", "nesbt", values, fault=given)
+    scenario, text = scenario_of(row["scenario"]), row["faults"]
     plan = make_plan(scenario)
     (fault_set,) = parse_fault_sets(text)
     places = FaultSites(plan.algorithm, plan.scenario.fault)
@@ -303,18 +287,17 @@ def test_draws_agree_with_the_prediction(given: Sequence[str], text: str, values
 def golden() -> dict[tuple[str, str, str, str], dict[int, tuple[int, int, int]]]:
     """(network, algorithm, redundancy, kind) -> number of faults -> sets survived, nodes lost, places."""
     found: dict[tuple[str, str, str, str], dict[int, tuple[int, int, int]]] = {}
-    with GOLDEN.open() as file:
-        for row in csv.DictReader(file):
-            key = row["network"], row["algorithm"], row["redundancy"], row["faults"]
-            counts = row["sets_survived"], row["healthy_nodes_lost_over_all_sets"], row["elements"]
-            found.setdefault(key, {})[int(row["failed"])] = tuple(map(int, counts))  # type: ignore[assignment]
+    for row in golden_rows("", "tree_survival"):
+        key = row["network"], row["algorithm"], row["redundancy"], row["faults"]
+        counts = row["sets_survived"], row["healthy_nodes_lost_over_all_sets"], row["elements"]
+        found.setdefault(key, {})[int(row["failed"])] = tuple(map(int, counts))  # type: ignore[assignment]
     return found
 
 
 @pytest.mark.parametrize("key", sorted(golden()), ids=" ".join)
 def test_published_counts(key: tuple[str, str, str, str]) -> None:
     network, algorithm, redundancy, kind = key
-    plan = plan_of(network, algorithm, redundancy=int(redundancy))
+    plan = plan_of(f"{network} broadcast {algorithm} redundancy={redundancy}")
     order = plan.topology.order
     for count, (survived, lost, places) in golden()[key].items():
         if network == "star:4" and count > 6:
@@ -328,44 +311,36 @@ def test_published_counts(key: tuple[str, str, str, str]) -> None:
         require_equal(theory, Expected(1 - lost / (sets * owed), survived / sets))
 
 
-@pytest.mark.parametrize(
-    ("network", "algorithm", "redundancy", "kind", "figures"),
-    [
-        ("star:4", "edt", 3, "nodes", (0.9996864229, 0.9720041873, 0.8530133825)),
-        ("star:4", "greedy-tree", 1, "nodes", (0.8694480870, 0.4980408653, 0.2499520860)),
-        ("hypercube:4", "nesbt", 4, "nodes", (0.9999982663, 0.9991289079, 0.9894331209)),
-        ("hypercube:3", "nesbt", 3, "links", (0.9999308900, 0.9926864664, 0.9527674248)),
-        ("ej:2+3", "independent-trees", 6, "nodes", (0.9999999997, 0.9999956840, 0.9997836011)),
-    ],
-)
-def test_reliability_polynomials(
-    network: str, algorithm: str, redundancy: int, kind: str, figures: Sequence[float]
-) -> None:
+@pytest.mark.parametrize("row", golden_rows("reliability", "polynomials"), ids=case_id)
+def test_reliability_polynomials(row: dict[str, str]) -> None:
     """Places fail with a probability of .01, .05, .1; the sets that leave no node healthy weigh less than 1e-7.
 
     Of the 8,388,608 sets of nodes of S_4 this goes through all, once.
     """
-    plan = plan_of(network, algorithm, redundancy=redundancy)
-    figures = [figure for figure in figures if network != "star:4" or figure == figures[1]]
-    for share, figure in zip((0.01, 0.05, 0.1) if len(figures) > 1 else (0.05,), figures, strict=True):
-        assert expected(plan, f"bernoulli:{kind}={share}").guaranteed == pytest.approx(figure, abs=1.1e-7)
+    found = expected(plan_of(row["scenario"]), row["faults"]).guaranteed
+    assert found == pytest.approx(float(row["guaranteed"]), abs=1.1e-7)
 
 
 @pytest.mark.parametrize(("nodes", "links", "lost"), [(1, 0, 0.667), (5, 0, 2.549), (0, 1, 0.526), (0, 3, 1.556)])
 def test_nodes_lost_with_the_single_tree_of_an_eisenstein_jacobi_network(nodes: int, links: int, lost: float) -> None:
     """EJ_{2+3rho}: by exhaustive enumeration elsewhere."""
-    ratio = expected(plan_of("ej:2+3", "improved"), f"nodes={nodes};links={links}").ratio
+    ratio = expected(plan_of("ej:2+3 broadcast improved"), f"nodes={nodes};links={links}").ratio
     assert ratio is not None
     assert (18 - nodes) * (1 - ratio) == pytest.approx(lost, abs=0.0005)
 
 
 @pytest.mark.parametrize(
-    ("topology", "algorithm", "x"),
-    [("star:4", "edt", 3), ("ej:2+3", "independent-trees", 6), ("star:6", "edt", 5), ("hypercube:7", "nesbt", 7)],
+    ("case", "x"),
+    [
+        ("star:4 broadcast edt", 3),
+        ("ej:2+3 broadcast independent-trees", 6),
+        ("star:6 broadcast edt", 5),
+        ("hypercube:7 broadcast nesbt", 7),
+    ],
 )
-def test_fewer_faults_than_trees_lose_nothing(topology: str, algorithm: str, x: int) -> None:
+def test_fewer_faults_than_trees_lose_nothing(case: str, x: int) -> None:
     """Both figures are exactly 1, even with far too many sets to enumerate."""
-    plan = plan_of(topology, algorithm, redundancy=x)
+    plan = plan_of(case, redundancy=x)
     for faults in {0, 1, x - 1}:
         for nodes, links in {(faults, 0), (0, faults), (faults // 2, faults - faults // 2)}:
             assert expected(plan, f"nodes={nodes};links={links}") == Expected(1.0, 1.0)
@@ -373,7 +348,7 @@ def test_fewer_faults_than_trees_lose_nothing(topology: str, algorithm: str, x: 
 
 
 def test_no_prediction_if_every_place_fails() -> None:
-    plan = plan_of("star:3", "edt")
+    plan = plan_of("star:3 broadcast edt")
     assert expected(plan, "nodes=5") == Expected()
     assert expected(plan, "links=6") == Expected(0.0, 0.0)
 
@@ -381,45 +356,17 @@ def test_no_prediction_if_every_place_fails() -> None:
 # --- where it says nothing ---------------------------------------------------------------------------------------------
 
 
-EDT = "star:4", "edt"
-UNPREDICTED: Sequence[tuple[str, str, Mapping[str, object], str]] = [
-    ("star:4", "flood", {}, "nodes=1"),
-    ("star:4", "rotated-trees", {"collective": "allgather"}, "nodes=1"),
-    ("ej:1+2^3", "independent-trees", {"redundancy": 18}, "nodes=1"),
-    *(
-        (*EDT, {"redundancy": 3}, text)
-        for text in (
-            "nodes=1;byzantine=1", "corrupt=1:0.5", "duplicate=1:0.5", "delay=1:2", "drop=1:1", "hang=1@2-4",
-        )
-    ),
-    *(
-        (*EDT, {"redundancy": 3, "fault": given.split()}, "nodes=1")
-        for given in (
-            "byzantine:2134", "hang:2134@1-2", "crash:2134@1 recover:2134@2", "down:1234~2134@1 up:1234~2134@2",
-            "delay:1234~2134:1", "crash:1234@3",
-        )
-    ),
-    ("star:4", "bfs-tree", {"fault_knowledge": "all"}, "nodes=1"),
-    ("hypercube:3", "nesbt-fifo", {"port_model": "exchange"}, "nodes=1@2"),
-    ("hypercube:3", "nesbt-fifo", {"port_model": "exchange"}, "loss=1:0.5"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("topology", "algorithm", "values", "text"), UNPREDICTED)
-def test_no_prediction_where_the_formula_does_not_apply(
-    topology: str, algorithm: str, values: Mapping[str, object], text: str
-) -> None:
-    assert expected(plan_of(topology, algorithm, values), text) == Expected()
+@pytest.mark.parametrize("row", golden_rows("reliability", "unpredicted"), ids=case_id)
+def test_no_prediction_where_the_formula_does_not_apply(row: dict[str, str]) -> None:
+    assert expected(plan_of(row["scenario"]), row["faults"]) == Expected()
 
 
 @pytest.mark.parametrize("knowledge", ["none", "neighbours", "all"])
-@pytest.mark.parametrize(("algorithm", "values"), [("edt", {"redundancy": 2}), ("bfs-tree", {}), ("greedy-tree", {})])
+@pytest.mark.parametrize("algorithm", ["edt redundancy=2", "bfs-tree", "greedy-tree"])
 @pytest.mark.parametrize("text", ["all:nodes=2", "all:links=1", "all:nodes=1;links=1@2"])
-def test_prediction_under_fault_knowledge(
-    algorithm: str, values: Mapping[str, object], knowledge: str, text: str
-) -> None:
+def test_prediction_under_fault_knowledge(algorithm: str, knowledge: str, text: str) -> None:
     """Nodes do not send to known faults, which costs no message. Trees built around known faults are not predicted."""
-    scenario = scenario_of("star:3", algorithm, values, fault_knowledge=knowledge)
+    scenario = scenario_of(f"star:3 broadcast {algorithm}", fault_knowledge=knowledge)
     theory = expected(make_plan(scenario), text)
     if (algorithm, knowledge) == ("bfs-tree", "all"):
         assert theory == Expected()
@@ -431,33 +378,16 @@ def test_prediction_under_fault_knowledge(
 @pytest.mark.parametrize("algorithm", ["nesbt-fifo", "nesbt"])
 def test_trees_without_a_timetable(algorithm: str, text: str) -> None:
     """Under faults from step 1 on, the steps of copies do not matter."""
-    scenario = scenario_of("hypercube:3", algorithm, port_model="exchange", redundancy=2)
+    scenario = scenario_of(f"hypercube:3 broadcast {algorithm} port_model=exchange redundancy=2")
     require_equal(expected(make_plan(scenario), text), over_all_sets(scenario, text))
 
 
 # --- promises ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("given", "text", "promised"),
-    [
-        ([], "nodes=2", True),
-        ([], "nodes=3", False),
-        ([], "nodes=1;links=1@3", True),
-        ([], "byzantine=1", True),
-        ([], "nodes=1;byzantine=1", False),
-        ([], "loss=2:0.5", True),
-        ([], "bernoulli:nodes=0.1", False),
-        (["crash:2134@1"], "nodes=1", True),
-        (["crash:2134@1"], "nodes=2", False),
-        (["down:1234~2134@1"], "nodes=2", False),
-        (["corrupt:1234~2134:0"], "nodes=2", True),
-        (["byzantine:2134"], "nodes=0", True),
-        (["byzantine:2134"], "nodes=1", False),
-        (["crash:1234@1"], "nodes=1", False),
-    ],
-)
-def test_promises_count_all_faults(given: Sequence[str], text: str, promised: bool) -> None:
+@pytest.mark.parametrize("row", golden_rows("reliability", "promises"), ids=case_id)
+def test_promises_count_all_faults(row: dict[str, str]) -> None:
     """edt over three trees tolerates two faults, or one that alters payloads."""
-    plan = plan_of("star:4", "edt", redundancy=3, fault=given)
-    assert promises(plan.algorithm, plan.faults, parse_fault_sets(text)[0]) == promised
+    plan = plan_of(row["scenario"])
+    (fault_set,) = parse_fault_sets(row["faults"])
+    assert promises(plan.algorithm, plan.faults, fault_set) == (row["promised"] == "yes")

@@ -43,13 +43,19 @@ MAKE: dict[str, Callable[[Topology], CubeTrees]] = {
     "SBnT": BalancedTrees,
     "SBnTc": lambda topology: BalancedTrees(topology, topology.degree),
 }
-SIZES = range(2, 7)
-CASES = [pytest.param(graph, n, id=f"{graph}-{n}") for graph in MAKE for n in SIZES]
+LABELLED_BY_DIMENSION = {"SBT", "nRSBT", "nESBT", "SBnT", "SBnTc"}
 
 
 @cache
 def make(graph: str, n: int) -> CubeTrees:
     return MAKE[graph](cube(f"hypercube:{n}"))
+
+
+@cache
+def tables(graph: str, n: int) -> list[Table]:
+    """The tables e_ld, s_ld and r_ld of a graph."""
+    measures = edges_by_level_and_port, subtrees_by_level_and_port, descendants_by_distance_and_port
+    return [measure(make(graph, n)) for measure in measures]
 
 
 def parent(trees: Trees, rank: Rank, tree: int) -> Rank:
@@ -71,14 +77,12 @@ def level_sizes(trees: Trees, tree: int) -> tuple[int, ...]:
 def disjoint_paths(trees: Trees, rank: Rank) -> int:
     """Largest number of root paths of `rank`, one per tree, that share no inner rank; equal paths count once."""
     paths = {trees.path(rank, tree)[1:-1] for tree in range(trees.count)}
-    return most_disjoint([frozenset(path) for path in sorted(paths)])
-
-
-def most_disjoint(sets: list[frozenset[Rank]]) -> int:
-    if not sets:
-        return 0
-    first, *rest = sets
-    return max(most_disjoint(rest), 1 + most_disjoint([other for other in rest if first.isdisjoint(other)]))
+    return max(
+        size
+        for size in range(len(paths) + 1)
+        for chosen in combinations(paths, size)
+        if len(set().union(*chosen)) == sum(map(len, chosen))
+    )
 
 
 # --- the paper's own objects -----------------------------------------------------------------------------------------
@@ -162,18 +166,9 @@ def test_counts_by_level_and_dimension() -> None:
     """Table 1 and lemmas 3.8 to 3.28, where they give a formula, and the measured values everywhere."""
     found = golden("graph_level_dim")
     assert len(found) == 734
-    tables: dict[tuple[str, str], tuple[Table, Table, Table]] = {}
     for row in found:
-        key = row["graph"], row["n"]
-        if key not in tables:
-            trees = make(row["graph"], int(row["n"]))
-            tables[key] = (
-                edges_by_level_and_port(trees),
-                subtrees_by_level_and_port(trees),
-                descendants_by_distance_and_port(trees),
-            )
         place = int(row["l"]), int(row["d"])
-        for name, table in zip(("ew", "sw", "rw"), tables[key], strict=True):
+        for name, table in zip(("ew", "sw", "rw"), tables(row["graph"], int(row["n"])), strict=True):
             assert table.get(place, 0) == Fraction(row[f"{name}_ld_measured"]), row
             assert row[f"{name}_ld_paper"] in ("", row[f"{name}_ld_measured"])
 
@@ -210,24 +205,18 @@ def test_bases_of_the_balanced_tree() -> None:
 # --- every tree ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("graph", "n"), CASES)
+@pytest.mark.parametrize("n", range(2, 7))
+@pytest.mark.parametrize("graph", MAKE)
 def test_labels_grow_along_every_path(graph: str, n: int) -> None:
+    """In some graphs labels are dimensions modulo n: all traffic of a cycle is in one dimension."""
     trees = make(graph, n)
     for tree in range(trees.count):
         assert trees.label(0, tree) == ROOT_LABEL
         assert trees.last_label(tree) == max(trees.label(rank, tree) for rank in range(2**n))
         for rank in range(1, 2**n):
             assert trees.label(parent(trees, rank, tree), tree) < trees.label(rank, tree)
-
-
-@pytest.mark.parametrize("n", SIZES)
-@pytest.mark.parametrize("graph", ["SBT", "nRSBT", "nESBT", "SBnT", "SBnTc"])
-def test_labels_are_dimensions(graph: str, n: int) -> None:
-    """Modulo n: all traffic of a cycle is in one dimension."""
-    trees = make(graph, n)
-    for tree in range(trees.count):
-        for rank in range(1, 2**n):
-            assert trees.label(rank, tree) % n == trees.parent(rank, tree)
+            if graph in LABELLED_BY_DIMENSION:
+                assert trees.label(rank, tree) % n == trees.parent(rank, tree)
 
 
 @given(st.sampled_from(list(MAKE)), st.integers(2, 40), st.data())
@@ -244,8 +233,12 @@ def test_labels_grow_along_every_link_of_large_trees(graph: str, n: int, data: s
 
 @pytest.mark.parametrize("n", range(2, 9))
 def test_edge_disjoint_trees(n: int) -> None:
-    """Theorem 3.1 and lemma 3.23; not in the paper: the n paths to a node share no inner node."""
+    """Theorem 3.1 and lemma 3.23; not in the paper: the n paths to a node share no inner node.
+
+    Without a header, a node finds the tree and its children from the input port.
+    """
     trees = make("nESBT", n)
+    assert isinstance(trees, EdgeDisjointBinomialTrees)
     loads = arc_loads(trees)
     assert set(loads.values()) == {1}
     assert len(loads) == n * (2**n - 1), "every arc"
@@ -255,8 +248,11 @@ def test_edge_disjoint_trees(n: int) -> None:
     assert {level_sizes(trees, tree) for tree in range(n)} == {sizes}
     for rank in range(1, 2**n):
         for tree in range(n):
+            port = trees.parent(rank, tree)
             turned = rotate_right(rank, n - 1, n)
-            assert trees.parent(turned, (tree + 1) % n) == (trees.parent(rank, tree) + 1) % n
+            assert trees.parent(turned, (tree + 1) % n) == (port + 1) % n
+            assert trees.tree_of_arrival(rank, port) == tree
+            assert tuple(_served_by_port(rank, port, n)) == trees.children(rank, tree)
 
 
 @pytest.mark.parametrize("n", range(2, 9))
@@ -280,18 +276,6 @@ def test_labels_of_edge_disjoint_trees(n: int) -> None:
     assert counts == {label: 2**label if label < n else 2**n - 1 - 2 ** (label - n) for label in range(2 * n)}
 
 
-@pytest.mark.parametrize("n", range(2, 9))
-def test_port_of_arrival_determines_the_tree(n: int) -> None:
-    """Without a header, a node finds the tree and its children from the input port."""
-    trees = make("nESBT", n)
-    assert isinstance(trees, EdgeDisjointBinomialTrees)
-    for tree in range(n):
-        for rank in range(1, 2**n):
-            port = trees.parent(rank, tree)
-            assert trees.tree_of_arrival(rank, port) == tree
-            assert tuple(_served_by_port(rank, port, n)) == trees.children(rank, tree)
-
-
 def _served_by_port(rank: Rank, port: Port, n: int) -> Iterator[Port]:
     """The paper's rule: no port if bit p is 0, else p+1, .., j-1 and j, except j = p."""
     if rank >> port & 1:
@@ -304,7 +288,7 @@ def _served_by_port(rank: Rank, port: Port, n: int) -> Iterator[Port]:
 
 
 @pytest.mark.parametrize("n", range(2, 8))
-def test_shared_arcs_of_rotated_binomial_trees(n: int) -> None:
+def test_shared_arcs_and_disjoint_paths_of_rotated_binomial_trees(n: int) -> None:
     """An arc in dimension d into a node with z 0-bits above bit d is in trees d+1, .., d+z+1, and no other arc is used."""
     trees = make("nRSBT", n)
     users: dict[tuple[Rank, Port], set[int]] = {}
@@ -316,11 +300,6 @@ def test_shared_arcs_of_rotated_binomial_trees(n: int) -> None:
     for (rank, port), found in users.items():
         zeros = next(z for z in range(n) if rank >> (port + z + 1) % n & 1)
         assert found == {(port + place) % n for place in range(1, zeros + 2)}
-
-
-@pytest.mark.parametrize("n", range(2, 7))
-def test_rotated_binomial_trees_have_disjoint_paths(n: int) -> None:
-    trees = make("nRSBT", n)
     assert all(disjoint_paths(trees, rank) == rank.bit_count() for rank in range(1, 2**n))
 
 
@@ -341,7 +320,10 @@ def test_shared_arcs_of_rotated_gray_paths(n: int) -> None:
 
 @pytest.mark.parametrize("n", range(2, 9))
 def test_balanced_tree(n: int) -> None:
-    """Cyclic nodes are leaves, inner nodes have one base and at most n/2 children, and fewer further down (lemma 3.27)."""
+    """Cyclic nodes are leaves, inner nodes have one base and at most n/2 children, and fewer further down (lemma 3.27).
+
+    Theorem 3.4: for n a prime, and without the node of all ones, the subtrees are rotations of each other.
+    """
     trees = make("SBnT", n)
     assert isinstance(trees, BalancedTrees)
     at_distance = {rank: Counter[int]() for rank in range(2**n)}
@@ -350,20 +332,13 @@ def test_balanced_tree(n: int) -> None:
             assert trees.children(rank, 0) == ()
         assert len(trees.children(rank, 0)) <= n // 2
         assert all(trees.base(rank ^ 1 << port, 0) == trees.base(rank, 0) for port in trees.children(rank, 0))
-        path = trees.path(rank, 0)
-        for distance, above in enumerate(reversed(path)):
+        for distance, above in enumerate(reversed(trees.path(rank, 0))):
             at_distance[above][distance] += 1
+        if n in (2, 3, 5, 7) and rank < 2**n - 1:
+            assert trees.parent(rotate_right(rank, n - 1, n), 0) == (trees.parent(rank, 0) + 1) % n
     for rank in range(1, 2**n):
         below = [at_distance[rank ^ 1 << port] for port in trees.children(rank, 0)]
         assert all(at_distance[rank][d] >= counts[d] for counts in below for d in counts)
-
-
-@pytest.mark.parametrize("n", [2, 3, 5, 7])
-def test_balanced_subtrees_are_rotations_of_each_other(n: int) -> None:
-    """Theorem 3.4: for n a prime, and without the node of all ones."""
-    trees = make("SBnT", n)
-    for rank in range(1, 2**n - 1):
-        assert trees.parent(rotate_right(rank, n - 1, n), 0) == (trees.parent(rank, 0) + 1) % n
 
 
 @pytest.mark.parametrize(("n", "k"), [(n, k) for n in range(2, 9) for k in range(1, n + 1) if n % k == 0])
@@ -411,7 +386,7 @@ def shortest_supersequence(paths: list[tuple[Port, ...]], n: int) -> int:
     end = tuple(map(len, paths))
     distances = {(0,) * len(paths): 0}
     queue = deque(distances)
-    while queue:
+    while end not in distances:
         state = queue.popleft()
         for port in range(n):
             after = tuple(
@@ -420,8 +395,6 @@ def shortest_supersequence(paths: list[tuple[Port, ...]], n: int) -> int:
             if after not in distances:
                 distances[after] = distances[state] + 1
                 queue.append(after)
-        if end in distances:
-            break
     return distances[end]
 
 
