@@ -127,7 +127,7 @@ class NkStar(PartialPermutationNetwork):
         "(n,k)-star: K of N symbols; a link exchanges the first symbol with another one, or replaces it; degree N-1"
     )
     small_examples = ("nk-star:4,2", "nk-star:5,3", "nk-star:4,3")
-    large_examples = ("nk-star:100,5",)
+    large_examples = ("nk-star:20,10",)
 
     def __init__(self, n: int, k: int) -> None:
         super().__init__(n, k)
@@ -162,7 +162,7 @@ class Arrangement(PartialPermutationNetwork):
     example = "arrangement:5,3"
     describe = "arrangement graph: K of N symbols; a link replaces one symbol; degree K(N-K)"
     small_examples = ("arrangement:4,2", "arrangement:5,3", "arrangement:4,3")
-    large_examples = ("arrangement:50,4",)
+    large_examples = ("arrangement:14,8",)
 
     def __init__(self, n: int, k: int) -> None:
         super().__init__(n, k)
