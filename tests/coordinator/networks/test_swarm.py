@@ -188,7 +188,7 @@ def test_hosts_on_two_engines_have_one_history(swarm: Swarm, tmp_path: Path) -> 
     assert len(set(engines)) == 2, "the hosts were on one engine only"
 
     with swarm.stack(HOSTS="4", ALGORITHM="flood", MESSAGES="60000", MESSAGE_BYTES="8"):
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + 2 * SECONDS
         while not swarm.files("*/*/journal*"):
             assert time.monotonic() < deadline, ("the run never began", swarm.tasks("coordinator"), swarm.tasks("host"))
             time.sleep(0.1)
