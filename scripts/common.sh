@@ -1,7 +1,7 @@
 # Sourced by the other scripts. After `ensure_venv`, the virtual environment `$venv` contains the packages of requirements.lock
 # and this project, installed in place, and its programs come first on the PATH.
 #
-#   PYTHON           the interpreter for the environment; default: the first usable one of python3.11 .. python3
+#   PYTHON           the interpreter for the environment; default: the first usable one of python3.11 .. python3.14, python3
 #   TESTBENCH_VENV   its folder; default: .venv in the project. It belongs to the scripts: they empty and rebuild it when
 #                    the lock, pyproject.toml, the interpreter or the folder of the project has changed.
 
@@ -51,7 +51,7 @@ build_venv() {
 
 # Set `python` to an interpreter that can build the environment, and `python_is` to its version.
 find_python() {
-    local candidates=(python3.11 python3.12 python3.13 python3) refused=""
+    local candidates=(python3.11 python3.12 python3.13 python3.14 python3) refused=""
     [[ -z ${PYTHON:-} ]] || candidates=("$PYTHON")
     for python in "${candidates[@]}"; do
         if python_is=$(probe_python "$python" 2>&1); then
