@@ -1,0 +1,76 @@
+"""Sphinx settings of the documentation site, which `scripts/docs` builds from the Markdown pages and the docstrings.
+
+The source folder is the project, so the pages keep their places and their links. Nothing is fetched: neither by the build
+nor by the finished pages.
+"""
+
+import re
+from pathlib import Path
+from typing import Final
+
+from sphinx.application import Sphinx
+
+import emunode
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+
+project = "Collective test bench"
+version = release = emunode.__version__
+author = project_copyright = ""
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+root_doc = "docs/index"
+include_patterns = ["docs/**", "examples/*.md", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "SECURITY.md"]
+exclude_patterns = [".*", "site"]
+
+myst_heading_anchors = 4
+myst_links_external_new_tab = False
+
+# Docstrings are plain text with `names` in single backticks, which link to what is described here and are code otherwise.
+default_role = "py:obj"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 100
+
+html_theme = "furo"
+html_title = f"{project} {release}"
+html_theme_options: dict[str, list[str]] = {"footer_icons": []}
+html_additional_pages = {"index": "to-docs.html"}
+templates_path = ["templates"]
+html_copy_source = False
+html_show_sphinx = False
+html_show_copyright = False
+
+SECTION: Final = re.compile(r"^\*\*([^*]+)\*\*", re.MULTILINE)
+TARGET: Final = re.compile(r"\]\((?P<page>[^)#\s:]+)\.(?:md|rst)[^)]*\)")
+
+
+def navigation(index: str) -> str:
+    """One hidden table of contents per section of the index page, with the pages that the section links to."""
+    introduction, *parts = SECTION.split(index)
+    trees = []
+    for caption, links in [("", introduction), *zip(parts[::2], parts[1::2], strict=True)]:
+        pages = dict.fromkeys(match["page"] for match in TARGET.finditer(links))
+        options = [":hidden:", *([f":caption: {caption}"] if caption else [])]
+        trees.append("\n".join(["```{toctree}", *options, "", *pages, "```"]))
+    return "\n\n".join(trees)
+
+
+def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:  # noqa: ARG001  # the arguments of the event
+    """Sphinx takes the navigation from tables of contents; the index page has plain links, which every viewer shows."""
+    if page == root_doc:
+        source[0] += "\n\n" + navigation(source[0])
+
+
+def mark_code(app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:  # noqa: ARG001
+    """An indented block after a line that ends with a colon is code."""
+    for at in range(len(lines) - 2):
+        if lines[at].endswith(":") and not lines[at + 1] and lines[at + 2].startswith(" " * 4):
+            lines[at] += ":"
+
+
+def setup(app: Sphinx) -> None:
+    """Called by Sphinx."""
+    app.connect("source-read", add_navigation)
+    app.connect("autodoc-process-docstring", mark_code)
