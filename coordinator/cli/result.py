@@ -55,7 +55,7 @@ def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
 def _notes(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
     """Nodes that were cut off, idle links that are not listed, and faults without effect."""
     yield from _cut_off(summary)
-    if plan.topology.order * plan.topology.degree > LISTED_LINKS:
+    if 2 * plan.topology.link_count > LISTED_LINKS:
         yield f"links.parquet leaves out idle links, as the network has more than {LISTED_LINKS:,} directed links"
     if summary["without_effect"]:
         yield f"after the last step, so without effect: {escape(', '.join(map(str, summary['without_effect'])))}"

@@ -6,9 +6,11 @@ Nothing here asks this machine anything, except that `make_plan` by default call
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import sha256
 from math import ceil
 
 from coordinator.planning.endpoint import JoinEndpoint
+from coordinator.planning.link_ends import fewest_hosts
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine, this_machine
 from coordinator.planning.outages import outages_of
 from coordinator.scenario.drivers import DRIVERS
@@ -22,10 +24,16 @@ from emunode.algorithms.registry import find_algorithm, make_algorithm
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault, Recover
 from emunode.model import Collective, CollectiveSpec, Duplex, FaultKnowledge, Port, Rank, Step
-from emunode.topologies.base import Topology
+from emunode.topologies.base import RegularTopology, Topology
 
 ROW_RANKS = 2**31 - 1
 """Ranks that a journal row can name."""
+ROW_PORTS = 2**15 - 1
+"""Ports that a journal row can name."""
+IRREGULAR_SLOTS = 2**25
+"""The largest order x degree of a network whose degrees differ: hosts and results have a slot for every port number."""
+NAME_BYTES = 200
+"""The longest name of a run's folder. File systems allow 255 bytes; other names are derived from it."""
 
 
 @dataclass(frozen=True)
@@ -48,9 +56,14 @@ class Plan:
 
     @property
     def name(self) -> str:
-        """The folder of the run below runs/."""
+        """The folder of the run below runs/. A name that is too long is cut, and ends with a digest of the whole name."""
         spec = self.spec
-        return self.scenario.name or f"{spec.topology.replace(':', '-')}-{spec.collective}-{spec.algorithm}"
+        name = self.scenario.name or f"{spec.topology.replace(':', '-')}-{spec.collective}-{spec.algorithm}"
+        whole = name.encode()
+        if len(whole) <= NAME_BYTES:
+            return name
+        # A character of several bytes may be cut in two: its first bytes are left out.
+        return f"{whole[: NAME_BYTES - 9].decode(errors='ignore')}-{sha256(whole).hexdigest()[:8]}"
 
     @property
     def crashed(self) -> Mapping[Rank, Step]:
@@ -157,7 +170,7 @@ def make_plan(
     `estimate`, `why_impossible` reports that instead.
     """
     topology = network_of(scenario)
-    topology.require_order(ROW_RANKS)
+    _require_size(topology)
     spec = _collective_spec(scenario, topology)
     specs = resolve(scenario.fault, lambda: make_algorithm(topology, spec), scenario.seed)
     faults = parse_faults(specs, topology)
@@ -171,6 +184,19 @@ def make_plan(
         raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, one per node")
     hosts = hosts or _host_count(scenario, topology, machine or this_machine(), estimate=estimate)
     return Plan(scenario, topology, spec, algorithm, faults, hosts, endpoint)
+
+
+def _require_size(topology: Topology) -> None:
+    """Refuse a network whose ranks or ports do not fit a journal row, or whose tables by port number would not fit memory."""
+    topology.require_order(ROW_RANKS)
+    topology.require(
+        topology.degree <= ROW_PORTS, f"a node has {topology.degree} ports; a journal row can name {ROW_PORTS}"
+    )
+    topology.require(
+        isinstance(topology, RegularTopology) or topology.order * topology.degree <= IRREGULAR_SLOTS,
+        f"{topology.order} nodes of up to {topology.degree} ports, not all of the same degree, take tables of order x "
+        f"degree = {topology.order * topology.degree} entries; at most {IRREGULAR_SLOTS} are allowed",
+    )
 
 
 def _collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
@@ -220,12 +246,14 @@ def _host_count(scenario: Scenario, topology: Topology, machine: Machine, *, est
     most = DRIVERS[scenario.driver].most_hosts
     if most is not None:
         return min(topology.order, most)
-    ranks_that_fit = (machine.descriptor_limit - RESERVED_DESCRIPTORS) // topology.degree
-    if ranks_that_fit < 1 and not estimate:
+    ends_that_fit = machine.descriptor_limit - RESERVED_DESCRIPTORS
+    if ends_that_fit < topology.degree:
+        if estimate:
+            return topology.order
         raise RunError(
             f"the limit of {machine.descriptor_limit} file descriptors leaves no room for one node; raise it"
         )
-    return min(topology.order, max(machine.cores, ceil(topology.order / max(ranks_that_fit, 1))))
+    return min(topology.order, max(machine.cores, fewest_hosts(topology, ends_that_fit)))
 
 
 def is_known(fault: Fault) -> bool:

@@ -5,6 +5,8 @@ A link takes a descriptor at each end; a host also needs a listener, a control c
 
 from math import ceil
 
+from coordinator.planning import link_ends
+from coordinator.planning.link_ends import LINK_ENDS_COUNTED
 from coordinator.planning.machine import RESERVED_DESCRIPTORS
 from coordinator.planning.plan import Plan
 from emunode.host.placement import Placement
@@ -19,8 +21,6 @@ BASE_BYTES = 150_000_000
 MEMORY_ENGINE_BYTES_PER_RANK = 2500
 BYTES_PER_DELIVERY = 350
 """Packets, journal and tables, at least. Measured: broadcasts of 30,000 messages in S_4 took 240 to 270 MB."""
-LINK_ENDS_COUNTED = 2_000_000
-"""Up to this many link ends, counting those across hosts takes about a second."""
 
 
 def deliveries(plan: Plan) -> int:
@@ -40,7 +40,7 @@ def ranks_per_host(plan: Plan) -> int:
 
 def ends_per_host(plan: Plan) -> int:
     """Link ends of the largest host."""
-    return ranks_per_host(plan) * plan.topology.degree if plan.hosts else 0
+    return link_ends.ends_per_host(plan.topology, plan.hosts) if plan.hosts else 0
 
 
 def descriptors_per_host(plan: Plan) -> int:
@@ -63,7 +63,7 @@ def links_across_hosts(plan: Plan) -> int | None:
     """Links between hosts; None for a network that is too large to count them."""
     if not plan.hosts:
         return 0
-    if plan.topology.order * plan.topology.degree > LINK_ENDS_COUNTED:
+    if 2 * plan.topology.link_count > LINK_ENDS_COUNTED:
         return None
     host = Placement(plan.topology.order, plan.hosts).host
     return sum(host(one) != host(other) for one, _, other, _ in plan.topology.links())

@@ -69,7 +69,7 @@ def _whole_run(run: MapRun, links: int, segments: int) -> str:
     carry = "carries" if links == 1 else "carry"
     ended = f"; {run.votes.sentence()}" if run.votes else ""
     return (
-        f"{plural(links, 'directed link')} of {run.order * run.topology.degree:,} {carry} {plural(segments, 'segment')} "
+        f"{plural(links, 'directed link')} of {2 * run.topology.link_count:,} {carry} {plural(segments, 'segment')} "
         f"in {plural(run.steps, 'step')}{ended}"
     )
 

@@ -36,7 +36,7 @@ class Report:
     @property
     def directed_links(self) -> int:
         """Directed links of the network; 0 if it is unknown."""
-        return self.data.order * (self.data.topology.degree if self.data.topology else 0)
+        return 2 * self.data.topology.link_count if self.data.topology else 0
 
 
 Panel = Callable[[Report], Markup | None]

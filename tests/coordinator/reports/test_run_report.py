@@ -389,6 +389,14 @@ def test_omitted_idle_links_are_mentioned(call: Call, monkeypatch: pytest.Monkey
     assert "links.parquet lists no idle links: the network has 72 directed links" in page_of(Path("run")).text
 
 
+def test_links_of_an_irregular_network_are_counted_by_the_ports_that_exist(call: Call) -> None:
+    assert (
+        call("run --topology mesh:3x3 --collective broadcast --algorithm bfs-tree --driver memory --out run").status
+        == 0
+    )
+    assert "8 directed links of 24 carry 8 segments" in page_of(Path("run")).text
+
+
 # --- altered payloads ------------------------------------------------------------------------------------------------
 
 ALTERED = {

@@ -1,0 +1,50 @@
+"""The link ends of the largest host: ranks x degree where all ranks have the same degree, counted where they differ."""
+
+from itertools import accumulate, pairwise
+from math import ceil
+
+from emunode.host.placement import Placement
+from emunode.topologies.base import RegularTopology, Topology
+
+LINK_ENDS_COUNTED = 2_000_000
+"""Up to this order x degree, counting link ends takes about a second."""
+
+
+def ends_per_host(topology: Topology, hosts: int) -> int:
+    """Link ends of the largest of `hosts` hosts; an upper bound for a large network whose degrees differ."""
+    before = _ends_before(topology)
+    return ceil(topology.order / hosts) * topology.degree if before is None else _largest(before, hosts)
+
+
+def fewest_hosts(topology: Topology, limit: int) -> int:
+    """A number of hosts none of which has more than `limit` link ends, where that is at least the degree.
+
+    The fewest where all ranks have the same degree, otherwise at most about 5 % more.
+    """
+    enough = ceil(topology.order / (limit // topology.degree))
+    before = _ends_before(topology)
+    if before is None:
+        return enough
+    hosts = ceil(before[-1] / limit)
+    while hosts < enough and _largest(before, hosts) > limit:
+        # One at a time would take minutes for many hosts.
+        hosts += 1 + hosts // 20
+    return min(hosts, enough)
+
+
+def _ends_before(topology: Topology) -> list[int] | None:
+    """By rank: the link ends of all lower ranks; at the end those of all ranks.
+
+    None where all ranks have the same degree, or there are too many to look at.
+    """
+    if isinstance(topology, RegularTopology) or topology.order * topology.degree > LINK_ENDS_COUNTED:
+        return None
+    return list(accumulate((len(topology.ports(rank)) for rank in topology.ranks()), initial=0))
+
+
+def _largest(before: list[int], hosts: int) -> int:
+    """The most link ends of one host, by the ends of all lower ranks."""
+    order = len(before) - 1
+    placement = Placement(order, hosts)
+    edges = [before[placement.ranks(host).start] for host in range(hosts)]
+    return max(end - start for start, end in pairwise([*edges, before[order]]))

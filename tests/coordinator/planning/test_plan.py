@@ -1,0 +1,97 @@
+"""Plans: which networks are too large, how many hosts they need, and what the folder of a run is called."""
+
+import polars as pl
+import pytest
+
+from coordinator.planning.link_ends import ends_per_host, fewest_hosts
+from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine
+from coordinator.planning.plan import NAME_BYTES, make_plan
+from coordinator.planning.resources import descriptors_per_host
+from coordinator.results.tables import link_table, used_links
+from coordinator.scenario.model import make_scenario
+from emunode.errors import ScenarioError
+from emunode.host.placement import Placement
+from emunode.topologies.base import Topology
+from emunode.topologies.registry import parse_topology
+from emunode.topologies.table import TableTopology
+
+PACKETS = {
+    "step": pl.Int32,
+    "sender": pl.Int32,
+    "port": pl.Int16,
+    "receiver": pl.Int32,
+    "segments": pl.UInt32,
+    "bytes": pl.Int64,
+}
+
+
+def hub(leaves: int) -> TableTopology:
+    """The tree of one node with `leaves` neighbours."""
+    return TableTopology("hub", map(str, range(leaves + 1)), ((0, leaf) for leaf in range(1, leaves + 1)))
+
+
+def scenario(topology: str, **values: object) -> dict[str, object]:
+    return {"topology": topology, "collective": "broadcast", "algorithm": "flood", **values}
+
+
+# --- size ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_network_with_more_ports_than_a_journal_row_can_name_is_refused() -> None:
+    with pytest.raises(ScenarioError, match="a node has 39999 ports; a journal row can name 32767"):
+        make_plan(make_scenario(scenario("complete:40000")))
+
+
+def test_a_hub_of_many_leaves_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.planning.plan.network_of", lambda _: hub(6000))
+    with pytest.raises(ScenarioError, match=r"6001 nodes of up to 6000 ports.* = 36006000 entries; at most 33554432"):
+        make_plan(make_scenario(scenario("file:hub")))
+
+
+# --- hosts -----------------------------------------------------------------------------------------------------------
+
+
+def test_hosts_of_a_hub_are_as_many_as_its_real_link_ends_need(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.planning.plan.network_of", lambda _: hub(1000))
+    machine = Machine(1000 + 100 + RESERVED_DESCRIPTORS, 2)
+    plan = make_plan(make_scenario(scenario("file:hub", driver="local")), machine=machine)
+    assert plan.hosts <= 20
+    assert descriptors_per_host(plan) <= machine.descriptor_limit
+
+
+@pytest.mark.parametrize(
+    "topology",
+    [hub(30), parse_topology("fat-tree:4"), parse_topology("mesh:5x7"), parse_topology("star:4")],
+    ids=lambda topology: topology.name,
+)
+def test_link_ends_of_the_largest_host_are_counted(topology: Topology) -> None:
+    for hosts in range(1, topology.order + 1):
+        blocks = map(Placement(topology.order, hosts).ranks, range(hosts))
+        counted = max(sum(len(topology.ports(rank)) for rank in block) for block in blocks)
+        assert ends_per_host(topology, hosts) == counted
+    for limit in range(topology.degree, 2 * topology.link_count + 1):
+        assert ends_per_host(topology, fewest_hosts(topology, limit)) <= limit
+
+
+@pytest.mark.parametrize("topology", ["fat-tree:4", "mesh:3x4", "star:4"])
+def test_every_link_end_is_one_row_of_the_table_of_links(topology: str) -> None:
+    network = parse_topology(topology)
+    idle = used_links(pl.DataFrame(schema=PACKETS))
+    rows = link_table(network, idle).select("sender", "port", "receiver").rows()
+    assert rows == [(rank, port, peer) for rank in network.ranks() for port, peer in network.adjacent(rank)]
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_folder_of_a_run_is_named_after_what_it_runs() -> None:
+    plan = make_plan(make_scenario(scenario("star:4")))
+    assert plan.name == "star-4-broadcast-flood"
+
+
+def test_long_names_are_cut_and_stay_different() -> None:
+    jumps = [",".join(map(str, range(1, last))) for last in (99, 100)]
+    names = [make_plan(make_scenario(scenario(f"circulant:1000:{listed}"))).name for listed in jumps]
+    assert [len(name) for name in names] == [NAME_BYTES, NAME_BYTES]
+    assert names[0][:150] == names[1][:150]
+    assert names[0] != names[1]
