@@ -272,6 +272,8 @@ def from_record(record: object, topology: Topology) -> Fault:
     for name, value in values.items():
         if type(value) is not (float if name == "rate" else int) or not 0 <= value <= most.get(name, FOREVER):
             raise FrameError(f"malformed fault {record!r:.200}: {name} is {value!r:.80}")
+    if "port" in values and values["port"] not in topology.ports(values["sender"]):
+        raise FrameError(f"malformed fault {record!r:.200}: rank {values['sender']} has no port {values['port']}")
     return kind(**values)
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from emunode.errors import FrameError
 from emunode.faults.connections import Connections
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import (
@@ -30,6 +31,7 @@ from emunode.faults.kinds import (
 from emunode.faults.transit import forge_segment
 from emunode.model import ALL_RANKS, Segment
 from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.registry import parse_topology
 
 CUBE = Hypercube(3)
 SEGMENT: Segment = (7, ALL_RANKS, 0, 3, b"payload")
@@ -72,6 +74,17 @@ def test_every_fault_kind_survives_encoding_and_decoding() -> None:
     for fault in EXAMPLES:
         assert from_record(list(to_record(fault)), CUBE) == fault
         assert KINDS[kind_of(fault)] is type(fault)
+
+
+def test_a_fault_at_a_port_that_the_sender_lacks_is_malformed() -> None:
+    path = parse_topology("mesh:5")
+    assert path.degree == 2
+    assert from_record(["down", 1, 1, 1, 9], path) == Down(1, 1, 1, 9)
+    for rank in (0, 4):
+        present = path.ports(rank)[0]
+        assert from_record(["down", 1, rank, present, 9], path) == Down(1, rank, present, 9)
+        with pytest.raises(FrameError, match=f"rank {rank} has no port {1 - present}"):
+            from_record(["down", 1, rank, 1 - present, 9], path)
 
 
 def test_faults_take_effect_by_step_then_by_kind() -> None:
