@@ -14,6 +14,7 @@ from ipaddress import IPv4Address
 from pathlib import Path
 
 from emunode import __version__
+from emunode.errors import FrameError
 from emunode.host.process import ANY_HOST, FAILED, INTERRUPTED, RETRY_SECONDS, forgo_privileges, fork_hosts, run_host
 from emunode.host.session import preload_network
 from emunode.logging import log
@@ -118,13 +119,21 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     if not token:
         parser.error(f"a host needs the run's token: --token-file FILE or the variable {TOKEN_VARIABLE}")
     if options.network_descriptor is not None:
-        preload_network(os.pread(options.network_descriptor, os.fstat(options.network_descriptor).st_size, 0))
-        os.close(options.network_descriptor)
+        try:
+            _read_network(options.network_descriptor)
+        except (OSError, FrameError) as error:
+            parser.error(f"--network-descriptor: {options.network_descriptor} holds no network: {error}")
     where = options.address, options.port, token
     how = options.index, deadline - time.monotonic(), options.advertise
     if options.processes is None:
         return FAILED if run_host(*where, *how) else 0
     return fork_hosts(*where, options.processes, *how)
+
+
+def _read_network(descriptor: int) -> None:
+    """Keep the network in an open file for the hosts of this process; OSError, or FrameError if it is malformed."""
+    preload_network(os.pread(descriptor, os.fstat(descriptor).st_size, 0))
+    os.close(descriptor)
 
 
 def _token(file: str | None, deadline: float) -> bytes:

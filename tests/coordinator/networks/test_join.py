@@ -86,6 +86,12 @@ def test_a_scenario_is_read_from_the_environment(start: Start, endpoint: str) ->
         ("absent", 4, "timed out waiting for the token file 'absent'"),
         ("there", 4, "ConnectionRefusedError"),
         (".", 2, "--token-file: '.' cannot be read: Is a directory"),
+        ("there --network-descriptor 0", 2, "--network-descriptor: 0 holds no network: malformed network: 0 bytes"),
+        (
+            "there --network-descriptor 77",
+            2,
+            "--network-descriptor: 77 holds no network: [Errno 9] Bad file descriptor",
+        ),
     ],
 )
 def test_a_host_without_token_or_coordinator_ends_in_time(
