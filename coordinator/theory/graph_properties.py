@@ -14,9 +14,17 @@ from numpy.typing import NDArray
 
 from coordinator.theory.connectivity import edge_connectivity, vertex_connectivity
 from coordinator.theory.time_limit import Expired, OutOfTimeError, check_time, never
+from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.topologies.all_pairs import Adjacency, blocks_of_roots, reach_by_distance
-from emunode.topologies.base import SEARCH_LIMIT, CayleyTopology, RegularTopology, Topology, VertexTransitiveTopology
+from emunode.topologies.base import (
+    SEARCH_LIMIT,
+    CayleyTopology,
+    RegularTopology,
+    Topology,
+    VertexTransitiveTopology,
+    knows,
+)
 from emunode.topologies.digest import network_sha256
 from emunode.topologies.table import TableTopology
 
@@ -30,7 +38,6 @@ StartClock = Callable[[], Expired]
 """Begins the time of one property."""
 
 
-SEARCHED_DIAMETERS: Final = (Topology.diameter, VertexTransitiveTopology.diameter, TableTopology.diameter)
 SEARCHED_AVERAGES: Final = (
     Topology.average_distance,
     VertexTransitiveTopology.average_distance,
@@ -84,6 +91,9 @@ class GraphProperties:
             found = NotComputed(f"it takes more than {self._seconds:g} s")
         except TooLargeError as error:
             found = NotComputed(str(error))
+        except ScenarioError as error:
+            # The family refuses a search over all nodes.
+            found = NotComputed(error.allowed)
         return found
 
     # Size.
@@ -137,14 +147,13 @@ class GraphProperties:
     def bipartite(self) -> bool:
         """Whether there are no cycles of odd length."""
         topology = self.topology
-        known = "bipartite" in vars(topology) or type(topology).bipartite is not Topology.bipartite
-        self._require(known or self.order <= LARGEST_TABLE, LARGEST_TABLE)
+        self._require(knows(topology, "bipartite") or self.order <= LARGEST_TABLE, LARGEST_TABLE)
         return topology.bipartite
 
     @property
     def diameter(self) -> int:
         """The largest distance."""
-        if "diameter" in vars(self.topology) or type(self.topology).diameter not in SEARCHED_DIAMETERS:
+        if knows(self.topology, "diameter"):
             return self.topology.diameter
         return len(self.ordered_pairs_by_distance) - 1
 

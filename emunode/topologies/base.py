@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property, lru_cache, partial
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final, Self, TypeVar
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
@@ -37,6 +37,24 @@ ABSENT: Final[Rank] = -1
 """What `neighbour` returns for a port that a rank does not have."""
 ALL_PAIRS_LIMIT: Final = 1 << 24
 """The largest order x order for which distances between all pairs are searched without being asked for: a few seconds."""
+
+
+Value = TypeVar("Value")
+
+
+class searched_property(cached_property[Value]):  # noqa: N801  # used as a decorator, as is its base
+    """A cached property found by search, for families without a formula.
+
+    The value is kept under another name: an attribute of the property's own name is one that the constructor set.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        super().__set_name__(owner, f"_searched_{name}")
+
+
+def knows(topology: "Topology", name: str) -> bool:
+    """Whether a network has a property without a search: set by its constructor, or by a formula of its family."""
+    return name in vars(topology) or not isinstance(getattr(type(topology), name), searched_property)
 
 
 class Topology(ABC):
@@ -158,7 +176,8 @@ class Topology(ABC):
 
     def absolute(self, relative: Rank, root: Rank) -> Rank:
         """Inverse of `relative`: the rank whose address seen from `root` is `relative`."""
-        return root if not relative else 0 if relative == root else relative
+        # An exchange is its own inverse.
+        return self.relative(relative, root)
 
     # Distances. A family overrides these by formulas if it has them.
 
@@ -181,22 +200,22 @@ class Topology(ABC):
         """The largest distance from `root`."""
         return len(self.distribution_from(root)) - 1
 
-    @cached_property
+    @searched_property
     def diameter(self) -> int:
         """The largest distance. Without a formula: one search for each rank, so see `known_diameter`."""
         return max(max(breadth_first_distances(self, root)) for root in self.ranks())
 
     @property
     def known_diameter(self) -> int | None:
-        """`diameter` if the family's constructor sets it, or it is quickly searched; None where that would take too long."""
-        return self.diameter if "diameter" in vars(self) or self._quickly_searched else None
+        """`diameter` if the family has a formula, or it is quickly searched; None where that would take too long."""
+        return self.diameter if knows(self, "diameter") or self._quickly_searched else None
 
     @property
     def _quickly_searched(self) -> bool:
         """Whether distances between all pairs of ranks can be searched in seconds."""
         return self.order**2 <= ALL_PAIRS_LIMIT
 
-    @cached_property
+    @searched_property
     def bipartite(self) -> bool:
         """Whether there are no cycles of odd length: whether no link joins two ranks at equal distance from rank 0."""
         weights = self._searched_weights
@@ -335,7 +354,7 @@ class VertexTransitiveTopology(RegularTopology):
     def eccentricity(self, root: Rank) -> int:
         return self.diameter
 
-    @cached_property
+    @searched_property
     def diameter(self) -> int:
         """The largest distance."""
         return len(self.distance_distribution()) - 1
@@ -453,11 +472,15 @@ class RenamedTopology(Topology):
         distances[0], distances[self._root] = distances[self._root], distances[0]
         return distances
 
-    @cached_property
+    @property
     def diameter(self) -> int:
         return self._network.diameter
 
-    @cached_property
+    @property
+    def known_diameter(self) -> int | None:
+        return self._network.known_diameter
+
+    @property
     def bipartite(self) -> bool:
         return self._network.bipartite
 

@@ -12,7 +12,13 @@ from typing import Final, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
-from emunode.topologies.base import MAX_ORDER, DirectDistances, RegularTopology, VertexTransitiveTopology
+from emunode.topologies.base import (
+    MAX_ORDER,
+    SEARCH_LIMIT,
+    DirectDistances,
+    RegularTopology,
+    VertexTransitiveTopology,
+)
 from emunode.topologies.polynomials import polynomial_product
 
 
@@ -73,6 +79,10 @@ class Petersen(RegularTopology):
     def diameter(self) -> int:
         """The larger of the largest distances from an outer and from an inner node."""
         return max(self.eccentricity(0), self.eccentricity(self.n))
+
+    @property
+    def known_diameter(self) -> int | None:
+        return self.diameter if self.order <= SEARCH_LIMIT else None
 
 
 LARGEST_N: Final = 62

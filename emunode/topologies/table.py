@@ -16,7 +16,7 @@ from zlib import error as ZlibError  # noqa: N812  # it is an exception
 from emunode.errors import FrameError, ScenarioError
 from emunode.model import Port, Rank
 from emunode.topologies.all_pairs import ordered_pairs_by_distance
-from emunode.topologies.base import ABSENT, SEARCH_LIMIT, Topology
+from emunode.topologies.base import ABSENT, SEARCH_LIMIT, Topology, searched_property
 from emunode.topologies.digest import network_sha256
 
 MAX_NODES: Final = 1_000_000
@@ -261,7 +261,7 @@ class TableTopology(Topology):
         """How many ordered pairs of ranks are at distance 0, 1, .., diameter."""
         return ordered_pairs_by_distance([self.neighbour_list(rank) for rank in self.ranks()])
 
-    @cached_property
+    @searched_property
     def diameter(self) -> int:
         """The largest distance."""
         return len(self.pairs_by_distance) - 1

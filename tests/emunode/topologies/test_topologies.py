@@ -200,3 +200,19 @@ def test_dimensions_are_counted_from_the_right_of_a_label() -> None:
 )
 def test_title_contains_the_number_of_dimensions(name: str, title: str) -> None:
     assert parse_topology(name).title == title
+
+
+@pytest.mark.parametrize("name", ["pancake:8", "petersen:600000,2", "circulant:2000000:1,7", "ccc:4"])
+def test_a_known_diameter_does_not_depend_on_earlier_searches(name: str) -> None:
+    fresh, searched = parse_topology(name), parse_topology(name)
+    known = fresh.known_diameter
+    if searched.order < 1000:
+        assert searched.diameter == known
+    else:
+        searched.__dict__["_searched_diameter"] = 99  # as a search would leave it
+    assert searched.known_diameter == known
+
+
+def test_views_know_the_diameter_that_the_network_knows() -> None:
+    network = parse_topology("petersen:7,2")
+    assert network.seen_from(3).known_diameter == network.known_diameter == 3
