@@ -35,6 +35,8 @@ class Store:
         self.grid = grid
         self.findings: dict[Key, tuple[Trial, TrialResult]] = {}
         """Every finished trial, by its key; those of earlier sessions included."""
+        self._networks: dict[str, dict[str, object]] = {}
+        """By digest: the values of a scenario that name a network that was written into the folder."""
 
     def __enter__(self) -> Self:
         grid, folder = self.grid, self.folder
@@ -89,16 +91,19 @@ class Store:
         """Write a file of results, replacing an earlier one atomically."""
         self._replace(name, content.encode() if isinstance(content, str) else content)
 
-    def network_of(self, scenario: Scenario) -> dict[str, object]:
-        """The values of a scenario in this folder that name its network, if that comes from a file."""
+    def kept_network(self, scenario: Scenario) -> dict[str, object]:
+        """The values of a scenario in this folder that name its network, written once, if that comes from a file."""
         topology = network_of(scenario)
         if not isinstance(topology, TableTopology):
             return {}
-        return keep_network(topology, self.folder, f"network-{topology.sha256[:12]}.json")
+        digest = topology.sha256
+        if digest not in self._networks:
+            self._networks[digest] = keep_network(topology, self.folder, f"network-{digest[:12]}.json")
+        return self._networks[digest]
 
     def _with_networks(self, values: dict[str, Any]) -> dict[str, Any]:
         """The values of the grid with copies in this folder in place of the network files that they name."""
-        kept = {variant.scenario.topology: self.network_of(variant.scenario) for variant in self.grid.variants}
+        kept = {variant.scenario.topology: self.kept_network(variant.scenario) for variant in self.grid.variants}
         named = {name: values["topology"] for name, values in kept.items() if values}
         base, vary = values["scenario"], values["vary"]
         if base.get("topology") in named:

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import networkx
 import pytest
 
 from coordinator.campaigns.grid import Grid, Key
@@ -36,6 +37,18 @@ def test_records_round_trip(tmp_path: Path) -> None:
         assert store.findings == {key: (trial, FOUND) for key, trial in todo}
         assert store.done() == {(0, 0): {0: True, 1: True, 2: True}}
         assert len(list(store.grid.rest(store.done()))) == 7
+
+
+def test_a_network_from_a_file_is_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    networkx.write_graphml(networkx.wheel_graph(5), tmp_path / "wheel.graphml")
+    written: list[str] = []
+    monkeypatch.setattr("coordinator.scenario.network_json.write_network", lambda path, _: written.append(path.name))
+    base = fields(f"file:{tmp_path}/wheel.graphml broadcast flood driver=memory")
+    grid = Grid(base, {"messages": [1, 2, 3], "algorithm": ["flood", "bfs-tree"]}, ["nodes=1"], 10)
+    with Store(tmp_path / "campaign", grid) as store:
+        assert len(grid.variants) == 6
+        names = {str(store.kept_network(variant.scenario)["topology"]) for variant in grid.variants}
+    assert [f"file:{name}" for name in written] == list(names)
 
 
 def test_incomplete_record_is_dropped(tmp_path: Path) -> None:
