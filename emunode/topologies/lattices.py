@@ -27,7 +27,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from math import gcd, prod
 from operator import mul
-from typing import Final, Self
+from typing import ClassVar, Final, Self
 
 from emunode.errors import ScenarioError
 from emunode.model import Port, Rank
@@ -282,18 +282,26 @@ class SizedProduct(ProductNetwork):
     """A product of factors of one kind, given by their sizes."""
 
     factor: type[Ring | Clique]
+    title_form: ClassVar[str]
+    """`title` with the sizes in the place of {}."""
+    one_size: ClassVar[bool] = False
+    """Whether a name has a single size."""
+    least_size: ClassVar[int] = 2
+    below: ClassVar[str] = "every size must be at least 2"
+    """Why no size is below `least_size`."""
 
-    def __init__(self, sizes: Sequence[int]) -> None:
+    def __init__(self, *sizes: int) -> None:
         """`sizes` as in the name, the first factor last. Raises ScenarioError (field `topology`) for impossible sizes."""
         self.name = f"{self.family}:{'x'.join(map(str, sizes))}"
-        self.require(min(sizes) >= 2, "every size must be at least 2")
+        self.title = self.title_form.format(" x ".join(map(str, sizes)))
+        self.require(min(sizes) >= self.least_size, self.below)
         self.require(prod(sizes) <= MAX_ORDER, f"at most {MAX_ORDER} nodes can be addressed")
         self.set_measured_factors([self.factor(size) for size in reversed(sizes)])
         self.connectivity = self.degree
 
     @classmethod
     def parse(cls, parameters: str) -> Self:
-        return cls(cls.parse_numbers(parameters, "x"))
+        return cls(cls.parse_number(parameters)) if cls.one_size else cls(*cls.parse_numbers(parameters, "x"))
 
 
 class Torus(SizedProduct):
@@ -307,10 +315,7 @@ class Torus(SizedProduct):
     small_examples = ("torus:4x3", "torus:4x2x3", "torus:5x5")
     large_examples = ("torus:1000x1000x1000", "torus:2x3x4x5x6x7x8x9")
     factor = Ring
-
-    def __init__(self, sizes: Sequence[int]) -> None:
-        super().__init__(sizes)
-        self.title = f"{' x '.join(map(str, sizes))} torus"
+    title_form = "{} torus"
 
 
 class Hamming(SizedProduct):
@@ -324,10 +329,7 @@ class Hamming(SizedProduct):
     small_examples = ("hamming:3x3", "hamming:2x3x4")
     large_examples = ("hamming:10x10x10x10",)
     factor = Clique
-
-    def __init__(self, sizes: Sequence[int]) -> None:
-        super().__init__(sizes)
-        self.title = f"{' x '.join(map(str, sizes))} Hamming graph"
+    title_form = "{} Hamming graph"
 
 
 class RingNetwork(SizedProduct):
@@ -342,16 +344,10 @@ class RingNetwork(SizedProduct):
     large_examples = ("ring:1000000",)
     factor = Ring
     node_form = "a number below the order"
-
-    def __init__(self, order: int) -> None:
-        """Raises ScenarioError (field `topology`) unless N >= 3."""
-        super().__init__([order])
-        self.require(order >= 3, "a ring of fewer than 3 nodes has parallel links")
-        self.title = f"ring C_{order}"
-
-    @classmethod
-    def parse(cls, parameters: str) -> Self:
-        return cls(cls.parse_number(parameters))
+    title_form = "ring C_{}"
+    one_size = True
+    least_size = 3
+    below = "a ring of fewer than 3 nodes has parallel links"
 
 
 class Complete(SizedProduct):
@@ -366,16 +362,10 @@ class Complete(SizedProduct):
     large_examples = ("complete:100",)
     factor = Clique
     node_form = "a number below the order"
-
-    def __init__(self, order: int) -> None:
-        """Raises ScenarioError (field `topology`) unless N >= 3."""
-        super().__init__([order])
-        self.require(order >= 3, "a complete graph needs n >= 3: two nodes have a single link")
-        self.title = f"complete graph K_{order}"
-
-    @classmethod
-    def parse(cls, parameters: str) -> Self:
-        return cls(cls.parse_number(parameters))
+    title_form = "complete graph K_{}"
+    one_size = True
+    least_size = 3
+    below = "a complete graph needs n >= 3: two nodes have a single link"
 
 
 class Circulant(LatticeNetwork):
