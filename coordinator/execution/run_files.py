@@ -12,14 +12,7 @@ from emunode.topologies.table import TableTopology
 def write_conclusion(directory: RunDirectory, conclusion: Conclusion, summary: dict[str, object]) -> None:
     """Write every file but the scenario, the journal, the log and the report."""
     measurement = conclusion.measurement
-    tables = {
-        "timeline": conclusion.timeline,
-        "nodes": measurement.nodes,
-        "links": measurement.links,
-        "steps": measurement.steps,
-        "elections": measurement.elections,
-    }
-    for name, table in tables.items():
+    for name, table in {"timeline": conclusion.timeline, **measurement.tables}.items():
         if table is not None:
             table.write_parquet(directory.path / f"{name}.parquet")
     directory.write_json("faults.json", measurement.faults)

@@ -303,15 +303,8 @@ def _times(timeline: pl.DataFrame) -> bytes:
 
 
 def _check_tables(path: Path, conclusion: Conclusion, verification: Verification) -> None:
-    measured = conclusion.measurement
-    tables = {
-        "nodes": measured.nodes,
-        "links": measured.links,
-        "steps": measured.steps,
-        "elections": measured.elections,
-    }
     unsure = any(text.startswith("elections") for text in verification.unchecked)
-    for name, expected in tables.items():
+    for name, expected in conclusion.measurement.tables.items():
         file = path / f"{name}.parquet"
         if unsure and name in ("elections", "nodes", "steps"):
             continue

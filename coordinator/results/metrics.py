@@ -81,6 +81,11 @@ class Measurement:
     """Healthy ranks, ascending, that miss a message due to them; in a gather, healthy ranks whose messages do not all
     reach the target."""
 
+    @property
+    def tables(self) -> dict[str, pl.DataFrame | None]:
+        """The tables by the names of their files."""
+        return {"nodes": self.nodes, "links": self.links, "steps": self.steps, "elections": self.elections}
+
 
 def measure(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCopy] = ()) -> Measurement:
     """Measure a finished run without knowing what the algorithm was meant to do.
