@@ -250,6 +250,7 @@ def _described(scenario: Scenario) -> dict[str, object]:
     topology = network_of(scenario)
     if isinstance(topology, TableTopology):  # wherever its file is
         values["topology"] = f"{topology.name} {topology.sha256}"
+    values |= {name: "0.0s" for name, value in values.items() if value == "0s"}
     return values | {"netns": scenario.netns == "always"}
 
 

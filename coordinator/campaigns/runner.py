@@ -122,14 +122,19 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def check_workers(workers: int | None) -> None:
+    """Refuse an invalid number of processes."""
+    if workers is not None and not 1 <= workers <= 256:
+        raise ScenarioError("workers", workers, "a number of processes from 1 to 256")
+
+
 def worker_count(workers: int | None, scenarios: Sequence[Scenario], trials: int) -> int:
     """Number of processes that run trials: as requested, or one per core for many trials in memory, else one.
 
     Raises ScenarioError for an invalid number.
     """
+    check_workers(workers)
     if workers is not None:
-        if not 1 <= workers <= 256:
-            raise ScenarioError("workers", workers, "a number of processes from 1 to 256")
         return workers
     in_memory = all(scenario.driver == "memory" for scenario in scenarios)
     # Pools are for trials in memory: drivers with processes of their own use the cores already.

@@ -12,7 +12,7 @@ from rich.markup import escape
 
 from coordinator.campaigns.certify import smallest_failure
 from coordinator.campaigns.grid import MOST_VALUES, Grid
-from coordinator.campaigns.runner import Session, log_file, run_campaign
+from coordinator.campaigns.runner import Session, check_workers, log_file, run_campaign
 from coordinator.campaigns.store import Store, read_grid
 from coordinator.campaigns.tables import Row, families, rows, trial_rows
 from coordinator.cli import render
@@ -90,6 +90,7 @@ def campaign(  # noqa: PLR0913  # its flags
         grid = make_grid(values_from(scenario, flags), vary or [], faults, trials, precision)
         folder = out or Path("runs", "campaigns", f"{grid.variants[0].plan.name}-{grid.fingerprint[:8]}")
     grid.check()
+    check_workers(workers)
     with Store(folder, grid) as store:
         with render.progress_display("campaign") as progress:
             session = run_campaign(store, workers, progress)
@@ -212,7 +213,7 @@ def _show_violations(store: Store) -> list[dict[str, object]]:
             whole = base.model_copy(update={"fault": (*base.fault, *trial.faults), "seed": trial.seed})
             with log_file(store.folder) as log:
                 smallest = smallest_failure(whole, lambda finding: bool(finding.violated), log)
-            store.write(path.name, dump_scenario(smallest.model_copy(update=store.network_of(smallest))))
+            store.write(path.name, dump_scenario(smallest.model_copy(update=store.kept_network(smallest))))
         found.append(
             {"claims": list(finding.violated), "faults": list(trial.faults), "repeat": f"coordinator run {path}"}
         )

@@ -187,7 +187,7 @@ def make_plan(
 
 
 def _require_size(topology: Topology) -> None:
-    """Refuse a network whose ranks or ports do not fit a journal row, or whose tables by port number would not fit memory."""
+    """Refuse a network whose ranks or ports do not fit a journal row, or whose tables by port number are too large."""
     topology.require_order(ROW_RANKS)
     topology.require(
         topology.degree <= ROW_PORTS, f"a node has {topology.degree} ports; a journal row can name {ROW_PORTS}"

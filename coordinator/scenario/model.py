@@ -35,6 +35,8 @@ def parse_duration(value: object) -> float:
 
 def format_duration(seconds: float) -> str:
     """Inverse of `parse_duration`."""
+    if not seconds:
+        return "0s"
     for unit, size in UNITS.items():
         number = f"{round(seconds / size, 9):.12g}"
         if seconds >= size and float(number) * size == seconds:

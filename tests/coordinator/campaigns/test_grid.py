@@ -292,3 +292,6 @@ def test_a_campaign_that_version_0_1_0_began_can_be_resumed() -> None:
     """Later fields of a scenario and the program version do not change the fingerprint."""
     grid = Grid(fields("star:4 broadcast edt"), {"redundancy": [1, 2]}, ("nodes=0..2",), 100)
     assert grid.fingerprint == "54328d6fe800a8be0881f2741f5a9a65"
+    # Times of 0 were written in another form.
+    free = Grid(fields("star:4 broadcast edt startup=0"), {"redundancy": [1, 2]}, ("nodes=0..2",), 100)
+    assert free.fingerprint == "f0da06706368e01853f684a4142baef1"

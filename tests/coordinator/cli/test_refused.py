@@ -69,6 +69,8 @@ REFUSED = [
     (f"{GRID} --faults nodes=24", "it needs 24 nodes, but only 23 may fail"),
     (f"{POINT} --fault loss:1234~2134:1e-20", "too small to be drawn"),
     (f"{POINT} --trials 0", "invalid trials 0"),
+    (f"{POINT} --workers 0", "invalid workers 0: a number of processes from 1 to 256"),
+    (f"{POINT} --workers 999999 --out campaign", "a number of processes from 1 to 256"),
     (f"{POINT} --vary redundancy", "expected FIELD=VALUE"),
     (f"{POINT} --vary redundancy=", "expected at least one value"),
     (f"{POINT} --vary redundancy=4", "no trials are left"),
@@ -106,14 +108,6 @@ def test_refused_command_lines_give_the_reason_and_leave_nothing(
     assert message in ended.err
     assert list(tmp_path.iterdir()) == []
     assert time.process_time() - began < 10
-
-
-@pytest.mark.parametrize("workers", [0, 999_999])
-def test_an_invalid_number_of_workers_starts_no_trials(call: Call, tmp_path: Path, workers: int) -> None:
-    ended = call(f"{POINT} --out campaign --workers {workers}")
-    assert ended.status == 2
-    assert "a number of processes from 1 to 256" in ended.err
-    assert not (tmp_path / "campaign" / "trials.parquet").exists()
 
 
 def test_the_error_of_a_field_has_its_name_in_json(call: Call) -> None:
