@@ -6,7 +6,7 @@ exactly this tuple, and a node that relays a segment passes on the same object.
 
 from collections.abc import Callable
 from enum import IntEnum, StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 Rank = int
 """Index of a node, 0..order-1."""
@@ -101,6 +101,27 @@ class Collective(StrEnum):
     REDUCE = "reduce"
     ALLGATHER = "allgather"
     ALLTOALL = "alltoall"
+    ALLREDUCE = "allreduce"
+    """Every rank receives the fold of what all ranks contribute: in one block for each rank, or in one for all."""
+    REDUCE_SCATTER = "reduce-scatter"
+    """Every rank receives the fold of what all ranks contribute to its block."""
+    UNICAST = "unicast"
+    """One message from the source to one target, or one from every rank to its target under a permutation."""
+
+
+ROOTLESS: Final = frozenset(
+    {Collective.ALLGATHER, Collective.ALLTOALL, Collective.ALLREDUCE, Collective.REDUCE_SCATTER}
+)
+"""The collectives without a root: every rank is a source."""
+PERSONALISED: Final = frozenset({Collective.SCATTER, Collective.GATHER, Collective.ALLTOALL, Collective.UNICAST})
+"""The collectives in which every message has one origin and one target."""
+FOLDING: Final = frozenset({Collective.REDUCE, Collective.REDUCE_SCATTER, Collective.ALLREDUCE})
+"""The collectives that fold contributions of all ranks.
+
+A segment with a target is then a *partial result*: its origin is the rank that folded it, and its target receives the
+result. A segment for all ranks is a finished result, and its origin is the rank that owns it. What `rank` contributes to
+segment number `segment` of the block of `target` is the payload of (rank, target, segment).
+"""
 
 
 class CollectiveSpec(NamedTuple):
@@ -127,3 +148,7 @@ class CollectiveSpec(NamedTuple):
     knowledge: FaultKnowledge = FaultKnowledge.NONE
     broken: tuple[tuple[Rank, Port], ...] = ()
     """With `FaultKnowledge.ALL`: (rank, port) of every direction of a link that is down in step 1."""
+    target: Rank = ALL_RANKS
+    """The target of a unicast; in other collectives, and with a permutation, ALL_RANKS."""
+    permutation: tuple[Rank, ...] = ()
+    """Unicast: by rank, the target of its message, or the rank itself if it sends none; empty if one rank sends."""

@@ -23,6 +23,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
         "collective",
         "algorithm",
         "source",
+        "target",
+        "permutation",
         "port_model",
         "duplex",
     ),
@@ -75,7 +77,7 @@ def flag_type(name: str, group: Group, defaults: Mapping[str, object]) -> Any:
             show_default=_shown(name, defaults.get(name, schema.get("default"))),
             negative=(),
             group=group,
-            allow_leading_hyphen=name == "source",  # labels of some topologies begin with a minus
+            allow_leading_hyphen=name in ("source", "target"),  # labels of some topologies begin with a minus
         ),
     ]
 

@@ -10,6 +10,7 @@ from coordinator.execution.run import RunResult
 from coordinator.planning.plan import Plan
 from coordinator.reports.numbers import plural
 from coordinator.results.tables import LISTED_LINKS
+from emunode.model import ALL_RANKS
 
 SHOWN_NODES = 12
 """Most nodes that are listed for one fault that cut nodes off."""
@@ -47,6 +48,14 @@ def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
     where = connections if plan.hosts else "in memory"
     yield f"[bold]{plan.topology.title}[/bold], {plan.topology.order:,} nodes, {where}"
     source = f" from {plan.topology.label(spec.source)}" if len(plan.algorithm.sources) == 1 else ""
+    if spec.target != ALL_RANKS:
+        source += f" to {plan.topology.label(spec.target)}"
+    elif spec.permutation:
+        source = (
+            f" along {plan.scenario.permutation}"
+            if len(str(plan.scenario.permutation)) < 40
+            else " along a permutation"
+        )
     faults = f", faults: {escape(', '.join(plan.scenario.fault))}" if plan.faults else ""
     size = f"{plural(spec.messages, 'message')} of {plural(spec.message_bytes, 'byte')}"
     yield f"{spec.collective}{source} by {spec.algorithm}, {spec.port_model}, {size}{faults}"

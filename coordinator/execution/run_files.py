@@ -30,6 +30,7 @@ def summarize(plan: Plan, conclusion: Conclusion, journal: Journal, execution: E
         "collective": str(scenario.collective),
         "algorithm": scenario.algorithm,
         "source": topology.label(plan.spec.source),
+        **plan.targets,
         "port_model": str(scenario.port_model),
         "driver": scenario.driver,
         "hosts": plan.hosts,

@@ -27,7 +27,7 @@ from coordinator.results.differential import REPLAYED_ROWS, Replay, replay
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.networks import network_of, with_absolute_network
 from emunode.errors import ScenarioError
-from emunode.model import Collective
+from emunode.model import ROOTLESS
 from emunode.timed.cost_model import NANO, LinearCostModel
 
 MOST_TEXT_BYTES = 16 * 2**20
@@ -185,7 +185,7 @@ def _bounded_plan(scenario: Scenario) -> Plan:
     topology = network_of(scenario)
     if topology.order > MOST_NODES:
         raise UnreadableError(f"scenario.toml: a network of {topology.order} nodes; at most {MOST_NODES} are verified")
-    pairs = topology.order**2 if scenario.collective in (Collective.ALLGATHER, Collective.ALLTOALL) else topology.order
+    pairs = topology.order**2 if scenario.collective in ROOTLESS else topology.order
     pieces = 1 if scenario.segments == "auto" else scenario.segments
     messages = pairs * scenario.messages * pieces * scenario.redundancy
     if messages > MOST_MESSAGES:
@@ -340,7 +340,7 @@ def _check_summary(
         "source": topology.label(plan.spec.source), "port_model": str(scenario.port_model), "clock": scenario.clock,
         "seed": scenario.seed, "messages": scenario.messages, "message_bytes": scenario.message_bytes,
         "segments_per_tree": scenario.segments, "redundancy": scenario.redundancy, "faults": list(scenario.fault),
-        **conclusion.metrics, **conclusion.cut_off.record(),
+        **plan.targets, **conclusion.metrics, **conclusion.cut_off.record(),
     }  # fmt: skip
     unsure = any(text.startswith("elections") for text in verification.unchecked)
     for name, value in expected.items():

@@ -18,12 +18,13 @@ from coordinator.scenario.fault_draws import resolve
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import network_of
+from coordinator.scenario.permutations import described, farthest, is_file, targets_of
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.registry import find_algorithm, make_algorithm
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault, Recover
-from emunode.model import Collective, CollectiveSpec, Duplex, FaultKnowledge, Port, Rank, Step
+from emunode.model import FOLDING, ROOTLESS, Collective, CollectiveSpec, Duplex, FaultKnowledge, Port, Rank, Step
 from emunode.topologies.base import RegularTopology, Topology
 
 ROW_RANKS = 2**31 - 1
@@ -64,6 +65,15 @@ class Plan:
             return name
         # A character of several bytes may be cut in two: its first bytes are left out.
         return f"{whole[: NAME_BYTES - 9].decode(errors='ignore')}-{sha256(whole).hexdigest()[:8]}"
+
+    @property
+    def targets(self) -> dict[str, object]:
+        """The keys that only the summary of a unicast has: `target`, or `permutation` as the scenario gives it."""
+        if self.spec.collective is not Collective.UNICAST:
+            return {}
+        if self.spec.permutation:
+            return {"permutation": self.scenario.permutation}
+        return {"target": self.topology.label(self.spec.target)}
 
     @property
     def crashed(self) -> Mapping[Rank, Step]:
@@ -177,7 +187,11 @@ def make_plan(
     if faults:
         known = broken_from_the_start(topology, faults) if scenario.fault_knowledge is FaultKnowledge.ALL else ()
         spec = spec._replace(knowledge=scenario.fault_knowledge, broken=known)
-    scenario = scenario.model_copy(update={"fault": specs})
+    resolved: dict[str, object] = {"fault": specs}
+    if spec.permutation and is_file(scenario.permutation):
+        # As text, so that the stored scenario does not depend on the file.
+        resolved["permutation"] = described(topology, spec.permutation)
+    scenario = scenario.model_copy(update=resolved)
     algorithm = make_algorithm(topology, spec)
     _require_consistent(scenario)
     if hosts is not None and not 0 < hosts <= topology.order:
@@ -215,6 +229,7 @@ def _collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
         seed=scenario.seed,
         packet_limit=scenario.packet_limit or 0,
     )
+    spec = _with_targets(scenario, topology, spec)
     if scenario.segments != "auto":
         return spec
     entry = find_algorithm(topology, spec)
@@ -222,18 +237,45 @@ def _collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
 
 
 def _source_rank(scenario: Scenario, topology: Topology) -> Rank:
-    rootless = scenario.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
+    collective = "a permutation" if scenario.permutation is not None else scenario.collective
+    rootless = scenario.collective in ROOTLESS or scenario.permutation is not None
     if scenario.source is None:
-        return 0 if rootless else topology.data_ranks[0]
+        # Where contributions are folded, a root of the algorithm's choice owns data like all other owners of blocks.
+        return 0 if rootless and scenario.collective not in FOLDING else topology.data_ranks[0]
     if rootless:
-        raise ScenarioError("source", scenario.source, f"in {scenario.collective} every node is a source; leave it out")
+        raise ScenarioError("source", scenario.source, f"in {collective} every node is a source; leave it out")
+    return _data_rank(topology, "source", scenario.source)
+
+
+def _data_rank(topology: Topology, field: str, label: str) -> Rank:
+    """The rank of a node that owns data; ScenarioError for `field`."""
     try:
-        source = topology.rank(scenario.source)
+        rank = topology.rank(label)
     except ScenarioError as error:
-        raise ScenarioError("source", scenario.source, error.allowed) from None
-    if topology.is_switch(source):
-        raise ScenarioError("source", scenario.source, "it is a switch, which owns no data; name another node")
-    return source
+        raise ScenarioError(field, label, error.allowed) from None
+    if topology.is_switch(rank):
+        raise ScenarioError(field, label, "it is a switch, which owns no data; name another node")
+    return rank
+
+
+def _with_targets(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
+    """`spec` with the target or the permutation of a unicast."""
+    if spec.collective is not Collective.UNICAST:
+        for field in ("target", "permutation"):
+            if getattr(scenario, field) is not None:
+                reason = f"only a unicast has one, not {spec.collective}; leave it out"
+                raise ScenarioError(field, getattr(scenario, field), reason)
+        return spec
+    if scenario.permutation is not None:
+        if scenario.target is not None:
+            raise ScenarioError("target", scenario.target, "a permutation names all targets; leave one of them out")
+        return spec._replace(permutation=targets_of(scenario.permutation, topology, scenario.seed))
+    if scenario.target is None:
+        return spec._replace(target=farthest(topology, spec.source))
+    target = _data_rank(topology, "target", scenario.target)
+    if target == spec.source:
+        raise ScenarioError("target", scenario.target, "it is the source; name another node")
+    return spec._replace(target=target)
 
 
 def _host_count(scenario: Scenario, topology: Topology, machine: Machine, *, estimate: bool) -> int:

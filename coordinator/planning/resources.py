@@ -28,8 +28,14 @@ def deliveries(plan: Plan) -> int:
     # Every source sends to all others, or one source does; a gather or a reduce has one target.
     order, spec = len(plan.topology.data_ranks), plan.spec
     pairs = order - 1 if len(plan.algorithm.sources) == 1 else order * (order - 1)
-    if spec.collective in (Collective.REDUCE, Collective.GATHER):
-        pairs = order - 1
+    match spec.collective:
+        case Collective.REDUCE | Collective.GATHER:
+            pairs = order - 1
+        case Collective.ALLREDUCE:
+            # Every block is folded and then distributed.
+            pairs = 2 * len(plan.algorithm.block_owners) * (order - 1)
+        case Collective.UNICAST:
+            pairs = len(plan.algorithm.sources)
     return pairs * spec.messages * plan.algorithm.segments_per_message
 
 

@@ -27,12 +27,11 @@ from coordinator.scenario.networks import load_topology
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.registry import find_algorithm
 from emunode.errors import ScenarioError
-from emunode.model import Collective, CollectiveSpec, Duplex, Port, Rank
+from emunode.model import ROOTLESS, Collective, CollectiveSpec, Duplex, Port, Rank
 from emunode.topologies.base import Topology
 from emunode.trees.base import Trees
 
 Arc = tuple[Rank, Port]
-ROOTLESS = (Collective.ALLGATHER, Collective.ALLTOALL)
 ROOM_BYTES = 2**25
 """Message size that every algorithm can split into its segments."""
 
@@ -91,7 +90,7 @@ def executed_trees(data: RunData) -> dict[Arc, list[int]]:
     if data.journal is None:
         return {}
     journal = data.journal
-    if data.get("collective") in ROOTLESS:
+    if str(data.get("collective")) in ROOTLESS:
         journal = journal.filter(pl.col("origin") == 0)
     table = (journal.group_by("sender", "port").agg(pl.col("tree").unique().sort()).sort("sender", "port")).collect(
         engine="streaming"

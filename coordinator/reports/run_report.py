@@ -59,7 +59,9 @@ def _headline(data: RunData) -> str:
     """The scenario in one sentence."""
     collective, algorithm = data.get("collective") or "a collective", data.get("algorithm") or "an unknown algorithm"
     source, where = data.get("source"), ""
-    if source is not None and collective in ("broadcast", "scatter"):
+    if collective == "unicast":
+        where = f" from {source} to {data.get('target')}" if data.get("target") else " along a permutation"
+    elif source is not None and collective in ("broadcast", "scatter"):
         where = f" from {source}"
     elif source is not None and collective in ("gather", "reduce"):
         where = f" into {source}"

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from coordinator.planning.plan import Plan
 from coordinator.reports.data import RunData
 from coordinator.reports.layout import Ranks
+from coordinator.results.deliveries import messages_due, owner, pieces_due, silent_sources, switches
 from coordinator.results.voting import PIECE, elect
-from emunode.model import ALL_RANKS, Collective
+from emunode.model import ALL_RANKS, FOLDING, Collective
 
 
 class State(IntEnum):
@@ -37,7 +38,8 @@ WORDS: Mapping[State, str] = {
     State.WRONG: "wrong value elected",
 }
 _OF: Mapping[str, State] = {"right": State.RIGHT, "none": State.SPLIT, "wrong": State.WRONG}
-ALL_TO_ALL = (Collective.ALLGATHER, Collective.ALLTOALL)
+ALL_TO_ALL = (Collective.ALLGATHER, Collective.ALLTOALL, Collective.ALLREDUCE)
+"""The collectives in which every rank receives something from every other."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,8 @@ class Votes:
     """The number of messages due."""
     segments: pl.DataFrame
     """The `count` of segments by `rank`, `state` and the step in which they were `settled`; ascending."""
-    segments_due: int
-    """Segments due to each node."""
+    segments_due: list[int]
+    """By rank, the segments due."""
     all_to_all: bool
 
     def count(self, state: State, step: int | None = None) -> int:
@@ -106,16 +108,19 @@ def votes_of(data: RunData) -> Votes | None:
 
 
 def _segments(plan: Plan, journal: pl.LazyFrame, contested: pl.DataFrame | None) -> pl.DataFrame:
-    """One row per segment that reached a healthy rank it is meant for: receiver, origin, segment, state, heard, settled."""
+    """One row per segment that reached a healthy rank it is meant for: `PIECE`, state, heard, settled."""
     found = elect(plan, journal, ()).select(*PIECE, "elected", heard="step")
     if contested is not None:  # the recorded result replaces the one derived from first copies
-        known = contested.select(*PIECE, said="elected")
-        found = found.join(known, list(PIECE), "left").with_columns(elected=pl.coalesce("said", "elected"))
+        by = ["receiver", "origin", "segment"]
+        found = found.join(contested.select(*by, said="elected"), by, "left").with_columns(
+            elected=pl.coalesce("said", "elected")
+        )
     copies = (
         journal.filter(
             pl.col("outcome").cast(pl.String).is_in(["first", "duplicate", "corrupt"]),
             (pl.col("target") == ALL_RANKS) | (pl.col("target") == pl.col("receiver")),
         )
+        .with_columns(owner(plan))
         .group_by(*PIECE, "tree")
         .agg(pl.col("step").min())
         .group_by(*PIECE)
@@ -128,56 +133,66 @@ def _segments(plan: Plan, journal: pl.LazyFrame, contested: pl.DataFrame | None)
 
 
 def _messages(plan: Plan, segments: pl.DataFrame) -> pl.DataFrame:
-    """One row per complete message: receiver, origin, intact, settled. `measure` counts messages in the same way."""
-    algorithm, numbers = plan.algorithm, range(plan.spec.messages)
-    due = pl.DataFrame(
-        {"message": numbers, "due": [algorithm.segments_due(number) for number in numbers]},
-        schema={"message": pl.Int32, "due": pl.UInt32},
+    """One row per complete message: receiver, owner, intact, settled. `measure` counts messages in the same way."""
+    heard = (
+        segments.filter(~pl.col("owner").is_in(silent_sources(plan)))
+        .with_columns(message=pl.col("segment") // plan.algorithm.segments_per_message)
+        .filter(pl.col("message").is_between(0, plan.spec.messages - 1))
+        .group_by("receiver", "owner", "message", maintain_order=True)
+        .agg(got=pl.len(), intact=(pl.col("state") == State.RIGHT).all(), settled=pl.col("settled").max())
     )
-    from_all = plan.spec.collective in (Collective.GATHER, *ALL_TO_ALL)
-    heard = segments.filter(~pl.col("origin").is_in(list(plan.states) if from_all else []))
-    by = ["receiver"] if plan.spec.collective is Collective.REDUCE else ["receiver", "origin"]
-    return (
-        heard.group_by(*by, message=pl.col("segment") // algorithm.segments_per_message)
-        .agg(
-            pl.col("origin").first() if "origin" not in by else pl.len().alias("copies"),
-            got=pl.len(),
-            intact=(pl.col("state") == State.RIGHT).all(),
-            settled=pl.col("settled").max(),
-        )
-        .join(due, "message")
-        .filter(pl.col("got") == pl.col("due"))
-        .select("receiver", "origin", "intact", "settled")
-    )
+    due = pieces_due(plan, *(heard[name].to_numpy() for name in ("receiver", "owner", "message")))
+    return heard.filter(pl.Series(due) == pl.col("got")).select("receiver", "owner", "intact", "settled")
 
 
 def _by_rank(plan: Plan, segments: pl.DataFrame, messages: pl.DataFrame) -> Votes:
-    order, due = plan.topology.order, _due(plan)
-    if plan.spec.collective in ALL_TO_ALL:
-        segments = segments.filter(~pl.col("origin").is_in(list(plan.states)))
-    who = "origin" if plan.spec.collective is Collective.GATHER else "receiver"
+    order, messages_by_rank = plan.topology.order, _messages_by_rank(plan)
+    due = messages_by_rank > 0
+    gather = plan.spec.collective is Collective.GATHER
+    if not gather:
+        segments = segments.filter(~pl.col("owner").is_in(silent_sources(plan)))
+    who = "owner" if gather else "receiver"
     table = segments.group_by(rank=who).agg(pl.col("state").max(), pl.col("heard").min(), pl.col("settled").max())
     state, heard, settled = (_spread(table, name, order) for name in ("state", "heard", "settled"))
-    others = int(due.sum()) - 1 if plan.spec.collective in ALL_TO_ALL else 1
     whole = _spread(messages.group_by(rank=who).agg(n=pl.len()), "n", order)
-    state[(state == State.RIGHT) & (whole < plan.spec.messages * others)] = State.WAITING
-    expected = plan.spec.messages * others * int(due.sum())
+    state[(state == State.RIGHT) & (whole < messages_by_rank)] = State.WAITING
+    expected = int(messages_by_rank.sum())
     by_state = segments.group_by("settled", "state", rank=who).agg(count=pl.len()).sort("settled", "state", "rank")
-    segments_due = others * sum(plan.algorithm.segments_due(number) for number in range(plan.spec.messages))
     return Votes(
-        state, heard, settled, due, messages, expected, by_state, segments_due, plan.spec.collective in ALL_TO_ALL
+        state,
+        heard,
+        settled,
+        due,
+        messages,
+        expected,
+        by_state,
+        segments_due(plan),
+        plan.spec.collective in ALL_TO_ALL,
     )
 
 
-def _due(plan: Plan) -> NDArray[np.bool_]:
-    """By rank, whether the node is judged: healthy nodes except the source; in a reduce only the target."""
-    due = np.ones(plan.topology.order, dtype=np.bool_)
-    if plan.spec.collective is Collective.REDUCE:
-        due[:] = False
-        due[plan.spec.source] = True
-    elif plan.spec.collective not in ALL_TO_ALL:
-        due[plan.spec.source] = False
-    due[list(plan.states)] = False
+def segments_due(plan: Plan) -> list[int]:
+    """By rank, the segments that a healthy node is due in the run, or in a gather those that it gives."""
+    algorithm, numbers = plan.algorithm, range(plan.spec.messages)
+    due = _messages_by_rank(plan).tolist()
+    if plan.spec.collective not in FOLDING:
+        each = sum(algorithm.segments_due(number) for number in numbers) // plan.spec.messages
+        return [number * each for number in due]
+    segments = []
+    for rank, messages in enumerate(due):
+        # Of its own block a rank receives partial results, of all others the finished ones.
+        own = sum(algorithm.segments_due(number, rank) for number in numbers) if messages else 0
+        finished = messages - plan.spec.messages if own else messages
+        segments.append(own + finished * algorithm.segments_per_message)
+    return segments
+
+
+def _messages_by_rank(plan: Plan) -> NDArray[np.signedinteger]:
+    """By rank, the messages that are due to it; in a gather, those that are due from it."""
+    if plan.spec.collective is not Collective.GATHER:
+        return messages_due(plan)
+    due = np.full(plan.topology.order, plan.spec.messages)
+    due[[plan.spec.source, *plan.states, *switches(plan.topology)]] = 0
     return due
 
 

@@ -14,13 +14,15 @@ from coordinator.results.deliveries import switches
 from coordinator.results.ports import at_receiver
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import Crash, Delay, Drop, Duplicate, LinkFault, NodeFault, Recover
-from emunode.model import ALL_RANKS, Collective, Duplex, FaultKnowledge, Port, PortModel, Rank, Step
+from emunode.model import ALL_RANKS, FOLDING, Collective, Duplex, FaultKnowledge, Port, PortModel, Rank, Step
 from emunode.topologies.base import Topology
 
 PIECE = ["origin", "target", "segment"]
 AUDITED_LINKS = 100_000
 """Most links that are looked up in the topology; of more links, an even sample is."""
 NEVER: Step = 2**31 - 1
+NO_RANK: Rank = -2
+"""A target that no segment has."""
 
 
 def illegal_hops(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, links: pl.DataFrame) -> int:
@@ -71,8 +73,21 @@ def wrong_addresses(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     from_one = spec.collective in (Collective.BROADCAST, Collective.SCATTER)
     # The target of a gather or a reduce contributes nothing that travels.
     made = origin == spec.source if from_one else origin.is_between(0, order - 1) & (origin != algorithm.target)
-    personal = spec.collective in (Collective.SCATTER, Collective.ALLTOALL)
-    meant = target.is_between(0, order - 1) & (target != origin) if personal else target == algorithm.target
+    personal = target.is_between(0, order - 1) & (target != origin)
+    match spec.collective:
+        case Collective.SCATTER | Collective.ALLTOALL:
+            meant = personal
+        case Collective.UNICAST:
+            destinations = {rank: algorithm.destination(rank) for rank in algorithm.sources}
+            meant = target == origin.replace_strict(destinations, default=NO_RANK, return_dtype=pl.Int32)
+        case Collective.REDUCE_SCATTER:
+            meant = personal & (origin == pl.col("sender"))
+        case Collective.ALLREDUCE:
+            # A rank sends partial results in its own name, and finished ones are those of the owners of blocks.
+            finished = (target == ALL_RANKS) & origin.is_in(list(algorithm.block_owners))
+            meant = finished | (personal & (origin == pl.col("sender")))
+        case _:
+            meant = target == algorithm.target
     size, longer = divmod(spec.message_bytes, algorithm.segments_per_message)
     # The first `longer` segments of a message are one byte longer than the others.
     whole = pl.col("bytes") == size + (number % algorithm.segments_per_message < longer).cast(pl.Int32)
@@ -135,7 +150,7 @@ def causality_violations(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
         pl.col("may_be_altered").fill_null(value=False),
     )
     wrong = judged.filter((lost & ~pl.col("may_be_lost")) | (~lost & ~pl.col("may_arrive"))).select("step")
-    if plan.spec.collective is Collective.REDUCE:  # a partial sum that lacks a subtree counts as corrupt as well
+    if plan.spec.collective in FOLDING:  # a partial sum that lacks a subtree counts as corrupt as well
         return wrong
     corrupt = judged.filter(pl.col("outcome") == "corrupt")
     received = corrupt.group_by("receiver", *PIECE).agg(received=pl.col("step").min())

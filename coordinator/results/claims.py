@@ -14,7 +14,7 @@ from coordinator.planning.plan import Plan
 from coordinator.results.metrics import Metric
 from coordinator.results.tables import startups
 from emunode.algorithms.claims import Claim
-from emunode.model import Collective
+from emunode.model import ROOTLESS, Collective
 
 MODEL_CONFORMANCE = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality, faults")
 
@@ -80,12 +80,17 @@ def claims_of(plan: Plan) -> list[Claim]:
 
 def broken_root(plan: Plan) -> str | None:
     """The fault of the single source or target of the collective as text, or None."""
-    state = plan.states.get(plan.spec.source)
+    spec = plan.spec
     # In collectives with many roots one faulty root invalidates nothing.
-    if not state or plan.spec.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
+    if spec.collective in ROOTLESS or spec.permutation:
         return None
-    which = "target" if plan.spec.collective in (Collective.GATHER, Collective.REDUCE) else "source"
-    return f"the {which} {plan.topology.label(plan.spec.source)} is {state}"
+    which = "target" if spec.collective in (Collective.GATHER, Collective.REDUCE) else "source"
+    # The target of a unicast, ALL_RANKS in other collectives.
+    roots = ((spec.source, which), (spec.target, "target"))
+    faulty = [
+        f"the {role} {plan.topology.label(root)} is {plan.states[root]}" for root, role in roots if root in plan.states
+    ]
+    return " and ".join(faulty) or None
 
 
 def timed_claims(plan: Plan, metrics: Mapping[str, Metric]) -> list[Claim]:

@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from coordinator.planning.plan import Plan
-from emunode.model import ALL_RANKS, Collective, HopOutcome, Rank
+from emunode.model import ALL_RANKS, FOLDING, Collective, HopOutcome, Rank
 from emunode.topologies.base import Topology
 
 Records = NDArray[np.void]
@@ -28,6 +28,8 @@ class Arrivals(NamedTuple):
     """One entry per piece and receiver, in the order of `arrival_order`."""
 
     receiver: Integers
+    owner: Integers
+    """Whose message it is: the origin, or where contributions are folded the rank that owns the block of the result."""
     origin: Integers
     segment: Integers
     intact: Flags
@@ -41,7 +43,7 @@ class Deliveries:
     """Messages due, by rank."""
     receiver: Integers
     origin: Integers
-    """The origin of each message; in a reduce, that of one of its partial results."""
+    """The origin of each message; where contributions are folded, the owner of the block of the result."""
     complete: Flags
     """Whether every piece of the message arrived."""
     intact: Flags
@@ -80,8 +82,11 @@ class Deliveries:
 
 def silent_sources(plan: Plan) -> list[Rank]:
     """Faulty ranks whose messages are due to no rank, in collectives with many sources."""
-    many = plan.spec.collective in (Collective.GATHER, Collective.ALLGATHER, Collective.ALLTOALL)
-    return list(plan.states) if many else []
+    spec = plan.spec
+    many = spec.collective in (Collective.GATHER, Collective.ALLGATHER, Collective.ALLTOALL) or spec.permutation
+    # An allreduce in blocks: the block of a faulty rank is not distributed. A whole result is folded at every rank.
+    blocks = spec.collective is Collective.ALLREDUCE and len(plan.algorithm.block_owners) > 1
+    return list(plan.states) if many or blocks else []
 
 
 def messages_due(plan: Plan) -> Integers:
@@ -103,6 +108,16 @@ def messages_due(plan: Plan) -> Integers:
             due[spec.source] = spec.messages * (others if spec.collective is Collective.GATHER else 1)
         case Collective.ALLGATHER | Collective.ALLTOALL:
             due = np.full(order, others * spec.messages)
+        case Collective.REDUCE_SCATTER:
+            due = np.full(order, spec.messages)
+        case Collective.ALLREDUCE:
+            # The other blocks of healthy ranks, and its own.
+            due = np.full(order, spec.messages * (others + 1 if len(plan.algorithm.block_owners) > 1 else 1))
+        case Collective.UNICAST:
+            due = np.zeros(order, dtype=np.int64)
+            due[[plan.algorithm.destination(rank) for rank in plan.algorithm.sources if rank not in silent]] = (
+                spec.messages
+            )
     # Last, whatever the collective: nothing is due to a faulty rank.
     due[[*plan.states, *switches(plan.topology)]] = 0
     return due
@@ -122,17 +137,32 @@ def count_deliveries(plan: Plan, arrivals: Arrivals) -> Deliveries:
     counted = (message >= 0) & (message < plan.spec.messages)
     silent = silent_sources(plan)
     if silent:
-        counted &= ~np.isin(arrivals.origin, silent)
-    receiver, origin, message = arrivals.receiver[counted], arrivals.origin[counted], message[counted]
-    # A reduce counts partial results of all origins towards one message.
-    starts, pieces = runs(receiver, message, *(() if plan.spec.collective is Collective.REDUCE else (origin,)))
-    receiver, origin, message = receiver[starts], origin[starts], message[starts]
-    pieces_due = np.array([plan.algorithm.segments_due(number) for number in range(plan.spec.messages)])
-    # A reduce expects one partial result per child of the root, other collectives one piece per segment.
-    complete = pieces == pieces_due[message]
+        counted &= ~np.isin(arrivals.owner, silent)
+    receiver, owner, message = arrivals.receiver[counted], arrivals.owner[counted], message[counted]
+    # Partial results of all origins count towards one block of the result.
+    starts, pieces = runs(receiver, message, owner)
+    receiver, owner, message = receiver[starts], owner[starts], message[starts]
+    complete = pieces == pieces_due(plan, receiver, owner, message)
     # `reduceat` ands the flags of each run of pieces: one altered piece spoils the message.
     intact = complete & np.logical_and.reduceat(arrivals.intact[counted], starts)
-    return Deliveries(messages_due(plan), receiver, origin, complete, intact)
+    return Deliveries(messages_due(plan), receiver, owner, complete, intact)
+
+
+def pieces_due(plan: Plan, receiver: Integers, owner: Integers, message: Integers) -> Integers:
+    """The pieces of each message: one for each segment, or of a rank's own block the partial results for it."""
+    algorithm, spec = plan.algorithm, plan.spec
+    if spec.collective is Collective.ALLREDUCE:
+        due = np.full(len(message), algorithm.segments_per_message)
+    elif spec.collective in FOLDING:
+        due = np.empty(len(message), dtype=np.int64)
+    else:
+        return np.array([algorithm.segments_due(number) for number in range(spec.messages)])[message]
+    own = np.flatnonzero(receiver == owner)
+    due[own] = [
+        algorithm.segments_due(number, rank)
+        for number, rank in zip(message[own].tolist(), receiver[own].tolist(), strict=True)
+    ]
+    return due
 
 
 def runs(*columns: Integers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -150,11 +180,19 @@ def runs(*columns: Integers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 # --- reading arrivals --------------------------------------------------------------------------------------------------
 
 
-def arrival_order(plan: Plan) -> tuple[str, str, str]:
+def arrival_order(plan: Plan) -> tuple[str, ...]:
     """The columns by which arrivals are sorted, so that the pieces of one message are adjacent."""
-    if plan.spec.collective is Collective.REDUCE:
-        return "receiver", "segment", "origin"
+    if plan.spec.collective in FOLDING:
+        return "receiver", "owner", "segment", "origin"
     return "receiver", "origin", "segment"
+
+
+def owner(plan: Plan) -> pl.Expr:
+    """Whose message a hop to its target carries, as in `Arrivals`."""
+    if plan.spec.collective not in FOLDING:
+        return pl.col("origin").alias("owner")
+    # A finished result names its owner as the origin; a partial result is for a block of its receiver.
+    return pl.when(pl.col("target") == ALL_RANKS).then("origin").otherwise("receiver").alias("owner")
 
 
 def meant_for_receiver(plan: Plan) -> pl.Expr:
@@ -171,7 +209,7 @@ def journal_arrivals(plan: Plan, journal: pl.LazyFrame) -> pl.DataFrame:
     order = arrival_order(plan)
     rows = (
         journal.filter(pl.col("outcome") == "first", meant_for_receiver(plan))
-        .select(*order, "step", intact=pl.lit(value=True))
+        .select("receiver", owner(plan), "origin", "segment", "step", intact=pl.lit(value=True))
         .sort(*order, "step")
         .collect(engine="streaming")
     )
@@ -183,7 +221,7 @@ def journal_arrivals(plan: Plan, journal: pl.LazyFrame) -> pl.DataFrame:
 def elected_arrivals(plan: Plan, elections: pl.DataFrame) -> pl.DataFrame:
     """The same where copies were altered: a piece is intact if its right value was elected."""
     intact = pl.col("elected") == "right"
-    return elections.select("receiver", "origin", "segment", "step", intact=intact).sort(*arrival_order(plan))
+    return elections.select("receiver", "owner", "origin", "segment", "step", intact=intact).sort(*arrival_order(plan))
 
 
 def arrivals_of(table: pl.DataFrame) -> Arrivals:
@@ -202,13 +240,17 @@ def record_arrivals(plan: Plan, records: Records) -> tuple[Arrivals, NDArray[np.
     # FIRST and DUPLICATE are the two lowest outcomes: an intact copy at its target.
     arrived = (records["outcome"] <= HopOutcome.DUPLICATE) & ((target == ALL_RANKS) | (target == receiver))
     rows = records[arrived & (receiver != records["origin"]) & healthy[receiver]]
+    columns: dict[str, Integers] = {name: rows[name] for name in ("receiver", "origin", "segment")}
+    columns["owner"] = columns["origin"]
+    if plan.spec.collective in FOLDING:
+        columns["owner"] = np.where(rows["target"] == ALL_RANKS, rows["origin"], rows["receiver"])
     order = arrival_order(plan)
     # `lexsort` takes the last key first.
-    rows = rows[np.lexsort([rows[name] for name in reversed(order)])]
-    starts, copies = runs(*(rows[name] for name in order))
-    pieces = rows[starts]
-    intact = np.ones(len(pieces), dtype=np.bool_)
-    arrivals = Arrivals(pieces["receiver"], pieces["origin"], pieces["segment"], intact)
+    place = np.lexsort([columns[name] for name in reversed(order)])
+    columns = {name: column[place] for name, column in columns.items()}
+    starts, copies = runs(*(columns[name] for name in order))
+    pieces = {name: column[starts] for name, column in columns.items()}
+    arrivals = Arrivals(**pieces, intact=np.ones(len(starts), dtype=np.bool_))
     return arrivals, copies
 
 

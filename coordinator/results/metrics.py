@@ -113,7 +113,7 @@ def measure(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredC
     contested = None
     if elections is not None and plan.spec.redundancy > 1:
         # Unanimous pieces are left out: the table shows where the vote mattered.
-        contested = elections.filter(pl.col("right") < pl.col("copies")).drop("step")
+        contested = elections.filter(pl.col("right") < pl.col("copies")).drop("step", "owner")
     gather = plan.spec.collective is Collective.GATHER
     return Measurement(
         nodes=node_table(plan, arrivals),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from coordinator.planning.plan import Plan
 from coordinator.results.ports import at_receiver
-from emunode.model import Collective, Port, Rank
+from emunode.model import PERSONALISED, ROOTLESS, Collective, Port, Rank
 from emunode.topologies.star import StarGraph
 
 Ranks = NDArray[np.int64]
@@ -28,9 +28,7 @@ MOST_HOPS = 2_000_000
 SAMPLED_PATHS = 300_000
 """Most paths that are compared with each other, over all trees of one root."""
 
-PERSONALISED = (Collective.SCATTER, Collective.GATHER, Collective.ALLTOALL)
-INWARDS = (Collective.GATHER, Collective.REDUCE)
-MANY_ROOTS = (Collective.ALLGATHER, Collective.ALLTOALL)
+INWARDS = (Collective.GATHER, Collective.REDUCE, Collective.REDUCE_SCATTER)
 
 
 def structure_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
@@ -58,13 +56,14 @@ class Paths:
         # A gather or a reduce runs every arc of its tree upwards.
         inwards = self.plan.spec.collective in INWARDS
         rows = self.journal
-        if self.plan.spec.collective in MANY_ROOTS:
-            rows = rows.filter(pl.col("origin").is_in(self._sampled_roots()))
+        root = "target" if inwards else "origin"
+        if self.plan.spec.collective in ROOTLESS or self.plan.spec.permutation:
+            rows = rows.filter(pl.col(root).is_in(self._sampled_roots()))
         elif self.plan.spec.collective not in PERSONALISED and self._count(pl.len()) > MOST_HOPS:
             # Trees do not change between segments, so the first ones show all of them.
             rows = rows.filter(pl.col("segment") < self._sampled_segments())
         columns = {
-            "root": "target" if inwards else "origin",
+            "root": root,
             "leaf": "origin" if inwards else "target",
             "parent": "receiver" if inwards else "sender",
             "child": "sender" if inwards else "receiver",

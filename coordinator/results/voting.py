@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from coordinator.planning.plan import Plan
-from coordinator.results.deliveries import meant_for_receiver
+from coordinator.results.deliveries import meant_for_receiver, owner
 from coordinator.results.ports import at_receiver
 from emunode.engine.rank_set import AlteredCopy
 
@@ -24,20 +24,20 @@ COPY = {
     "segment": pl.Int32,
 }
 """The columns that identify an arrival; `port` is the receiver's."""
-PIECE = ("receiver", "origin", "segment")
+PIECE = ("receiver", "owner", "origin", "segment")
 
 
 def elect(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredCopy]) -> pl.DataFrame:
     """The election of every piece at every healthy rank that it is meant for.
 
-    One row per piece: receiver, origin, segment, step (of the first copy), copies (votes), right (votes for the value that
-    its origin sent), wrong (most votes for one other value), elected (`right`, `wrong` or `none`). The values of altered
-    copies are in `altered_copies`; those that are missing there count as equal.
+    One row per piece: receiver, owner (see `Arrivals`), origin, segment, step (of the first copy), copies (votes), right
+    (votes for the value that its origin sent), wrong (most votes for one other value), elected (`right`, `wrong` or `none`).
+    The values of altered copies are in `altered_copies`; those that are missing there count as equal.
     """
     # A copy has one vote, even if it is reported twice.
     altered = pl.DataFrame(altered_copies, schema={**COPY, "value": pl.Int64}, orient="row").unique(subset=list(COPY))
     meant = journal.filter(pl.col("outcome").is_in(["first", "duplicate", "corrupt"]), meant_for_receiver(plan))
-    copies = at_receiver(meant, plan.topology)
+    copies = at_receiver(meant, plan.topology).with_columns(owner(plan))
     votes = (
         # The first copy over each tree votes; `outcome` makes the order total.
         copies.sort("step", "port", "outcome")

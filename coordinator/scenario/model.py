@@ -81,7 +81,16 @@ class Scenario(BaseModel):
     collective: Annotated[Collective, BeforeValidator(_lower)] = Field(description="collective operation")
     algorithm: Annotated[str, BeforeValidator(_lower)] = Field(description="see `coordinator list algorithms`")
     source: str | None = Field(
-        None, description="label of the source (broadcast, scatter) or of the target (gather, reduce)"
+        None, description="label of the source (broadcast, scatter, unicast) or of the target (gather, reduce)"
+    )
+    target: str | None = Field(
+        None, description="label of the target of a unicast; default: the node of lowest rank farthest from the source"
+    )
+    permutation: str | None = Field(
+        None,
+        max_length=2**25,
+        description="unicast with a message from every node: a permutation such as reversal, random or shift:3, or a CSV "
+        "file of source and target labels",
     )
     port_model: Annotated[PortModel, BeforeValidator(_lower)] = Field(
         PortModel.ALL_PORT, description="ports that a node may use in one step"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from coordinator.scenario.model import Scenario, dump_scenario
+from coordinator.scenario.permutations import is_file
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
@@ -67,10 +68,14 @@ def absolute_network(name: object, folder: Path) -> object:
 
 
 def with_absolute_network(values: Mapping[str, object], folder: Path) -> dict[str, object]:
-    """Values of a scenario whose `topology` may name a file relative to `folder`."""
-    if "topology" not in values:
-        return dict(values)
-    return {**values, "topology": absolute_network(values["topology"], folder)}
+    """Values of a scenario whose `topology` and `permutation` may name files relative to `folder`."""
+    absolute = dict(values)
+    if "topology" in values:
+        absolute["topology"] = absolute_network(values["topology"], folder)
+    permutation = values.get("permutation")
+    if isinstance(permutation, str) and is_file(permutation):
+        absolute["permutation"] = str(folder.absolute() / permutation)
+    return absolute
 
 
 def keep_network(topology: Topology, folder: Path, file: str = NETWORK) -> dict[str, object]:

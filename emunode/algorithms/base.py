@@ -19,6 +19,7 @@ from emunode.algorithms.payload import Payloads
 from emunode.errors import RegistrationError, ScenarioError
 from emunode.model import (
     ALL_RANKS,
+    ROOTLESS,
     Collective,
     CollectiveSpec,
     Duplex,
@@ -126,7 +127,7 @@ class Algorithm(ABC):
     def require_translations(self) -> None:
         """Refuse a collective of all sources on a network where one timetable does not serve every source."""
         topology = self.topology
-        if self.collective in (Collective.ALLGATHER, Collective.ALLTOALL) and not isinstance(topology, CayleyTopology):
+        if self.collective in ROOTLESS and not isinstance(topology, CayleyTopology):
             reason = f"{self.name} runs one timetable at every source, so it needs a network with translations"
             raise ScenarioError("topology", topology.name, reason)
 
@@ -171,7 +172,10 @@ class Algorithm(ABC):
     @property
     def sources(self) -> Sequence[Rank]:
         """The ranks that have messages of their own."""
-        if self.collective in (Collective.BROADCAST, Collective.SCATTER):
+        permutation = self.spec.permutation
+        if permutation:
+            return [rank for rank in self.topology.data_ranks if permutation[rank] != rank]
+        if self.collective in (Collective.BROADCAST, Collective.SCATTER, Collective.UNICAST):
             return range(self.spec.source, self.spec.source + 1)
         return self.topology.data_ranks
 
@@ -179,6 +183,20 @@ class Algorithm(ABC):
     def target(self) -> Rank:
         """The target of every message in a broadcast, allgather, gather or reduce: one rank, or all ranks."""
         return self.spec.source if self.collective in (Collective.GATHER, Collective.REDUCE) else ALL_RANKS
+
+    def destination(self, origin: Rank) -> Rank:
+        """The target of the messages of `origin` in a unicast."""
+        return self.spec.permutation[origin] if self.spec.permutation else self.spec.target
+
+    @property
+    def block_owners(self) -> Sequence[Rank]:
+        """Where contributions are folded: the ranks that own a block of the result each; here one rank, or all ranks.
+
+        An allreduce with one owner delivers its result whole: one message for each rank, which may be folded at any rank.
+        """
+        if self.collective is Collective.REDUCE:
+            return range(self.spec.source, self.spec.source + 1)
+        return self.topology.data_ranks
 
     @property
     def receivers_by_distance(self) -> tuple[int, ...]:
@@ -192,9 +210,13 @@ class Algorithm(ABC):
     def rule(self, view: LocalView) -> Rule:
         """The rule of one rank."""
 
-    def segments_due(self, message: int) -> int:
-        """Segments that make up `message` of one origin; in a reduce, contributions that the target must receive."""
-        del message
+    def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
+        """Segments that make up `message` of one origin.
+
+        Where contributions are folded, the partial results that `receiver` must receive for `message` of its own block; 0 if
+        it receives a finished result instead.
+        """
+        del message, receiver
         return self.segments_per_message
 
     @classmethod
@@ -311,8 +333,10 @@ class Algorithm(ABC):
 
     def _sources_live(self, crashed: Collection[Rank]) -> bool:
         """True if the collective has no root, or its root does not crash."""
-        rootless = self.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
-        return rootless or self.spec.source not in crashed
+        if self.collective in ROOTLESS or self.spec.permutation:
+            return True
+        # The target of a unicast, ALL_RANKS in other collectives.
+        return self.spec.source not in crashed and self.spec.target not in crashed
 
 
 # --- registration ----------------------------------------------------------------------------------------------------

@@ -162,7 +162,8 @@ class TreeCollective(Algorithm):
 
     # --- reduce ----------------------------------------------------------------------------------------------------
 
-    def segments_due(self, message: int) -> int:
+    def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
+        del receiver
         if self.collective is not Collective.REDUCE:
             return self.segments_per_message
         segments = range(message * self.segments_per_message, (message + 1) * self.segments_per_message)

@@ -269,12 +269,14 @@ class Node:
                 elif target != rank and target != everyone:  # noqa: PLR1714  # half the cost of a membership test
                     outcome = RELAY
                 else:
-                    had = seen.get(origin, 0)
+                    # A rank may receive a partial result and a finished one of the same origin and number.
+                    place = origin if target < 0 else ~origin
+                    had = seen.get(place, 0)
                     # A rank that receives its own message back has had it all along.
                     if had >> index & 1 or origin == rank:
                         outcome = DUPLICATE
                     else:
-                        seen[origin] = had | 1 << index
+                        seen[place] = had | 1 << index
                         outcome = FIRST
                 hops.append((port, outcome, segment))  # type: ignore[arg-type]  # a plain tuple, made three times as fast
 

@@ -14,7 +14,7 @@ from emunode.engine.node import Node, failure
 from emunode.errors import RuleError
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import Fault, NodeFault, Recover
-from emunode.model import ALL_RANKS, Collective, FaultKnowledge, Hop, HopOutcome, Port, Rank, Step
+from emunode.model import ALL_RANKS, FOLDING, FaultKnowledge, Hop, HopOutcome, Port, Rank, Step
 
 AlteredCopy = tuple[Step, Rank, Port, Rank, int, int, int]
 """An altered copy that arrived: (step, receiver, its port, origin, tree, segment, a number that stands for its payload)."""
@@ -33,8 +33,8 @@ class RankSet:
         self._step: Step = 1
         self._knows = spec.knowledge is not FaultKnowledge.NONE
         self._votes = spec.redundancy > 1
-        # In a reduce a segment that carries a rank's own name is a fold of what others sent.
-        origin_is_author = spec.collective is not Collective.REDUCE
+        # Where contributions are folded, a segment that carries a rank's own name is a fold of what others sent.
+        origin_is_author = spec.collective not in FOLDING
         self.faults = Faults(algorithm.topology, spec.seed, origin_is_author=origin_is_author, knows=self._knows)
 
     def node(self, rank: Rank) -> Node:

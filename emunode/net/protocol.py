@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from emunode.errors import FrameError
-from emunode.model import Collective, CollectiveSpec, Duplex, FaultKnowledge, PortModel
+from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Duplex, FaultKnowledge, PortModel
 from emunode.net.validation import INT64, integer, integers, items, number, octets, text
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -85,6 +85,8 @@ def spec_from_record(record: object) -> CollectiveSpec:
         packet_limit=integer(values.packet_limit),
         knowledge=_choice(FaultKnowledge, values.knowledge),
         broken=tuple((rank, port) for rank, port in (integers(end, 2) for end in items(values.broken))),
+        target=integer(values.target, ALL_RANKS),
+        permutation=tuple(integer(rank) for rank in items(values.permutation)),
     )
 
 

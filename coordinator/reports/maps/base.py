@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from coordinator.reports.data import RunData
 from coordinator.reports.layout import Layout, Ranks, has_layout
-from coordinator.reports.maps.marks import ALL_TO_ALL, NodeMark, broken_nodes, giving
+from coordinator.reports.maps.marks import ALL_TO_ALL, NodeMark, broken_nodes, giving, has_root
 from coordinator.reports.numbers import plural
-from coordinator.reports.votes import Votes
+from coordinator.reports.votes import Votes, segments_due
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 
@@ -73,7 +73,7 @@ class MapRun:
     @property
     def source(self) -> int | None:
         """Rank of the source, or of the target of a gather or reduce; None if there is no single one."""
-        if self.all_to_all:
+        if not has_root(self.data):
             return None
         label = self.data.get("source")
         try:
@@ -107,9 +107,7 @@ class MapRun:
         data, most = self.data, max(gained, default=0)
         if data.plan is None or data.get("intact_deliveries") == data.get("expected_deliveries"):
             return [most] * self.order
-        spec, healthy = data.plan.spec, self.order - len(data.plan.states)
-        due = sum(data.plan.algorithm.segments_due(number) for number in range(spec.messages))
-        return [due * (healthy - 1 if self.all_to_all else 1)] * self.order
+        return segments_due(data.plan)
 
     def due(self, gained: Sequence[int]) -> NDArray[np.bool_]:
         """By rank, whether the node is to receive (or send) anything: not the source, and not a faulty node."""

@@ -188,7 +188,7 @@ def _marks(run: MapRun, side: float) -> list[str]:
 
 
 def _legend(run: MapRun, width: int, cell: int, *, pies: bool = False) -> str:
-    keys = node_keys(run.data, run.broken, run.votes, pies=pies, root=not run.all_to_all)
+    keys = node_keys(run.data, run.broken, run.votes, pies=pies, root=run.source is not None)
     if pies:
         keys[0] = "The colour of a node shows its share of what it is due; the brightest means everything."
     omitted = [f"Links and labels are omitted: the network has more than {NODES_WITH_LINKS:,} nodes."]

@@ -36,7 +36,7 @@ def draw(run: MapRun) -> NetworkMap:
     for gains in frames.gains:
         for rank, segments in zip(gains[::2], gains[1::2], strict=True):
             gained[rank] += segments
-    full = run.full(gained) if run.votes is None else [run.votes.segments_due] * run.order
+    full = run.full(gained) if run.votes is None else run.votes.segments_due
     frames.texts += _texts(run, frames, full, run.due(gained))
     totals = [0] * len(used)
     for links, loads in zip(frames.links, frames.loads, strict=True):

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from coordinator.reports.data import RunData
 from coordinator.reports.votes import WORDS, State, Votes
+from emunode.model import ROOTLESS
 
 GIVING = ("gather", "reduce")
-ALL_TO_ALL = ("allgather", "alltoall")
+ALL_TO_ALL = ("allgather", "alltoall", "allreduce")
 STATE_COLOURS: Mapping[State, str] = {State.RIGHT: "#009e73", State.SPLIT: "#56b4e9", State.WRONG: "#d55e00"}
 BYZANTINE = "var(--purple)"
 CROSSED = ("crash", "hang")
@@ -17,6 +18,11 @@ CROSSED = ("crash", "hang")
 def giving(data: RunData) -> bool:
     """Whether nodes are judged by what they send, not by what they receive."""
     return data.get("collective") in GIVING
+
+
+def has_root(data: RunData) -> bool:
+    """Whether one node is the source or the target of everything."""
+    return str(data.get("collective")) not in ROOTLESS and not data.get("permutation")
 
 
 class NodeMark(NamedTuple):

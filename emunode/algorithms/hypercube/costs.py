@@ -137,11 +137,13 @@ def bound_claims(spec: CollectiveSpec, n: int) -> list[Claim]:
         case Collective.SCATTER | Collective.GATHER:
             # The source sends N - 1 blocks; in a gather the target receives them.
             where, least = "section 5", -(-(order - 1) * size // ports)
-        case Collective.ALLGATHER:
+        case Collective.ALLGATHER | Collective.REDUCE_SCATTER:
             where, least = "theorem 6.1", -(-(order - 1) * size // ports)
         case Collective.ALLTOALL:
             # N blocks per node at the average distance n/2, over one or all of its ports.
             where, least = "theorems 7.1 and 7.2", n * order * size // (2 * ports)
+        case Collective.ALLREDUCE | Collective.UNICAST:
+            return []
     return [
         Claim("startups", n, ">=", f"{BOUNDS} {where}"),
         Claim("transfer_bytes", least, ">=", f"{BOUNDS} {where}"),

@@ -50,12 +50,14 @@ def unit_bounds(topology: Topology, spec: CollectiveSpec, copies: int) -> list[C
     match spec.collective:
         case Collective.BROADCAST | Collective.REDUCE:
             busiest, hops, cited = copies, copies * (order - 1), f"{DISJOINT}, single node broadcast"
-        case Collective.ALLGATHER:
+        case Collective.ALLGATHER | Collective.REDUCE_SCATTER:
             busiest, hops, cited = copies * (order - 1), copies * order * (order - 1), where(1, "multinode broadcast")
         case Collective.SCATTER | Collective.GATHER:
             busiest, hops, cited = copies * (order - 1), copies * t_n, where(2, "single node scattering")
         case Collective.ALLTOALL:
             busiest, hops, cited = copies * t_n, copies * order * t_n, where(3, "total exchange")
+        case Collective.ALLREDUCE | Collective.UNICAST:
+            return []
     # All-port, the n-1 links of the busiest node share the load; one-port, a node handles one message per step.
     steps = busiest if spec.port_model is PortModel.ONE_PORT else -(-busiest // topology.degree)
     if spec.collective in (Collective.BROADCAST, Collective.REDUCE):
@@ -71,11 +73,11 @@ def time_bounds(topology: Topology, spec: CollectiveSpec) -> list[Claim]:
     """Fewest consecutive start-ups, and fewest bytes on one link, in a broadcast or an allgather (lemmas 1 and 2)."""
     one_port = spec.port_model is PortModel.ONE_PORT
     # Each node receives from all sources, a broadcast has one.
-    sources = topology.order - 1 if spec.collective is Collective.ALLGATHER else 1
+    sources = topology.order - 1 if spec.collective in (Collective.ALLGATHER, Collective.REDUCE_SCATTER) else 1
     received = sources * spec.messages * spec.message_bytes
     # One-port, the number of nodes that have the message at most doubles in a step.
     startups = max(topology.diameter, (topology.order - 1).bit_length() if one_port else 0)
-    lemma = f"{MULTIPLE}, lemma {2 if spec.collective is Collective.ALLGATHER else 1}"
+    lemma = f"{MULTIPLE}, lemma {2 if spec.collective in (Collective.ALLGATHER, Collective.REDUCE_SCATTER) else 1}"
     return [
         Claim("startups", startups, ">=", f"{lemma}: diameter{', ceil(log2 n!)' if one_port else ''}"),
         Claim("transfer_bytes", received if one_port else -(-received // topology.degree), ">=", f"{lemma}: bandwidth"),

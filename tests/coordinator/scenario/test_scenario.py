@@ -30,6 +30,8 @@ BASE = fields("star:4 broadcast greedy-tree")
 FULL: dict[str, object] = {
     **BASE,
     "source": "2134",
+    "target": "3214",
+    "permutation": "shift:3",
     "port_model": "one-port",
     "duplex": "half",
     "network_sha256": "0" * 64,
