@@ -3,8 +3,17 @@
 import ctypes
 import gc
 import os
+import select
+import signal
+import time
+import traceback
+from collections.abc import Callable
+from typing import Final
 
 from emunode.errors import RunError
+
+PR_SET_PDEATHSIG: Final = 1
+CHUNK: Final = 1 << 16
 
 # None: the symbols of the process itself, whichever C library it was linked with.
 _LIBC = ctypes.CDLL(None, use_errno=True)
@@ -39,3 +48,58 @@ def collect_seldom() -> None:
     gc.enable()
     # Rarely, but not never: exceptions and closed streams do leave cycles behind.
     gc.set_threshold(50_000, 20, 20)
+
+
+def in_child(work: Callable[[], bytes], seconds: float) -> bytes:
+    """The result of `work` in a forked process: what it changes is lost with that process.
+
+    Raises RunError if it fails, or has no result within `seconds`. No process is left.
+    """
+    ours, its = os.pipe()
+    parent = os.getpid()
+    pid = os.fork()
+    if not pid:
+        _work(work, its, parent)
+    os.close(its)
+    try:
+        return _read_all(ours, time.monotonic() + seconds)
+    finally:
+        os.close(ours)
+        # Without effect on a child that has ended: it keeps its number until it is waited for.
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def _work(work: Callable[[], bytes], pipe: int, parent: int) -> None:
+    """Write a zero and the result of `work`, or a one and the error; never returns."""
+    try:
+        call("prctl", PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        # The parent may have died before the request, and then the signal would never come.
+        if os.getppid() == parent:
+            try:
+                result = b"\0" + work()
+            except BaseException:  # any exception: a forked child must not continue in its parent's code
+                result = b"\1" + traceback.format_exc().encode()
+            with open(pipe, "wb") as stream:
+                stream.write(result)
+    finally:
+        # `_exit`: no handlers or buffers of the parent may run in the child.
+        os._exit(0)
+
+
+def _read_all(pipe: int, deadline: float) -> bytes:
+    """The answer of `_work`, without its first byte."""
+    answer = bytearray()
+    while True:
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([pipe], [], [], left)[0]:
+            raise RunError("a child process did not answer in time")
+        data = os.read(pipe, CHUNK)
+        if not data:
+            break
+        answer += data
+    if not answer:
+        raise RunError("a child process ended without an answer")
+    if answer[0]:
+        raise RunError(f"a child process failed:\n{answer[1:].decode()}")
+    return bytes(answer[1:])

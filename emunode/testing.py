@@ -1,4 +1,4 @@
-"""Conformance suites for topologies and spanning trees: the properties that the rest of the software relies on.
+"""Conformance suites for topologies, spanning trees and algorithms: the properties that the rest of the software relies on.
 
 `check_topology` and `check_trees` look at every rank: use them on small networks. `check_topology_at` and `check_trees_at`
 look at one rank of a network of any size. Every check raises ContractError, which names the first rank that breaks a
@@ -7,6 +7,9 @@ promise. In a test file of a plug-in:
     @pytest.mark.parametrize("name", Torus.small_examples)
     def test_torus(name: str) -> None:
         check_topology(parse_topology(name))
+
+`check_algorithm` runs an algorithm under every port model; `check_locality` holds that its rules depend on nothing but what
+a rank may know.
 """
 
 from collections import Counter
@@ -15,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from emunode.algorithms.conformance import check_algorithm as check_algorithm  # noqa: PLC0414  # part of this module
 from emunode.errors import ContractError
+from emunode.locality import check_locality as check_locality  # noqa: PLC0414  # part of this module
 from emunode.model import Rank
 from emunode.topologies.base import ABSENT, CayleyTopology, Topology, breadth_first_distances
 from emunode.trees.base import Trees, levels

@@ -5,7 +5,7 @@ from contextlib import suppress
 from difflib import get_close_matches
 from inspect import getdoc
 from itertools import product
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Group, Parameter
 from rich.markup import escape
@@ -63,17 +63,28 @@ def list_algorithms(
         str | None, Parameter(group=FILTERS, help="only for this family, such as star, or star:5")
     ] = None,
     collective: Annotated[Collective | None, Parameter(group=FILTERS, help="only for this collective")] = None,
+    schedule: Annotated[
+        Literal["local", "precomputed"] | None,
+        Parameter(group=FILTERS, help="only local rules, or only precomputed schedules"),
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """List the algorithms, or describe one in full.
 
-    With NAME: its documentation, port models, duplexes, citation, and its claims on a small network.
+    With NAME: its documentation, port models, duplexes, citation, and its claims on a small network. In a local rule a
+    node derives its sends from its own label; a precomputed schedule is a table of the whole network, which every node
+    computes from the network and the job before the first step.
 
     Examples:
       coordinator list algorithms --topology star --collective broadcast
       coordinator list algorithms edt
+      coordinator list algorithms --topology star --schedule precomputed
     """
-    entries = list(_entries(topology, collective))
+    entries = [
+        (family, entry)
+        for family, entry in _entries(topology, collective)
+        if schedule is None or entry.precomputed == (schedule == "precomputed")
+    ]
     if name is not None:
         chosen = [(family, entry) for family, entry in entries if entry.name == name.lower()]
         if not chosen:
@@ -129,6 +140,7 @@ def _row(family: str, entry: Entry) -> dict[str, object]:
         "collective": str(entry.collective),
         "algorithm": entry.name,
         "port_models": ", ".join(entry.port_models),
+        "schedule": "precomputed schedule" if entry.precomputed else "local rule",
         "citation": entry.citation,
     }
 
@@ -172,7 +184,7 @@ def show_algorithm(details: Mapping[str, Any]) -> None:
     out = render.console()
     out.print(f"[bold]{details['algorithm']}[/]: {details['collective']} on {_networks_of(details['topology'])}\n")
     out.print(f"{escape(details['documentation'])}\n")
-    for key in ("port_models", "duplexes", "citation"):
+    for key in ("port_models", "duplexes", "schedule", "citation"):
         out.print(f"{key.replace('_', ' ')}: {escape(details[key])}", soft_wrap=True)
     out.print(f"claims on {details['example']}:\n", soft_wrap=True)
     render.show_claims(details["claims"])

@@ -87,6 +87,9 @@ class Algorithm(ABC):
     """True if the copies of a message take paths without common inner nodes, so that a fault stops one copy at most."""
     negative_control: ClassVar[bool] = False
     """True if the algorithm reproduces a printed error, so that runs violate the claims of the paper."""
+    precomputed: ClassVar[bool] = False
+    """True if ranks follow a table of the whole network, computed from the network and the job before the first step; False
+    if a rank derives its sends from its own address. The locality check holds it against what rules ask."""
     copies_keep_trees: ClassVar[bool] = True
     """True if a copy stays on its tree and crosses a link once per step at most; False in some negative controls."""
     citation: ClassVar[str]

@@ -200,6 +200,7 @@ class PipelinedScatter(TreeRoutedCollective):
     """
 
     collective = Collective.SCATTER
+    precomputed = True
     duplexes = (Duplex.FULL,)
     disjoint_paths = True
 

@@ -18,7 +18,7 @@ def derived(forward: type[Kind], class_name: str, description: str, **attributes
     return cast("type[Kind]", type(class_name, (forward,), members))
 
 
-def backwards(forward: type[Kind], note: str = "", **attributes: str) -> type[Kind]:
+def backwards(forward: type[Kind], note: str = "", **attributes: object) -> type[Kind]:
     """The broadcast `forward` run backwards as a reduce, or the scatter as a gather, under the same name.
 
     What would cross a link in step s crosses it the other way in step T + 1 - s; a reduce folds what comes in into what it

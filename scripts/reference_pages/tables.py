@@ -20,10 +20,17 @@ def topologies_page() -> str:
 def algorithms_page() -> str:
     """The algorithms, one table per network family."""
     rows = command_json("list", "algorithms")
+    columns = {
+        "collective": "collective",
+        "algorithm": "algorithm",
+        "port_models": "port models",
+        "schedule": "schedule",
+        "citation": "source",
+    }
     parts = [f"{len(rows)} combinations of network, collective and algorithm."]
     for family, members in groupby(rows, key=lambda row: row["topology"]):
-        cells = [(row["collective"], f"`{row['algorithm']}`", row["port_models"], row["citation"]) for row in members]
-        parts += [f"## {family}", table(("collective", "algorithm", "port models", "source"), cells)]
+        cells = [tuple(f"`{row[key]}`" if key == "algorithm" else row[key] for key in columns) for row in members]
+        parts += [f"## {family}", table(list(columns.values()), cells)]
     return page("Algorithms", *parts)
 
 

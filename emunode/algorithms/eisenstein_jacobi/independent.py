@@ -173,6 +173,7 @@ register(
     backwards(
         IndependentBroadcast,
         "It has no redundancy and survives no fault: the contribution of a node travels in one tree.",
+        precomputed=True,
     )
 )
 register(backwards(IndependentScatter))

@@ -69,6 +69,7 @@ class RotatedGrayScatter(CubeScatter):
     """
 
     name = "nrbrg"
+    precomputed = True
     citation = "Johnsson-Ho 1986, nRBRG"
     port_models = (ALL,)
     discipline = "postorder"
@@ -172,6 +173,7 @@ class BalancedScatter(CubeScatter):
     """
 
     name = "sbnt"
+    precomputed = True
     citation = "Johnsson-Ho 1986, SBnT with one path to a node"
     tables = ("section 5.1.5, by walking the tree",) * 2
     trees_class = BalancedTrees

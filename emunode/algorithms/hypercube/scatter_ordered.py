@@ -168,6 +168,7 @@ class BalancedCyclicScatter(OrderedScatter):
     """
 
     name = "sbnt-cyclic"
+    precomputed = True
     citation = "Johnsson-Ho 1986, SBnT in cyclic order, reverse breadth first"
     trees_class = BalancedTrees
 

@@ -44,6 +44,7 @@ class HamiltonianCycle(TimeBounded):
 
     name = "hamiltonian-cycle"
     collective = Collective.ALLGATHER
+    precomputed = True
     port_models = (PortModel.ONE_PORT,)
     link_capacity = 1
     citation = f"{REPORT}, section 4"
@@ -262,6 +263,7 @@ class NecklaceAllgather(TimeBounded, TreeCollective):
 
     name = "mbst"
     collective = Collective.ALLGATHER
+    precomputed = True
     citation = f"{REPORT}, section 3.2"
     duplexes = (Duplex.FULL,)
     splits_across_trees = False

@@ -154,6 +154,7 @@ class ListSchedule(RoutedCollective):
     family = "star"
     name = "list-schedule"
     collective = Collective.ALLTOALL
+    precomputed = True
     duplexes = (Duplex.FULL,)
     splits_across_trees = False
     citation = f"{REPORT}, section 9: the open problem"

@@ -139,6 +139,7 @@ class DisjointTreesExchange(TreeRoutedCollective):
     family = "star"
     name = "edt"
     collective = Collective.ALLTOALL
+    precomputed = True
     citation = f"{DISJOINT}, total exchange"
     duplexes = (Duplex.FULL,)
     disjoint_paths = True

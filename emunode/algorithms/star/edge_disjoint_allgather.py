@@ -39,6 +39,7 @@ class ClockedTraversal(TreeCollective):
     family = "star"
     name = "edt-dfs"
     collective = Collective.ALLGATHER
+    precomputed = True
     citation = f"{DISJOINT}, multinode broadcast"
     duplexes = (Duplex.FULL,)
     disjoint_paths = True
@@ -121,6 +122,7 @@ class AcknowledgedTraversal(ClockedTraversal):
     """
 
     name = "edt-dfs-ack"
+    precomputed = False  # acknowledgements take the place of the table
     disjoint_paths = False  # erratum: they are disjoint, but a node that does not acknowledge stops the traversal
     keeps_time = False
     ack_bytes = len(ACKNOWLEDGEMENT)

@@ -25,6 +25,7 @@ class NecklaceLevels(TimeBounded, TreeCollective):
 
     name = "mbst-levels"
     collective = Collective.ALLGATHER
+    precomputed = True
     citation = f"{REPORT}, section 3.2, a level in a packet"
     link_capacity = None
     duplexes = (Duplex.FULL,)

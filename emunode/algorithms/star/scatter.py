@@ -28,6 +28,7 @@ class PlacesInTree(TreeRoutedCollective):
     """
 
     family = "star"
+    precomputed = True
     splits_across_trees = False
     trees: ScatterTrees
     """One tree, in which a node has at most `count` places."""
