@@ -49,6 +49,7 @@ class TableAllgather(Algorithm):
     """
 
     collective = Collective.ALLGATHER
+    precomputed = True
     duplexes = (Duplex.FULL,)
 
     @abstractmethod
