@@ -70,6 +70,11 @@ def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argpar
         metavar="ADDRESS",
         help="address at which peers dial this host (default: the one from which it reaches the coordinator)",
     )
+    parser.add_argument(
+        "--allow-plugins",
+        action="store_true",
+        help="execute plug-ins that the coordinator sends or names, with the rights of this process",
+    )
     options = parser.parse_args(arguments)
     address, _, port = options.coordinator.rpartition(":")
     if not address or not port.isdigit() or not 0 < int(port) < 65536:
@@ -124,7 +129,7 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         except (OSError, FrameError) as error:
             parser.error(f"--network-descriptor: {options.network_descriptor} holds no network: {error}")
     where = options.address, options.port, token
-    how = options.index, deadline - time.monotonic(), options.advertise
+    how = options.index, deadline - time.monotonic(), options.advertise, options.allow_plugins
     if options.processes is None:
         return FAILED if run_host(*where, *how) else 0
     return fork_hosts(*where, options.processes, *how)

@@ -152,3 +152,14 @@ class CollectiveSpec(NamedTuple):
     """The target of a unicast; in other collectives, and with a permutation, ALL_RANKS."""
     permutation: tuple[Rank, ...] = ()
     """Unicast: by rank, the target of its message, or the rank itself if it sends none; empty if one rank sends."""
+
+
+class Plugin(NamedTuple):
+    """A plug-in as it is sent to hosts: the text of a file, or the name of an installed module."""
+
+    name: str
+    """The name of the file, such as `mine.py`, or of the module, such as `package.module`."""
+    sha256: str
+    """Digest of the file, or of all source files of the module's top-level package."""
+    text: str = ""
+    """The text of the file; empty for an installed module, which is not sent."""

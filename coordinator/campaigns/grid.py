@@ -19,6 +19,7 @@ from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.networks import network_of
+from coordinator.scenario.plugins import loaded_plugins
 from emunode.errors import ScenarioError
 from emunode.topologies.table import TableTopology
 
@@ -85,8 +86,10 @@ class Grid:
         if self.precision is not None and not 0 < self.precision < 1:
             raise ScenarioError("precision", self.precision, "half the width of a confidence interval, between 0 and 1")
         for name, values in self.vary.items():
-            if name in ("fault", "driver", "name"):
-                raise ScenarioError("vary", name, "vary faults with --faults; a campaign has one driver and one name")
+            if name in ("fault", "driver", "name", "plugin"):
+                raise ScenarioError(
+                    "vary", name, "vary faults with --faults; a campaign has one driver, one name and its --plugin"
+                )
             if len(values) > MOST_VALUES:
                 raise ScenarioError("vary", name, f"at most {MOST_VALUES:,} values are allowed, got {len(values):,}")
             if not values:
@@ -246,7 +249,9 @@ class Grid:
 
 def _described(scenario: Scenario) -> dict[str, object]:
     """A scenario as version 0.1.0 wrote it, so that fields that no trial depends on do not change the fingerprint."""
-    values = scenario.model_dump(mode="json", exclude={"worst_lateness_limit", "network_sha256", "relabel"})
+    values = scenario.model_dump(mode="json", exclude={"worst_lateness_limit", "network_sha256", "relabel", "plugin"})
+    if scenario.plugin:  # wherever their files are
+        values["plugin"] = sorted(plugin.sha256 for plugin in loaded_plugins(scenario.plugin, all_of_them=True))
     topology = network_of(scenario)
     if isinstance(topology, TableTopology):  # wherever its file is
         values["topology"] = f"{topology.name} {topology.sha256}"

@@ -19,6 +19,7 @@ from coordinator.campaigns.grid import Done, Grid, Key
 from coordinator.campaigns.trial_runner import Trial, TrialResult, result_of
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import absolute_network, keep_network, network_of, with_absolute_network
+from coordinator.scenario.plugins import keep_plugins
 from emunode.errors import ScenarioError
 from emunode.topologies.table import TableTopology
 
@@ -58,7 +59,7 @@ class Store:
             self._file = (folder / RECORDS).open("ab+", buffering=0)
             self._lock()
             # After the lock: only its owner may change the folder.
-            values = {"fingerprint": fingerprint, **self._with_networks(grid_values(grid))}
+            values = {"fingerprint": fingerprint, **self._with_files(grid_values(grid))}
             self._replace(GRID, tomli_w.dumps(values).encode())
         except OSError as error:
             raise ScenarioError("out", str(folder), f"it cannot be written: {error.strerror}") from None
@@ -91,6 +92,10 @@ class Store:
         """Write a file of results, replacing an earlier one atomically."""
         self._replace(name, content.encode() if isinstance(content, str) else content)
 
+    def files_of(self, scenario: Scenario) -> dict[str, object]:
+        """The values of a scenario in this folder that name its plug-ins, and its network if that comes from a file."""
+        return self.kept_network(scenario) | keep_plugins(scenario.plugin, self.folder)
+
     def kept_network(self, scenario: Scenario) -> dict[str, object]:
         """The values of a scenario in this folder that name its network, written once, if that comes from a file."""
         topology = network_of(scenario)
@@ -101,11 +106,12 @@ class Store:
             self._networks[digest] = keep_network(topology, self.folder, f"network-{digest[:12]}.json")
         return self._networks[digest]
 
-    def _with_networks(self, values: dict[str, Any]) -> dict[str, Any]:
-        """The values of the grid with copies in this folder in place of the network files that they name."""
+    def _with_files(self, values: dict[str, Any]) -> dict[str, Any]:
+        """The values of the grid with copies in this folder in place of the files that they name."""
         kept = {variant.scenario.topology: self.kept_network(variant.scenario) for variant in self.grid.variants}
         named = {name: values["topology"] for name, values in kept.items() if values}
         base, vary = values["scenario"], values["vary"]
+        base = base | keep_plugins(self.grid.variants[0].scenario.plugin, self.folder)
         if base.get("topology") in named:
             base = base | kept[base["topology"]]
         if "topology" in vary:

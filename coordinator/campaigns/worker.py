@@ -9,7 +9,7 @@ import sys
 import trio
 
 from coordinator.campaigns.trial_runner import TrialRunner
-from coordinator.campaigns.worker_pool import scenarios_of, trial_of, write_answer
+from coordinator.campaigns.worker_pool import read_greeting, trial_of, write_answer
 from emunode.errors import EmulatorError
 from emunode.host.process import die_with_parent
 from emunode.logging import logging_to
@@ -27,7 +27,7 @@ async def serve() -> None:
             *lines, pending = (pending + data).split(b"\n")
             for line in lines:
                 if runner is None:
-                    runner = TrialRunner(scenarios_of(line), sys.stderr)
+                    runner = TrialRunner(read_greeting(line), sys.stderr)
                     # The first line holds the scenarios, every further one a trial.
                     continue
                 try:

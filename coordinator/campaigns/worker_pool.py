@@ -12,7 +12,10 @@ import trio
 
 from coordinator.campaigns.trial_runner import Sink, Trial, TrialResult, result_of
 from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.plugins import loaded_plugins
 from emunode.errors import EmulatorError, RuleError, RunError, ScenarioError
+from emunode.model import Plugin
+from emunode.plugins import load_received
 
 BATCH = 16
 """Trials that are sent to a worker at once."""
@@ -82,7 +85,7 @@ class Worker:
         self._process.stdin.close()
         self._process.stdout.close()
         self._pending = bytearray()
-        self._greeting = encode([scenario.model_dump(mode="json", exclude_none=True) for scenario in scenarios])
+        self._greeting = write_greeting(scenarios)
 
     async def work(self, numbered: Iterator[tuple[int, Trial]], sink: Sink) -> None:
         """Run trials until there are no more."""
@@ -153,9 +156,23 @@ def read_answer(line: bytes) -> TrialResult:
     return result_of(fields)
 
 
-def scenarios_of(line: bytes) -> list[Scenario]:
-    """The scenarios in the first line that a worker reads."""
-    return [make_scenario(values) for values in json.loads(line)]
+def write_greeting(scenarios: Sequence[Scenario]) -> bytes:
+    """The first line that a worker reads: the scenarios, and the plug-ins that they name."""
+    plugins = {plugin for scenario in scenarios for plugin in loaded_plugins(scenario.plugin, all_of_them=True)}
+    return encode(
+        {
+            "plugins": sorted(plugins),
+            "scenarios": [scenario.model_dump(mode="json", exclude_none=True) for scenario in scenarios],
+        }
+    )
+
+
+def read_greeting(line: bytes) -> list[Scenario]:
+    """Load the plug-ins of a greeting, which the parent process was told to execute; returns its scenarios."""
+    greeting = json.loads(line)
+    for plugin in greeting["plugins"]:
+        load_received(Plugin(*plugin))
+    return [make_scenario(values) for values in greeting["scenarios"]]
 
 
 def trial_of(line: bytes) -> Trial:

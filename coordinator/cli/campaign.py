@@ -24,6 +24,7 @@ from coordinator.reports.numbers import plural
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.scenario.model import dump_scenario
 from coordinator.scenario.networks import absolute_network
+from coordinator.scenario.plugins import load_plugins, plugin_flags
 from emunode.errors import ScenarioError
 
 RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")
@@ -83,8 +84,10 @@ def campaign(  # noqa: PLR0913  # its flags
       coordinator campaign --resume runs/campaigns/NAME
     """
     if resume is not None:
-        if scenario or out or faults or vary or flags is not None or trials or precision:
+        others = {name for name, value in asdict(flags).items() if value is not None} if flags is not None else set()
+        if scenario or out or faults or vary or others - {"plugin"} or trials or precision:
             raise ScenarioError("resume", str(resume), "the folder stores the grid; give no other flag of the grid")
+        load_plugins((flags and flags.plugin) or ())
         grid, folder = read_grid(resume), resume
     else:
         grid = make_grid(values_from(scenario, flags), vary or [], faults, trials, precision)
@@ -213,9 +216,14 @@ def _show_violations(store: Store) -> list[dict[str, object]]:
             whole = base.model_copy(update={"fault": (*base.fault, *trial.faults), "seed": trial.seed})
             with log_file(store.folder) as log:
                 smallest = smallest_failure(whole, lambda finding: bool(finding.violated), log)
-            store.write(path.name, dump_scenario(smallest.model_copy(update=store.kept_network(smallest))))
+            store.write(path.name, dump_scenario(smallest.model_copy(update=store.files_of(smallest))))
+        plugins = plugin_flags(store.grid.variants[key.variant].scenario.plugin)
         found.append(
-            {"claims": list(finding.violated), "faults": list(trial.faults), "repeat": f"coordinator run {path}"}
+            {
+                "claims": list(finding.violated),
+                "faults": list(trial.faults),
+                "repeat": f"coordinator run {path}{plugins}",
+            }
         )
     return found
 

@@ -17,6 +17,7 @@ from coordinator.reports.numbers import plural
 from coordinator.results.claims import EXIT_STATUS
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import stored_scenario
+from coordinator.scenario.plugins import plugin_flags
 from emunode.errors import ScenarioError
 
 
@@ -89,7 +90,7 @@ def record(certificate: Certificate, path: Path | None) -> dict[str, object]:
         "violated": list(found.violated),
         "smallest": list(found.scenario.fault),
         "scenario": str(path) if path else None,
-        "repeat": f"coordinator certify {path}" if path else None,
+        "repeat": f"coordinator certify {path}{plugin_flags(plan.scenario.plugin)}" if path else None,
     }
     return {
         "topology": plan.topology.name,
@@ -137,7 +138,7 @@ def _counterexample_lines(certificate: Certificate, path: Path | None) -> Iterat
         if found.violated:
             yield f"  violated: {'; '.join(found.violated)}"
     if path:
-        yield f"  repeat it with: coordinator certify {path}"
+        yield f"  repeat it with: coordinator certify {path}{plugin_flags(certificate.plan.scenario.plugin)}"
     if certificate.different is not None:
         yield f"history different from memory under: {', '.join(certificate.different)}"
 

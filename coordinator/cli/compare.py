@@ -8,15 +8,18 @@ from cyclopts import Parameter
 from rich.markup import escape
 
 from coordinator.cli import render
+from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command, print_json
 from coordinator.cli.verify import warn_unverified
 from coordinator.reports.compare import as_rows, compare, compare_figure, read_runs, write_figure
 from coordinator.reports.tables import to_csv, to_markdown
+from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 
 
 def compare_runs(
     *runs: RunArgument,
+    plugin: PluginFlag = None,
     json: JsonFlag = False,
     markdown: Annotated[
         bool, Parameter(negative=(), show_default=False, group=OUTPUT, help="print a Markdown table")
@@ -36,6 +39,7 @@ def compare_runs(
     """
     if json + markdown + csv > 1:
         raise ScenarioError("compare", "--json --markdown --csv", "one of them at a time")
+    load_plugins(plugin or ())
     read = read_runs(runs)
     warn_unverified(data.path for data in read.values())
     comparison = compare(read)

@@ -6,16 +6,18 @@ from typing import Annotated
 
 from cyclopts import Group, Parameter
 
+from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command, print_json
 from coordinator.cli.verify import warn_unverified
 from coordinator.reports.data import find_run, read_run
 from coordinator.reports.export import goal_of_run, graphml_of_plan, graphml_of_run, write_lines
+from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 
 WITHOUT_RUN = Group("Without a run", sort_key=1)
 
 
-def export(
+def export(  # noqa: PLR0913  # its flags
     run: RunArgument | None = None,
     *,
     graphml: Annotated[Path | None, Parameter(group=OUTPUT, help="write the network and its trees as GraphML")] = None,
@@ -28,6 +30,7 @@ def export(
     source: Annotated[
         str | None, Parameter(group=WITHOUT_RUN, help="label of the root", allow_leading_hyphen=True)
     ] = None,
+    plugin: PluginFlag = None,
     json: JsonFlag = False,
 ) -> int:
     """Write a network, its trees or an executed schedule for other programs.
@@ -40,6 +43,7 @@ def export(
         raise ScenarioError("export", None, "say what to write: --graphml FILE or --goal FILE")
     if (run is None) == (topology is None):
         raise ScenarioError("export", None, "give a run, or else --topology")
+    load_plugins(plugin or ())
     if run is not None:
         files = dict(_export_run(run, graphml, goal))
     elif goal or graphml is None:

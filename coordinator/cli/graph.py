@@ -8,10 +8,12 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from coordinator.cli import render
+from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.reports.network_picture import draw_network
 from coordinator.scenario.network_files import is_network_file
 from coordinator.scenario.networks import PREFIX, load_topology
+from coordinator.scenario.plugins import load_plugins
 from coordinator.theory.graph_properties import GraphProperties, Known, NotComputed
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
@@ -38,6 +40,7 @@ def graph(
     picture: Annotated[
         Path | None, Parameter(group=OUTPUT, help="draw the network into this file, such as net.svg")
     ] = None,
+    plugin: PluginFlag = None,
     json: JsonFlag = False,
 ) -> int:
     """Print the properties of a network as a graph, and draw it.
@@ -50,6 +53,7 @@ def graph(
     """
     if not 0 < time_limit <= DAY:
         raise ScenarioError("time_limit", time_limit, "more than 0, at most 86400 seconds")
+    load_plugins(plugin or ())
     topology = _network(network, relabel)
     if picture is not None:
         _write(picture, draw_network(topology))

@@ -11,9 +11,11 @@ from cyclopts import Group, Parameter
 from rich.markup import escape
 
 from coordinator.cli import render
+from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import JsonFlag, as_command, print_json
 from coordinator.reports.numbers import plural
 from coordinator.scenario.fault_syntax import forms
+from coordinator.scenario.plugins import load_plugins
 from emunode.algorithms.base import ANY_FAMILY, Algorithm
 from emunode.algorithms.registry import Entry, registered
 from emunode.errors import ScenarioError
@@ -26,7 +28,7 @@ EXAMPLE_BYTES = 720
 """Size of a message in the example of an algorithm, which divides into as many parts as any of them needs."""
 
 
-def list_topologies(*, json: JsonFlag = False) -> None:
+def list_topologies(*, plugin: PluginFlag = None, json: JsonFlag = False) -> None:
     """List the families of networks, with the form of their names.
 
     `coordinator graph NET` shows one network.
@@ -35,6 +37,7 @@ def list_topologies(*, json: JsonFlag = False) -> None:
       coordinator list topologies
       coordinator list topologies --json
     """
+    load_plugins(plugin or ())
     rows: list[dict[str, object]] = [
         {
             "family": known.family,
@@ -67,6 +70,7 @@ def list_algorithms(
         Literal["local", "precomputed"] | None,
         Parameter(group=FILTERS, help="only local rules, or only precomputed schedules"),
     ] = None,
+    plugin: PluginFlag = None,
     json: JsonFlag = False,
 ) -> None:
     """List the algorithms, or describe one in full.
@@ -80,6 +84,7 @@ def list_algorithms(
       coordinator list algorithms edt
       coordinator list algorithms --topology star --schedule precomputed
     """
+    load_plugins(plugin or ())
     entries = [
         (family, entry)
         for family, entry in _entries(topology, collective)
@@ -104,13 +109,14 @@ def list_algorithms(
             render.show_rows(f"algorithms on {_networks_of(family)}", shown)
 
 
-def list_faults(*, json: JsonFlag = False) -> None:
+def list_faults(*, plugin: PluginFlag = None, json: JsonFlag = False) -> None:
     """List the kinds of fault and their syntax.
 
     Examples:
       coordinator list faults
       coordinator list faults --json
     """
+    load_plugins(plugin or ())
     render.print_rows("faults", forms(), json)
 
 

@@ -12,6 +12,7 @@ from cyclopts import Group, Parameter, Token
 
 from coordinator.scenario.model import Scenario, format_duration, make_scenario, parse_duration, read_scenario
 from coordinator.scenario.networks import with_absolute_network
+from coordinator.scenario.plugins import load_plugins, require_loaded
 from emunode.errors import ScenarioError
 
 DAY = 86400.0
@@ -33,6 +34,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Processes": ("driver", "ranks_per_host", "netns", "hang_by"),
     "Clock": ("clock", "startup", "per_byte", "lateness_limit", "worst_lateness_limit"),
     "Repetition": ("seed", "step_limit", "name"),
+    "Plug-ins": ("plugin",),
 }
 """The fields of a scenario as `--help` groups them."""
 TYPES = {"integer": "INT", "number": "FLOAT", "string": "TEXT"}
@@ -136,15 +138,30 @@ ScenarioFlags = Annotated[Flags | None, Parameter(name="*")]
 ScenarioFile = Annotated[Path | None, Parameter(help="scenario file in TOML; flags override its keys")]
 
 
+PluginFlag = Annotated[
+    list[str] | None,
+    Parameter(name="--plugin", negative=(), help=Scenario.model_fields["plugin"].description),
+]
+"""For commands without a scenario; `load_plugins` executes what is given."""
+
+
 def values_from(file: Path | None, flags: Any) -> dict[str, object]:
-    """The keys of a scenario file, overridden by flags, not validated yet."""
+    """The keys of a scenario file, overridden by flags, not validated yet. Plug-ins that the flags name are executed."""
     values = with_absolute_network(read_scenario(file), file.parent) if file else {}
-    if flags is not None:
-        given = {name: value for name, value in asdict(flags).items() if value is not None}
+    given = {} if flags is None else {name: value for name, value in asdict(flags).items() if value is not None}
+    if "plugin" in values or "plugin" in given:
+        values["plugin"] = _plugins(values.get("plugin", ()), given.pop("plugin", ()))
+    if given:
         values |= with_absolute_network(given, Path.cwd())
         if "topology" in given and "network_sha256" not in given:
             values.pop("network_sha256", None)  # that of the network in the file
     return values
+
+
+def _plugins(in_file: Any, named: Sequence[str]) -> tuple[str, ...]:
+    """The plug-ins of a scenario: those that flags name, which are executed, if the file names no others."""
+    loaded = load_plugins(named)
+    return loaded + tuple(entry for entry in require_loaded(in_file) if entry not in loaded)
 
 
 def scenario_from(file: Path | None, flags: Any) -> Scenario:

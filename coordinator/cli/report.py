@@ -5,10 +5,12 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command, print_json
 from coordinator.cli.verify import warn_unverified
 from coordinator.reports.data import find_run
 from coordinator.reports.run_report import write_report
+from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 
 
@@ -18,6 +20,7 @@ def report(
     out: Annotated[
         Path | None, Parameter(group=OUTPUT, help="file to write; default: report.html in the run directory")
     ] = None,
+    plugin: PluginFlag = None,
     json: JsonFlag = False,
 ) -> int:
     """Draw the report of a stored run again.
@@ -28,6 +31,7 @@ def report(
       coordinator report runs/star-4-broadcast-edt
       coordinator report runs/star-4-broadcast-edt/latest --out edt.html
     """
+    load_plugins(plugin or ())
     path = find_run(run)
     try:
         written = write_report(path, out)

@@ -10,6 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.markup import escape
 
+from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.cli.render import console, print_rows, progress_display, show_rows, verdict_text
 from coordinator.papers.base import Figure, Reproduction, Section
@@ -19,6 +20,7 @@ from coordinator.papers.registry import REPRODUCTIONS, find_reproduction
 from coordinator.papers.run_cache import RunCache, open_run_cache
 from coordinator.papers.tables import verdict_of
 from coordinator.results.claims import EXIT_STATUS
+from coordinator.scenario.plugins import load_plugins
 from emunode.errors import EmulatorError, ScenarioError
 
 
@@ -31,6 +33,7 @@ def reproduce(
         Path | None, Parameter(group=OUTPUT, help="folder for one page with tables and figures, and each table as CSV")
     ] = None,
     minutes: Annotated[float, Parameter(help="start no further run after this time")] = 60.0,
+    plugin: PluginFlag = None,
     json: JsonFlag = False,
 ) -> int:
     """Re-run a paper's experiments: published, predicted and measured values.
@@ -41,6 +44,7 @@ def reproduce(
       coordinator reproduce
       coordinator reproduce tseng-sheu-1997 --n 4 --out paper
     """
+    load_plugins(plugin or ())
     if all and name is not None:
         raise ScenarioError("reproduce", name, "give a name or --all, not both")
     if not all and name is None:
@@ -53,7 +57,8 @@ def reproduce(
     if all and n is not None:
         raise ScenarioError("n", n, "--all covers every size; leave --n out, or name one reproduction")
     chosen = [find_reproduction(name)] if name is not None else list(REPRODUCTIONS.values())
-    cost = cost_of(ALL if all else chosen[0].name, n)
+    measured = all and None not in (cost_of(about.name) for about in chosen)  # none of a plug-in
+    cost = cost_of(ALL, n) if measured else None if all else cost_of(chosen[0].name, n)
     return _reproduce([(about, about.over(n)) for about in chosen], cost, out, minutes, as_json=json)
 
 

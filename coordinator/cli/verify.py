@@ -4,13 +4,15 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import JsonFlag, RunArgument, as_command, print_json
 from coordinator.execution.verify import verify as verify_run
 from coordinator.reports.data import find_run
+from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 
 
-def verify(*runs: RunArgument, json: JsonFlag = False) -> int:
+def verify(*runs: RunArgument, plugin: PluginFlag = None, json: JsonFlag = False) -> int:
     """Check stored runs against their journals, and the journals against the rules.
 
     Hash, tables, claims and verdict are
@@ -22,6 +24,7 @@ def verify(*runs: RunArgument, json: JsonFlag = False) -> int:
     """
     if not runs:
         raise ScenarioError("run", None, "give one or more runs to verify")
+    load_plugins(plugin or ())
     checked = [verify_run(find_run(run)) for run in runs]
     if json:
         print_json([found.record() for found in checked])

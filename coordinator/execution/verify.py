@@ -26,6 +26,7 @@ from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.results.differential import REPLAYED_ROWS, Replay, replay
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.networks import network_of, with_absolute_network
+from coordinator.scenario.plugins import altered_files
 from emunode.errors import ScenarioError
 from emunode.model import ROOTLESS
 from emunode.timed.cost_model import NANO, LinearCostModel
@@ -101,6 +102,7 @@ def verify(path: Path) -> Verification:
 
 def _verify(path: Path, verification: Verification) -> None:
     scenario, older = _read_scenario(path)
+    verification.findings += altered_files(scenario.plugin, path)
     summary = translate_summary(_read_json(path / "summary.json", dict))
     older |= "cut_off_count" not in summary
     plan = replace(_plan(scenario), late_faults_count=older)

@@ -13,6 +13,7 @@ from coordinator.networks.control_channel import LISTEN_BACKLOG, STALL_SECONDS, 
 from coordinator.networks.launchers.base import Launch
 from coordinator.networks.messages import LinkProgress, Listening
 from coordinator.planning.plan import Plan
+from coordinator.scenario.plugins import loaded_plugins
 from emunode.errors import RunError
 from emunode.faults.connections import LinkId
 from emunode.host.placement import Placement
@@ -43,6 +44,7 @@ class LinkWaves:
         self._network = (b"", "")
         if isinstance(topology, TableTopology):
             self._network = (b"" if launch.preloads_network else topology.to_bytes(), topology.sha256)
+        self._plugins = loaded_plugins(plan.scenario.plugin)
         self._queue = min(LISTEN_BACKLOG, _somaxconn())
         """Connections that the queue of a listener holds."""
         self._listening: dict[int, Listening] = {}
@@ -66,7 +68,16 @@ class LinkWaves:
             listen, dial = self._launch.addresses(host.index)
             seconds = STALL_SECONDS if setup_seconds is None else setup_seconds
             config = HostConfig(
-                self._run, host.index, plan.hosts, plan.spec, listen, dial, self._queue, seconds, *self._network
+                self._run,
+                host.index,
+                plan.hosts,
+                plan.spec,
+                listen,
+                dial,
+                self._queue,
+                seconds,
+                *self._network,
+                self._plugins,
             )
             self._channel.send(host, "assign", *config.to_record())
         await self._channel.wait_until(lambda: all(host.index in self._listening for host in hosts), "hosts to listen")

@@ -35,5 +35,6 @@ def make_stepped_network(plan: Plan, log: TextIO) -> Network:
 
 def make_launch(plan: Plan, log: TextIO) -> "Launch":
     """The launcher of a plan's driver. Only its module is imported: the SDK of Docker alone takes a third of a second."""
-    launch: Launch = import_module(DRIVERS[plan.scenario.driver].launcher).launch(plan, log)
+    launcher = DRIVERS[plan.scenario.driver].launcher
+    launch: Launch = (import_module(launcher).launch if isinstance(launcher, str) else launcher)(plan, log)
     return launch

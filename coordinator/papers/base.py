@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from coordinator.papers.run_cache import RunCache
 from coordinator.papers.tables import Table, texts
 from emunode.errors import ScenarioError
+from emunode.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,16 @@ class Reproduction:
         if n not in self.sizes:
             raise ScenarioError("n", n, f"{self.name} covers n = {self.sizes[0]}..{self.sizes[-1]}")
         return [n]
+
+
+REPRODUCTIONS: Final = Registry[str, Reproduction](
+    "reproduction",
+    Reproduction,
+    key=lambda reproduction: reproduction.name,
+    instances=True,
+    built_in="coordinator.papers.registry",
+)
+"""By name, in the order of `--all`; those of plug-ins follow."""
 
 
 def described(paper: str, part: str, build: Build, sizes: range = range(0)) -> Reproduction:

@@ -1,9 +1,9 @@
 """The registered reproductions: one line per paper, each of which lists its own."""
 
-from collections.abc import Mapping
 from difflib import get_close_matches
 
 from coordinator.papers import fragopoulou_akl, hussain, johnsson_ho, tseng_sheu
+from coordinator.papers.base import REPRODUCTIONS as REPRODUCTIONS  # noqa: PLC0414  # complete once this is imported
 from coordinator.papers.base import Reproduction
 from emunode.errors import ScenarioError
 
@@ -13,10 +13,9 @@ PAPERS = (
     johnsson_ho,
     hussain,
 )  # fmt: skip
-REPRODUCTIONS: Mapping[str, Reproduction] = {
-    reproduction.name: reproduction for paper in PAPERS for reproduction in paper.REPRODUCTIONS
-}
-"""By name, in the order of `--all`."""
+for _paper in PAPERS:
+    for _reproduction in _paper.REPRODUCTIONS:
+        REPRODUCTIONS.add(_reproduction)
 
 
 def find_reproduction(name: str) -> Reproduction:

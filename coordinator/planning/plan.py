@@ -19,6 +19,7 @@ from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import network_of
 from coordinator.scenario.permutations import described, farthest, is_file, targets_of
+from coordinator.scenario.plugins import require_loaded
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.registry import find_algorithm, make_algorithm
@@ -179,6 +180,8 @@ def make_plan(
     ScenarioError for a scenario that cannot run anywhere. RunError if it cannot run on `machine` (by default this one); with
     `estimate`, `why_impossible` reports that instead.
     """
+    # Before anything is looked up by name: what is not loaded is never executed from here.
+    scenario = scenario.model_copy(update={"plugin": require_loaded(scenario.plugin)})
     topology = network_of(scenario)
     _require_size(topology)
     spec = _collective_spec(scenario, topology)

@@ -20,6 +20,7 @@ from coordinator.reports.numbers import plural
 from coordinator.results.metrics import Measurement, measure
 from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import stored_topology, with_absolute_network
+from coordinator.scenario.plugins import absolute_plugins, require_loaded
 from emunode.errors import EmulatorError, ScenarioError
 from emunode.topologies.base import Topology
 
@@ -99,14 +100,25 @@ class RunData:
 def find_run(run: Path) -> Path:
     """The run directory that `run` refers to: itself, the newest run in it, or the newest run of `runs/<run>`.
 
-    Raises ScenarioError (field `run`) if there is no run.
+    Raises ScenarioError (field `run`) if there is no run, and (field `plugin`) if it names a plug-in that is not loaded.
     """
     for candidate in (run, run / LATEST, Path("runs") / run, Path("runs") / run / LATEST):
         if any((candidate / name).is_file() for name in RUN_FILES):
+            _require_plugins(candidate.resolve())
             return candidate.resolve()
     if not run.exists() and not (Path("runs") / run).exists():
         raise ScenarioError("run", str(run), "no such run: expected a run directory or the name of a folder in runs/")
     raise ScenarioError("run", str(run), f"not a run directory: it contains none of {', '.join(RUN_FILES)}")
+
+
+def _require_plugins(path: Path) -> None:
+    """Refuse a run whose scenario can be read and names a plug-in that is not loaded."""
+    try:
+        named = tomllib.loads((path / "scenario.toml").read_text()).get("plugin", [])
+    except (OSError, ValueError):
+        return
+    if isinstance(named, list):
+        require_loaded(absolute_plugins([entry for entry in named if isinstance(entry, str)], path))
 
 
 def read_run(path: Path, name: str | None = None) -> RunData:

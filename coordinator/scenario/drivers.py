@@ -1,14 +1,24 @@
-"""The drivers: where the ranks of a run execute. To add one, write its launcher and add a line to `DRIVERS`."""
+"""The drivers: where the ranks of a run execute.
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Literal, NamedTuple
+To add one, write its launcher and register a `Driver` that names it: `register(Driver("mine", MyLaunch))`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from emunode.errors import RegistrationError
+from emunode.registry import Registry
 
 
-class Driver(NamedTuple):
+@dataclass(frozen=True)
+class Driver:
     """What scenarios and plans have to know of a driver."""
 
-    launcher: str
-    """The module that starts its hosts, imported on use: its `launch(plan, log)` makes the `Launch`. Empty: no hosts."""
+    name: str
+    launcher: str | Callable[..., Any]
+    """What starts its hosts: a `Launch` class, called with the plan and the log, or a module with `launch(plan, log)`, which
+    is imported on use. Empty: no hosts."""
     most_hosts: int | None = None
     """The most hosts that `--ranks-per-host auto` starts; None: as many as there are cores, or as descriptors require."""
     local_processes: bool = False
@@ -17,14 +27,31 @@ class Driver(NamedTuple):
     """Whether hosts use the memory of this machine."""
 
 
-DRIVERS: Mapping[str, Driver] = {
-    "memory": Driver("", most_hosts=0),
-    "local": Driver("coordinator.networks.launchers.local", local_processes=True),
-    "docker": Driver("coordinator.networks.launchers.docker", most_hosts=24),
-    "join": Driver("coordinator.networks.launchers.join", most_hosts=24, local_memory=False),
-}
+def _check(driver: Driver) -> None:
+    if not isinstance(driver.name, str) or driver.name != driver.name.lower() or not driver.name.isidentifier():
+        raise RegistrationError(f"driver {driver.name!r}: its name is not a lower-case word")
+    missing = sorted(getattr(driver.launcher, "__abstractmethods__", ()))
+    if missing:
+        raise RegistrationError(f"the launcher of driver {driver.name!r} does not define {', '.join(missing)}")
+    if not isinstance(driver.launcher, str) and not callable(driver.launcher):
+        raise RegistrationError(f"the launcher of driver {driver.name!r} is neither a class nor the name of a module")
 
-if TYPE_CHECKING:
-    DriverName = str
-else:  # the choices of a scenario; a type checker needs a literal that is written out
-    DriverName = Literal[tuple(DRIVERS)]
+
+DRIVERS: Final = Registry[str, Driver]("driver", Driver, key=lambda driver: driver.name, check=_check, instances=True)
+"""Every driver, by its name in scenarios."""
+
+for _driver in (
+    Driver("memory", "", most_hosts=0),
+    Driver("local", "coordinator.networks.launchers.local", local_processes=True),
+    Driver("docker", "coordinator.networks.launchers.docker", most_hosts=24),
+    Driver("join", "coordinator.networks.launchers.join", most_hosts=24, local_memory=False),
+):
+    DRIVERS.add(_driver)
+
+
+def driver_name(value: str) -> str:
+    """The name of a registered driver; ValueError lists them."""
+    if value not in DRIVERS:
+        *others, last = map(repr, DRIVERS)
+        raise ValueError(f"Input should be {', '.join(others)} or {last}")
+    return value

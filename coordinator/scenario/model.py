@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import tomli_w
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
-from coordinator.scenario.drivers import DriverName
+from coordinator.scenario.drivers import DRIVERS, driver_name
 from emunode.errors import ScenarioError
 from emunode.model import Collective, Duplex, FaultKnowledge, PortModel
 
@@ -108,8 +108,9 @@ class Scenario(BaseModel):
         1, description="pieces of a message on each tree"
     )
     redundancy: Number = Field(1, ge=1, le=MOST_REDUNDANCY, description="trees that carry each message")
-    driver: Annotated[DriverName, BeforeValidator(_lower)] = Field(
+    driver: Annotated[str, BeforeValidator(_lower), AfterValidator(driver_name)] = Field(
         "local",
+        json_schema_extra={"enum": list(DRIVERS)},
         description="where ranks run: in one loop, in host processes, in containers, in hosts that join (`serve`)",
     )
     ranks_per_host: Count | Automatic = Field(
@@ -142,6 +143,9 @@ class Scenario(BaseModel):
     fault: tuple[str, ...] = Field((), description="fault, such as crash:3142@2 (repeatable)")
     fault_knowledge: Annotated[FaultKnowledge, BeforeValidator(_lower)] = Field(
         FaultKnowledge.NONE, description="nodes that know the faults: none (as in the papers), neighbours, all"
+    )
+    plugin: tuple[str, ...] = Field(
+        (), description="plug-in to execute: a file such as mine.py, or an installed module (repeatable)"
     )
     seed: Number = Field(0, ge=0, lt=2**63, description="seed of payloads and of every random choice")
     step_limit: Count = Field(100_000, description="steps after which a run is stopped, undecided")
@@ -181,12 +185,12 @@ VARIABLE_PREFIX = "TESTBENCH_"
 
 
 def scenario_from_environment(environment: Mapping[str, str]) -> dict[str, object]:
-    """Values from variables such as TESTBENCH_TOPOLOGY, not validated yet. Faults are separated by spaces."""
+    """Values from variables such as TESTBENCH_TOPOLOGY, not validated yet. Faults and plug-ins are separated by spaces."""
     values: dict[str, object] = {}
     for key in Scenario.model_fields:
         text = environment.get(VARIABLE_PREFIX + key.upper(), "").strip()
         if text:
-            values[key] = text.split() if key == "fault" else text
+            values[key] = text.split() if key in ("fault", "plugin") else text
     return values
 
 

@@ -12,6 +12,7 @@ from typing import Final
 
 from coordinator.scenario.model import Scenario, dump_scenario
 from coordinator.scenario.permutations import is_file
+from coordinator.scenario.plugins import absolute_plugins, keep_plugins
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
@@ -68,13 +69,15 @@ def absolute_network(name: object, folder: Path) -> object:
 
 
 def with_absolute_network(values: Mapping[str, object], folder: Path) -> dict[str, object]:
-    """Values of a scenario whose `topology` and `permutation` may name files relative to `folder`."""
+    """Values of a scenario whose `topology`, `permutation` and `plugin` may name files relative to `folder`."""
     absolute = dict(values)
     if "topology" in values:
         absolute["topology"] = absolute_network(values["topology"], folder)
     permutation = values.get("permutation")
     if isinstance(permutation, str) and is_file(permutation):
         absolute["permutation"] = str(folder.absolute() / permutation)
+    if "plugin" in values:
+        absolute["plugin"] = absolute_plugins(values["plugin"], folder)
     return absolute
 
 
@@ -89,8 +92,9 @@ def keep_network(topology: Topology, folder: Path, file: str = NETWORK) -> dict[
 
 
 def stored_scenario(scenario: Scenario, topology: Topology, folder: Path, file: str = NETWORK) -> str:
-    """The text of a scenario file in `folder`, beside which a network from a file is written as `file`."""
-    return dump_scenario(scenario.model_copy(update=keep_network(topology, folder, file)))
+    """The text of a scenario file in `folder`, beside which a network from a file is written as `file`, and plug-ins."""
+    kept = keep_network(topology, folder, file) | keep_plugins(scenario.plugin, folder)
+    return dump_scenario(scenario.model_copy(update=kept))
 
 
 def stored_topology(name: str, folder: Path) -> Topology:

@@ -385,9 +385,9 @@ def _check(entry: type[Algorithm]) -> None:
     check_metrics(entry)
 
 
-ALGORITHMS: Final = Registry[tuple[str, str, str], Algorithm](
+ALGORITHMS: Final = Registry[tuple[str, str, str], type[Algorithm]](
     "algorithm",
-    Algorithm,  # type: ignore[type-abstract]
+    Algorithm,
     key=lambda entry: (entry.family, entry.collective, entry.name),
     required=("family", "name", "collective", "citation"),
     check=_check,

@@ -85,7 +85,7 @@ def _check(record: type[Fault]) -> None:
         raise RegistrationError(f"{name} is not decorated as a frozen dataclass")
 
 
-KINDS: Final = Registry[str, Fault]("fault kind", Fault, key=_name, required=("form", "evidence"), check=_check)
+KINDS: Final = Registry[str, type[Fault]]("fault kind", Fault, key=_name, required=("form", "evidence"), check=_check)
 """Every kind of fault, by its name in scenarios, journals and on the wire, in the order in which faults of a step act."""
 
 

@@ -43,12 +43,18 @@ NAME_LETTERS = 64
 
 
 def run_host(
-    address: str, port: int, secret: bytes, index: int = ANY_HOST, patience: float = 0.0, advertise: str = ""
+    address: str,
+    port: int,
+    secret: bytes,
+    index: int = ANY_HOST,
+    patience: float = 0.0,
+    advertise: str = "",
+    allow_plugins: bool = False,
 ) -> int:
     """Run one host until its run is over; 0 if the run ended normally, CANNOT_JOIN or FAILED if not.
 
     A coordinator that cannot be reached yet is tried again for `patience` seconds. Peers dial `advertise`; by default the
-    address from which this host reaches the coordinator.
+    address from which this host reaches the coordinator. Plug-ins are executed only with `allow_plugins`.
     """
     try:
         control = join(address, port, secret, index, patience, advertise)
@@ -57,7 +63,7 @@ def run_host(
         return CANNOT_JOIN
     keep_memory()
     collect_seldom()
-    problem = trio.run(serve, control, secret, LINGER_SECONDS, advertise)
+    problem = trio.run(serve, control, secret, LINGER_SECONDS, advertise, allow_plugins)
     if problem:
         log("run did not end normally for this host", coordinator=f"{address}:{port}", error=problem)
     return FAILED if problem else 0
@@ -145,6 +151,7 @@ def fork_hosts(
     first: int = ANY_HOST,
     patience: float = 0.0,
     advertise: str = "",
+    allow_plugins: bool = False,
 ) -> int:
     """Fork `hosts` hosts of indices `first`, `first` + 1, .. (or of any free places) and wait for all; the exit status.
 
@@ -168,7 +175,8 @@ def fork_hosts(
             log("cannot fork", host=number, hosts=hosts, error=_describe(error))
             return FAILED  # the hosts forked so far end with this process
         if not pid:
-            _child(me, index, partial(run_host, address, port, secret, index, deadline - time.monotonic(), advertise))
+            remaining = deadline - time.monotonic()
+            _child(me, index, partial(run_host, address, port, secret, index, remaining, advertise, allow_plugins))
         living.add(pid)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     statuses = []

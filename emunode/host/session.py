@@ -33,6 +33,7 @@ from emunode.logging import log
 from emunode.net import wire
 from emunode.net.framed_streams import HELLO_SECONDS, FramedStreams, listening_socket
 from emunode.net.protocol import HostConfig
+from emunode.plugins import load_received
 from emunode.timed.engine import LinkEnds, Owner, TimedRun
 from emunode.topologies.base import Topology
 from emunode.topologies.registry import parse_topology
@@ -54,15 +55,23 @@ class Session:
     """One host, on the authenticated, non-blocking control connection `control`.
 
     While it waits, nothing else in its thread can run for `linger_seconds`. Peers dial `advertise`, if that is given.
+    Plug-ins of the coordinator are executed only with `allow_plugins`.
     """
 
     def __init__(
-        self, control: int, secret: bytes, nursery: trio.Nursery, linger_seconds: float = 0.0, advertise: str = ""
+        self,
+        control: int,
+        secret: bytes,
+        nursery: trio.Nursery,
+        linger_seconds: float = 0.0,
+        advertise: str = "",
+        allow_plugins: bool = False,
     ) -> None:
         self.problem = "lost the connection to the coordinator"
         """The reason why the run did not end normally for this host; empty once the coordinator confirmed that it did."""
         self._failure = ""
         self._advertise = advertise
+        self._allow_plugins = allow_plugins
         self._control = control
         self._secret = secret
         self._nursery = nursery
@@ -194,6 +203,7 @@ class Session:
         """Create the link ends and the ranks; once every rank's task is parked, report where this host listens."""
         if self._ranks is not None:
             raise FrameError("a second configuration")
+        self._load_plugins(config)
         topology = _network(config)
         if config.hosts > topology.order:
             raise FrameError(f"host {config.host} of {config.hosts} for {topology.order} ranks")
@@ -207,6 +217,13 @@ class Session:
         for rank in links.ranks:
             # Started here, parked before the first step: a step then only reschedules tasks.
             self._nursery.start_soon(engine.run_rank, rank, self._on_all_parked)
+
+    def _load_plugins(self, config: HostConfig) -> None:
+        if config.plugins and not self._allow_plugins:
+            names = ", ".join(plugin.name for plugin in config.plugins)
+            raise RunError(f"this host does not accept plug-ins ({names}); start it with emunode --allow-plugins")
+        for plugin in config.plugins:
+            load_received(plugin)
 
     def _listen(self, config: HostConfig) -> socket.socket:
         """A socket at the advertised address, else at the configured one, else at the one that reaches the coordinator."""
@@ -250,7 +267,9 @@ class Session:
             timed.report()
 
 
-async def serve(control: int, secret: bytes, linger_seconds: float = 0.0, advertise: str = "") -> str:
+async def serve(
+    control: int, secret: bytes, linger_seconds: float = 0.0, advertise: str = "", allow_plugins: bool = False
+) -> str:
     """Run a host on an authenticated, non-blocking control connection until the run is over.
 
     Returns the reason why the run did not end normally for this host; empty if it did.
@@ -258,7 +277,7 @@ async def serve(control: int, secret: bytes, linger_seconds: float = 0.0, advert
     session: Session | None = None
     try:
         async with trio.open_nursery() as nursery:
-            session = Session(control, secret, nursery, linger_seconds, advertise)
+            session = Session(control, secret, nursery, linger_seconds, advertise, allow_plugins)
             await session.run()
     finally:  # after the nursery: a task that was just started runs up to its first checkpoint even if it is cancelled
         if session is not None:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from emunode.errors import FrameError
-from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Duplex, FaultKnowledge, PortModel
+from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Duplex, FaultKnowledge, Plugin, PortModel
 from emunode.net.validation import INT64, integer, integers, items, number, octets, text
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -35,16 +35,18 @@ class HostConfig(NamedTuple):
     """The network as `TableTopology.to_bytes` writes it, if its name does not define it and no host has preloaded it."""
     network_sha256: str = ""
     """Its digest; empty if the name of the topology defines the network."""
+    plugins: tuple[Plugin, ...] = ()
+    """What to load before the network and the algorithm are looked up."""
 
     def to_record(self) -> tuple[object, ...]:
         """Plain values for the wire."""
-        return (*self[:3], spec_to_record(self.spec), *self[4:])
+        return (*self[:3], spec_to_record(self.spec), *self[4:-1], [list(plugin) for plugin in self.plugins])
 
     @classmethod
     def from_record(cls, record: Sequence[object]) -> "HostConfig":
         """Inverse of `to_record`; FrameError for anything malformed."""
-        # Exactly eight values: a peer of another version with a longer record is refused here.
-        run, host, hosts, spec, listen, dial, backlog, seconds, network, sha256 = items(record, 10)
+        # Exactly eleven values: a peer of another version with a longer record is refused here.
+        run, host, hosts, spec, listen, dial, backlog, seconds, network, sha256, plugins = items(record, 11)
         hosts = integer(hosts, 1)
         return cls(
             run=integer(run, 0, 2**64 - 1),
@@ -57,6 +59,7 @@ class HostConfig(NamedTuple):
             setup_seconds=number(seconds),
             network=octets(network),
             network_sha256=text(sha256),
+            plugins=tuple(Plugin(*map(text, items(plugin, 3))) for plugin in items(plugins)),
         )
 
 

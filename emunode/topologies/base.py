@@ -493,9 +493,9 @@ class RenamedTopology(Topology):
         return self._network.relative(rank, self._root)
 
 
-FAMILIES: Final = Registry[str, Topology](
+FAMILIES: Final = Registry[str, type[Topology]](
     "topology",
-    Topology,  # type: ignore[type-abstract]
+    Topology,
     key=lambda family: family.family,
     required=("family", "form", "condition", "example", "describe", "small_examples"),
 )

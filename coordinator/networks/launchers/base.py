@@ -1,10 +1,11 @@
 """The interface of launchers, which start host processes; one implementation per driver."""
 
 import secrets
+from abc import ABC, abstractmethod
 from collections.abc import Collection
 
 
-class Launch:
+class Launch(ABC):
     """Starts the host processes of one run. Call `prepare`, `start` and `stop` in this order, once each."""
 
     can_kill = False
@@ -30,11 +31,11 @@ class Launch:
         """
         return "127.0.0.1", 0
 
+    @abstractmethod
     def start(self, port: int, token: bytes, hosts: int) -> int:
         """Start `hosts` hosts that connect to `port`; returns a descriptor that is readable when `check` is due."""
-        raise NotImplementedError
 
-    def joined(self, host: int) -> None:
+    def joined(self, host: int) -> None:  # noqa: B027  # most launchers need not know
         """Note that host `host` has joined."""
 
     def addresses(self, host: int) -> tuple[str, str]:
@@ -45,9 +46,9 @@ class Launch:
         """A message about hosts that did not join: names of those that did, indices of those that did not."""
         return f"{len(absent)} of {len(joined) + len(absent)} hosts never joined"
 
+    @abstractmethod
     def check(self) -> None:
         """RunError if hosts that should start or run cannot."""
-        raise NotImplementedError
 
     async def kill(self, host: int, pid: int) -> None:
         """SIGKILL the process of a host."""
@@ -65,6 +66,6 @@ class Launch:
         """Undo `pause`; the process goes on where it was stopped."""
         raise NotImplementedError
 
+    @abstractmethod
     async def stop(self) -> None:
         """Wait briefly for every process to exit, then kill it; remove everything that was created."""
-        raise NotImplementedError

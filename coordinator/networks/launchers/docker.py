@@ -195,7 +195,7 @@ class DockerLaunch(Launch):
         name = self.names[index]
         with translated(f"start the container {name}"):
             self._client.create_container(
-                **options(self.run, index, coordinator, token, self.join_seconds),
+                **options(self.run, index, coordinator, token, self.join_seconds, bool(self._plan.scenario.plugin)),
                 name=name,
                 host_config=self._host_config(),
             )
@@ -357,9 +357,13 @@ def launch(plan: Plan, _log: TextIO) -> DockerLaunch:
     return DockerLaunch(plan)
 
 
-def options(run: str, index: int, coordinator: str, token: bytes, join_seconds: float) -> dict[str, Any]:
+def options(
+    run: str, index: int, coordinator: str, token: bytes, join_seconds: float, allow_plugins: bool
+) -> dict[str, Any]:
     """The options of container `index` of a run: image, command, environment and labels."""
     command = ["emunode", "--coordinator", coordinator, "--index", str(index), "--join-seconds", f"{join_seconds:g}"]
+    if allow_plugins:
+        command.append("--allow-plugins")
     return {
         "image": IMAGE,
         "command": command,

@@ -54,6 +54,9 @@ class JoinLaunch(Launch):
         self._never = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         return self._never
 
+    def check(self) -> None:
+        """Never due, since this launcher starts nothing."""
+
     def missing(self, joined: Collection[str], absent: Collection[int]) -> str:
         """The names of missing hosts are unknown here, so the message gives those that joined."""
         came = f"these did: {', '.join(joined)}" if joined else "none did"

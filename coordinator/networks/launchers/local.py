@@ -34,8 +34,9 @@ class LocalLaunch(Launch):
     join_seconds = 30.0
     """Forking is fast: if no host joins for longer, the parent of all hosts is stopped or stuck."""
 
-    def __init__(self, log: TextIO, topology: Topology | None = None) -> None:
+    def __init__(self, log: TextIO, topology: Topology | None = None, allow_plugins: bool = False) -> None:
         self._log = log
+        self._allow_plugins = allow_plugins
         self._network: int | None = None
         """A file in memory that holds the network, which the parent of all hosts reads once before it forks them."""
         if isinstance(topology, TableTopology):
@@ -54,6 +55,8 @@ class LocalLaunch(Launch):
 
     def start(self, port: int, token: bytes, hosts: int) -> int:
         self._command = [sys.executable, "-m", "emunode", "--coordinator", f"127.0.0.1:{port}", "--token-file", "-"]
+        if self._allow_plugins:
+            self._command.append("--allow-plugins")
         self._token = token
         self._parent = self._spawn("--index", "0", "--processes", str(hosts))
         return self._pidfds[0]
@@ -135,7 +138,7 @@ class LocalLaunch(Launch):
 
 def launch(plan: Plan, log: TextIO) -> LocalLaunch:
     """The launcher of the local driver."""
-    found = LocalLaunch(log, plan.topology)
+    found = LocalLaunch(log, plan.topology, bool(plan.scenario.plugin))
     if plan.join_seconds is not None:
         found.join_seconds = plan.join_seconds
     return found

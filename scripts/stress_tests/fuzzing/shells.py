@@ -185,6 +185,15 @@ class NoLaunch(Launch):
     def addresses(self, host: int) -> tuple[str, str]:
         return "127.0.0.1", ""
 
+    def start(self, port: int, token: bytes, hosts: int) -> int:
+        raise NotImplementedError
+
+    def check(self) -> None:
+        raise NotImplementedError
+
+    async def stop(self) -> None:
+        raise NotImplementedError
+
 
 def make_fuzz_coordinator() -> Callable[[bytes], None]:
     """A coordinator: unauthenticated connections, and authenticated hosts that send arbitrary messages."""

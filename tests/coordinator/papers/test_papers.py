@@ -343,7 +343,7 @@ def test_exit_status_output_and_files(
         yield Table("a table", rows, ["† a note"])
         yield Figure("a figure", "<svg></svg>")
 
-    monkeypatch.setitem(REPRODUCTIONS, "tried", Reproduction("tried", "T", "P", "D", build, range(3, 4)))
+    monkeypatch.setitem(REPRODUCTIONS._entries, "tried", Reproduction("tried", "T", "P", "D", build, range(3, 4)))
     assert main(["reproduce", "tried", "--out", str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert "a table" in out
@@ -373,7 +373,7 @@ def test_sections_before_an_error_are_kept_and_the_verdict_is_undecided(
         yield Table("before", [{"n": 3, **compared(1, 1)}])
         end()
 
-    monkeypatch.setitem(REPRODUCTIONS, "tried", Reproduction("tried", "T", "P", "D", build))
+    monkeypatch.setitem(REPRODUCTIONS._entries, "tried", Reproduction("tried", "T", "P", "D", build))
     assert main(["reproduce", "tried", "--out", str(tmp_path)]) == status
     text = (tmp_path / document.PAGE).read_text()
     assert "before" in text

@@ -52,6 +52,7 @@ FULL: dict[str, object] = {
     "packet_limit": 1024,
     "fault": ["crash:4321@2", "crash:1234@5"],
     "fault_knowledge": "none",
+    "plugin": [],
     "seed": 42,
     "step_limit": 500,
     "name": "a-first.try",
