@@ -78,7 +78,7 @@ def test_full_scenario_has_every_field() -> None:
 def test_files_and_flags_mean_the_same(tmp_path: Path) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text(tomli_w.dumps(FULL))
-    flags = {key: value if key == "fault" else str(value) for key, value in FULL.items()}
+    flags = {key: value if key in ("fault", "plugin") else str(value) for key, value in FULL.items()}
     assert make_scenario(read_scenario(file)) == make_scenario(flags)
 
 
