@@ -84,7 +84,7 @@ def wrong_addresses(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
             meant = personal & (origin == pl.col("sender"))
         case Collective.ALLREDUCE:
             # A rank sends partial results in its own name, and finished ones are those of the owners of blocks.
-            finished = (target == ALL_RANKS) & origin.is_in(list(algorithm.block_owners))
+            finished = (target == ALL_RANKS) & origin.is_in(list(algorithm.finishers))
             meant = finished | (personal & (origin == pl.col("sender")))
         case _:
             meant = target == algorithm.target

@@ -14,9 +14,12 @@ from coordinator.planning.plan import Plan
 from coordinator.results.metrics import Metric
 from coordinator.results.tables import startups
 from emunode.algorithms.claims import Claim
-from emunode.model import ROOTLESS, Collective
+from emunode.model import FOLDING, ROOTLESS, Collective
 
 MODEL_CONFORMANCE = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality, faults")
+
+COUNTED_ONCE = Claim("miscounted_results", 0, "==", "every contribution is folded exactly once")
+"""Applies where contributions are folded: their payloads show only whether the number of times is odd."""
 
 REPLAY_MATCH = Claim("replay_mismatches", 0, "==", "the rules, replayed in memory")
 """Applies to runs over sockets whose history is short enough to replay."""
@@ -75,7 +78,9 @@ def ratio_to(bound: Metric | None, measured: Metric | None) -> float | None:
 
 def claims_of(plan: Plan) -> list[Claim]:
     """The claims of theory about this run and its faults, and the claim of model conformance."""
-    return [*plan.claims(), MODEL_CONFORMANCE]
+    # Faults keep contributions away, and then the payloads show it.
+    counted = plan.spec.collective in FOLDING and not plan.effective_faults
+    return [*plan.claims(), *([COUNTED_ONCE] if counted else []), MODEL_CONFORMANCE]
 
 
 def broken_root(plan: Plan) -> str | None:

@@ -16,6 +16,7 @@ import polars as pl
 from coordinator.history.journal import table
 from coordinator.planning.plan import Plan
 from coordinator.results.audit import illegal_hops
+from coordinator.results.contributions import contribution_metrics
 from coordinator.results.deliveries import (
     Deliveries,
     Records,
@@ -109,6 +110,7 @@ def measure(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredC
         **_votes(plan, arrivals, elections),
         "illegal_hops": illegal_hops(plan, journal, packets, links),
         **structure_metrics(plan, journal),
+        **contribution_metrics(plan, journal),
     }
     contested = None
     if elections is not None and plan.spec.redundancy > 1:

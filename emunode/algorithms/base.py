@@ -104,12 +104,16 @@ class Algorithm(ABC):
         """The network seen from the source: the one in which relative addresses have links."""
         self.spec = spec
         self.validate()
-        self.payloads = Payloads(spec.seed, spec.message_bytes, self.segments_per_message)
+        self.use_payloads(Payloads(spec.seed, spec.message_bytes, self.segments_per_message))
 
     def renew(self, spec: CollectiveSpec) -> None:
         """Reuse this algorithm for a run whose job differs only in its seed and in what ranks know about faults."""
         self.spec = spec
-        self.payloads = Payloads(spec.seed, spec.message_bytes, self.segments_per_message)
+        self.use_payloads(Payloads(spec.seed, spec.message_bytes, self.segments_per_message))
+
+    def use_payloads(self, payloads: Payloads) -> None:
+        """Take the messages of the run from `payloads`, and forget what followed from others."""
+        self.payloads = payloads
         self.__dict__.pop("content", None)
 
     def validate(self) -> None:
@@ -212,6 +216,11 @@ class Algorithm(ABC):
     @abstractmethod
     def rule(self, view: LocalView) -> Rule:
         """The rule of one rank."""
+
+    @property
+    def finishers(self) -> Sequence[Rank]:
+        """The ranks that distribute results of an allreduce."""
+        return self.block_owners
 
     def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
         """Segments that make up `message` of one origin.

@@ -16,7 +16,7 @@ TRAFFIC: Final = (
 """Traffic and its time."""
 DELIVERY: Final = (
     "expected_deliveries", "deliveries", "intact_deliveries", "delivery_ratio", "duplicates", "relays", "lost", "corrupt",
-    "elected_right", "elected_wrong", "elected_none",
+    "elected_right", "elected_wrong", "elected_none", "miscounted_results",
 )  # fmt: skip
 """Arrivals, and results of votes on copies."""
 STRUCTURE: Final = (

@@ -23,6 +23,7 @@ from emunode.algorithms.claims import Claim, Value
 from emunode.errors import ContractError, ScenarioError
 from emunode.model import (
     ALL_RANKS,
+    FOLDING,
     Collective,
     CollectiveSpec,
     Duplex,
@@ -47,6 +48,10 @@ VARIANTS: Final = (
 
 Packets = Mapping[tuple[Rank, Port], Sequence[Segment]]
 """The packets of one step, by sender and port."""
+
+
+Piece = tuple[Rank, Rank, Rank, int]
+"""(receiver, owner of the message, origin, segment): the owner is the origin, or the receiver of a partial result."""
 
 
 class Transmission(NamedTuple):
@@ -260,18 +265,22 @@ def _largest_by_step(counts: Mapping[tuple[Step, Rank, Port], int], steps: range
 
 def _deliveries(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[str, Value]:
     """Metrics of arrivals: first receipts, complete messages, repetitions, and segments for other ranks."""
-    first: dict[tuple[Rank, Rank, int], Step] = {}
+    first: dict[Piece, Step] = {}
     duplicates = relays = 0
+    folds = algorithm.collective in FOLDING
     for step, _, _, receiver, (origin, target, _, index, payload) in sorted(history):
         if algorithm.content(origin, target, index) not in (payload, None):
             raise ContractError(f"{algorithm.name} at rank {receiver}, step {step}: wrong payload of {origin}, {index}")
         if target not in (receiver, ALL_RANKS) or algorithm.topology.is_switch(receiver):
             relays += 1
-        elif receiver == origin or (receiver, origin, index) in first:
+            continue
+        # Where contributions are folded, a segment with a target is a partial result for a block of that target.
+        owner = receiver if folds and target != ALL_RANKS else origin
+        if receiver == origin or (receiver, owner, origin, index) in first:
             duplicates += 1
         else:
-            first[receiver, origin, index] = step
-    receipts = {(step, receiver) for (receiver, _, _), step in first.items()}
+            first[receiver, owner, origin, index] = step
+    receipts = {(step, receiver) for (receiver, _, _, _), step in first.items()}
     receivers = Counter(step for step, _ in receipts)
     last_receipts = {receiver: step for step, receiver in sorted(receipts)}
     whole = _whole_messages(algorithm, first)
@@ -285,11 +294,10 @@ def _deliveries(algorithm: Algorithm, history: Sequence[Transmission]) -> dict[s
     }
 
 
-def _whole_messages(algorithm: Algorithm, received: Iterable[tuple[Rank, Rank, int]]) -> int:
-    """Messages of which a rank received every segment; in a reduce, every contribution to every segment."""
-    reduces = algorithm.collective is Collective.REDUCE
-    got = Counter(
-        (receiver, None if reduces else origin, index // algorithm.segments_per_message)
-        for receiver, origin, index in received
+def _whole_messages(algorithm: Algorithm, received: Iterable[Piece]) -> int:
+    """Messages of which a rank received every segment, or every partial result."""
+    got = Counter((receiver, owner, index // algorithm.segments_per_message) for receiver, owner, _, index in received)
+    return sum(
+        count == algorithm.segments_due(message, receiver if receiver == owner else ALL_RANKS)
+        for (receiver, owner, message), count in got.items()
     )
-    return sum(count == algorithm.segments_due(message) for (_, _, message), count in got.items())

@@ -37,6 +37,19 @@ class Payloads:
         size, longer = divmod(self.message_bytes, self.segments_per_message)
         return size + (number % self.segments_per_message < longer)
 
+    def fold(self, one: int, other: int, segment: int) -> int:
+        """Combine two contributions to a segment, as numbers.
+
+        Exclusive or: associative, commutative, and the result is no longer. It does not see a contribution that is folded
+        three times, so results are also judged by counts (`miscounted_results`).
+        """
+        del segment
+        return one ^ other
+
+    def contribution(self, origin: Rank, target: Rank, segment: int) -> int:
+        """What `origin` contributes to a segment of the block of `target`, as a number."""
+        return int.from_bytes(self.segment(origin, target, segment))
+
     def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
         message_number, place = divmod(segment, self.segments_per_message)
         size, longer = divmod(self.message_bytes, self.segments_per_message)

@@ -24,6 +24,7 @@ import emunode.algorithms.hypercube.ring
 import emunode.algorithms.hypercube.scatter
 import emunode.algorithms.hypercube.scatter_ordered
 import emunode.algorithms.hypercube.scatter_rest
+import emunode.algorithms.reductions
 import emunode.algorithms.star.allgather
 import emunode.algorithms.star.alltoall
 import emunode.algorithms.star.edge_disjoint

@@ -1,14 +1,37 @@
-"""Algorithms that follow from others: the same schedule run backwards in time."""
+"""Algorithms that follow from others: the same schedule run backwards in time, and one schedule after another.
 
-from typing import TypeVar, cast
+**Backwards.** What would cross a link in step s crosses it the other way in step T + 1 - s. A broadcast becomes a reduce, a
+scatter a gather, an allgather a reduce-scatter: a rank receives every item once, so backwards it sends its partial result
+once, to the rank that it would have had the item from, and by then all that it folds has come in. The number of steps, the
+port model and the traffic stay; the load of a link in one direction becomes that of the other.
 
+**One after another.** An allreduce is a reduce and then a broadcast of the result, or a reduce-scatter and then an allgather
+of the blocks.
+"""
+
+from collections.abc import Iterator
+from typing import Final, TypeVar, cast
+
+from emunode.algorithms.allreduce import Allreduce
 from emunode.algorithms.base import Algorithm
+from emunode.algorithms.claims import Claim
 from emunode.model import Collective
 
 Kind = TypeVar("Kind", bound=Algorithm)
 
-OPPOSITE = {Collective.BROADCAST: Collective.REDUCE, Collective.SCATTER: Collective.GATHER}
+OPPOSITE: Final = {
+    Collective.BROADCAST: Collective.REDUCE,
+    Collective.SCATTER: Collective.GATHER,
+    Collective.ALLGATHER: Collective.REDUCE_SCATTER,
+}
 """The collective that a schedule performs when it is run backwards."""
+MIRRORED: Final = ("heaviest_link_segments_per_step", "heaviest_link_bytes_per_step")
+"""Metrics with a value for each step, which backwards has them in reverse order."""
+FORWARD_ONLY: Final = (
+    "senders_per_step", "receivers_per_step", "average_receive_step", "deliveries", "intact_deliveries", "duplicates",
+    "relays",
+)  # fmt: skip
+"""Metrics of arrivals, which a schedule that runs backwards has others of."""
 
 
 def derived(forward: type[Kind], class_name: str, description: str, **attributes: object) -> type[Kind]:
@@ -19,17 +42,47 @@ def derived(forward: type[Kind], class_name: str, description: str, **attributes
 
 
 def backwards(forward: type[Kind], note: str = "", **attributes: object) -> type[Kind]:
-    """The broadcast `forward` run backwards as a reduce, or the scatter as a gather, under the same name.
+    """`forward` run backwards, under the same name: a reduce, a gather or a reduce-scatter.
 
-    What would cross a link in step s crosses it the other way in step T + 1 - s; a reduce folds what comes in into what it
-    sends. Turning time round keeps the number of steps, the port model and all loads, cycle by cycle in reverse order, so
-    every claim of `forward` holds as it stands. `attributes` override, for example, the citation; `note` is added to the
-    docstring.
+    The claims of a broadcast or a scatter hold as they stand; those of an allgather are turned round where they speak of
+    single steps or of arrivals. `attributes` override, for example, the citation; `note` is added to the docstring.
     """
     collective = OPPOSITE[forward.collective]
-    # `BinomialScatter` becomes `BinomialGather`; class names follow the collective.
-    class_name = forward.__name__.replace(forward.collective.title(), collective.title())
     forward_doc = (forward.__doc__ or "").strip()
     description = f"The {forward.collective} `{forward.name}` run backwards. {note}".rstrip() + f"\n\n    {forward_doc}"
-    # No method is overridden: the generic collectives read `collective` and turn the steps round themselves.
-    return derived(forward, class_name, description, collective=collective, **attributes)
+    if collective is Collective.REDUCE_SCATTER:
+        attributes = {"claims": lambda algorithm: list(mirrored(algorithm, forward.claims(algorithm))), **attributes}
+    # No other method is overridden: the generic collectives read `collective` and turn the steps round themselves.
+    return derived(forward, _renamed(forward, collective), description, collective=collective, **attributes)
+
+
+def mirrored(algorithm: Algorithm, claims: list[Claim]) -> Iterator[Claim]:
+    """The claims of an allgather as those of the reduce-scatter that `algorithm` makes of it."""
+    for claim in claims:
+        if claim.name in MIRRORED and isinstance(claim.predicted, tuple):
+            yield Claim(claim.name, claim.predicted[::-1], claim.relation, claim.source, claim.derived)
+        elif claim.name not in FORWARD_ONLY:
+            yield claim
+    blocks = len(algorithm.block_owners) * algorithm.spec.messages
+    yield Claim(
+        "intact_deliveries", blocks, "==", f"{algorithm.citation}: run backwards, every rank receives its block"
+    )
+
+
+def allreduce_of(down: type[Algorithm], up: type[Algorithm] | None = None, **attributes: object) -> type[Allreduce]:
+    """The allreduce that runs `up` (by default `down` backwards) and then `down`: a broadcast or an allgather.
+
+    It has the name of `down`.
+    """
+    up = up or backwards(down)
+    phases = f"The {up.collective} `{up.name}` and then the {down.collective} `{down.name}`."
+    description = f"{phases}\n\n    {(down.__doc__ or '').strip()}"
+    members: dict[str, object] = {"up": up, "down": down, "family": down.family, "name": down.name}
+    members |= {"citation": down.citation, "port_models": down.port_models, "duplexes": down.duplexes}
+    members |= {"negative_control": down.negative_control, "__module__": down.__module__}
+    return derived(Allreduce, _renamed(down, Collective.ALLREDUCE), description, **(members | attributes))
+
+
+def _renamed(entry: type[Algorithm], collective: Collective) -> str:
+    """The class name for another collective: `BinomialScatter` becomes `BinomialGather`."""
+    return entry.__name__.replace(entry.collective.title(), collective.title().replace("-", ""))

@@ -8,7 +8,8 @@ q of a tree `period` steps after segment q - 1. This is the schedule of one sour
 * an **allgather** runs it from every rank at once, each on the translated trees (the schedule must then be free of
   collisions under translation: links used in one step of different types, or capacity for those that coincide);
 * a **reduce** runs it backwards: a segment that would arrive in step s leaves in step T + 1 - s, combined with
-  everything that came in before.
+  everything that came in before;
+* a **reduce-scatter** runs an allgather backwards in this way: a reduce into every rank at once.
 
 So an algorithm is data: `trees_class`, `delays`, `period`. Rules are local: a node needs its own relative address.
 
@@ -18,15 +19,18 @@ trees and every tree carries the same load within one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import ClassVar
 
 from emunode.algorithms.base import Algorithm, Content, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Arc, Losses, Outages, Place, along_trees, losses_of_striping
+from emunode.algorithms.payload import Payloads
+from emunode.errors import ScenarioError
 from emunode.model import (
     ALL_RANKS,
-    Collective,
+    FOLDING,
+    ROOTLESS,
     CollectiveSpec,
     Port,
     PortModel,
@@ -51,10 +55,10 @@ class TreeCollective(Algorithm):
     """True if a message is cut into `count` x `segments` parts for the trees, False if it travels whole over one."""
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
+        self._folded: dict[tuple[Rank, Rank, int], int] = {}
         super().__init__(topology, spec)
         # Hot path: rules ask for the same (rank, tree) for every segment; plain form: the methods without a cache.
         self.child_delays = lru_cache(CACHE_ENTRIES)(self._child_delays)
-        self._folded = lru_cache(CACHE_ENTRIES)(self._fold)
         self._arcs_of = lru_cache(CACHE_ENTRIES)(self._arcs_of_rank)
         self._offset = lru_cache(CACHE_ENTRIES)(self.offset)
         self._lost = lru_cache(CACHE_ENTRIES)(self._lost_messages)
@@ -62,10 +66,17 @@ class TreeCollective(Algorithm):
     def validate(self) -> None:
         # Trees first: the number of trees limits `redundancy`, which the base class checks.
         self.require_translations()
+        if self._folds and len(self.topology.data_ranks) < self.topology.order:
+            reason = f"{self.name} folds at every node, and switches own no data"
+            raise ScenarioError("topology", self.topology.name, reason)
         self.trees = self.make_trees(self.rooted)
         super().validate()
         # With redundancy every tree must carry whole messages, so there are no parts to cut.
         self.cut(self.trees.count if self.splits_across_trees and self.spec.redundancy == 1 else 1)
+
+    def use_payloads(self, payloads: Payloads) -> None:
+        super().use_payloads(payloads)
+        self._folded = {}
 
     # --- defined by an algorithm -----------------------------------------------------------------------------------
 
@@ -92,7 +103,7 @@ class TreeCollective(Algorithm):
     @property
     def max_redundancy(self) -> int:
         # A reduce folds over one path per contribution; a second copy would be counted twice.
-        return 1 if self.splits_across_trees or self.collective is Collective.REDUCE else self.trees.count
+        return 1 if self.splits_across_trees or self._folds else self.trees.count
 
     # --- derived from that -----------------------------------------------------------------------------------------
 
@@ -123,6 +134,11 @@ class TreeCollective(Algorithm):
             reached += [
                 (self.rooted.neighbour(rank, port), step + delay) for port, delay in self.child_delays(rank, tree)
             ]
+
+    @property
+    def _folds(self) -> bool:
+        """Whether the schedule runs backwards and folds contributions."""
+        return self.collective in FOLDING
 
     @property
     def copies(self) -> int:
@@ -158,45 +174,50 @@ class TreeCollective(Algorithm):
         )
 
     def rule(self, view: LocalView) -> Rule:
-        return FoldRule(self, view) if self.collective is Collective.REDUCE else ForwardRule(self, view)
+        return FoldRule(self, view) if self._folds else ForwardRule(self, view)
 
-    # --- reduce ----------------------------------------------------------------------------------------------------
+    # --- reduce and reduce-scatter --------------------------------------------------------------------------------------
 
     def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
+        # The trees of all roots look the same from their root.
         del receiver
-        if self.collective is not Collective.REDUCE:
+        if not self._folds:
             return self.segments_per_message
         segments = range(message * self.segments_per_message, (message + 1) * self.segments_per_message)
-        # In a reduce the root receives one partial result per child of its tree, and they count as contributions.
+        # The root receives one partial result per child of its tree, and they count as contributions.
         return sum(len(self.trees.children(0, segment % self.trees.count)) for segment in segments)
 
     @cached_property
     def content(self) -> Content:
-        return self._partial_result if self.collective is Collective.REDUCE else self.payloads.segment
+        return self._partial_result if self._folds else self.payloads.segment
 
     def _partial_result(self, origin: Rank, target: Rank, segment: int) -> bytes:
-        return self._folded(self.topology.relative(origin, target), segment)
-
-    def _fold(self, relative: Rank, segment: int) -> bytes:
-        """The exclusive or of a segment over the subtree of `relative`: the partial result if nothing is missing."""
-        total, reached = 0, [relative]
+        """The fold of a segment over the subtree of `origin` in the tree of `target`, if nothing is missing."""
+        relative, tree, folded = self.topology.relative(origin, target), segment % self.trees.count, self._folded
+        if len(folded) > CACHE_ENTRIES:
+            folded.clear()
+        reached = [relative]
         for rank in reached:
-            origin = self.topology.absolute(rank, self.spec.source)
-            # Exclusive or: associative, commutative, and it keeps the length, so partial results fit the segment.
-            total ^= int.from_bytes(self.payloads.segment(origin, self.spec.source, segment))
-            ports = self.trees.children(rank, segment % self.trees.count)
-            reached += [self.rooted.neighbour(rank, port) for port in ports]
-        return total.to_bytes(self.payloads.segment_bytes(segment))
+            # Leaves send first, so the folds of the children are known as a rule.
+            if (target, rank, segment) not in folded:
+                reached += self.tree_children(rank, tree)
+        for rank in reversed(reached):
+            if (target, rank, segment) not in folded:
+                total = self.payloads.contribution(self.topology.absolute(rank, target), target, segment)
+                for child in self.tree_children(rank, tree):
+                    total = self.payloads.fold(total, folded[target, child, segment], segment)
+                folded[target, rank, segment] = total
+        return folded[target, relative, segment].to_bytes(self.payloads.segment_bytes(segment))
 
     # --- theory ----------------------------------------------------------------------------------------------------
 
     def claims(self) -> list[Claim]:
         """The claims that every timetable of trees implies; subclasses add those of their paper."""
         order, spec = self.topology.order, self.spec
-        # Only an allgather has more than one source; a reduce has as many hops as the broadcast it reverses.
-        sources = order if self.collective is Collective.ALLGATHER else 1
+        # An allgather has a source at every rank; a schedule that runs backwards has as many hops as the one it reverses.
+        sources = order if self.collective in ROOTLESS else 1
         hops = sources * self.copies * (order - 1)
-        receivers = 1 if self.collective is Collective.REDUCE else sources * (len(self.topology.data_ranks) - 1)
+        receivers = sources * (1 if self._folds else len(self.topology.data_ranks) - 1)
         deliveries = spec.messages * receivers
         return [
             Claim("steps", self.last_step, "==", f"{self.citation}: timetable of the trees", derived=True),
@@ -211,9 +232,13 @@ class TreeCollective(Algorithm):
         return self._offset(child, tree) + number * self.period
 
     def losses(self, outages: Outages) -> Losses | None:
-        """Ranks below a blocked arc miss the copy; a reduce needs every arc of a tree."""
-        if self.collective is Collective.REDUCE:
-            return self._losses_of_reduce(outages)
+        """Ranks below a blocked arc miss the copy; where contributions are folded, every arc of a tree is needed."""
+        if self._folds:
+            losses = Losses()
+            for root in self.block_owners:
+                if root not in outages.faulty:
+                    self._add_losses_of_reduce(losses, root, outages)
+            return losses
         return along_trees(self, outages, self.sources, self.spec.messages)
 
     def seen_from(self, source: Rank, outages: Outages) -> Outages:
@@ -291,10 +316,9 @@ class TreeCollective(Algorithm):
             self.copies, self.trees.count, self.spec.redundancy, self.segments_per_message, dict(missing)
         )
 
-    def _losses_of_reduce(self, outages: Outages) -> Losses:
-        """A reduce loses a message if one contribution to one of its segments is lost."""
-        root = self.spec.source
-        seen, losses, lost = self.seen_from(root, outages), Losses(), set()
+    def _add_losses_of_reduce(self, losses: Losses, root: Rank, outages: Outages) -> None:
+        """A message for `root` is lost if one contribution to one of its segments is."""
+        seen, lost = self.seen_from(root, outages), set()
         for tree in range(self.trees.count):
             for parent, port in self._arcs_at(seen, tree):
                 child, up = self.rooted.end(parent, port)
@@ -305,8 +329,7 @@ class TreeCollective(Algorithm):
                     if place is not None:
                         lost.add(segment // self.segments_per_message)
                         losses.blame(root, [seen.names[place]])
-        losses.delivered = self.spec.messages - len(lost)
-        return losses
+        losses.delivered += self.spec.messages - len(lost)
 
 
 class ForwardRule(Rule):
@@ -339,41 +362,40 @@ class ForwardRule(Rule):
 
 
 class FoldRule(Rule):
-    """Combine what the children send with the own contribution, and send it to the parent at its scheduled step."""
+    """In the trees of every root: combine what the children send with the own contribution, and send it to the parent."""
 
-    __slots__ = ("_algorithm", "_partial", "_relative", "_view")
+    __slots__ = ("_algorithm", "_partial", "_view")
 
     def __init__(self, algorithm: TreeCollective, view: LocalView) -> None:
         self._algorithm = algorithm
         self._view = view
-        self._relative = view.relative(algorithm.spec.source)
-        self._partial: dict[int, int] = {}
+        self._partial: dict[tuple[Rank, int], int] = {}
 
     def start(self) -> Iterator[ScheduledSend]:
-        algorithm, relative = self._algorithm, self._relative
-        if not relative:
-            return
-        end = algorithm.last_step + 1
+        algorithm, end = self._algorithm, self._algorithm.last_step + 1
         sends = []
-        for tree in range(algorithm.trees.count):
-            port, offset = algorithm.trees.parent(relative, tree), algorithm.offset(relative, tree)
-            for number, segment in algorithm.copies_on_tree(tree):
-                sends.append((end - offset - number * algorithm.period, tree, segment, port))
-        for step, tree, segment, port in sorted(sends):
+        for root in algorithm.block_owners:
+            relative = self._view.relative(root)
+            for tree in range(algorithm.trees.count) if relative else ():
+                port = algorithm.trees.parent(relative, tree)
+                for number, segment in algorithm.copies_on_tree(tree):
+                    step = end - algorithm.crossing_step(relative, tree, number)
+                    sends.append((step, root, tree, segment, port))
+        for step, root, tree, segment, port in sorted(sends):
             # A callable, because the partial result is not known before the children have sent theirs.
-            yield step, port, lambda tree=tree, segment=segment: self._fold(tree, segment)  # type: ignore[misc]
+            yield step, port, partial(self._fold, root, tree, segment)
 
     def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
+        fold = self._algorithm.payloads.fold
         for _, segments in packets:
-            for _, _, _, index, payload in segments:
+            for _, root, _, index, payload in segments:
                 # Contributions come in any order before the own send, so each is folded as it arrives.
-                self._partial[index] = self._partial.get(index, 0) ^ int.from_bytes(payload)
+                self._partial[root, index] = fold(self._partial.get((root, index), 0), int.from_bytes(payload), index)
         return ()
 
-    def _fold(self, tree: int, segment: int) -> Segment:
+    def _fold(self, root: Rank, tree: int, segment: int) -> Segment:
         """The own contribution combined with everything received so far."""
-        me, root = self._view.rank, self._algorithm.spec.source
-        own = self._algorithm.payloads.segment(me, root, segment)
+        me, payloads = self._view.rank, self._algorithm.payloads
         # `pop`: the partial result is sent once, and is not needed afterwards.
-        total = int.from_bytes(own) ^ self._partial.pop(segment, 0)
-        return me, root, tree, segment, total.to_bytes(len(own))
+        total = payloads.fold(payloads.contribution(me, root, segment), self._partial.pop((root, segment), 0), segment)
+        return me, root, tree, segment, total.to_bytes(payloads.segment_bytes(segment))

@@ -25,6 +25,7 @@ from emunode.algorithms.losses import Losses, Outages, Place
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import (
     ALL_RANKS,
+    FOLDING,
     Collective,
     CollectiveSpec,
     Duplex,
@@ -93,13 +94,16 @@ class PhasedAllgather(TreeCollective):
         return self.trees.begins[-1]
 
     def rule(self, view: LocalView) -> Rule:
-        return PhaseRule(self, view)
+        # Backwards by the timetable: a rank knows from its address when the partial results for it have come.
+        return super().rule(view) if self.collective in FOLDING else PhaseRule(self, view)
 
     def losses(self, outages: Outages) -> Losses | None:
         """A rank forwards a message once it has received all messages of the earlier stages.
 
         So a rank that misses a message of a stage sends nothing in later stages. Returns None for large networks.
         """
+        if self.collective in FOLDING:
+            return super().losses(outages)
         # N^(2n) pairs of origin and target; beyond that the computation takes longer than the run.
         if self.topology.order**2 > MOST_PAIRS:
             return None

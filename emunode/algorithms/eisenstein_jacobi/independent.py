@@ -12,7 +12,7 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.routed_collective import PipelinedScatter
 from emunode.algorithms.transforms import backwards
 from emunode.algorithms.tree_collective import TreeCollective
-from emunode.model import Collective, Duplex, Step
+from emunode.model import FOLDING, Collective, Duplex, Step
 from emunode.registry import register
 from emunode.topologies.eisenstein_jacobi import EisensteinJacobi
 from emunode.trees.eisenstein_jacobi.independent import IndependentTrees
@@ -76,7 +76,7 @@ class IndependentBroadcast(TreeCollective):
 
     @property
     def max_redundancy(self) -> int:
-        return 1 if self.collective is Collective.REDUCE else self.trees.count
+        return 1 if self.collective in FOLDING else self.trees.count
 
     def _numbers(self, tree: int) -> int:
         """Number of copies that travel on `tree`."""

@@ -359,7 +359,8 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
     def rule(self, view: LocalView) -> Rule:
         if not self._split:
             return super().rule(view)
-        return SplitFoldRule(self, view) if self.collective is Collective.REDUCE else SplitForwardRule(self, view)
+        # Contributions are folded by the timetable of `crossing_step`, as in every reduce.
+        return FoldRule(self, view) if self.collective is Collective.REDUCE else SplitForwardRule(self, view)
 
     def number(self, tree: int, segment: int) -> int:
         """Inverse of `copies_on_tree`: the number of a segment's copy on a tree."""
@@ -408,27 +409,6 @@ class SplitForwardRule(ForwardRule):
             (algorithm.arrival(algorithm.topology.neighbour(relative, port), tree, number), port, segment)
             for port in algorithm.trees.children(relative, tree)
         ]
-
-
-class SplitFoldRule(FoldRule):
-    """Combine and send to the parent by the same timetable, backwards."""
-
-    __slots__ = ()
-    _algorithm: EdgeDisjointBroadcast
-
-    def start(self) -> Iterator[ScheduledSend]:
-        algorithm, relative = self._algorithm, self._relative
-        if not relative:
-            return
-        sends = []
-        for tree in range(algorithm.trees.count):
-            port = algorithm.trees.parent(relative, tree)
-            for number, segment in algorithm.copies_on_tree(tree):
-                # Theorem 4.3 backwards: T + 1 - s, as in every reduce.
-                step = algorithm.last_step + 1 - algorithm.arrival(relative, tree, number)
-                sends.append((step, tree, segment, port))
-        for step, tree, segment, port in sorted(sends):
-            yield step, port, lambda tree=tree, segment=segment: self._fold(tree, segment)  # type: ignore[misc]
 
 
 register(backwards(GrayBroadcast))

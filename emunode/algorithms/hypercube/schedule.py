@@ -20,7 +20,7 @@ from emunode.algorithms.claims import Claim
 from emunode.algorithms.hypercube.costs import Loads, bound_claims, load_claims
 from emunode.algorithms.routed_collective import Route, TreeRoutedCollective
 from emunode.algorithms.tree_collective import TreeCollective
-from emunode.model import Collective, CollectiveSpec, Port, PortModel, Rank, Step
+from emunode.model import FOLDING, ROOTLESS, Collective, CollectiveSpec, Port, PortModel, Rank, Step
 from emunode.topologies.base import Topology
 from emunode.trees.hypercube.binomial import CubeTrees
 
@@ -134,7 +134,7 @@ class MergedSchedule(Uncut, OnCubeTrees):
 
     @property
     def _all_sources(self) -> bool:
-        return self.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
+        return self.collective in ROOTLESS
 
     def edge_load_claim(self, where: str) -> Claim:
         """The segments that the fullest link carries in the whole run."""
@@ -225,7 +225,7 @@ class EdgeDisjointRedundancy(Algorithm):
 
     @property
     def max_redundancy(self) -> int:
-        return 1 if self.collective is Collective.REDUCE else self.topology.degree
+        return 1 if self.collective in FOLDING else self.topology.degree
 
     def structure_claims(self) -> list[Claim]:
         # Level |c| or |c| + 2 (section 3.5).

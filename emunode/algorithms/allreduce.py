@@ -1,0 +1,170 @@
+"""Allreduce in two phases: contributions are folded by one schedule, and the results are distributed by another.
+
+The first phase is a reduce or a reduce-scatter. When it is over, every rank that owns a block of the result has the fold of
+all contributions to it; the second phase, a broadcast or an allgather, distributes what these ranks have folded. Phase 2
+begins in the step after the last step of phase 1.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, lru_cache, partial
+from typing import ClassVar, Final
+
+from emunode.algorithms.base import Algorithm, Content, LocalView, Rule
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.payload import Payloads
+from emunode.errors import ScenarioError
+from emunode.model import ALL_RANKS, Collective, CollectiveSpec, PortPacket, Rank, ScheduledSend, Segment, Step
+from emunode.trees.base import CACHE_ENTRIES
+
+SUMS: Final = ("steps", "packets", "segments", "bytes", "startups", "transfer_bytes")
+"""Metrics of a run in two phases that are the sums of those of the phases."""
+LISTS: Final = ("heaviest_link_segments_per_step", "heaviest_link_bytes_per_step")
+"""Metrics with a value for each step."""
+
+
+class Allreduce(Algorithm):
+    """An allreduce by two other algorithms of the same network."""
+
+    collective = Collective.ALLREDUCE
+    up: ClassVar[type[Algorithm]]
+    """Folds the contributions: a reduce or a reduce-scatter."""
+    down: ClassVar[type[Algorithm]]
+    """Distributes the results: a broadcast or an allgather."""
+
+    def validate(self) -> None:
+        spec = self.spec
+        self.first = self.up(self.topology, spec._replace(collective=self.up.collective))
+        self.second = self.down(self.topology, spec._replace(collective=self.down.collective))
+        super().validate()
+        self.duplexes = tuple(mode for mode in self.first.duplexes if mode in self.second.duplexes)
+        if self.first.segments_per_message != self.second.segments_per_message:
+            raise ScenarioError("segments", spec.segments, f"{self.name} cuts messages differently in its two phases")
+        self.segments_per_message = self.second.segments_per_message
+        capacities = (self.first.link_capacity, self.second.link_capacity)
+        self.link_capacity = None if None in capacities else max(filter(None, capacities))
+        if self.first.final_step is None:
+            raise ScenarioError("algorithm", self.name, "its first phase has no last step, so the second cannot begin")
+        self.shift: Step = self.first.final_step
+        """The last step of phase 1."""
+        self._owners = frozenset(self.block_owners)
+
+    def renew(self, spec: CollectiveSpec) -> None:
+        self.first.spec = spec._replace(collective=self.up.collective)
+        self.second.spec = spec._replace(collective=self.down.collective)
+        super().renew(spec)
+
+    def use_payloads(self, payloads: Payloads) -> None:
+        super().use_payloads(payloads)
+        self.first.use_payloads(payloads)
+        self.second.use_payloads(payloads)
+        self._reference = lru_cache(CACHE_ENTRIES)(self._folded_result)
+
+    @property
+    def block_owners(self) -> Sequence[Rank]:
+        return self.first.block_owners
+
+    def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
+        if receiver == ALL_RANKS:
+            return self.segments_per_message
+        return self.first.segments_due(message, receiver) if receiver in self._owners else 0
+
+    @cached_property
+    def content(self) -> Content:
+        partial_result = self.first.content
+        return lambda origin, target, segment: (
+            self._reference(origin, segment) if target == ALL_RANKS else partial_result(origin, target, segment)
+        )
+
+    def _folded_result(self, owner: Rank, segment: int) -> bytes:
+        """The fold of what all ranks contribute to a block: from the seed alone, whatever was sent."""
+        total = 0
+        for rank in self.topology.data_ranks:
+            total = self.payloads.fold(total, self.payloads.contribution(rank, owner, segment), segment)
+        return total.to_bytes(self.payloads.segment_bytes(segment))
+
+    def rule(self, view: LocalView) -> Rule:
+        return TwoPhaseRule(self, view)
+
+    def claims(self) -> list[Claim]:
+        ranks, spec = len(self.topology.data_ranks), self.spec
+        blocks = len(self.block_owners)
+        source = f"{self.citation}: folded, and then distributed"
+        # In an order of all packets of one segment, the first rank that depends on all others has seen N - 1 of them, and
+        # each of the other ranks needs one more.
+        fewest = 2 * (ranks - 1) * blocks * spec.messages * self.segments_per_message
+        return [
+            *self._claims_of_both(),
+            Claim("intact_deliveries", ranks * blocks * spec.messages, "==", source),
+            Claim("segments", fewest, ">=", "2(N-1) packets a segment of the result: one-way gossip"),
+        ]
+
+    def _claims_of_both(self) -> Iterator[Claim]:
+        """What follows from the claims of the two phases."""
+        # Equal claims with several sources: the last one is the most specific.
+        phases = [
+            {(claim.name, claim.relation): claim for claim in phase.claims()} for phase in (self.first, self.second)
+        ]
+        for (name, relation), one in phases[0].items():
+            two = phases[1].get((name, relation))
+            if two is None:
+                continue
+            source = one.source if one.source == two.source else f"{one.source}; then {two.source}"
+            derived = one.derived or two.derived
+            here, there = one.predicted, two.predicted
+            if isinstance(here, tuple) or isinstance(there, tuple):
+                if name in LISTS and isinstance(here, tuple) and isinstance(there, tuple):
+                    yield Claim(name, here + there, relation, source, derived)
+            elif name == "steps" and relation != ">=":
+                yield Claim(name, self.shift + there, relation, source, derived)
+            elif name in SUMS:
+                yield Claim(name, here + there, relation, source, derived)
+            elif name == "max_link_segments_per_step":
+                yield Claim(name, max(here, there), relation, source, derived)
+            elif name == "max_link_segments" and relation != ">=":
+                # The busiest link of one phase need not be that of the other.
+                yield Claim(name, here + there, "<=", source, derived)
+
+
+class TwoPhaseRule(Rule):
+    """The rules of both phases. What this rank owns of the result is what it folded in phase 1."""
+
+    __slots__ = ("_algorithm", "_down", "_rank", "_results", "_up")
+
+    def __init__(self, algorithm: Allreduce, view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._rank = view.rank
+        self._up, self._down = algorithm.first.rule(view), algorithm.second.rule(view)
+        self._results: dict[int, int] = {}
+
+    def start(self) -> Iterator[ScheduledSend]:
+        yield from self._up.start()
+        for step, port, made in self._down.start():
+            yield step + self._algorithm.shift, port, self._in_phase_2(made)
+
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
+        # The target of a segment tells the phases apart; both may meet in a step if faults delay packets.
+        folded = [(port, tuple(each for each in packet if each[1] != ALL_RANKS)) for port, packet in packets]
+        finished = [(port, tuple(each for each in packet if each[1] == ALL_RANKS)) for port, packet in packets]
+        fold = self._algorithm.payloads.fold
+        for _, packet in folded:
+            for _, target, _, index, payload in packet:
+                if target == self._rank:
+                    self._results[index] = fold(self._results.get(index, 0), int.from_bytes(payload), index)
+        shift = self._algorithm.shift
+        sends = list(self._up.receive(step, [each for each in folded if each[1]]))
+        later = self._down.receive(step - shift, [each for each in finished if each[1]])
+        return sends + [(when + shift, port, self._in_phase_2(made)) for when, port, made in later]
+
+    def _in_phase_2(self, made: Segment | Callable[[], Segment]) -> Segment | Callable[[], Segment]:
+        """What phase 2 sends; where that may be a message of this rank, a function, because the result is not known yet."""
+        return partial(self._finished, made) if callable(made) or made[0] == self._rank else made
+
+    def _finished(self, made: Segment | Callable[[], Segment]) -> Segment:
+        """A segment of phase 2, with the result in place of a message of this rank."""
+        segment = made() if callable(made) else made
+        origin, target, tree, index, _ = segment
+        if origin != self._rank:
+            return segment
+        payloads = self._algorithm.payloads
+        total = payloads.fold(payloads.contribution(origin, origin, index), self._results.get(index, 0), index)
+        return origin, target, tree, index, total.to_bytes(payloads.segment_bytes(index))
