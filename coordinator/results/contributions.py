@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from coordinator.planning.plan import Plan
+from coordinator.results.deliveries import switches
 from emunode.model import ALL_RANKS, FOLDING, Collective, Rank
 
 Numbers = NDArray[np.uint64]
@@ -33,8 +34,10 @@ def contribution_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
     hops = hops.with_columns(block=pl.Series(block)).filter(pl.col("block") >= 0)
     # By (block, segment, rank): the number that the rank holds, at first its own.
     own = _numbers(order)
+    # Switches fold what they receive, and contribute nothing.
+    own[switches(plan.topology)] = 0
     held = np.tile(own, len(sampled) * segments)
-    total = own[list(plan.topology.data_ranks)].sum(dtype=np.uint64)
+    total = own.sum(dtype=np.uint64)
     late = _replay(hops, held, segments, order, total)
     results = held.reshape(len(sampled), segments, order)
     wrong = sum(int((results[number][:, _holders(plan, owner)] != total).sum()) for number, owner in enumerate(sampled))

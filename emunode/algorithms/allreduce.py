@@ -60,6 +60,10 @@ class Allreduce(Algorithm):
         self._reference = lru_cache(CACHE_ENTRIES)(self._folded_result)
 
     @property
+    def sources(self) -> Sequence[Rank]:
+        return self.first.sources
+
+    @property
     def block_owners(self) -> Sequence[Rank]:
         return self.first.block_owners
 
@@ -79,7 +83,7 @@ class Allreduce(Algorithm):
         """The fold of what all ranks contribute to a block: from the seed alone, whatever was sent."""
         total = 0
         for rank in self.topology.data_ranks:
-            total = self.payloads.fold(total, self.payloads.contribution(rank, owner, segment), segment)
+            total = self.payloads.fold(total, self.contribution(rank, owner, segment), segment)
         return total.to_bytes(self.payloads.segment_bytes(segment))
 
     def rule(self, view: LocalView) -> Rule:
@@ -165,6 +169,6 @@ class TwoPhaseRule(Rule):
         origin, target, tree, index, _ = segment
         if origin != self._rank:
             return segment
-        payloads = self._algorithm.payloads
-        total = payloads.fold(payloads.contribution(origin, origin, index), self._results.get(index, 0), index)
+        algorithm, payloads = self._algorithm, self._algorithm.payloads
+        total = payloads.fold(algorithm.contribution(origin, origin, index), self._results.get(index, 0), index)
         return origin, target, tree, index, total.to_bytes(payloads.segment_bytes(index))

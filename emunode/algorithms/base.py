@@ -217,6 +217,10 @@ class Algorithm(ABC):
     def rule(self, view: LocalView) -> Rule:
         """The rule of one rank."""
 
+    def contribution(self, rank: Rank, target: Rank, segment: int) -> int:
+        """What `rank` contributes to a segment of the block of `target`, as a number; a switch contributes nothing."""
+        return 0 if self.topology.is_switch(rank) else int.from_bytes(self.payloads.segment(rank, target, segment))
+
     @property
     def finishers(self) -> Sequence[Rank]:
         """The ranks that distribute results of an allreduce."""

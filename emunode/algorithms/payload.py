@@ -46,10 +46,6 @@ class Payloads:
         del segment
         return one ^ other
 
-    def contribution(self, origin: Rank, target: Rank, segment: int) -> int:
-        """What `origin` contributes to a segment of the block of `target`, as a number."""
-        return int.from_bytes(self.segment(origin, target, segment))
-
     def _segment(self, origin: Rank, target: Rank, segment: int) -> bytes:
         message_number, place = divmod(segment, self.segments_per_message)
         size, longer = divmod(self.message_bytes, self.segments_per_message)

@@ -26,7 +26,6 @@ from emunode.algorithms.base import Algorithm, Content, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Arc, Losses, Outages, Place, along_trees, losses_of_striping
 from emunode.algorithms.payload import Payloads
-from emunode.errors import ScenarioError
 from emunode.model import (
     ALL_RANKS,
     FOLDING,
@@ -66,9 +65,6 @@ class TreeCollective(Algorithm):
     def validate(self) -> None:
         # Trees first: the number of trees limits `redundancy`, which the base class checks.
         self.require_translations()
-        if self._folds and len(self.topology.data_ranks) < self.topology.order:
-            reason = f"{self.name} folds at every node, and switches own no data"
-            raise ScenarioError("topology", self.topology.name, reason)
         self.trees = self.make_trees(self.rooted)
         super().validate()
         # With redundancy every tree must carry whole messages, so there are no parts to cut.
@@ -134,6 +130,11 @@ class TreeCollective(Algorithm):
             reached += [
                 (self.rooted.neighbour(rank, port), step + delay) for port, delay in self.child_delays(rank, tree)
             ]
+
+    @property
+    def sources(self) -> Sequence[Rank]:
+        # A switch has nothing to contribute, but it folds what comes in like every other node.
+        return self.topology.ranks() if self._folds else super().sources
 
     @property
     def _folds(self) -> bool:
@@ -203,7 +204,7 @@ class TreeCollective(Algorithm):
                 reached += self.tree_children(rank, tree)
         for rank in reversed(reached):
             if (target, rank, segment) not in folded:
-                total = self.payloads.contribution(self.topology.absolute(rank, target), target, segment)
+                total = self.contribution(self.topology.absolute(rank, target), target, segment)
                 for child in self.tree_children(rank, tree):
                     total = self.payloads.fold(total, folded[target, child, segment], segment)
                 folded[target, rank, segment] = total
@@ -395,7 +396,8 @@ class FoldRule(Rule):
 
     def _fold(self, root: Rank, tree: int, segment: int) -> Segment:
         """The own contribution combined with everything received so far."""
-        me, payloads = self._view.rank, self._algorithm.payloads
+        me, algorithm = self._view.rank, self._algorithm
         # `pop`: the partial result is sent once, and is not needed afterwards.
-        total = payloads.fold(payloads.contribution(me, root, segment), self._partial.pop((root, segment), 0), segment)
-        return me, root, tree, segment, total.to_bytes(payloads.segment_bytes(segment))
+        below = self._partial.pop((root, segment), 0)
+        total = algorithm.payloads.fold(algorithm.contribution(me, root, segment), below, segment)
+        return me, root, tree, segment, total.to_bytes(algorithm.payloads.segment_bytes(segment))
