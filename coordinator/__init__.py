@@ -1,1 +1,79 @@
-"""The coordinator: from a scenario to a plan, a run, a journal, a verdict and a report."""
+"""Bring up an interconnection network, run a collective on it, and judge the result: the Python API.
+
+    import coordinator as tb
+
+    run = tb.network("star:4").broadcast("edt", redundancy=3, faults=["crash:4231@2"])
+    run.verdict, run.claims, run.journal
+
+Only the names in `__all__` are public. They are imported when they are first used, so that importing this package takes no
+time. The calls are synchronous; `coordinator.aio` has the same for programs that use trio.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from coordinator.api.campaigns import Campaign, campaign
+    from coordinator.api.certificates import Certificate, certify
+    from coordinator.api.comparisons import compare
+    from coordinator.api.networks import Network, network
+    from coordinator.api.reproductions import reproduce
+    from coordinator.api.runs import Run
+    from coordinator.api.verification import verify
+    from emunode.errors import (
+        ContractError,
+        EmulatorError,
+        FrameError,
+        RegistrationError,
+        RuleError,
+        RunError,
+        ScenarioError,
+    )
+
+__all__ = [
+    "Campaign",
+    "Certificate",
+    "ContractError",
+    "EmulatorError",
+    "FrameError",
+    "Network",
+    "RegistrationError",
+    "RuleError",
+    "Run",
+    "RunError",
+    "ScenarioError",
+    "campaign",
+    "certify",
+    "compare",
+    "network",
+    "reproduce",
+    "verify",
+]
+
+_HOMES = {
+    "coordinator.api.campaigns": ("Campaign", "campaign"),
+    "coordinator.api.certificates": ("Certificate", "certify"),
+    "coordinator.api.comparisons": ("compare",),
+    "coordinator.api.networks": ("Network", "network"),
+    "coordinator.api.reproductions": ("reproduce",),
+    "coordinator.api.runs": ("Run",),
+    "coordinator.api.verification": ("verify",),
+    "emunode.errors": (
+        "ContractError", "EmulatorError", "FrameError", "RegistrationError", "RuleError", "RunError", "ScenarioError",
+    ),
+}  # fmt: skip
+"""The module of every public name."""
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name on first use (PEP 562)."""
+    for module, names in _HOMES.items():
+        if name in names:
+            value: object = getattr(import_module(module), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

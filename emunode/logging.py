@@ -4,29 +4,31 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
-_files: list[TextIO | None] = [None]
+# Of the context, not of the process: runs in several threads have a log each.
+_file: ContextVar[TextIO | None] = ContextVar("log", default=None)
 
 
 def log(event: str, **fields: object) -> None:
     """Write one event with its fields, the time and the process id, in one call: lines of several processes do not mix."""
     # The process id is part of the cache key, because a forked child must not log under its parent's.
-    _logger(_files[-1] or sys.stderr, os.getpid()).info(event, **fields)
+    _logger(_file.get() or sys.stderr, os.getpid()).info(event, **fields)
 
 
 @contextmanager
 def logging_to(file: TextIO) -> Iterator[None]:
-    """Write the events of this process to `file` instead of standard error within the context."""
-    _files.append(file)
+    """Write events to `file` instead of standard error within the context, in the tasks and threads that it starts too."""
+    before = _file.set(file)
     try:
         yield
     finally:
-        _files.pop()
+        _file.reset(before)
         # A cached logger holds the file, which the caller closes.
         _logger.cache_clear()
 

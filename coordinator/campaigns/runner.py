@@ -5,13 +5,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import TextIO
 
 import trio
 
 from coordinator.campaigns.grid import Key
-from coordinator.campaigns.store import Store
+from coordinator.campaigns.store import FinishedTrials
 from coordinator.campaigns.trial_runner import Sink, Trial, TrialResult, TrialRunner
 from coordinator.campaigns.worker_pool import WorkerPool
 from coordinator.execution.drive import REFUSALS
@@ -152,8 +151,8 @@ class Session:
     """Trials per second, without the start of worker processes."""
 
 
-def run_campaign(store: Store, workers: int | None, progress: Progress) -> Session:
-    """Run the remaining trials of the campaign of an open store."""
+def run_campaign(store: FinishedTrials, workers: int | None, progress: Progress) -> Session:
+    """Run the remaining trials of a campaign; `store`, which is open, keeps them."""
     grid = store.grid
     scenarios = [variant.scenario for variant in grid.variants]
     left = _left(store)
@@ -168,13 +167,13 @@ def run_campaign(store: Store, workers: int | None, progress: Progress) -> Sessi
             # `place` counts within a round, so the keys of the round have to be kept.
             yield trial
 
-    with log_file(store.folder) as log:
+    with store.open_log() as log:
         campaign_runner = CampaignRunner(scenarios, worker_count(workers, scenarios, left), log, progress)
         campaign_runner.carry_out(next_round, lambda place, trial, result: store.add(keys[place], trial, result), left)
     return Session(not campaign_runner.interrupted, campaign_runner.clock.done, campaign_runner.clock.rate)
 
 
-def _left(store: Store) -> int:
+def _left(store: FinishedTrials) -> int:
     """Remaining trials if no point reaches its precision early."""
     grid, done = store.grid, store.done()
     return sum(
@@ -183,8 +182,3 @@ def _left(store: Store) -> int:
         for point in range(len(grid.points))
         for number in grid.numbers(point, variant)
     )
-
-
-def log_file(folder: Path) -> TextIO:
-    """The log of all sessions in a campaign folder, opened to append."""
-    return (folder / "log.jsonl").open("a", encoding="utf-8", buffering=1)

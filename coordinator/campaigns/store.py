@@ -11,7 +11,7 @@ import time
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TextIO
 
 import tomli_w
 
@@ -28,16 +28,38 @@ RECORDS = "trials.jsonl"
 SYNC_SECONDS = 2.0
 
 
-class Store:
-    """A campaign folder, locked by one process at a time. Leaving the context syncs all records to disk."""
+class FinishedTrials:
+    """The finished trials of a campaign, in memory."""
 
-    def __init__(self, folder: Path, grid: Grid) -> None:
-        self.folder = folder
+    def __init__(self, grid: Grid) -> None:
         self.grid = grid
         self.findings: dict[Key, tuple[Trial, TrialResult]] = {}
         """Every finished trial, by its key; those of earlier sessions included."""
         self._networks: dict[str, dict[str, object]] = {}
         """By digest: the values of a scenario that name a network that was written into the folder."""
+
+    def done(self) -> Done:
+        """The finished draws, in the form that `Grid.rest` takes."""
+        finished: dict[tuple[int, int], dict[int, bool | None]] = {}
+        for key, (_, result) in self.findings.items():
+            finished.setdefault((key.point, key.variant), {})[key.number] = None if result.undecided else result.served
+        return finished
+
+    def add(self, key: Key, trial: Trial, result: TrialResult) -> None:
+        """Keep a finished trial."""
+        self.findings[key] = trial, result
+
+    def open_log(self) -> TextIO:
+        """The log of a session, to which worker processes write too; here, nothing is kept of it."""
+        return Path(os.devnull).open("w", encoding="utf-8")
+
+
+class Store(FinishedTrials):
+    """A campaign folder, locked by one process at a time. Leaving the context syncs all records to disk."""
+
+    def __init__(self, folder: Path, grid: Grid) -> None:
+        super().__init__(grid)
+        self.folder = folder
 
     def __enter__(self) -> Self:
         grid, folder = self.grid, self.folder
@@ -71,22 +93,19 @@ class Store:
         os.fsync(self._file.fileno())
         self._file.close()
 
-    def done(self) -> Done:
-        """The finished draws, in the form that `Grid.rest` takes."""
-        finished: dict[tuple[int, int], dict[int, bool | None]] = {}
-        for key, (_, result) in self.findings.items():
-            finished.setdefault((key.point, key.variant), {})[key.number] = None if result.undecided else result.served
-        return finished
-
     def add(self, key: Key, trial: Trial, result: TrialResult) -> None:
         """Append the record of a finished trial."""
         record = {**key._asdict(), "faults": trial.faults, "seed": trial.seed, **vars(result)}
         self._file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
-        self.findings[key] = trial, result
+        super().add(key, trial, result)
         # Syncing every record would take longer than running its trial.
         if time.monotonic() - self._synced > SYNC_SECONDS:
             os.fsync(self._file.fileno())
             self._synced = time.monotonic()
+
+    def open_log(self) -> TextIO:
+        """The log of all sessions in this folder, opened to append."""
+        return (self.folder / "log.jsonl").open("a", encoding="utf-8", buffering=1)
 
     def write(self, name: str, content: str | bytes) -> None:
         """Write a file of results, replacing an earlier one atomically."""

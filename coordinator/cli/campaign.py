@@ -6,23 +6,20 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import polars as pl
 from cyclopts import Group, Parameter
 from rich.markup import escape
 
-from coordinator.campaigns.certify import smallest_failure
+from coordinator.api.campaigns import run_stored
+from coordinator.api.progress import on_stderr
 from coordinator.campaigns.grid import MOST_VALUES, Grid
-from coordinator.campaigns.runner import Session, check_workers, log_file, run_campaign
-from coordinator.campaigns.store import Store, read_grid
-from coordinator.campaigns.tables import Row, families, rows, trial_rows
+from coordinator.campaigns.runner import Session, check_workers
+from coordinator.campaigns.store import read_grid
+from coordinator.campaigns.tables import Row
 from coordinator.cli import render
 from coordinator.cli.options import ScenarioFile, values_from
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
-from coordinator.reports.campaign_report import charts_of, figures, page
 from coordinator.reports.numbers import plural
-from coordinator.reports.tables import to_csv, to_markdown
-from coordinator.scenario.model import dump_scenario
 from coordinator.scenario.networks import absolute_network
 from coordinator.scenario.plugins import load_plugins, plugin_flags
 from emunode.errors import ScenarioError
@@ -94,23 +91,15 @@ def campaign(  # noqa: PLR0913  # its flags
         folder = out or Path("runs", "campaigns", f"{grid.variants[0].plan.name}-{grid.fingerprint[:8]}")
     grid.check()
     check_workers(workers)
-    with Store(folder, grid) as store:
-        with render.progress_display("campaign") as progress:
-            session = run_campaign(store, workers, progress)
-        table, violations = write_results(store)
+    with on_stderr("campaign") as progress:
+        done = run_stored(grid, folder, workers, progress)
+    session, violations = done.session, done.violations
     if json:
         known = {"out": str(folder), **asdict(session), "left_out": grid.left_out}
-        print_json({**known, "rows": table, "violations": violations})
+        print_json({**known, "rows": done.rows, "violations": violations})
     else:
-        show_campaign(folder, table, grid.left_out, violations, session)
-    return 130 if not session.finished else _status(table)
-
-
-def _status(table: list[Row]) -> int:
-    """1 if a claim is violated or exact theory is excluded, 3 if all trials of a row are undecided, else 0."""
-    if any(row["violated"] or row["finding"] for row in table):
-        return 1
-    return 3 if any(row["trials"] == row["undecided"] for row in table) else 0
+        show_campaign(folder, done.rows, grid.left_out, violations, session)
+    return 130 if not session.finished else done.exit_status
 
 
 def make_grid(
@@ -176,56 +165,6 @@ def _values(text: str, given: str) -> list[object]:
             raise ScenarioError("vary", text, f"a range holds at most {MOST_VALUES:,} values")
         values += range(int(match[1]), int(match[2]) + 1) if match else [value] if value else []
     return values
-
-
-def write_results(store: Store) -> tuple[list[Row], list[dict[str, object]]]:
-    """Write the results of a campaign into its folder; return its rows and its first violations."""
-    grid = store.grid
-    table = rows(grid, store.findings)
-    named = {
-        family: [(grid.points[point].name, size) for point, size in points] for family, points in families(grid).items()
-    }
-    for name, chart in figures(table, named).items():
-        store.write(re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".svg", chart)
-    plan = grid.variants[0].plan
-    networks, collectives = (
-        ", ".join(dict.fromkeys(names))
-        for names in zip(*((v.plan.topology.title, str(v.plan.spec.collective)) for v in grid.variants), strict=True)
-    )
-    title = f"{networks}: {collectives} under faults"
-    facts = {"trials": len(store.findings), "driver": plan.scenario.driver, "grid": grid.fingerprint}
-    store.write("campaign.html", page(title, facts, table, charts_of(table, named)))
-    store.write("table.csv", to_csv(table))
-    store.write("table.md", to_markdown(table))
-    partial = store.folder / ".trials.parquet.partial"
-    pl.DataFrame(list(trial_rows(grid, store.findings)), infer_schema_length=None).write_parquet(partial)
-    partial.replace(store.folder / "trials.parquet")
-    return table, _show_violations(store)
-
-
-def _show_violations(store: Store) -> list[dict[str, object]]:
-    """Save a smallest scenario for each of the first violated claims, with the command that repeats it."""
-    found: list[dict[str, object]] = []
-    for key in sorted(store.findings):
-        trial, finding = store.findings[key]
-        if not finding.violated or len(found) == SHOWN_VIOLATIONS:
-            continue
-        path = store.folder / f"violated-{len(found) + 1}.toml"
-        if not path.exists():
-            base = store.grid.variants[key.variant].plan.scenario  # the faults that were drawn for the trial are added
-            whole = base.model_copy(update={"fault": (*base.fault, *trial.faults), "seed": trial.seed})
-            with log_file(store.folder) as log:
-                smallest = smallest_failure(whole, lambda finding: bool(finding.violated), log)
-            store.write(path.name, dump_scenario(smallest.model_copy(update=store.files_of(smallest))))
-        plugins = plugin_flags(store.grid.variants[key.variant].scenario.plugin)
-        found.append(
-            {
-                "claims": list(finding.violated),
-                "faults": list(trial.faults),
-                "repeat": f"coordinator run {path}{plugins}",
-            }
-        )
-    return found
 
 
 def show_campaign(

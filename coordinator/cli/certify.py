@@ -1,6 +1,5 @@
 """`coordinator certify`."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -8,7 +7,9 @@ from typing import Annotated
 from cyclopts import Parameter
 from rich.markup import escape
 
-from coordinator.campaigns.certify import Certificate, Certifier, exhaustive_fault_sets
+from coordinator.api.certificates import certify_scenario, record, save_counterexample
+from coordinator.api.progress import on_stderr
+from coordinator.campaigns.certify import Certificate
 from coordinator.cli import render
 from coordinator.cli.options import ScenarioFile, values_from
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
@@ -16,9 +17,6 @@ from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
 from coordinator.reports.numbers import plural
 from coordinator.results.claims import EXIT_STATUS
 from coordinator.scenario.model import make_scenario
-from coordinator.scenario.networks import stored_scenario
-from coordinator.scenario.plugins import plugin_flags
-from emunode.errors import ScenarioError
 
 
 def certify(
@@ -57,58 +55,17 @@ def certify(
       coordinator certify counterexample.toml
     """
     base = make_scenario({**TRIAL_DEFAULTS, **values_from(scenario, flags)})
-    fault_sets = exhaustive_fault_sets(faults or [])
-    with Path(os.devnull).open("w") as log, render.progress_display("certify") as progress:
-        certificate = Certifier(base, workers, log, progress).certify(fault_sets, sample)
+    with on_stderr("certify") as progress:
+        certificate = certify_scenario(base, faults or [], sample, workers, progress)
     path = None
-    if certificate.counterexample is not None and fault_sets:
+    if certificate.counterexample is not None and faults:
         path = out or Path("runs", "counterexamples", f"{certificate.plan.name}.toml")
-        _save(path, certificate)
+        save_counterexample(path, certificate)
     if json:
         print_json(record(certificate, path))
     else:
         show_certificate(certificate, path)
     return 130 if certificate.interrupted else EXIT_STATUS[certificate.verdict]
-
-
-def _save(path: Path, certificate: Certificate) -> None:
-    assert certificate.counterexample is not None
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        scenario, topology = certificate.counterexample.scenario, certificate.plan.topology
-        path.write_text(stored_scenario(scenario, topology, path.parent, f"{path.stem}-network.json"))
-    except OSError as error:
-        raise ScenarioError("out", str(path), f"it cannot be written: {error.strerror}") from None
-
-
-def record(certificate: Certificate, path: Path | None) -> dict[str, object]:
-    """A certificate as plain values."""
-    plan, found = certificate.plan, certificate.counterexample
-    counterexample = found and {
-        "faults": list(found.faults),
-        "unserved": list(found.unserved),
-        "violated": list(found.violated),
-        "smallest": list(found.scenario.fault),
-        "scenario": str(path) if path else None,
-        "repeat": f"coordinator certify {path}{plugin_flags(plan.scenario.plugin)}" if path else None,
-    }
-    return {
-        "topology": plan.topology.name,
-        "collective": str(plan.spec.collective),
-        "algorithm": plan.spec.algorithm,
-        "redundancy": plan.spec.redundancy,
-        "driver": plan.scenario.driver,
-        "verdict": str(certificate.verdict),
-        "sets": sum(level.sets for level in certificate.levels),
-        "orbits": sum(level.orbits for level in certificate.levels),
-        "symmetries": certificate.symmetries,
-        "trials": certificate.trials,
-        "trials_per_second": certificate.trials_per_second,
-        "levels": [level.record() for level in certificate.levels],
-        "counterexample": counterexample,
-        "different_histories": list(certificate.different) if certificate.different is not None else None,
-        "interrupted": certificate.interrupted,
-    }
 
 
 def show_certificate(certificate: Certificate, path: Path | None) -> None:

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 from rich.markup import escape
 
+from coordinator.api.comparisons import compare
 from coordinator.cli import render
 from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command, print_json
 from coordinator.cli.verify import warn_unverified
-from coordinator.reports.compare import as_rows, compare, compare_figure, read_runs, write_figure
+from coordinator.reports.data import find_run
 from coordinator.reports.tables import to_csv, to_markdown
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
@@ -40,18 +41,17 @@ def compare_runs(
     if json + markdown + csv > 1:
         raise ScenarioError("compare", "--json --markdown --csv", "one of them at a time")
     load_plugins(plugin or ())
-    read = read_runs(runs)
-    warn_unverified(data.path for data in read.values())
-    comparison = compare(read)
-    rows = as_rows(comparison)
+    comparison = compare(*runs)
+    warn_unverified(map(find_run, runs))
+    rows = comparison.rows
     if plot is not None:
-        write_figure(compare_figure(read), plot)
+        comparison.plot().save(plot)
     if json:
-        print_json(comparison)
+        print_json(comparison.record)
     elif markdown or csv:
         print(to_markdown(rows) if markdown else to_csv(rows), end="")
     else:
-        show_comparison(comparison, rows)
+        show_comparison(comparison.record, rows)
     return 0
 
 

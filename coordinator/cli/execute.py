@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from coordinator.cli import render
+from coordinator.api.progress import on_stderr
 from coordinator.cli.output import OUTPUT, print_json
 from coordinator.planning.plan import Plan
 
@@ -20,7 +20,7 @@ def run_plan(plan: Plan, out: Path | None, as_json: bool) -> int:
     from coordinator.cli.result import show_result  # noqa: PLC0415
     from coordinator.execution.run import run  # noqa: PLC0415
 
-    with render.progress_display(plan.topology.title) as progress:
+    with on_stderr(plan.topology.title) as progress:
         result = run(plan, out, progress)
     if as_json:
         print_json({**result.summary, "path": str(result.path)})

@@ -1,10 +1,7 @@
-"""Text output: tables that fit 80 columns, and progress while links are set up and steps run."""
+"""Text output: tables that fit 80 columns."""
 
 import sys
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -14,11 +11,6 @@ from rich.table import Table
 from coordinator.cli.output import print_json
 from coordinator.reports.numbers import show
 
-if TYPE_CHECKING:  # importing it takes longer than all of `coordinator list topologies`
-    from coordinator.networks.base import Progress
-
-SPARSE_SECONDS = 2.0
-"""Shortest time between two progress lines if standard error is not a terminal."""
 NAMES = {"topology", "collective", "algorithm", "family", "name", "kind", "subject", "claim", "verdict", "example"}
 LONGEST_NAME = 28
 COLUMNS = 80
@@ -28,29 +20,6 @@ STYLES = {"holds": "green", "violated": "bold red", "undecided": "yellow"}
 def console() -> Console:
     """Standard output, as wide as its terminal; 80 columns if it is not a terminal."""
     return Console(width=None if sys.stdout.isatty() else COLUMNS, highlight=False)
-
-
-@contextmanager
-def progress_display(title: str) -> "Iterator[Progress]":
-    """Show progress on standard error: one changing line on a terminal, otherwise a line every two seconds at most."""
-    errors = Console(stderr=True, highlight=False)
-    if errors.is_terminal:
-        with errors.status(title) as status:
-            yield lambda phase, done, total: status.update(_line(title, phase, done, total))
-        return
-    last = time.monotonic()
-
-    def sparse(phase: str, done: int, total: int) -> None:
-        nonlocal last
-        if time.monotonic() - last > SPARSE_SECONDS:
-            last = time.monotonic()
-            print(_line(title, phase, done, total), file=sys.stderr, flush=True)
-
-    yield sparse
-
-
-def _line(title: str, phase: str, done: int, total: int) -> str:
-    return f"{title}: {phase} {done:,} of {total:,}" if total else f"{title}: {phase} {done:,}"
 
 
 def show_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:

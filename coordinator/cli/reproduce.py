@@ -3,25 +3,24 @@
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 from rich.markup import escape
 
+from coordinator.api.progress import on_stderr
+from coordinator.api.reproductions import Reproductions, run_reproductions
 from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
-from coordinator.cli.render import console, print_rows, progress_display, show_rows, verdict_text
+from coordinator.cli.render import console, print_rows, show_rows, verdict_text
 from coordinator.papers.base import Figure, Reproduction, Section
 from coordinator.papers.costs import ALL, RunEstimate, cost_of, duration
-from coordinator.papers.document import Reproduced, require_folder, write
 from coordinator.papers.registry import REPRODUCTIONS, find_reproduction
-from coordinator.papers.run_cache import RunCache, open_run_cache
 from coordinator.papers.tables import verdict_of
 from coordinator.results.claims import EXIT_STATUS
 from coordinator.scenario.plugins import load_plugins
-from emunode.errors import EmulatorError, ScenarioError
+from emunode.errors import ScenarioError
 
 
 def reproduce(
@@ -79,39 +78,19 @@ def _reproduce(
     *,
     as_json: bool,
 ) -> int:
-    """Run reproductions one after the other, show each table as soon as it is complete, and return the exit status.
-
-    After an error or an interrupt, the finished part is still written, and marked as incomplete.
-    """
-    if out is not None:
-        require_folder(out)
+    """Run reproductions one after the other, show each table as soon as it is complete, and return the exit status."""
     if cost is not None:
         print(f"reproduce: {cost} on two idle cores", file=sys.stderr)
-    runs = cost.runs if cost is not None and not cost.at_most else 0
     began = time.monotonic()
-    done: list[Reproduced] = []
-    with (
-        progress_display("reproduce") as progress,
-        open_run_cache(progress, lambda: time.monotonic() > began + 60 * minutes, runs) as cache,
-    ):
-        for about, sizes in chosen:
-            sections: list[Section] = []
-            try:
-                for section in about.build(replace(cache, sizes=sizes)):
-                    sections.append(section)
-                    if not as_json:
-                        show_section(section)
-            except (EmulatorError, KeyboardInterrupt):
-                if out is not None:
-                    write([*done, Reproduced(about, sections, finished=False)], out)
-                raise
-            done.append(Reproduced(about, sections))
-    files = write(done, out) if out is not None else []
+    with on_stderr("reproduce") as progress:
+        done = run_reproductions(
+            chosen, cost, out, minutes, progress, (lambda _section: None) if as_json else show_section
+        )
     if as_json:
-        print_json([reproduced.record() for reproduced in done])
+        print_json([reproduced.record() for reproduced in done.reproduced])
     else:
-        show_summary(done, files, cache, time.monotonic() - began)
-    return EXIT_STATUS[verdict_of(reproduced.verdict for reproduced in done)]
+        show_summary(done, time.monotonic() - began)
+    return EXIT_STATUS[verdict_of(reproduced.verdict for reproduced in done.reproduced)]
 
 
 def show_section(section: Section) -> None:
@@ -126,17 +105,16 @@ def show_section(section: Section) -> None:
     out.print()
 
 
-def show_summary(done: Sequence[Reproduced], files: Sequence[Path], cache: RunCache, seconds: float) -> None:
+def show_summary(done: Reproductions, seconds: float) -> None:
     """Print the verdict of each reproduction, the number of runs, and where the page and the tables are."""
     out = console()
-    for reproduced in done:
+    for reproduced in done.reproduced:
         out.print(
             f"{reproduced.reproduction.name}: {verdict_text(reproduced.verdict)}, {reproduced.counted}", soft_wrap=True
         )
-    shared = len(cache.requests) - cache.runs
-    out.print(f"{cache.runs:,} runs, {shared:,} results used again; took {duration(seconds)}", soft_wrap=True)
-    if files:
-        out.print(f"{escape(str(files[0]))}, and {len(files) - 1:,} tables as CSV beside it", soft_wrap=True)
+    out.print(f"{done.runs:,} runs, {done.shared:,} results used again; took {duration(seconds)}", soft_wrap=True)
+    if done.files:
+        out.print(f"{escape(str(done.files[0]))}, and {len(done.files) - 1:,} tables as CSV beside it", soft_wrap=True)
 
 
 reproduce_command = as_command(reproduce)

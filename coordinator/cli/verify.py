@@ -4,10 +4,9 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+from coordinator.api.verification import verify as verify_run
 from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import JsonFlag, RunArgument, as_command, print_json
-from coordinator.execution.verify import verify as verify_run
-from coordinator.reports.data import find_run
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 
@@ -25,7 +24,7 @@ def verify(*runs: RunArgument, plugin: PluginFlag = None, json: JsonFlag = False
     if not runs:
         raise ScenarioError("run", None, "give one or more runs to verify")
     load_plugins(plugin or ())
-    checked = [verify_run(find_run(run)) for run in runs]
+    checked = [verify_run(run) for run in runs]
     if json:
         print_json([found.record() for found in checked])
     else:

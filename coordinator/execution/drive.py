@@ -45,7 +45,7 @@ class ExecutionResult:
     """The times of hops that hosts reported, under the timed clock."""
 
 
-def refusal(error: Exception, folder: Path) -> str:
+def refusal(error: Exception, folder: Path | None) -> str:
     """The message for an error in REFUSALS, without paths in `folder`, which is about to be removed or renamed."""
     # The number and text of the error, without its path.
     if isinstance(error, OSError) and error.errno is not None:
@@ -95,7 +95,7 @@ async def _open_and_step(
         else:
             await _run_timed(plan, network, execution.timetable, journal, execution, progress)  # type: ignore[arg-type]
     except (EmulatorError, *REFUSALS) as error:
-        execution.failure = error if isinstance(error, EmulatorError) else RunError(refusal(error, journal.path.parent))
+        execution.failure = error if isinstance(error, EmulatorError) else RunError(refusal(error, journal.folder))
         execution.undecided = str(execution.failure)
     finally:
         execution.wall_seconds = time.perf_counter() - began

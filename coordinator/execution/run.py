@@ -1,5 +1,9 @@
-"""A run from its plan to its report: network, history, conclusion, run directory, report."""
+"""A run from its plan to its report: network, history, conclusion, run directory, report.
 
+`run` leaves a run directory behind; `run_in_memory` keeps everything in memory.
+"""
+
+import os
 import traceback
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,13 +15,13 @@ import trio
 from coordinator.execution.drive import REFUSALS, ExecutionResult, drive, refusal
 from coordinator.execution.run_files import summarize, write_conclusion
 from coordinator.execution.stop_signal import InterruptGuard
-from coordinator.history.journal import Journal
-from coordinator.history.run_directory import RunDirectory
+from coordinator.history.journal import FILE, Journal
+from coordinator.history.run_directory import RunDirectory, last_events
 from coordinator.networks.base import Network, Progress
 from coordinator.networks.registry import make_network
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import EXIT_STATUS, Judgement, Verdict
-from coordinator.results.conclude import History, conclude
+from coordinator.results.conclude import Conclusion, History, conclude
 from coordinator.scenario.networks import stored_scenario
 from emunode.errors import RunError
 from emunode.logging import log, logging_to
@@ -26,22 +30,48 @@ if TYPE_CHECKING:
     from coordinator.networks.timed import Timed
 
 
-@dataclass(frozen=True)
-class RunResult:
-    """A finished run: its folder, its summary and its verdict."""
+@dataclass(frozen=True, kw_only=True)
+class FinishedRun:
+    """A finished run: its summary, and what it follows from."""
 
-    path: Path
+    plan: Plan
     summary: dict[str, object]
-    judgements: list[Judgement]
-    verdict: Verdict
+    conclusion: Conclusion
     execution: ExecutionResult
-    report_error: str | None = None
-    """Why report.html could not be drawn."""
+    journal: pl.LazyFrame
+    """Every hop."""
+
+    @property
+    def judgements(self) -> list[Judgement]:
+        """The claims with their measured values."""
+        return self.conclusion.ruling.judgements
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict on all claims together."""
+        return self.conclusion.ruling.verdict
 
     @property
     def exit_status(self) -> int:
         """0 holds, 1 violated, 3 undecided."""
         return EXIT_STATUS[self.verdict]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult(FinishedRun):
+    """A finished run with its run directory, which holds the journal."""
+
+    path: Path
+    report_error: str | None = None
+    """Why report.html could not be drawn."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryRun(FinishedRun):
+    """A finished run that is only in memory."""
+
+    log: str
+    """Its events, one JSON object per line."""
 
 
 def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) -> RunResult:
@@ -63,7 +93,12 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
                 network = make_network(plan, events)
                 execution = trio.run(drive, plan, network, journal, progress, stop)
         journal.close()
-        result = _conclude(plan, directory, journal, execution)
+        conclusion, summary = _judge(plan, journal, execution)
+        write_conclusion(directory, conclusion, summary)
+        frame = pl.scan_parquet(directory.final / FILE, glob=False)
+        result = RunResult(
+            plan=plan, summary=summary, conclusion=conclusion, execution=execution, journal=frame, path=directory.final
+        )
         if draw:
             # After the verdict: a report that cannot be drawn loses nothing of the run.
             result = replace(result, report_error=_draw(directory))
@@ -88,11 +123,52 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
     return result
 
 
-def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, execution: ExecutionResult) -> RunResult:
-    """Judge the history and write what follows from it."""
-    frame = pl.scan_parquet(journal.path, glob=False)
+def run_in_memory(plan: Plan, progress: Progress) -> MemoryRun:
+    """Run a plan and keep what came of it in memory: no file is written, whatever the driver. Errors as of `run`."""
+    journal = Journal()
+    descriptor: int = os.memfd_create("log")  # a file without a path, to which host processes write too
+    with open(descriptor, "w+", buffering=1, encoding="utf-8", errors="replace") as events, logging_to(events):
+        try:
+            with InterruptGuard() as stop:
+                execution = trio.run(drive, plan, make_network(plan, events), journal, progress, stop)
+        except (RunError, *REFUSALS) as error:
+            reason = str(error) if isinstance(error, RunError) else refusal(error, None)
+            events.seek(0)
+            raise RunError(f"{reason}{last_events(events.read())}") from error
+        events.seek(0)
+        log = events.read()
+    journal.close()
+    conclusion, summary = _judge(plan, journal, execution)
+    return MemoryRun(
+        plan=plan, summary=summary, conclusion=conclusion, execution=execution, journal=journal.frame, log=log
+    )
+
+
+def save(result: MemoryRun, out: Path) -> Path:
+    """Write the run directory of a run in memory, report included, and return it. ScenarioError if that is not possible."""
+    directory = RunDirectory(result.plan.name, result.plan.scenario.seed, out)
+    try:
+        directory.make()
+        directory.write_text(
+            "scenario.toml", stored_scenario(result.plan.scenario, result.plan.topology, directory.path)
+        )
+        directory.write_text("log.jsonl", result.log)
+        result.journal.sink_parquet(directory.path / FILE)
+        write_conclusion(directory, result.conclusion, result.summary)
+        _draw(directory)
+        with InterruptGuard():  # as at the end of `run`
+            directory.finish()
+    except REFUSALS as error:
+        raise RunError(refusal(error, directory.path)) from error
+    finally:
+        directory.discard()
+    return directory.final
+
+
+def _judge(plan: Plan, journal: Journal, execution: ExecutionResult) -> tuple[Conclusion, dict[str, object]]:
+    """Judge the history; the conclusion, and the summary."""
     history = History(
-        frame,
+        journal.frame,
         journal.rows,
         execution.undecided,
         execution.altered_copies,
@@ -101,9 +177,7 @@ def _conclude(plan: Plan, directory: RunDirectory, journal: Journal, execution: 
     )
     conclusion = conclude(plan, history)
     execution.undecided = conclusion.ruling.undecided
-    summary = summarize(plan, conclusion, journal, execution)
-    write_conclusion(directory, conclusion, summary)
-    return RunResult(directory.final, summary, conclusion.ruling.judgements, conclusion.ruling.verdict, execution)
+    return conclusion, summarize(plan, conclusion, journal, execution)
 
 
 def _draw(directory: RunDirectory) -> str | None:

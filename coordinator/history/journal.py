@@ -1,7 +1,7 @@
-"""The journal: every hop of every segment, sorted, hashed and streamed to disk.
+"""The journal: every hop of every segment, sorted, hashed and streamed to disk, or kept in memory.
 
 Hosts send rows as packed records in no particular order. Once a step is settled, its rows are complete: they are sorted,
-hashed and written. Memory holds only the rows of recent steps, not the history.
+hashed and written. A journal with a folder holds only the rows of recent steps in memory, not the history.
 """
 
 from collections.abc import Iterable
@@ -33,25 +33,30 @@ RECORD = np.dtype(
 # The dtype has to match what hosts pack.
 assert RECORD.itemsize == ROW.size
 OUTCOMES = pl.Enum([outcome.name.lower() for outcome in HopOutcome])
+FILE = "journal.parquet"
 SETTLE_BYTES = 32 * 2**20
 """Bytes of rows that are collected before they are sorted and written together."""
 
 
 class Journal:
-    """Collects rows into `folder`, in parts; `close` leaves one sorted `journal.parquet`."""
+    """Collects rows, sorted, in parts. With a `folder`, `close` leaves one `journal.parquet` there."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder
         self._hash = blake2b(digest_size=16)
         self._pending = bytearray()
         self._settled: Step = 0
-        self._parts: list[Path] = []
+        self._parts: list[pl.DataFrame] = []
+        """Without a folder: the journal so far."""
+        self._files: list[Path] = []
         self.rows = 0
 
     @property
-    def path(self) -> Path:
-        """The finished journal, which exists after `close`."""
-        return self._folder / "journal.parquet"
+    def frame(self) -> pl.LazyFrame:
+        """The finished journal, after `close`."""
+        if self.folder is not None:
+            return pl.scan_parquet(self.folder / FILE, glob=False)
+        return pl.concat(self._parts or [table(np.empty(0, RECORD))]).lazy()
 
     @property
     def hash(self) -> str:
@@ -84,30 +89,33 @@ class Journal:
         # Hashed before it is written: the hash is over the rows, not over the file.
         self._hash.update(records.tobytes())
         frame = table(records)
-        part = self._folder / f"journal-{len(self._parts):05}.parquet"
-        frame.write_parquet(part)
         self.rows += len(frame)
-        self._parts.append(part)
+        if self.folder is None:
+            self._parts.append(frame)
+        else:
+            part = self.folder / f"journal-{len(self._files):05}.parquet"
+            frame.write_parquet(part)
+            self._files.append(part)
 
     def close(self) -> None:
         """Write the remaining rows, settled or not, and join the parts."""
         # Past every step: a run that ended early has rows of a step that was never settled.
         self.settle(2**31 - 1, force=True)
-        match self._parts:
+        if self.folder is None:
+            return
+        path = self.folder / FILE
+        match self._files:
             # No part at all: an empty table with the right columns, so that readers need no special case.
             case []:
-                empty = pl.DataFrame(schema=dict.fromkeys(COLUMNS, pl.Int32))
-                empty.with_columns(
-                    pl.col("port").cast(pl.Int16), pl.col("outcome").cast(pl.UInt8).cat.to(OUTCOMES)
-                ).write_parquet(self.path)
+                table(np.empty(0, RECORD)).write_parquet(path)
             case [only]:
-                only.rename(self.path)
+                only.rename(path)
             case parts:
                 # Parts are sorted and follow each other in steps, so joining keeps the order.
-                pl.scan_parquet(parts, glob=False).sink_parquet(self.path)
+                pl.scan_parquet(parts, glob=False).sink_parquet(path)
                 for part in parts:
                     part.unlink()
-        self._parts.clear()
+        self._files.clear()
 
 
 def sorted_records(rows: Iterable[bytes | bytearray]) -> np.ndarray:

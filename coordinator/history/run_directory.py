@@ -84,10 +84,9 @@ class RunDirectory:
             with (self.path / "log.jsonl").open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - TAIL_BYTES))
                 # A power failure may leave zero bytes at the end of a log.
-                events = log.read(TAIL_BYTES).strip(b"\0").decode(errors="replace").splitlines()[-lines:]
+                return last_events(log.read(TAIL_BYTES).strip(b"\0").decode(errors="replace"), lines)
         except OSError:
             return ""
-        return "".join(f"\n  {event}" for event in events)
 
     def discard(self) -> None:
         """Remove an unfinished folder and the folders created for it; a finished run stays."""
@@ -98,6 +97,11 @@ class RunDirectory:
             # From the innermost folder outwards.
             for parent in self._made:
                 parent.rmdir()
+
+
+def last_events(log: str, lines: int = 3) -> str:
+    """The last events of a log, each after a line break and two spaces."""
+    return "".join(f"\n  {event}" for event in log.splitlines()[-lines:])
 
 
 def translate_summary(summary: Mapping[str, Any]) -> dict[str, Any]:

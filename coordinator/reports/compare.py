@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from coordinator.reports.charts import grouped_bars
-from coordinator.reports.data import RunData, find_run, read_run
+from coordinator.reports.data import RunData
 from coordinator.reports.theme import standalone
 from emunode.errors import ScenarioError
 
@@ -23,20 +23,7 @@ FAMILIES = {
 """Font file -> family. The renderer omits all text unless it is given a family for `sans-serif`."""
 
 
-def read_runs(paths: Sequence[Path]) -> dict[str, RunData]:
-    """Two or more runs by the given names. Raises ScenarioError (field `run`) if a path is not a run."""
-    if len(paths) < 2:
-        raise ScenarioError("run", " ".join(map(str, paths)), "expected two or more runs to compare")
-    runs: dict[str, RunData] = {}
-    for path in paths:
-        name, copy = str(path), 2
-        while name in runs:
-            name, copy = f"{path} ({copy})", copy + 1
-        runs[name] = read_run(find_run(path))
-    return runs
-
-
-def compare(runs: Mapping[str, RunData]) -> dict[str, Any]:
+def compare_data(runs: Mapping[str, RunData]) -> dict[str, Any]:
     """`differs` and `metrics`: name -> one value per run; `claims`: name -> one verdict per run; `missing`: run -> notes."""
     data = list(runs.values())
     scenarios = [run.scenario for run in data]

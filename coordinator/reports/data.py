@@ -40,6 +40,7 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     ),
     "journal": ("step", "sender", "port", "receiver", "origin", "target", "tree", "segment", "bytes", "outcome"),
     "elections": ("receiver", "origin", "segment", "elected"),
+    "timeline": ("step", "sender", "port", "receiver", "bytes", "start", "started", "end", "ended"),
 }  # fmt: skip
 """Columns of the tables of a run directory; files that lack one are rejected."""
 
@@ -60,6 +61,8 @@ class RunData:
     journal: pl.LazyFrame | None = None
     elections: pl.DataFrame | None = None
     """Results of votes that altered copies took part in; only runs with redundancy have them."""
+    timeline: pl.DataFrame | None = None
+    """Intended and achieved times of packets, under the timed clock."""
     notes: list[str] = field(default_factory=list)
     """One sentence per missing or unreadable part; empty for a complete run."""
 
@@ -135,8 +138,10 @@ def read_run(path: Path, name: str | None = None) -> RunData:
     for table in ("nodes", "links", "steps"):
         frame = _read(data, f"{table}.parquet", lambda file, table=table: _columns(pl.read_parquet(file), table))  # type: ignore[misc]
         setattr(data, table, frame)
-    if (path / "elections.parquet").is_file():
-        data.elections = _read(data, "elections.parquet", lambda file: _columns(pl.read_parquet(file), "elections"))
+    for table in ("elections", "timeline"):
+        if (path / f"{table}.parquet").is_file():
+            frame = _read(data, f"{table}.parquet", lambda file, table=table: _columns(pl.read_parquet(file), table))  # type: ignore[misc]
+            setattr(data, table, frame)
     if data.nodes is None or data.links is None or data.steps is None:
         _measure_again(data)
     _drop_unfitting(data)

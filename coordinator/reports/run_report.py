@@ -9,13 +9,14 @@ A report is drawn from the files of the run directory only (`data.py`). It can t
 runs that were interrupted or damaged. This module only assembles the panels of `panels/registry.py`.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from markupsafe import Markup
 
 from coordinator.reports.data import RunData, read_run
 from coordinator.reports.pages import FOLDER, MARKS, script_json, style, template, typeset
-from coordinator.reports.panels.base import Report
+from coordinator.reports.panels.base import Panel, Report
 from coordinator.reports.panels.registry import PANELS
 from coordinator.reports.theme import RESPONSIVE_CSS, colour_variables
 
@@ -34,10 +35,10 @@ def write_report(run: Path, out: Path | None = None, *, name: str | None = None,
     return target
 
 
-def render(data: RunData, *, thorough: bool = True) -> str:
-    """The page as HTML."""
+def render(data: RunData, *, thorough: bool = True, panels: Sequence[Panel] = PANELS) -> str:
+    """The page as HTML, with these panels."""
     report = Report(data, thorough=thorough)
-    panels = [section for panel in PANELS if (section := panel(report)) is not None]
+    sections = [section for panel in panels if (section := panel(report)) is not None]
     network = data.topology.title if data.topology else str(data.get("topology") or "unknown network")
     return template(FOLDER / "page.html.jinja").render(
         verdict=str(data.get("verdict") or "unfinished"),
@@ -47,7 +48,7 @@ def render(data: RunData, *, thorough: bool = True) -> str:
         title=network,
         heading=typeset(network),
         headline=_headline(data),
-        panels=panels,
+        panels=sections,
         script_data=script_json(report.picture.script) if report.picture else None,
         css=style(RESPONSIVE_CSS),
         colours=Markup(colour_variables()),

@@ -1,7 +1,8 @@
 """The network that a scenario names: a member of a family, or a network from a file.
 
 A file is named by `file:PATH`. A scenario that is stored keeps such a network beside it as a `network.json`, which it names
-with its digest, so that the folder can be moved and the scenario run again anywhere.
+with its digest, so that the folder can be moved and the scenario run again anywhere. A network that exists only in this
+process, such as a networkx graph, is named by its digest too (`hold_network`).
 """
 
 import time
@@ -9,6 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
+from weakref import WeakValueDictionary
 
 from coordinator.scenario.model import Scenario, dump_scenario
 from coordinator.scenario.permutations import is_file
@@ -23,13 +25,28 @@ NETWORK: Final = "network.json"
 """The file of a run directory that holds its network."""
 
 
+_held: WeakValueDictionary[tuple[str, str], TableTopology] = WeakValueDictionary()
+"""Networks of this process by name and digest."""
+
+
+def hold_network(topology: TableTopology) -> dict[str, object]:
+    """The values of a scenario that name a network of this process; they are valid as long as the network exists."""
+    _held[topology.name, topology.sha256] = topology
+    return {"topology": topology.name, "network_sha256": topology.sha256}
+
+
 def load_topology(name: str, sha256: str | None = None, *, relabel: bool = False) -> Topology:
-    """The network of this name; `file:PATH` is read. With `sha256`, a network from a file must have this digest.
+    """The network of this name; `file:PATH` is read unless this process holds a network of that name and digest.
+
+    With `sha256`, a network from a file must have this digest.
 
     Raises ScenarioError (field `topology`).
     """
     if not name.startswith(PREFIX):
         return parse_topology(name)
+    held = _held.get((name, sha256)) if sha256 is not None else None
+    if held is not None:
+        return held
     path = Path(name.removeprefix(PREFIX))
     try:
         status = path.stat()

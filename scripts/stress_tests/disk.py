@@ -36,7 +36,7 @@ def vanish_during(_say: Say) -> None:
     """Remove the run directory while the journal is written."""
     from coordinator.history.journal import Journal
 
-    wrap(Journal, "close", before=lambda journal, *_: shutil.rmtree(journal._folder))
+    wrap(Journal, "close", before=lambda journal, *_: shutil.rmtree(journal.folder))
 
 
 def vanish_after(_say: Say) -> None:

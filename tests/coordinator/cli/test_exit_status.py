@@ -13,7 +13,7 @@ from pathlib import Path
 import polars
 import pytest
 
-from coordinator.cli import render
+from coordinator.cli import execute
 from coordinator.networks.base import Progress
 from coordinator.planning import machine
 from coordinator.results.claims import claims_of
@@ -161,7 +161,7 @@ def test_status_130_is_for_interrupted_runs(call: Call, monkeypatch: pytest.Monk
     def interrupting(_title: str) -> Iterator[Progress]:
         yield lambda phase, done, _: os.kill(os.getpid(), stop) if (phase, done) == ("steps", 2) else None
 
-    monkeypatch.setattr(render, "progress_display", interrupting)
+    monkeypatch.setattr(execute, "on_stderr", interrupting)
     ended = call(f"{FLOOD} --messages 50 --json")
     assert ended.status == 130
     assert (ended.data["verdict"], ended.data["undecided_because"]) == ("undecided", "interrupted")

@@ -11,9 +11,9 @@ import polars as pl
 import psutil
 import pytest
 
+from coordinator.api.comparisons import compare
 from coordinator.execution.run import RunResult, run
 from coordinator.planning.plan import make_plan
-from coordinator.reports.compare import compare, read_runs
 from coordinator.scenario.model import make_scenario
 from emunode.errors import RuleError
 from tests.command_line import Call, fields, flags
@@ -121,7 +121,7 @@ def test_clocks_are_compared_by_modelled_time(tmp_path: Path) -> None:
     values = SCENARIOS["exchange"]
     run_scenario(tmp_path / "steps", **values)
     run_scenario(tmp_path / "timed", **values, clock="timed")
-    comparison = compare(read_runs([tmp_path / "steps", tmp_path / "timed"]))
+    comparison = compare(tmp_path / "steps", tmp_path / "timed").record
     assert comparison["same_history"]
     assert "clock" in comparison["differs"]
     one, other = comparison["metrics"]["model_seconds"]

@@ -19,9 +19,10 @@ import pytest
 from markupsafe import Markup
 from rich.console import Console
 
+from coordinator.api.comparisons import compare
 from coordinator.reports.campaign_report import page as campaign_page
 from coordinator.reports.charts import Bins, grouped_bars
-from coordinator.reports.compare import as_rows, compare, read_runs, write_figure
+from coordinator.reports.compare import as_rows, write_figure
 from coordinator.reports.data import RunData, find_run, read_run
 from coordinator.reports.layout import LAYOUTS, cells_of, layout_of, shapes_of
 from coordinator.reports.maps import cell_map, frames, link_map
@@ -571,14 +572,14 @@ def test_tables() -> None:
 
 def test_comparison_shows_differences(runs: Runs) -> None:
     star4, crashed, ej = (runs(scenario).path for scenario in (STAR4, CRASHED, EJ))
-    comparison = compare(read_runs([star4, crashed]))
+    comparison = compare(star4, crashed).record
     assert comparison["differs"]["topology"] == ["star:4", "star:5"]
     assert comparison["differs"]["fault"] == [[], ["crash:21345@2"]]
     assert "seed" not in comparison["differs"]
     assert comparison["metrics"]["steps"] == [4, 6]
     assert comparison["metrics"]["segments"][0] == 23
     assert not comparison["same_history"]
-    assert compare(read_runs([ej, ej]))["same_history"]
+    assert compare(ej, ej).same_history
     steps = {"about": "metric", "name": "steps", str(star4): 4, str(crashed): 6, "ratio": 1.5}
     assert steps in as_rows(comparison)
 

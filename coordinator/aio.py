@@ -1,0 +1,130 @@
+"""The Python API for programs that use trio: the functions of `coordinator`, as async functions.
+
+    from coordinator import aio as tb
+
+    run = await tb.network("star:4").broadcast("edt", redundancy=3)
+
+Each call runs in a thread, so that other tasks go on meanwhile. Cancelling it ends everything that it started before
+`trio.Cancelled` is raised.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial, wraps
+from pathlib import Path
+from typing import ParamSpec, Protocol, TypeVar, Unpack
+
+import trio
+
+from coordinator.api import campaigns, certificates, comparisons, networks, reproductions, verification
+from coordinator.api.networks import BaseNetwork, Source, add_collectives, topology_of
+from coordinator.api.options import Faults, Options
+from coordinator.api.progress import ProgressOption
+from coordinator.api.runs import Run
+from coordinator.execution.stop_signal import StopRequest, stopped_by
+
+__all__ = ["Network", "campaign", "certify", "compare", "network", "reproduce", "verify"]
+
+Result = TypeVar("Result")
+Arguments = ParamSpec("Arguments")
+
+
+def as_async(function: Callable[Arguments, Result]) -> Callable[Arguments, Awaitable[Result]]:
+    """The async form of a function of the API."""
+
+    @wraps(function)
+    async def call(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        return await _in_thread(partial(function, *args, **kwargs))
+
+    return call
+
+
+async def _in_thread(function: Callable[[], Result]) -> Result:
+    request = StopRequest()
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with stopped_by(request):
+                results.append(function())
+        except BaseException as error:  # raised again below, outside the nursery, which would put it into a group
+            errors.append(error)
+
+    async def run() -> None:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(work)
+        nursery.cancel_scope.cancel()
+
+    async def stop_when_cancelled() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            request.stop()
+
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run)
+            nursery.start_soon(stop_when_cancelled)
+    except BaseExceptionGroup as group:  # of one exception, Cancelled or KeyboardInterrupt
+        raise group.exceptions[0] from None
+    # Of a cancelled call the nursery has raised Cancelled already.
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+class CollectiveMethod(Protocol):
+    """Runs one collective on a network; `coordinator.Network` describes the arguments."""
+
+    def __call__(
+        self,
+        algorithm: str,
+        *,
+        faults: Faults = (),
+        out: Path | str | None = None,
+        progress: ProgressOption = None,
+        **options: Unpack[Options],
+    ) -> Awaitable[Run]:
+        """Run the collective by an algorithm."""
+
+
+class Network(BaseNetwork):
+    """A network, with one async method per collective; arguments and errors as of `coordinator.Network`."""
+
+    broadcast: CollectiveMethod
+    scatter: CollectiveMethod
+    gather: CollectiveMethod
+    reduce: CollectiveMethod
+    allgather: CollectiveMethod
+    alltoall: CollectiveMethod
+
+    async def run(
+        self,
+        collective: str,
+        algorithm: str,
+        *,
+        faults: Faults = (),
+        out: Path | str | None = None,
+        progress: ProgressOption = None,
+        **options: Unpack[Options],
+    ) -> Run:
+        """Run the collective of this name; arguments and errors as of the method of that name."""
+        sync = networks.Network(self.topology)
+        return await _in_thread(
+            partial(sync.run, collective, algorithm, faults=faults, out=out, progress=progress, **options)
+        )
+
+
+add_collectives(Network, Network.run)
+
+
+def network(source: Source, *, name: str | None = None, relabel: bool = False) -> Network:
+    """A network to run collectives on; arguments and errors as of `coordinator.network`."""
+    return Network(topology_of(source, name, relabel=relabel))
+
+
+campaign = as_async(campaigns.campaign)
+certify = as_async(certificates.certify)
+compare = as_async(comparisons.compare)
+reproduce = as_async(reproductions.reproduce)
+verify = as_async(verification.verify)

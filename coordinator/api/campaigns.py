@@ -1,0 +1,245 @@
+"""Campaigns as objects: tables of results and trials, figures, and the failing trials."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Unpack
+
+import polars as pl
+
+from coordinator.api.networks import BaseNetwork
+from coordinator.api.options import Faults, Options, fault_list, scenario_values
+from coordinator.api.pictures import Page, Picture, frame
+from coordinator.api.progress import ProgressOption, progress_display
+from coordinator.api.threads import call
+from coordinator.campaigns.certify import smallest_failure
+from coordinator.campaigns.grid import Grid
+from coordinator.campaigns.runner import Session, check_workers, run_campaign
+from coordinator.campaigns.store import FinishedTrials, Store
+from coordinator.campaigns.tables import FIGURES, Row, families, rows, trial_rows
+from coordinator.history.run_directory import temporary_prefix
+from coordinator.networks.base import Progress
+from coordinator.reports.campaign_report import MEASURES, charts_of, figures, page
+from coordinator.reports.tables import to_csv, to_markdown
+from coordinator.results.claims import EXIT_STATUS, Verdict
+from coordinator.scenario.model import dump_scenario
+from coordinator.scenario.networks import keep_network
+from coordinator.scenario.plugins import plugin_flags
+from emunode.errors import ScenarioError
+from emunode.topologies.table import TableTopology
+
+SHOWN_VIOLATIONS = 3
+COLUMN_TYPES = {
+    **dict.fromkeys((*FIGURES, "theory", "guaranteed_theory"), pl.Float64),
+    **dict.fromkeys(("sets", "promised"), pl.Int64),
+    "finding": pl.String,
+}
+"""Types of the columns of results that may have no value at all."""
+
+
+def campaign(  # noqa: PLR0913  # all but the first three are optional
+    net: BaseNetwork,
+    collective: str,
+    algorithm: str | None = None,
+    *,
+    vary: Mapping[str, Sequence[object]] | None = None,
+    faults: Faults,
+    fault: Faults = (),
+    trials: int = 1000,
+    precision: float | None = None,
+    workers: int | None = None,
+    out: Path | str | None = None,
+    progress: ProgressOption = None,
+    **options: Unpack[Options],
+) -> "Campaign":
+    """Run many trials over a grid of scenarios and faults.
+
+    `vary` has the values of each varied field of a scenario, such as `{"redundancy": range(1, 4)}`; `algorithm` may be one
+    of them. `faults` are the points of the grid, such as `"nodes=0..4"`; `fault` is in force in every trial. There are at
+    most `trials` trials of each variant at each point; a point stops earlier once the confidence interval of guaranteed
+    delivery is narrower than plus or minus `precision`. `workers` is the number of processes (default: one per core for many
+    trials in memory). With `out`, the campaign is kept in that folder, and an interrupted one is resumed from there.
+
+    Raises ScenarioError before anything runs, RunError if a trial cannot be run, and KeyboardInterrupt if interrupted.
+    """
+    with on_disk(net) as values:
+        base = scenario_values({**values, "collective": collective}, fault, options)
+        if algorithm is not None:
+            base["algorithm"] = algorithm
+        varied = {name: list(items) for name, items in (vary or {}).items()}
+        grid = Grid(base, varied, fault_list(faults), trials, precision)
+        with progress_display(progress, "campaign") as show:
+            grid.check()
+            check_workers(workers)
+            if out is None:
+                done = call(run_grid, FinishedTrials(grid), workers, show)
+            else:
+                done = call(run_stored, grid, Path(out), workers, show)
+    if not done.session.finished:
+        raise KeyboardInterrupt
+    return done
+
+
+class Campaign:
+    """A finished campaign. A notebook shows its page: curves of delivery over the number of faults, and the results."""
+
+    def __init__(self, grid: Grid, findings: FinishedTrials, session: Session, path: Path | None = None) -> None:
+        self.session = session
+        """How many trials were run now, at which rate, and whether all are done."""
+        self.path = path
+        """The campaign folder; None for a campaign that is only in memory."""
+        self.violations: list[dict[str, object]] = []
+        """Of a campaign with a folder: a smallest scenario for each of the first violated claims."""
+        self._grid = grid
+        self._findings = findings.findings
+        self.rows: list[Row] = rows(grid, self._findings)
+        """The results as plain values."""
+
+    @property
+    def results(self) -> pl.DataFrame:
+        """One row per variant and point: delivery ratio and guaranteed delivery with 95% intervals, beside theory."""
+        overrides = {name: kind for name, kind in COLUMN_TYPES.items() if self.rows and name in self.rows[0]}
+        return pl.DataFrame(self.rows, schema_overrides=overrides, infer_schema_length=None)
+
+    @cached_property
+    def trials(self) -> pl.DataFrame:
+        """One row per trial: point, variant, draw, faults, seed, counts, unserved nodes, violated claims, journal hash."""
+        return pl.DataFrame(list(trial_rows(self._grid, self._findings)), infer_schema_length=None)
+
+    @property
+    def failures(self) -> pl.DataFrame:
+        """The trials in which a healthy node misses a message, or a claim is violated."""
+        return self.trials.filter((pl.col("unserved") != "") | (pl.col("violated") != ""))
+
+    @property
+    def left_out(self) -> list[str]:
+        """Combinations that an algorithm does not support, with the reason."""
+        return self._grid.left_out
+
+    @property
+    def verdict(self) -> str:
+        """`violated` if a claim is or exact theory is excluded, `undecided` if all trials of a row are, else `holds`."""
+        if any(row["violated"] or row["finding"] for row in self.rows):
+            return Verdict.VIOLATED
+        undecided = any(row["trials"] == row["undecided"] for row in self.rows)
+        return Verdict.UNDECIDED if undecided else Verdict.HOLDS
+
+    @property
+    def exit_status(self) -> int:
+        """The exit status of `coordinator campaign`: 0 holds, 1 violated, 3 undecided."""
+        return EXIT_STATUS[Verdict(self.verdict)]
+
+    @property
+    def title(self) -> str:
+        """Networks and collectives in words."""
+        plans = [variant.plan for variant in self._grid.variants]
+        networks = ", ".join(dict.fromkeys(plan.topology.title for plan in plans))
+        collectives = ", ".join(dict.fromkeys(str(plan.spec.collective) for plan in plans))
+        return f"{networks}: {collectives} under faults"
+
+    def plot(self, measure: str = "delivery_ratio", *, faults: str | None = None) -> Picture:
+        """Curves of `delivery_ratio` or `guaranteed` delivery over the number of faults, one line per variant.
+
+        `faults` names a kind, such as `crashed nodes`, if the campaign has several; the default is the first. Raises
+        ScenarioError (field `plot`) if there is no such figure.
+        """
+        if measure not in MEASURES:
+            raise ScenarioError("plot", measure, f"expected one of: {', '.join(MEASURES)}")
+        drawn = {name: svg for name, svg in self.pictures().items() if name.startswith(f"{MEASURES[measure][0]}, ")}
+        names = [name.partition(", ")[2] for name in drawn]
+        if faults is not None and faults not in names:
+            raise ScenarioError("plot", faults, f"expected one of: {', '.join(names)}")
+        if not drawn:
+            raise ScenarioError("plot", measure, "no trial was decided")
+        title = f"{MEASURES[measure][0]}, {faults or names[0]}"
+        return Picture(drawn[title], title)
+
+    def pictures(self) -> dict[str, str]:
+        """Every figure as an SVG document, by its title."""
+        return figures(self.rows, self._named_families)
+
+    @property
+    def _named_families(self) -> dict[str, list[tuple[str, float]]]:
+        points = self._grid.points
+        return {name: [(points[at].name, size) for at, size in sizes] for name, sizes in families(self._grid).items()}
+
+    def report(self, path: Path | str | None = None) -> Page:
+        """The page of the campaign, which a notebook shows; with `path`, it is also written to that file."""
+        driver = self._grid.variants[0].plan.scenario.driver
+        facts = {"trials": len(self._findings), "driver": driver, "grid": self._grid.fingerprint}
+        shown = Page(page(self.title, facts, self.rows, charts_of(self.rows, self._named_families)), self.title)
+        if path is not None:
+            shown.save(path)
+        return shown
+
+    def __repr__(self) -> str:
+        return f"<campaign {self.title}: {len(self._findings):,} trials, {self.verdict}>"
+
+    def _repr_html_(self) -> str:
+        shown = self.report()
+        return frame(shown.html, shown.title, shown.height)
+
+
+def run_grid(findings: FinishedTrials, workers: int | None, progress: Progress) -> Campaign:
+    """Run the trials of a grid that are left."""
+    session = run_campaign(findings, workers, progress)
+    return Campaign(findings.grid, findings, session)
+
+
+def run_stored(grid: Grid, folder: Path, workers: int | None, progress: Progress) -> Campaign:
+    """Run the trials of a grid that its folder does not have yet, and write the results there."""
+    grid.check()
+    with Store(folder, grid) as store:
+        session = run_campaign(store, workers, progress)
+        done = Campaign(grid, store, session, folder)
+        _write_results(done, store)
+        done.violations = _smallest_violations(store)
+    return done
+
+
+@contextmanager
+def on_disk(net: BaseNetwork) -> Iterator[Mapping[str, object]]:
+    """The values of a scenario that name a network for worker processes too: a networkx graph is written to a file."""
+    if not isinstance(net, BaseNetwork):
+        raise ScenarioError("network", net, "expected a network, such as network('star:4')")
+    if not isinstance(net.topology, TableTopology):
+        yield net.values
+        return
+    with TemporaryDirectory(prefix=temporary_prefix()) as folder:
+        kept = keep_network(net.topology, Path(folder))
+        yield {**kept, "topology": f"file:{folder}/{str(kept['topology']).removeprefix('file:')}"}
+
+
+def _write_results(done: Campaign, store: Store) -> None:
+    """Write figures, page and tables of a campaign into its folder."""
+    for name, chart in done.pictures().items():
+        store.write(re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") + ".svg", chart)
+    store.write("campaign.html", done.report().html)
+    store.write("table.csv", to_csv(done.rows))
+    store.write("table.md", to_markdown(done.rows))
+    partial = store.folder / ".trials.parquet.partial"
+    done.trials.write_parquet(partial)
+    partial.replace(store.folder / "trials.parquet")
+
+
+def _smallest_violations(store: Store) -> list[dict[str, object]]:
+    """Save a smallest scenario for each of the first violated claims, with the command that repeats it."""
+    found: list[dict[str, object]] = []
+    for key in sorted(store.findings):
+        trial, finding = store.findings[key]
+        if not finding.violated or len(found) == SHOWN_VIOLATIONS:
+            continue
+        path = store.folder / f"violated-{len(found) + 1}.toml"
+        if not path.exists():
+            base = store.grid.variants[key.variant].plan.scenario  # the faults that were drawn for the trial are added
+            whole = base.model_copy(update={"fault": (*base.fault, *trial.faults), "seed": trial.seed})
+            with store.open_log() as log:
+                smallest = smallest_failure(whole, lambda finding: bool(finding.violated), log)
+            store.write(path.name, dump_scenario(smallest.model_copy(update=store.files_of(smallest))))
+        plugins = plugin_flags(store.grid.variants[key.variant].scenario.plugin)
+        repeat = f"coordinator run {path}{plugins}"
+        found.append({"claims": list(finding.violated), "faults": list(trial.faults), "repeat": repeat})
+    return found

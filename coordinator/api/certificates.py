@@ -1,0 +1,160 @@
+"""Certificates as objects: the verdict over every set of faults, its levels, and a smallest counterexample."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Unpack
+
+import polars as pl
+
+from coordinator.api.campaigns import on_disk
+from coordinator.api.networks import BaseNetwork
+from coordinator.api.options import Faults, Options, fault_list, scenario_of
+from coordinator.api.progress import ProgressOption, progress_display
+from coordinator.api.threads import call
+from coordinator.campaigns.certify import Certificate as Found
+from coordinator.campaigns.certify import Certifier, Counterexample, exhaustive_fault_sets
+from coordinator.networks.base import Progress
+from coordinator.results.claims import EXIT_STATUS
+from coordinator.scenario.model import Scenario
+from coordinator.scenario.networks import stored_scenario
+from coordinator.scenario.plugins import plugin_flags
+from emunode.errors import ScenarioError
+
+
+def certify(
+    net: BaseNetwork,
+    collective: str,
+    algorithm: str,
+    *,
+    faults: Faults = (),
+    fault: Faults = (),
+    sample: int | None = None,
+    workers: int | None = None,
+    progress: ProgressOption = None,
+    **options: Unpack[Options],
+) -> "Certificate":
+    """Run every set of faults up to symmetry, or find a smallest counterexample.
+
+    `faults` are the sets, such as `"nodes<=2"` or `"nodes<=1;links<=1"`; without them the scenario runs as it is. `fault` is
+    in force in every run. With `sample`, all sets run in memory, and those that leave one copy, and this many of the
+    others, are repeated on `driver`. `workers` is the number of processes (default: one per core in memory).
+
+    Raises ScenarioError before anything runs, RunError if a set cannot be run, and KeyboardInterrupt if interrupted.
+    """
+    with on_disk(net) as values, progress_display(progress, "certify") as show:
+        named = {**values, "collective": collective, "algorithm": algorithm}
+        scenario = scenario_of(named, fault, options)
+        found = call(certify_scenario, scenario, fault_list(faults), sample, workers, show)
+    if found.interrupted:
+        raise KeyboardInterrupt
+    return Certificate(found)
+
+
+class Certificate:
+    """What was certified, and what refutes the algorithm, if anything does."""
+
+    def __init__(self, found: Found) -> None:
+        self._found = found
+
+    @property
+    def verdict(self) -> str:
+        """`holds` if every healthy node receives everything that is due, under every set of faults; or `violated`.
+
+        `undecided` if a set was undecided.
+        """
+        return self._found.verdict
+
+    @property
+    def exit_status(self) -> int:
+        """The exit status of `coordinator certify`: 0 holds, 1 violated, 3 undecided."""
+        return EXIT_STATUS[self._found.verdict]
+
+    @property
+    def levels(self) -> pl.DataFrame:
+        """One row per number of faults: sets, sets that are covered, orbits that were run, orbits that leave one copy, .."""
+        return pl.DataFrame(
+            [level.record() for level in self._found.levels], schema_overrides={"mean_lost": pl.Float64}
+        )
+
+    @property
+    def counterexample(self) -> Counterexample | None:
+        """The first set of faults that costs a healthy node a message or violates a claim, and a smallest scenario."""
+        return self._found.counterexample
+
+    @property
+    def symmetries(self) -> int:
+        """The number of symmetries by which sets are alike; 1 if there is none."""
+        return self._found.symmetries
+
+    @property
+    def summary(self) -> dict[str, object]:
+        """The certificate as plain values, as `coordinator certify --json` prints it."""
+        return record(self._found, None)
+
+    def save_counterexample(self, path: Path | str) -> Path:
+        """Write the smallest scenario that fails, which `coordinator certify` and `coordinator run` take.
+
+        Raises ScenarioError (field `out`) if there is none or the file cannot be written.
+        """
+        if self._found.counterexample is None:
+            raise ScenarioError("out", str(path), "this certificate has no counterexample")
+        save_counterexample(Path(path), self._found)
+        return Path(path)
+
+    def __repr__(self) -> str:
+        spec = self._found.plan.spec
+        sets = sum(level.covered for level in self._found.levels)
+        because = f": {', '.join(self.counterexample.faults)}" if self.counterexample is not None else ""
+        return (
+            f"<certificate {spec.topology} {spec.collective} {spec.algorithm}: {self.verdict}, {sets:,} sets{because}>"
+        )
+
+
+def certify_scenario(
+    scenario: Scenario, faults: Sequence[str], sample: int | None, workers: int | None, progress: Progress
+) -> Found:
+    """Certify a scenario; arguments and errors as of `certify`."""
+    with Path(os.devnull).open("w") as log:
+        return Certifier(scenario, workers, log, progress).certify(exhaustive_fault_sets(faults), sample)
+
+
+def save_counterexample(path: Path, certificate: Found) -> None:
+    """Write the smallest scenario that shows a counterexample; ScenarioError (field `out`) if that is not possible."""
+    assert certificate.counterexample is not None
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scenario, topology = certificate.counterexample.scenario, certificate.plan.topology
+        path.write_text(stored_scenario(scenario, topology, path.parent, f"{path.stem}-network.json"))
+    except OSError as error:
+        raise ScenarioError("out", str(path), f"it cannot be written: {error.strerror}") from None
+
+
+def record(certificate: Found, path: Path | None) -> dict[str, object]:
+    """A certificate as plain values."""
+    plan, found = certificate.plan, certificate.counterexample
+    counterexample = found and {
+        "faults": list(found.faults),
+        "unserved": list(found.unserved),
+        "violated": list(found.violated),
+        "smallest": list(found.scenario.fault),
+        "scenario": str(path) if path else None,
+        "repeat": f"coordinator certify {path}{plugin_flags(plan.scenario.plugin)}" if path else None,
+    }
+    return {
+        "topology": plan.topology.name,
+        "collective": str(plan.spec.collective),
+        "algorithm": plan.spec.algorithm,
+        "redundancy": plan.spec.redundancy,
+        "driver": plan.scenario.driver,
+        "verdict": str(certificate.verdict),
+        "sets": sum(level.sets for level in certificate.levels),
+        "orbits": sum(level.orbits for level in certificate.levels),
+        "symmetries": certificate.symmetries,
+        "trials": certificate.trials,
+        "trials_per_second": certificate.trials_per_second,
+        "levels": [level.record() for level in certificate.levels],
+        "counterexample": counterexample,
+        "different_histories": list(certificate.different) if certificate.different is not None else None,
+        "interrupted": certificate.interrupted,
+    }

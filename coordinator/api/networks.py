@@ -1,0 +1,189 @@
+"""Networks as objects, with one method per collective."""
+
+import inspect
+from collections.abc import Callable
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack, get_type_hints
+
+from coordinator.api.options import Faults, Options, scenario_of
+from coordinator.api.progress import ProgressOption
+from coordinator.api.runs import Run, run_plan
+from coordinator.planning.plan import make_plan
+from coordinator.reports.network_picture import draw_network
+from coordinator.scenario.model import Scenario
+from coordinator.scenario.networks import PREFIX, hold_network, load_topology
+from emunode.errors import ScenarioError
+from emunode.model import Collective
+from emunode.topologies.base import Topology
+from emunode.topologies.registry import parse_topology
+from emunode.topologies.table import TableTopology
+
+if TYPE_CHECKING:
+    import networkx
+
+LARGEST_DRAWN = 1_050
+"""The largest network that a notebook draws unasked; `coordinator graph --picture` draws larger ones."""
+
+Source: TypeAlias = "str | PathLike[str] | Topology | networkx.Graph[Any]"
+"""What names or is a network."""
+
+
+def network(source: Source, *, name: str | None = None, relabel: bool = False) -> "Network":
+    """A network to run collectives on.
+
+    `source` is a name such as `star:4`, `torus:4x4` or `file:NET.graphml` (`coordinator list topologies`), the path of a
+    file (.graphml, .gml, .json, .csv, ..), a networkx graph, or a Topology. `name` names a graph; `relabel` calls the nodes
+    of a file or a graph by their ranks. Raises ScenarioError (field `topology`).
+    """
+    return Network(topology_of(source, name, relabel=relabel))
+
+
+def topology_of(source: Source, name: str | None = None, *, relabel: bool = False) -> Topology:
+    """The topology for `network`."""
+    if isinstance(source, Topology):
+        # Hosts make a topology from its name, unless it is sent to them whole.
+        return source if isinstance(source, TableTopology) else parse_topology(source.name)
+    if isinstance(source, str | PathLike):
+        return _named(fspath(source), relabel=relabel)
+    if not all(hasattr(source, method) for method in ("nodes", "edges", "is_directed")):
+        raise ScenarioError("topology", source, "expected a name, the path of a file, a networkx graph, or a Topology")
+    from coordinator.scenario.network_files import from_networkx  # noqa: PLC0415  # it imports networkx
+
+    return from_networkx(source, name, relabel=relabel)
+
+
+def _named(text: str, *, relabel: bool) -> Topology:
+    from coordinator.scenario.network_files import is_network_file  # noqa: PLC0415  # it imports networkx
+
+    if text.startswith(PREFIX) or is_network_file(text):
+        return load_topology(f"{PREFIX}{Path(text.removeprefix(PREFIX)).absolute()}", relabel=relabel)
+    return parse_topology(text)
+
+
+class BaseNetwork:
+    """A network and its properties."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        """The network as the algorithms see it: ranks, labels, ports, neighbours, distances."""
+        self.values: dict[str, object] = {"topology": topology.name}
+        """The values of a scenario that name this network, as long as this object exists."""
+        if isinstance(topology, TableTopology):
+            self.values = hold_network(topology)
+
+    @property
+    def name(self) -> str:
+        """The canonical name, such as `star:4`."""
+        return self.topology.name
+
+    @property
+    def order(self) -> int:
+        """The number of nodes."""
+        return self.topology.order
+
+    @property
+    def degree(self) -> int:
+        """The largest number of links of a node."""
+        return self.topology.degree
+
+    @property
+    def labels(self) -> list[str]:
+        """The label of every node, by rank."""
+        return [self.topology.label(rank) for rank in self.topology.ranks()]
+
+    def __repr__(self) -> str:
+        return f"<network {self.name}: {self.order:,} nodes>"
+
+    def _repr_svg_(self) -> str | None:
+        return draw_network(self.topology) if self.order <= LARGEST_DRAWN else None
+
+
+class CollectiveMethod(Protocol):
+    """Runs one collective on a network; `Network` describes the arguments."""
+
+    def __call__(
+        self,
+        algorithm: str,
+        *,
+        faults: Faults = (),
+        out: Path | str | None = None,
+        progress: ProgressOption = None,
+        **options: Unpack[Options],
+    ) -> Run:
+        """Run the collective by an algorithm."""
+
+
+class Network(BaseNetwork):
+    """A network, with one method per collective operation that runs it and returns a `Run`.
+
+    Each method takes the name of an algorithm (`coordinator list algorithms`) and the fields of a scenario as keyword
+    arguments, with the names and units of a scenario file; times may also be numbers of seconds. `faults` is one fault or
+    several, such as `"crash:4231@2"`. Runs are in memory unless `driver` is `local` (host processes over TCP) or `docker`;
+    only `out` leaves a run directory behind. `progress=True` shows progress, which a notebook does by default.
+
+    All raise ScenarioError for a scenario that is not possible, RuleError for an algorithm that breaks the model, RunError
+    if the run could not be started, and KeyboardInterrupt if it was interrupted, after everything it started has ended.
+    """
+
+    broadcast: CollectiveMethod
+    scatter: CollectiveMethod
+    gather: CollectiveMethod
+    reduce: CollectiveMethod
+    allgather: CollectiveMethod
+    alltoall: CollectiveMethod
+
+    def run(
+        self,
+        collective: str,
+        algorithm: str,
+        *,
+        faults: Faults = (),
+        out: Path | str | None = None,
+        progress: ProgressOption = None,
+        **options: Unpack[Options],
+    ) -> Run:
+        """Run the collective of this name; arguments and errors as of the method of that name."""
+        values = {**self.values, "collective": collective, "algorithm": algorithm}
+        plan = make_plan(scenario_of(values, faults, options))
+        return run_plan(plan, None if out is None else Path(out), progress)
+
+
+def add_collectives(network: type, run: Callable[..., Any]) -> None:
+    """Give a class of networks a method per collective, which calls `run` with the name of the collective."""
+    for collective in Collective:
+        setattr(network, _identifier(collective), _method(collective, run))
+
+
+def _identifier(collective: Collective) -> str:
+    return collective.replace("-", "_")
+
+
+def _method(collective: Collective, run: Callable[..., Any]) -> Callable[..., Any]:
+    """A method whose signature and help list every option, with its default and meaning."""
+
+    def method(self: BaseNetwork, algorithm: str, **options: Any) -> Any:
+        return run(self, collective, algorithm, **options)
+
+    method.__name__ = _identifier(collective)
+    method.__qualname__ = f"{Network.__name__}.{method.__name__}"
+    own = [each for each in inspect.signature(run).parameters.values() if each.name not in ("collective", "options")]
+    fields = [(name, Scenario.model_fields[name]) for name in Options.__annotations__]
+    kinds = get_type_hints(Options)
+    given = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default="memory" if name == "driver" else field.default,
+            annotation=kinds[name],
+        )
+        for name, field in fields
+    ]
+    method.__signature__ = inspect.Signature([*own, *given], return_annotation="Run")  # type: ignore[attr-defined]
+    meanings = "\n".join(f"    {name}: {field.description}" for name, field in fields)
+    arguments = inspect.getdoc(Network)
+    method.__doc__ = f"Run the collective {collective} by an algorithm.\n\n{arguments}\n\nOptions:\n{meanings}"
+    return method
+
+
+add_collectives(Network, Network.run)

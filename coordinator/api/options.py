@@ -1,0 +1,72 @@
+"""The fields of a scenario as keyword arguments."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypedDict
+
+from coordinator.scenario.model import Scenario, make_scenario
+from emunode.errors import ScenarioError
+
+Duration = str | float
+"""Text with a unit, such as "5ms", or seconds as a number."""
+DURATIONS = ("startup", "per_byte")
+
+
+class Options(TypedDict, total=False):
+    """Every field of a scenario but network, collective, algorithm and faults, with the names and units of a scenario file.
+
+    `coordinator run --help` and docs/reference/scenario.md describe them.
+    """
+
+    source: str
+    port_model: str
+    duplex: str
+    message_bytes: int
+    messages: int
+    segments: int | str
+    redundancy: int
+    driver: str
+    ranks_per_host: int | str
+    netns: str
+    hang_by: str
+    clock: str
+    startup: Duration
+    per_byte: Duration
+    lateness_limit: float
+    worst_lateness_limit: float
+    packet_limit: int
+    fault_knowledge: str
+    seed: int
+    step_limit: int
+    name: str
+
+
+Faults = str | Sequence[str]
+"""One fault or several, such as "crash:4231@2"."""
+
+NOT_OPTIONS = ("topology", "network_sha256", "relabel", "collective", "algorithm", "fault")
+"""The fields of a scenario that have a place of their own in the API."""
+
+
+def scenario_of(values: Mapping[str, object], faults: Faults, options: Mapping[str, object]) -> Scenario:
+    """A scenario from the values of its network and algorithm, faults, and options; ScenarioError names what is invalid."""
+    return make_scenario(scenario_values(values, faults, options))
+
+
+def scenario_values(values: Mapping[str, object], faults: Faults, options: Mapping[str, object]) -> dict[str, object]:
+    """The values of a scenario file, not validated yet; the driver is `memory` unless `options` name another one."""
+    for name in NOT_OPTIONS:
+        if name in options:
+            instead = "faults" if name == "fault" else "the arguments of network() and of the method"
+            raise ScenarioError("scenario", name, f"it cannot be given here; use {instead}")
+    given = {name: _with_unit(value) if name in DURATIONS else value for name, value in options.items()}
+    return {"driver": "memory", **values, "fault": fault_list(faults), **given}
+
+
+def fault_list(faults: Faults) -> list[str]:
+    """One fault or several as a list."""
+    return [faults] if isinstance(faults, str) else list(faults)
+
+
+def _with_unit(value: object) -> object:
+    """A duration as a scenario file has it."""
+    return f"{value!r}s" if isinstance(value, int | float) and not isinstance(value, bool) else value

@@ -1,0 +1,92 @@
+"""Progress of long calls: in a notebook, on a terminal, or as lines in a pipe."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:  # importing it takes longer than all of `coordinator list topologies`
+    from coordinator.networks.base import Progress
+
+NOTEBOOK_SECONDS = 0.2
+"""Shortest time between two updates in a notebook."""
+SPARSE_SECONDS = 2.0
+"""Shortest time between two progress lines if standard error is not a terminal."""
+
+ProgressOption: TypeAlias = "bool | Progress | None"
+"""True: show progress, False: show none, None: show it in a notebook only. A function is called with a phase, the amount
+done, and the total (0: unknown)."""
+
+
+@contextlib.contextmanager
+def progress_display(option: ProgressOption, title: str) -> "Iterator[Progress]":
+    """The function to which a call reports its progress; what it displays disappears with the context."""
+    shell = _notebook() if option in (True, None) else None
+    if callable(option):
+        yield option
+    elif shell is not None:
+        with _in_notebook(title) as progress:
+            yield progress
+    elif option:
+        with on_stderr(title) as progress:
+            yield progress
+    else:
+        yield lambda _phase, _done, _total: None
+
+
+def _notebook() -> Any:
+    """The IPython shell if this process is the kernel of a notebook, else None."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell if getattr(shell, "kernel", None) is not None else None
+
+
+@contextlib.contextmanager
+def _in_notebook(title: str) -> "Iterator[Progress]":
+    """One line of output that changes and is empty in the end."""
+    display: Any = sys.modules["IPython"].display.display
+    handle: Any = None
+    last = time.monotonic()
+
+    def show(phase: str, done: int, total: int) -> None:
+        nonlocal handle, last
+        if time.monotonic() - last < NOTEBOOK_SECONDS:
+            return
+        last = time.monotonic()
+        shown = {"text/plain": _line(title, phase, done, total)}
+        if handle is None:
+            handle = display(shown, raw=True, display_id=True)
+        else:
+            handle.update(shown, raw=True)
+
+    try:
+        yield show
+    finally:
+        if handle is not None:
+            handle.update({"text/plain": ""}, raw=True)
+
+
+@contextlib.contextmanager
+def on_stderr(title: str) -> "Iterator[Progress]":
+    """Show progress on standard error: one changing line on a terminal, otherwise a line every two seconds at most."""
+    from rich.console import Console  # noqa: PLC0415  # most calls of the API show nothing
+
+    errors = Console(stderr=True, highlight=False)
+    if errors.is_terminal:
+        with errors.status(title) as status:
+            yield lambda phase, done, total: status.update(_line(title, phase, done, total))
+        return
+    last = time.monotonic()
+
+    def sparse(phase: str, done: int, total: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > SPARSE_SECONDS:
+            last = time.monotonic()
+            print(_line(title, phase, done, total), file=sys.stderr, flush=True)
+
+    yield sparse
+
+
+def _line(title: str, phase: str, done: int, total: int) -> str:
+    return f"{title}: {phase} {done:,} of {total:,}" if total else f"{title}: {phase} {done:,}"

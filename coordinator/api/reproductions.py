@@ -1,0 +1,88 @@
+"""Reproductions of papers."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from coordinator.api.progress import ProgressOption, progress_display
+from coordinator.api.threads import call
+from coordinator.networks.base import Progress
+from coordinator.papers.base import Reproduction, Section
+from coordinator.papers.costs import RunEstimate, cost_of
+from coordinator.papers.document import Reproduced, require_folder, write
+from coordinator.papers.registry import find_reproduction
+from coordinator.papers.run_cache import open_run_cache
+from emunode.errors import EmulatorError, ScenarioError
+
+
+def reproduce(
+    name: str,
+    *,
+    n: int | None = None,
+    out: Path | str | None = None,
+    minutes: float = 60.0,
+    progress: ProgressOption = None,
+) -> Reproduced:
+    """Re-run a paper's experiments: published, predicted and measured values.
+
+    `name` is one of `coordinator reproduce`, such as `tseng-sheu-1997`; `n` is the only size to cover (default: every size
+    in the tables). With `out`, one page with tables and figures, and each table as CSV, are written to that folder. No run
+    begins after `minutes`. The result has `verdict`, `counts`, and `tables` with their `title`, `rows` and `notes`.
+
+    Raises ScenarioError for an unknown name or size and for a folder that cannot be written, RunError if a run fails or the
+    time is over, and KeyboardInterrupt if interrupted; the finished part is then still written to `out`.
+    """
+    if not minutes > 0:
+        raise ScenarioError("minutes", minutes, "a number above 0")
+    about = find_reproduction(name)
+    chosen = [(about, about.over(n))]
+    folder = None if out is None else Path(out)
+    with progress_display(progress, "reproduce") as show:
+        done = call(run_reproductions, chosen, cost_of(name, n), folder, minutes, show, lambda _section: None)
+    return done.reproduced[0]
+
+
+@dataclass(frozen=True)
+class Reproductions:
+    """Finished reproductions, and the runs that they took."""
+
+    reproduced: Sequence[Reproduced]
+    files: Sequence[Path]
+    """The written files, the page first; empty without a folder."""
+    runs: int
+    shared: int
+    """Results that were used again."""
+
+
+def run_reproductions(
+    chosen: Sequence[tuple[Reproduction, Sequence[int]]],
+    cost: RunEstimate | None,
+    out: Path | None,
+    minutes: float,
+    progress: Progress,
+    show: Callable[[Section], None],
+) -> Reproductions:
+    """Run reproductions one after the other, each at some sizes, and pass each section to `show` as soon as it is complete.
+
+    After an error or an interrupt, the finished part is still written to `out`, and marked as incomplete.
+    """
+    if out is not None:
+        require_folder(out)
+    runs = cost.runs if cost is not None and not cost.at_most else 0
+    began = time.monotonic()
+    done: list[Reproduced] = []
+    with open_run_cache(progress, lambda: time.monotonic() > began + 60 * minutes, runs) as cache:
+        for about, sizes in chosen:
+            sections: list[Section] = []
+            try:
+                for section in about.build(replace(cache, sizes=sizes)):
+                    sections.append(section)
+                    show(section)
+            except (EmulatorError, KeyboardInterrupt):
+                if out is not None:
+                    write([*done, Reproduced(about, sections, finished=False)], out)
+                raise
+            done.append(Reproduced(about, sections))
+    files = write(done, out) if out is not None else []
+    return Reproductions(done, files, cache.runs, len(cache.requests) - cache.runs)

@@ -1,0 +1,269 @@
+"""A finished run as an object: verdict, claims and tables, in memory or in a run directory."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self, TypeVar
+
+import polars as pl
+
+from coordinator.api.pictures import Page, frame
+from coordinator.api.progress import ProgressOption, progress_display
+from coordinator.api.threads import call
+from coordinator.execution.run import MemoryRun, RunResult, run, run_in_memory, save
+from coordinator.history.run_directory import translate_summary
+from coordinator.networks.base import Progress
+from coordinator.planning.feasibility import needs_own_network, require_possible
+from coordinator.planning.plan import Plan
+from coordinator.reports.data import RunData, find_run, read_run
+from coordinator.reports.export import goal_of_run, graphml_of_run, write_lines
+from coordinator.reports.layout import WIDTH, layout_of
+from coordinator.reports.panels.network import network_panel
+from coordinator.reports.panels.summary import claims_panel
+from coordinator.reports.run_report import render
+from coordinator.results.claims import EXIT_STATUS, Verdict
+from coordinator.scenario.model import dump_scenario
+from emunode.errors import RunError, ScenarioError
+
+Table = TypeVar("Table", pl.DataFrame, pl.LazyFrame)
+CLAIMS: Mapping[str, type[pl.DataType] | pl.DataType] = {
+    "name": pl.String, "relation": pl.String, "predicted": pl.Float64, "measured": pl.Float64, "verdict": pl.String,
+    "ratio": pl.Float64, "source": pl.String, "derived": pl.Boolean, "predicted_series": pl.List(pl.Float64),
+    "measured_series": pl.List(pl.Float64),
+}  # fmt: skip
+CLAIM_PIXELS = 44
+"""Height of a row of the table of claims."""
+PAGE_PIXELS, PAGE_WIDTH = 360, 900
+"""Height of the parts of a page around the network and the claims; width of a cell of a notebook, roughly."""
+
+
+class Run:
+    """A finished run. Its tables are polars frames with the columns of the Parquet files of a run directory.
+
+    A run that is undecided, or that failed after its first step, says why in `undecided` and holds what there is. In a
+    notebook it shows its claims, and the network with a slider for the steps.
+    """
+
+    def __init__(self, data: RunData, result: RunResult | MemoryRun | None = None) -> None:
+        self.data = data
+        """What the report is drawn from; not part of the public API."""
+        self._result = result
+
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """The run in a run directory, or the latest run of a folder of `runs/`; it may be incomplete or damaged.
+
+        Raises ScenarioError (field `run`) if there is none.
+        """
+        return cls(read_run(find_run(Path(path))))
+
+    # --- verdict -------------------------------------------------------------------------------------------------------
+
+    @property
+    def verdict(self) -> str:
+        """`holds`, `violated` or `undecided`."""
+        return str(self.data.get("verdict") or Verdict.UNDECIDED)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every claim holds."""
+        return self.verdict == Verdict.HOLDS
+
+    @property
+    def exit_status(self) -> int:
+        """The exit status of `coordinator run`: 0 every claim holds, 1 a claim is violated, 3 undecided."""
+        return EXIT_STATUS[Verdict(self.verdict)]
+
+    @property
+    def undecided(self) -> str | None:
+        """Why the run is undecided; None if it is decided."""
+        because = self.data.get("undecided_because")
+        return None if because is None else str(because)
+
+    @property
+    def claims(self) -> pl.DataFrame:
+        """One row per claim: name, relation, predicted, measured, verdict, ratio (to a lower bound), source, derived.
+
+        Claims about one number per step have `predicted_series` and `measured_series` instead.
+        """
+        rows = self.data.get("claims")
+        return pl.DataFrame([_claim_row(claim) for claim in rows or ()], schema=CLAIMS)
+
+    # --- what was run, and what came of it -----------------------------------------------------------------------------
+
+    @property
+    def scenario(self) -> Mapping[str, Any]:
+        """The scenario as the keys and values of a scenario file, complete: running it again repeats the run."""
+        return self.data.scenario
+
+    @property
+    def summary(self) -> Mapping[str, Any]:
+        """Every metric, and the claims: the content of `summary.json`."""
+        return self.data.summary
+
+    @property
+    def faults(self) -> list[dict[str, Any]]:
+        """What was broken, when, and when it was seen: the content of `faults.json`."""
+        return self.data.faults
+
+    @property
+    def notes(self) -> list[str]:
+        """One sentence per part that is missing or unreadable; empty for a complete run."""
+        return self.data.notes
+
+    @cached_property
+    def journal(self) -> pl.DataFrame:
+        """Every hop of every segment: step, sender, port, receiver, origin, target, tree, segment, bytes, outcome."""
+        return self._table("journal", self.data.journal).collect()
+
+    @property
+    def nodes(self) -> pl.DataFrame:
+        """One row per node: rank, label, received, expected, first_step, last_step, state."""
+        return self._table("nodes", self.data.nodes)
+
+    @property
+    def links(self) -> pl.DataFrame:
+        """One row per directed link: sender, port, receiver, packets, segments, bytes, busiest_step_segments."""
+        return self._table("links", self.data.links)
+
+    @property
+    def steps(self) -> pl.DataFrame:
+        """One row per step: step, sending, receiving, active, free, packets, segments, bytes, max_link_segments, ..."""
+        return self._table("steps", self.data.steps)
+
+    @property
+    def elections(self) -> pl.DataFrame | None:
+        """The votes that altered copies took part in; None if there were none."""
+        return self.data.elections
+
+    @property
+    def timeline(self) -> pl.DataFrame | None:
+        """Intended and achieved times of every packet, in seconds; None except under the timed clock."""
+        return self.data.timeline
+
+    def _table(self, name: str, table: Table | None) -> Table:
+        if table is None:
+            raise RunError(f"{name} of this run cannot be read: {'; '.join(self.data.notes)}")
+        return table
+
+    # --- files ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def path(self) -> Path | None:
+        """The run directory; None for a run that is only in memory."""
+        return None if isinstance(self._result, MemoryRun) else self.data.path
+
+    @property
+    def log(self) -> str:
+        """The events of the run, one JSON object per line."""
+        if isinstance(self._result, MemoryRun):
+            return self._result.log
+        try:
+            return (self.data.path / "log.jsonl").read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            return ""
+
+    def save(self, folder: Path | str) -> Path:
+        """Write a run directory, which `coordinator verify` accepts, and return its path.
+
+        Raises ScenarioError (field `out`) if the folder exists and is not empty or cannot be created, or if the run has a
+        directory already; RunError if a file cannot be written.
+        """
+        if not isinstance(self._result, MemoryRun):
+            raise ScenarioError("out", str(folder), f"this run has a directory already, {self.path}; copy that")
+        return save(self._result, Path(folder))
+
+    def report(self, path: Path | str | None = None) -> Page:
+        """The report of the run, which a notebook shows; with `path`, it is also written to that file.
+
+        Raises ScenarioError (field `report`) if the file cannot be written.
+        """
+        page = Page(render(self.data), f"{self.data.name}: report")
+        if path is not None:
+            page.save(path)
+        return page
+
+    def export(self, *, goal: Path | str | None = None, graphml: Path | str | None = None) -> dict[str, Path]:
+        """Write the executed schedule for LogGOPSim (`goal`), or the network with its trees and loads (`graphml`).
+
+        Returns the written files by kind. Raises ScenarioError if no file is named or one cannot be written.
+        """
+        files: dict[str, Path] = {}
+        if graphml is not None:
+            files["graphml"] = write_lines(Path(graphml), graphml_of_run(self.data), "graphml")
+        if goal is not None:
+            files["goal"] = write_lines(Path(goal), goal_of_run(self.data), "goal")
+        if not files:
+            raise ScenarioError("export", None, "say what to write: goal=FILE or graphml=FILE")
+        return files
+
+    # --- display -------------------------------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        data = self.data
+        what = f"{data.get('topology')} {data.get('collective')} {data.get('algorithm')}"
+        because = f" ({self.undecided})" if self.undecided else ""
+        return f"<run {what}: {self.verdict}{because}>"
+
+    def _repr_html_(self) -> str:
+        page = render(self.data, thorough=False, panels=(network_panel, claims_panel))
+        height = PAGE_PIXELS + CLAIM_PIXELS * len(self.claims)
+        if self.data.topology is not None:
+            height += round(PAGE_WIDTH * layout_of(self.data.topology).height / WIDTH)
+        return frame(page, repr(self), height)
+
+
+def run_plan(plan: Plan, out: Path | None, progress: ProgressOption) -> Run:
+    """Run a plan, in memory or into the run directory `out`.
+
+    Raises KeyboardInterrupt if the run was interrupted, after everything it started has ended; a run directory is kept, as
+    undecided. Other errors as of `execution.run.run`.
+    """
+    require_possible(plan)
+    with progress_display(progress, plan.topology.title) as show:
+        result = call(_execute, plan, out, show, own_network=needs_own_network(plan))
+    if result.execution.interrupted:
+        raise KeyboardInterrupt
+    return run_of(result)
+
+
+def _execute(plan: Plan, out: Path | None, progress: Progress) -> RunResult | MemoryRun:
+    return run_in_memory(plan, progress) if out is None else run(plan, out, progress)
+
+
+def run_of(result: RunResult | MemoryRun) -> Run:
+    """A run that has just ended."""
+    return Run(_data_of(result) if isinstance(result, MemoryRun) else read_run(result.path), result)
+
+
+def _data_of(result: MemoryRun) -> RunData:
+    """What reports are drawn from, of a run in memory; values have the types that JSON gives them."""
+    plan, measurement = result.plan, result.conclusion.measurement
+    data = RunData(
+        Path(),
+        plan.name,
+        summary=translate_summary(json.loads(json.dumps(result.summary))),
+        scenario=tomllib.loads(dump_scenario(plan.scenario)),
+        faults=json.loads(json.dumps(measurement.faults)),
+        topology=plan.topology,
+        nodes=measurement.nodes,
+        links=measurement.links,
+        steps=measurement.steps,
+        journal=result.journal,
+        elections=measurement.elections,
+        timeline=result.conclusion.timeline,
+    )
+    data.plan = plan
+    return data
+
+
+def _claim_row(claim: Mapping[str, Any]) -> dict[str, object]:
+    row: dict[str, object] = {name: claim.get(name) for name in ("name", "relation", "verdict", "ratio", "source")}
+    row["derived"] = claim.get("derived") is True
+    for key in ("predicted", "measured"):
+        value = claim.get(key)
+        several = isinstance(value, list)
+        row[key], row[f"{key}_series"] = (None, value) if several else (value, None)
+    return row

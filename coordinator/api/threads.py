@@ -1,0 +1,83 @@
+"""Blocking calls that run trio inside, also where an event loop is running in this thread, as in a notebook."""
+
+import contextlib
+import contextvars
+import sys
+import threading
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple
+
+import trio
+
+from coordinator.execution.stop_signal import InterruptGuard, StopRequest, stopped_by
+from coordinator.planning.namespace import enter_own_network
+
+Result = TypeVar("Result")
+Arguments = TypeVarTuple("Arguments")
+
+
+def call(function: Callable[[*Arguments], Result], *arguments: *Arguments, own_network: bool = False) -> Result:
+    """Call a function that runs trio: in this thread, or in a new one if an event loop is running in this one.
+
+    `own_network` moves the new thread to a network namespace of its own, which ends with it; RunError if that is not
+    allowed. Ctrl-C and SIGTERM stop the function as its `InterruptGuard` provides.
+    """
+    if own_network:
+        return _in_new_thread(_in_own_network, function, *arguments)
+    if is_loop_running():
+        return _in_new_thread(function, *arguments)
+    return function(*arguments)
+
+
+def _in_own_network(function: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+    enter_own_network()
+    return function(*arguments)
+
+
+def is_loop_running() -> bool:
+    """Whether trio or asyncio is running in this thread."""
+    with contextlib.suppress(RuntimeError):
+        trio.lowlevel.current_trio_token()
+        return True
+    asyncio = sys.modules.get("asyncio")
+    if asyncio is None:  # not imported, so not running
+        return False
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop()
+        return True
+    return False
+
+
+def _in_new_thread(function: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
+    """Call a function in a thread of its own, which has ended when this returns.
+
+    The host processes that a thread starts die with it, so it must not end before them; a thread of a notebook could.
+    """
+    request = StopRequest()
+    results: list[Result] = []
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            with stopped_by(request):
+                results.append(function(*arguments))
+        except BaseException as error:  # raised again below, in the thread of the caller
+            errors.append(error)
+
+    # The context has the log and the stop request of this thread, if any.
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), name="coordinator")
+    # Only the main thread receives signals: it passes them on while it waits.
+    with InterruptGuard() as guard:
+        guard.calls(request.stop)
+        thread.start()
+        try:
+            thread.join()
+        except BaseException:  # a signal handler of somebody else raised it
+            request.stop()
+            thread.join()
+            raise
+    if errors:
+        raise errors[0]
+    if request.requested and not results:
+        raise KeyboardInterrupt
+    return results[0]
