@@ -84,7 +84,7 @@ class Certificate:
 
     @property
     def symmetries(self) -> int:
-        """The number of symmetries by which sets are alike; 1 if there is none."""
+        """The number of symmetries by which sets are alike; 1 if no two sets are."""
         return self._found.symmetries
 
     @property
@@ -95,7 +95,7 @@ class Certificate:
     def save_counterexample(self, path: Path | str) -> Path:
         """Write the smallest scenario that fails, which `coordinator certify` and `coordinator run` take.
 
-        Raises ScenarioError (field `out`) if there is none or the file cannot be written.
+        Raises ScenarioError (field `out`) if it has no counterexample or the file cannot be written.
         """
         if self._found.counterexample is None:
             raise ScenarioError("out", str(path), "this certificate has no counterexample")

@@ -55,7 +55,7 @@ class Run:
     def read(cls, path: Path | str) -> Self:
         """The run in a run directory, or the latest run of a folder of `runs/`; it may be incomplete or damaged.
 
-        Raises ScenarioError (field `run`) if there is none.
+        Raises ScenarioError (field `run`) if there is no run.
         """
         return cls(read_run(find_run(Path(path))))
 
