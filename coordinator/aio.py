@@ -97,6 +97,9 @@ class Network(BaseNetwork):
     reduce: CollectiveMethod
     allgather: CollectiveMethod
     alltoall: CollectiveMethod
+    allreduce: CollectiveMethod
+    reduce_scatter: CollectiveMethod
+    unicast: CollectiveMethod
 
     async def run(
         self,

@@ -132,6 +132,9 @@ class Network(BaseNetwork):
     reduce: CollectiveMethod
     allgather: CollectiveMethod
     alltoall: CollectiveMethod
+    allreduce: CollectiveMethod
+    reduce_scatter: CollectiveMethod
+    unicast: CollectiveMethod
 
     def run(
         self,

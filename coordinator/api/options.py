@@ -18,6 +18,8 @@ class Options(TypedDict, total=False):
     """
 
     source: str
+    target: str
+    permutation: str
     port_model: str
     duplex: str
     message_bytes: int

@@ -35,8 +35,6 @@ class FinishedTrials:
         self.grid = grid
         self.findings: dict[Key, tuple[Trial, TrialResult]] = {}
         """Every finished trial, by its key; those of earlier sessions included."""
-        self._networks: dict[str, dict[str, object]] = {}
-        """By digest: the values of a scenario that name a network that was written into the folder."""
 
     def done(self) -> Done:
         """The finished draws, in the form that `Grid.rest` takes."""
@@ -60,6 +58,8 @@ class Store(FinishedTrials):
     def __init__(self, folder: Path, grid: Grid) -> None:
         super().__init__(grid)
         self.folder = folder
+        self._networks: dict[str, dict[str, object]] = {}
+        """By digest: the values of a scenario that name a network that was written into the folder."""
 
     def __enter__(self) -> Self:
         grid, folder = self.grid, self.folder
