@@ -65,14 +65,16 @@ _HOMES = {
 """The module of every public name."""
 
 
-def __getattr__(name: str) -> object:
-    """Import a public name on first use (PEP 562)."""
-    for module, names in _HOMES.items():
-        if name in names:
-            value: object = getattr(import_module(module), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # to a type checker, any other name is an error
+
+    def __getattr__(name):
+        """Import a public name on first use (PEP 562)."""
+        for module, names in _HOMES.items():
+            if name in names:
+                value = getattr(import_module(module), name)
+                globals()[name] = value
+                return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -8,7 +8,7 @@ Each call runs in a thread, so that other tasks go on meanwhile. Cancelling it e
 `trio.Cancelled` is raised.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial, wraps
 from pathlib import Path
 from typing import ParamSpec, Protocol, TypeVar, Unpack
@@ -17,10 +17,11 @@ import trio
 
 from coordinator.api import campaigns, certificates, comparisons, networks, reproductions, verification
 from coordinator.api.networks import BaseNetwork, Source, add_collectives, topology_of
-from coordinator.api.options import Faults, Options
+from coordinator.api.options import Faults, Options, as_list
 from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run
 from coordinator.execution.stop_signal import StopRequest, stopped_by
+from coordinator.scenario.plugins import load_plugins
 
 __all__ = ["Network", "campaign", "certify", "compare", "network", "reproduce", "verify"]
 
@@ -112,7 +113,7 @@ class Network(BaseNetwork):
         **options: Unpack[Options],
     ) -> Run:
         """Run the collective of this name; arguments and errors as of the method of that name."""
-        sync = networks.Network(self.topology)
+        sync = networks.Network(self.topology, self.plugins)
         return await _in_thread(
             partial(sync.run, collective, algorithm, faults=faults, out=out, progress=progress, **options)
         )
@@ -121,9 +122,12 @@ class Network(BaseNetwork):
 add_collectives(Network, Network.run)
 
 
-def network(source: Source, *, name: str | None = None, relabel: bool = False) -> Network:
+def network(
+    source: Source, *, name: str | None = None, relabel: bool = False, plugin: str | Sequence[str] = ()
+) -> Network:
     """A network to run collectives on; arguments and errors as of `coordinator.network`."""
-    return Network(topology_of(source, name, relabel=relabel))
+    plugins = load_plugins(as_list(plugin))
+    return Network(topology_of(source, name, relabel=relabel), plugins)
 
 
 campaign = as_async(campaigns.campaign)

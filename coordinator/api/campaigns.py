@@ -11,7 +11,7 @@ from typing import Unpack
 import polars as pl
 
 from coordinator.api.networks import BaseNetwork
-from coordinator.api.options import Faults, Options, fault_list, scenario_values
+from coordinator.api.options import Faults, Options, as_list, scenario_values
 from coordinator.api.pictures import Page, Picture, frame
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
@@ -70,7 +70,7 @@ def campaign(  # noqa: PLR0913  # all but the first three are optional
         if algorithm is not None:
             base["algorithm"] = algorithm
         varied = {name: list(items) for name, items in (vary or {}).items()}
-        grid = Grid(base, varied, fault_list(faults), trials, precision)
+        grid = Grid(base, varied, as_list(faults), trials, precision)
         with progress_display(progress, "campaign") as show:
             grid.check()
             check_workers(workers)
@@ -210,7 +210,7 @@ def on_disk(net: BaseNetwork) -> Iterator[Mapping[str, object]]:
         return
     with TemporaryDirectory(prefix=temporary_prefix()) as folder:
         kept = keep_network(net.topology, Path(folder))
-        yield {**kept, "topology": f"file:{folder}/{str(kept['topology']).removeprefix('file:')}"}
+        yield {**net.values, **kept, "topology": f"file:{folder}/{str(kept['topology']).removeprefix('file:')}"}
 
 
 def _write_results(done: Campaign, store: Store) -> None:

@@ -9,7 +9,7 @@ import polars as pl
 
 from coordinator.api.campaigns import on_disk
 from coordinator.api.networks import BaseNetwork
-from coordinator.api.options import Faults, Options, fault_list, scenario_of
+from coordinator.api.options import Faults, Options, as_list, scenario_of
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
 from coordinator.campaigns.certify import Certificate as Found
@@ -45,7 +45,7 @@ def certify(
     with on_disk(net) as values, progress_display(progress, "certify") as show:
         named = {**values, "collective": collective, "algorithm": algorithm}
         scenario = scenario_of(named, fault, options)
-        found = call(certify_scenario, scenario, fault_list(faults), sample, workers, show)
+        found = call(certify_scenario, scenario, as_list(faults), sample, workers, show)
     if found.interrupted:
         raise KeyboardInterrupt
     return Certificate(found)

@@ -1,18 +1,19 @@
 """Networks as objects, with one method per collective."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack, get_type_hints
 
-from coordinator.api.options import Faults, Options, scenario_of
+from coordinator.api.options import Faults, Options, as_list, scenario_of
 from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run, run_plan
 from coordinator.planning.plan import make_plan
 from coordinator.reports.network_picture import draw_network
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import PREFIX, hold_network, load_topology
+from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 from emunode.model import Collective
 from emunode.topologies.base import Topology
@@ -29,14 +30,18 @@ Source: TypeAlias = "str | PathLike[str] | Topology | networkx.Graph[Any]"
 """What names or is a network."""
 
 
-def network(source: Source, *, name: str | None = None, relabel: bool = False) -> "Network":
+def network(
+    source: Source, *, name: str | None = None, relabel: bool = False, plugin: str | Sequence[str] = ()
+) -> "Network":
     """A network to run collectives on.
 
     `source` is a name such as `star:4`, `torus:4x4` or `file:NET.graphml` (`coordinator list topologies`), the path of a
     file (.graphml, .gml, .json, .csv, ..), a networkx graph, or a Topology. `name` names a graph; `relabel` calls the nodes
-    of a file or a graph by their ranks. Raises ScenarioError (field `topology`).
+    of a file or a graph by their ranks. `plugin` is one plug-in or several, `FILE.py` or the name of an installed module:
+    they are executed, and every run of the network names them. Raises ScenarioError (field `topology` or `plugin`).
     """
-    return Network(topology_of(source, name, relabel=relabel))
+    plugins = load_plugins(as_list(plugin))
+    return Network(topology_of(source, name, relabel=relabel), plugins)
 
 
 def topology_of(source: Source, name: str | None = None, *, relabel: bool = False) -> Topology:
@@ -64,13 +69,17 @@ def _named(text: str, *, relabel: bool) -> Topology:
 class BaseNetwork:
     """A network and its properties."""
 
-    def __init__(self, topology: Topology) -> None:
+    def __init__(self, topology: Topology, plugins: Sequence[str] = ()) -> None:
         self.topology = topology
         """The network as the algorithms see it: ranks, labels, ports, neighbours, distances."""
         self.values: dict[str, object] = {"topology": topology.name}
         """The values of a scenario that name this network, as long as this object exists."""
         if isinstance(topology, TableTopology):
             self.values = hold_network(topology)
+        self.plugins = list(plugins)
+        """The plug-ins that every run of this network names."""
+        if plugins:
+            self.values["plugin"] = self.plugins
 
     @property
     def name(self) -> str:

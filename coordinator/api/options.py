@@ -1,9 +1,10 @@
 """The fields of a scenario as keyword arguments."""
 
-from collections.abc import Mapping, Sequence
-from typing import TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypedDict
 
 from coordinator.scenario.model import Scenario, make_scenario
+from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 
 Duration = str | float
@@ -40,6 +41,7 @@ class Options(TypedDict, total=False):
     seed: int
     step_limit: int
     name: str
+    plugin: str | Sequence[str]
 
 
 Faults = str | Sequence[str]
@@ -61,12 +63,15 @@ def scenario_values(values: Mapping[str, object], faults: Faults, options: Mappi
             instead = "faults" if name == "fault" else "the arguments of network() and of the method"
             raise ScenarioError("scenario", name, f"it cannot be given here; use {instead}")
     given = {name: _with_unit(value) if name in DURATIONS else value for name, value in options.items()}
-    return {"driver": "memory", **values, "fault": fault_list(faults), **given}
+    if "plugin" in options:
+        named = as_list(options["plugin"])
+        given["plugin"] = list(dict.fromkeys((*as_list(values.get("plugin", ())), *load_plugins(named))))
+    return {"driver": "memory", **values, "fault": as_list(faults), **given}
 
 
-def fault_list(faults: Faults) -> list[str]:
-    """One fault or several as a list."""
-    return [faults] if isinstance(faults, str) else list(faults)
+def as_list(texts: object) -> list[Any]:
+    """One text or several as a list."""
+    return list(texts) if isinstance(texts, Iterable) and not isinstance(texts, str) else [texts]
 
 
 def _with_unit(value: object) -> object:

@@ -21,7 +21,7 @@ from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
 from coordinator.reports.numbers import plural
 from coordinator.scenario.networks import absolute_network
-from coordinator.scenario.plugins import load_plugins, plugin_flags
+from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 
 RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)")

@@ -17,6 +17,7 @@ from coordinator.cli.trials import TRIAL_DEFAULTS, TrialFlags, WorkersFlag
 from coordinator.reports.numbers import plural
 from coordinator.results.claims import EXIT_STATUS
 from coordinator.scenario.model import make_scenario
+from coordinator.scenario.plugins import plugin_flags
 
 
 def certify(
