@@ -1,7 +1,8 @@
 """Helpers of many tests: expected numbers from files, and runs of a scenario."""
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -10,8 +11,11 @@ import polars as pl
 from coordinator.execution.run import RunResult, run
 from coordinator.planning.plan import Plan, make_plan
 from coordinator.scenario.model import make_scenario
+from coordinator.scenario.plugins import load_plugins
 from emunode.engine.memory import MemoryEngine
 from emunode.engine.rank_set import AlteredCopy
+from emunode.plugins import LOADED
+from emunode.registry import withdraw
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -29,6 +33,22 @@ def run_scenario(out: Path | None = None, **values: object) -> RunResult:
         return run(plan, out, lambda *_: None)
     with TemporaryDirectory() as folder:
         return run(plan, Path(folder) / "run", lambda *_: None)
+
+
+@contextmanager
+def loaded(*plugins: Path | str) -> Iterator[tuple[str, ...]]:
+    """The entries of a scenario for plug-ins that are loaded within the block and forgotten after it."""
+    try:
+        yield load_plugins([str(plugin) for plugin in plugins])
+    finally:
+        forget_plugins()
+
+
+def forget_plugins() -> None:
+    """Withdraw every plug-in."""
+    for plugin in LOADED.values():
+        withdraw(plugin.additions)
+    LOADED.clear()
 
 
 def played(plan: Plan) -> tuple[bytearray, list[AlteredCopy]]:

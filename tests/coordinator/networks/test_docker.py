@@ -28,7 +28,7 @@ from coordinator.scenario.model import make_scenario
 from emunode import __version__
 from emunode.errors import RunError
 from tests.command_line import ROOT, SECONDS, Ended, Start, command, fields, flags, run_process
-from tests.support import run_scenario
+from tests.support import loaded, run_scenario
 
 Test = TypeVar("Test", bound=Callable[..., None])
 IMAGE = f"collective-testbench:{__version__}"
@@ -132,6 +132,17 @@ def test_containers_receive_a_network_from_a_file(algorithm: str, tmp_path: Path
     memory = run_scenario(tmp_path / "memory", driver="memory", **values)
     assert contained.summary["journal_hash"] == memory.summary["journal_hash"]
     assert (contained.summary["hosts"], contained.verdict) == (5, memory.verdict)
+
+
+@needs_images
+@pytest.mark.parametrize("algorithm", ["flood", "one-way"])
+def test_containers_run_a_plug_in(algorithm: str, tmp_path: Path) -> None:
+    with loaded(ROOT / "tests" / "plugins" / "cycle.py") as plugin:
+        values = FLOOD | {"topology": "cycle:6", "algorithm": algorithm, "source": "4", "plugin": plugin}
+        contained = run_scenario(tmp_path / "docker", driver="docker", ranks_per_host=3, **values)
+        memory = run_scenario(tmp_path / "memory", driver="memory", **values)
+    assert contained.summary["journal_hash"] == memory.summary["journal_hash"]
+    assert (contained.summary["hosts"], contained.verdict) == (2, "holds")
 
 
 @needs_images

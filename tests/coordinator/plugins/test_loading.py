@@ -19,13 +19,12 @@ from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import KINDS
 from emunode.model import Plugin
 from emunode.plugins import LOADED, MAX_BYTES, MAX_PLUGINS
-from emunode.registry import withdraw
 from emunode.testing import check_topology
 from emunode.topologies.base import FAMILIES
 from emunode.topologies.registry import parse_topology
 from tests.command_line import ROOT, Call, Start, fields
 from tests.coordinator.networks.test_join import free_endpoint
-from tests.support import failures, run_scenario
+from tests.support import failures, forget_plugins, run_scenario
 
 CYCLE = ROOT / "tests" / "plugins" / "cycle.py"
 FLOOD = fields("cycle:6 broadcast flood")
@@ -39,9 +38,7 @@ def unloaded() -> Iterator[None]:
     before = [dict(registry) for registry in (FAMILIES, ALGORITHMS, KINDS)]
     assert not LOADED
     yield
-    for loaded in LOADED.values():
-        withdraw(loaded.additions)
-    LOADED.clear()
+    forget_plugins()
     assert [dict(registry) for registry in (FAMILIES, ALGORITHMS, KINDS)] == before
 
 
@@ -111,9 +108,7 @@ def test_joined_hosts_run_a_plug_in_only_if_they_allow_it(start: Start, tmp_path
 def stored(tmp_path: Path) -> RunResult:
     """A run with a plug-in, which is not loaded any more."""
     result = run_scenario(tmp_path / "stored", **ONE_WAY, plugin=load_plugins([str(CYCLE)]))
-    for loaded in LOADED.values():
-        withdraw(loaded.additions)
-    LOADED.clear()
+    forget_plugins()
     return result
 
 
@@ -186,9 +181,7 @@ def test_campaigns_with_workers_run_and_resume(call: Call) -> None:
     first = call(line, CYCLE, "--json")
     assert first.status == 0, first.err
     assert [row["trials"] for row in first.data["rows"]] == [1, 3]
-    for loaded in LOADED.values():
-        withdraw(loaded.additions)
-    LOADED.clear()
+    forget_plugins()
     ended = call("campaign --resume camp")
     assert (ended.status, "add --plugin camp/plugins/cycle.py" in ended.err) == (2, True)
     assert call("campaign --resume camp --plugin camp/plugins/cycle.py --json").data["rows"] == first.data["rows"]
@@ -197,9 +190,7 @@ def test_campaigns_with_workers_run_and_resume(call: Call) -> None:
 def test_a_worker_checks_the_digest_of_what_it_receives() -> None:
     scenario = make_scenario({**ONE_WAY, "plugin": load_plugins([str(CYCLE)])})
     greeting = write_greeting([scenario])
-    for loaded in LOADED.values():
-        withdraw(loaded.additions)
-    LOADED.clear()
+    forget_plugins()
     with pytest.raises(ScenarioError, match="digest mismatch"):
         read_greeting(greeting.replace(b"N - 1 steps", b"N + 1 steps"))
     assert not LOADED
@@ -233,6 +224,77 @@ def test_commands_accept_plug_ins(line: str, words: str, call: Call) -> None:
     ended = call(f"{line} --plugin", CYCLE)
     assert ended.status == 0, ended.err
     assert words in ended.out or words == "vertex"
+
+
+REPRODUCTION = """
+from coordinator.papers.base import Reproduction
+from coordinator.papers.tables import Table, compared
+from emunode.registry import register
+
+def build(runs):
+    rows = []
+    for n in runs.sizes:
+        trial = runs.run(topology=f"star:{n}", collective="broadcast", algorithm="greedy-tree")
+        rows.append({"n": n} | compared(3 * (n - 1) // 2, trial.number("steps"), trial))
+    yield Table("Height of the greedy tree", rows)
+
+register(Reproduction(NAME, "Height", "Tseng-Sheu 1997", "Lemma 3.", build, range(3, 5)))
+"""
+
+
+def test_a_reproduction_of_a_plug_in(call: Call, tmp_path: Path) -> None:
+    written(tmp_path, REPRODUCTION.replace("NAME", "'height'"))
+    ended = call("reproduce height --n 4 --json --plugin mine.py")
+    assert ended.status == 0, ended.err
+    ((row,),) = (table["rows"] for table in ended.data[0]["tables"])
+    assert (row["predicted"], row["measured"], row["verdict"]) == (4, 4, "holds")
+    assert call("reproduce --plugin mine.py --json").data[-1]["name"] == "height"
+    forget_plugins()
+    assert "known reproductions" in call("reproduce height").err
+    written(tmp_path, REPRODUCTION.replace("NAME", "'tseng-sheu-1997'"), "taken.py")
+    ended = call("reproduce --plugin taken.py")
+    assert "line 13: reproduction " in ended.err
+    assert (ended.status, "'tseng-sheu-1997', a name already taken by" in ended.err) == (2, True)
+
+
+DRIVER = """
+from coordinator.networks.launchers.base import Launch
+from coordinator.networks.launchers.local import LocalLaunch
+from coordinator.scenario.drivers import Driver
+from emunode.registry import register
+
+class Nice(LocalLaunch):
+    def __init__(self, plan, log):
+        super().__init__(log, plan.topology)
+
+class Incomplete(Launch):
+    def check(self):
+        pass
+
+register(Driver(NAME, CLASS, local_processes=True))
+"""
+
+
+def test_a_driver_of_a_plug_in(call: Call, tmp_path: Path) -> None:
+    written(tmp_path, DRIVER.replace("NAME", "'nice'").replace("CLASS", "Nice"))
+    line = "run --topology star:3 --collective broadcast --algorithm flood --json --driver"
+    ended = call(f"{line} nice --plugin mine.py")  # it is not sent: these hosts would refuse it
+    assert ended.status == 0, ended.err
+    assert (ended.data["driver"], ended.data["links_opened"]) == ("nice", 6)
+    assert ended.data["journal_hash"] == call(f"{line} memory").data["journal_hash"]
+    forget_plugins()
+    assert "input should be 'memory', 'local', 'docker' or 'join'" in call(f"{line} nice").err
+    for name, launcher, words in (
+        ("'local'", "Nice", "'local', a name already taken by coordinator.scenario.drivers.Driver 'local'"),
+        ("'less'", "Incomplete", "the launcher of driver 'less' does not define start, stop"),
+        ("'a b'", "Nice", "not a lower-case word"),
+        ("'none'", "3", "neither a class"),
+    ):
+        written(tmp_path, DRIVER.replace("NAME", name).replace("CLASS", launcher))
+        ended = call(f"{line} local --plugin mine.py")
+        assert ended.status == 2
+        assert "line 15: " in ended.err
+        assert words in ended.err
 
 
 # --- refusals --------------------------------------------------------------------------------------------------------
