@@ -27,12 +27,15 @@ def golden_rows(family: str, name: str, **equal: object) -> list[dict[str, str]]
 
 
 def run_scenario(out: Path | None = None, **values: object) -> RunResult:
-    """Run a scenario, in memory unless `values` name another driver, into `out` or a temporary folder."""
+    """Run a scenario, in memory unless `values` name another driver, into `out` or a temporary folder.
+
+    The report is drawn only where it can be looked at, in `out`.
+    """
     plan = make_plan(make_scenario({"driver": "memory", **values}))
     if out is not None:
         return run(plan, out, lambda *_: None)
     with TemporaryDirectory() as folder:
-        return run(plan, Path(folder) / "run", lambda *_: None)
+        return run(plan, Path(folder) / "run", lambda *_: None, draw=False)
 
 
 @contextmanager
