@@ -249,8 +249,9 @@ def test_files_with_unexpected_content_do_not_fail(copied: Path, name: str) -> N
 
 def test_unexpected_values_do_not_fail(copied: Path) -> None:
     summary = json.loads((copied / "summary.json").read_text())
-    for key in summary:
-        for value in (None, "x", -1, [1], {"a": 1}, 1.5):
+    values = (None, "x", -1, [1], {"a": 1}, 1.5)
+    for turn, key in enumerate(summary):
+        for value in values[turn % 2 :: 2]:
             (copied / "summary.json").write_text(json.dumps({**summary, key: value}))
             Page(render(read_run(copied)))
 
