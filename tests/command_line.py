@@ -70,8 +70,8 @@ def environment(**variables: object) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), **{name: str(value) for name, value in variables.items()}}
 
 
-def run_process(folder: Path, program: Sequence[object], **variables: object) -> Ended:
-    """Run a program to its end."""
+def run_process(folder: Path, program: Sequence[object], *, seconds: float = SECONDS, **variables: object) -> Ended:
+    """Run a program to its end, which must come within `seconds`."""
     done = subprocess.run(
         [str(word) for word in program],
         cwd=folder,
@@ -79,7 +79,7 @@ def run_process(folder: Path, program: Sequence[object], **variables: object) ->
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=SECONDS,
+        timeout=seconds,
         check=False,
     )
     return Ended(done.returncode, done.stdout, done.stderr)

@@ -1,15 +1,24 @@
 """The documentation: links resolve, commands and code blocks run, generated pages are current.
 
-A fenced block of language `sh` is executed in one folder per page. A comment before a block changes that:
+Fenced blocks of language `sh` are executed in one folder per page, and those of language `python` in one process per page.
+A comment before a block changes that:
 
     <!-- not executed: REASON -->     the block needs Docker, root, another machine, or more than a minute
     <!-- exit status N -->            the last command of the block ends with this status
     <!-- needs: MODULE -->            the block is executed if the module exists
+
+`scripts/test-docs` sets TESTBENCH_DOCS=all. Then blocks that are marked `not executed` are executed too, if this machine has
+what they need, and campaigns have as many trials as the page says.
 """
 
+import json
 import os
 import re
+import shutil
+import subprocess
 import sys
+import tomllib
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -28,8 +37,12 @@ PAGES: Final = (
 GENERATED_PAGES: Final = ROOT / "docs" / "reference"
 REASONS: Final = re.compile(
     r"(needs (Docker|root|another machine)( and (root|another machine))?|more than a minute"
-    r"|this is the environment in which the test runs|needs a browser)$"
+    r"|this is the environment in which the test runs|needs a browser|it rewrites this page)$"
 )
+EVERYTHING: Final = os.environ.get("TESTBENCH_DOCS") == "all"
+SECONDS: Final = 3600.0 if EVERYTHING else 240.0
+"""Deadline of a block."""
+FEW_TRIALS: Final = 20
 BLOCK: Final = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
 )
@@ -43,10 +56,50 @@ class Block(NamedTuple):
     language: str
     text: str
 
+    @property
+    def reason(self) -> str | None:
+        """Why the block is not executed, as its mark says."""
+        return self.mark.removeprefix("not executed: ") if self.mark.startswith("not executed: ") else None
 
-def blocks(page: Path, language: str) -> list[Block]:
+    @property
+    def is_executed(self) -> bool:
+        """Whether this run of the tests executes the block."""
+        if self.mark.startswith("needs: "):
+            return _exists(self.mark.removeprefix("needs: "))
+        return self.reason is None or (EVERYTHING and not missing(self.reason))
+
+    @property
+    def status(self) -> int:
+        """The exit status with which the block ends."""
+        return int(self.mark.removeprefix("exit status ")) if self.mark.startswith("exit status ") else 0
+
+
+def blocks(page: Path, language: str | None = None) -> list[Block]:
+    """The blocks of a page, of one language or of all."""
     found = (Block(match["mark"] or "", match["language"], match["text"]) for match in BLOCK.finditer(page.read_text()))
-    return [block for block in found if block.language == language]
+    return [block for block in found if language in (None, block.language)]
+
+
+def missing(reason: str) -> list[str]:
+    """What a block needs by its mark and this machine lacks."""
+    return [need for need in HERE if need in reason and not HERE[need]()]
+
+
+def _has_images() -> bool:
+    """Whether a Docker engine answers and has the images of this project."""
+    images = ["docker", "image", "inspect", "collective-testbench", "collective-testbench-host"]
+    return bool(shutil.which("docker")) and not subprocess.run(images, capture_output=True, check=False).returncode
+
+
+HERE: Final[Mapping[str, Callable[[], object]]] = {
+    "Docker": _has_images,
+    "root": lambda: not os.geteuid(),
+    "a browser": lambda: shutil.which("chromium"),
+    "another machine": lambda: False,
+    "this is the environment": lambda: False,
+    "it rewrites": lambda: False,
+}
+"""What a mark may name, and whether this machine has it; `more than a minute` needs only time."""
 
 
 def pages_with(language: str) -> list[ParameterSet]:
@@ -83,9 +136,31 @@ def test_every_page_is_in_the_index() -> None:
 
 def test_blocks_that_are_not_executed_have_a_reason() -> None:
     for page in PAGES:
-        for block in blocks(page, "sh"):
-            if block.mark.startswith("not executed: "):
-                assert REASONS.match(block.mark.removeprefix("not executed: ")), f"{page.name}: {block.mark}"
+        for block in blocks(page):
+            assert block.reason is None or REASONS.match(block.reason), f"{page.name}: {block.mark}"
+
+
+def test_every_block_is_executed_or_read() -> None:
+    """Nothing escapes by its language: commands are `sh`, code is `python`, data is parsed, and `text` is output."""
+    for page in PAGES:
+        for block in blocks(page):
+            match block.language:
+                case "toml":
+                    tomllib.loads(block.text)
+                case "json":
+                    json.loads(block.text)
+                case "console":
+                    assert page.parent == GENERATED_PAGES, f"{page.name}: write commands as `sh`, output as `text`"
+                case language:
+                    executed = language in ("sh", "python", "text")
+                    assert executed or block.reason, f"{page.name}: nothing executes a block of language {language!r}"
+
+
+def commands(block: Block) -> str:
+    """The commands of a block, with few trials in campaigns."""
+    if EVERYTHING:
+        return block.text
+    return re.sub(r"--trials (\d+)", lambda match: f"--trials {min(int(match[1]), FEW_TRIALS)}", block.text)
 
 
 @pytest.mark.slow
@@ -99,21 +174,16 @@ def test_commands_run(page: Path, tmp_path: Path) -> None:
         "PYTHONPATH": "",
     }
     for block in blocks(page, "sh"):
-        if block.mark.startswith("not executed: "):
-            continue
-        status = int(block.mark.removeprefix("exit status ")) if block.mark.startswith("exit status ") else 0
-        done = run_process(tmp_path, ["bash", "-euo", "pipefail", "-c", block.text], **variables)
-        assert done.status == status, f"{block.text}\n{done.out}\n{done.err}"
+        if block.is_executed:
+            line = ["bash", "-euo", "pipefail", "-c", commands(block)]
+            done = run_process(tmp_path, line, seconds=SECONDS, **variables)
+            assert done.status == block.status, f"{block.text}\n{done.out}\n{done.err}"
 
 
 @pytest.mark.parametrize("page", pages_with("python"))
 def test_code_runs(page: Path, tmp_path: Path) -> None:
-    runnable = [
-        block.text
-        for block in blocks(page, "python")
-        if not block.mark.startswith("needs: ") or _exists(block.mark.removeprefix("needs: "))
-    ]
-    done = run_process(tmp_path, [sys.executable, "-c", "\n".join(runnable)], PYTHONPATH="")
+    runnable = [block.text for block in blocks(page, "python") if block.is_executed]
+    done = run_process(tmp_path, [sys.executable, "-c", "\n".join(runnable)], PYTHONPATH="", seconds=SECONDS)
     assert done.status == 0, done.err
 
 
