@@ -40,8 +40,6 @@ REASONS: Final = re.compile(
     r"|this is the environment in which the test runs|needs a browser|it rewrites this page)$"
 )
 EVERYTHING: Final = os.environ.get("TESTBENCH_DOCS") == "all"
-SECONDS: Final = 3600.0 if EVERYTHING else 240.0
-"""Deadline of a block."""
 FEW_TRIALS: Final = 20
 BLOCK: Final = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL
@@ -176,14 +174,14 @@ def test_commands_run(page: Path, tmp_path: Path) -> None:
     for block in blocks(page, "sh"):
         if block.is_executed:
             line = ["bash", "-euo", "pipefail", "-c", commands(block)]
-            done = run_process(tmp_path, line, seconds=SECONDS, **variables)
+            done = run_process(tmp_path, line, **variables)
             assert done.status == block.status, f"{block.text}\n{done.out}\n{done.err}"
 
 
 @pytest.mark.parametrize("page", pages_with("python"))
 def test_code_runs(page: Path, tmp_path: Path) -> None:
     runnable = [block.text for block in blocks(page, "python") if block.is_executed]
-    done = run_process(tmp_path, [sys.executable, "-c", "\n".join(runnable)], PYTHONPATH="", seconds=SECONDS)
+    done = run_process(tmp_path, [sys.executable, "-c", "\n".join(runnable)], PYTHONPATH="")
     assert done.status == 0, done.err
 
 
