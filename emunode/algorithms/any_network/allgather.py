@@ -9,180 +9,36 @@ one receiver is computed and the table has a row per relative address.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import accumulate
 from math import ceil
-from typing import ClassVar
 
 from emunode.algorithms.any_network.last_hops import Phases, last_hops, phases, require_searchable, share_out
-from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.any_network.table_collective import TableCollective, TableHop
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.losses import Losses, Outages, Place
-from emunode.model import (
-    ALL_RANKS,
-    Collective,
-    CollectiveSpec,
-    Duplex,
-    Port,
-    PortModel,
-    PortPacket,
-    Rank,
-    ScheduledSend,
-    Step,
-)
+from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Port, PortModel, Rank, Step
 from emunode.registry import register
-from emunode.topologies.base import CayleyTopology, Topology
+from emunode.topologies.base import Topology
 
-Hop = tuple[Step, Port]
-Rows = dict[tuple[Rank, int], list[Hop]]
-"""What one node passes on: (step, port) by origin and segment, in order of steps."""
 CITATION = "breadth-first broadcast (Zhao et al. 2022, arXiv:2202.03356)"
 MOST_CHUNKS = 1000
 """Most segments per message that `segments=auto` chooses."""
 
 
-class TableAllgather(Algorithm):
-    """An allgather by table: every node passes on each segment that it has received over given ports in given steps.
+class BreadthFirstAllgather(TableCollective):
+    """What both forms of breadth-first broadcast share: who receives what in which phase, and the loads.
 
     Segment number s of an origin is on tree s, because every segment may take other arcs.
     """
 
-    collective = Collective.ALLGATHER
-    precomputed = True
-    duplexes = (Duplex.FULL,)
-
-    @abstractmethod
-    def arrivals(self, receiver: Rank) -> Iterator[tuple[Step, Port, Rank, int]]:
-        """(step, port, origin, segment) of everything that a node receives. With translations only node 0 is asked."""
-
-    @property
-    def copies(self) -> int:
-        """Segments of one origin, over all messages."""
-        return self.spec.messages * self.segments_per_message
-
-    @cached_property
-    def _tables(self) -> list[Rows]:
-        """What every node passes on, by rank; with translations by address relative to the origin, which is then 0."""
-        topology, tables = self.topology, [Rows() for _ in self.topology.ranks()]
-        translated = isinstance(topology, CayleyTopology)
-        for receiver in range(1) if translated else topology.ranks():
-            ends = {port: (sender, its_port) for port, sender, its_port in topology.ends(receiver)}
-            for step, port, origin, segment in self.arrivals(receiver):
-                sender, its_port = ends[port]
-                # The receiver was node 0: the translation of the origin makes this hop one of the tree of node 0.
-                place = topology.relative(sender, origin) if translated else sender
-                tables[place].setdefault((0 if translated else origin, segment), []).append((step, its_port))
-        if len(topology.data_ranks) < topology.order:
-            self._spare_switches(tables)
-        for rows in tables:
-            for hops in rows.values():
-                hops.sort()
-        return tables
-
-    def _spare_switches(self, tables: Sequence[Rows]) -> None:
-        """Leave out what would go to a switch that does not pass it on."""
-        hops = sorted(
-            (
-                (step, port, rank, item)
-                for rank, rows in enumerate(tables)
-                for item, row in rows.items()
-                for step, port in row
-            ),
-            reverse=True,
-        )
-        # Backwards in time: what a switch passes on is known before what it receives.
-        for step, port, rank, item in hops:
-            receiver = self.topology.neighbour(rank, port)
-            if self.topology.is_switch(receiver) and not tables[receiver].get(item):
-                tables[rank][item].remove((step, port))
-
-    def rows(self, rank: Rank) -> Rows:
-        """What `rank` passes on, by origin and segment; with translations `rank` is relative to the origin, which is then
-        0."""
-        return self._tables[rank]
-
-    def onward(self, origin: Rank, rank: Rank, segment: int) -> Sequence[Hop]:
-        """The steps and ports in which `rank` passes on a segment, or sends its own."""
-        if isinstance(self.topology, CayleyTopology):
-            return self._tables[self.topology.relative(rank, origin)].get((0, segment), ())
-        return self._tables[rank].get((origin, segment), ())
-
-    def rule(self, view: LocalView) -> Rule:
-        return TableRule(self, view)
-
-    def losses(self, outages: Outages) -> Losses | None:
-        """Everything behind a blocked hop misses the segment; the table says what is behind it."""
-        receivers = [rank for rank in self.topology.data_ranks if rank not in outages.faulty]
-        losses, messages = Losses(), self.spec.messages
-        for origin in receivers:
-            losses.delivered += messages * (len(receivers) - 1)
-            missing = set()
-            for segment in range(self.copies):
-                for rank, place in self._unreached(outages, origin, segment):
-                    if rank not in outages.faulty and not self.topology.is_switch(rank):
-                        missing.add((rank, segment // self.segments_per_message))
-                        losses.blame(rank, [place])
-            losses.delivered -= len(missing)
-        return losses
-
-    def _unreached(self, outages: Outages, origin: Rank, segment: int) -> Iterator[tuple[Rank, Place]]:
-        """The ranks that a segment does not reach, each with the first outage on its way."""
-        waiting: list[tuple[Rank, Place | None]] = [(origin, None)]
-        while waiting:
-            rank, above = waiting.pop()
-            for step, port in self.onward(origin, rank, segment):
-                receiver = self.topology.neighbour(rank, port)
-                place = above or outages.blocks(step, rank, port, receiver)
-                if place is not None:
-                    yield receiver, place
-                waiting.append((receiver, place))
-
-
-class TableRule(Rule):
-    """Send the own segments and pass on those of others, as the table says."""
-
-    __slots__ = ("_algorithm", "_rank", "_relative", "_rows", "_translated")
-
-    def __init__(self, algorithm: TableAllgather, view: LocalView) -> None:
-        self._algorithm = algorithm
-        self._rank = view.rank
-        self._relative = view.relative
-        self._translated = isinstance(algorithm.topology, CayleyTopology)
-
-    def _onward(self, origin: Rank, segment: int) -> Sequence[Hop]:
-        if self._translated:
-            return self._algorithm.rows(self._relative(origin)).get((0, segment), ())
-        return self._algorithm.rows(self._rank).get((origin, segment), ())
-
-    def start(self) -> Iterator[ScheduledSend]:
-        algorithm, me = self._algorithm, self._rank
-        if me not in algorithm.sources:
-            return
-        hops = sorted((*hop, segment) for segment in range(algorithm.copies) for hop in self._onward(me, segment))
-        for step, port, segment in hops:
-            yield step, port, (me, ALL_RANKS, segment, segment, algorithm.payloads.segment(me, ALL_RANKS, segment))
-
-    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
-        onward = self._onward
-        return [
-            (when, port, segment)
-            for _, segments in packets
-            for segment in segments
-            for when, port in onward(segment[0], segment[3])
-        ]
-
-
-class BreadthFirstAllgather(TableAllgather):
-    """What both forms of breadth-first broadcast share: the phases and their loads."""
-
     family = "any"
+    collective = Collective.ALLGATHER
     citation = CITATION
-    packed: ClassVar[bool]
 
     def validate(self) -> None:
         require_searchable(self.topology, self.name)
-        if not isinstance(self.topology, CayleyTopology):
+        if not self.translated:
             # One node a step in the order of a table is collision-free only if all nodes use the same port.
             self.port_models = (PortModel.ALL_PORT,)
         super().validate()
@@ -192,6 +48,35 @@ class BreadthFirstAllgather(TableAllgather):
     def phases(self) -> Phases:
         """The loads of all phases, found without the table."""
         return phases(self.topology)
+
+    @abstractmethod
+    def arrivals(self, receiver: Rank) -> Iterator[tuple[Step, Port, Rank, int]]:
+        """(step, port, origin, segment) of everything that a node receives. With translations only node 0 is asked."""
+
+    def hops(self) -> Iterator[TableHop]:
+        topology, found = self.topology, []
+        for receiver in range(1) if self.translated else topology.ranks():
+            ends = {port: (sender, its_port) for port, sender, its_port in topology.ends(receiver)}
+            for step, port, origin, segment in self.arrivals(receiver):
+                sender, its_port = ends[port]
+                # The receiver was node 0: the translation of the origin makes this hop one of the tree of node 0.
+                place, root = (topology.relative(sender, origin), 0) if self.translated else (sender, origin)
+                found.append(TableHop(step, place, its_port, (root, ALL_RANKS, segment)))
+        return iter(found if len(topology.data_ranks) == topology.order else self._without_idle_switches(found))
+
+    def _without_idle_switches(self, hops: Iterable[TableHop]) -> list[TableHop]:
+        """Leave out what would go to a switch that does not pass it on."""
+        passed_on, kept = set(), []
+        # Backwards in time: what a switch passes on is known before what it receives.
+        for hop in sorted(hops, reverse=True):
+            receiver = self.topology.neighbour(hop.sender, hop.port)
+            if not self.topology.is_switch(receiver) or (receiver, hop.item) in passed_on:
+                passed_on.add((hop.sender, hop.item))
+                kept.append(hop)
+        return kept
+
+    def tree(self, segment: int) -> int:
+        return segment
 
     def _shares(self, receiver: Rank) -> list[Mapping[Port, list[tuple[Rank, int]]]]:
         """By phase and port: what a node receives, as (origin, segment)."""
@@ -240,7 +125,7 @@ class PhasedAllgather(BreadthFirstAllgather):
     def _starts(self) -> list[Step]:
         """The step before each phase: a phase ends when the busiest receiver of the network has everything of it."""
         longest: list[int] = []
-        for receiver in [0] if isinstance(self.topology, CayleyTopology) else self.topology.ranks():
+        for receiver in range(1) if self.translated else self.topology.ranks():
             for phase, shares in enumerate(self._shares(receiver)):
                 longest += [0] * (phase + 1 - len(longest))
                 longest[phase] = max(longest[phase], *map(len, shares.values()), 0)

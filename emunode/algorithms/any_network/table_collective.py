@@ -1,0 +1,157 @@
+"""Collectives by table: a precomputed list of hops says which node passes on which segment, when and over which port.
+
+The table is computed once per process, as every node would compute the same one. A rule looks up what it received in the
+rows of its own node and nothing else. Where all nodes are sources and translations carry every node to every other, the
+table has the hops of node 0 only, and a node uses the row of its address relative to the origin of a segment.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import NamedTuple
+
+from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.losses import Losses, Outages, Place
+from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
+from emunode.topologies.base import CayleyTopology
+
+Leaving = tuple[Step, Port]
+Item = tuple[Rank, Rank, int]
+"""(origin, target, segment number); in a table with translations origin 0 and the target relative to it."""
+Rows = dict[Item, list[Leaving]]
+"""What one node passes on or sends itself, in order of steps."""
+
+
+class TableHop(NamedTuple):
+    """One segment that crosses one link. In a table with translations, all ranks are relative to the origin, which is 0."""
+
+    step: Step
+    sender: Rank
+    port: Port
+    item: Item
+
+
+class TableCollective(Algorithm):
+    """An algorithm whose schedule is a table of hops."""
+
+    precomputed = True
+    duplexes = (Duplex.FULL,)
+
+    @abstractmethod
+    def hops(self) -> Iterator[TableHop]:
+        """Every hop of a run, in any order; with translations every hop of the segments of node 0."""
+
+    @property
+    def translated(self) -> bool:
+        """Whether the table of node 0 serves all sources."""
+        everywhere = self.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
+        return everywhere and isinstance(self.topology, CayleyTopology)
+
+    def tree(self, segment: int) -> int:
+        """The number of the tree that the journal shows for a segment; here one tree for all."""
+        del segment
+        return 0
+
+    @property
+    def copies(self) -> int:
+        """Segments that one rank sends to one target, over all messages."""
+        return self.spec.messages * self.segments_per_message
+
+    @cached_property
+    def _tables(self) -> list[Rows]:
+        """By rank, or by address relative to the origin."""
+        tables = [Rows() for _ in self.topology.ranks()]
+        for step, sender, port, item in self.hops():
+            tables[sender].setdefault(item, []).append((step, port))
+        for rows in tables:
+            for leaving in rows.values():
+                leaving.sort()
+        return tables
+
+    def onward(self, rank: Rank, relative: Rank, item: Item) -> Sequence[Leaving]:
+        """When and where `rank`, whose address relative to the origin is `relative`, passes on or sends a segment."""
+        if not self.translated:
+            return self._tables[rank].get(item, ())
+        origin, target, segment = item
+        goal = target if target == ALL_RANKS else self.topology.relative(target, origin)
+        return self._tables[relative].get((0, goal, segment), ())
+
+    def departures(self, rank: Rank) -> list[tuple[Step, Port, Rank, int]]:
+        """(step, port, target, segment) of what a source sends, in order."""
+        if not self.translated:
+            own = [(item, leaving) for item, leaving in self._tables[rank].items() if item[0] == rank]
+            return sorted((*each, target, segment) for (_, target, segment), leaving in own for each in leaving)
+        return [
+            (step, port, goal if goal == ALL_RANKS else self.topology.absolute(goal, rank), segment)
+            for step, port, goal, segment in self._departures_of_zero
+        ]
+
+    @cached_property
+    def _departures_of_zero(self) -> list[tuple[Step, Port, Rank, int]]:
+        return sorted((*each, goal, segment) for (_, goal, segment), row in self._tables[0].items() for each in row)
+
+    def rule(self, view: LocalView) -> Rule:
+        return TableRule(self, view)
+
+    # --- losses to outages -----------------------------------------------------------------------------------------
+
+    def targets(self, origin: Rank) -> Iterable[Rank]:
+        """The ranks that `origin` has a message for; here all others."""
+        return [rank for rank in self.topology.data_ranks if rank != origin]
+
+    def losses(self, outages: Outages) -> Losses | None:
+        """A blocked hop destroys the segment for everything behind it; the table says what that is."""
+        losses = Losses()
+        for origin in self.sources:
+            if origin in outages.faulty:
+                continue
+            due = {rank for rank in self.targets(origin) if rank not in outages.faulty}
+            losses.delivered += self.spec.messages * len(due)
+            missing = set()
+            for target, segment in sorted({(target, segment) for _, _, target, segment in self.departures(origin)}):
+                for rank, place in self._unreached(outages, (origin, target, segment)):
+                    if rank in due and target in (rank, ALL_RANKS):
+                        missing.add((rank, segment // self.segments_per_message))
+                        losses.blame(rank, [place])
+            losses.delivered -= len(missing)
+        return losses
+
+    def _unreached(self, outages: Outages, item: Item) -> Iterator[tuple[Rank, Place]]:
+        """The ranks that a segment does not reach, each with the first outage on its way."""
+        topology, origin = self.topology, item[0]
+        waiting: list[tuple[Rank, Place | None]] = [(origin, None)]
+        while waiting:
+            rank, above = waiting.pop()
+            for step, port in self.onward(rank, topology.relative(rank, origin), item):
+                receiver = topology.neighbour(rank, port)
+                place = above or outages.blocks(step, rank, port, receiver)
+                if place is not None:
+                    yield receiver, place
+                waiting.append((receiver, place))
+
+
+class TableRule(Rule):
+    """Send the own segments and pass on those of others, as the table says."""
+
+    __slots__ = ("_algorithm", "_view")
+
+    def __init__(self, algorithm: TableCollective, view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._view = view
+
+    def start(self) -> Iterator[ScheduledSend]:
+        algorithm, me = self._algorithm, self._view.rank
+        if me not in algorithm.sources:
+            return
+        payload = algorithm.payloads.segment
+        for step, port, target, segment in algorithm.departures(me):
+            yield step, port, (me, target, algorithm.tree(segment), segment, payload(me, target, segment))
+
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
+        onward, me, relative = self._algorithm.onward, self._view.rank, self._view.relative
+        return [
+            (when, port, segment)
+            for _, segments in packets
+            for segment in segments
+            for when, port in onward(me, relative(segment[0]), (segment[0], segment[1], segment[3]))
+        ]
