@@ -10,6 +10,8 @@ from difflib import get_close_matches
 from typing import Final
 
 import emunode.algorithms.any_network.allgather
+import emunode.algorithms.any_network.exchange
+import emunode.algorithms.any_network.scatter
 import emunode.algorithms.breadth_first
 import emunode.algorithms.eisenstein_jacobi.allgather
 import emunode.algorithms.eisenstein_jacobi.broadcast

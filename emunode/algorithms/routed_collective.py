@@ -127,13 +127,13 @@ class RoutedCollective(Algorithm):
 
     def claims(self) -> list[Claim]:
         """The claims that every timetable of routes implies; subclasses add those of their paper."""
-        order = self.topology.order
-        sources = order if self.collective is Collective.ALLTOALL else 1
+        data = len(self.topology.data_ranks)
+        sources = data if self.collective is Collective.ALLTOALL else 1
         return [
             Claim("steps", self.last_step, "==", f"{self.citation}: timetable of the routes", derived=True),
             Claim("segments", sources * self.hops, "==", f"{self.citation}: lengths of the routes", derived=True),
             Claim(
-                "intact_deliveries", sources * (order - 1) * self.spec.messages, "==", f"{self.citation}: a route each"
+                "intact_deliveries", sources * (data - 1) * self.spec.messages, "==", f"{self.citation}: a route each"
             ),
         ]
 

@@ -26,6 +26,7 @@ from emunode.algorithms.base import Algorithm, Content, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Arc, Losses, Outages, Place, along_trees, losses_of_striping
 from emunode.algorithms.payload import Payloads
+from emunode.errors import RuleError
 from emunode.model import (
     ALL_RANKS,
     FOLDING,
@@ -199,6 +200,8 @@ class TreeCollective(Algorithm):
             folded.clear()
         reached = [relative]
         for rank in reached:
+            if len(reached) > self.topology.order:
+                raise RuleError(f"{self.name}: the children of rank {relative} in its tree form a cycle")
             # Leaves send first, so the folds of the children are known as a rule.
             if (target, rank, segment) not in folded:
                 reached += self.tree_children(rank, tree)

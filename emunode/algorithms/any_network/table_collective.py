@@ -41,7 +41,7 @@ class TableCollective(Algorithm):
     def hops(self) -> Iterator[TableHop]:
         """Every hop of a run, in any order; with translations every hop of the segments of node 0."""
 
-    @property
+    @cached_property
     def translated(self) -> bool:
         """Whether the table of node 0 serves all sources."""
         everywhere = self.collective in (Collective.ALLGATHER, Collective.ALLTOALL)

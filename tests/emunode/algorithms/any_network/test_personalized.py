@@ -1,0 +1,149 @@
+"""Exchange, scatter and gather on any network: golden numbers, lower bounds, faults, refusals."""
+
+from itertools import pairwise
+
+import pytest
+
+from emunode.algorithms.any_network.exchange import Exchange, ListScheduledExchange
+from emunode.algorithms.any_network.scatter import AnyScatter
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.conformance import check_claims, execute, measure
+from emunode.algorithms.registry import make_algorithm
+from emunode.errors import ScenarioError
+from emunode.model import Collective, CollectiveSpec, PortModel
+from emunode.topologies.base import Topology
+from emunode.topologies.registry import parse_topology
+from tests.any_network_support import connected_graphs, golden_network, network_of_graph
+from tests.support import failures, golden_rows, run_scenario
+
+ALLTOALL = golden_rows("any", "alltoall")
+SCATTER = golden_rows("any", "scatter")
+
+
+def algorithm_on(
+    topology: Topology, collective: Collective, name: str = "list-schedule", **values: object
+) -> Algorithm:
+    spec = CollectiveSpec(topology.name, collective, name, 0)
+    return make_algorithm(topology, spec._replace(**values))  # type: ignore[arg-type]
+
+
+def checked(algorithm: Algorithm) -> int:
+    """Run an algorithm without an engine, check its claims, and return its steps."""
+    found = measure(algorithm, execute(algorithm))
+    check_claims(algorithm, found)
+    assert isinstance(found["steps"], int)
+    return found["steps"]
+
+
+# Total exchange.
+
+
+@pytest.mark.parametrize("row", ALLTOALL, ids=lambda row: row["graph"])
+def test_exchange_takes_no_more_steps_than_known(row: dict[str, str]) -> None:
+    exchange = algorithm_on(golden_network(row["graph"]), Collective.ALLTOALL)
+    assert isinstance(exchange, Exchange)
+    assert exchange.all_hops == int(row["distance_sum"])
+    bound = max(int(row["link_bound"]), int(row["cut_bound"]))
+    assert bound <= checked(exchange) <= int(row["greedy_steps"])
+    assert exchange.least_steps <= exchange.table.steps
+
+
+@pytest.mark.parametrize(
+    ("name", "steps", "translated"),
+    [
+        ("hypercube:4", 8, True),
+        ("pancake:4", 20, True),
+        ("ring:8", 8, False),
+        ("ej:2+3", 5, True),
+        ("gaussian:3+4", 14, True),
+    ],
+)
+def test_exchange_with_translations_meets_the_bound(name: str, steps: int, translated: bool) -> None:
+    exchange = algorithm_on(parse_topology(name), Collective.ALLTOALL)
+    assert isinstance(exchange, Exchange)
+    assert (exchange.translated, exchange.least_steps, checked(exchange)) == (translated, steps, steps)
+
+
+def test_the_star_keeps_its_own_exchange() -> None:
+    assert not isinstance(algorithm_on(parse_topology("star:4"), Collective.ALLTOALL), ListScheduledExchange)
+
+
+def test_paths_of_the_exchange_avoid_what_the_trees_overload() -> None:
+    grid = golden_network("grid_4x4")
+    assert checked(algorithm_on(grid, Collective.ALLTOALL)) == 17
+    assert checked(algorithm_on(grid, Collective.ALLTOALL, "bfs-tree")) == 28
+    # By the ports of a mesh the tree is dimension order, which list scheduling tries as well.
+    assert checked(algorithm_on(parse_topology("mesh:4x4"), Collective.ALLTOALL)) == 17
+
+
+def test_a_large_exchange_is_refused_with_its_size() -> None:
+    with pytest.raises(
+        ScenarioError, match=r"schedules 6,\d\d\d,\d\d\d hops here, and its tables hold at most 5,000,000"
+    ):
+        algorithm_on(parse_topology("mesh:20x20"), Collective.ALLTOALL, messages=3, message_bytes=8)
+
+
+# Scatter and gather.
+
+
+@pytest.mark.parametrize("row", SCATTER, ids=lambda row: row["graph"])
+def test_scatter_takes_the_fewest_steps(row: dict[str, str]) -> None:
+    topology = golden_network(row["graph"])
+    for collective in (Collective.SCATTER, Collective.GATHER):
+        flow = algorithm_on(topology, collective)
+        assert isinstance(flow, AnyScatter)
+        assert flow.least_steps == int(row["scatter_bound_0"])
+        assert checked(flow) == int(row["scatter_optimum_0"])
+    for name in ("list-schedule", "bfs-tree"):
+        one_port = algorithm_on(topology, Collective.SCATTER, name, port_model=PortModel.ONE_PORT)
+        assert checked(one_port) == int(row["scatter_one_port_bound_0"])
+    assert checked(algorithm_on(topology, Collective.SCATTER, "bfs-tree")) >= int(row["scatter_optimum_0"])
+
+
+def test_scatter_and_exchange_of_every_connected_graph_of_at_most_five_nodes() -> None:
+    for graph in connected_graphs(5):
+        topology = network_of_graph(graph)
+        for source in topology.ranks():
+            checked(algorithm_on(topology, Collective.SCATTER, source=source, messages=2))
+        checked(algorithm_on(topology, Collective.GATHER, source=topology.order - 1, messages=2))
+        checked(algorithm_on(topology, Collective.ALLTOALL, messages=2))
+
+
+def test_routes_visit_no_rank_twice() -> None:
+    for name in ("karate", "irregular_20_45", "barbell_4-4"):
+        topology = golden_network(name)
+        scatter = algorithm_on(topology, Collective.SCATTER, messages=3)
+        assert isinstance(scatter, AnyScatter)
+        for target in range(1, topology.order):
+            for number in range(3):
+                ranks = [0]
+                route = scatter.route(target, 0, number)
+                for port, _ in route:
+                    ranks.append(topology.neighbour(ranks[-1], port))
+                assert ranks[-1] == target
+                assert len(set(ranks)) == len(ranks)
+                assert all(one < other for (_, one), (_, other) in pairwise(route))
+
+
+@pytest.mark.parametrize(
+    ("topology", "collective", "algorithm", "fault"),
+    [
+        ("petersen:5,2", "alltoall", "list-schedule", "crash:i1@2"),
+        ("hypercube:3", "alltoall", "list-schedule", "down:000~001@2"),
+        ("mesh:3x4", "alltoall", "bfs-tree", "hang:1,1@2-3"),
+        ("mesh:3x4", "scatter", "list-schedule", "down:0,0>0,1@2"),
+        ("fat-tree:4", "gather", "bfs-tree", "crash:e1/0@2"),
+    ],
+)
+def test_losses_to_faults_are_predicted(topology: str, collective: str, algorithm: str, fault: str) -> None:
+    values: dict[str, object] = {"topology": topology, "collective": collective, "algorithm": algorithm}
+    whole = run_scenario(None, **values)
+    assert failures(whole) == []
+    result = run_scenario(None, **values, fault=[fault])
+    assert failures(result) == []
+    assert 0 < result.summary["delivery_ratio"] < 1  # type: ignore[operator]
+
+
+def test_a_large_flow_is_refused_with_its_size() -> None:
+    with pytest.raises(ScenarioError, match=r"links times steps here, and at most 1,500,000 are possible"):
+        algorithm_on(parse_topology("star:7"), Collective.SCATTER)
