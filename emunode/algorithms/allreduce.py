@@ -110,7 +110,8 @@ class Allreduce(Algorithm):
         ]
         for (name, relation), one in phases[0].items():
             two = phases[1].get((name, relation))
-            if two is None:
+            # A lower bound of each phase is no bound on an allreduce, which need not have two phases.
+            if two is None or relation == ">=":
                 continue
             source = one.source if one.source == two.source else f"{one.source}; then {two.source}"
             derived = one.derived or two.derived
@@ -118,13 +119,13 @@ class Allreduce(Algorithm):
             if isinstance(here, tuple) or isinstance(there, tuple):
                 if name in LISTS and isinstance(here, tuple) and isinstance(there, tuple):
                     yield Claim(name, here + there, relation, source, derived)
-            elif name == "steps" and relation != ">=":
+            elif name == "steps":
                 yield Claim(name, self.shift + there, relation, source, derived)
             elif name in SUMS:
                 yield Claim(name, here + there, relation, source, derived)
             elif name == "max_link_segments_per_step":
                 yield Claim(name, max(here, there), relation, source, derived)
-            elif name == "max_link_segments" and relation != ">=":
+            elif name == "max_link_segments":
                 # The busiest link of one phase need not be that of the other.
                 yield Claim(name, here + there, "<=", source, derived)
 

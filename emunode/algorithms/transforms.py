@@ -85,4 +85,6 @@ def allreduce_of(down: type[Algorithm], up: type[Algorithm] | None = None, **att
 
 def _renamed(entry: type[Algorithm], collective: Collective) -> str:
     """The class name for another collective: `BinomialScatter` becomes `BinomialGather`."""
-    return entry.__name__.replace(entry.collective.title(), collective.title().replace("-", ""))
+    other = collective.title().replace("-", "")
+    stem = entry.__name__.removesuffix(entry.collective.title())
+    return stem + other

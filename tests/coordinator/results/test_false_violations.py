@@ -59,7 +59,9 @@ def test_least_time_holds_for_any_number_of_messages(entry: type[Algorithm], n: 
                 assert ruling.verdict == "holds", [each for each in ruling.judgements if each.verdict != "holds"]
 
 
-@pytest.mark.parametrize(("family", "entry"), CASES)
+@pytest.mark.parametrize(
+    ("family", "entry"), CASES, ids=[f"{family}-{entry.collective}-{entry.name}" for family, entry in CASES]
+)
 @pytest.mark.parametrize("more", [{}, {"redundancy": 2}, {"messages": 2, "segments": 2}])
 def test_links_that_duplicate_packets_make_no_hop_illegal(
     family: str, entry: type[Algorithm], more: dict[str, object]
