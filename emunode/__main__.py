@@ -15,7 +15,16 @@ from pathlib import Path
 
 from emunode import __version__
 from emunode.errors import FrameError
-from emunode.host.process import ANY_HOST, FAILED, INTERRUPTED, RETRY_SECONDS, forgo_privileges, fork_hosts, run_host
+from emunode.host.process import (
+    ANY_HOST,
+    FAILED,
+    INTERRUPTED,
+    RETRY_SECONDS,
+    die_with_parent,
+    forgo_privileges,
+    fork_hosts,
+    run_host,
+)
 from emunode.host.session import preload_network
 from emunode.logging import log
 
@@ -63,6 +72,7 @@ def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argpar
         "--index", type=int, default=ANY_HOST, metavar="I", help="the index of this host (default: any)"
     )
     parser.add_argument("--processes", type=int, metavar="N", help="start N hosts, at any free indices")
+    parser.add_argument("--parent", type=int, metavar="PID", help=argparse.SUPPRESS)  # the coordinator that started it
     parser.add_argument("--network-descriptor", type=int, metavar="FD", help=argparse.SUPPRESS)
     parser.add_argument(
         "--advertise",
@@ -109,6 +119,10 @@ def _dialled_address(name: str) -> str:
 
 def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Wait for the token, then run one host or several."""
+    if options.parent is not None:
+        die_with_parent()
+        if os.getppid() != options.parent:  # it died before, so the signal would never come
+            return FAILED
     deadline = time.monotonic() + options.join_seconds
     try:
         token = _token(options.token_file, deadline)

@@ -76,8 +76,8 @@ def _in_new_thread(function: Callable[[*Arguments], Result], *arguments: *Argume
             request.stop()
             thread.join()
             raise
+    if guard.requested:  # also if the work was done when the signal came: it must not be lost
+        raise KeyboardInterrupt
     if errors:
         raise errors[0]
-    if request.requested and not results:
-        raise KeyboardInterrupt
     return results[0]

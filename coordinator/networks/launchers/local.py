@@ -6,7 +6,6 @@ import secrets
 import signal
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TextIO
 
@@ -15,7 +14,6 @@ import trio
 from coordinator.networks.launchers.base import Launch
 from coordinator.planning.plan import Plan
 from emunode.errors import RunError
-from emunode.host.process import die_with_parent
 from emunode.topologies.base import Topology
 from emunode.topologies.table import TableTopology
 
@@ -62,17 +60,18 @@ class LocalLaunch(Launch):
         return self._pidfds[0]
 
     def _spawn(self, *more: str) -> "subprocess.Popen[bytes]":
-        # Not through trio: its worker threads end, and the parent-death signal depends on the thread that forked.
+        # Not through trio: its worker threads end, and the parent-death signal comes when the thread that forked ends.
+        # No code of ours between fork and exec: other threads of a notebook or a script may hold locks at that moment. The
+        # new process asks for the signal itself, and compares its parent with ours.
         network = () if self._network is None else (self._network,)
         flags = [f"--network-descriptor={descriptor}" for descriptor in network]
         process = subprocess.Popen(
-            [*self._command, *flags, *more],
+            [*self._command, f"--parent={os.getpid()}", *flags, *more],
             pass_fds=network,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=self._log,
             start_new_session=True,
-            preexec_fn=partial(_die_with, os.getpid()),  # noqa: PLW1509  # no other thread forks or locks here
         )
         assert process.stdin is not None
         with contextlib.suppress(BrokenPipeError):
@@ -142,13 +141,6 @@ def launch(plan: Plan, log: TextIO) -> LocalLaunch:
     if plan.join_seconds is not None:
         found.join_seconds = plan.join_seconds
     return found
-
-
-def _die_with(parent: int) -> None:
-    """Runs in the new parent of all hosts before its program starts: it must not outlive the coordinator."""
-    die_with_parent()
-    if os.getppid() != parent:
-        os._exit(4)
 
 
 def parent_of(pid: int) -> int:

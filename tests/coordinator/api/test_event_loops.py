@@ -1,0 +1,202 @@
+"""The Python API in notebooks and programs: other event loops, threads, Ctrl-C, progress."""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import psutil
+import pytest
+import trio
+
+import coordinator as tb
+from coordinator import aio
+
+HASH = tb.network("star:4").broadcast("greedy-tree", messages=3).summary["journal_hash"]
+
+
+def run_once(**options: Any) -> str:
+    run = tb.network("star:4").broadcast("greedy-tree", messages=3, **options)
+    journal_hash: str = run.summary["journal_hash"]
+    return journal_hash
+
+
+def in_asyncio(function: Callable[[], Any]) -> Any:
+    async def main() -> Any:
+        return function()
+
+    return asyncio.run(main())
+
+
+def in_trio(function: Callable[[], Any]) -> Any:
+    async def main() -> Any:
+        return function()
+
+    return trio.run(main)
+
+
+def in_thread(function: Callable[[], Any]) -> Any:
+    results: list[Any] = []
+    thread = threading.Thread(target=lambda: results.append(function()))
+    thread.start()
+    thread.join()
+    return results[0]
+
+
+def plainly(function: Callable[[], Any]) -> Any:
+    return function()
+
+
+@pytest.mark.parametrize("driver", ["memory", "local"])
+@pytest.mark.parametrize("place", [in_asyncio, in_trio, in_thread, lambda run: in_thread(lambda: in_asyncio(run))])
+def test_calls_work_wherever_another_loop_runs(place: Callable[[Callable[[], Any]], Any], driver: str) -> None:
+    before = threading.active_count()
+    assert place(lambda: run_once(driver=driver)) == HASH
+    assert threading.active_count() == before
+
+
+def test_two_threads_run_at_once() -> None:
+    results: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(run_once(driver="local", ranks_per_host=24))) for _ in range(2)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [HASH, HASH]
+
+
+# --- Ctrl-C ----------------------------------------------------------------------------------------------------------
+
+
+def interrupt(phase: str, done: int, _total: int) -> None:
+    """Ctrl-C in the second step."""
+    if (phase, done) == ("steps", 2):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)  # where this is not the main thread: the main thread handles the signal meanwhile
+
+
+@pytest.mark.parametrize("driver", ["memory", "local"])
+@pytest.mark.parametrize("place", [plainly, in_asyncio, in_trio])
+def test_ctrl_c_ends_the_hosts_and_is_raised(
+    place: Callable[[Callable[[], Any]], Any], driver: str, tmp_path: Path
+) -> None:
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    with pytest.raises(KeyboardInterrupt):
+        place(lambda: run_once(driver=driver, progress=interrupt, out=tmp_path / "run"))
+    assert psutil.Process().children(recursive=True) == []
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == handlers
+    stored = tb.Run.read(tmp_path / "run")
+    assert (stored.verdict, stored.undecided) == ("undecided", "interrupted")
+    assert stored.journal.height > 0
+
+
+def test_ctrl_c_ends_a_campaign() -> None:
+    def stop() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    began, net = time.monotonic(), tb.network("star:5")
+    timer = threading.Timer(1.0, stop)
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        tb.campaign(net, "broadcast", "edt", faults="nodes=3", trials=100_000, workers=2)
+    timer.join()
+    assert psutil.Process().children(recursive=True) == []
+    assert time.monotonic() - began < 60
+
+
+# --- trio ------------------------------------------------------------------------------------------------------------
+
+
+async def test_async_calls_let_other_tasks_run() -> None:
+    ticks = 0
+
+    async def tick() -> None:
+        nonlocal ticks
+        while True:
+            await trio.sleep(0.001)
+            ticks += 1
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tick)
+        run = await aio.network("star:4").broadcast("greedy-tree", messages=3, driver="local")
+        nursery.cancel_scope.cancel()
+    assert run.summary["journal_hash"] == HASH
+    assert ticks > 3
+
+
+async def test_a_cancelled_call_ends_its_hosts(tmp_path: Path) -> None:
+    with trio.CancelScope() as scope:
+        token = trio.lowlevel.current_trio_token()
+
+        def cancel(phase: str, done: int, _total: int) -> None:
+            if (phase, done) == ("steps", 2):
+                token.run_sync_soon(scope.cancel)
+                time.sleep(0.2)  # in the thread of the run, so that the cancellation comes first
+
+        await aio.network("star:4").broadcast("flood", driver="local", progress=cancel, out=tmp_path / "run")
+    assert scope.cancelled_caught
+    assert psutil.Process().children(recursive=True) == []
+    assert tb.Run.read(tmp_path / "run").undecided == "interrupted"
+
+
+async def test_async_calls_raise_the_same_errors() -> None:
+    with pytest.raises(tb.ScenarioError):
+        await aio.network("star:4").broadcast("greedy-trees")
+    certificate = await aio.certify(aio.network("star:3"), "broadcast", "flood", faults="nodes<=1")
+    assert certificate.verdict == "holds"
+
+
+def test_ctrl_c_in_a_trio_program() -> None:
+    async def main() -> None:
+        await aio.network("star:4").broadcast("greedy-tree", driver="local", progress=interrupt)
+
+    with pytest.raises(KeyboardInterrupt):
+        trio.run(main)
+    assert psutil.Process().children(recursive=True) == []
+
+
+# --- progress --------------------------------------------------------------------------------------------------------
+
+
+def test_scripts_are_silent_unless_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("coordinator.api.progress.SPARSE_SECONDS", -1)
+    run_once()
+    assert capsys.readouterr() == ("", "")
+    run_once(progress=True)
+    assert "permutation star graph S_4: steps 3\n" in capsys.readouterr().err
+
+
+def test_a_notebook_shows_one_line_that_disappears(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[tuple[str, str]] = []
+
+    def update(data: dict[str, str], *, raw: bool) -> None:
+        assert raw
+        shown.append(("update", data["text/plain"]))
+
+    handle = SimpleNamespace(update=update)
+
+    def display(data: dict[str, str], *, raw: bool, display_id: bool) -> Any:
+        assert raw
+        assert display_id
+        shown.append(("display", data["text/plain"]))
+        return handle
+
+    kernel = SimpleNamespace(kernel=object())
+    ipython = SimpleNamespace(get_ipython=lambda: kernel, display=SimpleNamespace(display=display))
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setattr("coordinator.api.progress.NOTEBOOK_SECONDS", -1)
+    in_asyncio(run_once)
+    assert shown[0] == ("display", "permutation star graph S_4: steps 1")
+    assert shown[-1] == ("update", "")
+    assert len(shown) > 3
+    shown.clear()
+    run_once(progress=False)
+    assert shown == []
