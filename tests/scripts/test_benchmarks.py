@@ -206,11 +206,11 @@ def descriptors() -> Iterator[None]:
 
 def test_all_sections_are_found() -> None:
     sections = bench.find_sections()
-    assert set(sections) >= {"core", "stack", "idle", "links", "memory", "sizes", "hosts", "peers", "stretch"}
+    assert set(sections) >= {"api", "core", "stack", "idle", "links", "memory", "sizes", "hosts", "peers", "stretch"}
     assert [name for name, section in sections.items() if section.optional] == ["stretch"]
 
 
-@pytest.mark.parametrize("name", ["core", "stack", "idle", "links", "memory", "sizes", "hosts"])
+@pytest.mark.parametrize("name", ["api", "core", "stack", "idle", "links", "memory", "sizes", "hosts"])
 @pytest.mark.usefixtures("descriptors")
 def test_every_section_works_alone(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "figures.json"
