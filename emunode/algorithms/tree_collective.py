@@ -19,17 +19,15 @@ trees and every tree carries the same load within one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
-from emunode.algorithms.base import Algorithm, Content, LocalView, Rule
+from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
+from emunode.algorithms.folding import FoldingSchedule, FoldRule, FoldSend
 from emunode.algorithms.losses import Arc, Losses, Outages, Place, along_trees, losses_of_striping
-from emunode.algorithms.payload import Payloads
-from emunode.errors import RuleError
 from emunode.model import (
     ALL_RANKS,
-    FOLDING,
     ROOTLESS,
     CollectiveSpec,
     Port,
@@ -37,14 +35,13 @@ from emunode.model import (
     PortPacket,
     Rank,
     ScheduledSend,
-    Segment,
     Step,
 )
 from emunode.topologies.base import Topology
 from emunode.trees.base import CACHE_ENTRIES, Trees
 
 
-class TreeCollective(Algorithm):
+class TreeCollective(FoldingSchedule):
     """Spanning trees with root 0 and a timetable, run forwards from one source or from all, or backwards to one target."""
 
     trees: Trees
@@ -55,7 +52,6 @@ class TreeCollective(Algorithm):
     """True if a message is cut into `count` x `segments` parts for the trees, False if it travels whole over one."""
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:
-        self._folded: dict[tuple[Rank, Rank, int], int] = {}
         super().__init__(topology, spec)
         # Hot path: rules ask for the same (rank, tree) for every segment; plain form: the methods without a cache.
         self.child_delays = lru_cache(CACHE_ENTRIES)(self._child_delays)
@@ -70,10 +66,6 @@ class TreeCollective(Algorithm):
         super().validate()
         # With redundancy every tree must carry whole messages, so there are no parts to cut.
         self.cut(self.trees.count if self.splits_across_trees and self.spec.redundancy == 1 else 1)
-
-    def use_payloads(self, payloads: Payloads) -> None:
-        super().use_payloads(payloads)
-        self._folded = {}
 
     # --- defined by an algorithm -----------------------------------------------------------------------------------
 
@@ -100,7 +92,7 @@ class TreeCollective(Algorithm):
     @property
     def max_redundancy(self) -> int:
         # A reduce folds over one path per contribution; a second copy would be counted twice.
-        return 1 if self.splits_across_trees or self._folds else self.trees.count
+        return 1 if self.splits_across_trees or self.folds else self.trees.count
 
     # --- derived from that -----------------------------------------------------------------------------------------
 
@@ -131,16 +123,6 @@ class TreeCollective(Algorithm):
             reached += [
                 (self.rooted.neighbour(rank, port), step + delay) for port, delay in self.child_delays(rank, tree)
             ]
-
-    @property
-    def sources(self) -> Sequence[Rank]:
-        # A switch has nothing to contribute, but it folds what comes in like every other node.
-        return self.topology.ranks() if self._folds else super().sources
-
-    @property
-    def _folds(self) -> bool:
-        """Whether the schedule runs backwards and folds contributions."""
-        return self.collective in FOLDING
 
     @property
     def copies(self) -> int:
@@ -176,42 +158,31 @@ class TreeCollective(Algorithm):
         )
 
     def rule(self, view: LocalView) -> Rule:
-        return FoldRule(self, view) if self._folds else ForwardRule(self, view)
+        return FoldRule(self, view) if self.folds else ForwardRule(self, view)
 
     # --- reduce and reduce-scatter --------------------------------------------------------------------------------------
 
     def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
         # The trees of all roots look the same from their root.
         del receiver
-        if not self._folds:
+        if not self.folds:
             return self.segments_per_message
         segments = range(message * self.segments_per_message, (message + 1) * self.segments_per_message)
         # The root receives one partial result per child of its tree, and they count as contributions.
         return sum(len(self.trees.children(0, segment % self.trees.count)) for segment in segments)
 
-    @cached_property
-    def content(self) -> Content:
-        return self._partial_result if self._folds else self.payloads.segment
+    def feeders(self, rank: Rank, root: Rank, segment: int) -> Sequence[Rank]:
+        children = self.tree_children(self.topology.relative(rank, root), segment % self.trees.count)
+        return [self.topology.absolute(child, root) for child in children]
 
-    def _partial_result(self, origin: Rank, target: Rank, segment: int) -> bytes:
-        """The fold of a segment over the subtree of `origin` in the tree of `target`, if nothing is missing."""
-        relative, tree, folded = self.topology.relative(origin, target), segment % self.trees.count, self._folded
-        if len(folded) > CACHE_ENTRIES:
-            folded.clear()
-        reached = [relative]
-        for rank in reached:
-            if len(reached) > self.topology.order:
-                raise RuleError(f"{self.name}: the children of rank {relative} in its tree form a cycle")
-            # Leaves send first, so the folds of the children are known as a rule.
-            if (target, rank, segment) not in folded:
-                reached += self.tree_children(rank, tree)
-        for rank in reversed(reached):
-            if (target, rank, segment) not in folded:
-                total = self.contribution(self.topology.absolute(rank, target), target, segment)
-                for child in self.tree_children(rank, tree):
-                    total = self.payloads.fold(total, folded[target, child, segment], segment)
-                folded[target, rank, segment] = total
-        return folded[target, relative, segment].to_bytes(self.payloads.segment_bytes(segment))
+    def fold_sends(self, view: LocalView) -> Iterator[FoldSend]:
+        end = self.last_step + 1
+        for root in self.block_owners:
+            relative = view.relative(root)
+            for tree in range(self.trees.count) if relative else ():
+                port = self.trees.parent(relative, tree)
+                for number, segment in self.copies_on_tree(tree):
+                    yield end - self.crossing_step(relative, tree, number), root, tree, segment, port
 
     # --- theory ----------------------------------------------------------------------------------------------------
 
@@ -221,7 +192,7 @@ class TreeCollective(Algorithm):
         # An allgather has a source at every rank; a schedule that runs backwards has as many hops as the one it reverses.
         sources = order if self.collective in ROOTLESS else 1
         hops = sources * self.copies * (order - 1)
-        receivers = sources * (1 if self._folds else len(self.topology.data_ranks) - 1)
+        receivers = sources * (1 if self.folds else len(self.topology.data_ranks) - 1)
         deliveries = spec.messages * receivers
         return [
             Claim("steps", self.last_step, "==", f"{self.citation}: timetable of the trees", derived=True),
@@ -237,7 +208,7 @@ class TreeCollective(Algorithm):
 
     def losses(self, outages: Outages) -> Losses | None:
         """Ranks below a blocked arc miss the copy; where contributions are folded, every arc of a tree is needed."""
-        if self._folds:
+        if self.folds:
             losses = Losses()
             for root in self.block_owners:
                 if root not in outages.faulty:
@@ -363,44 +334,3 @@ class ForwardRule(Rule):
             for segment in segments
             for port, delay in child_delays(relative(segment[0]), segment[2])
         ]
-
-
-class FoldRule(Rule):
-    """In the trees of every root: combine what the children send with the own contribution, and send it to the parent."""
-
-    __slots__ = ("_algorithm", "_partial", "_view")
-
-    def __init__(self, algorithm: TreeCollective, view: LocalView) -> None:
-        self._algorithm = algorithm
-        self._view = view
-        self._partial: dict[tuple[Rank, int], int] = {}
-
-    def start(self) -> Iterator[ScheduledSend]:
-        algorithm, end = self._algorithm, self._algorithm.last_step + 1
-        sends = []
-        for root in algorithm.block_owners:
-            relative = self._view.relative(root)
-            for tree in range(algorithm.trees.count) if relative else ():
-                port = algorithm.trees.parent(relative, tree)
-                for number, segment in algorithm.copies_on_tree(tree):
-                    step = end - algorithm.crossing_step(relative, tree, number)
-                    sends.append((step, root, tree, segment, port))
-        for step, root, tree, segment, port in sorted(sends):
-            # A callable, because the partial result is not known before the children have sent theirs.
-            yield step, port, partial(self._fold, root, tree, segment)
-
-    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
-        fold = self._algorithm.payloads.fold
-        for _, segments in packets:
-            for _, root, _, index, payload in segments:
-                # Contributions come in any order before the own send, so each is folded as it arrives.
-                self._partial[root, index] = fold(self._partial.get((root, index), 0), int.from_bytes(payload), index)
-        return ()
-
-    def _fold(self, root: Rank, tree: int, segment: int) -> Segment:
-        """The own contribution combined with everything received so far."""
-        me, algorithm = self._view.rank, self._algorithm
-        # `pop`: the partial result is sent once, and is not needed afterwards.
-        below = self._partial.pop((root, segment), 0)
-        total = algorithm.payloads.fold(algorithm.contribution(me, root, segment), below, segment)
-        return me, root, tree, segment, total.to_bytes(algorithm.payloads.segment_bytes(segment))

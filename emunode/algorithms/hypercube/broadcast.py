@@ -12,10 +12,11 @@ from typing import ClassVar
 
 from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
+from emunode.algorithms.folding import FoldRule
 from emunode.algorithms.hypercube.costs import Form, bound_claims, broadcast_rotated, load_claims, packet_claims
 from emunode.algorithms.hypercube.schedule import ONE_WAY, CubeDissemination, EdgeDisjointRedundancy
 from emunode.algorithms.transforms import backwards
-from emunode.algorithms.tree_collective import FoldRule, ForwardRule
+from emunode.algorithms.tree_collective import ForwardRule
 from emunode.model import (
     ALL_RANKS,
     Collective,
