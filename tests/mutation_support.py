@@ -32,8 +32,15 @@ SMALL: Final = {
 """By family, its first small example with at least seven nodes."""
 KINDS: Final = ("star", "hypercube", "ej", "bubble-sort", "mesh", "debruijn", "fat-tree")
 """Families of every kind: with algorithms of their own, with translations, with absent ports, and with switches."""
-CASES: Final = [(family, entry) for family, entry in registered() if family in KINDS or entry.family != ANY_FAMILY]
-"""Every algorithm on every family that has algorithms of its own; those for any network on a family of every kind."""
+CASES: Final = [
+    (family, entry)
+    for family, entry in registered()
+    if (family in KINDS and not entry.some_networks) or entry.family != ANY_FAMILY
+]
+"""Every algorithm on every family that has algorithms of its own; those for any network on a family of every kind.
+
+Those that need links which most networks lack have tests of their own, `tests/emunode/algorithms/classical`.
+"""
 
 
 def once(case: tuple[str, type[Algorithm]]) -> bool:

@@ -15,11 +15,12 @@ from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import JsonFlag, as_command, print_json
 from coordinator.reports.numbers import plural
 from coordinator.scenario.fault_syntax import forms
+from coordinator.scenario.permutations import farthest
 from coordinator.scenario.plugins import load_plugins
 from emunode.algorithms.base import ANY_FAMILY, Algorithm
 from emunode.algorithms.registry import Entry, registered
 from emunode.errors import ScenarioError
-from emunode.model import Collective, CollectiveSpec
+from emunode.model import ALL_RANKS, Collective, CollectiveSpec
 from emunode.topologies.base import FAMILIES
 from emunode.topologies.registry import descriptions, parse_topology
 
@@ -168,15 +169,25 @@ def _details(family: str, entry: Entry) -> dict[str, Any]:
 
 def _example(family: str, entry: Entry) -> Algorithm | None:
     """The algorithm on the example network of its family, under the first setting that it accepts."""
-    known = FAMILIES[family] if family in FAMILIES else next(iter(FAMILIES.values()))
-    topology = parse_topology(known.example)
-    # Some algorithms send one message over each port and accept no other number.
-    for port_model, duplex, messages in product(entry.port_models, entry.duplexes, (1, topology.degree)):
-        spec = CollectiveSpec(
-            topology.name, entry.collective, entry.name, 0, port_model, duplex, EXAMPLE_BYTES, messages
-        )
-        with suppress(ScenarioError):
-            return entry(topology, spec)
+    families = [FAMILIES[family]] if family in FAMILIES else FAMILIES.values()
+    # An algorithm for any network may need links that the first families lack.
+    for topology in (parse_topology(known.example) for known in families):
+        target = farthest(topology, 0) if entry.collective is Collective.UNICAST else ALL_RANKS
+        # Some algorithms send one message over each port and accept no other number.
+        for port_model, duplex, messages in product(entry.port_models, entry.duplexes, (1, topology.degree)):
+            spec = CollectiveSpec(
+                topology.name,
+                entry.collective,
+                entry.name,
+                0,
+                port_model,
+                duplex,
+                EXAMPLE_BYTES,
+                messages,
+                target=target,
+            )
+            with suppress(ScenarioError):
+                return entry(topology, spec)
     return None
 
 

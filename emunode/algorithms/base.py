@@ -90,6 +90,8 @@ class Algorithm(ABC):
     precomputed: ClassVar[bool] = False
     """True if ranks follow a table of the whole network, computed from the network and the job before the first step; False
     if a rank derives its sends from its own address. The locality check holds it against what rules ask."""
+    some_networks: ClassVar[bool] = False
+    """True if the algorithm needs links that many networks of its families lack; it refuses those."""
     copies_keep_trees: ClassVar[bool] = True
     """True if a copy stays on its tree and crosses a link once per step at most; False in some negative controls."""
     citation: ClassVar[str]

@@ -69,9 +69,20 @@ def check_algorithm(entry: type[Algorithm], topology: Topology) -> None:
     ran = 0
     for port_model, duplex, variant in product(PortModel, Duplex, VARIANTS):
         job = variant._replace(topology=topology.name, collective=entry.collective, algorithm=entry.name)
+        if entry.collective is Collective.UNICAST:
+            job = _with_targets(job, topology)
         ran += _check_variant(entry, topology, job._replace(port_model=port_model, duplex=duplex))
     if not ran:
         raise ContractError(f"{entry.name} refuses every job on {topology.name}")
+
+
+def _with_targets(job: CollectiveSpec, topology: Topology) -> CollectiveSpec:
+    """A unicast to the last node; with several messages, from every node to the one before it."""
+    ranks = topology.data_ranks
+    if job.messages == 1:
+        return job._replace(target=ranks[-1])
+    before = dict(zip(ranks, [ranks[-1], *ranks[:-1]], strict=True))
+    return job._replace(source=0, permutation=tuple(before.get(rank, rank) for rank in topology.ranks()))
 
 
 def _check_variant(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec) -> bool:

@@ -8,6 +8,9 @@ from typing import Final
 
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.breadth_first import BreadthFirstBroadcast
+from emunode.algorithms.classical.allgather import BruckAllgather, DoublingAllgather, HalvingAllgather, RingAllgather
+from emunode.algorithms.classical.binomial import BinomialByRank
+from emunode.algorithms.classical.circulant import CirculantAllgather, CirculantBroadcast
 from emunode.algorithms.eisenstein_jacobi.allgather import DimensionWise, ImprovedAllgather, ThreePhase, TwoPhase
 from emunode.algorithms.eisenstein_jacobi.broadcast import ImprovedBroadcast, IterativeBroadcast
 from emunode.algorithms.eisenstein_jacobi.independent import IndependentBroadcast
@@ -39,11 +42,17 @@ ALLGATHERS: Final[tuple[type[Algorithm], ...]] = (
 """Allgathers that run backwards as a reduce-scatter, and forwards after it as an allreduce."""
 BROADCASTS: Final[tuple[type[Algorithm], ...]] = (
     GreedyBroadcast, CongestionTwoBroadcast, DisjointTreesBroadcast, IterativeBroadcast, IndependentBroadcast,
-    BreadthFirstBroadcast,
+    BreadthFirstBroadcast, BinomialByRank,
 )  # fmt: skip
 """Broadcasts that run forwards after a reduce, their own schedule backwards."""
-ROOTED: Final[tuple[type[Algorithm], ...]] = (ImprovedBroadcast, BinomialBroadcast, EdgeDisjointBroadcast)
+ROOTED: Final[tuple[type[Algorithm], ...]] = (
+    ImprovedBroadcast, BinomialBroadcast, EdgeDisjointBroadcast, CirculantBroadcast,
+)  # fmt: skip
 """The same, where an allgather of the family has the name: their allreduce is called `NAME-rooted`."""
+
+CLASSICAL: Final[tuple[type[Algorithm], ...]] = (RingAllgather, BruckAllgather, HalvingAllgather, CirculantAllgather)
+"""Classical allgathers whose reduce-scatter and allreduce have the same name; that of recursive doubling is halving."""
+HALVING: Final = "Thakur-Rabenseifner-Gropp 2005, recursive halving"
 
 for _entry in ALLGATHERS:
     register(backwards(_entry))
@@ -52,4 +61,10 @@ for _entry in BROADCASTS:
     register(allreduce_of(_entry))
 for _entry in ROOTED:
     register(allreduce_of(_entry, name=f"{_entry.name}-rooted"))
-register(backwards(BreadthFirstBroadcast))
+for _entry in (BreadthFirstBroadcast, BinomialByRank, CirculantBroadcast):
+    register(backwards(_entry))
+for _entry in CLASSICAL:
+    register(backwards(_entry))
+    register(allreduce_of(_entry))
+_halving = register(backwards(DoublingAllgather, name="recursive-halving", citation=HALVING))
+register(allreduce_of(DoublingAllgather, _halving, name="recursive-halving", citation=HALVING))

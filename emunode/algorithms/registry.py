@@ -13,6 +13,11 @@ import emunode.algorithms.any_network.allgather
 import emunode.algorithms.any_network.exchange
 import emunode.algorithms.any_network.scatter
 import emunode.algorithms.breadth_first
+import emunode.algorithms.classical.allgather
+import emunode.algorithms.classical.alltoall
+import emunode.algorithms.classical.binomial
+import emunode.algorithms.classical.circulant
+import emunode.algorithms.classical.doubling
 import emunode.algorithms.eisenstein_jacobi.allgather
 import emunode.algorithms.eisenstein_jacobi.broadcast
 import emunode.algorithms.eisenstein_jacobi.independent
@@ -56,6 +61,8 @@ ORDER: Final = (
     "improved-printed",
     "three-phase-printed", "three-phase-restart", "three-phase-restart-own",
     "flood", "bfs-tree", "bfb", "bfb-packed",
+    "ring", "recursive-doubling", "recursive-halving", "bruck", "binomial", "circulant", "circulant-rooted",
+    "circulant-halving",
 )  # fmt: skip
 """The order of lists: that of the papers. Algorithms that are not named here follow, in the order of registration."""
 _PLACE: Final = {name: place for place, name in enumerate(ORDER)}

@@ -1,0 +1,1 @@
+"""Classical collectives by local rule, on the networks that have their links."""

@@ -1,0 +1,168 @@
+"""Recursive doubling with whole messages: an allreduce in which neighbours exchange what they have folded."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property, partial
+
+from emunode.algorithms.base import Algorithm, Content, LocalView, Rule
+from emunode.algorithms.claims import Claim
+from emunode.algorithms.classical.allgather import ONE_WAY
+from emunode.algorithms.classical.places import natural_places
+from emunode.model import ALL_RANKS, Collective, Duplex, PortModel, PortPacket, Rank, ScheduledSend, Segment, Step
+from emunode.registry import register
+
+
+@register
+class DoublingAllreduce(Algorithm):
+    """Recursive doubling: in step k neighbours over bit k exchange the folds of their groups of 2^k. One neighbour a step.
+
+    Of p ranks p' = 2^floor(log2 p) take part. If p is no power of two, the ranks 0 .. 2(p - p') - 1 form pairs: in a step
+    before, the even rank sends its contribution to the odd one, and in a step after it receives the result. log2 p' steps,
+    or 2 more, of whole messages: the fewest steps, and more bytes than `recursive-halving`. It needs links between the
+    participants that differ in one bit, and within pairs: hypercubes, and complete networks for any p. A node knows its own
+    rank. It survives no fault. Thakur, Rabenseifner and Gropp 2005, section 4.4.
+    """
+
+    family = "any"
+    some_networks = True
+    name = "recursive-doubling"
+    collective = Collective.ALLREDUCE
+    port_models = (PortModel.EXCHANGE, *ONE_WAY)
+    duplexes = (Duplex.FULL,)
+    citation = "Thakur-Rabenseifner-Gropp 2005, recursive doubling"
+
+    def validate(self) -> None:
+        count = self.topology.order
+        self.bits = count.bit_length() - 1
+        """The logarithm of the number of participants."""
+        self.pairs = count - (1 << self.bits)
+        """The pairs of which only the odd rank takes part."""
+        self.places = natural_places(self.topology)
+        self.places.require(self._links(), self.name)
+        super().validate()
+        self.cut()
+
+    def _links(self) -> Iterator[tuple[Rank, Rank]]:
+        yield from ((2 * pair, 2 * pair + 1) for pair in range(self.pairs))
+        for number in range(1 << self.bits):
+            for bit in range(self.bits):
+                yield self.participant(number), self.participant(number ^ 1 << bit)
+
+    def participant(self, number: int) -> Rank:
+        """The rank of a participant."""
+        return 2 * number + 1 if number < self.pairs else number + self.pairs
+
+    def number(self, rank: Rank) -> int | None:
+        """Inverse of `participant`; None for the even rank of a pair."""
+        if rank >= 2 * self.pairs:
+            return rank - self.pairs
+        return rank // 2 if rank % 2 else None
+
+    @property
+    def before(self) -> Step:
+        """Steps before the exchanges."""
+        return 1 if self.pairs else 0
+
+    @property
+    def block_owners(self) -> Sequence[Rank]:
+        # One result, which every participant folds for itself.
+        return range(1)
+
+    @property
+    def finishers(self) -> Sequence[Rank]:
+        return range(1, 2 * self.pairs, 2)
+
+    def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
+        if receiver == ALL_RANKS:
+            return self.segments_per_message
+        if self.number(receiver) is None:
+            return 0
+        return self.segments_per_message * (self.bits + (receiver < 2 * self.pairs))
+
+    @cached_property
+    def content(self) -> Content:
+        return self._group_fold
+
+    def _group_fold(self, origin: Rank, target: Rank, segment: int) -> bytes:
+        """The fold of the group of `origin` before its exchange with `target`; of all ranks for ALL_RANKS."""
+        mine, theirs = self.number(origin), self.number(target)
+        if target == ALL_RANKS:
+            ranks: Iterable[Rank] = self.topology.ranks()
+        elif mine is None or theirs is None:
+            ranks = [origin]
+        else:
+            size = 1 << max((mine ^ theirs).bit_length() - 1, 0)
+            ranks = self._members(mine // size * size, size)
+        total = 0
+        for rank in ranks:
+            total = self.payloads.fold(total, self.contribution(rank, 0, segment), segment)
+        return total.to_bytes(self.payloads.segment_bytes(segment))
+
+    def _members(self, first: int, size: int) -> Iterator[Rank]:
+        for number in range(first, first + size):
+            rank = self.participant(number)
+            yield rank
+            if number < self.pairs:
+                yield rank - 1
+
+    def rule(self, view: LocalView) -> Rule:
+        return ExchangeRule(self, view)
+
+    def claims(self) -> list[Claim]:
+        spec, pieces = self.spec, self.spec.messages * self.segments_per_message
+        steps = self.bits + 2 * self.before
+        source = f"{self.citation}: floor(log2 p) steps, and two more if p is no power of two"
+        hops = ((self.bits << self.bits) + 2 * self.pairs) * pieces
+        claims = [
+            Claim("steps", steps, "==", source),
+            Claim("segments", hops, "==", f"{self.citation}: p' log2 p' whole messages, and two for each pair"),
+            Claim("intact_deliveries", self.topology.order * spec.messages, "==", source),
+            Claim("transfer_bytes", steps * spec.messages * spec.message_bytes, "==", source),
+            Claim(
+                "steps", (self.topology.order - 1).bit_length(), ">=", "ceil(log2 p): what a rank depends on doubles"
+            ),
+        ]
+        return claims if spec.packet_limit else [*claims, Claim("startups", steps, "==", source)]
+
+
+class ExchangeRule(Rule):
+    """Fold everything that comes in, and send the fold of the moment in every scheduled step."""
+
+    __slots__ = ("_algorithm", "_folded", "_rank")
+
+    def __init__(self, algorithm: DoublingAllreduce, view: LocalView) -> None:
+        self._algorithm = algorithm
+        self._rank = view.rank
+        self._folded: dict[int, int] = {}
+
+    def start(self) -> Iterator[ScheduledSend]:
+        algorithm, me = self._algorithm, self._rank
+        number = algorithm.number(me)
+        if number is None:
+            yield from self._to(1, me + 1, me + 1)
+            return
+        for bit in range(algorithm.bits):
+            partner = algorithm.participant(number ^ 1 << bit)
+            yield from self._to(algorithm.before + bit + 1, partner, partner)
+        if me < 2 * algorithm.pairs:
+            yield from self._to(algorithm.bits + 2, me - 1, ALL_RANKS)
+
+    def _to(self, step: Step, rank: Rank, target: Rank) -> Iterator[ScheduledSend]:
+        algorithm = self._algorithm
+        port = algorithm.places.port(self._rank, rank)
+        for segment in range(algorithm.spec.messages * algorithm.segments_per_message):
+            # A callable: what comes in before the step is folded into it.
+            yield step, port, partial(self._made, target, segment)
+
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
+        for _, segments in packets:
+            for _, target, _, index, payload in segments:
+                if target != ALL_RANKS:
+                    before = self._folded.get(index, 0)
+                    self._folded[index] = self._algorithm.payloads.fold(before, int.from_bytes(payload), index)
+        return ()
+
+    def _made(self, target: Rank, segment: int) -> Segment:
+        algorithm, me = self._algorithm, self._rank
+        own = algorithm.contribution(me, 0, segment)
+        total = algorithm.payloads.fold(own, self._folded.get(segment, 0), segment)
+        return me, target, 0, segment, total.to_bytes(algorithm.payloads.segment_bytes(segment))
