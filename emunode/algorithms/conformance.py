@@ -6,8 +6,8 @@ of links. It checks that an algorithm
 * refuses, with a ScenarioError, what it does not declare, and does what it declares;
 * has local rules: they keep no state outside their slots, never send into the past, and keep to the port model, to the
   duplex of the links and to the link capacity;
-* delivers the right payload, and keeps every claim about a metric that is counted here. The structure of paths and virtual
-  time are measured by the coordinator.
+* delivers the right payload, folds every contribution exactly once, and keeps every claim about a metric that is counted
+  here. The structure of paths and virtual time are measured by the coordinator.
 
 Every check raises ContractError, which names the algorithm, the step and the rank.
 """
@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 
 from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.algorithms.claims import Claim, Value
+from emunode.algorithms.payload import Payloads
 from emunode.errors import ContractError, ScenarioError
 from emunode.model import (
     ALL_RANKS,
@@ -97,8 +98,47 @@ def _check_variant(entry: type[Algorithm], topology: Topology, spec: CollectiveS
         raise ContractError(
             f"{entry.name} accepts {spec.port_model} and {spec.duplex}-duplex, which it does not declare"
         )
-    check_claims(algorithm, measure(algorithm, execute(algorithm)))
+    if entry.collective in FOLDING:
+        algorithm.use_payloads(AddingPayloads(spec.seed, spec.message_bytes, algorithm.segments_per_message))
+    history = execute(algorithm)
+    check_claims(algorithm, measure(algorithm, history))
+    if entry.collective in FOLDING:
+        _check_results(algorithm, history)
     return True
+
+
+class AddingPayloads(Payloads):
+    """Payloads that are folded by addition modulo a power of two, which shows how often a contribution was folded.
+
+    Exclusive or cannot tell three times from once.
+    """
+
+    def fold(self, one: int, other: int, segment: int) -> int:
+        return (one + other) % (1 << 8 * self.segment_bytes(segment))
+
+
+def _check_results(algorithm: Algorithm, history: Sequence[Transmission]) -> None:
+    """Every rank that folds a block of the result must have the fold of all contributions, each once.
+
+    The expected value follows from the payloads alone, not from what was sent.
+    """
+    payloads, owners = algorithm.payloads, algorithm.block_owners
+    results: dict[tuple[Rank, int], int] = {}
+    for hop in history:
+        _, target, _, index, payload = hop.segment
+        if target == hop.receiver:
+            value = results.get((target, index), 0)
+            results[target, index] = payloads.fold(value, int.from_bytes(payload), index)
+    for (rank, index), value in sorted(results.items()):
+        block = rank if len(owners) > 1 else owners[0]
+        expected = 0
+        for each in algorithm.topology.ranks():
+            expected = payloads.fold(expected, algorithm.contribution(each, block, index), index)
+        if payloads.fold(value, algorithm.contribution(rank, block, index), index) != expected:
+            raise ContractError(
+                f"{algorithm.name} on {algorithm.topology.name}: segment {index} of the result at rank {rank} does not "
+                "have every contribution exactly once"
+            )
 
 
 # --- execution -------------------------------------------------------------------------------------------------------
