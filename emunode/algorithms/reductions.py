@@ -8,7 +8,7 @@ from typing import Final
 
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.breadth_first import BreadthFirstBroadcast
-from emunode.algorithms.classical.allgather import BruckAllgather, DoublingAllgather, HalvingAllgather, RingAllgather
+from emunode.algorithms.classical.allgather import BruckAllgather, CycleAllgather, DoublingAllgather, HalvingAllgather
 from emunode.algorithms.classical.binomial import BinomialByRank
 from emunode.algorithms.classical.circulant import CirculantAllgather, CirculantBroadcast
 from emunode.algorithms.eisenstein_jacobi.allgather import DimensionWise, ImprovedAllgather, ThreePhase, TwoPhase
@@ -50,7 +50,7 @@ ROOTED: Final[tuple[type[Algorithm], ...]] = (
 )  # fmt: skip
 """The same, where an allgather of the family has the name: their allreduce is called `NAME-rooted`."""
 
-CLASSICAL: Final[tuple[type[Algorithm], ...]] = (RingAllgather, BruckAllgather, HalvingAllgather, CirculantAllgather)
+CLASSICAL: Final[tuple[type[Algorithm], ...]] = (CycleAllgather, BruckAllgather, HalvingAllgather, CirculantAllgather)
 """Classical allgathers whose reduce-scatter and allreduce have the same name; that of recursive doubling is halving."""
 HALVING: Final = "Thakur-Rabenseifner-Gropp 2005, recursive halving"
 

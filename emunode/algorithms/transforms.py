@@ -53,7 +53,9 @@ def backwards(forward: type[Kind], note: str = "", **attributes: object) -> type
     if collective is Collective.REDUCE_SCATTER:
         attributes = {"claims": lambda algorithm: list(mirrored(algorithm, forward.claims(algorithm))), **attributes}
     # No other method is overridden: the generic collectives read `collective` and turn the steps round themselves.
-    return derived(forward, _renamed(forward, collective), description, collective=collective, **attributes)
+    return derived(
+        forward, _renamed(forward, collective, attributes.get("name")), description, collective=collective, **attributes
+    )
 
 
 def mirrored(algorithm: Algorithm, claims: list[Claim]) -> Iterator[Claim]:
@@ -81,11 +83,13 @@ def allreduce_of(down: type[Algorithm], up: type[Algorithm] | None = None, **att
     members |= {"citation": down.citation, "port_models": down.port_models, "duplexes": down.duplexes}
     members |= {"negative_control": down.negative_control, "some_networks": down.some_networks}
     members |= {"precomputed": down.precomputed, "__module__": down.__module__}
-    return derived(Allreduce, _renamed(down, Collective.ALLREDUCE), description, **(members | attributes))
+    return derived(
+        Allreduce, _renamed(down, Collective.ALLREDUCE, attributes.get("name")), description, **(members | attributes)
+    )
 
 
-def _renamed(entry: type[Algorithm], collective: Collective) -> str:
-    """The class name for another collective: `BinomialScatter` becomes `BinomialGather`."""
+def _renamed(entry: type[Algorithm], collective: Collective, name: object = None) -> str:
+    """The class name for another collective: `BinomialScatter` becomes `BinomialGather`; with a `name`, made of that."""
     other = collective.title().replace("-", "")
     stem = entry.__name__.removesuffix(entry.collective.title())
-    return stem + other
+    return (str(name).title().replace("-", "") if name is not None else stem) + other

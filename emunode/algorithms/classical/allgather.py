@@ -134,7 +134,7 @@ def logarithm(count: int) -> int:
 
 
 @register
-class RingAllgather(WindowAllgather):
+class CycleAllgather(WindowAllgather):
     """Around a ring: in every step each rank passes on the block that came in the step before. One-port.
 
     p - 1 steps of one block: both bounds of one port are met in blocks, at p - 1 start-ups. The ring is a Hamiltonian cycle:

@@ -12,7 +12,7 @@ from emunode.registry import register
 
 
 @register
-class DoublingAllreduce(Algorithm):
+class RecursiveDoubling(Algorithm):
     """Recursive doubling: in step k neighbours over bit k exchange the folds of their groups of 2^k. One neighbour a step.
 
     Of p ranks p' = 2^floor(log2 p) take part. If p is no power of two, the ranks 0 .. 2(p - p') - 1 form pairs: in a step
@@ -129,7 +129,7 @@ class ExchangeRule(Rule):
 
     __slots__ = ("_algorithm", "_folded", "_rank")
 
-    def __init__(self, algorithm: DoublingAllreduce, view: LocalView) -> None:
+    def __init__(self, algorithm: RecursiveDoubling, view: LocalView) -> None:
         self._algorithm = algorithm
         self._rank = view.rank
         self._folded: dict[int, int] = {}
