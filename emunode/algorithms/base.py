@@ -104,13 +104,13 @@ class Algorithm(ABC):
         self.topology = topology
         self.rooted = topology.seen_from(spec.source)
         """The network seen from the source: the one in which relative addresses have links."""
-        self.spec = spec
+        self.spec = with_target(self.topology, spec)
         self.validate()
         self.use_payloads(Payloads(spec.seed, spec.message_bytes, self.segments_per_message))
 
     def renew(self, spec: CollectiveSpec) -> None:
         """Reuse this algorithm for a run whose job differs only in its seed and in what ranks know about faults."""
-        self.spec = spec
+        self.spec = with_target(self.topology, spec)
         self.use_payloads(Payloads(spec.seed, spec.message_bytes, self.segments_per_message))
 
     def use_payloads(self, payloads: Payloads) -> None:
@@ -355,6 +355,14 @@ class Algorithm(ABC):
             return True
         # The target of a unicast, ALL_RANKS in other collectives.
         return self.spec.source not in crashed and self.spec.target not in crashed
+
+
+def with_target(topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
+    """A unicast without target or permutation goes to the lowest rank that owns data and is farthest from the source."""
+    if spec.collective is not Collective.UNICAST or spec.target != ALL_RANKS or spec.permutation:
+        return spec
+    distances = topology.distances_from(spec.source)
+    return spec._replace(target=max(topology.data_ranks, key=lambda rank: (distances[rank], -rank)))
 
 
 # --- registration ----------------------------------------------------------------------------------------------------

@@ -78,7 +78,7 @@ class TimeFlow:
             yield Move(before, before, WAIT, False)
 
     def _levels(self, outwards: bool) -> dict[Place, int]:
-        """Places by their number of moves from the root, up to the first that lacks segments; empty if there is none."""
+        """Places by their number of moves from the root, up to the first that lacks segments; empty without such a place."""
         levels, queue = {(0, 0): 0}, [(0, 0)]
         last: int | None = None
         for place in queue:
