@@ -20,6 +20,7 @@ from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import network_of
 from coordinator.scenario.permutations import described, farthest, is_file, targets_of
 from coordinator.scenario.plugins import require_loaded
+from coordinator.theory.lower_bounds import Traffic, lower_bounds
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.registry import find_algorithm, make_algorithm
@@ -153,11 +154,32 @@ class Plan:
         return tuple(fault for fault in self.faults if fault.step == step)
 
     def fault_free_claims(self) -> list[Claim]:
-        """The claims of theory for this run without faults, virtual time included; of equal claims the more specific one."""
+        """The claims of theory for this run without faults, virtual time included; of equal claims the more specific one.
+
+        A lower bound for every algorithm is added for each metric of which the algorithm states none.
+        """
         scenario = self.scenario
         claims = self.algorithm.claims() + self.algorithm.cost_claims(scenario.startup, scenario.per_byte)
         # The last of equal claims wins: a subclass adds its more specific source behind the general one.
-        return list({(claim.name, claim.relation, claim.predicted): claim for claim in claims}.values())
+        claims = list({(claim.name, claim.relation, claim.predicted): claim for claim in claims}.values())
+        bounded = {claim.name for claim in claims if claim.relation == ">="}
+        return [*claims, *(bound for bound in self.lower_bounds() if bound.name not in bounded)]
+
+    def lower_bounds(self) -> tuple[Claim, ...]:
+        """What no algorithm can do better than this run without faults; nothing for one that reproduces an error."""
+        spec, algorithm = self.spec, self.algorithm
+        if algorithm.negative_control:
+            return ()
+        traffic = Traffic(
+            collective=spec.collective,
+            source=spec.source,
+            segments=spec.messages * algorithm.segments_per_message,
+            size=spec.messages * spec.message_bytes,
+            port_model=spec.port_model,
+            duplex=spec.duplex,
+            capacity=algorithm.link_capacity,
+        )
+        return lower_bounds(self.topology, traffic)
 
     def predictions(self) -> list[dict[str, object]]:
         """The fault-free claims as plain values."""

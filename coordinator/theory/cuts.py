@@ -1,0 +1,155 @@
+"""Cuts of a network: how few links join a set of nodes to the rest.
+
+Whatever has to cross a cut shares its links, so every cut gives a valid lower bound; a better cut gives a better one. For
+up to `EXACT_NODES` nodes all cuts are tried. In larger networks the nodes are put into some orders, each of which is cut
+after every node; some families have a closed form.
+"""
+
+from collections.abc import Iterator
+from heapq import heappop, heappush
+from typing import Final, NamedTuple
+
+from emunode.model import Rank
+from emunode.topologies.base import Topology
+from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.lattices import Complete, RingNetwork, Torus
+from emunode.topologies.words import FoldedHypercube
+
+EXACT_NODES: Final = 16
+"""Up to this many nodes all cuts are tried: 2^15 sets in about a tenth of a second."""
+SEARCHED_ENDS: Final = 1 << 17
+"""The most link ends of a network whose orders are searched: a second."""
+NAMED_NODES: Final = 8
+"""Most nodes that the name of a cut lists."""
+
+
+class Cut(NamedTuple):
+    """A set of nodes and the rest."""
+
+    inside: int
+    """Nodes of the set that own data."""
+    outside: int
+    """Other nodes that own data."""
+    links: int
+    name: str
+
+
+def smallest_cuts(topology: Topology) -> list[Cut]:
+    """For every number of data nodes on one side: the cut with the fewest links that was found."""
+    best: dict[int, Cut] = {}
+    for cut in _cuts(topology):
+        known = best.get(cut.inside)
+        if known is None or cut.links < known.links:
+            best[cut.inside] = cut
+    return [best[inside] for inside in sorted(best)]
+
+
+def _cuts(topology: Topology) -> Iterator[Cut]:
+    closed = closed_form(topology)
+    if closed is not None:
+        yield closed
+    if topology.order <= EXACT_NODES:
+        yield from _all_cuts(topology)
+    elif topology.order * topology.degree <= SEARCHED_ENDS:
+        yield from _cuts_of_orders(topology)
+
+
+def closed_form(topology: Topology) -> Cut | None:
+    """The bisection of a family for which it is known; None for others and for odd sides."""
+    order, links = topology.order, 0
+    match topology:
+        case Hypercube():
+            links = order // 2
+        case FoldedHypercube():
+            # Half the links of one dimension, and all complements: every one of them changes that bit.
+            links = order
+        case Complete() if order % 2 == 0:
+            links = (order // 2) ** 2
+        case RingNetwork() if order % 2 == 0:
+            links = 2
+        case Torus():
+            largest = max(map(int, topology.name.partition(":")[2].split("x")))
+            # Two hyperplanes between the halves of the longest rings; a ring of two nodes has a single link.
+            links = 0 if largest % 2 else order // largest * (1 if largest == 2 else 2)
+    return Cut(order // 2, order // 2, links, f"bisection of {topology.title}, {links} links") if links else None
+
+
+def _all_cuts(topology: Topology) -> Iterator[Cut]:
+    """The best cut for every number of data nodes inside, over all sets without the last rank, and their complements."""
+    order = topology.order
+    neighbours = [sum(1 << peer for _, peer in topology.adjacent(rank)) for rank in topology.ranks()]
+    data = sum(1 << rank for rank in topology.data_ranks)
+    total = data.bit_count()
+    links, members = 0, 0
+    best: dict[int, tuple[int, int]] = {}
+    for code in range(1, 1 << order - 1):
+        # A Gray code: one node changes sides at a time, and only its own links have to be looked at.
+        changed = (code & -code).bit_length() - 1
+        inside = (neighbours[changed] & members).bit_count()
+        others = neighbours[changed].bit_count() - inside
+        links += inside - others if members >> changed & 1 else others - inside
+        members ^= 1 << changed
+        count = (members & data).bit_count()
+        if count not in best or links < best[count][0]:
+            best[count] = links, members
+    for count, (least, found) in best.items():
+        ranks = [rank for rank in topology.ranks() if found >> rank & 1]
+        if 0 < count < total:
+            name = f"{_named(topology, ranks)}, {least} links"
+            yield Cut(count, total - count, least, name)
+            yield Cut(total - count, count, least, name)
+
+
+def _cuts_of_orders(topology: Topology) -> Iterator[Cut]:
+    """The cuts behind every node of some orders: by rank, by distance from a node, and grown along few new links."""
+    total = len(topology.data_ranks)
+    far = max(topology.ranks(), key=topology.distances_from(0).__getitem__)
+    orders = {
+        "the first {} nodes": list(topology.ranks()),
+        f"the {{}} nodes nearest to {topology.label(far)}": _by_distance(topology, far),
+        f"{{}} nodes grown from {topology.label(0)}": _grown(topology, 0),
+        f"{{}} nodes grown from {topology.label(far)}": _grown(topology, far),
+    }
+    for form, order in orders.items():
+        place = {rank: index for index, rank in enumerate(order)}
+        links = count = 0
+        for index, rank in enumerate(order[:-1]):
+            for _, peer in topology.adjacent(rank):
+                links += 1 if place[peer] > index else -1
+            count += not topology.is_switch(rank)
+            if 0 < count < total:
+                name = f"{form.format(index + 1)}, {links} links"
+                yield Cut(count, total - count, links, name)
+                yield Cut(total - count, count, links, name)
+
+
+def _by_distance(topology: Topology, root: Rank) -> list[Rank]:
+    distances = topology.distances_from(root)
+    return sorted(topology.ranks(), key=distances.__getitem__)
+
+
+def _grown(topology: Topology, root: Rank) -> list[Rank]:
+    """All nodes, each next one with the fewest links to nodes outside, less those to nodes inside."""
+    outside = {rank: len(topology.ports(rank)) for rank in topology.ranks()}
+    queue, order, taken = [(0, root)], list[Rank](), set[Rank]()
+    while queue:
+        _, rank = heappop(queue)
+        if rank in taken:
+            continue
+        taken.add(rank)
+        order.append(rank)
+        for _, peer in topology.adjacent(rank):
+            outside[peer] -= 2
+            if peer not in taken:
+                heappush(queue, (outside[peer], peer))
+    return order
+
+
+def _named(topology: Topology, ranks: list[Rank]) -> str:
+    """The smaller side of a cut in words."""
+    inside = set(ranks)
+    if 2 * len(ranks) > topology.order:
+        inside = set(topology.ranks()) - inside
+    labels = [topology.label(rank) for rank in sorted(inside)]
+    more = f" and {len(labels) - NAMED_NODES} more" if len(labels) > NAMED_NODES else ""
+    return f"nodes {', '.join(labels[:NAMED_NODES])}{more}" if len(labels) > 1 else f"node {labels[0]}"

@@ -1,0 +1,293 @@
+"""Lower bounds for every network and collective, whatever the algorithm: distances, degrees, cuts and sums of distances.
+
+All bounds have one form. Something must cross a bottleneck: `demand` units for every segment of a message, over at most
+`lanes` packets a step, and not before step `delay` + 1. With p segments and at most c in a packet that takes at least
+
+    delay + ceil(p demand / (c lanes))
+
+steps, or delay + 1 steps where packets are not bounded; and the heaviest packets of all steps have together at least
+ceil(B demand / lanes) bytes if a message has B bytes. Nothing is assumed about routes, trees or schedules, except that
+segments are not coded: one segment carries one segment. A reduce is a broadcast, a gather a scatter, and a reduce-scatter an
+allgather backwards in time, with the same steps and transmissions.
+
+Where two sets are joined by links, at most as many packets cross in one direction in a step; over half-duplex links, in both
+directions together. With one port, a node sends at most one packet and receives at most one in a step.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from coordinator.theory.cuts import Cut, smallest_cuts
+from emunode.algorithms.claims import Claim
+from emunode.model import Collective, Duplex, PortModel, Rank
+from emunode.topologies.base import SEARCH_LIMIT, Topology, VertexTransitiveTopology
+
+ENUMERATED_ENDS: Final = 1 << 17
+"""The most link ends of a network whose links between the levels of a root are counted: a few tenths of a second."""
+SEARCHED_ROOTS: Final = 1 << 21
+"""The largest order x link ends for which the levels of every root are counted: a second."""
+FROM_ROOT: Final = (Collective.BROADCAST, Collective.SCATTER, Collective.GATHER, Collective.REDUCE)
+WHOLE: Final = (Collective.BROADCAST, Collective.REDUCE)
+"""Collectives in which one message reaches, or comes from, all nodes."""
+
+
+class Traffic(NamedTuple):
+    """What a run has to move."""
+
+    collective: Collective
+    source: Rank
+    segments: int
+    """Different segments from an origin to a target, or to all ranks."""
+    size: int
+    """Their bytes."""
+    port_model: PortModel = PortModel.ALL_PORT
+    duplex: Duplex = Duplex.FULL
+    capacity: int | None = None
+    """Most segments in a packet; None: any number."""
+
+
+class Bottleneck(NamedTuple):
+    """What `demand` units per segment have to pass; `reason` says it in words."""
+
+    delay: int
+    demand: int
+    lanes: int
+    reason: str
+
+    def steps(self, traffic: Traffic) -> int:
+        """The fewest steps."""
+        if traffic.capacity is None:
+            return self.delay + 1
+        return self.delay + -(-traffic.segments * self.demand // (traffic.capacity * self.lanes))
+
+    def transfer(self, traffic: Traffic) -> int:
+        """The fewest bytes of the heaviest packets of all steps together."""
+        return -(-traffic.size * self.demand // self.lanes)
+
+
+class Level(NamedTuple):
+    """The nodes at one distance from a root."""
+
+    nodes: int
+    """Those that own data."""
+    links: int
+    """Links to the level before; an upper bound where the network is too large to count them."""
+    least_degree: int
+    """The fewest links of one of its data nodes."""
+
+
+class Distances:
+    """The distances of a network, as far as they are known in a second."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.nodes = len(topology.data_ranks)
+        self.symmetric = isinstance(topology, VertexTransitiveTopology)
+        self._counted = topology.order * topology.degree <= ENUMERATED_ENDS
+
+    @cached_property
+    def roots(self) -> Sequence[Rank]:
+        """Data ranks whose levels stand for those of all; none where there are too many to look at."""
+        if self.symmetric:
+            return (0,)
+        ends = 2 * self.topology.link_count
+        return self.topology.data_ranks if self.topology.order * ends <= SEARCHED_ROOTS else ()
+
+    @cached_property
+    def diameter(self) -> int:
+        """The largest distance between data nodes, or a lower bound."""
+        return max((len(self.levels(root)) for root in self.roots), default=1) - 1
+
+    @cached_property
+    def total(self) -> int:
+        """The sum of distances over all ordered pairs of data nodes, or a lower bound."""
+        if not self.roots:
+            # Neighbours are at distance 1, all others at 2 or more.
+            ends = 2 * self.topology.link_count
+            return max(self.nodes * (self.nodes - 1), 2 * self.nodes * (self.nodes - 1) - ends)
+        sums = sum(self.sum_from(root) for root in self.roots)
+        return sums * self.nodes // len(self.roots)
+
+    def sum_from(self, root: Rank) -> int:
+        """The sum of the distances of all data nodes from `root`."""
+        return sum(distance * level.nodes for distance, level in enumerate(self.levels(root)))
+
+    @cached_property
+    def cuts(self) -> list[Cut]:
+        """The smallest cuts that are known."""
+        return smallest_cuts(self.topology)
+
+    def levels(self, root: Rank) -> tuple[Level, ...]:
+        """The levels of a root up to the farthest data node."""
+        return self._levels(0 if self.symmetric else root)
+
+    @cached_property
+    def _levels(self) -> Callable[[Rank], tuple[Level, ...]]:
+        return lru_cache(1 << 12)(self._count if self._counted else self._estimate)
+
+    def _count(self, root: Rank) -> tuple[Level, ...]:
+        topology = self.topology
+        distances = topology.distances_from(root)
+        nodes, links = Counter[int](), Counter[int]()
+        degrees: dict[int, int] = {}
+        for rank in topology.ranks():
+            distance = distances[rank]
+            before = degree = 0
+            for _, peer in topology.adjacent(rank):
+                degree += 1
+                before += distances[peer] < distance
+            links[distance] += before
+            if not topology.is_switch(rank):
+                nodes[distance] += 1
+                degrees[distance] = min(degree, degrees.get(distance, degree))
+        return tuple(Level(nodes[at], links[at], degrees.get(at, 0)) for at in range(max(nodes) + 1))
+
+    def _estimate(self, root: Rank) -> tuple[Level, ...]:
+        """Levels of a network that is too large to look at all links: as many of them as could join two levels."""
+        topology, degree = self.topology, self.topology.degree
+        if self.nodes < topology.order or not (self.symmetric or topology.order <= SEARCH_LIMIT):
+            return (Level(1, 0, degree), Level(self.nodes - 1, degree, degree))
+        counts = topology.distribution_from(root)
+        joined = (min(pair) * degree for pair in pairwise(counts))
+        return (Level(1, 0, degree), *map(Level, counts[1:], joined, [degree] * (len(counts) - 1)))
+
+
+@lru_cache(8)
+def distances_of(topology: Topology) -> Distances:
+    """The distances of a network, kept for the latest networks."""
+    return Distances(topology)
+
+
+@lru_cache(256)
+def lower_bounds(topology: Topology, traffic: Traffic) -> tuple[Claim, ...]:
+    """The best lower bounds that are known for a run, as claims about steps, transmissions, start-ups and bytes.
+
+    None for a collective or a network of which nothing is known.
+    """
+    known = distances_of(topology)
+    if known.nodes < 2 or not (units := transmissions(known, traffic)):
+        return ()
+    bottlenecks = list(_bottlenecks(known, traffic))
+    slowest = max(bottlenecks, key=lambda each: each.steps(traffic))
+    claims = [
+        _claim("steps", slowest.steps(traffic), slowest.reason),
+        _claim("segments", traffic.segments * units, _moved(traffic.collective)),
+    ]
+    if traffic.capacity is None:
+        latest = max(bottlenecks, key=lambda each: each.delay)
+        claims.append(_claim("startups", latest.delay + 1, latest.reason))
+    heaviest = max(bottlenecks, key=lambda each: each.transfer(traffic))
+    return (*claims, _claim("transfer_bytes", heaviest.transfer(traffic), heaviest.reason))
+
+
+def _claim(metric: str, value: int, reason: str) -> Claim:
+    return Claim(metric, value, ">=", f"lower bound of every algorithm: {reason}")
+
+
+def transmissions(known: Distances, traffic: Traffic) -> int:
+    """The fewest links that the segments of one number cross, all origins and targets together; 0 if nothing is known."""
+    nodes = known.nodes
+    match traffic.collective:
+        case Collective.BROADCAST | Collective.REDUCE:
+            return nodes - 1
+        case Collective.SCATTER | Collective.GATHER:
+            return known.sum_from(traffic.source)
+        case Collective.ALLGATHER:
+            return nodes * (nodes - 1)
+        case Collective.ALLTOALL:
+            return known.total
+    return 0
+
+
+def _moved(collective: Collective) -> str:
+    match collective:
+        case Collective.BROADCAST:
+            return "every other node receives every segment"
+        case Collective.REDUCE:
+            return "every other node sends every segment"
+        case Collective.ALLGATHER:
+            return "every node receives every segment of all others"
+    return "every segment travels at least its distance"
+
+
+def inverse_rate(topology: Topology) -> Fraction:
+    """The largest |X| / e(X) of the known cuts: the fewest block times of an allgather, or its best known lower bound."""
+    known = distances_of(topology)
+    if known.symmetric:
+        return Fraction(known.nodes - 1, topology.degree)
+    cuts = [Fraction(cut.inside, cut.links) for cut in known.cuts]
+    nodes = [Fraction(known.nodes - 1, known.levels(root)[0].least_degree) for root in known.roots]
+    return max([*cuts, *nodes])
+
+
+# --- bottlenecks -----------------------------------------------------------------------------------------------------
+
+
+def _bottlenecks(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
+    one_port = traffic.port_model is not PortModel.ALL_PORT
+    units = transmissions(known, traffic)
+    lanes = _packets_per_step(known.topology, traffic)
+    yield Bottleneck(0, units, lanes, f"{units} transmissions, at most {lanes} packets a step")
+    rounds = (known.nodes - 1).bit_length()
+    if one_port:
+        reason = f"nodes that know of one origin at most double in a step: ceil(log2 {known.nodes})"
+        yield Bottleneck(rounds - 1, 1, 1, reason)
+    roots = (traffic.source,) if traffic.collective in FROM_ROOT else known.roots
+    for root in roots:
+        yield from _of_root(known, traffic, root, one_port=one_port)
+    # In a vertex-transitive network no cut has fewer links than a single node (Mader 1971): only alltoall, in which more
+    # crosses larger cuts, can gain by them.
+    if not one_port and (traffic.collective is Collective.ALLTOALL or not known.symmetric):
+        yield from _of_cuts(known, traffic)
+
+
+def _of_root(known: Distances, traffic: Traffic, root: Rank, *, one_port: bool) -> Iterator[Bottleneck]:
+    """What must reach a root, or leave it, from or to the nodes at distance 1, 2, .. and more."""
+    label, levels = known.topology.label(root), known.levels(root)
+    beyond = known.nodes
+    whole = traffic.collective in WHOLE
+    for distance, level in enumerate(levels):
+        if distance:
+            where = f"{beyond} {'node' if beyond == 1 else 'nodes'} at distance {distance}"
+            where += "" if distance == len(levels) - 1 else " or more"
+            demand = 1 if whole else beyond
+            if one_port:
+                yield Bottleneck(distance - 1, demand, 1, f"{where} from {label}, which has one port")
+            else:
+                yield Bottleneck(distance - 1, demand, level.links, f"{where} from {label} behind {level.links} links")
+        beyond -= level.nodes
+        if whole and level.least_degree and not one_port and distance:
+            degree = level.least_degree
+            yield Bottleneck(distance - 1, 1, degree, f"a node at distance {distance} from {label} with {degree} links")
+
+
+def _of_cuts(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
+    both = 2 if traffic.duplex is Duplex.HALF else 1
+    for cut in known.cuts:
+        match traffic.collective:
+            case Collective.ALLTOALL:
+                demand = both * cut.inside * cut.outside
+            case Collective.ALLGATHER:
+                demand = known.nodes if both == 2 else cut.inside
+            case Collective.BROADCAST | Collective.REDUCE:
+                demand = 1
+            case _:
+                continue
+        yield Bottleneck(0, demand, cut.links, f"the cut {cut.name}")
+
+
+def _packets_per_step(topology: Topology, traffic: Traffic) -> int:
+    """Most packets in one step."""
+    half = traffic.duplex is Duplex.HALF
+    match traffic.port_model:
+        case PortModel.ALL_PORT:
+            return topology.link_count * (1 if half else 2)
+        case PortModel.SEND_OR_RECEIVE:
+            return topology.order // 2
+        case PortModel.EXCHANGE if half:
+            return topology.order // 2
+    return topology.order

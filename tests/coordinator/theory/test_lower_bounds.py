@@ -1,0 +1,216 @@
+"""Lower bounds: against golden numbers, exhaustive search over all schedules of tiny networks, and every stated run."""
+
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import combinations, product
+
+import networkx
+import pytest
+from networkx.generators.atlas import graph_atlas_g
+
+from coordinator.planning.plan import make_plan
+from coordinator.scenario.model import make_scenario
+from coordinator.scenario.network_files import from_networkx
+from coordinator.theory.cuts import closed_form, smallest_cuts
+from coordinator.theory.lower_bounds import Traffic, distances_of, inverse_rate, lower_bounds
+from emunode.model import Collective, Duplex, PortModel, Rank
+from emunode.topologies.base import Topology
+from emunode.topologies.registry import parse_topology
+from emunode.topologies.table import TableTopology
+from tests.support import GOLDEN, golden_rows, run_scenario
+
+GRAPHS = json.loads((GOLDEN / "any" / "graphs.json").read_text())
+UNIT = {"segments": 1, "size": 60, "capacity": 1}
+ATLAS = [graph for graph in graph_atlas_g() if 2 <= len(graph) <= 5 and networkx.is_connected(graph)]
+TINY = [graph for graph in ATLAS if len(graph) <= 4 and graph.number_of_edges() <= 4]
+
+
+def golden_network(name: str) -> TableTopology:
+    graph = GRAPHS[name]
+    return TableTopology(name.replace("+", "-"), map(str, range(graph["n"])), map(tuple, graph["edges"]))
+
+
+def steps(topology: Topology, collective: Collective, port_model: PortModel = PortModel.ALL_PORT) -> int:
+    """The bound on the steps of one segment for each message, one segment in a packet."""
+    return bound(topology, Traffic(collective, 0, **UNIT, port_model=port_model), "steps")
+
+
+def bound(topology: Topology, traffic: Traffic, metric: str) -> int:
+    (found,) = [claim.predicted for claim in lower_bounds(topology, traffic) if claim.name == metric]
+    assert isinstance(found, int)
+    return found
+
+
+# --- golden numbers --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("row", golden_rows("any", "bounds"), ids=lambda row: row["graph"])
+def test_golden_bounds(row: dict[str, str]) -> None:
+    network = golden_network(row["graph"])
+    assert steps(network, Collective.SCATTER) == int(row["scatter_bound_0"]) <= int(row["scatter_optimum_0"])
+    assert steps(network, Collective.GATHER) == int(row["scatter_bound_0"])
+    assert steps(network, Collective.SCATTER, PortModel.ONE_PORT) == int(row["scatter_one_port_bound_0"])
+    assert steps(network, Collective.ALLTOALL, PortModel.ONE_PORT) == int(row["alltoall_one_port_bound"])
+    assert inverse_rate(network) == Fraction(row["allgather_inverse_rate"])
+    # What crosses the bridge of the barbell last has one more hop to go; five steps are its optimum.
+    assert steps(network, Collective.ALLGATHER) == int(row["allgather_bound"]) + (row["graph"] == "barbell_4-4")
+    # Above 16 nodes the golden numbers come from distances alone.
+    alltoall = steps(network, Collective.ALLTOALL)
+    assert alltoall >= int(row["alltoall_bound"])
+    if row["bisection"]:
+        assert alltoall == int(row["alltoall_bound"])
+        half = network.order // 2
+        assert min(cut.links for cut in smallest_cuts(network) if cut.inside == half) == int(row["bisection"])
+
+
+def test_a_cut_can_be_the_best_bound_and_is_named() -> None:
+    """12 of the 24 nodes of CCC_3 have 4 links to the others; distances alone give 25 steps."""
+    (found,) = [
+        claim
+        for claim in lower_bounds(parse_topology("ccc:3"), Traffic(Collective.ALLTOALL, 0, **UNIT))
+        if claim.name == "steps"
+    ]
+    assert found.predicted == 36
+    assert "the cut the first 12 nodes, 4 links" in found.source
+
+
+# --- cuts ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("graph", ATLAS, ids=lambda graph: graph.name)
+def test_all_cuts_of_small_networks_are_found(graph: "networkx.Graph[int]") -> None:
+    expected = [
+        min(networkx.cut_size(graph, chosen) for chosen in combinations(graph, size)) for size in range(1, len(graph))
+    ]
+    assert [cut.links for cut in smallest_cuts(from_networkx(graph))] == expected
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["hypercube:3", "hypercube:4", "folded-hypercube:3", "folded-hypercube:4", "complete:6", "ring:8", "torus:4x3",
+     "torus:2x3", "torus:4x4", "torus:2x2x3"],
+)  # fmt: skip
+def test_closed_forms_are_bisections(name: str) -> None:
+    network = parse_topology(name)
+    closed = closed_form(network)
+    assert closed is not None
+    graph = networkx.Graph([(one, other) for one, _, other, _ in network.links()])
+    halves = combinations(range(1, network.order), network.order // 2 - 1)
+    assert closed.links == min(networkx.cut_size(graph, (0, *half)) for half in halves)
+
+
+@pytest.mark.parametrize("name", ["star:4", "ccc:3", "mesh:5x5", "fat-tree:4", "jellyfish:30,3,1", "dragonfly:2"])
+def test_cuts_of_larger_networks_exist(name: str) -> None:
+    """A cut that is named by the first nodes can be counted again."""
+    try:
+        network = parse_topology(name)
+    except Exception:
+        network = parse_topology("petersen:9,2")
+    for cut in smallest_cuts(network):
+        words = cut.name.split()
+        if words[:2] == ["the", "first"]:
+            first = int(words[2])
+            crossing = sum((one < first) != (other < first) for one, _, other, _ in network.links())
+            inside = sum(not network.is_switch(rank) for rank in range(first))
+            assert crossing == cut.links
+            assert cut.inside in (inside, cut.outside)
+        assert cut.inside + cut.outside == len(network.data_ranks)
+
+
+# --- exhaustive search -----------------------------------------------------------------------------------------------
+
+State = tuple[int, ...]
+"""By rank: the items that it has, as a bit mask."""
+
+
+def optimum(graph: "networkx.Graph[int]", start: State, due: State, port_model: PortModel, duplex: Duplex) -> int:
+    """The fewest steps from `start` until every rank has what is `due` there, one item a packet, over all schedules."""
+    states, count = {start}, 0
+    while not any(all(have & want == want for have, want in zip(state, due, strict=True)) for state in states):
+        count += 1
+        states = {later for state in states for later in successors(graph, state, port_model, duplex)}
+    return count
+
+
+def successors(graph: "networkx.Graph[int]", state: State, port_model: PortModel, duplex: Duplex) -> Iterator[State]:
+    """Every state after one step in which each arc carries one item or none."""
+    arcs = [arc for one, other in graph.edges for arc in ((one, other), (other, one))]
+    useful = [
+        [None, *(item for item in range(8) if state[one] & ~state[other] & 1 << item)] for one, other in arcs
+    ]
+    for chosen in product(*useful):
+        used = [(arc, item) for arc, item in zip(arcs, chosen, strict=True) if item is not None]
+        if allowed([arc for arc, _ in used], port_model, duplex):
+            later = list(state)
+            for (_, receiver), item in used:
+                later[receiver] |= 1 << item
+            yield tuple(later)
+
+
+def allowed(arcs: list[tuple[Rank, Rank]], port_model: PortModel, duplex: Duplex) -> bool:
+    senders, receivers = [one for one, _ in arcs], [other for _, other in arcs]
+    if duplex is Duplex.HALF and len({frozenset(arc) for arc in arcs}) < len(arcs):
+        return False
+    if port_model is PortModel.ALL_PORT:
+        return True
+    single = len(set(senders)) == len(senders) and len(set(receivers)) == len(receivers)
+    if port_model is PortModel.ONE_PORT:
+        return single
+    if port_model is PortModel.SEND_OR_RECEIVE:
+        return single and not set(senders) & set(receivers)
+    partners = {node: {other for arc in arcs if node in arc for other in arc} - {node} for node in senders + receivers}
+    return single and all(len(each) == 1 for each in partners.values())
+
+
+@pytest.mark.parametrize("graph", TINY, ids=lambda graph: graph.name)
+def test_no_schedule_of_a_tiny_network_beats_a_bound(graph: "networkx.Graph[int]") -> None:
+    network, nodes = from_networkx(graph), len(graph)
+    cases = {
+        (Collective.BROADCAST, 1): ((1, *[0] * (nodes - 1)), (1,) * nodes),
+        (Collective.BROADCAST, 2): ((3, *[0] * (nodes - 1)), (3,) * nodes),
+        (Collective.SCATTER, 1): (((1 << nodes) - 1, *[0] * (nodes - 1)), tuple(1 << rank for rank in range(nodes))),
+        (Collective.ALLGATHER, 1): (tuple(1 << rank for rank in range(nodes)), ((1 << nodes) - 1,) * nodes),
+    }
+    for (collective, segments), (start, due) in cases.items():
+        for port_model, duplex in product(PortModel, Duplex):
+            traffic = Traffic(collective, 0, segments, 60, port_model, duplex, 1)
+            best = optimum(graph, start, due, port_model, duplex)
+            assert bound(network, traffic, "steps") <= best, (collective, segments, port_model, duplex)
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_metric_has_one_lower_bound() -> None:
+    """An algorithm that states a bound of its own gets no second one."""
+    values = {"topology": "star:4", "collective": "broadcast", "algorithm": "greedy-tree"}
+    claims = make_plan(make_scenario(values)).fault_free_claims()
+    bounds = {claim.name: claim for claim in claims if claim.relation == ">="}
+    assert len(bounds) == sum(claim.relation == ">=" for claim in claims)
+    assert bounds["startups"].source.startswith("Tseng-Sheu 1997")
+    assert (bounds["steps"].predicted, bounds["segments"].predicted) == (4, 23)
+
+
+def test_a_run_has_the_ratio_to_its_bounds() -> None:
+    result = run_scenario(topology="mesh:4x4", collective="broadcast", algorithm="bfs-tree", messages=3)
+    found = {each.claim.name: each for each in result.judgements if each.claim.relation == ">="}
+    assert {name: each.claim.predicted for name, each in found.items()} == {
+        "steps": 6, "segments": 45, "startups": 6, "transfer_bytes": 96,
+    }  # fmt: skip
+    assert found["segments"].ratio == 1
+
+
+def test_faults_and_negative_controls_have_no_bounds() -> None:
+    crashed = {"topology": "star:4", "collective": "broadcast", "algorithm": "flood", "fault": ["crash:4321@1"]}
+    assert not [each for each in make_plan(make_scenario(crashed)).claims() if each.relation == ">="]
+    printed = {"topology": "ej:2+3^2", "collective": "allgather", "algorithm": "three-phase-printed"}
+    assert not make_plan(make_scenario(printed)).lower_bounds()
+
+
+def test_bounds_of_a_large_network_need_no_search() -> None:
+    for name in ("star:12", "hypercube:40", "mesh:1000x1000x1000"):
+        traffic = Traffic(Collective.BROADCAST, 0, **UNIT)
+        network = parse_topology(name)
+        assert bound(network, traffic, "segments") == network.order - 1
+    assert distances_of(parse_topology("hypercube:40")).diameter == 40
