@@ -170,6 +170,7 @@ class Plan:
         spec, algorithm = self.spec, self.algorithm
         if algorithm.negative_control:
             return ()
+        unicast = spec.collective is Collective.UNICAST
         traffic = Traffic(
             collective=spec.collective,
             source=spec.source,
@@ -178,6 +179,8 @@ class Plan:
             port_model=spec.port_model,
             duplex=spec.duplex,
             capacity=algorithm.link_capacity,
+            blocks=len(algorithm.block_owners) if spec.collective is Collective.ALLREDUCE else 1,
+            pairs=tuple((rank, algorithm.destination(rank)) for rank in algorithm.sources) if unicast else (),
         )
         return lower_bounds(self.topology, traffic)
 

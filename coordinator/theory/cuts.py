@@ -55,7 +55,7 @@ def _cuts(topology: Topology) -> Iterator[Cut]:
 
 
 def closed_form(topology: Topology) -> Cut | None:
-    """The bisection of a family for which it is known; None for others and for odd sides."""
+    """The bisection of a family for which it is known; None for others, and for tori whose longest side is odd."""
     order, links = topology.order, 0
     match topology:
         case Hypercube():
@@ -71,7 +71,7 @@ def closed_form(topology: Topology) -> Cut | None:
             largest = max(map(int, topology.name.partition(":")[2].split("x")))
             # Two hyperplanes between the halves of the longest rings; a ring of two nodes has a single link.
             links = 0 if largest % 2 else order // largest * (1 if largest == 2 else 2)
-    return Cut(order // 2, order // 2, links, f"bisection of {topology.title}, {links} links") if links else None
+    return Cut(order // 2, order // 2, links, f"halves of {topology.title}, {links} links") if links else None
 
 
 def _all_cuts(topology: Topology) -> Iterator[Cut]:

@@ -31,8 +31,8 @@ ENUMERATED_ENDS: Final = 1 << 17
 SEARCHED_ROOTS: Final = 1 << 21
 """The largest order x link ends for which the levels of every root are counted: a second."""
 FROM_ROOT: Final = (Collective.BROADCAST, Collective.SCATTER, Collective.GATHER, Collective.REDUCE)
-WHOLE: Final = (Collective.BROADCAST, Collective.REDUCE)
-"""Collectives in which one message reaches, or comes from, all nodes."""
+WHOLE: Final = (Collective.BROADCAST, Collective.REDUCE, Collective.ALLREDUCE)
+"""Collectives in which one message reaches, or comes from, all nodes, however far they are."""
 
 
 class Traffic(NamedTuple):
@@ -48,6 +48,10 @@ class Traffic(NamedTuple):
     duplex: Duplex = Duplex.FULL
     capacity: int | None = None
     """Most segments in a packet; None: any number."""
+    blocks: int = 1
+    """In an allreduce: how many results there are, each of `segments` segments."""
+    pairs: tuple[tuple[Rank, Rank], ...] = ()
+    """In a unicast: every origin with its target."""
 
 
 class Bottleneck(NamedTuple):
@@ -120,6 +124,12 @@ class Distances:
     def cuts(self) -> list[Cut]:
         """The smallest cuts that are known."""
         return smallest_cuts(self.topology)
+
+    def between(self, one: Rank, other: Rank) -> int:
+        """The distance of two nodes, or a lower bound."""
+        if self.topology.has_distance_formula or self._counted:
+            return self.topology.distance(one, other)
+        return int(one != other)
 
     def levels(self, root: Rank) -> tuple[Level, ...]:
         """The levels of a root up to the farthest data node."""
@@ -196,11 +206,15 @@ def transmissions(known: Distances, traffic: Traffic) -> int:
             return nodes - 1
         case Collective.SCATTER | Collective.GATHER:
             return known.sum_from(traffic.source)
-        case Collective.ALLGATHER:
+        case Collective.ALLGATHER | Collective.REDUCE_SCATTER:
             return nodes * (nodes - 1)
+        case Collective.ALLREDUCE:
+            # The first complete result needs a transmission of every other node; then those need one each.
+            return 2 * traffic.blocks * (nodes - 1)
         case Collective.ALLTOALL:
             return known.total
-    return 0
+        case Collective.UNICAST:
+            return sum(known.between(*pair) for pair in traffic.pairs)
 
 
 def _moved(collective: Collective) -> str:
@@ -211,6 +225,10 @@ def _moved(collective: Collective) -> str:
             return "every other node sends every segment"
         case Collective.ALLGATHER:
             return "every node receives every segment of all others"
+        case Collective.REDUCE_SCATTER:
+            return "every node sends every segment for all others"
+        case Collective.ALLREDUCE:
+            return "every other node sends every segment once, and receives it once"
     return "every segment travels at least its distance"
 
 
@@ -236,6 +254,9 @@ def _bottlenecks(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
     if one_port:
         reason = f"nodes that know of one origin at most double in a step: ceil(log2 {known.nodes})"
         yield Bottleneck(rounds - 1, 1, 1, reason)
+    if traffic.collective is Collective.UNICAST:
+        yield from _of_pairs(known, traffic, one_port=one_port)
+        return
     roots = (traffic.source,) if traffic.collective in FROM_ROOT else known.roots
     for root in roots:
         yield from _of_root(known, traffic, root, one_port=one_port)
@@ -254,7 +275,7 @@ def _of_root(known: Distances, traffic: Traffic, root: Rank, *, one_port: bool) 
         if distance:
             where = f"{beyond} {'node' if beyond == 1 else 'nodes'} at distance {distance}"
             where += "" if distance == len(levels) - 1 else " or more"
-            demand = 1 if whole else beyond
+            demand = traffic.blocks if whole else beyond
             if one_port:
                 yield Bottleneck(distance - 1, demand, 1, f"{where} from {label}, which has one port")
             else:
@@ -265,14 +286,27 @@ def _of_root(known: Distances, traffic: Traffic, root: Rank, *, one_port: bool) 
             yield Bottleneck(distance - 1, 1, degree, f"a node at distance {distance} from {label} with {degree} links")
 
 
+def _of_pairs(known: Distances, traffic: Traffic, *, one_port: bool) -> Iterator[Bottleneck]:
+    """The farthest pair, and the links that a single pair has to share at its origin, its target and between."""
+    topology = known.topology
+    origin, target = max(traffic.pairs, key=lambda pair: known.between(*pair))
+    distance = known.between(origin, target)
+    reason = f"{topology.label(target)} is at distance {distance} from {topology.label(origin)}"
+    behind = [level.links for level in known.levels(target)[1 : distance + 1]]
+    lanes = 1 if one_port else min([len(topology.ports(origin)), *behind])
+    yield Bottleneck(distance - 1, 1, lanes, f"{reason}, over {lanes} {'link' if lanes == 1 else 'links'}")
+
+
 def _of_cuts(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
     both = 2 if traffic.duplex is Duplex.HALF else 1
     for cut in known.cuts:
         match traffic.collective:
             case Collective.ALLTOALL:
                 demand = both * cut.inside * cut.outside
-            case Collective.ALLGATHER:
+            case Collective.ALLGATHER | Collective.REDUCE_SCATTER:
                 demand = known.nodes if both == 2 else cut.inside
+            case Collective.ALLREDUCE:
+                demand = both * traffic.blocks
             case Collective.BROADCAST | Collective.REDUCE:
                 demand = 1
             case _:
