@@ -26,6 +26,8 @@ from emunode.algorithms.claims import Claim
 from emunode.model import Collective, Duplex, PortModel, Rank
 from emunode.topologies.base import SEARCH_LIMIT, Topology, VertexTransitiveTopology
 
+GENERAL: Final = "lower bound of every algorithm"
+"""How the sources of these claims begin."""
 ENUMERATED_ENDS: Final = 1 << 17
 """The most link ends of a network whose links between the levels of a root are counted: a few tenths of a second."""
 SEARCHED_ROOTS: Final = 1 << 21
@@ -195,7 +197,7 @@ def lower_bounds(topology: Topology, traffic: Traffic) -> tuple[Claim, ...]:
 
 
 def _claim(metric: str, value: int, reason: str) -> Claim:
-    return Claim(metric, value, ">=", f"lower bound of every algorithm: {reason}")
+    return Claim(metric, value, ">=", f"{GENERAL}: {reason}")
 
 
 def transmissions(known: Distances, traffic: Traffic) -> int:
