@@ -28,6 +28,7 @@ COMMANDS = {
     "graph": ("graph:graph_command", "Print the properties of a network as a graph, and draw it."),
     "serve": ("serve:serve_command", "Wait for hosts that are started elsewhere, then run a scenario on them."),
     "campaign": ("campaign:campaign_command", "Run many trials over a grid of scenarios and faults."),
+    "sweep": ("sweep:sweep_command", "Run algorithms over networks and sizes, and draw a metric with its lower bound."),
     "certify": ("certify:certify_command", "Run every set of faults up to symmetry, or find a smallest counterexample."),
     "verify": ("verify:verify_command", "Check stored runs against their journals, and the journals against the rules."),
     "report": ("report:report_command", "Draw the report of a stored run again."),

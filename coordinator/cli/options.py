@@ -42,8 +42,10 @@ TYPES = {"integer": "INT", "number": "FLOAT", "string": "TEXT"}
 SCHEMA = Scenario.model_json_schema()
 
 
-def make_flags(name: str, defaults: Mapping[str, object]) -> Any:
+def make_flags(name: str, defaults: Mapping[str, object], without: Sequence[str] = ()) -> Any:
     """A dataclass with every field of a scenario as an optional text; the help shows `defaults` before the model's own.
+
+    The fields `without` are left out.
 
     None means "not given": a scenario file or the model supplies the value.
     """
@@ -52,7 +54,8 @@ def make_flags(name: str, defaults: Mapping[str, object]) -> Any:
         for number, (title, names) in enumerate(GROUPS.items())
         for member in names
     }
-    types = ((member, flag_type(member, groups[member], defaults)) for member in SCHEMA["properties"])
+    members = [member for member in SCHEMA["properties"] if member not in without]
+    types = ((member, flag_type(member, groups[member], defaults)) for member in members)
     flags = make_dataclass(name, [(member, kind, field(default=None)) for member, kind in types])
     flags.__module__ = __name__  # where cyclopts looks up its annotations
     return flags

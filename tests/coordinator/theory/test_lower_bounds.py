@@ -16,14 +16,17 @@ from emunode.topologies.registry import parse_topology
 from tests.any_network_support import connected_graphs, golden_network, network_of_graph
 from tests.support import golden_rows, run_scenario
 
-UNIT = {"segments": 1, "size": 60, "capacity": 1}
 ATLAS = list(connected_graphs(5))
 TINY = [graph for graph in ATLAS if len(graph) <= 4 and graph.number_of_edges() <= 4]
 
 
 def steps(topology: Topology, collective: Collective, port_model: PortModel = PortModel.ALL_PORT) -> int:
-    """The bound on the steps of one segment for each message, one segment in a packet."""
-    return bound(topology, Traffic(collective, 0, **UNIT, port_model=port_model), "steps")
+    return bound(topology, unit(collective, port_model), "steps")
+
+
+def unit(collective: Collective, port_model: PortModel = PortModel.ALL_PORT) -> Traffic:
+    """One segment of 60 bytes for each message, one segment in a packet."""
+    return Traffic(collective, 0, segments=1, size=60, port_model=port_model, capacity=1)
 
 
 def bound(topology: Topology, traffic: Traffic, metric: str) -> int:
@@ -57,9 +60,7 @@ def test_golden_bounds(row: dict[str, str]) -> None:
 def test_a_cut_can_be_the_best_bound_and_is_named() -> None:
     """12 of the 24 nodes of CCC_3 have 4 links to the others; distances alone give 25 steps."""
     (found,) = [
-        claim
-        for claim in lower_bounds(parse_topology("ccc:3"), Traffic(Collective.ALLTOALL, 0, **UNIT))
-        if claim.name == "steps"
+        claim for claim in lower_bounds(parse_topology("ccc:3"), unit(Collective.ALLTOALL)) if claim.name == "steps"
     ]
     assert found.predicted == 36
     assert "the cut the first 12 nodes, 4 links" in found.source
@@ -208,7 +209,7 @@ def test_faults_and_negative_controls_have_no_bounds() -> None:
 
 def test_bounds_of_a_large_network_need_no_search() -> None:
     for name in ("star:12", "hypercube:40", "mesh:1000x1000x1000"):
-        traffic = Traffic(Collective.BROADCAST, 0, **UNIT)
+        traffic = unit(Collective.BROADCAST)
         network = parse_topology(name)
         assert bound(network, traffic, "segments") == network.order - 1
     assert distances_of(parse_topology("hypercube:40")).diameter == 40

@@ -1,0 +1,292 @@
+"""Sweeps: algorithms over networks and sizes, one run each, and one metric beside its lower bound.
+
+A folder keeps every finished run as a line of `rows.jsonl`, so that an interrupted sweep goes on where it stopped, and a
+larger one takes over what a smaller one has measured.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import polars as pl
+
+from coordinator.execution.run import RunResult, run
+from coordinator.execution.stop_signal import InterruptGuard
+from coordinator.history.run_directory import temporary_prefix
+from coordinator.networks.base import Progress
+from coordinator.planning.feasibility import require_possible
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.reports import sweep_report
+from coordinator.reports.tables import Row, to_csv
+from coordinator.results.claims import EXIT_STATUS, Verdict, ratio_to
+from coordinator.scenario.model import make_scenario
+from emunode.algorithms.claims import DELIVERY, TRAFFIC
+from emunode.errors import RunError, ScenarioError
+from emunode.topologies.table import TableTopology
+
+RANGE: Final = re.compile(r"(\d+)\.\.(\d+)")
+MOST_NETWORKS: Final = 1000
+"""Most networks of one sweep."""
+ROWS: Final = "rows.jsonl"
+SERIES: Final = (
+    "senders_per_step",
+    "receivers_per_step",
+    "heaviest_link_segments_per_step",
+    "heaviest_link_bytes_per_step",
+)
+METRICS: Final = tuple(name for name in (*TRAFFIC, *DELIVERY) if name not in SERIES)
+"""The metrics that every run has, one number each."""
+KINDS: Final = {
+    "topology": pl.String, "form": pl.String, "n": pl.Int64, "nodes": pl.Int64, "degree": pl.Int64,
+    "collective": pl.String, "algorithm": pl.String, "metric": pl.String, "measured": pl.Float64, "predicted": pl.Float64,
+    "bound": pl.Float64, "ratio": pl.Float64, "verdict": pl.String, "bottleneck": pl.String, "journal_hash": pl.String,
+}  # fmt: skip
+"""The columns of a sweep. `n` is the number in the place of a range; `bottleneck` is the source of the bound."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a sweep."""
+
+    plan: Plan
+    form: str
+    """The name of the network as it was given, with its range."""
+    number: int | None
+    """The number in the place of the only range, if there is one."""
+
+    @property
+    def key(self) -> str:
+        """A digest of everything that decides the run."""
+        topology = self.plan.topology
+        network = topology.sha256 if isinstance(topology, TableTopology) else topology.name
+        values = self.plan.scenario.model_dump(mode="json", exclude={"name"})
+        return sha256(json.dumps([network, values], sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The result of a sweep."""
+
+    collective: str
+    metric: str
+    rows: list[Row]
+    """One for each run, by network and algorithm, with the columns `KINDS`."""
+    left_out: list[str]
+    """The networks on which an algorithm is not defined, with the reasons."""
+    finished: bool
+    """False if the sweep was interrupted."""
+
+    @property
+    def frame(self) -> pl.DataFrame:
+        """The rows as a table."""
+        return pl.DataFrame(self.rows, schema=KINDS)
+
+    @property
+    def title(self) -> str:
+        """What was measured, in words."""
+        forms = ", ".join(dict.fromkeys(str(row["form"]) for row in self.rows))
+        return f"{self.metric.replace('_', ' ')} of {self.collective} on {forms}"
+
+    @property
+    def exit_status(self) -> int:
+        """130 if interrupted, else 1, 3 or 0 by the worst verdict of a run."""
+        verdicts = {Verdict(str(row["verdict"])) for row in self.rows}
+        worst = next((each for each in (Verdict.VIOLATED, Verdict.UNDECIDED) if each in verdicts), Verdict.HOLDS)
+        return EXIT_STATUS[worst] if self.finished else 130
+
+    def svg(self) -> str:
+        """The metric over the sizes, with its lower bounds, as an SVG document."""
+        return sweep_report.chart(self.title, self.metric, self.rows)
+
+    def page(self) -> str:
+        """Chart and table as one self-contained HTML page."""
+        facts = {"runs": len(self.rows), "complete": "yes" if self.finished else "no, interrupted"}
+        return sweep_report.page(self.title, self.metric, facts, self.rows, self.left_out)
+
+    def write(self, folder: Path) -> None:
+        """Write `table.csv`, `sweep.svg` and `sweep.html`; nothing if no run was finished."""
+        if self.rows:
+            for name, text in (
+                ("table.csv", to_csv(self.rows)),
+                ("sweep.svg", self.svg()),
+                ("sweep.html", self.page()),
+            ):
+                (folder / name).write_text(text)
+
+
+def sweep(
+    topologies: Sequence[str],
+    collective: str,
+    algorithms: Sequence[str],
+    metric: str = "steps",
+    *,
+    out: Path | None = None,
+    progress: Progress = lambda *_: None,
+    **values: object,
+) -> Sweep:
+    """Run every algorithm on every network and compare `metric` with the best lower bound that is claimed.
+
+    Names of networks may hold ranges, as `star:3..6`. `values` are further fields of the scenario. Runs are in memory unless
+    `driver` is given. ScenarioError before anything runs, for an unknown metric, for an algorithm that is defined on none of
+    the networks, and for a folder that holds something else; RunError for a run that this machine cannot do.
+    """
+    if metric not in METRICS:
+        raise ScenarioError("metric", metric, f"expected one of {', '.join(METRICS)}")
+    points, left_out = _points(topologies, collective, algorithms, values)
+    known = _read_rows(out) if out else {}
+    for point in points:
+        if point.key not in known:
+            require_possible(point.plan)
+    rows: list[Row] = []
+    finished = True
+    with InterruptGuard() as stop:
+        for done, point in enumerate(points):
+            progress(f"{point.plan.topology.name} {point.plan.scenario.algorithm}", done, len(points))
+            record = known.get(point.key)
+            if record is None:
+                record = None if stop.requested else _measure(point)
+                if record is None:
+                    finished = False
+                    break
+                if out:
+                    _append(out, {"key": point.key, **record})
+            rows.append(_row(point, metric, record))
+    result = Sweep(collective, metric, rows, left_out, finished)
+    if out:
+        result.write(out)
+    return result
+
+
+# --- what runs -------------------------------------------------------------------------------------------------------
+
+
+def networks_in(text: str) -> Iterator[tuple[str, int | None]]:
+    """The names that `star:3..6` or `torus:3..4x4` stands for, each with the number in the place of a single range."""
+    parts = RANGE.split(text)
+    starts, ends = parts[1::3], parts[2::3]
+    ranges = [range(int(start[:20]), int(end[:20]) + 1) for start, end in zip(starts, ends, strict=True)]
+    if any(each.start >= each.stop for each in ranges):
+        raise ScenarioError("topology", text, "a range goes from the smaller to the larger number, as star:3..6")
+    count = 1
+    for each in ranges:
+        # `len` fails for numbers beyond 2^63.
+        count *= min(each.stop - each.start, MOST_NETWORKS + 1)
+    if count > MOST_NETWORKS:
+        raise ScenarioError("topology", text, f"a sweep has at most {MOST_NETWORKS:,} networks")
+    for numbers in product(*ranges):
+        between = zip(parts[0::3], [*map(str, numbers), ""], strict=True)
+        yield "".join(word for pair in between for word in pair), numbers[0] if len(numbers) == 1 else None
+
+
+def _points(
+    topologies: Sequence[str], collective: str, algorithms: Sequence[str], values: Mapping[str, object]
+) -> tuple[list[Point], list[str]]:
+    """The runs in order, and why others are left out; ScenarioError if an algorithm has no run at all."""
+    if not topologies or not algorithms:
+        name = "algorithm" if topologies else "topology"
+        raise ScenarioError(name, None, f"give at least one {name}")
+    points: list[Point] = []
+    left_out: list[str] = []
+    refused: dict[str, ScenarioError] = {}
+    networks = {name: (form, number) for form in topologies for name, number in networks_in(form)}
+    if len(networks) > MOST_NETWORKS:
+        raise ScenarioError("topology", topologies[-1], f"a sweep has at most {MOST_NETWORKS:,} networks")
+    for (name, (form, number)), algorithm in product(networks.items(), dict.fromkeys(algorithms)):
+        given = {"driver": "memory", **values, "topology": name, "collective": collective, "algorithm": algorithm}
+        try:
+            points.append(Point(make_plan(make_scenario(given)), form, number))
+        except ScenarioError as error:
+            refused.setdefault(algorithm, error)
+            left_out.append(f"{algorithm} on {name}: {error}")
+    ran = {point.plan.scenario.algorithm for point in points}
+    for algorithm, reason in refused.items():
+        if algorithm not in ran:
+            raise reason
+    return points, left_out
+
+
+def _measure(point: Point) -> dict[str, Any] | None:
+    """What a run measures and claims, as plain values; None if it was interrupted."""
+    with TemporaryDirectory(prefix=temporary_prefix()) as folder:
+        result = run(point.plan, Path(folder) / "run", lambda *_: None, draw=False)
+    if result.execution.interrupted:
+        return None
+    return _record(result)
+
+
+def _record(result: RunResult) -> dict[str, Any]:
+    summary = result.summary
+    claims = [
+        (judgement.claim.name, judgement.claim.relation, judgement.claim.predicted, judgement.claim.source)
+        for judgement in result.judgements
+        if judgement.claim.name in METRICS and judgement.claim.relation != "<="
+    ]
+    measured = {name: summary[name] for name in METRICS if isinstance(summary.get(name), int | float)}
+    facts = {name: summary[name] for name in ("order", "degree", "verdict", "journal_hash")}
+    return {**facts, "measured": measured, "claims": claims}
+
+
+def _row(point: Point, metric: str, record: Mapping[str, Any]) -> Row:
+    """The row of one run: the metric, the value that is claimed for it, and the best of its lower bounds."""
+    claims = [claim for claim in record["claims"] if claim[0] == metric]
+    predicted = next((value for _, relation, value, _ in claims if relation == "=="), None)
+    bounds = [(value, source) for _, relation, value, source in claims if relation == ">="]
+    bound, source = max(bounds, key=lambda each: each[0], default=(None, None))
+    measured = record["measured"][metric]
+    return {
+        "topology": point.plan.topology.name,
+        "form": point.form,
+        "n": point.number,
+        "nodes": record["order"],
+        "degree": record["degree"],
+        "collective": str(point.plan.scenario.collective),
+        "algorithm": point.plan.scenario.algorithm,
+        "metric": metric,
+        "measured": measured,
+        "predicted": predicted,
+        "bound": bound,
+        "ratio": ratio_to(bound, measured),
+        "verdict": record["verdict"],
+        "bottleneck": source,
+        "journal_hash": record["journal_hash"],
+    }
+
+
+# --- the folder ------------------------------------------------------------------------------------------------------
+
+
+def _read_rows(folder: Path) -> dict[str, dict[str, Any]]:
+    """The finished runs of a folder by their keys; an incomplete last line, left by a kill, is cut off.
+
+    Makes the folder. ScenarioError (field `out`) if it holds something else or cannot be written.
+    """
+    file = folder / ROWS
+    try:
+        if folder.exists() and not file.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise ScenarioError("out", str(folder), "it exists and is not the folder of a sweep")
+        folder.mkdir(parents=True, exist_ok=True)
+        data = file.read_bytes() if file.exists() else b""
+        whole = data.rfind(b"\n") + 1
+        if whole < len(data) or not file.exists():
+            file.write_bytes(data[:whole])
+    except OSError as error:
+        raise ScenarioError("out", str(folder), f"it cannot be written: {error.strerror}") from None
+    try:
+        return {record.pop("key"): record for record in map(json.loads, data[:whole].splitlines())}
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ScenarioError("out", str(folder), f"its {ROWS} is damaged; use another folder") from None
+
+
+def _append(folder: Path, record: Mapping[str, Any]) -> None:
+    try:
+        # Unbuffered: a line is with the kernel as soon as `write` returns, so a kill loses none.
+        with (folder / ROWS).open("ab", buffering=0) as file:
+            file.write(json.dumps(record, separators=(",", ":")).encode() + b"\n")
+    except OSError as error:
+        raise RunError(f"operating system error: {error.strerror}; the runs that are finished are kept") from None

@@ -1,0 +1,90 @@
+"""`coordinator sweep`."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+from rich.markup import escape
+
+from coordinator.api.progress import on_stderr
+from coordinator.campaigns.sweep import METRICS, Sweep
+from coordinator.campaigns.sweep import sweep as run_sweep
+from coordinator.cli import render
+from coordinator.cli.options import make_flags
+from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
+from coordinator.reports.sweep_report import COLUMNS
+from emunode.model import Collective
+
+SWEEP = Group("Sweep", sort_key=-1)
+SweepFlags: Any = Annotated[
+    make_flags("SweepFlags", {"driver": "memory"}, without=("topology", "collective", "algorithm", "name")) | None,
+    Parameter(name="*"),
+]
+
+
+def sweep(  # its flags
+    *,
+    topology: Annotated[
+        list[str],
+        Parameter(help="networks, with ranges as in star:3..6 (repeatable)", negative=(), metavar="NAMES", group=SWEEP),
+    ],
+    algorithm: Annotated[
+        list[str],
+        Parameter(help="algorithms, separated by commas (repeatable)", negative=(), metavar="NAMES", group=SWEEP),
+    ],
+    collective: Annotated[str, Parameter(help=f"one of {', '.join(Collective)}", group=SWEEP)] = "broadcast",
+    metric: Annotated[str, Parameter(help=f"one of {', '.join(METRICS)}", group=SWEEP)] = "steps",
+    flags: SweepFlags = None,
+    out: Annotated[
+        Path | None, Parameter(group=OUTPUT, help="folder for table, chart and page; an interrupted sweep is resumed")
+    ] = None,
+    json: JsonFlag = False,
+) -> int:
+    """Run algorithms over networks and sizes, and draw a metric with its lower bound.
+
+    A range stands for all its numbers, in the name of any family. Runs are in memory unless --driver is given. The folder
+    of --out keeps finished runs: the same command goes on with an interrupted sweep, and a larger one takes them over.
+
+    Examples:
+      coordinator sweep --topology star:3..6 --algorithm greedy-tree,edt --metric steps --out sweep
+      coordinator sweep --topology star:3..5 --topology hypercube:3..8 --collective allgather \\
+          --algorithm bfb --metric transfer_bytes
+    """
+    values = {name: value for name, value in asdict(flags).items() if value is not None} if flags is not None else {}
+    topologies = [name for text in topology for name in re.split(r",(?=[A-Za-z-]+:)", text) if name]
+    algorithms = [name for text in algorithm for name in text.split(",") if name]
+    with on_stderr("sweep") as progress:
+        result = run_sweep(topologies, collective, algorithms, metric, out=out, progress=progress, **values)
+    if json:
+        print_json(
+            {
+                "out": None if out is None else str(out),
+                "metric": metric,
+                "rows": result.rows,
+                "left_out": result.left_out,
+                "finished": result.finished,
+            }
+        )
+    else:
+        _show(result, out)
+    return result.exit_status
+
+
+def _show(result: Sweep, out: Path | None) -> None:
+    """Print the table, what was left out, and the folder."""
+    shown: Sequence[str] = [column for column in COLUMNS if column != "bottleneck"]
+    render.show_rows(result.title, [{COLUMNS[column]: row[column] for column in shown} for row in result.rows])
+    console = render.console()
+    for reason in result.left_out:
+        console.print(f"left out: {escape(reason)}", soft_wrap=True)
+    if not result.finished:
+        again = "the same command goes on" if out else "with --out, finished runs are kept"
+        console.print(f"interrupted; {again}", soft_wrap=True)
+    if out and result.rows:
+        console.print(f"sweep: {escape(str(out))} (sweep.html, sweep.svg, table.csv)", soft_wrap=True)
+
+
+sweep_command = as_command(sweep)

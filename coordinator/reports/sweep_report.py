@@ -1,0 +1,86 @@
+"""A sweep as a chart and as a page: a metric over the sizes of networks, beside its lower bound."""
+
+from collections.abc import Mapping, Sequence
+
+from markupsafe import Markup
+
+from coordinator.reports import theme
+from coordinator.reports.charts import Points, curves
+from coordinator.reports.numbers import show
+from coordinator.reports.pages import FOLDER, template, typeset
+from coordinator.reports.tables import Row
+
+LOGARITHMIC = 50
+"""From this ratio of the largest to the smallest value on, an axis is logarithmic."""
+COLUMNS = {
+    "topology": "network", "nodes": "nodes", "algorithm": "algorithm", "measured": "measured", "predicted": "predicted",
+    "bound": "lower bound", "ratio": "to bound", "verdict": "verdict", "bottleneck": "bottleneck",
+}  # fmt: skip
+"""The columns that people see, with their headings."""
+
+
+def chart(title: str, metric: str, rows: Sequence[Row]) -> str:
+    """The metric by size as an SVG document: a line for each algorithm and family, and the lower bounds."""
+    return theme.standalone(_curves(title, metric, rows))
+
+
+def _curves(title: str, metric: str, rows: Sequence[Row]) -> str:
+    by_number = len({row["form"] for row in rows}) == 1 and all(row["n"] is not None for row in rows)
+    lines = _lines(rows, "n" if by_number else "nodes")
+    values = [[point[axis] for line in lines.values() for point in line if point[axis] > 0] for axis in (0, 1)]
+    wide = [max(each, default=1) / min(each, default=1) >= LOGARITHMIC for each in values]
+    return curves(
+        title,
+        lines,
+        "n" if by_number else "nodes",
+        metric.replace("_", " "),
+        log_x=wide[0],
+        log_y=wide[1],
+        only_x=sorted({x for line in lines.values() for x, _ in line}) if by_number else (),
+    )
+
+
+def _lines(rows: Sequence[Row], x: str) -> dict[str, Points]:
+    """The series by name. Algorithms of a family that have the same bounds share one line for them."""
+    forms = list(dict.fromkeys(str(row["form"]) for row in rows))
+    lines: dict[str, Points] = {}
+    bounds: dict[str, Points] = {}
+    for form in forms:
+        prefix = f"{form} " if len(forms) > 1 else ""
+        here = [row for row in rows if row["form"] == form]
+        found: dict[tuple[tuple[float, float], ...], list[str]] = {}
+        for algorithm in dict.fromkeys(str(row["algorithm"]) for row in here):
+            own = sorted((row for row in here if row["algorithm"] == algorithm), key=lambda row: _number(row[x]))
+            lines[prefix + algorithm] = [(_number(row[x]), _number(row["measured"])) for row in own]
+            known = tuple((_number(row[x]), _number(row["bound"])) for row in own if row["bound"] is not None)
+            found.setdefault(known, []).append(algorithm)
+        for points, algorithms in found.items():
+            whose = "" if len(found) == 1 else f" of {', '.join(algorithms)}"
+            if points:
+                bounds[f"{prefix}lower bound{whose}"] = points
+    return lines | bounds
+
+
+def _number(value: object) -> float:
+    assert isinstance(value, int | float), value
+    return float(value)
+
+
+def page(title: str, metric: str, facts: Mapping[str, object], rows: Sequence[Row], left_out: Sequence[str]) -> str:
+    """The sweep as one self-contained page."""
+    numeric = [all(isinstance(row[column], int | float | None) for row in rows) for column in COLUMNS]
+    return template(FOLDER / "sweep.html.jinja").render(
+        title=title,
+        heading=typeset(title),
+        facts="; ".join(f"{key}: {show(value)}" for key, value in facts.items()),
+        chart=Markup(_curves(title, metric, rows)) if rows else None,
+        columns=list(zip(COLUMNS.values(), numeric, strict=True)),
+        rows=[[_cell(row[column], number) for column, number in zip(COLUMNS, numeric, strict=True)] for row in rows],
+        left_out=left_out,
+        css=Markup(theme.CHART_CSS + (FOLDER / "page.css").read_text()),
+        colours=Markup(theme.colour_variables()),
+    )
+
+
+def _cell(value: object, numeric: bool) -> tuple[str, bool]:
+    return "" if value is None else show(value), numeric

@@ -1,0 +1,165 @@
+"""Sweeps: networks from ranges, rows with bounds, and folders that go on where they stopped."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from coordinator.campaigns import sweep as sweeps
+from coordinator.campaigns.sweep import KINDS, ROWS, networks_in, sweep
+from emunode.errors import ScenarioError
+from tests.command_line import Call
+
+STARS = "sweep --topology star:3..5 --algorithm greedy-tree,edt"
+
+
+# --- networks --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("star:3..5", [("star:3", 3), ("star:4", 4), ("star:5", 5)]),
+        ("star:4", [("star:4", None)]),
+        ("torus:2..3x4", [("torus:2x4", 2), ("torus:3x4", 3)]),
+        ("ej:1..2+3..4", [("ej:1+3", None), ("ej:1+4", None), ("ej:2+3", None), ("ej:2+4", None)]),
+        ("circulant:9..10:1,3", [("circulant:9:1,3", 9), ("circulant:10:1,3", 10)]),
+        ("jellyfish:20,3,1..2", [("jellyfish:20,3,1", 1), ("jellyfish:20,3,2", 2)]),
+    ],
+)
+def test_a_range_stands_for_all_its_numbers(text: str, expected: list[tuple[str, int | None]]) -> None:
+    assert list(networks_in(text)) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("star:5..3", "from the smaller to the larger number"),
+        ("ring:3..5000", "at most 1,000 networks"),
+        ("torus:3..99x3..99", "at most 1,000 networks"),
+        (f"ring:3..{'9' * 4000}", "at most 1,000 networks"),
+    ],
+)
+def test_impossible_ranges_are_refused(text: str, message: str) -> None:
+    with pytest.raises(ScenarioError, match=message):
+        list(networks_in(text))
+
+
+# --- rows ------------------------------------------------------------------------------------------------------------
+
+
+def test_rows_have_the_metric_its_prediction_and_its_bound() -> None:
+    result = sweep(["star:3..5"], "broadcast", ["greedy-tree", "flood"], "steps")
+    assert result.frame.schema == KINDS
+    assert result.frame.select("topology", "algorithm", "measured", "predicted", "bound", "ratio").rows() == [
+        ("star:3", "greedy-tree", 3, 3, 3, 1), ("star:3", "flood", 3, 3, 3, 1),
+        ("star:4", "greedy-tree", 4, 4, 4, 1), ("star:4", "flood", 4, 4, 4, 1),
+        ("star:5", "greedy-tree", 6, 6, 6, 1), ("star:5", "flood", 6, 6, 6, 1),
+    ]  # fmt: skip
+    assert result.exit_status == 0
+
+
+def test_the_best_of_several_bounds_is_taken() -> None:
+    """Breadth-first broadcast meets the bandwidth bound if every load is a whole number of segments."""
+    result = sweep(["star:4"], "allgather", ["bfb"], "transfer_bytes", segments=3, message_bytes=48)
+    (row,) = result.rows
+    assert (row["measured"], row["bound"], row["ratio"]) == (23 * 48 // 3, 23 * 48 // 3, 1)
+
+
+def test_networks_without_the_algorithm_are_left_out() -> None:
+    result = sweep(["star:3", "ring:5"], "broadcast", ["flood", "edt"])
+    assert [(row["topology"], row["algorithm"]) for row in result.rows] == [
+        ("star:3", "flood"), ("star:3", "edt"), ("ring:5", "flood"),
+    ]  # fmt: skip
+    assert [reason.partition(":5:")[0] for reason in result.left_out] == ["edt on ring"]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"metric": "colour"}, "invalid metric 'colour': expected one of steps, packets"),
+        ({"metric": "receivers_per_step"}, "invalid metric"),
+        ({"algorithms": ["edt"], "topologies": ["ring:3..5"]}, "invalid algorithm 'edt'"),
+        ({"algorithms": []}, "at least one algorithm"),
+        ({"topologies": []}, "at least one topology"),
+        ({"topologies": ["star:2..3"], "algorithms": ["flood"], "source": "x"}, "invalid"),
+        ({"colour": "red"}, "colour"),
+    ],
+)
+def test_impossible_sweeps_are_refused(values: dict[str, object], message: str) -> None:
+    given = {"topologies": ["star:3"], "collective": "broadcast", "algorithms": ["flood"], **values}
+    with pytest.raises(ScenarioError, match=message):
+        sweep(**given)  # type: ignore[arg-type]
+
+
+# --- folders and the command -----------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_table_chart_and_page(call: Call, tmp_path: Path) -> None:
+    ended = call(f"{STARS} --metric steps --out out")
+    assert ended.status == 0
+    assert "lower" in ended.out
+    folder = tmp_path / "out"
+    assert sorted(file.name for file in folder.iterdir()) == [ROWS, "sweep.html", "sweep.svg", "table.csv"]
+    assert pl.read_csv(folder / "table.csv")["measured"].to_list() == [3, 5, 4, 7, 6, 8]
+    picture = (folder / "sweep.svg").read_text()
+    assert all(name in picture for name in ("greedy-tree", "edt", "lower bound"))
+    page = (folder / "sweep.html").read_text()
+    assert "steps of broadcast on star:3..5" in page
+    assert "distance 6 from 12345" in page
+
+
+def test_a_sweep_takes_over_finished_runs(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = call(f"{STARS} --out out --json").data
+    with (tmp_path / "out" / ROWS).open("ab") as file:
+        file.write(b'{"half a line')
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("it was run again")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sweeps, "_measure", refuse)
+        again = call(f"{STARS} --metric segments --out out --json").data
+    assert [row["journal_hash"] for row in again["rows"]] == [row["journal_hash"] for row in first["rows"]]
+    assert [row["measured"] for row in again["rows"]] == [5, 5, 23, 23, 119, 119]
+    more = call("sweep --topology star:3..4 --algorithm greedy-tree,flood --out out --json").data
+    assert len((tmp_path / "out" / ROWS).read_text().splitlines()) == 8
+    assert len(more["rows"]) == 4
+
+
+def test_an_interrupted_sweep_keeps_what_is_done(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measure = sweeps._measure
+    left = iter([True, True])
+    with monkeypatch.context() as patch:
+        patch.setattr(sweeps, "_measure", lambda point: measure(point) if next(left, False) else None)
+        ended = call(f"{STARS} --out out --json")
+    assert ended.status == 130
+    assert (ended.data["finished"], len(ended.data["rows"])) == (False, 2)
+    assert len(pl.read_csv(tmp_path / "out" / "table.csv")) == 2
+    whole = call(f"{STARS} --out out --json")
+    assert (whole.status, len(whole.data["rows"])) == (0, 6)
+
+
+def test_other_folders_are_left_alone(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter").write_text("dear")
+    ended = call(f"{STARS} --out mine")
+    assert ended.status == 2
+    assert "it exists and is not the folder of a sweep" in ended.err
+    assert [file.name for file in (tmp_path / "mine").iterdir()] == ["letter"]
+    (tmp_path / "bad").mkdir()
+    (tmp_path / "bad" / ROWS).write_text(json.dumps([1]) + "\n")
+    assert "is damaged" in call(f"{STARS} --out bad").err
+
+
+def test_refused_sweeps_leave_nothing(call: Call, tmp_path: Path) -> None:
+    for flags, message in (
+        ("--topology star:3 --algorithm gredy-tree --out out", "did you mean 'greedy-tree'"),
+        ("--topology star:3 --algorithm flood --metric colour --out out", "invalid metric 'colour'"),
+        ("--topology star:5..3 --algorithm flood --out out", "from the smaller to the larger"),
+    ):
+        ended = call(f"sweep {flags}")
+        assert ended.status == 2
+        assert message in ended.err
+    assert not list(tmp_path.iterdir())
