@@ -1,7 +1,7 @@
 """Sweeps: algorithms over networks and sizes, one run each, and one metric beside its lower bound.
 
-A folder keeps every finished run as a line of `rows.jsonl`, so that an interrupted sweep goes on where it stopped, and a
-larger one takes over what a smaller one has measured.
+A folder keeps every finished run as a line of `rows.jsonl`, so that an interrupted sweep is resumed where it stopped, and a
+larger one reuses the runs of a smaller one.
 """
 
 import json

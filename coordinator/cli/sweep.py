@@ -46,7 +46,7 @@ def sweep(  # its flags
     """Run algorithms over networks and sizes, and draw a metric with its lower bound.
 
     A range stands for all its numbers, in the name of any family. Runs are in memory unless --driver is given. The folder
-    of --out keeps finished runs: the same command goes on with an interrupted sweep, and a larger one takes them over.
+    of --out keeps finished runs: the same command resumes an interrupted sweep, and a larger one reuses them.
 
     Examples:
       coordinator sweep --topology star:3..6 --algorithm greedy-tree,edt --metric steps --out sweep
@@ -81,7 +81,7 @@ def _show(result: Sweep, out: Path | None) -> None:
     for reason in result.left_out:
         console.print(f"left out: {escape(reason)}", soft_wrap=True)
     if not result.finished:
-        again = "the same command goes on" if out else "with --out, finished runs are kept"
+        again = "the same command runs the others" if out else "with --out, finished runs are kept"
         console.print(f"interrupted; {again}", soft_wrap=True)
     if out and result.rows:
         console.print(f"sweep: {escape(str(out))} (sweep.html, sweep.svg, table.csv)", soft_wrap=True)
