@@ -1,7 +1,7 @@
 """Networks as objects, with one method per collective."""
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack, get_type_hints
@@ -28,42 +28,6 @@ LARGEST_DRAWN = 1_050
 
 Source: TypeAlias = "str | PathLike[str] | Topology | networkx.Graph[Any]"
 """What names or is a network."""
-
-
-def network(
-    source: Source, *, name: str | None = None, relabel: bool = False, plugin: str | Sequence[str] = ()
-) -> "Network":
-    """A network to run collectives on.
-
-    `source` is a name such as `star:4`, `torus:4x4` or `file:NET.graphml` (`coordinator list topologies`), the path of a
-    file (.graphml, .gml, .json, .csv, ..), a networkx graph, or a Topology. `name` names a graph; `relabel` calls the nodes
-    of a file or a graph by their ranks. `plugin` is one plug-in or several, `FILE.py` or the name of an installed module:
-    they are executed, and every run of the network names them. Raises ScenarioError (field `topology` or `plugin`).
-    """
-    plugins = load_plugins(as_list(plugin))
-    return Network(topology_of(source, name, relabel=relabel), plugins)
-
-
-def topology_of(source: Source, name: str | None = None, *, relabel: bool = False) -> Topology:
-    """The topology for `network`."""
-    if isinstance(source, Topology):
-        # Hosts make a topology from its name, unless it is sent to them whole.
-        return source if isinstance(source, TableTopology) else parse_topology(source.name)
-    if isinstance(source, str | PathLike):
-        return _named(fspath(source), relabel=relabel)
-    if not all(hasattr(source, method) for method in ("nodes", "edges", "is_directed")):
-        raise ScenarioError("topology", source, "expected a name, the path of a file, a networkx graph, or a Topology")
-    from coordinator.scenario.network_files import from_networkx  # noqa: PLC0415  # it imports networkx
-
-    return from_networkx(source, name, relabel=relabel)
-
-
-def _named(text: str, *, relabel: bool) -> Topology:
-    from coordinator.scenario.network_files import is_network_file  # noqa: PLC0415  # it imports networkx
-
-    if text.startswith(PREFIX) or is_network_file(text):
-        return load_topology(f"{PREFIX}{Path(text.removeprefix(PREFIX)).absolute()}", relabel=relabel)
-    return parse_topology(text)
 
 
 class BaseNetwork:
@@ -161,6 +125,42 @@ class Network(BaseNetwork):
         return run_plan(plan, None if out is None else Path(out), progress)
 
 
+def network(
+    source: Source, *, name: str | None = None, relabel: bool = False, plugin: str | Sequence[str] = ()
+) -> Network:
+    """A network to run collectives on.
+
+    `source` is a name such as `star:4`, `torus:4x4` or `file:NET.graphml` (`coordinator list topologies`), the path of a
+    file (.graphml, .gml, .json, .csv, ..), a networkx graph, or a Topology. `name` names a graph; `relabel` calls the nodes
+    of a file or a graph by their ranks. `plugin` is one plug-in or several, `FILE.py` or the name of an installed module:
+    they are executed, and every run of the network names them. Raises ScenarioError (field `topology` or `plugin`).
+    """
+    plugins = load_plugins(as_list(plugin))
+    return Network(topology_of(source, name, relabel=relabel), plugins)
+
+
+def topology_of(source: Source, name: str | None = None, *, relabel: bool = False) -> Topology:
+    """The topology for `network`."""
+    if isinstance(source, Topology):
+        # Hosts make a topology from its name, unless it is sent to them whole.
+        return source if isinstance(source, TableTopology) else parse_topology(source.name)
+    if isinstance(source, str | PathLike):
+        return _named(fspath(source), relabel=relabel)
+    if not all(hasattr(source, method) for method in ("nodes", "edges", "is_directed")):
+        raise ScenarioError("topology", source, "expected a name, the path of a file, a networkx graph, or a Topology")
+    from coordinator.scenario.network_files import from_networkx  # noqa: PLC0415  # it imports networkx
+
+    return from_networkx(source, name, relabel=relabel)
+
+
+def _named(text: str, *, relabel: bool) -> Topology:
+    from coordinator.scenario.network_files import is_network_file  # noqa: PLC0415  # it imports networkx
+
+    if text.startswith(PREFIX) or is_network_file(text):
+        return load_topology(f"{PREFIX}{Path(text.removeprefix(PREFIX)).absolute()}", relabel=relabel)
+    return parse_topology(text)
+
+
 def add_collectives(network: type, run: Callable[..., Any]) -> None:
     """Give a class of networks a method per collective, which calls `run` with the name of the collective."""
     for collective in Collective:
@@ -191,8 +191,10 @@ def _method(collective: Collective, run: Callable[..., Any]) -> Callable[..., An
         )
         for name, field in fields
     ]
-    method.__signature__ = inspect.Signature([*own, *given], return_annotation="Run")  # type: ignore[attr-defined]
-    meanings = "\n".join(f"    {name}: {field.description}" for name, field in fields)
+    result = Awaitable[Run] if inspect.iscoroutinefunction(run) else Run
+    method.__signature__ = inspect.Signature([*own, *given], return_annotation=result)  # type: ignore[attr-defined]
+    method.__annotations__ = {each.name: each.annotation for each in own[1:]} | kinds | {"return": result}
+    meanings = "\n".join(f"* {name}: {field.description}" for name, field in fields)
     arguments = inspect.getdoc(Network)
     method.__doc__ = f"Run the collective {collective} by an algorithm.\n\n{arguments}\n\nOptions:\n{meanings}"
     return method

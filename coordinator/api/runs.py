@@ -59,6 +59,11 @@ class Run:
         """
         return cls(read_run(find_run(Path(path))))
 
+    @property
+    def name(self) -> str:
+        """Network, collective and algorithm, or the `name` of the scenario; of a stored run, the name of its folder."""
+        return self.data.name
+
     # --- verdict -------------------------------------------------------------------------------------------------------
 
     @property

@@ -1,0 +1,127 @@
+"""Campaigns, certificates, comparisons and reproductions by the Python API, against the commands."""
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import networkx
+import polars as pl
+import pytest
+
+import coordinator as tb
+from tests.command_line import Call
+
+GRID: dict[str, Any] = {"vary": {"redundancy": range(1, 4)}, "faults": "nodes=0..2", "trials": 40}
+
+
+@pytest.fixture(scope="module")
+def star() -> tb.Network:
+    return tb.network("star:4")
+
+
+@pytest.fixture(scope="module")
+def campaign(star: tb.Network) -> tb.Campaign:
+    return tb.campaign(star, "broadcast", "edt", **GRID, workers=1)
+
+
+# --- campaigns -------------------------------------------------------------------------------------------------------
+
+
+def test_a_campaign_has_the_results_of_the_command(campaign: tb.Campaign, call: Call) -> None:
+    grid = "--vary redundancy=1..3 --faults nodes=0..2 --trials 40"
+    told = call(f"campaign --topology star:4 --algorithm edt {grid} --out stored --json").data
+    assert campaign.results.to_dicts() == told["rows"]
+    assert campaign.trials.equals(pl.read_parquet("stored/trials.parquet"))
+    assert campaign.report().html == Path("stored/campaign.html").read_text()
+    assert campaign.plot().svg == Path("stored/delivery-ratio-crashed-nodes.svg").read_text()
+    assert (campaign.verdict, campaign.exit_status, campaign.path) == ("holds", 0, None)
+
+
+def test_failures_are_trials_that_a_run_repeats(campaign: tb.Campaign, star: tb.Network) -> None:
+    assert campaign.failures.filter(pl.col("redundancy") == "x=3").is_empty()
+    failure = campaign.failures.row(0, named=True)
+    run = star.broadcast("edt", redundancy=int(failure["redundancy"][2:]), faults=failure["faults"].split())
+    assert run.summary["journal_hash"] == failure["journal_hash"]
+    missing = run.nodes.filter((pl.col("received") < pl.col("expected")) & (pl.col("state") == "alive"))
+    assert missing["label"].to_list() == failure["unserved"].split()
+
+
+def test_a_figure_that_does_not_exist_is_refused(campaign: tb.Campaign) -> None:
+    assert campaign.plot("guaranteed", faults="crashed nodes").title == "Guaranteed delivery, crashed nodes"
+    for arguments in ({"measure": "steps"}, {"faults": "links down"}):
+        with pytest.raises(tb.ScenarioError) as raised:
+            campaign.plot(**arguments)
+        assert raised.value.field == "plot"
+
+
+def test_a_stored_campaign_is_resumed(star: tb.Network, tmp_path: Path) -> None:
+    for trials, now in ((10, 10), (25, 15), (25, 0)):
+        done = tb.campaign(star, "broadcast", "flood", faults="nodes=1", trials=trials, out=tmp_path / "kept")
+        assert done.session.trials == now
+        assert done.results["trials"].to_list() == [trials]
+    assert (done.path, (tmp_path / "kept" / "campaign.html").exists()) == (tmp_path / "kept", True)
+
+
+def test_a_graph_reaches_worker_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    net = tb.network(networkx.petersen_graph(), name="petersen")
+    shared = [tb.campaign(net, "broadcast", "flood", faults="nodes=2", trials=30, workers=count) for count in (1, 2)]
+    assert shared[0].trials.equals(shared[1].trials)
+    assert tb.certify(net, "broadcast", "flood", faults="nodes<=2", workers=2).verdict == "holds"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_campaign_needs_a_network_and_points(star: tb.Network) -> None:
+    with pytest.raises(tb.ScenarioError, match="expected a network"):
+        tb.campaign("star:4", "broadcast", "edt", faults="nodes=1")  # type: ignore[arg-type]
+    with pytest.raises(tb.ScenarioError, match="at least one point"):
+        tb.campaign(star, "broadcast", "edt", faults=())
+
+
+# --- certificates ----------------------------------------------------------------------------------------------------
+
+
+def test_a_certificate_covers_every_set(star: tb.Network) -> None:
+    certificate = tb.certify(star, "broadcast", "edt", redundancy=3, faults="nodes<=2")
+    assert (certificate.verdict, certificate.exit_status, certificate.counterexample) == ("holds", 0, None)
+    assert certificate.levels["sets"].to_list() == [1, 23, 253]  # 23 other nodes, and 23 * 22 / 2 pairs of them
+    assert certificate.levels["covered"].equals(certificate.levels["sets"])
+    with pytest.raises(tb.ScenarioError, match="no counterexample"):
+        certificate.save_counterexample("counterexample.toml")
+
+
+def test_a_counterexample_is_saved_and_repeated(star: tb.Network, call: Call, tmp_path: Path) -> None:
+    certificate = tb.certify(star, "broadcast", "edt", redundancy=2, faults="nodes<=2")
+    assert (certificate.verdict, certificate.exit_status) == ("violated", 1)
+    assert certificate.counterexample is not None
+    assert len(certificate.counterexample.faults) == 2
+    assert ", ".join(certificate.counterexample.faults) in repr(certificate)
+    saved = certificate.save_counterexample(tmp_path / "counterexample.toml")
+    assert call("certify", saved).status == 1
+
+
+# --- comparisons and reproductions -----------------------------------------------------------------------------------
+
+
+def test_runs_in_memory_are_compared_with_stored_ones(star: tb.Network, tmp_path: Path) -> None:
+    flood = star.broadcast("flood", out=tmp_path / "flood")
+    tree = star.broadcast("greedy-tree")
+    compared = tb.compare(tree, flood, tmp_path / "flood")
+    assert compared.runs == [tree.name, flood.name, str(tmp_path / "flood")]
+    assert set(compared.differs) == {"algorithm"}
+    (segments,) = compared.metrics.filter(name="segments").rows()
+    assert segments[1:] == (23, 36, 36) == tuple(run.summary["segments"] for run in (tree, flood, flood))
+    assert not compared.same_history
+    assert tb.compare(flood, tmp_path / "flood").same_history
+    assert compared.plot().svg.startswith("<svg")
+    with pytest.raises(tb.ScenarioError, match="two or more runs"):
+        tb.compare(flood)
+
+
+def test_a_reproduction_has_tables(empty_folder: Path) -> None:
+    found = tb.reproduce("hussain-network", out=empty_folder / "paper")
+    assert found.verdict == "holds"
+    assert sum(len(table.rows) for table in found.tables) == sum(found.counts.values()) > 24
+    assert (empty_folder / "paper" / "reproduction.html").exists()
+    with pytest.raises(tb.ScenarioError, match="did you mean 'tseng-sheu-1997'"):
+        tb.reproduce("tseng-sheu-1979")
