@@ -1,13 +1,14 @@
-"""Networks of `tests/golden/any`, and every small connected graph."""
+"""Networks and trees of `tests/golden/any`, and every small connected graph."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import networkx as nx
 
 from emunode.topologies.table import TableTopology
+from emunode.trees.any_network.checks import NO_PARENT
 from tests.support import GOLDEN
 
 
@@ -34,3 +35,12 @@ def connected_graphs(largest: int) -> Iterator["nx.Graph[int]"]:
     for graph in nx.graph_atlas_g():
         if 2 <= len(graph) <= largest and nx.is_connected(graph):
             yield graph
+
+
+def rooted(links: Iterable[Sequence[int]], order: int, root: int = 0) -> list[int]:
+    """The parents of a tree that is given as a set of links."""
+    tree: nx.Graph[int] = nx.Graph(map(tuple, links))
+    parents = [NO_PARENT] * order
+    for parent, child in nx.bfs_edges(tree, root):
+        parents[child] = parent
+    return parents
