@@ -194,6 +194,13 @@ def trees_per_arc(paths: Paths) -> int:
     return _largest(paths.hops.group_by("root", "parent", "port").agg(pl.col("tree").n_unique()), "tree")
 
 
+def trees_per_link(paths: Paths) -> int:
+    """Most trees of one root that use one link, in either direction."""
+    ends = [pl.min_horizontal("parent", "child").alias("one"), pl.max_horizontal("parent", "child").alias("other")]
+    used = paths.hops.select("root", "tree", *ends)
+    return _largest(used.group_by("root", "one", "other").agg(pl.col("tree").n_unique()), "tree")
+
+
 def paths_per_inner_node(paths: Paths) -> int:
     """Most paths from one root to one rank, in different trees, that pass through one other rank."""
     if paths.plan.spec.collective in PERSONALISED:
@@ -332,6 +339,7 @@ METRICS: Mapping[str, Callable[[Paths], int]] = {
     for measure in (
         longest_detour,
         trees_per_arc,
+        trees_per_link,
         paths_per_inner_node,
         same_type_per_step,
         segments_per_message,

@@ -131,7 +131,8 @@ class Algorithm(ABC):
         if spec.redundancy > self.max_redundancy:
             most = self.max_redundancy
             allowed = "one tree" if most == 1 else f"1..{most} trees"
-            raise ScenarioError("redundancy", spec.redundancy, f"{self.name} carries each message on {allowed}")
+            reason = f"{self.name} carries each message on {allowed}{self.why_no_more}"
+            raise ScenarioError("redundancy", spec.redundancy, reason)
 
     def require_translations(self) -> None:
         """Refuse a collective of all sources on a network where one timetable does not serve every source."""
@@ -172,6 +173,11 @@ class Algorithm(ABC):
     def max_redundancy(self) -> int:
         """Most trees that can carry one message; 1 for an algorithm without redundancy."""
         return 1
+
+    @property
+    def why_no_more(self) -> str:
+        """Why there are no more trees than `max_redundancy`, to follow its number; empty where the name says it."""
+        return ""
 
     @property
     def tolerated_faults(self) -> int:

@@ -20,9 +20,9 @@ DELIVERY: Final = (
 )  # fmt: skip
 """Arrivals, and results of votes on copies."""
 STRUCTURE: Final = (
-    "longest_detour", "trees_per_arc", "paths_per_inner_node", "same_type_per_step", "segments_per_message",
-    "largest_subtree", "smallest_subtree", "outside_own_substar", "off_displacement", "off_period", "inner_home_nodes",
-    "unrotated_arcs",
+    "longest_detour", "trees_per_arc", "trees_per_link", "paths_per_inner_node", "same_type_per_step",
+    "segments_per_message", "largest_subtree", "smallest_subtree", "outside_own_substar", "off_displacement",
+    "off_period", "inner_home_nodes", "unrotated_arcs",
 )  # fmt: skip
 """The paths that messages took."""
 EMULATOR: Final = (

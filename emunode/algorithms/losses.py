@@ -186,15 +186,25 @@ def losses_of_striping(
     copies: int, trees: int, redundancy: int, segments_per_message: int, missing: Mapping[int, int]
 ) -> tuple[int, dict[int, int]]:
     """`Spread.lost_messages` if copy c carries segment c div x and is number c div `trees` on tree c mod `trees`."""
+    # divmod gives (number, tree); reversed it is (tree, number) of each of the x copies.
+    places = (
+        [divmod(copy, trees)[::-1] for copy in range(first, first + redundancy)]
+        for first in range(0, copies, redundancy)
+    )
+    return losses_of_copies(places, segments_per_message, missing)
+
+
+def losses_of_copies(
+    places: Iterable[Sequence[tuple[int, int]]], segments_per_message: int, missing: Mapping[int, int]
+) -> tuple[int, dict[int, int]]:
+    """`Spread.lost_messages` if `places` has (tree, number) of every copy of each segment."""
     guilty: dict[int, int] = {}
     lost: set[int] = set()
-    for segment in range(copies // redundancy):
-        # divmod gives (number, tree); reversed it is (tree, number) of each of the x copies.
-        places = [divmod(copy, trees)[::-1] for copy in range(segment * redundancy, (segment + 1) * redundancy)]
+    for segment, copies in enumerate(places):
         # A segment is lost if all its x copies are; a message if one of its segments is.
-        if all(missing.get(tree, 0) >> number & 1 for tree, number in places):
+        if all(missing.get(tree, 0) >> number & 1 for tree, number in copies):
             lost.add(segment // segments_per_message)
-            for tree, number in places:
+            for tree, number in copies:
                 guilty[tree] = guilty.get(tree, 0) | 1 << number
     return len(lost), guilty
 

@@ -12,6 +12,7 @@ from typing import Final
 import emunode.algorithms.any_network.allgather
 import emunode.algorithms.any_network.exchange
 import emunode.algorithms.any_network.scatter
+import emunode.algorithms.any_network.tree_packings
 import emunode.algorithms.any_network.unicast
 import emunode.algorithms.breadth_first
 import emunode.algorithms.classical.allgather
@@ -61,7 +62,7 @@ ORDER: Final = (
     "iterative", "three-phase", "two-phase", "dimension-wise", "improved", "improved-rooted", "independent-trees",
     "improved-printed",
     "three-phase-printed", "three-phase-restart", "three-phase-restart-own",
-    "flood", "bfs-tree", "bfb", "bfb-packed", "minimal", "disjoint-paths",
+    "flood", "bfs-tree", "edge-disjoint-trees", "arborescences", "bfb", "bfb-packed", "minimal", "disjoint-paths",
     "ring", "recursive-doubling", "recursive-halving", "bruck", "binomial", "circulant", "circulant-rooted",
     "circulant-halving",
 )  # fmt: skip

@@ -146,6 +146,10 @@ class TreeCollective(FoldingSchedule):
         for copy in range(tree, self.copies, self.trees.count):
             yield copy // self.trees.count, copy // self.spec.redundancy
 
+    def tree_of(self, segment: int) -> int:
+        """The tree that carries a segment which travels once, as where contributions are folded."""
+        return segment % self.trees.count
+
     @cached_property
     def departures(self) -> list[tuple[Step, int, int, int, Port]]:
         """(step, tree, segment, place of the child, port) of all sends of a source, in order; the same for all sources."""
@@ -169,10 +173,10 @@ class TreeCollective(FoldingSchedule):
             return self.segments_per_message
         segments = range(message * self.segments_per_message, (message + 1) * self.segments_per_message)
         # The root receives one partial result per child of its tree, and they count as contributions.
-        return sum(len(self.trees.children(0, segment % self.trees.count)) for segment in segments)
+        return sum(len(self.trees.children(0, self.tree_of(segment))) for segment in segments)
 
     def feeders(self, rank: Rank, root: Rank, segment: int) -> Sequence[Rank]:
-        children = self.tree_children(self.topology.relative(rank, root), segment % self.trees.count)
+        children = self.tree_children(self.topology.relative(rank, root), self.tree_of(segment))
         return [self.topology.absolute(child, root) for child in children]
 
     def fold_sends(self, view: LocalView) -> Iterator[FoldSend]:

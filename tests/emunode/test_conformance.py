@@ -31,6 +31,8 @@ from emunode.topologies.base import FAMILIES, SEARCH_LIMIT, CayleyTopology, Topo
 from emunode.topologies.hypercube import Hypercube
 from emunode.topologies.registry import descriptions, large_examples, parse_topology, small_examples
 from emunode.topologies.star import StarGraph
+from emunode.trees.any_network.arborescences import arborescences
+from emunode.trees.any_network.parents import ParentTrees, adjacency_of
 from emunode.trees.base import Trees
 from emunode.trees.breadth_first import BreadthFirstTree, GrownTree
 from emunode.trees.eisenstein_jacobi import phased
@@ -124,6 +126,7 @@ VARIANTS: dict[type[Trees], Make] = {
     BalancedTrees: lambda topology: [BalancedTrees(topology), BalancedTrees(topology, topology.degree)],
     GrayPaths: lambda topology: [GrayPaths(topology), GrayPaths(topology, topology.degree)],
     GrownTree: lambda topology: [GrownTree(topology, ())],
+    ParentTrees: lambda topology: [ParentTrees(topology, arborescences(adjacency_of(topology)))],
     phased.PhasedTree: lambda topology: [phased.PhasedTree(topology, plan) for plan in PLANS],
     RotatedPaths: lambda topology: [RotatedPaths(topology, topology.degree + 1)],
     RotatedTrees: lambda topology: [RotatedTrees(star, GreedyTree(star)) for star in stars(topology)],
@@ -133,7 +136,7 @@ VARIANTS: dict[type[Trees], Make] = {
 }
 NOT_SPANNING = {phased.PrintedTree}
 """The algorithm as printed, which does not reach every node of two and more dimensions."""
-BUILDING_TABLES = {BalancedTree, GrownTree, NecklaceTree, RotatedPaths}
+BUILDING_TABLES = {BalancedTree, GrownTree, NecklaceTree, ParentTrees, RotatedPaths}
 """Trees that every node computes as a table of the whole network."""
 
 

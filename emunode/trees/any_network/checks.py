@@ -19,7 +19,7 @@ Parents = Sequence[Rank]
 
 
 def root_of(parents: Parents) -> Rank:
-    """The root of a tree; ValueError if there is none."""
+    """The root of a tree."""
     return list(parents).index(NO_PARENT)
 
 
@@ -113,8 +113,12 @@ def independence_problem(topology: Topology, trees: Sequence[Parents]) -> str | 
         for tree, parents in enumerate(trees):
             here = rank
             while here != root and (here := parents[here]) != root:
-                if (other := inner.setdefault(here, tree)) != tree:
-                    return f"the paths to {name(rank)} in trees {other} and {tree} both pass through {name(here)}"
+                if here not in inner:
+                    inner[here] = tree
+                elif inner[here] != tree:
+                    return f"the paths to {name(rank)} in trees {inner[here]} and {tree} both pass through {name(here)}"
+                else:
+                    return f"tree {tree}: the parents of {name(here)} lead back to itself"
         # Without inner nodes a path is the link from the root, which only one tree may use.
         direct = [tree for tree, parents in enumerate(trees) if parents[rank] == root]
         if len(direct) > 1:

@@ -95,7 +95,7 @@ def test_offending_links_and_nodes_are_named() -> None:
     assert independence_problem(RING, [UP, [NO_PARENT, 0, 1, 0]]) == "trees 0 and 1 both use the link 0>1"
     assert independence_problem(RING, [UP, [1, NO_PARENT, 1, 0]]) == "tree 0 has root 0, tree 1 has root 1"
     square = parse_topology("complete:4")
-    assert independence_problem(square, [[NO_PARENT, 0, 1, 1], [NO_PARENT, 3, 0, 1]]) == (
+    assert independence_problem(square, [[NO_PARENT, 0, 1, 1], [NO_PARENT, 2, 0, 1]]) == (
         "the paths to 3 in trees 0 and 1 both pass through 1"
     )
     assert complete_independence_problem(square, [[NO_PARENT, 0, 0, 0], [1, NO_PARENT, 1, 2]]) == (

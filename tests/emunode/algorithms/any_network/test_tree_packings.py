@@ -1,0 +1,208 @@
+"""Collectives over packings of trees: timetables, faults that they survive, refusals, and one history on all drivers."""
+
+from collections.abc import Iterable
+from io import StringIO
+from itertools import product
+from pathlib import Path
+
+import pytest
+import trio
+
+from coordinator.campaigns.certify import failed
+from coordinator.campaigns.trial_runner import Trial, TrialRunner
+from coordinator.planning.plan import make_plan
+from coordinator.results.claims import Verdict
+from coordinator.scenario.model import make_scenario
+from emunode.algorithms.any_network.tree_packings import PackingBroadcast, least_steps
+from emunode.algorithms.base import ALGORITHMS, Algorithm
+from emunode.algorithms.conformance import check_algorithm, check_claims, execute, measure
+from emunode.algorithms.registry import make_algorithm
+from emunode.errors import ScenarioError
+from emunode.model import Collective, CollectiveSpec
+from emunode.topologies.base import Topology
+from emunode.topologies.registry import parse_topology
+from tests.any_network_support import connected_graphs, golden_network, network_of_graph
+from tests.support import run_scenario
+
+NAMES = ("edge-disjoint-trees", "independent-trees", "arborescences")
+ENTRIES = [entry for entry in ALGORITHMS.values() if entry.__module__.endswith("tree_packings")]
+
+
+def job(topology: Topology, name: str, collective: Collective = Collective.BROADCAST, **values: object) -> Algorithm:
+    spec = CollectiveSpec(topology.name, collective, name, 0)
+    return make_algorithm(topology, spec._replace(**values))  # type: ignore[arg-type]
+
+
+def test_five_collectives_are_registered_for_each_packing() -> None:
+    assert len(ENTRIES) == 15
+    assert all(entry.family == "any" and entry.precomputed for entry in ENTRIES)
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: f"{entry.name}-{entry.collective}")
+def test_rules_keep_the_model_and_the_claims(entry: type[Algorithm]) -> None:
+    for name in ("Q_3", "wheel_8", "K_2_4", "EJ_1+2"):
+        check_algorithm(entry, golden_network(name))
+
+
+def sample(share: int, largest: int = 6) -> list[Topology]:
+    """Every `share`-th connected graph of at most `largest` nodes."""
+    return [network_of_graph(graph) for graph in list(connected_graphs(largest))[::share]]
+
+
+def run_on(networks: list[Topology]) -> int:
+    """Run every collective and redundancy on each network from two sources; returns how many jobs ran."""
+    ran = 0
+    for network, entry, redundancy in product(networks, ENTRIES, (1, 2, 3)):
+        for source in (0, network.order - 1):
+            try:
+                algorithm = job(network, entry.name, entry.collective, source=source, redundancy=redundancy, messages=3)
+            except ScenarioError as refusal:
+                assert refusal.field in ("topology", "redundancy")  # noqa: PT017  # anything else is a bug
+                continue
+            check_claims(algorithm, measure(algorithm, execute(algorithm)))
+            ran += 1
+    return ran
+
+
+def test_runs_on_a_sample_of_all_small_graphs() -> None:
+    assert run_on(sample(12)) > 150
+
+
+@pytest.mark.slow
+def test_runs_on_all_graphs_of_at_most_six_nodes() -> None:
+    assert run_on(sample(1)) > 2000
+
+
+@pytest.mark.parametrize(("name", "messages", "segments"), [*product(NAMES, (1, 3), (1, 4))])
+def test_steps_are_the_least_for_the_heights(name: str, messages: int, segments: int) -> None:
+    for network in (golden_network("S_4"), golden_network("karate"), golden_network("wheel_8")):
+        if name == "independent-trees" and network.name == "file:karate":
+            continue
+        algorithm = job(network, name, messages=messages, segments=segments)
+        assert isinstance(algorithm, PackingBroadcast)
+        heights = [algorithm.trees.height(tree) for tree in range(algorithm.trees.count)]
+        copies = messages * segments * len(heights)
+        assert sum(algorithm.loads) == copies
+        used = [height + load - 1 for height, load in zip(heights, algorithm.loads, strict=True) if load]
+        assert max(used) == algorithm.last_step == least_steps(heights, copies, copies)
+        assert measure(algorithm, execute(algorithm))["steps"] == algorithm.last_step
+
+
+@pytest.mark.parametrize(("name", "redundancy"), [*product(NAMES, (2, 3)), ("arborescences", 4)])
+def test_copies_of_a_segment_take_different_trees(name: str, redundancy: int) -> None:
+    algorithm = job(golden_network("EJ_2+3"), name, redundancy=redundancy, messages=2, segments=3)
+    assert isinstance(algorithm, PackingBroadcast)
+    trees: dict[int, list[int]] = {}
+    for tree in range(algorithm.trees.count):
+        for _, segment in algorithm.copies_on_tree(tree):
+            trees.setdefault(segment, []).append(tree)
+    assert {segment: len(set(used)) for segment, used in trees.items()} == dict.fromkeys(range(6), redundancy)
+
+
+# Faults.
+
+
+def verdict(faults: list[str], **values: object) -> Verdict:
+    found = run_scenario(None, collective="broadcast", fault=faults, **values)
+    claimed = {judgement.claim.name for judgement in found.judgements}
+    assert "delivery_ratio" in claimed
+    return found.verdict
+
+
+def unserved(faults: Iterable[str], **values: object) -> list[str]:
+    """The faults, one at a time, under which a healthy node misses a message or a claim is violated."""
+    scenario = make_scenario({"driver": "memory", "collective": "broadcast", **values})
+
+    async def trials() -> list[str]:
+        async with TrialRunner([scenario], StringIO()) as runner:
+            return [fault for fault in faults if failed(await runner.trial(Trial(0, (fault,), 0)))]
+
+    return trio.run(trials)
+
+
+@pytest.mark.parametrize(
+    ("topology", "algorithm", "kind"),
+    [
+        ("torus:4x4", "edge-disjoint-trees", "down:{}~{}@1"),
+        ("torus:3x3", "independent-trees", "down:{}~{}@1"),
+        ("torus:3x3", "arborescences", "down:{}>{}@1"),
+    ],
+)
+def test_two_copies_survive_every_broken_link(topology: str, algorithm: str, kind: str) -> None:
+    network = parse_topology(topology)
+    links = [tuple(map(network.label, (one, other))) for one, _, other, _ in network.links()]
+    faults = [kind.format(*link) for link in links]
+    assert unserved(faults, topology=topology, algorithm=algorithm, redundancy=2) == []
+    assert unserved(faults, topology=topology, algorithm=algorithm, redundancy=1) != []
+    assert verdict(faults[:1], topology=topology, algorithm=algorithm, redundancy=2) is Verdict.HOLDS
+
+
+def test_two_copies_on_independent_trees_survive_every_faulty_node() -> None:
+    network = parse_topology("petersen:5,2")
+    faults = [f"crash:{network.label(rank)}@1" for rank in network.ranks()[1:]]
+    values = {"topology": network.name, "algorithm": "independent-trees"}
+    assert unserved(faults, **values, redundancy=2) == []
+    assert unserved(faults, **values, redundancy=1) != []
+
+
+def test_three_copies_outvote_a_lying_node() -> None:
+    values = {"topology": "hypercube:3", "algorithm": "independent-trees", "redundancy": 3}
+    for label in ("001", "011", "111"):
+        assert verdict([f"byzantine:{label}@1"], **values) is Verdict.HOLDS
+
+
+def test_edge_disjoint_trees_claim_nothing_about_faulty_nodes() -> None:
+    values = {"topology": "hypercube:4", "collective": "broadcast", "algorithm": "edge-disjoint-trees", "redundancy": 2}
+    claimed = []
+    for label in ("0001", "0010", "0100", "1000"):
+        plan = make_plan(make_scenario({**values, "driver": "memory", "fault": [f"crash:{label}@1"]}))
+        names = {claim.name: claim for claim in plan.claims()}
+        assert "delivery_ratio" not in names
+        claimed.append(str(names["intact_deliveries"].predicted))
+    # Trees share inner nodes: a single crash costs healthy nodes both copies.
+    assert min(map(float, claimed)) < 14
+
+
+# Refusals.
+
+
+@pytest.mark.parametrize(
+    ("topology", "name", "values", "problem"),
+    [
+        ("torus:4x4", "edge-disjoint-trees", {"redundancy": 3},
+         "1..2 trees: 16 parts of torus:4x4 have only 32 links between them, and a tree needs 15"),
+        ("hypercube:3", "arborescences", {"redundancy": 4}, "1..3 trees: the smallest cut of hypercube:3 has 3 links"),
+        ("ring:5", "independent-trees", {"redundancy": 3}, "1..2 trees"),
+        ("torus:4x4", "edge-disjoint-trees", {"redundancy": 2, "collective": Collective.REDUCE}, "on one tree"),
+        ("mesh:5", "independent-trees", {}, "that no single node disconnects; without 3 this one is disconnected"),
+        ("mesh:2", "independent-trees", {}, "independent-trees needs at least three nodes"),
+        ("fat-tree:4", "arborescences", {"collective": Collective.SCATTER}, "needs a network without switches"),
+        ("hypercube:14", "arborescences", {}, "nodes x links x degree^2 operations"),
+    ],
+)  # fmt: skip
+def test_refusals_name_the_reason(topology: str, name: str, values: dict[str, object], problem: str) -> None:
+    with pytest.raises(ScenarioError, match=problem.replace("^", r"\^")):
+        job(parse_topology(topology), name, **values)  # type: ignore[arg-type]
+
+
+# Drivers.
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "collective"),
+    [("edge-disjoint-trees", "broadcast"), ("independent-trees", "scatter"), ("arborescences", "reduce")],
+)
+def test_one_history_in_memory_and_over_sockets(algorithm: str, collective: str, tmp_path: Path) -> None:
+    hashes = {
+        run_scenario(
+            tmp_path / driver,
+            topology="petersen:5,2",
+            collective=collective,
+            algorithm=algorithm,
+            source="i3",
+            segments=2,
+            driver=driver,
+        ).summary["journal_hash"]
+        for driver in ("memory", "local")
+    }
+    assert len(hashes) == 1
