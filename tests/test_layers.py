@@ -48,10 +48,11 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "coordinator.execution": {"coordinator.networks", "coordinator.reports"},
     "coordinator.papers": {"coordinator.execution", "emunode.testing"},
     "coordinator.campaigns": {"coordinator.execution"},
+    "coordinator.grading": {"emunode.testing"},
     "coordinator.api": {"coordinator.papers", "coordinator.campaigns"},
     "coordinator.aio": {"coordinator.api"},
     "coordinator": {"coordinator.api"},
-    "coordinator.cli": {"coordinator", "coordinator.maintenance"},
+    "coordinator.cli": {"coordinator", "coordinator.grading", "coordinator.maintenance"},
     "coordinator.__main__": {"coordinator.cli"},
 }
 
@@ -63,6 +64,9 @@ SHELLS: Final = (
     "coordinator.campaigns",
     "coordinator.cli",
     "coordinator.execution",
+    "coordinator.grading.confinement",
+    "coordinator.grading.submission",
+    "coordinator.grading.worker",
     "coordinator.history.run_directory",
     "coordinator.history.state_folder",
     "coordinator.maintenance",

@@ -20,6 +20,7 @@ app = App(
     suppress_keyboard_interrupt=False,
 )
 lister = App(name="list", help="List the topologies, the algorithms and the kinds of fault.")
+maker = App(name="new", help="Write a file to start from: an algorithm or a network of your own.")
 
 # Each summary repeats the first line of the command's docstring, which cannot be read without importing its module.
 COMMANDS = {
@@ -31,6 +32,7 @@ COMMANDS = {
     "sweep": ("sweep:sweep_command", "Run algorithms over networks and sizes, and draw a metric with its lower bound."),
     "certify": ("certify:certify_command", "Run every set of faults up to symmetry, or find a smallest counterexample."),
     "verify": ("verify:verify_command", "Check stored runs against their journals, and the journals against the rules."),
+    "check": ("check:check_command", "Grade a submission: an algorithm, a network or trees from a file."),
     "report": ("report:report_command", "Draw the report of a stored run again."),
     "compare": ("compare:compare_command", "Compare stored runs: scenarios, metrics and claims side by side."),
     "export": ("export:export_command", "Write a network, its trees or an executed schedule for other programs."),
@@ -48,9 +50,20 @@ LISTS = {
     "algorithms": ("listing:algorithms_command", "List the algorithms, or describe one in full."),
     "faults": ("listing:faults_command", "List the kinds of fault and their syntax."),
 }
+NEW = {
+    "algorithm": (
+        "new:algorithm_command",
+        "Write an algorithm to start from: flooding, or for a reduce a tree, which `coordinator check` accepts.",
+    ),
+    "topology": (
+        "new:topology_command",
+        "Write a family of networks to start from: a ring, which `coordinator check` accepts.",
+    ),
+}
 
 app.command(lister)
-for parent, table in ((app, COMMANDS), (lister, LISTS)):
+app.command(maker)
+for parent, table in ((app, COMMANDS), (lister, LISTS), (maker, NEW)):
     for name, (target, summary) in table.items():
         parent.command(f"coordinator.cli.{target}", name=name, help=summary)
 app.command(

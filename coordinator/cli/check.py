@@ -1,0 +1,136 @@
+"""`coordinator check`: grade a submission."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Group, Parameter
+from rich.markup import escape
+
+from coordinator.cli import render
+from coordinator.cli.output import JsonFlag, as_command, print_json
+from coordinator.grading.confinement import MEBIBYTE, Limits, layers
+from coordinator.grading.grade import Grade, Options, Subject
+from coordinator.grading.grade import grade as grade_file
+from coordinator.grading.marks import MarkVerdict
+from emunode.errors import ScenarioError
+from emunode.model import PortModel
+from emunode.topologies.registry import parse_topology
+
+REQUIREMENTS = Group("Requirements", sort_key=1)
+LIMITS = Group("Limits", sort_key=2)
+STATUS = {MarkVerdict.PASS: 0, MarkVerdict.FAIL: 1, MarkVerdict.UNDECIDED: 3}
+STYLES = {"pass": "green", "fail": "bold red", "undecided": "yellow", "information": "dim"}
+
+
+@Parameter(name="*", group=LIMITS)
+@dataclass(frozen=True)
+class LimitFlags:
+    """The flags for limits of a submission."""
+
+    answer_seconds: Annotated[float, Parameter(help="time for one answer")] = 10.0
+    total_seconds: Annotated[float, Parameter(help="time for all checks")] = 300.0
+    memory_megabytes: Annotated[int, Parameter(help="memory of one process")] = 1024
+
+    def checked(self) -> Limits:
+        """The limits; ScenarioError for a value that is out of range."""
+        for name, most in (("answer_seconds", 3600), ("total_seconds", 86400)):
+            if not 0 < getattr(self, name) <= most:
+                raise ScenarioError(name, getattr(self, name), f"expected a time above 0, up to {most} s")
+        if not 128 <= self.memory_megabytes <= 1 << 20:
+            raise ScenarioError("memory_megabytes", self.memory_megabytes, "expected 128 or more, up to 1048576")
+        return Limits(self.answer_seconds, self.total_seconds, self.memory_megabytes * MEBIBYTE)
+
+
+def check(
+    file: Annotated[Path, Parameter(help="an algorithm, a network or trees in .py, or trees in .csv")],
+    *,
+    topology: Annotated[
+        tuple[str, ...],
+        Parameter(group=REQUIREMENTS, help="network to check on (repeatable); for an algorithm several small ones"),
+    ] = (),
+    port_model: Annotated[
+        tuple[PortModel, ...],
+        Parameter(group=REQUIREMENTS, help="required port model (repeatable); those that the algorithm declares"),
+    ] = (),
+    property: Annotated[  # noqa: A002  # the name of the flag
+        tuple[str, ...],
+        Parameter(
+            group=REQUIREMENTS,
+            help="required of trees (repeatable): arc-disjoint, edge-disjoint, independent, completely-independent",
+        ),
+    ] = (),
+    within: Annotated[
+        float | None, Parameter(group=REQUIREMENTS, help="most steps, as a multiple of the lower bound")
+    ] = None,
+    limits: LimitFlags | None = None,
+    json: JsonFlag = False,
+) -> int:
+    """Grade a submission: an algorithm, a network or trees from a file.
+
+    A file in Python registers an algorithm or a network with `emunode.registry.register`, or defines trees: a function
+    parent(label, tree) that returns a label, a port or None, or a subclass of Trees. A file in CSV has the columns tree,
+    label and parent. The submission runs in processes of their own, with limits, and a judge outside them carries its
+    packets. The exit status is 0 if all requirements are met, 1 if one is not, 3 if time was short.
+
+    Examples:
+      coordinator check mine.py
+      coordinator check mine.py --topology star:4 --port-model one-port --within 1.5 --json
+      coordinator check trees.csv --topology star:4 --property edge-disjoint
+    """
+    if within is not None and not within >= 1:
+        raise ScenarioError("within", within, "expected a multiple of the bound, 1 or more")
+    bounds = (limits or LimitFlags()).checked()
+    options = Options([parse_topology(name) for name in topology], port_model, property, within, bounds)
+    with render.progress_display("check") as progress:
+        found = grade_file(file, options, progress)
+    if json:
+        print_json(found.record())
+    else:
+        _show(found)
+    return STATUS[found.verdict]
+
+
+def _show(found: Grade) -> None:
+    out = render.console()
+    for subject in found.subjects:
+        out.print(f"[bold]{escape(f'{subject.kind} {subject.name}')}[/]", soft_wrap=True)
+        if subject.networks:
+            out.print(f"on {escape(', '.join(subject.networks))}", soft_wrap=True)
+        _show_marks(subject)
+    if found.printed:
+        out.print(f"it printed: {escape(repr(found.printed))}", soft_wrap=True)
+    record: dict[str, Any] = found.record()
+    style = STYLES[str(found.verdict)]
+    out.print(
+        f"{escape(found.file)}: [{style}]{found.verdict}[/], {record['points']} of {record['of']} points",
+        soft_wrap=True,
+    )
+    if len(layers()) < 3:
+        out.print(
+            f"this machine offers only {' and '.join(layers())} against a submission that misbehaves", soft_wrap=True
+        )
+
+
+def _show_marks(subject: Subject) -> None:
+    rows: Sequence[Sequence[str]] = [
+        (
+            mark.requirement,
+            f"[{STYLES[mark.verdict]}]{mark.verdict}[/]",
+            f"{mark.points} of 10" if mark.required else "",
+            f"{mark.passed} of {mark.cases}" if mark.cases else "",
+            escape(mark.meaning),
+        )
+        for mark in subject.marks
+    ]
+    render.show_table(("requirement", "verdict", "points", "cases", "meaning"), rows)
+    out = render.console()
+    for mark in subject.marks:
+        for finding in mark.findings:
+            out.print(f"{mark.requirement}: {escape(finding)}", soft_wrap=True)
+        for note in (*mark.notes, *([mark.stopped] if mark.stopped else [])):
+            out.print(f"{mark.requirement}: {escape(note)}", soft_wrap=True)
+
+
+check_command = as_command(check)

@@ -1,0 +1,241 @@
+"""Grading of one file: what it defines decides what is required of it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from coordinator.grading.algorithm_marks import AlgorithmGrader, Progress, require_judged
+from coordinator.grading.confinement import Limits, layers
+from coordinator.grading.given_network import GivenNetwork
+from coordinator.grading.marks import POINTS, Mark, MarkVerdict, overall
+from coordinator.grading.submission import (
+    OutOfTimeError,
+    SubmissionEndedError,
+    SubmissionProcess,
+    SubmissionServer,
+)
+from coordinator.grading.tree_marks import grade_trees, read_csv
+from coordinator.grading.tree_properties import PROPERTIES
+from emunode.algorithms.base import ANY_FAMILY
+from emunode.errors import ScenarioError
+from emunode.model import PortModel
+from emunode.topologies.base import FAMILIES, Topology
+from emunode.topologies.registry import parse_topology
+
+MOST_BYTES: Final = 1 << 20
+LARGEST: Final = 130
+"""The largest order of a network that is chosen here."""
+SEVERAL: Final = 3
+FOR_ANY: Final = ("star:3", "hypercube:3", "ring:7", "mesh:3x4", "debruijn:2,3", "fat-tree:2", "star:4")
+"""Where an algorithm for every network is tried: with translations and without, with odd cycles, and with switches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is asked of a submission beyond what it claims."""
+
+    networks: Sequence[Topology] = ()
+    port_models: Sequence[PortModel] = ()
+    properties: Sequence[str] = ()
+    within: float | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(slots=True)
+class Subject:
+    """One thing that a file defines, with its marks."""
+
+    kind: str
+    name: str
+    networks: list[str]
+    marks: list[Mark]
+
+    @property
+    def points(self) -> tuple[int, int]:
+        """Points, and the most that could be."""
+        return sum(mark.points for mark in self.marks), POINTS * sum(mark.required for mark in self.marks)
+
+
+@dataclass(slots=True)
+class Grade:
+    """The result for one file."""
+
+    file: str
+    subjects: list[Subject] = field(default_factory=list)
+    printed: str = ""
+
+    @property
+    def verdict(self) -> MarkVerdict:
+        """That of all marks together."""
+        return overall(mark for subject in self.subjects for mark in subject.marks)
+
+    def record(self) -> dict[str, object]:
+        """As plain values."""
+        return {
+            "file": self.file,
+            "verdict": str(self.verdict),
+            "points": sum(subject.points[0] for subject in self.subjects),
+            "of": sum(subject.points[1] for subject in self.subjects),
+            "protection": layers(),
+            "printed": self.printed,
+            "subjects": [
+                {
+                    "kind": subject.kind,
+                    "name": subject.name,
+                    "networks": subject.networks,
+                    "points": subject.points[0],
+                    "of": subject.points[1],
+                    "marks": [mark.record() for mark in subject.marks],
+                }
+                for subject in self.subjects
+            ],
+        }
+
+
+def grade(path: Path, options: Options, progress: Progress) -> Grade:
+    """Grade a file by its suffix: `.py` or `.csv`. Raises ScenarioError (field `file`) for a file that cannot be read."""
+    unknown = [name for name in options.properties if name not in PROPERTIES]
+    if unknown:
+        raise ScenarioError("property", unknown[0], f"expected one of {', '.join(PROPERTIES)}")
+    if path.suffix not in (".py", ".csv"):
+        raise ScenarioError("file", str(path), "expected an algorithm, a network or trees in .py, or trees in .csv")
+    if not path.is_file():
+        raise ScenarioError("file", str(path), "there is no such file")
+    if path.suffix == ".csv":
+        return _grade_csv(path, options)
+    if path.stat().st_size > MOST_BYTES:
+        raise ScenarioError("file", str(path), f"at most {MOST_BYTES >> 20} MB")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ScenarioError("file", str(path), f"it is not UTF-8: {error}") from None
+    with SubmissionServer(path.name, text, options.limits) as server:
+        result = Grade(str(path), _grade_python(server, options, progress))
+        result.printed = server.printed
+    return result
+
+
+def _grade_csv(path: Path, options: Options) -> Grade:
+    if len(options.networks) != 1:
+        raise ScenarioError("topology", None, "trees in a CSV file are trees of one network: give --topology NET")
+    (topology,) = options.networks
+    marks = grade_trees(topology, read_csv(path, topology), options.properties)
+    return Grade(str(path), [Subject("trees", path.stem, [topology.name], marks)])
+
+
+def _grade_python(server: SubmissionServer, options: Options, progress: Progress) -> list[Subject]:
+    loading = Mark("loads", "the file is a Python module that registers an algorithm or a network, or defines trees")
+    subjects = [Subject("file", "the file", [], [loading])]
+    with _loading(server, loading) as process:
+        if process is None:
+            return subjects
+        loaded = process.loaded
+        defined = [*loaded.get("algorithms", ()), *loaded.get("families", ()), *loaded.get("trees", ())]
+        problem = loaded.get("failed") or (loaded.get("refused") or [None, None])[1]
+        if problem is None and not defined:
+            problem = (
+                "it registers nothing: decorate a class with emunode.registry.register, or define parent(label, tree)"
+            )
+        if not loading.add([problem] if problem else []):
+            return subjects
+        for described in loaded["algorithms"]:
+            require_judged(described)
+        given = _given_networks(process, loaded["families"])
+    for family, (own, mark) in given.items():
+        subjects.append(Subject("network", family, [network.name for network in own], [mark]))
+    for described in loaded["algorithms"]:
+        networks = _networks_for(described["key"][0], given, options)
+        grader = AlgorithmGrader(server, described, networks, options.port_models, options.within, progress)
+        name = " ".join(described["key"][1:])
+        subjects.append(Subject("algorithm", name, [network.name for network in networks], grader.grade()))
+    for source in loaded["trees"]:
+        subjects += _grade_tree_source(server, source, options)
+    return subjects
+
+
+@contextmanager
+def _loading(server: SubmissionServer, mark: Mark) -> Iterator[SubmissionProcess | None]:
+    """A process that has loaded the file; None if it ended first, which is a finding of `mark`."""
+    try:
+        process = server.process()
+    except SubmissionEndedError as error:
+        mark.add([str(error)])
+        yield None
+        return
+    except OutOfTimeError as error:
+        mark.stopped = str(error)
+        yield None
+        return
+    with process:
+        yield process
+
+
+def _given_networks(
+    process: SubmissionProcess, families: dict[str, list[str]]
+) -> dict[str, tuple[list[GivenNetwork], Mark]]:
+    found = {}
+    for family, examples in families.items():
+        mark = Mark("links", "labels are different, links lead back, and the network is connected")
+        networks = []
+        for name in examples[:SEVERAL]:
+            try:
+                answer = process.ask("network", topology=name)
+                problem = answer.get("failed") or (answer.get("refused") or [None, None])[1]
+                network = None if problem else GivenNetwork(name, answer)
+            except (SubmissionEndedError, ScenarioError) as error:
+                problem, network = str(error), None
+            problems = [f"{name}: {problem}"] if network is None else network.problems()
+            if mark.add(problems) and network is not None:
+                networks.append(network)
+            if isinstance(problem, str) and network is None:
+                break
+        found[family] = (networks, mark)
+    return found
+
+
+def _networks_for(
+    family: str, given: dict[str, tuple[list[GivenNetwork], Mark]], options: Options
+) -> Sequence[Topology]:
+    """Several small networks of the family, unless the command names some."""
+    if family in given:
+        return given[family][0]
+    if options.networks:
+        fitting = [network for network in options.networks if family in (ANY_FAMILY, network.family)]
+        if not fitting:
+            raise ScenarioError("topology", options.networks[0].name, f"the algorithm is for {family}")
+        return fitting
+    names = FOR_ANY if family == ANY_FAMILY else FAMILIES[family].small_examples
+    networks = [parse_topology(name) for name in names]
+    return [network for network in networks if network.order <= LARGEST][: SEVERAL if family != ANY_FAMILY else None]
+
+
+def _grade_tree_source(server: SubmissionServer, source: str, options: Options) -> list[Subject]:
+    if not options.networks:
+        raise ScenarioError("topology", None, "trees are trees of a network: give --topology NET")
+    subjects = []
+    for topology in options.networks:
+        loading = Mark("answers", "the parent function answers for every tree and node")
+        marks = [loading]
+        with _loading(server, loading) as process:
+            if process is not None:
+                try:
+                    answer = process.ask("parents", topology=topology.name, source=source)
+                    problem = answer.get("failed") or (answer.get("refused") or [None, None])[1]
+                    problems = [problem] if problem else [f"it tried {each}" for each in answer.get("denied", ())]
+                    if loading.add(problems) or not problem:
+                        marks += grade_trees(topology, _trees(answer), options.properties)
+                except SubmissionEndedError as error:
+                    loading.add([str(error)])
+                except OutOfTimeError as error:
+                    loading.stopped = str(error)
+        subjects.append(Subject("trees", source, [topology.name], marks))
+    return subjects
+
+
+def _trees(answer: dict[str, Any]) -> list[list[Any]]:
+    trees = answer.get("trees")
+    if not isinstance(trees, list) or not all(isinstance(tree, list) for tree in trees):
+        raise SubmissionEndedError("its process sent an answer that is not from the grader's own program there")
+    return trees

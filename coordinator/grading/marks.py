@@ -1,0 +1,82 @@
+"""Marks: what was required, how many cases met it, and what was wrong in the others."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+POINTS: Final = 10
+"""Points of a requirement that all cases meet."""
+SHOWN_FINDINGS: Final = 5
+
+
+class MarkVerdict(StrEnum):
+    """How a requirement ended."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    UNDECIDED = "undecided"
+    INFORMATION = "information"
+    """Measured, but not required."""
+
+
+@dataclass(slots=True)
+class Mark:
+    """One requirement and the cases in which it was checked."""
+
+    requirement: str
+    meaning: str
+    cases: int = 0
+    passed: int = 0
+    findings: list[str] = field(default_factory=list)
+    """The first problems, each with the node and the reason."""
+    notes: list[str] = field(default_factory=list)
+    required: bool = True
+    stopped: str | None = None
+    """Why not every case was checked."""
+
+    def add(self, problems: Iterable[str]) -> bool:
+        """Count one case; returns whether it passed."""
+        found = list(problems)
+        self.cases += 1
+        self.passed += not found
+        new = [problem for problem in found if problem not in self.findings]
+        self.findings += new[: max(0, SHOWN_FINDINGS - len(self.findings))]
+        return not found
+
+    @property
+    def verdict(self) -> MarkVerdict:
+        """Fail if a case failed, whatever was not checked; undecided if nothing failed and something was not checked."""
+        if not self.required:
+            return MarkVerdict.INFORMATION
+        if self.passed < self.cases:
+            return MarkVerdict.FAIL
+        return MarkVerdict.PASS if self.cases and self.stopped is None else MarkVerdict.UNDECIDED
+
+    @property
+    def points(self) -> int:
+        """Points by the share of cases that passed, rounded down; none for what was not checked."""
+        return POINTS * self.passed // self.cases if self.required and self.cases else 0
+
+    def record(self) -> dict[str, object]:
+        """As plain values."""
+        return {
+            "requirement": self.requirement,
+            "meaning": self.meaning,
+            "verdict": str(self.verdict),
+            "cases": self.cases,
+            "passed": self.passed,
+            "points": self.points,
+            "of": POINTS if self.required else 0,
+            "findings": self.findings,
+            "notes": [*self.notes, *([self.stopped] if self.stopped else [])],
+        }
+
+
+def overall(marks: Iterable[Mark]) -> MarkVerdict:
+    """Fail if one requirement fails, else undecided if one is; pass otherwise."""
+    verdicts = [mark.verdict for mark in marks]
+    for verdict in (MarkVerdict.FAIL, MarkVerdict.UNDECIDED):
+        if verdict in verdicts:
+            return verdict
+    return MarkVerdict.PASS

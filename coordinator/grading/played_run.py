@@ -1,0 +1,337 @@
+"""A run that the judge plays with a submission: the judge carries the packets and checks every one of them.
+
+In step t the ranks read what arrived in step t - 1 and send. The judge holds each send against the ports of the network, the
+port model, the link capacity and causality: a rank sends its own messages, or what it received in an earlier step. The
+messages are the judge's: a submission that invents a payload is found. A crashed node neither sends nor receives; what
+crosses a link that is down is lost.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from coordinator.grading.submission import SubmissionEndedError, SubmissionProcess
+from emunode.algorithms.payload import Payloads
+from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Duplex, Port, PortModel, Rank, Step
+from emunode.topologies.base import Topology
+
+MOST_PROBLEMS: Final = 20
+NAMED: Final = 6
+"""How many nodes a message names."""
+JUDGED: Final = (
+    Collective.BROADCAST, Collective.SCATTER, Collective.GATHER, Collective.REDUCE, Collective.ALLGATHER,
+    Collective.ALLTOALL,
+)  # fmt: skip
+"""The collectives whose deliveries this module can judge."""
+
+Inbox = list[list[Any]]
+"""[rank, packets] with packets [port, segments], as the submission receives them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """What is broken from the first step to the end."""
+
+    crashed: frozenset[Rank] = frozenset()
+    down: frozenset[tuple[Rank, Port]] = frozenset()
+    name: str = ""
+
+
+@dataclass(slots=True)
+class Sent:
+    """One segment on one link."""
+
+    step: Step
+    sender: Rank
+    port: Port
+    segment: tuple[Rank, Rank, int, int, bytes]
+
+
+@dataclass(slots=True)
+class PlayedRun:
+    """A run and what was wrong in it."""
+
+    topology: Topology
+    spec: CollectiveSpec
+    opened: dict[str, Any] = field(default_factory=dict)
+    """What the submission said of itself at the beginning; nothing in it is believed."""
+    refused: str | None = None
+    sent: list[Sent] = field(default_factory=list)
+    inboxes: list[Inbox] = field(default_factory=list)
+    """What the ranks read in step 1, 2, ..."""
+    endless: bool = False
+    problems: list[str] = field(default_factory=list)
+    """Broken rules of the model, and exceptions."""
+    undelivered: list[str] = field(default_factory=list)
+    metrics: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> int:
+        """The last step in which something was sent."""
+        return max((each.step for each in self.sent), default=0)
+
+
+class Player:
+    """Plays one run. `play` returns it; SubmissionEndedError passes through."""
+
+    def __init__(self, topology: Topology, spec: CollectiveSpec, faults: Faults) -> None:
+        self.run = PlayedRun(topology, spec)
+        self._topology = topology
+        self._spec = spec
+        self._faults = faults
+        self._held: dict[Rank, set[tuple[Rank, Rank, int]]] = defaultdict(set)
+        """What a rank has received: origin, target, index."""
+        self._folded: dict[tuple[Rank, int], int] = {}
+        """In a reduce: exclusive or of what a rank received, by segment."""
+        self._parts: dict[tuple[Rank, int], int] = {}
+
+    def play(self, process: SubmissionProcess, key: Sequence[str]) -> PlayedRun:
+        """Run the algorithm `key` of a submission to its end."""
+        run = self.run
+        run.opened = process.ask("open", algorithm=list(key), spec=self._spec._asdict(), ranks=None, watch=False)
+        if "refused" in run.opened:
+            run.refused = str(run.opened["refused"][1])
+            return run
+        if self._failed(run.opened, 1):
+            return run
+        parts = run.opened.get("segments_per_message")
+        if not isinstance(parts, int) or not 1 <= parts <= self._spec.message_bytes:
+            run.problems.append(f"segments_per_message is {parts!r}, expected 1..{self._spec.message_bytes}")
+            return run
+        self._payloads = Payloads(self._spec.seed, self._spec.message_bytes, parts)
+        self._segments = parts * self._spec.messages
+        self._loop(process, run.opened.get("due"))
+        self._judge_deliveries()
+        self._measure()
+        return run
+
+    def _loop(self, process: SubmissionProcess, due: object) -> None:
+        run, step, limit = self.run, 0, step_limit(self._topology.order, self._spec.collective)
+        inbox: Inbox = []
+        while (inbox or isinstance(due, int)) and len(run.problems) < MOST_PROBLEMS:
+            step += 1
+            if step > limit:
+                run.endless = True
+                run.problems.append(f"it does not end: something is sent in step {limit:,}")
+                return
+            run.inboxes.append(inbox)
+            answer = process.ask("step", step=step, inbox=inbox)
+            if self._failed(answer, step):
+                return
+            for rank, when in _checked(answer.get("late"), 2):
+                run.problems.append(
+                    f"{self._name(rank)} sent in step {when} what arrived in step {step - 1}: the first possible step is "
+                    f"{step}"
+                )
+            inbox = self._carry(step, list(self._leaving(step, answer.get("sends"))))
+            due = answer.get("due")
+
+    def _failed(self, answer: dict[str, Any], step: Step) -> bool:
+        if "failed" in answer or "refused" in answer:
+            self.run.problems.append(f"in step {step}: {answer.get('failed', answer.get('refused'))}")
+            return True
+        return False
+
+    def _name(self, rank: Rank) -> str:
+        return self._topology.label(rank)
+
+    # --- one step ----------------------------------------------------------------------------------------------------
+
+    def _leaving(self, step: Step, sends: object) -> Iterator[Sent]:
+        """The sends of a step by nodes that work; those that break the model are problems and do not leave."""
+        topology = self._topology
+        for rank, port, plain in _checked(sends, 3):
+            if not (isinstance(rank, int) and 0 <= rank < topology.order) or rank in self._faults.crashed:
+                continue
+            if not isinstance(port, int) or port not in topology.ports(rank):
+                self.run.problems.append(
+                    f"{self._name(rank)} sends over port {port} in step {step}; {topology.title} has ports "
+                    f"{_port_names(topology.ports(rank))}"
+                    + ("" if topology.degree == len(topology.ports(rank)) else " there")
+                )
+                continue
+            (parts,) = _checked([plain], 5)
+            try:
+                segment = (*map(int, parts[:4]), bytes.fromhex(parts[4]))
+            except (TypeError, ValueError):
+                raise SubmissionEndedError("it sent a segment that is not made of numbers and bytes") from None
+            if problem := self._segment_problem(rank, step, segment):  # type: ignore[arg-type]
+                self.run.problems.append(problem)
+            yield Sent(step, rank, port, segment)  # type: ignore[arg-type]
+
+    def _segment_problem(self, rank: Rank, step: Step, segment: tuple[Rank, Rank, int, int, bytes]) -> str | None:
+        """Why `rank` may not send this segment now."""
+        origin, target, _, index, payload = segment
+        where = f"{self._name(rank)} in step {step}"
+        valid = 0 <= origin < self._topology.order and (target == ALL_RANKS or 0 <= target < self._topology.order)
+        if not valid or not 0 <= index < self._segments:
+            return f"{where} sends segment {index} from {origin} to {target}, which this run does not have"
+        if self._spec.collective is Collective.REDUCE:
+            own = int.from_bytes(self._payloads.segment(rank, self._spec.source, index))
+            right = origin == rank and int.from_bytes(payload) == own ^ self._folded.get((rank, index), 0)
+            return (
+                None
+                if right
+                else f"{where} sends something else than its own contribution combined with what it received"
+            )
+        name = self._name(origin)
+        reason = None
+        if origin != rank and (origin, target, index) not in self._held[rank]:
+            reason = f"sends segment {index} of {name}, which it has not received before"
+        elif origin == rank and rank not in self._origins():
+            reason = f"sends a message of its own, but it is not a source of this {self._spec.collective}"
+        elif payload != self._payloads.segment(origin, target, index):
+            reason = f"sends segment {index} of {name} with other bytes than its origin"
+        return reason and f"{where} {reason}"
+
+    def _carry(self, step: Step, leaving: list[Sent]) -> Inbox:
+        """Hold the packets of a step against the model, and hand over what is not lost."""
+        self.run.sent += leaving
+        packets: dict[tuple[Rank, Port], list[Sent]] = defaultdict(list)
+        for each in leaving:
+            packets[each.sender, each.port].append(each)
+        self._check_model(step, packets)
+        boxes: dict[Rank, list[list[Any]]] = defaultdict(list)
+        for (rank, port), segments in packets.items():
+            receiver, its_port = self._topology.end(rank, port)
+            if receiver in self._faults.crashed or (rank, port) in self._faults.down:
+                continue
+            for each in segments:
+                self._receive(receiver, each.segment)
+            boxes[receiver].append([its_port, [[*each.segment[:4], each.segment[4].hex()] for each in segments]])
+        return [[rank, sorted(boxes[rank])] for rank in sorted(boxes)]
+
+    def _receive(self, rank: Rank, segment: tuple[Rank, Rank, int, int, bytes]) -> None:
+        origin, target, _, index, payload = segment
+        if self._spec.collective is Collective.REDUCE:
+            at = rank, index
+            self._folded[at] = self._folded.get(at, 0) ^ int.from_bytes(payload)
+            self._parts[at] = self._parts.get(at, 0) + 1
+        elif payload == self._payloads.segment(origin, target, index):
+            self._held[rank].add((origin, target, index))
+
+    def _check_model(self, step: Step, packets: dict[tuple[Rank, Port], list[Sent]]) -> None:
+        capacity = self.run.opened.get("link_capacity")
+        out: dict[Rank, set[Port]] = defaultdict(set)
+        into: dict[Rank, set[Port]] = defaultdict(set)
+        for (rank, port), segments in packets.items():
+            if isinstance(capacity, int) and len(segments) > capacity:
+                self.run.problems.append(
+                    f"{self._name(rank)} sends {len(segments)} segments on port {port} in step {step}; a packet holds "
+                    f"{capacity}"
+                )
+            out[rank].add(port)
+            receiver, its_port = self._topology.end(rank, port)
+            into[receiver].add(its_port)
+        for rank in sorted(out.keys() | into.keys()):
+            if not _legal(self._spec, out[rank], into[rank]):
+                self.run.problems.append(
+                    f"{self._name(rank)} sends on ports {sorted(out[rank])} and receives on ports {sorted(into[rank])} in "
+                    f"step {step}; that is not {self._spec.port_model} over {self._spec.duplex}-duplex links"
+                )
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def _origins(self) -> Sequence[Rank]:
+        if self._spec.collective in (Collective.BROADCAST, Collective.SCATTER):
+            return (self._spec.source,)
+        return self._topology.data_ranks
+
+    def _due(self) -> Iterator[tuple[Rank, Rank, Rank]]:
+        """(receiver, origin, target) of every message whose two ends work."""
+        working = [rank for rank in self._topology.data_ranks if rank not in self._faults.crashed]
+        source = self._spec.source
+        for receiver in working:
+            match self._spec.collective:
+                case Collective.BROADCAST:
+                    pairs = [(source, ALL_RANKS)]
+                case Collective.SCATTER:
+                    pairs = [(source, receiver)]
+                case Collective.GATHER:
+                    pairs = [(origin, source) for origin in working] if receiver == source else []
+                case Collective.ALLGATHER:
+                    pairs = [(origin, ALL_RANKS) for origin in working]
+                case _:
+                    pairs = [(origin, receiver) for origin in working]
+            yield from ((receiver, origin, target) for origin, target in pairs if origin != receiver)
+
+    def _judge_deliveries(self) -> None:
+        if self._spec.collective is Collective.REDUCE:
+            self._judge_reduce()
+            return
+        missing: dict[Rank, list[Rank]] = defaultdict(list)
+        whole = 0
+        for receiver, origin, target in self._due():
+            got = sum((origin, target, index) in self._held[receiver] for index in range(self._segments))
+            whole += got == self._segments
+            if got < self._segments:
+                missing[origin].append(receiver)
+        self.run.metrics["deliveries"] = self.run.metrics["intact_deliveries"] = whole * self._spec.messages
+        for origin, ranks in missing.items():
+            of = "" if len(self._origins()) == 1 else f" by the message of {self._name(origin)}"
+            self.run.undelivered.append(f"not reached{of}: {named(self._topology, ranks)}")
+
+    def _judge_reduce(self) -> None:
+        source = self._spec.source
+        for index in range(self._segments):
+            total = 0
+            for rank in self._topology.data_ranks:
+                if rank != source:
+                    total ^= int.from_bytes(self._payloads.segment(rank, source, index))
+            if self._folded.get((source, index), 0) != total:
+                self.run.undelivered.append(
+                    f"{self._name(source)} does not receive every contribution to segment {index}"
+                )
+
+    def _measure(self) -> None:
+        run = self.run
+        per_packet = Counter((each.step, each.sender, each.port) for each in run.sent)
+        per_link = Counter((each.sender, each.port) for each in run.sent)
+        run.metrics |= {
+            "steps": run.steps,
+            "packets": len(per_packet),
+            "segments": len(run.sent),
+            "bytes": sum(len(each.segment[4]) for each in run.sent),
+            "links_used": len(per_link),
+            "max_link_segments": max(per_link.values(), default=0),
+            "max_link_segments_per_step": max(per_packet.values(), default=0),
+        }
+
+
+def step_limit(order: int, collective: Collective) -> int:
+    """After how many steps a run does not end: many times what the slowest sensible algorithm needs."""
+    personal = collective in (Collective.ALLGATHER, Collective.ALLTOALL)
+    return 200 + 20 * order + (order**2 if personal else 0)
+
+
+def named(topology: Topology, ranks: Sequence[Rank]) -> str:
+    """Labels of some ranks; of many, the first ones and how many more."""
+    shown = ", ".join(map(topology.label, ranks[:NAMED]))
+    return shown if len(ranks) <= NAMED else f"{shown} and {len(ranks) - NAMED} more"
+
+
+def _port_names(ports: Sequence[Port]) -> str:
+    contiguous = list(ports) == list(range(len(ports)))
+    return f"0..{len(ports) - 1}" if contiguous else ", ".join(map(str, ports))
+
+
+def _legal(spec: CollectiveSpec, out: set[Port], into: set[Port]) -> bool:
+    """Whether a node may send and receive on these ports in one step."""
+    if spec.duplex is Duplex.HALF and out & into:
+        return False
+    match spec.port_model:
+        case PortModel.ALL_PORT:
+            return True
+        case PortModel.ONE_PORT:
+            return len(out) <= 1 and len(into) <= 1
+        case PortModel.EXCHANGE:
+            return len(out | into) <= 1
+    return len(out) + len(into) <= 1
+
+
+def _checked(rows: object, width: int) -> list[list[Any]]:
+    """Rows of an answer; SubmissionEndedError unless they are lists of `width` values."""
+    if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == width for row in rows):
+        raise SubmissionEndedError("its process sent an answer that is not from the grader's own program there")
+    return rows

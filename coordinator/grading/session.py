@@ -1,0 +1,199 @@
+"""What runs beside a submission: it loads the file, makes rules, passes them their arrivals, and reports what they send.
+
+Nothing here judges. Requests and answers are plain values; `worker` carries them.
+"""
+
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
+from types import ModuleType
+from typing import Any, Final
+
+import emunode.algorithms.registry
+from emunode.algorithms.base import ALGORITHMS, Algorithm, LocalView, Rule
+from emunode.errors import ScenarioError
+from emunode.locality import Watch
+from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortModel, Rank, Segment, Step
+from emunode.topologies.base import FAMILIES, Topology
+from emunode.topologies.registry import parse_topology
+from emunode.trees.base import Trees
+
+MODULE: Final = "submission"
+Value = Any
+"""What JSON can hold."""
+
+
+class Session:
+    """One submission in one process, and the run that it takes part in."""
+
+    def __init__(self, denied: list[str]) -> None:
+        self._denied = denied
+        self._module = ModuleType(MODULE)
+        self._name = MODULE
+        self._watch: Watch | None = None
+        self._topology: Topology
+        self._rules: dict[Rank, Rule] = {}
+        self._agenda: dict[Step, list[tuple[Rank, Port, Segment | Callable[[], Segment]]]] = {}
+
+    def answer(self, request: Mapping[str, Value]) -> dict[str, Value]:
+        """Do what a request asks; an exception of the submission is an answer too."""
+        work = getattr(self, f"do_{request['do']}")
+        try:
+            found: dict[str, Value] = work(**request["with"])
+        except ScenarioError as error:
+            found = {"refused": [error.field, str(error)]}
+        except MemoryError:
+            found = {"failed": "MemoryError: it needs more memory than it is allowed"}
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:  # SystemExit too: a submission does not end its judge
+            found = {"failed": self._told(error)}
+        if self._denied:
+            found["denied"] = list(dict.fromkeys(self._denied))
+        if self._watch is not None:
+            found["forbidden"] = list(dict.fromkeys(self._watch.forbidden))[:10]
+        return found
+
+    def _told(self, error: BaseException) -> str:
+        """An exception with the last line of the submission that it passed through."""
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self._name]
+        at = f"line {lines[-1]}: " if lines else ""
+        if isinstance(error, SyntaxError) and error.filename == self._name:
+            return f"line {error.lineno}: {type(error).__name__}: {error.msg}"
+        return f"{at}{type(error).__name__}: {error}"[:1000]
+
+    # --- loading -----------------------------------------------------------------------------------------------------
+
+    def do_load(self, name: str, text: str) -> dict[str, Value]:
+        """Execute the file; what it registered, and which trees it defines."""
+        before, families = set(ALGORITHMS), set(FAMILIES)
+        self._name = self._module.__file__ = name
+        sys.modules[MODULE] = self._module
+        exec(compile(text, name, "exec", dont_inherit=True), self._module.__dict__)
+        trees = [
+            key
+            for key, value in vars(self._module).items()
+            if isinstance(value, type) and issubclass(value, Trees) and value.__module__ == MODULE
+        ]
+        if callable(vars(self._module).get("parent")):
+            trees.append("parent")
+        algorithms = [_described(ALGORITHMS[key]) for key in ALGORITHMS if key not in before]
+        networks = {name: list(FAMILIES[name].small_examples) for name in FAMILIES if name not in families}
+        # The trees of an algorithm are graded by what it does with them.
+        return {"algorithms": algorithms, "families": networks, "trees": [] if algorithms or networks else trees}
+
+    def do_network(self, topology: str) -> dict[str, Value]:
+        """A network of the submission as a table."""
+        network = parse_topology(topology)
+        return {
+            "title": network.title,
+            "degree": network.degree,
+            "labels": [network.label(rank) for rank in network.ranks()],
+            "neighbours": [list(network.neighbours(rank)) for rank in network.ranks()],
+        }
+
+    def do_parents(self, topology: str, source: str) -> dict[str, Value]:
+        """The answer of a parent function, or of a class of trees, for every tree and node.
+
+        A function `parent(label, tree)` returns a label, a port, or None for the root; `TREES` of its module is how many
+        trees there are. A class answers as `emunode.trees.base.Trees`.
+        """
+        network = parse_topology(topology)
+        defined = getattr(self._module, source)
+        if source != "parent":
+            trees = defined(network)
+            return {
+                "trees": [
+                    [None, *(trees.parent(rank, tree) for rank in range(1, network.order))]
+                    for tree in range(trees.count)
+                ]
+            }
+        count = getattr(self._module, "TREES", 1)
+        return {
+            "trees": [[defined(network.label(rank), tree) for rank in network.ranks()] for tree in range(count)],
+        }
+
+    # --- a run -------------------------------------------------------------------------------------------------------
+
+    def do_open(
+        self, algorithm: list[str], spec: Mapping[str, Value], ranks: list[Rank] | None, *, watch: bool
+    ) -> dict[str, Value]:
+        """Begin a run of all ranks, or of some; `watch` notes calls that no rule may make."""
+        family, collective, name = algorithm
+        job = CollectiveSpec(**{**spec, **_enums(spec)})
+        self._topology = parse_topology(job.topology)
+        self._watch = Watch() if watch else None
+        with self._watch or nullcontext():
+            entry = ALGORITHMS[family, collective, name](self._topology, job)
+            self._agenda = {}
+            self._rules = {
+                rank: entry.rule(LocalView(self._topology, rank))
+                for rank in (self._topology.ranks() if ranks is None else ranks)
+            }
+            for rank, rule in self._rules.items():
+                self._plan(rank, rule.start())
+            claims = [] if watch else entry.claims()
+        return {
+            "segments_per_message": entry.segments_per_message,
+            "link_capacity": entry.link_capacity,
+            "max_redundancy": entry.max_redundancy,
+            "tolerated_faults": entry.tolerated_faults,
+            "claims": [[claim.name, claim.predicted, claim.relation, claim.source] for claim in claims],
+            "due": min(self._agenda, default=None),
+        }
+
+    def do_step(self, step: Step, inbox: list[list[Value]]) -> dict[str, Value]:
+        """Pass the arrivals of the step before to their ranks; what leaves in this step, and what is too late."""
+        late = []
+        with self._watch or nullcontext():
+            for rank, packets in inbox:
+                arrived = [(port, tuple(map(_segment, segments))) for port, segments in packets]
+                sends = list(self._rules[rank].receive(step - 1, arrived))
+                late += [[rank, when] for when, _, _ in sends if when < step]
+                self._plan(rank, (send for send in sends if send[0] >= step))
+            leaving = [
+                [rank, port, _plain(made() if callable(made) else made)]
+                for rank, port, made in self._agenda.pop(step, ())
+            ]
+        return {"sends": leaving, "late": late, "due": min(self._agenda, default=None)}
+
+    def _plan(self, rank: Rank, sends: Iterable[tuple[Step, Port, Segment | Callable[[], Segment]]]) -> None:
+        for number, (step, port, made) in enumerate(sends):
+            if number >= MOST_SENDS:
+                raise RuntimeError(f"rank {rank} plans more than {MOST_SENDS:,} sends at once")
+            self._agenda.setdefault(step, []).append((rank, port, made))
+
+
+MOST_SENDS: Final = 1_000_000
+
+
+def _enums(spec: Mapping[str, Value]) -> dict[str, Value]:
+    return {
+        "collective": Collective(spec["collective"]),
+        "port_model": PortModel(spec["port_model"]),
+        "duplex": Duplex(spec["duplex"]),
+    }
+
+
+def _described(entry: type[Algorithm]) -> dict[str, Value]:
+    return {
+        "key": [entry.family, str(entry.collective), entry.name],
+        "port_models": list(map(str, entry.port_models)),
+        "duplexes": list(map(str, entry.duplexes)),
+        "precomputed": bool(entry.precomputed),
+    }
+
+
+def _segment(plain: list[Value]) -> Segment:
+    origin, target, tree, index, payload = plain
+    return origin, target, tree, index, bytes.fromhex(payload)
+
+
+def _plain(segment: Segment) -> list[Value]:
+    origin, target, tree, index, payload = segment
+    return [origin, target, tree, index, payload.hex()]
+
+
+_ = emunode.algorithms.registry
+"""Imported for the built-in algorithms and networks that it registers, with which a submission may not clash."""

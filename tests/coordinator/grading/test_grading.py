@@ -1,0 +1,340 @@
+"""Grading: right submissions pass, wrong ones are told which node and why, and none gets out of its process."""
+
+import re
+import time
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+import psutil
+import pytest
+
+from coordinator.grading.confinement import DENIED_CALLS, MEBIBYTE, Limits, has_filter
+from coordinator.grading.grade import Grade, Options, grade
+from coordinator.grading.marks import Mark, MarkVerdict
+from coordinator.grading.played_run import Faults, Player
+from coordinator.grading.scaffold import TARGETS, algorithm_text, network_text
+from coordinator.grading.submission import SubmissionEndedError, SubmissionServer
+from emunode.errors import ScenarioError
+from emunode.model import Collective, CollectiveSpec
+from emunode.topologies.registry import parse_topology
+
+LIMITS = Limits(answer_seconds=20.0, memory_bytes=512 * MEBIBYTE)
+FLOOD = """
+    import os, random, socket, subprocess, sys, threading, time
+    from emunode.algorithms.claims import Claim
+    from emunode.algorithms.flooding import Flood, FloodRule
+    from emunode.model import Collective, Duplex, PortModel
+    from emunode.registry import register
+
+    class R(FloodRule):
+        __slots__ = ()
+        {rule}
+
+    @register
+    class Mine(Flood):
+        family, name = "star", "mine"
+        duplexes = (Duplex.FULL,)
+        tolerated_faults = 0
+        {algorithm}
+        def rule(self, view):
+            return R(self, view)
+    {after}
+"""
+"""A right flooding on the star graph, with room for mistakes."""
+
+
+def flood(rule: str = "pass", algorithm: str = "", after: str = "") -> str:
+    """A submission that floods, with these lines put in."""
+    places = {"rule": (rule, 4), "algorithm": (algorithm, 4), "after": (after, 0)}
+    filled = {name: dedent(text).strip().replace("\n", "\n" + " " * indent) for name, (text, indent) in places.items()}
+    return dedent(FLOOD).format(**filled)
+
+
+def receive(body: str) -> str:
+    """A rule with this body of `receive`; `sends` is what flooding would send."""
+    lines = dedent(body).strip().replace("\n", "\n    ")
+    start = "def receive(self, step, packets):\n    sends = list(super().receive(step, packets))"
+    return f"{start}\n    {lines}\n    return sends"
+
+
+def graded(
+    folder: Path, text: str, *networks: str, limits: Limits = LIMITS, name: str = "mine.py", **options: Any
+) -> Grade:
+    """The grade of a text on these networks; afterwards no process is left."""
+    file = folder / name
+    file.write_text(text)
+    topologies = [parse_topology(network) for network in networks or ("star:3",)]
+    found = grade(file, Options(topologies, limits=limits, **options), lambda *_: None)
+    assert psutil.Process().children(recursive=True) == []
+    return found
+
+
+def marks(found: Grade) -> dict[str, Mark]:
+    return {mark.requirement: mark for subject in found.subjects for mark in subject.marks}
+
+
+def findings(found: Grade) -> str:
+    return "\n".join(f"{name}: {each}" for name, mark in marks(found).items() for each in mark.findings)
+
+
+# --- what is right passes --------------------------------------------------------------------------------------------
+
+
+def test_right_submission_passes(tmp_path: Path) -> None:
+    found = graded(tmp_path, flood(algorithm="del tolerated_faults"), "star:3", "star:4")
+    assert findings(found) == ""
+    assert found.verdict is MarkVerdict.PASS
+    seen = marks(found)
+    # Every source of S_3 and S_4.
+    assert seen["delivery"].cases == seen["model"].cases == 6 + 24
+    # Every node but the source, and every link; S_3 from every source, S_4 from some.
+    assert seen["faults"].cases == 6 * (5 + 6) + 8 * (23 + 36)
+    assert seen["faults"].notes == ["star:4: every single fault from 8 of 24 sources"]
+    assert "at worst 1.00 times the bound" in seen["bound"].notes[0]
+    record = found.record()
+    assert (record["points"], record["of"], record["verdict"]) == (70, 70, "pass")
+
+
+@pytest.mark.parametrize("collective", [*TARGETS, Collective.REDUCE])
+def test_scaffold_passes(tmp_path: Path, collective: Collective) -> None:
+    found = graded(tmp_path, algorithm_text("my-way", "star", collective, "mine.py"))
+    assert (findings(found), found.verdict) == ("", MarkVerdict.PASS)
+
+
+def test_network_scaffold_passes(tmp_path: Path) -> None:
+    found = graded(tmp_path, network_text("my-ring", "mine.py"))
+    assert (findings(found), found.verdict) == ("", MarkVerdict.PASS)
+    assert marks(found)["links"].cases == 3
+
+
+def test_algorithm_on_a_network_of_the_submission(tmp_path: Path) -> None:
+    text = network_text("my-ring", "mine.py")
+    found = graded(tmp_path, text + flood(algorithm="family = 'my-ring'").replace("class R(", "\nclass R("))
+    assert (findings(found), found.verdict) == ("", MarkVerdict.PASS)
+    assert marks(found)["delivery"].cases == 3 + 4 + 7
+
+
+def test_scaffolds_refuse_bad_names() -> None:
+    for name, family in (("Bad Name", "star"), ("edt", "star"), ("flood", "any"), ("a" * 41, "star"), ("x", "nowhere")):
+        with pytest.raises(ScenarioError):
+            algorithm_text(name, family, Collective.BROADCAST, "x.py")
+    with pytest.raises(ScenarioError, match="there is a family"):
+        network_text("star", "x.py")
+
+
+# --- what is wrong is named ------------------------------------------------------------------------------------------
+
+WRONG = {
+    "in the same step": (
+        flood(receive("sends = [(step, port, segment) for _, port, segment in sends]")),
+        r"model: star:3, all-port, 123: 213 sent in step 1 what arrived in step 1: the first possible step is 2",
+    ),
+    "port that is not there": (
+        flood(receive("sends = [(when, 7, segment) for when, _, segment in sends]")),
+        r"model: .* sends over port 7 in step 2; permutation star graph S_3 has ports 0\.\.1",
+    ),
+    "node that does not forward": (
+        flood(receive("if self._view.rank in (1, 2, 3, 4): sends = []")),
+        r"delivery: star:3, all-port, 123: not reached: 132, 312",
+    ),
+    "invented message": (
+        flood("""
+            def start(self):
+                yield from super().start()
+                if self._view.rank == 5:
+                    yield 1, 0, (self._algorithm.spec.source, -1, 0, 0, bytes(720))
+        """),
+        r"model: star:3, all-port, 123: \w+ in step 1 sends segment 0 of 123, which it has not received before",
+    ),
+    "altered message": (
+        flood(receive("sends = [(when, port, (*segment[:4], bytes(720))) for when, port, segment in sends]")),
+        r"model: .* in step 2 sends segment 0 of 123 with other bytes than its origin",
+    ),
+    "too many ports": (
+        flood(algorithm="port_models = (PortModel.ONE_PORT,)"),
+        r"model: star:3, one-port, 123: 123 sends on ports \[0, 1\] and receives on ports \[\] in step 1; .* not one-port",
+    ),
+    "too much in a packet": (
+        flood(
+            "def start(self):\n    return [send for send in super().start() for _ in range(2)]",
+            "link_capacity = 1",
+        ),
+        r"model: .*123 sends 2 segments on port 0 in step 1; a packet holds 1",
+    ),
+    "false claim": (
+        flood(algorithm="def claims(self):\n    return [Claim('steps', 2, '<=', 'me')]"),
+        r"claims: star:3, all-port, 123: claims steps <= 2, measured 3",
+    ),
+    "false redundancy": (
+        flood(receive("sends = [send for send in sends if self._view.rank != 2]"), "tolerated_faults = 1"),
+        r"faults: star:3, all-port, \d+, redundancy 1, (crash|down):\S+: not reached: \d+",
+    ),
+    "refuses its own port model": (
+        flood(algorithm="""
+            port_models = (PortModel.ALL_PORT, PortModel.EXCHANGE)
+            def validate(self):
+                self.port_models = (PortModel.ALL_PORT,)
+                super().validate()
+        """),
+        r"model: star:3, exchange: refused: invalid port_model",
+    ),
+    "exception": (
+        flood(receive("sends = sends[99]")),
+        r"model: star:3, all-port, 123: in step 2: line \d+: IndexError",
+    ),
+    "endless": (
+        flood(receive("sends = [(step + 1, packets[0][0], packets[0][1][0])]")),
+        r"model: .* it does not end: something is sent in step 320",
+    ),
+    "shared dictionary": (
+        flood(
+            receive("""
+                mine = self._view.rank
+                BOARD.add(mine)
+                neighbour = self._algorithm.topology.neighbour
+                sends = [send for send in sends if neighbour(mine, send[1]) not in BOARD]
+            """),
+            after="BOARD = set()",
+        ),
+        r"locality: star:3, all-port, 123, \d+ alone: in step 2 it sends on ports",
+    ),
+    "clock": (
+        flood(receive("time.monotonic()")),
+        r"locality: .* alone: it calls time\.monotonic",
+    ),
+    "chance": (flood(receive("random.random()")), r"locality: .* alone: it calls random\.random"),
+    "syntax": ("def broken(:\n", r"loads: line 1: SyntaxError"),
+    "import": ("import no_such_module\n", r"loads: line 1: ModuleNotFoundError"),
+    "registers nothing": ("x = 1\n", r"loads: it registers nothing"),
+    "missing method": (
+        flood(after="""
+            from emunode.algorithms.base import Algorithm
+            @register
+            class A(Algorithm):
+                family, name, collective, citation = "star", "a", Collective.BROADCAST, "me"
+        """),
+        r"loads: line \d+: RegistrationError: .* does not define claims, rule",
+    ),
+    "name that is taken": (flood(algorithm="name = 'edt'"), r"loads: line \d+: RegistrationError: .*'star broadcast edt'"),
+    "exit at import": ("import sys\nsys.exit(0)\n", r"loads: line 2: SystemExit: 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "expected"), WRONG.values(), ids=WRONG)
+def test_wrong_submission_is_told_why(tmp_path: Path, text: str, expected: str) -> None:
+    found = graded(tmp_path, text)
+    assert found.verdict is MarkVerdict.FAIL
+    assert re.search(expected, findings(found)), findings(found)
+
+
+def test_bound_and_port_model_can_be_required(tmp_path: Path) -> None:
+    slow = flood("""
+        def start(self):
+            for step, port, segment in super().start():
+                yield step + 1, port, segment
+    """)
+    found = graded(tmp_path, slow, within=1.2)
+    assert marks(found)["bound"].verdict is MarkVerdict.FAIL
+    assert "1.33 times the bound" in findings(found)
+    found = graded(tmp_path, flood(), port_models=("one-port",))
+    assert marks(found)["model"].verdict is MarkVerdict.FAIL
+    assert "one-port: refused" in findings(found)
+
+
+# --- what tries to escape --------------------------------------------------------------------------------------------
+
+TRIES = {
+    "endless loop": (receive("while True: pass"), "limits: .*it did not answer within 1 s"),
+    "endless start": ("def start(self):\n    while True: yield 1, 0, (0, -1, 0, 0, b'')", "1,000,000 sends|not answer"),
+    "memory": (receive("x = bytearray(1 << 40)"), "MemoryError"),
+    "slow memory": (receive("x = [0]\nwhile True: x += x"), "MemoryError"),
+    "output": (receive("while True: print('x' * 1000)"), "limits: .*it printed more than 65,536 bytes"),
+    "output of the descriptor": (receive("while True: os.write(1, b'x' * 1000)"), "limits: .*it printed more than 65,536"),
+    "fork": (receive("os.fork()"), "limits: it tried os.fork"),
+    "hidden fork": (receive("try: os.fork()\nexcept Exception: pass"), "limits: it tried os.fork"),
+    "program": (receive("subprocess.run(['sleep', '100'])"), "limits: it tried subprocess.Popen"),
+    "shell": (receive("os.system('sleep 100')"), "limits: it tried os.system"),
+    "exit": (receive("os._exit(3)"), "limits: .*it ended its process with exit status 3"),
+    "exit exception": (receive("sys.exit(4)"), "model: .*SystemExit: 4"),
+    "kills its parent": (receive("os.kill(os.getppid(), 9)"), "limits: it tried os.kill"),
+    "kills everything": (receive("os.kill(-1, 9)"), "limits: it tried os.kill"),
+    "writes a file": (receive("open('left', 'w')"), "limits: it tried open of 'left' to write"),
+    "removes a file": (receive("os.remove('mine.py')"), "limits: it tried os.remove"),
+    "socket": (receive("socket.create_connection(('127.0.0.1', 9), 1)"), "limits: it tried socket.__new__"),
+    "closes its channel": (receive("os.closerange(3, 64)"), "limits: .*(closed its connection|ended its process)"),
+    "forges an answer": (
+        receive("for fd in range(3, 64):\n    try: os.write(fd, b'\\x02\\x00\\x00\\x00{}')\n    except OSError: pass"),
+        "answer that is not from the grader's own program",
+    ),
+    "deep recursion": (receive("def f(): return f()\nf()"), "model: .*RecursionError"),
+    "crash": (receive("import ctypes\nctypes.string_at(0)"), "ctypes|SIGSEGV"),
+    "raises its limits": (receive("import resource\nresource.setrlimit(9, (-1, -1))"), "it tried resource.set"),
+    "loops at import": (None, "loads: it did not answer within 1 s"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "expected"), TRIES.values(), ids=TRIES)
+def test_submission_that_misbehaves_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rule: str | None, expected: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    limits = Limits(answer_seconds=1.0, memory_bytes=256 * MEBIBYTE)
+    text = "while True: pass\n" if rule is None else flood(rule)
+    began = time.monotonic()
+    found = graded(tmp_path, text, limits=limits)
+    assert time.monotonic() - began < 60
+    assert found.verdict is MarkVerdict.FAIL
+    assert re.search(expected, findings(found)), findings(found)
+    assert [each.name for each in tmp_path.iterdir()] == ["mine.py"]
+
+
+@pytest.mark.skipif(not has_filter(), reason="the filter of system calls is for x86-64")
+def test_system_calls_are_denied_where_the_hook_is_not_asked(tmp_path: Path) -> None:
+    calls = ("os.setsid()", "os.mkfifo('left')", "os.pidfd_open(os.getppid())", "os.sched_setaffinity(0, {0})")
+    tries = "".join(f"try: {call}\nexcept PermissionError: denied += 1\n" for call in calls)
+    text = flood(receive(f"denied = 0\n{tries}raise KeyError('denied', denied)"))
+    assert "KeyError: ('denied', 4)" in findings(graded(tmp_path, text))
+    assert len({*DENIED_CALLS.values()}) == len(DENIED_CALLS)
+
+
+def test_printing_a_little_is_allowed_and_shown(tmp_path: Path) -> None:
+    found = graded(tmp_path, flood(after="print('hello')"))
+    assert found.verdict is MarkVerdict.PASS
+    assert found.printed.startswith("hello\n")
+
+
+def test_time_that_is_over_is_undecided(tmp_path: Path) -> None:
+    found = graded(tmp_path, flood(), limits=Limits(answer_seconds=20.0, total_seconds=0.001))
+    assert found.verdict is MarkVerdict.UNDECIDED
+    assert "the grader stops after" in str(found.record())
+
+
+def test_judge_does_not_believe_the_submission(tmp_path: Path) -> None:
+    """Changes to the modules of its own process, and false words about itself, change no verdict."""
+    found = graded(
+        tmp_path,
+        flood(
+            receive("sends = []"),
+            "def claims(self):\n    return [Claim('intact_deliveries', 5, '==', 'me')]",
+            after="""
+                import coordinator.grading.played_run as judge
+                judge.Player._judge_deliveries = lambda self: None
+                from coordinator.grading.session import Session
+                step = Session.do_step
+                Session.do_step = lambda self, **given: {**step(self, **given), "deliveries": 5, "passed": True}
+            """,
+        ),
+    )
+    assert "delivery: star:3, all-port, 123: not reached: 132, 312, 231" in findings(found)
+
+
+def test_a_play_that_ends_names_its_reason() -> None:
+    star = parse_topology("star:3")
+    spec = CollectiveSpec(star.name, Collective.BROADCAST, "mine", 0, message_bytes=64)
+    with SubmissionServer("mine.py", flood(receive("os._exit(9)")), LIMITS) as server:
+        with server.process() as process, pytest.raises(SubmissionEndedError, match="exit status 9"):
+            Player(star, spec, Faults()).play(process, ("star", "broadcast", "mine"))
+        # The server is as fresh as before.
+        with server.process() as process:
+            assert [each["key"] for each in process.loaded["algorithms"]] == [["star", "broadcast", "mine"]]
