@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from cyclopts import Group, Parameter
 from rich.markup import escape
 
+from coordinator.api.progress import on_stderr
 from coordinator.cli import render
 from coordinator.cli.output import JsonFlag, as_command, print_json
 from coordinator.grading.confinement import MEBIBYTE, Limits, layers
@@ -75,7 +76,6 @@ def check(
     packets. The exit status is 0 if all requirements are met, 1 if one is not, 3 if time was short.
 
     Examples:
-      coordinator check mine.py
       coordinator check mine.py --topology star:4 --port-model one-port --within 1.5 --json
       coordinator check trees.csv --topology star:4 --property edge-disjoint
     """
@@ -83,7 +83,7 @@ def check(
         raise ScenarioError("within", within, "expected a multiple of the bound, 1 or more")
     bounds = (limits or LimitFlags()).checked()
     options = Options([parse_topology(name) for name in topology], port_model, property, within, bounds)
-    with render.progress_display("check") as progress:
+    with on_stderr("check") as progress:
         found = grade_file(file, options, progress)
     if json:
         print_json(found.record())

@@ -81,9 +81,8 @@ def list_algorithms(
     computes from the network and the job before the first step.
 
     Examples:
-      coordinator list algorithms --topology star --collective broadcast
+      coordinator list algorithms --topology star --collective broadcast --schedule local
       coordinator list algorithms edt
-      coordinator list algorithms --topology star --schedule precomputed
     """
     load_plugins(plugin or ())
     entries = [

@@ -45,6 +45,7 @@ def topology(
 
     Examples:
       coordinator new topology my-ring
+      coordinator new topology my-grid --out grid.py
     """
     path = out or _default_path(name)
     _write(path, network_text(name, path.name), json=json)

@@ -36,7 +36,7 @@ class AlgorithmGrader:
     """What the submission says of the algorithm."""
     networks: Sequence[Topology]
     port_models: Sequence[PortModel] = ()
-    """Port models that are required; those that it declares if there are none."""
+    """Port models that are required; all that it declares if this is empty."""
     within: float | None = None
     """The largest ratio of steps to the lower bound that passes; None: it is reported only."""
     progress: Progress = lambda _phase, _done, _total: None

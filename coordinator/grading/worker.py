@@ -46,7 +46,7 @@ def serve(control: socket.socket, limits: Limits) -> None:
 def _fork(control: socket.socket, descriptors: list[int], limits: Limits) -> int:
     pid = os.fork()
     if pid:
-        # Here too: the process may not have got that far when it is told to end.
+        # Here too: the process may not have got that far when it has to end.
         with contextlib.suppress(PermissionError, ProcessLookupError):
             os.setpgid(pid, pid)
         for descriptor in descriptors:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from coordinator.cli.app import COMMANDS, LISTS, app
+from coordinator.cli.app import COMMANDS, LISTS, NEW, app
 from coordinator.cli.options import GROUPS
 from coordinator.scenario.model import Scenario
 from emunode import __version__
@@ -20,6 +20,7 @@ from tests.command_line import ROOT, Call
 ALL: dict[tuple[str, ...], tuple[str, str]] = {
     **{(name,): entry for name, entry in COMMANDS.items()},
     **{("list", name): entry for name, entry in LISTS.items()},
+    **{("new", name): entry for name, entry in NEW.items()},
 }
 SCENARIO_COMMANDS = ("run", "plan", "serve", "campaign", "certify")
 
@@ -50,8 +51,9 @@ def examples(command: tuple[str, ...]) -> list[list[str]]:
 
 
 def test_the_tables_have_all_commands() -> None:
-    assert {name for name in app if not name.startswith("-")} == {*COMMANDS, "list"}
+    assert {name for name in app if not name.startswith("-")} == {*COMMANDS, "list", "new"}
     assert {name for name in app["list"] if not name.startswith("-")} == {*LISTS}
+    assert {name for name in app["new"] if not name.startswith("-")} == {*NEW}
 
 
 @pytest.mark.parametrize("command", ALL, ids=" ".join)
