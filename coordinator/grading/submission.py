@@ -140,7 +140,7 @@ class SubmissionProcess:
         return self._server.stop(self.pid)
 
     def ask(self, do: str, **arguments: Any) -> dict[str, Any]:
-        """The answer to a request; SubmissionEndedError if it does not come, OutOfTimeError if the grader has no time left."""
+        """The answer to a request; SubmissionEndedError if it does not come, OutOfTimeError if the time is over."""
         limits = self._server.limits
         deadline = time.monotonic() + limits.answer_seconds
         final = min(deadline, self._server.deadline)
