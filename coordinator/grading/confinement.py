@@ -2,7 +2,7 @@
 
 Three layers. Resource limits bound memory, processor time and open files. A filter of system calls (seccomp, on x86-64)
 refuses new processes and programs, signals to others, sockets, and everything that changes a file. It cannot be removed, and
-it holds for root too, which limits on the number of processes do not. An audit hook turns the same attempts into an exception
+it holds for root too, where limits on processes do not. An audit hook turns the same attempts into an exception
 that says what is not allowed, and keeps a list of them. Elsewhere than on x86-64 the filter is missing: `layers` says so.
 
 This protects the machine of a teacher from mistakes and pranks. It is not a container: a submission may read files.
