@@ -48,7 +48,7 @@ BELOW: Final[Mapping[str, set[str]]] = {
     "coordinator.execution": {"coordinator.networks", "coordinator.reports"},
     "coordinator.papers": {"coordinator.execution", "emunode.testing"},
     "coordinator.campaigns": {"coordinator.execution"},
-    "coordinator.grading": {"emunode.testing"},
+    "coordinator.grading": {"emunode.testing", "coordinator.theory"},
     "coordinator.api": {"coordinator.papers", "coordinator.campaigns"},
     "coordinator.aio": {"coordinator.api"},
     "coordinator": {"coordinator.api"},

@@ -134,17 +134,23 @@ class AlgorithmGrader:
         delivered = marks["delivery"].add(f"{where}: {problem}" for problem in run.undelivered or _stopped(run))
         if sound and delivered:
             self._judge_claims(run, where)
-            steps, (fewest, reason) = run.steps, fewest_steps(run)
-            ratio = steps / fewest
-            text = f"at worst {ratio:.2f} times the bound: {where}: {steps} steps, at least {fewest} ({reason})"
-            self._worst.append((ratio, text))
-            if self.within is not None:
-                marks["bound"].add([] if ratio <= self.within else [text])
+            self._judge_bound(run, where)
         most = run.opened.get("max_redundancy", 1)
         if first and isinstance(most, int) and run.topology.order <= EVERY_SOURCE:
             self._redundant += [
                 (run.topology, run.spec._replace(redundancy=redundancy)) for redundancy in range(1, min(most, 16) + 1)
             ]
+
+    def _judge_bound(self, run: PlayedRun, where: str) -> None:
+        bound = fewest_steps(run)
+        if bound is None:
+            return
+        steps, (fewest, reason) = run.steps, bound
+        ratio = steps / fewest
+        text = f"at worst {ratio:.2f} times the bound: {where}: {steps} steps, at least {fewest} ({reason})"
+        self._worst.append((ratio, text))
+        if self.within is not None:
+            self.marks["bound"].add([] if ratio <= self.within else [text])
 
     def _judge_claims(self, run: PlayedRun, where: str) -> None:
         for name, predicted, relation, _ in run.opened.get("claims", ()):
