@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from emunode.algorithms.base import Algorithm, LocalView, Rule
+from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.folding import FoldingSchedule, FoldRule, FoldSend
 from emunode.algorithms.losses import Losses, Outages, Place
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import CayleyTopology
@@ -31,8 +32,8 @@ class TableHop(NamedTuple):
     item: Item
 
 
-class TableCollective(Algorithm):
-    """An algorithm whose schedule is a table of hops."""
+class TableCollective(FoldingSchedule):
+    """An algorithm whose schedule is a table of hops; an allgather may run backwards as a reduce-scatter."""
 
     precomputed = True
     duplexes = (Duplex.FULL,)
@@ -44,7 +45,7 @@ class TableCollective(Algorithm):
     @cached_property
     def translated(self) -> bool:
         """Whether the table of node 0 serves all sources."""
-        everywhere = self.collective in (Collective.ALLGATHER, Collective.ALLTOALL)
+        everywhere = self.collective in (Collective.ALLGATHER, Collective.ALLTOALL, Collective.REDUCE_SCATTER)
         return everywhere and isinstance(self.topology, CayleyTopology)
 
     def tree(self, segment: int) -> int:
@@ -91,7 +92,46 @@ class TableCollective(Algorithm):
         return sorted((*each, goal, segment) for (_, goal, segment), row in self._tables[0].items() for each in row)
 
     def rule(self, view: LocalView) -> Rule:
-        return TableRule(self, view)
+        return FoldRule(self, view) if self.folds else TableRule(self, view)
+
+    # --- backwards -------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def last_step(self) -> Step:
+        """The last step of the table."""
+        return max(step for rows in self._tables for leaving in rows.values() for step, _ in leaving)
+
+    @cached_property
+    def _receipts(self) -> list[list[tuple[Step, Port, Rank, int]]]:
+        """By receiver, as the table names it: (step, port, origin, segment) of what it receives."""
+        found: list[list[tuple[Step, Port, Rank, int]]] = [[] for _ in self.topology.ranks()]
+        for sender, rows in enumerate(self._tables):
+            for (origin, _, segment), leaving in rows.items():
+                for step, port in leaving:
+                    receiver, its_port = self.topology.end(sender, port)
+                    found[receiver].append((step, its_port, origin, segment))
+        return found
+
+    def fold_sends(self, view: LocalView) -> Iterator[FoldSend]:
+        end = self.last_step + 1
+        if not self.translated:
+            for step, port, root, segment in self._receipts[view.rank]:
+                yield end - step, root, self.tree(segment), segment, port
+            return
+        for root in self.block_owners:
+            # Translations keep ports.
+            for step, port, _, segment in self._receipts[view.relative(root)]:
+                yield end - step, root, self.tree(segment), segment, port
+
+    def feeders(self, rank: Rank, root: Rank, segment: int) -> Sequence[Rank]:
+        onward = self.onward(rank, self.topology.relative(rank, root), (root, ALL_RANKS, segment))
+        return [self.topology.neighbour(rank, port) for _, port in onward]
+
+    def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
+        if not self.folds:
+            return super().segments_due(message, receiver)
+        segments = range(message * self.segments_per_message, (message + 1) * self.segments_per_message)
+        return sum(len(self.feeders(receiver, receiver, segment)) for segment in segments)
 
     # --- losses to outages -----------------------------------------------------------------------------------------
 
@@ -100,7 +140,12 @@ class TableCollective(Algorithm):
         return [rank for rank in self.topology.data_ranks if rank != origin]
 
     def losses(self, outages: Outages) -> Losses | None:
-        """A blocked hop destroys the segment for everything behind it; the table says what that is."""
+        """A blocked hop destroys the segment for everything behind it; the table says what that is.
+
+        Backwards every hop is needed, and the table does not say when: None.
+        """
+        if self.folds:
+            return None
         losses = Losses()
         for origin in self.sources:
             if origin in outages.faulty:
