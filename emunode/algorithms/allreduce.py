@@ -11,6 +11,8 @@ from typing import ClassVar, Final
 
 from emunode.algorithms.base import Algorithm, Content, LocalView, Rule
 from emunode.algorithms.claims import Claim
+from emunode.algorithms.folding import FoldingSchedule
+from emunode.algorithms.losses import Losses, Outages
 from emunode.algorithms.payload import Payloads
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, PortPacket, Rank, ScheduledSend, Segment, Step
@@ -88,6 +90,25 @@ class Allreduce(Algorithm):
 
     def rule(self, view: LocalView) -> Rule:
         return TwoPhaseRule(self, view)
+
+    def losses(self, outages: Outages) -> Losses | None:
+        """A result that lacks a contribution is lost for every rank; what is complete may be lost on its way."""
+        owners, first, second = self.block_owners, self.first, self.second
+        if not isinstance(first, FoldingSchedule) or not isinstance(second, FoldingSchedule):
+            return None
+        if outages.faulty.issuperset(owners):
+            return None
+        lost = first.lost_results(outages)
+        distributed = second.losses_after(outages.later(self.shift), lost)
+        if distributed is None:
+            return None
+        for owner in owners:
+            if owner not in outages.faulty:
+                distributed.delivered += self.spec.messages - len(lost.get(owner, ()))
+        for places in (places for messages in lost.values() for places in messages.values()):
+            for rank in self.topology.data_ranks:
+                distributed.blame(rank, places)
+        return distributed
 
     def claims(self) -> list[Claim]:
         ranks, spec = len(self.topology.data_ranks), self.spec

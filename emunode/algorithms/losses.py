@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from emunode.model import Port, Rank, Step
 
@@ -49,6 +49,19 @@ class Outages:
         """The same places, out of service in every step."""
         whole = [(1, FOREVER)]
         return Outages(dict.fromkeys(self.nodes, whole), dict.fromkeys(self.links, whole), self.faulty)
+
+    def later(self, steps: Step) -> "Outages":
+        """The same outages as a schedule sees them that begins `steps` later."""
+
+        def moved(intervals: Sequence[Interval]) -> list[Interval]:
+            return [(first - steps, last if last >= FOREVER else last - steps) for first, last in intervals]
+
+        return Outages(
+            {rank: moved(intervals) for rank, intervals in self.nodes.items()},
+            {link: moved(intervals) for link, intervals in self.links.items()},
+            self.faulty,
+            self.names,
+        )
 
     def renamed(
         self, rank: Callable[[Rank], Rank], link: Callable[[Rank, Port], tuple[Rank, Port] | None] | None = None
@@ -96,6 +109,11 @@ class Losses:
         self.causes.setdefault(rank, set()).update(places)
 
 
+Gone = Mapping[Rank, Collection[int]]
+"""By source, the messages that are lost before they are sent."""
+NOTHING_GONE: Final[Gone] = {}
+
+
 # --- along trees ---------------------------------------------------------------------------------------------------------
 
 
@@ -125,31 +143,35 @@ class Spread(Protocol):
     def tree_children(self, relative: Rank, tree: int) -> Iterable[Rank]:
         """The relative ranks of the children of a rank in one tree."""
 
-    def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
-        """The number of messages that a rank loses with these copies, given as (tree, bits), and the copies responsible."""
+    def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[Collection[int], Mapping[int, int]]:
+        """The messages that a rank loses with these copies, given as (tree, bits), and the copies responsible."""
 
     def receivers(self) -> Collection[Rank]:
         """The ranks that the trees reach and that own data, without the root."""
 
 
-def along_trees(spread: Spread, outages: Outages, sources: Iterable[Rank], messages: int) -> Losses:
-    """The losses among the messages of all healthy `sources`."""
+def along_trees(
+    spread: Spread, outages: Outages, sources: Iterable[Rank], messages: int, gone: Gone = NOTHING_GONE
+) -> Losses:
+    """The losses among the messages of all healthy `sources`; messages that are `gone` before count as lost everywhere."""
     losses, receivers = Losses(), spread.receivers()
     for source in sources:
         if source in outages.faulty:
             continue
         seen = spread.seen_from(source, outages)
         # Faulty ranks are expected to receive nothing, so they are left out on both sides.
-        losses.delivered += messages * (len(receivers) - sum(rank in receivers for rank in seen.faulty))
+        before = gone.get(source, frozenset())
+        healthy = len(receivers) - sum(rank in receivers for rank in seen.faulty)
+        losses.delivered += (messages - len(before)) * healthy
         for rank, trees in _missing_below(spread, spread.touched_arcs(seen)).items():
             if rank in seen.faulty or rank not in receivers:
                 continue
             # The bits of all outages together: which copies are missing, whatever the cause.
             key = tuple(sorted((tree, reduce(or_, blocked.values())) for tree, blocked in trees.items() if blocked))
-            count, guilty = spread.lost_messages(key)
-            if count:
+            lost, guilty = spread.lost_messages(key)
+            if lost:
                 # Only the places that blocked a copy that counts are named as causes.
-                losses.delivered -= count
+                losses.delivered -= sum(message not in before for message in lost)
                 losses.blame(spread.seen_rank(rank, source), _guilty(seen, trees, guilty))
     return losses
 
@@ -184,7 +206,7 @@ def _missing_below(spread: Spread, arcs: Iterable[Arc]) -> dict[Rank, dict[int, 
 
 def losses_of_striping(
     copies: int, trees: int, redundancy: int, segments_per_message: int, missing: Mapping[int, int]
-) -> tuple[int, dict[int, int]]:
+) -> tuple[set[int], dict[int, int]]:
     """`Spread.lost_messages` if copy c carries segment c div x and is number c div `trees` on tree c mod `trees`."""
     # divmod gives (number, tree); reversed it is (tree, number) of each of the x copies.
     places = (
@@ -206,7 +228,7 @@ def losses_of_copies(
             lost.add(segment // segments_per_message)
             for tree, number in copies:
                 guilty[tree] = guilty.get(tree, 0) | 1 << number
-    return len(lost), guilty
+    return lost, guilty
 
 
 # --- along routes --------------------------------------------------------------------------------------------------------
@@ -368,11 +390,11 @@ class Circuit:
         hops = self._hops(relative, tree) + 1
         return [self._at(hops, tree)] if hops <= self.reach[tree] else []
 
-    def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
+    def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[Collection[int], Mapping[int, int]]:
         """Every rank is reached in one direction only, so every copy counts."""
         numbers = reduce(or_, (bits for _, bits in missing), 0)
         lost = {number // self.segments_per_message for number in range(self.copies) if numbers >> number & 1}
-        return len(lost), dict(missing)
+        return lost, dict(missing)
 
     def receivers(self) -> range:
         """All ranks but the source."""

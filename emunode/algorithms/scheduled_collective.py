@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.folding import FoldingSchedule, FoldRule, FoldSend
-from emunode.algorithms.losses import Losses, Outages, Place
+from emunode.algorithms.losses import Gone, Losses, Outages, Place
 from emunode.model import (
     ALL_RANKS,
     CollectiveSpec,
@@ -109,34 +109,31 @@ class ScheduledCollective(FoldingSchedule):
             *([] if self.folds else [Claim("duplicates", 0, "==", once)]),
         ]
 
-    def losses(self, outages: Outages) -> Losses:
-        """Behind a blocked hop a segment is missing; backwards every hop is needed."""
+    def losses_after(self, outages: Outages, gone: Gone) -> Losses:
+        """Behind a blocked hop a segment is missing."""
         losses, spec = Losses(), self.spec
         healthy = [rank for rank in self.topology.data_ranks if rank not in outages.faulty]
         for root in self.roots:
             if root in outages.faulty:
                 continue
-            missing: set[tuple[Rank, int]] = set()
+            before = gone.get(root, frozenset())
+            missing = {(rank, message) for rank in healthy if rank != root for message in before}
             for segment in self.numbers:
-                for rank, place in self._blocked(outages, root, segment):
-                    if self.folds or rank not in outages.faulty:
-                        missing.add((root if self.folds else rank, segment // self.segments_per_message))
-                        losses.blame(root if self.folds else rank, [place])
-            due = 1 if self.folds else sum(rank != root for rank in healthy)
-            losses.delivered += spec.messages * due - len(missing)
+                for rank, place in self._unreached(outages, root, segment):
+                    if rank not in outages.faulty:
+                        missing.add((rank, segment // self.segments_per_message))
+                        losses.blame(rank, [place])
+            losses.delivered += spec.messages * sum(rank != root for rank in healthy) - len(missing)
         return losses
 
-    def _blocked(self, outages: Outages, root: Rank, segment: int) -> Iterator[tuple[Rank, Place]]:
-        """The ranks that a segment does not reach, or whose partial result does not get on, with the first outage."""
+    def _unreached(self, outages: Outages, root: Rank, segment: int) -> Iterator[tuple[Rank, Place]]:
+        """The ranks that a segment does not reach, with the first outage."""
         waiting: list[tuple[Rank, Place | None]] = [(root, None)]
         while waiting:
             rank, above = waiting.pop()
             for step, port in self.onward(rank).get((root, segment), ()):
-                other, its_port = self.topology.end(rank, port)
-                if self.folds:
-                    place = outages.blocks(self.last_step + 1 - step, other, its_port, rank)
-                else:
-                    place = above or outages.blocks(step, rank, port, other)
+                other = self.topology.neighbour(rank, port)
+                place = above or outages.blocks(step, rank, port, other)
                 if place is not None:
                     yield other, place
                 waiting.append((other, place))

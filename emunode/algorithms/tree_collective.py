@@ -18,14 +18,14 @@ x s .. x s + x - 1, and copy c is number c div count on tree c mod count, so tha
 trees and every tree carries the same load within one.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
 from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.folding import FoldingSchedule, FoldRule, FoldSend
-from emunode.algorithms.losses import Arc, Losses, Outages, Place, along_trees, losses_of_striping
+from emunode.algorithms.losses import Arc, Gone, Losses, Outages, Place, along_trees, losses_of_striping
 from emunode.model import (
     ALL_RANKS,
     ROOTLESS,
@@ -210,15 +210,9 @@ class TreeCollective(FoldingSchedule):
         """The step in which copy `number` of `tree` reaches `child`, in the forward direction."""
         return self._offset(child, tree) + number * self.period
 
-    def losses(self, outages: Outages) -> Losses | None:
-        """Ranks below a blocked arc miss the copy; where contributions are folded, every arc of a tree is needed."""
-        if self.folds:
-            losses = Losses()
-            for root in self.block_owners:
-                if root not in outages.faulty:
-                    self._add_losses_of_reduce(losses, root, outages)
-            return losses
-        return along_trees(self, outages, self.sources, self.spec.messages)
+    def losses_after(self, outages: Outages, gone: Gone) -> Losses | None:
+        """Ranks below a blocked arc miss the copy."""
+        return along_trees(self, outages, self.sources, self.spec.messages, gone)
 
     def seen_from(self, source: Rank, outages: Outages) -> Outages:
         """Outages under the translation that maps `source` to rank 0."""
@@ -286,29 +280,14 @@ class TreeCollective(FoldingSchedule):
             arcs.add(self.rooted.end(rank, self.trees.parent(rank, tree)))
         return frozenset(arcs)
 
-    def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
+    def lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[Collection[int], Mapping[int, int]]:
         """Messages of which a rank lacks a segment, given the copies that it misses."""
         return self._lost(missing)
 
-    def _lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
+    def _lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[Collection[int], Mapping[int, int]]:
         return losses_of_striping(
             self.copies, self.trees.count, self.spec.redundancy, self.segments_per_message, dict(missing)
         )
-
-    def _add_losses_of_reduce(self, losses: Losses, root: Rank, outages: Outages) -> None:
-        """A message for `root` is lost if one contribution to one of its segments is."""
-        seen, lost = self.seen_from(root, outages), set()
-        for tree in range(self.trees.count):
-            for parent, port in self._arcs_at(seen, tree):
-                child, up = self.rooted.end(parent, port)
-                for number, segment in self.copies_on_tree(tree):
-                    # Backwards in time: T + 1 - s. The child sends up the arc that the broadcast uses down.
-                    step = self.last_step + 1 - self.crossing_step(child, tree, number)
-                    place = seen.blocks(step, child, up, parent)
-                    if place is not None:
-                        lost.add(segment // self.segments_per_message)
-                        losses.blame(root, [seen.names[place]])
-        losses.delivered += self.spec.messages - len(lost)
 
 
 class ForwardRule(Rule):

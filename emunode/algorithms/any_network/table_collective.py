@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.folding import FoldingSchedule, FoldRule, FoldSend
-from emunode.algorithms.losses import Losses, Outages, Place
+from emunode.algorithms.losses import Gone, Losses, Outages, Place
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import CayleyTopology
 
@@ -139,20 +139,15 @@ class TableCollective(FoldingSchedule):
         """The ranks that `origin` has a message for; here all others."""
         return [rank for rank in self.topology.data_ranks if rank != origin]
 
-    def losses(self, outages: Outages) -> Losses | None:
-        """A blocked hop destroys the segment for everything behind it; the table says what that is.
-
-        Backwards every hop is needed, and the table does not say when: None.
-        """
-        if self.folds:
-            return None
+    def losses_after(self, outages: Outages, gone: Gone) -> Losses | None:
+        """A blocked hop destroys the segment for everything behind it; the table says what that is."""
         losses = Losses()
         for origin in self.sources:
             if origin in outages.faulty:
                 continue
             due = {rank for rank in self.targets(origin) if rank not in outages.faulty}
             losses.delivered += self.spec.messages * len(due)
-            missing = set()
+            missing = {(rank, message) for rank in due for message in gone.get(origin, ())}
             for target, segment in sorted({(target, segment) for _, _, target, segment in self.departures(origin)}):
                 for rank, place in self._unreached(outages, (origin, target, segment)):
                     if rank in due and target in (rank, ALL_RANKS):

@@ -21,7 +21,7 @@ from typing import ClassVar
 
 from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim, Relation
-from emunode.algorithms.losses import Losses, Outages, Place
+from emunode.algorithms.losses import Gone, Losses, Outages, Place
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import (
     ALL_RANKS,
@@ -97,13 +97,11 @@ class PhasedAllgather(TreeCollective):
         # Backwards by the timetable: a rank knows from its address when the partial results for it have come.
         return super().rule(view) if self.collective in FOLDING else PhaseRule(self, view)
 
-    def losses(self, outages: Outages) -> Losses | None:
+    def losses_after(self, outages: Outages, gone: Gone) -> Losses | None:
         """A rank forwards a message once it has received all messages of the earlier stages.
 
         So a rank that misses a message of a stage sends nothing in later stages. Returns None for large networks.
         """
-        if self.collective in FOLDING:
-            return super().losses(outages)
         # N^(2n) pairs of origin and target; beyond that the computation takes longer than the run.
         if self.topology.order**2 > MOST_PAIRS:
             return None
@@ -122,7 +120,7 @@ class PhasedAllgather(TreeCollective):
                 for origin, place in why[goal].items():
                     # The rank at address `goal` relative to the origin is the one that misses this message.
                     late.setdefault(ends[origin], place)
-                self._count_losses(losses, outages, ends, why[goal])
+                self._count_losses(losses, outages, ends, why[goal], gone)
             stuck = late
         return losses
 
@@ -144,14 +142,14 @@ class PhasedAllgather(TreeCollective):
         return missed
 
     def _count_losses(
-        self, losses: Losses, outages: Outages, ends: Sequence[Rank], missed: Mapping[Rank, Place]
+        self, losses: Losses, outages: Outages, ends: Sequence[Rank], missed: Mapping[Rank, Place], gone: Gone
     ) -> None:
         for origin, end in enumerate(ends):
             if origin not in outages.faulty and end not in outages.faulty:
                 if origin in missed:
                     losses.blame(end, [missed[origin]])
                 else:
-                    losses.delivered += self.spec.messages
+                    losses.delivered += self.spec.messages - len(gone.get(origin, ()))
 
     @cached_property
     def _goals(self) -> list[list[Rank]]:

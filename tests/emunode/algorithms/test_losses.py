@@ -17,7 +17,7 @@ from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import ANY_FAMILY, Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
-from emunode.model import Collective, Rank
+from emunode.model import FOLDING, Collective, Rank
 from emunode.topologies.registry import parse_topology
 from tests.mutation_support import CASES, SMALL, case_name, once
 
@@ -68,7 +68,7 @@ def check(plan: Plan, faults: Sequence[str]) -> TrialResult:
         rows.append(network.step(step, broken.faults_at(step)))
     result = judge_trial(broken, count_trial(broken, sorted_records(rows), network.altered_copies), execution)
     assert result.violated == () or plan.algorithm.negative_control, (plan.spec, faults)
-    root = plan.spec.source in broken.states and plan.spec.collective not in (Collective.ALLGATHER, Collective.ALLTOALL)
+    root = plan.spec.source in broken.states and plan.spec.collective not in ROOTLESS
     if root or not result.expected or plan.spec.algorithm in UNDETERMINED:
         return result
     if not broken.effective_faults:
@@ -140,7 +140,7 @@ REDUNDANT = [
     for name in NETWORKS
     for family, entry in CASES
     if family == name.partition(":")[0] and entry.disjoint_paths
-    if entry.collective is not Collective.REDUCE  # each contribution travels once
+    if entry.collective not in FOLDING  # each contribution travels once
     if entry.collective is Collective.BROADCAST or name != "star:5"
 ]
 
