@@ -6,6 +6,7 @@ begins in the step after the last step of phase 1.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from typing import ClassVar, Final
 
@@ -96,10 +97,11 @@ class Allreduce(Algorithm):
         owners, first, second = self.block_owners, self.first, self.second
         if not isinstance(first, FoldingSchedule) or not isinstance(second, FoldingSchedule):
             return None
-        if outages.faulty.issuperset(owners):
-            return None
-        lost = first.lost_results(outages)
-        distributed = second.losses_after(outages.later(self.shift), lost)
+        lost, later = first.lost_results(outages), outages.later(self.shift)
+        if len(owners) == 1:
+            # The one result is due to all healthy ranks, also if its owner fails after it has begun to distribute it.
+            later = replace(later, faulty=outages.faulty.difference(owners))
+        distributed = second.losses_after(later, lost)
         if distributed is None:
             return None
         for owner in owners:

@@ -17,7 +17,7 @@ from coordinator.scenario.model import make_scenario
 from emunode.algorithms.base import ANY_FAMILY, Algorithm
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
-from emunode.model import FOLDING, Collective, Rank
+from emunode.model import FOLDING, ROOTLESS, Collective, Rank
 from emunode.topologies.registry import parse_topology
 from tests.mutation_support import CASES, SMALL, case_name, once
 
