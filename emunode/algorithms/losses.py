@@ -218,7 +218,7 @@ def losses_of_striping(
 
 def losses_of_copies(
     places: Iterable[Sequence[tuple[int, int]]], segments_per_message: int, missing: Mapping[int, int]
-) -> tuple[int, dict[int, int]]:
+) -> tuple[set[int], dict[int, int]]:
     """`Spread.lost_messages` if `places` has (tree, number) of every copy of each segment."""
     guilty: dict[int, int] = {}
     lost: set[int] = set()

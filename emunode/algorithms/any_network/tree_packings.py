@@ -206,7 +206,7 @@ class PackingBroadcast(TreePacking, TreeCollective):
                 places[segment].append((tree, number))
         return places
 
-    def _lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[int, Mapping[int, int]]:
+    def _lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[Collection[int], Mapping[int, int]]:
         return losses_of_copies(self._places, self.segments_per_message, dict(missing))
 
     def claims(self) -> list[Claim]:
