@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from coordinator.api.networks import Network, network
     from coordinator.api.reproductions import reproduce
     from coordinator.api.runs import Run
+    from coordinator.api.sweeps import sweep
     from coordinator.api.verification import verify
     from emunode.errors import (
         ContractError,
@@ -47,6 +48,7 @@ __all__ = [
     "compare",
     "network",
     "reproduce",
+    "sweep",
     "verify",
 ]
 
@@ -57,6 +59,7 @@ _HOMES = {
     "coordinator.api.networks": ("Network", "network"),
     "coordinator.api.reproductions": ("reproduce",),
     "coordinator.api.runs": ("Run",),
+    "coordinator.api.sweeps": ("sweep",),
     "coordinator.api.verification": ("verify",),
     "emunode.errors": (
         "ContractError", "EmulatorError", "FrameError", "RegistrationError", "RuleError", "RunError", "ScenarioError",

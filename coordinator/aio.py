@@ -15,7 +15,7 @@ from typing import ParamSpec, Protocol, TypeVar, Unpack
 
 import trio
 
-from coordinator.api import campaigns, certificates, comparisons, networks, reproductions, verification
+from coordinator.api import campaigns, certificates, comparisons, networks, reproductions, sweeps, verification
 from coordinator.api.networks import BaseNetwork, Source, add_collectives, topology_of
 from coordinator.api.options import Faults, Options, as_list
 from coordinator.api.progress import ProgressOption
@@ -23,7 +23,7 @@ from coordinator.api.runs import Run
 from coordinator.execution.stop_signal import StopRequest, stopped_by
 from coordinator.scenario.plugins import load_plugins
 
-__all__ = ["Network", "campaign", "certify", "compare", "network", "reproduce", "verify"]
+__all__ = ["Network", "campaign", "certify", "compare", "network", "reproduce", "sweep", "verify"]
 
 Result = TypeVar("Result")
 Arguments = ParamSpec("Arguments")
@@ -134,4 +134,5 @@ campaign = as_async(campaigns.campaign)
 certify = as_async(certificates.certify)
 compare = as_async(comparisons.compare)
 reproduce = as_async(reproductions.reproduce)
+sweep = as_async(sweeps.sweep)
 verify = as_async(verification.verify)

@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import polars as pl
 
-from coordinator.execution.run import RunResult, run
+from coordinator.execution.run import FinishedRun, run_in_memory
 from coordinator.execution.stop_signal import InterruptGuard
-from coordinator.history.run_directory import temporary_prefix
 from coordinator.networks.base import Progress
 from coordinator.planning.feasibility import require_possible
 from coordinator.planning.plan import Plan, make_plan
@@ -213,14 +211,13 @@ def _points(
 
 def _measure(point: Point) -> dict[str, Any] | None:
     """What a run measures and claims, as plain values; None if it was interrupted."""
-    with TemporaryDirectory(prefix=temporary_prefix()) as folder:
-        result = run(point.plan, Path(folder) / "run", lambda *_: None, draw=False)
+    result = run_in_memory(point.plan, lambda *_: None)
     if result.execution.interrupted:
         return None
     return _record(result)
 
 
-def _record(result: RunResult) -> dict[str, Any]:
+def _record(result: FinishedRun) -> dict[str, Any]:
     summary = result.summary
     claims = [
         (judgement.claim.name, judgement.claim.relation, judgement.claim.predicted, judgement.claim.source)

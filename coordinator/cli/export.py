@@ -1,16 +1,15 @@
 """`coordinator export`."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Group, Parameter
 
+from coordinator.api.runs import Run
 from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import OUTPUT, JsonFlag, RunArgument, as_command, print_json
 from coordinator.cli.verify import warn_unverified
-from coordinator.reports.data import find_run, read_run
-from coordinator.reports.export import goal_of_run, graphml_of_plan, graphml_of_run, write_lines
+from coordinator.reports.export import graphml_of_plan, write_lines
 from coordinator.scenario.plugins import load_plugins
 from emunode.errors import ScenarioError
 
@@ -45,7 +44,9 @@ def export(  # noqa: PLR0913  # its flags
         raise ScenarioError("export", None, "give a run, or else --topology")
     load_plugins(plugin or ())
     if run is not None:
-        files = dict(_export_run(run, graphml, goal))
+        read = Run.read(run)
+        warn_unverified([read.data.path])
+        files = read.export(goal=goal, graphml=graphml)
     elif goal or graphml is None:
         raise ScenarioError("goal", str(goal), "only a run has an executed schedule: give the run")
     else:
@@ -57,15 +58,6 @@ def export(  # noqa: PLR0913  # its flags
         for kind, path in files.items():
             print(f"wrote {kind}: {path}")
     return 0
-
-
-def _export_run(run: Path, graphml: Path | None, goal: Path | None) -> Iterator[tuple[str, Path]]:
-    data = read_run(find_run(run))
-    warn_unverified([data.path])
-    if graphml:
-        yield "graphml", write_lines(graphml, graphml_of_run(data), "graphml")
-    if goal:
-        yield "goal", write_lines(goal, goal_of_run(data), "goal")
 
 
 export_command = as_command(export)

@@ -66,7 +66,7 @@ def test_options_are_the_fields_of_a_scenario() -> None:
 
 
 def test_the_async_form_has_the_same_functions() -> None:
-    assert {"campaign", "certify", "compare", "network", "reproduce", "verify"} <= set(aio.__all__)
+    assert {"campaign", "certify", "compare", "network", "reproduce", "sweep", "verify"} <= set(aio.__all__)
     functions = {name for name in coordinator.__all__ if inspect.isfunction(getattr(coordinator, name))}
     assert functions <= set(aio.__all__)
     for name in functions - {"network"}:

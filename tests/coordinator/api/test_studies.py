@@ -118,6 +118,19 @@ def test_runs_in_memory_are_compared_with_stored_ones(star: tb.Network, tmp_path
         tb.compare(flood)
 
 
+def test_a_sweep_has_the_rows_of_the_command(call: Call, tmp_path: Path) -> None:
+    found = tb.sweep([tb.network("star:3"), "star:4..5"], "broadcast", ["greedy-tree", "edt"])
+    steps = {(row["topology"], row["algorithm"]): row["measured"] for row in found.results.rows(named=True)}
+    assert [steps[f"star:{n}", "greedy-tree"] for n in (3, 4, 5)] == [3, 4, 6]  # the diameter, 3(n - 1)/2 rounded down
+    told = call("sweep --topology star:3 --topology star:4..5 --algorithm greedy-tree,edt --json").data
+    assert found.results.to_dicts() == told["rows"]
+    assert found.exit_status == 0
+    assert found.report(tmp_path / "sweep.html").html == (tmp_path / "sweep.html").read_text()
+    assert found.plot().svg.startswith("<svg")
+    with pytest.raises(tb.ScenarioError, match="file:PATH"):
+        tb.sweep(tb.network(networkx.petersen_graph()), "broadcast", "flood")
+
+
 def test_a_reproduction_has_tables(empty_folder: Path) -> None:
     found = tb.reproduce("hussain-network", out=empty_folder / "paper")
     assert found.verdict == "holds"
