@@ -103,7 +103,13 @@ def make_algorithm(topology: Topology, spec: CollectiveSpec) -> Algorithm:
 
 
 def _allowed(topology: Topology, spec: CollectiveSpec, known: Mapping[str, Entry]) -> str:
-    elsewhere = [f"{entry.collective} on {family}" for family, entry in registered() if entry.name == spec.algorithm]
+    places = {family: family for family in FAMILIES} | {ANY_FAMILY: "any network"}
+    elsewhere = [
+        f"{collective} on {place}"
+        for family, place in places.items()
+        for collective in Collective
+        if (family, collective, spec.algorithm) in ALGORITHMS
+    ]
     if elsewhere:
         hint = f"it is defined for {' and '.join(elsewhere)}; "
     else:
