@@ -83,7 +83,7 @@ def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argpar
     parser.add_argument(
         "--allow-plugins",
         action="store_true",
-        help="execute plug-ins that the coordinator sends or names, with the rights of this process",
+        help="execute plug-ins and programs that the coordinator sends or names, with the rights of this process",
     )
     options = parser.parse_args(arguments)
     address, _, port = options.coordinator.rpartition(":")

@@ -33,3 +33,7 @@ class FrameError(EmulatorError):
 
 class RunError(EmulatorError):
     """The run could not be started or finished on this machine: exit status 4."""
+
+
+class DeadlineError(RunError):
+    """A program that plays a node did not answer in time: the run proves nothing."""

@@ -152,6 +152,10 @@ class CollectiveSpec(NamedTuple):
     """The target of a unicast; in other collectives, and with a permutation, ALL_RANKS."""
     permutation: tuple[Rank, ...] = ()
     """Unicast: by rank, the target of its message, or the rank itself if it sends none; empty if one rank sends."""
+    program: str = ""
+    """The command line of the program that plays each rank, for the algorithm `program`; else empty."""
+    program_deadline: float = 5.0
+    """How long the program may take to answer a line, in seconds."""
 
 
 class Plugin(NamedTuple):

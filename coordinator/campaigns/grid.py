@@ -250,8 +250,9 @@ class Grid:
 def _described(scenario: Scenario) -> dict[str, object]:
     """A scenario as version 0.1.0 wrote it, so that fields that no trial depends on do not change the fingerprint."""
     values = scenario.model_dump(mode="json", exclude={"worst_lateness_limit", "network_sha256", "relabel", "plugin"})
-    for later in ("target", "permutation"):
-        if values[later] is None:
+    for later in ("target", "permutation", "program", "program_deadline"):
+        # No trial has a program, so its deadline says nothing.
+        if values[later] is None or later == "program_deadline":
             del values[later]
     if scenario.plugin:  # wherever their files are
         values["plugin"] = sorted(plugin.sha256 for plugin in loaded_plugins(scenario.plugin, all_of_them=True))

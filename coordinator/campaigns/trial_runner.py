@@ -87,6 +87,8 @@ def plan_trials(scenario: Scenario) -> Plan:
     """The plan of a scenario for trials; ScenarioError if trials cannot run it."""
     if scenario.clock != "steps":
         raise ScenarioError("clock", scenario.clock, "trials run in lock-step: use --clock steps")
+    if scenario.program is not None:
+        raise ScenarioError("program", scenario.program, "trials do not start programs; use `coordinator run`")
     return make_plan(scenario)
 
 

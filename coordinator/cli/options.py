@@ -13,6 +13,7 @@ from cyclopts import Group, Parameter, Token
 from coordinator.scenario.model import Scenario, format_duration, make_scenario, parse_duration, read_scenario
 from coordinator.scenario.networks import with_absolute_network
 from coordinator.scenario.plugins import load_plugins, require_loaded
+from coordinator.scenario.programs import allow_program, require_named
 from emunode.errors import ScenarioError
 
 DAY = 86400.0
@@ -34,7 +35,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Processes": ("driver", "ranks_per_host", "netns", "hang_by"),
     "Clock": ("clock", "startup", "per_byte", "lateness_limit", "worst_lateness_limit"),
     "Repetition": ("seed", "step_limit", "name"),
-    "Plug-ins": ("plugin",),
+    "Plug-ins and programs": ("plugin", "program", "program_deadline"),
 }
 """The fields of a scenario as `--help` groups them."""
 TYPES = {"integer": "INT", "number": "FLOAT", "string": "TEXT"}
@@ -147,6 +148,8 @@ PluginFlag = Annotated[
 ]
 """For commands without a scenario; `load_plugins` executes what is given."""
 
+ProgramFlag = Annotated[str | None, Parameter(help="program of the runs, so that their hops can be replayed")]
+
 
 def values_from(file: Path | None, flags: Any) -> dict[str, object]:
     """The keys of a scenario file, overridden by flags, not validated yet. Plug-ins that the flags name are executed."""
@@ -154,6 +157,10 @@ def values_from(file: Path | None, flags: Any) -> dict[str, object]:
     given = {} if flags is None else {name: value for name, value in asdict(flags).items() if value is not None}
     if "plugin" in values or "plugin" in given:
         values["plugin"] = _plugins(values.get("plugin", ()), given.pop("plugin", ()))
+    if "program" in values or "program" in given:
+        named = given.pop("program", None)
+        allowed = None if named is None else allow_program(named)
+        values["program"] = require_named(values.get("program", allowed), allowed)
     if given:
         values |= with_absolute_network(given, Path.cwd())
         if "topology" in given and "network_sha256" not in given:

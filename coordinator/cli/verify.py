@@ -5,13 +5,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from coordinator.api.verification import verify as verify_run
-from coordinator.cli.options import PluginFlag
+from coordinator.cli.options import PluginFlag, ProgramFlag
 from coordinator.cli.output import JsonFlag, RunArgument, as_command, print_json
 from coordinator.scenario.plugins import load_plugins
+from coordinator.scenario.programs import allow_program
 from emunode.errors import ScenarioError
 
 
-def verify(*runs: RunArgument, plugin: PluginFlag = None, json: JsonFlag = False) -> int:
+def verify(*runs: RunArgument, plugin: PluginFlag = None, program: ProgramFlag = None, json: JsonFlag = False) -> int:
     """Check stored runs against their journals, and the journals against the rules.
 
     Hash, tables, claims and verdict are
@@ -24,6 +25,8 @@ def verify(*runs: RunArgument, plugin: PluginFlag = None, json: JsonFlag = False
     if not runs:
         raise ScenarioError("run", None, "give one or more runs to verify")
     load_plugins(plugin or ())
+    if program is not None:
+        allow_program(program)
     checked = [verify_run(run) for run in runs]
     if json:
         print_json([found.record() for found in checked])

@@ -15,7 +15,7 @@ from coordinator.history.timetable import Timetable
 from coordinator.networks.base import Network, Progress
 from coordinator.planning.plan import Plan
 from emunode.engine.rank_set import AlteredCopy
-from emunode.errors import EmulatorError, RuleError, RunError
+from emunode.errors import DeadlineError, EmulatorError, RuleError, RunError
 from emunode.model import Step
 
 if TYPE_CHECKING:
@@ -71,6 +71,9 @@ async def drive(
     if execution.interrupted:
         execution.undecided = "interrupted"
     # Before the first step there is no history to keep; a rule that breaks the model is the algorithm's mistake.
+    # A missed deadline of a program makes a run undecided, however early.
+    elif isinstance(execution.failure, DeadlineError):
+        return execution
     elif execution.failure and (not execution.steps or isinstance(execution.failure, RuleError)):
         raise execution.failure
     return execution

@@ -6,6 +6,7 @@ memory are bounded for any content.
 """
 
 import json
+import shlex
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -27,6 +28,7 @@ from coordinator.results.differential import REPLAYED_ROWS, Replay, replay
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.networks import network_of, with_absolute_network
 from coordinator.scenario.plugins import altered_files
+from coordinator.scenario.programs import command_of, is_allowed
 from coordinator.theory.lower_bounds import GENERAL
 from emunode.errors import ScenarioError
 from emunode.model import ROOTLESS
@@ -110,7 +112,11 @@ def _verify(path: Path, verification: Verification) -> None:
     records = _read_journal(path / "journal.parquet", plan)
     verification.findings += _check_hash(records, summary)
     replayed = _replay(plan, records)
-    if replayed is None:
+    if replayed is None and plan.scenario.program is not None:
+        verification.unchecked.append(
+            f"journal.parquet: the hops of a program are not replayed unless it is named: {_program_flag(plan.scenario)}"
+        )
+    elif replayed is None:
         verification.unchecked.append(
             f"journal.parquet: {len(records)} rows are too many to replay (at most {REPLAYED_ROWS})"
         )
@@ -259,9 +265,13 @@ def _check_hash(records: np.ndarray, summary: Mapping[str, Any]) -> Iterator[str
         yield "journal.parquet: its rows are not sorted"
 
 
+def _program_flag(scenario: Scenario) -> str:
+    return f"--program {shlex.quote(command_of(scenario.program or ''))}"
+
+
 def _replay(plan: Plan, records: np.ndarray) -> Replay | None:
     """The differences between the journal and a replay in memory; None if the journal is too long."""
-    if len(records) > REPLAYED_ROWS:
+    if len(records) > REPLAYED_ROWS or (plan.scenario.program and not is_allowed(plan.scenario.program)):
         return None
     last = int(records["step"].max(initial=0))
     return replay(plan, table(records).lazy(), last, most_rows=2 * REPLAYED_ROWS)

@@ -89,4 +89,5 @@ class MemoryNetwork:
         return await trio.to_thread.run_sync(function, *arguments, abandon_on_cancel=True)
 
     async def close(self) -> None:
+        self._plan.algorithm.close()
         await trio.lowlevel.checkpoint()

@@ -20,9 +20,12 @@ from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import network_of
 from coordinator.scenario.permutations import described, farthest, is_file, targets_of
 from coordinator.scenario.plugins import require_loaded
+from coordinator.scenario.programs import DRIVERS as PROGRAM_DRIVERS
+from coordinator.scenario.programs import command_of, with_digest
 from coordinator.theory.lower_bounds import Traffic, lower_bounds
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
+from emunode.algorithms.program import PROGRAM
 from emunode.algorithms.registry import find_algorithm, make_algorithm
 from emunode.errors import RunError, ScenarioError
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, LinkFault, NodeFault, Recover
@@ -207,6 +210,8 @@ def make_plan(
     """
     # Before anything is looked up by name: what is not loaded is never executed from here.
     scenario = scenario.model_copy(update={"plugin": require_loaded(scenario.plugin)})
+    if scenario.program is not None:
+        scenario = scenario.model_copy(update={"program": with_digest(scenario.program)})
     topology = network_of(scenario)
     _require_size(topology)
     spec = _collective_spec(scenario, topology)
@@ -256,6 +261,8 @@ def _collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
         redundancy=scenario.redundancy,
         seed=scenario.seed,
         packet_limit=scenario.packet_limit or 0,
+        program=command_of(scenario.program or ""),
+        program_deadline=scenario.program_deadline,
     )
     spec = _with_targets(scenario, topology, spec)
     if scenario.segments != "auto":
@@ -361,5 +368,20 @@ def _require_consistent(scenario: Scenario) -> None:
         raise ScenarioError("hang_by", scenario.hang_by, f"only the docker driver supports it, not {driver}")
     if scenario.netns == "always" and not DRIVERS[driver].local_processes:
         raise ScenarioError("netns", "always", f"only the local driver supports it, not {driver}; leave it out")
+    _require_program(scenario)
     if driver == "memory" and scenario.ranks_per_host != "auto":
         raise ScenarioError("ranks_per_host", scenario.ranks_per_host, "the memory driver has no hosts; leave it out")
+
+
+def _require_program(scenario: Scenario) -> None:
+    """Refuse a program where none can run."""
+    if scenario.program is None:
+        return
+    if scenario.algorithm != PROGRAM:
+        raise ScenarioError("program", command_of(scenario.program), f"it needs --algorithm {PROGRAM}")
+    if scenario.driver not in PROGRAM_DRIVERS:
+        raise ScenarioError(
+            "driver", scenario.driver, f"programs run on this machine only: use {' or '.join(PROGRAM_DRIVERS)}"
+        )
+    if scenario.clock != "steps":
+        raise ScenarioError("clock", scenario.clock, "programs run in lock-step: use --clock steps")

@@ -31,6 +31,7 @@ from coordinator.results.differential import REPLAYED_ROWS, replay_mismatches
 from coordinator.results.metrics import Measurement, Metric, measure
 from emunode.algorithms.claims import Claim
 from emunode.engine.rank_set import AlteredCopy
+from emunode.errors import RuleError, RunError
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,12 @@ def conclude(plan: Plan, history: History, *, replay: bool | None = None) -> Con
         # Replays cost as much as a run in memory, so only short ones are made by default.
         replay = plan.hosts > 0 and ended is None and history.rows <= REPLAYED_ROWS
     if replay:
-        metrics["replay_mismatches"] = replay_mismatches(plan, history.journal)
-        claims.append(REPLAY_MATCH)
+        try:
+            metrics["replay_mismatches"] = replay_mismatches(plan, history.journal)
+            claims.append(REPLAY_MATCH)
+        except (RuleError, RunError) as error:
+            # Only of a program that plays the nodes and answers differently now, or not at all.
+            ended = f"the replay in memory failed: {error}"
     ruling = rule(plan, claims, metrics, ended)
     return Conclusion(measurement, ruling, cut_off(plan, measurement), timeline, metrics)
 

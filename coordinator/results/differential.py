@@ -40,13 +40,16 @@ def replay_mismatches(plan: Plan, journal: pl.LazyFrame) -> int:
 
 def replay(plan: Plan, journal: pl.LazyFrame, last: Step, most_rows: int | None = None) -> Replay:
     """Run a plan again up to two steps after `last`, or up to `most_rows` hops, and compare."""
-    network, rows = MemoryEngine(plan.algorithm), bytearray()
-    # Two steps more than the journal has: one to read the last arrivals, one to show that nothing follows.
-    for step in range(1, last + 3):
-        rows += network.step(step, plan.faults_at(step))
-        ended = not network.busy and step >= plan.last_revival
-        if ended or (most_rows is not None and len(rows) > most_rows * RECORD.itemsize):
-            break
+    try:
+        network, rows = MemoryEngine(plan.algorithm), bytearray()
+        # Two steps more than the journal has: one to read the last arrivals, one to show that nothing follows.
+        for step in range(1, last + 3):
+            rows += network.step(step, plan.faults_at(step))
+            ended = not network.busy and step >= plan.last_revival
+            if ended or (most_rows is not None and len(rows) > most_rows * RECORD.itemsize):
+                break
+    finally:
+        plan.algorithm.close()
     ours, theirs = table(np.frombuffer(bytes(rows), dtype=RECORD)).lazy(), journal.select(COLUMNS)
     # Equal hops cancel: +1 for the journal, -1 for the replay.
     both = pl.concat([theirs.with_columns(times=1), ours.with_columns(times=-1)], how="vertical_relaxed")

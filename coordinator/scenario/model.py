@@ -147,6 +147,10 @@ class Scenario(BaseModel):
     plugin: tuple[str, ...] = Field(
         (), description="plug-in to execute: a file such as mine.py, or an installed module (repeatable)"
     )
+    program: str | None = Field(
+        None, max_length=4096, description="command of the program that plays each node, for --algorithm program"
+    )
+    program_deadline: Seconds = Field(5.0, gt=0, le=60, description="how long a program may take for an answer")
     seed: Number = Field(0, ge=0, lt=2**63, description="seed of payloads and of every random choice")
     step_limit: Count = Field(100_000, description="steps after which a run is stopped, undecided")
     name: str | None = Field(

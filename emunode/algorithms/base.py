@@ -234,6 +234,9 @@ class Algorithm(ABC):
         """The ranks that distribute results of an allreduce."""
         return self.block_owners
 
+    def close(self) -> None:  # noqa: B027  # most algorithms hold nothing
+        """Release what rules hold outside this process; called when a network is taken down."""
+
     def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
         """Segments that make up `message` of one origin.
 

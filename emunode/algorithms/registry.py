@@ -44,6 +44,7 @@ import emunode.algorithms.star.scatter
 import emunode.algorithms.star.substars
 import emunode.topologies.registry
 from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm
+from emunode.algorithms.program import PROGRAM, find_program
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
 from emunode.topologies.base import FAMILIES, Topology
@@ -90,6 +91,8 @@ def registered() -> Iterator[tuple[str, Entry]]:
 
 def find_algorithm(topology: Topology, spec: CollectiveSpec) -> Entry:
     """The class of the algorithm that `spec` names; ScenarioError when `topology` has none of that name."""
+    if spec.algorithm == PROGRAM:
+        return find_program(spec)
     known = algorithms(topology.family, spec.collective)
     entry = known.get(spec.algorithm)
     if entry is None:

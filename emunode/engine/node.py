@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable, Iterator
 
 from emunode.algorithms.base import Algorithm, Rule
-from emunode.errors import RuleError
+from emunode.errors import RuleError, RunError
 from emunode.model import (
     ALL_RANKS,
     Duplex,
@@ -75,6 +75,8 @@ class Node:
             # One send is drawn in advance, because `due` has to be known before the step in which it leaves.
             self._own: Iterator[ScheduledSend] = iter(rule.start())
             self._next: ScheduledSend | None = next(self._own, None)
+        except (RuleError, RunError):  # of a program that plays this rank
+            raise
         except Exception as error:
             raise failure(algorithm, rank, 1, error) from error
         self._agenda: dict[Step, Leaving] = {}
@@ -125,8 +127,8 @@ class Node:
                 soonest = min(agenda)
                 due = soonest if due is None or soonest < due else due
             self.due = due
-        # A RuleError already names rank and step, and MemoryError is a matter of the machine.
-        except (RuleError, MemoryError):
+        # A RuleError already names rank and step; a RunError and a MemoryError are not the rule's mistake.
+        except (RuleError, RunError, MemoryError):
             raise
         except Exception as error:
             raise failure(self._algorithm, self.rank, step, error) from error

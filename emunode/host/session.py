@@ -8,11 +8,13 @@ carried out is answered with `failed`; the coordinator decides what that means f
 """
 
 import os
+import shlex
 import socket
 from typing import NamedTuple
 
 import trio
 
+from emunode.algorithms.program_process import ALLOWED, command_text
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import EmulatorError, FrameError, RunError
 from emunode.host.link_table import LinkTable
@@ -93,6 +95,7 @@ class Session:
         """Close every descriptor that this session opened or took over."""
         if self._ranks is not None:
             self._ranks.links.close()
+            self._ranks.engine.algorithm.close()
         # Only descriptors that this process still owns: the control connection may have ended.
         for fd in (*self._streams.unauthenticated, self._control):
             if fd >= 0:
@@ -224,6 +227,10 @@ class Session:
             raise RunError(f"this host does not accept plug-ins ({names}); start it with emunode --allow-plugins")
         for plugin in config.plugins:
             load_received(plugin)
+        if config.spec.program:
+            if not self._allow_plugins:
+                raise RunError("this host does not execute programs; start it with emunode --allow-plugins")
+            ALLOWED.add(command_text(shlex.split(config.spec.program)))
 
     def _listen(self, config: HostConfig) -> socket.socket:
         """A socket at the advertised address, else at the configured one, else at the one that reaches the coordinator."""

@@ -90,6 +90,8 @@ def spec_from_record(record: object) -> CollectiveSpec:
         broken=tuple((rank, port) for rank, port in (integers(end, 2) for end in items(values.broken))),
         target=integer(values.target, ALL_RANKS),
         permutation=tuple(integer(rank) for rank in items(values.permutation)),
+        program=text(values.program),
+        program_deadline=number(values.program_deadline),
     )
 
 

@@ -137,7 +137,7 @@ class LocalLaunch(Launch):
 
 def launch(plan: Plan, log: TextIO) -> LocalLaunch:
     """The launcher of the local driver."""
-    found = LocalLaunch(log, plan.topology, bool(plan.scenario.plugin))
+    found = LocalLaunch(log, plan.topology, bool(plan.scenario.plugin or plan.scenario.program))
     if plan.join_seconds is not None:
         found.join_seconds = plan.join_seconds
     return found

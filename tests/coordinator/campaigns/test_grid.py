@@ -116,7 +116,7 @@ def test_changed_draws_change_the_fingerprint() -> None:
         (broken, "nodes=1", False), (broken, "all:nodes=1", False), (broken, "links=1", True),
     ):  # fmt: skip
         grid = Grid(base, {}, [point])
-        added = {"network_sha256", "relabel", "plugin", "target", "permutation"}
+        added = {"network_sha256", "relabel", "plugin", "target", "permutation", "program", "program_deadline"}
         dumped = [variant.scenario.model_dump(mode="json", exclude=added) for variant in grid.variants]
         scenarios = [{**values, "netns": False} for values in dumped if values.pop("worst_lateness_limit")]
         said = f"0.1.0/{scenarios}/{[fault_set.name for fault_set in grid.points]}"

@@ -53,6 +53,8 @@ FULL: dict[str, object] = {
     "fault": ["crash:4321@2", "crash:1234@5"],
     "fault_knowledge": "none",
     "plugin": [],
+    "program": "sh node.sh",
+    "program_deadline": "2s",
     "seed": 42,
     "step_limit": 500,
     "name": "a-first.try",
