@@ -235,6 +235,7 @@ class PackingBroadcast(TreePacking, TreeCollective):
 class PackingScatter(TreePacking, PipelinedScatter):
     """The copies for the farthest nodes first, dealt to the trees in turn."""
 
+    some_networks = True
     disjoint_paths = False
     trees: ParentTrees
 
@@ -311,6 +312,7 @@ class Independent(TreePacking):
     """Two or three independent spanning trees."""
 
     name = "independent-trees"
+    some_networks = True
     citation = "independent spanning trees (Itai and Rodeh 1988; Cheriyan and Maheshwari 1988)"
     survives_nodes = True
 

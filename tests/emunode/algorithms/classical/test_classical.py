@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm
+from emunode.algorithms.base import ALGORITHMS, Algorithm
 from emunode.algorithms.classical.circulant import base_block, receive_schedule, send_schedule, skips
 from emunode.algorithms.classical.places import ring_places
 from emunode.algorithms.conformance import check_algorithm, execute, measure
@@ -33,7 +33,7 @@ NAMES = {
 }
 """Names in the table of counts: collective and algorithm."""
 COUNTS = [row for row in golden_rows("any", "classical") if int(row["p"]) in (3, 4, 5, 6, 7, 8, 9, 12, 16, 31)]
-CLASSICAL = [entry for entry in ALGORITHMS.values() if entry.some_networks and entry.family == ANY_FAMILY]
+CLASSICAL = [entry for entry in ALGORITHMS.values() if entry.__module__.startswith("emunode.algorithms.classical.")]
 """Every algorithm of this folder, and those that run it backwards or twice."""
 
 
