@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from coordinator.api.verification import verify
     from emunode.errors import (
         ContractError,
+        DeadlineError,
         EmulatorError,
         FrameError,
         RegistrationError,
@@ -35,6 +36,7 @@ __all__ = [
     "Campaign",
     "Certificate",
     "ContractError",
+    "DeadlineError",
     "EmulatorError",
     "FrameError",
     "Network",
@@ -62,7 +64,8 @@ _HOMES = {
     "coordinator.api.sweeps": ("sweep",),
     "coordinator.api.verification": ("verify",),
     "emunode.errors": (
-        "ContractError", "EmulatorError", "FrameError", "RegistrationError", "RuleError", "RunError", "ScenarioError",
+        "ContractError", "DeadlineError", "EmulatorError", "FrameError", "RegistrationError", "RuleError", "RunError",
+        "ScenarioError",
     ),
 }  # fmt: skip
 """The module of every public name."""

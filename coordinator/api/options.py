@@ -5,11 +5,12 @@ from typing import Any, TypedDict
 
 from coordinator.scenario.model import Scenario, make_scenario
 from coordinator.scenario.plugins import load_plugins
+from coordinator.scenario.programs import allow_program
 from emunode.errors import ScenarioError
 
 Duration = str | float
 """Text with a unit, such as "5ms", or seconds as a number."""
-DURATIONS = ("startup", "per_byte")
+DURATIONS = ("startup", "per_byte", "program_deadline")
 
 
 class Options(TypedDict, total=False):
@@ -42,6 +43,8 @@ class Options(TypedDict, total=False):
     step_limit: int
     name: str
     plugin: str | Sequence[str]
+    program: str
+    program_deadline: Duration
 
 
 Faults = str | Sequence[str]
@@ -66,6 +69,8 @@ def scenario_values(values: Mapping[str, object], faults: Faults, options: Mappi
     if "plugin" in options:
         named = as_list(options["plugin"])
         given["plugin"] = list(dict.fromkeys((*as_list(values.get("plugin", ())), *load_plugins(named))))
+    if isinstance(program := options.get("program"), str):
+        given["program"] = allow_program(program)
     return {"driver": "memory", **values, "fault": as_list(faults), **given}
 
 

@@ -13,6 +13,7 @@ from shutil import which
 import polars as pl
 import pytest
 
+import coordinator
 from coordinator.execution.run import RunResult
 from coordinator.execution.verify import verify
 from coordinator.planning.plan import make_plan
@@ -306,3 +307,9 @@ def test_scenarios_with_programs_that_are_refused(values: dict[str, object], fie
 def test_trials_start_no_programs(call: Call) -> None:
     ended = call(f"certify --topology star:3 --algorithm program --faults nodes=1 --program '{DIRECT}'")
     assert (ended.status, "trials do not start programs" in ended.err) == (2, True)
+
+
+def test_the_python_api_takes_a_program() -> None:
+    run = coordinator.network("complete:4").broadcast("program", program=DIRECT, program_deadline=20)
+    assert run.verdict == "holds"
+    assert run.summary["deliveries"] == 3
