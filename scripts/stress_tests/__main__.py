@@ -8,6 +8,7 @@
     determinism      run 100 scenarios twice on every driver, with events reordered and delayed
     disk             run on full, read-only and vanished file systems, and set the clock
     mutants          change the code of the core in one place: its tests must fail
+    small_graphs     run every algorithm for any network on every connected graph of at most six nodes
     supply_chain     check the hashes of the lock, licences, and known vulnerabilities
 
 All sections take three quarters of an hour on two cores; `--sample` runs a small part of each in a minute or two, for CI.
