@@ -190,3 +190,24 @@ def test_switches_receive_only_what_they_pass_on() -> None:
     assert received
     assert set(received) <= passed_on
     check_claims(algorithm, measure(algorithm, history))
+
+
+# Backwards, and both ways.
+
+
+@pytest.mark.parametrize("collective", ["reduce-scatter", "allreduce"])
+@pytest.mark.parametrize("topology", ["star:4", "mesh:3x4", "fat-tree:4"])
+def test_reduce_scatter_and_allreduce_keep_their_claims(topology: str, collective: str) -> None:
+    values: dict[str, object] = {"topology": topology, "collective": collective, "algorithm": "bfb", "message_bytes": 6}
+    whole = run_scenario(None, **values, segments=2)
+    assert failures(whole) == []
+    forward = run_scenario(None, **(values | {"collective": "allgather"}), segments=2)
+    phases_run = 1 if collective == "reduce-scatter" else 2
+    assert whole.summary["steps"] == phases_run * int(str(forward.summary["steps"]))
+
+
+@pytest.mark.parametrize(("topology", "fault"), [("star:4", "crash:3214@3"), ("mesh:3x4", "down:0,1~0,2@2")])
+def test_results_lost_to_faults_are_predicted(topology: str, fault: str) -> None:
+    result = run_scenario(topology=topology, collective="reduce-scatter", algorithm="bfb", fault=[fault])
+    assert failures(result) == []
+    assert result.summary["delivery_ratio"] < 1  # type: ignore[operator]
