@@ -83,9 +83,10 @@ def wrong_addresses(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
         case Collective.REDUCE_SCATTER:
             meant = personal & (origin == pl.col("sender"))
         case Collective.ALLREDUCE:
-            # A rank sends partial results in its own name, and finished ones are those of the owners of blocks.
+            # A rank sends partial results in its own name to the owner of the block, and finished ones are those of owners.
             finished = (target == ALL_RANKS) & origin.is_in(list(algorithm.finishers))
-            meant = finished | (personal & (origin == pl.col("sender")))
+            owned = target.is_in(list(algorithm.block_owners))
+            meant = finished | (personal & owned & (origin == pl.col("sender")))
         case _:
             meant = target == algorithm.target
     size, longer = divmod(spec.message_bytes, algorithm.segments_per_message)
