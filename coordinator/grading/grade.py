@@ -16,8 +16,7 @@ from coordinator.grading.submission import (
     SubmissionProcess,
     SubmissionServer,
 )
-from coordinator.grading.tree_marks import grade_trees, read_csv
-from coordinator.grading.tree_properties import PROPERTIES
+from coordinator.grading.tree_marks import PROPERTIES, grade_trees, read_csv
 from emunode.algorithms.base import ANY_FAMILY
 from emunode.errors import ScenarioError
 from emunode.model import PortModel

@@ -4,16 +4,24 @@ A tree is given by the answer of every node: the label of its parent, the port t
 """
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from coordinator.grading.marks import Mark
 from coordinator.grading.played_run import named
-from coordinator.grading.tree_properties import NO_PARENT, PROPERTIES, Parents
 from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.topologies.base import Topology
+from emunode.trees.any_network.checks import (
+    NO_PARENT,
+    Parents,
+    arc_disjoint_problem,
+    complete_independence_problem,
+    depths,
+    edge_disjoint_problem,
+    independence_problem,
+)
 
 Answers = Sequence[Any]
 """The answer of every node of a tree, by rank; what they are is for the judge to find out."""
@@ -22,6 +30,12 @@ MISSING: Final = "?"
 MOST_TREES: Final = 1024
 MOST_BYTES: Final = 64 << 20
 COLUMNS: Final = ("tree", "label", "parent")
+PROPERTIES: Final[dict[str, Callable[[Topology, Sequence[Parents]], str | None]]] = {
+    "arc-disjoint": arc_disjoint_problem,
+    "edge-disjoint": edge_disjoint_problem,
+    "independent": independence_problem,
+    "completely-independent": complete_independence_problem,
+}
 
 
 def grade_trees(topology: Topology, trees: Sequence[Answers], wanted: Sequence[str]) -> list[Mark]:
@@ -129,7 +143,7 @@ def _depth(topology: Topology, trees: Sequence[Parents]) -> Mark:
     ratios = []
     for tree, parents in enumerate(trees):
         root = list(parents).index(NO_PARENT)
-        deepest, least = max(_depths(parents)), topology.eccentricity(root)
+        deepest, least = max(depths(parents)), topology.eccentricity(root)
         ratios.append(
             (deepest / least, f"tree {tree} has depth {deepest}, at least {least}: {deepest / least:.2f} times")
         )
@@ -137,14 +151,6 @@ def _depth(topology: Topology, trees: Sequence[Parents]) -> Mark:
         mark.add(())
         mark.notes.append(f"{topology.name}: {max(ratios)[1]}")
     return mark
-
-
-def _depths(parents: Parents) -> Iterable[int]:
-    for rank in range(len(parents)):
-        depth, here = 0, rank
-        while (here := parents[here]) != NO_PARENT:
-            depth += 1
-        yield depth
 
 
 # --- files -----------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Grading: right submissions pass, wrong ones are told which node and why, and none gets out of its process."""
 
 import re
+import signal
 import time
 from pathlib import Path
 from textwrap import dedent
@@ -18,6 +19,7 @@ from coordinator.grading.submission import SubmissionEndedError, SubmissionServe
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec
 from emunode.topologies.registry import parse_topology
+from tests.command_line import Start, wait_until
 
 LIMITS = Limits(answer_seconds=20.0, memory_bytes=512 * MEBIBYTE)
 FLOOD = """
@@ -338,3 +340,26 @@ def test_a_play_that_ends_names_its_reason() -> None:
         # The server is as fresh as before.
         with server.process() as process:
             assert [each["key"] for each in process.loaded["algorithms"]] == [["star", "broadcast", "mine"]]
+
+
+def alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
+def test_nothing_is_left_of_a_grader_that_is_stopped(tmp_path: Path, start: Start, number: signal.Signals) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(flood(receive("while True: pass")))
+    grader = start(f"coordinator check {file} --topology star:3 --answer-seconds 300")
+    children: list[psutil.Process] = []
+
+    def looping() -> bool:
+        children[:] = psutil.Process(grader.process.pid).children(recursive=True)
+        # The server, and the process in which the submission loops.
+        return len(children) == 2 and children[1].cpu_times().user > 0.3
+
+    grader.wait_for(looping, "the submission loops")
+    grader.process.send_signal(number)
+    status = grader.end().status
+    assert status == (-number if number is signal.SIGKILL else 130)
+    wait_until(lambda: not any(alive(child.pid) for child in children), "no process is left")

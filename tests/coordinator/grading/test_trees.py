@@ -7,8 +7,7 @@ import pytest
 
 from coordinator.grading.grade import Options, grade
 from coordinator.grading.marks import MarkVerdict
-from coordinator.grading.tree_marks import grade_trees, read_csv, read_parents, spanning_problems
-from coordinator.grading.tree_properties import PROPERTIES
+from coordinator.grading.tree_marks import PROPERTIES, grade_trees, read_csv, read_parents, spanning_problems
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
 from emunode.topologies.hypercube import Hypercube
@@ -76,7 +75,7 @@ def test_properties_by_hand() -> None:
     assert [name for name in PROPERTIES if marks[name].verdict is MarkVerdict.PASS] == ["arc-disjoint", "independent"]
     assert marks["edge-disjoint"].findings == ["hypercube:2: trees 0 and 1 both use the link 01~11"]
     same = {mark.requirement: mark for mark in grade_trees(ring, [one, one], list(PROPERTIES))}
-    assert same["independent"].findings == ["hypercube:2: trees 0 and 1 both lead to 01 by the link from the root"]
+    assert same["independent"].findings == ["hypercube:2: trees 0 and 1 both use the link 00>01"]
     shared = [None, "00", "00", "10"]
     twice = {mark.requirement: mark for mark in grade_trees(ring, [[None, "00", "11", "01"], shared], ["independent"])}
     assert twice["independent"].verdict is MarkVerdict.FAIL
