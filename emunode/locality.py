@@ -40,6 +40,9 @@ SECONDS: Final = 120.0
 ENUMERATION: Final = 16
 """The smallest network on which questions about every rank count as a table of the network."""
 
+PERSONAL: Final = (Collective.ALLTOALL, Collective.REDUCE_SCATTER, Collective.ALLREDUCE)
+"""Collectives in which every rank has messages of its own, or contributions, for every other one."""
+
 Answer = tuple[tuple[PortPacket, ...], Step | None]
 """What a node did in a call: the packets that it sent, and the step in which it is due next."""
 
@@ -226,7 +229,7 @@ def judge(
                 f"{_told(found)}"
             )
     # A rank with messages of its own for every other one has to name all of them.
-    personal = spec.collective is Collective.ALLTOALL or (spec.collective is Collective.SCATTER and rank == spec.source)
+    personal = spec.collective in PERSONAL or (spec.collective is Collective.SCATTER and rank == spec.source)
     if remark.asked >= topology.order >= ENUMERATION and not (entry.precomputed or personal):
         raise ContractError(
             f"{who} asks the topology about all {topology.order} ranks, but the algorithm does not declare a "

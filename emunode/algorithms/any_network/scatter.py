@@ -27,6 +27,7 @@ class AnyScatter(RoutedCollective):
 
     family = "any"
     collective = Collective.SCATTER
+    precomputed = True
     port_models = (PortModel.ALL_PORT, PortModel.ONE_PORT)
     duplexes = (Duplex.FULL,)
     splits_across_trees = False
