@@ -230,10 +230,14 @@ def _record(result: FinishedRun) -> dict[str, Any]:
 
 
 def _row(point: Point, metric: str, record: Mapping[str, Any]) -> Row:
-    """The row of one run: the metric, the value that is claimed for it, and the best of its lower bounds."""
+    """The row of one run: the metric, the value that is claimed for it, and its lower bound.
+
+    That is the bound for every algorithm; where there is none, the best that the algorithm claims.
+    """
     claims = [claim for claim in record["claims"] if claim[0] == metric]
     predicted = next((value for _, relation, value, _ in claims if relation == "=="), None)
-    bounds = [(value, source) for _, relation, value, source in claims if relation == ">="]
+    general = [(bound.predicted, bound.source) for bound in point.plan.lower_bounds() if bound.name == metric]
+    bounds = general or [(value, source) for _, relation, value, source in claims if relation == ">="]
     bound, source = max(bounds, key=lambda each: each[0], default=(None, None))
     measured = record["measured"][metric]
     return {
