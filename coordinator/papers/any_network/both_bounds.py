@@ -31,12 +31,14 @@ NETWORKS = {
 }  # fmt: skip
 """The networks beside S_n, by n: those on which both bounds are met, and others."""
 BESIDE = {
-    3: (("star:3", "hypercube:3", "ej:2+3"), 60),
-    4: (("star:4", "hypercube:4", "ej:3+4"), 60),
-    5: (("star:5", "hypercube:5"), 60),
-    6: (("star:6", "hypercube:6"), 60),
+    3: ("star:3", "hypercube:3", "ej:2+3"),
+    4: ("star:4", "hypercube:4", "ej:3+4"),
+    5: ("star:5", "hypercube:5"),
+    6: ("star:6", "hypercube:6"),
 }
-"""By n: the networks on which the algorithms of papers run beside it, and the bytes of a block."""
+"""By n: the networks on which the algorithms of papers run beside it."""
+BLOCK_BYTES = 60
+"""A multiple of all degrees up to 6: the algorithms of the papers cut a block into as many parts."""
 ALGORITHMS = {
     "star": (
         ("mbst-levels", "NL, a level a packet (Tseng-Sheu)"),
@@ -67,12 +69,13 @@ def _network_rows(cache: RunCache, name: str) -> Iterator[dict[str, object]]:
     found, order = phases(topology), topology.order
     chunks = found.whole_chunks
     fits = chunks * order * (order - 1) <= MOST_SEGMENTS
-    # One byte a segment: only whole segments can be counted.
-    trial = cache.run(name, "allgather", "bfb-packed", segments=chunks, message_bytes=chunks) if fits else None
+    # Segments of equal size: `transfer_bytes` is exact only then.
+    size = lcm(BLOCK_BYTES, chunks)
+    trial = cache.run(name, "allgather", "bfb-packed", segments=chunks, message_bytes=size) if fits else None
     start_ups, bound = len(found.loads), inverse_rate(topology)
     both = "yes" if found.transfer == bound else "no"
     about = {"network": name, "N": order, "both": both}
-    transfer = None if trial is None else Fraction(int(trial.number("transfer_bytes")), chunks)
+    transfer = None if trial is None else Fraction(int(trial.number("transfer_bytes")), size)
     startups = None if trial is None else int(trial.number("startups"))
     yield _row(trial, "T_L", Fraction(start_ups), startups, Fraction(topology.diameter), about)
     yield _row(trial, "T_B", found.transfer, transfer, bound, about)
@@ -96,10 +99,9 @@ def _row(
 def _beside(cache: RunCache) -> Iterator[dict[str, object]]:
     """The algorithms of the papers, and breadth-first broadcast, on the same network and blocks."""
     for n in cache.sizes:
-        names, least = BESIDE[n]
-        for name in names:
+        for name in BESIDE[n]:
             topology = parse_topology(name)
-            size = lcm(least, phases(topology).whole_chunks)
+            size = lcm(BLOCK_BYTES, phases(topology).whole_chunks)
             family = ALGORITHMS[topology.family]
             for algorithm, title in (*family, ("bfb-packed", "BFB (Zhao et al.)")):
                 segments = phases(topology).whole_chunks if algorithm == "bfb-packed" else 1
