@@ -232,7 +232,7 @@ def _record(result: FinishedRun) -> dict[str, Any]:
 def _row(point: Point, metric: str, record: Mapping[str, Any]) -> Row:
     """The row of one run: the metric, the value that is claimed for it, and its lower bound.
 
-    That is the bound for every algorithm; where there is none, the best that the algorithm claims.
+    That is the bound for every algorithm; without one, the best that the algorithm claims.
     """
     claims = [claim for claim in record["claims"] if claim[0] == metric]
     predicted = next((value for _, relation, value, _ in claims if relation == "=="), None)
