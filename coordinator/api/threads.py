@@ -11,6 +11,7 @@ import trio
 
 from coordinator.execution.stop_signal import InterruptGuard, StopRequest, stopped_by
 from coordinator.planning.namespace import enter_own_network
+from emunode.errors import RunError
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
@@ -30,7 +31,10 @@ def call(function: Callable[[*Arguments], Result], *arguments: *Arguments, own_n
 
 
 def _in_own_network(function: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:
-    enter_own_network()
+    try:
+        enter_own_network()
+    except RunError as error:  # a process with several threads needs more rights for it than one with a single thread
+        raise RunError(f"{error}; or use `coordinator run`, which needs fewer rights for it") from None
     return function(*arguments)
 
 

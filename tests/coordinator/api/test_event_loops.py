@@ -61,6 +61,20 @@ def test_calls_work_wherever_another_loop_runs(place: Callable[[Callable[[], Any
     assert threading.active_count() == before
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="needs root: this process has several threads")
+def test_a_network_namespace_does_not_outlive_its_run() -> None:
+    before = Path("/proc/self/ns/net").readlink()
+    seen: set[Path] = set()
+
+    def note(_phase: str, _done: int, _total: int) -> None:
+        seen.add(Path("/proc/thread-self/ns/net").readlink())
+
+    assert run_once(driver="local", netns="always", progress=note) == HASH
+    assert len(seen) == 1
+    assert before not in seen
+    assert Path("/proc/self/ns/net").readlink() == before
+
+
 def test_two_threads_run_at_once() -> None:
     results: list[str] = []
     threads = [
