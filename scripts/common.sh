@@ -5,7 +5,8 @@
 #   TESTBENCH_VENV   its folder; default: .venv in the project. It belongs to the scripts: they empty and rebuild it when
 #                    the lock, pyproject.toml, the interpreter or the folder of the project has changed.
 
-root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd -P)
+# the folder itself, where scripts/ is a link to it
+root=$(cd -P -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)
 venv=${TESTBENCH_VENV:-$root/.venv}
 [[ $venv == /* ]] || venv=$PWD/$venv
 

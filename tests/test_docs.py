@@ -36,7 +36,7 @@ PAGES: Final = (
 )
 GENERATED_PAGES: Final = ROOT / "docs" / "reference"
 REASONS: Final = re.compile(
-    r"(needs (Docker|root|another machine)( and (root|another machine))?|more than a minute"
+    r"(needs (Docker|root|another machine)( and another machine)?|more than a minute"
     r"|this is the environment in which the test runs|needs a browser|it rewrites this page)$"
 )
 EVERYTHING: Final = os.environ.get("TESTBENCH_DOCS") == "all"
