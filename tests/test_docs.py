@@ -32,6 +32,7 @@ from tests.command_line import ROOT, run_process
 
 PAGES: Final = (
     *sorted((ROOT / "docs").rglob("*.md")),
+    ROOT / "examples" / "README.md",
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
 )
 GENERATED_PAGES: Final = ROOT / "docs" / "reference"
@@ -164,7 +165,7 @@ def commands(block: Block) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", pages_with("sh"))
 def test_commands_run(page: Path, tmp_path: Path) -> None:
-    for name in ("docs", "scripts", "compose"):
+    for name in ("docs", "examples", "scripts", "compose"):
         (tmp_path / name).symlink_to(ROOT / name)
     variables = {
         "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",

@@ -42,6 +42,7 @@ html_copy_source = False
 html_show_sphinx = False
 html_show_copyright = False
 
+INDENT: Final = " " * 4
 SECTION: Final = re.compile(r"^\*\*([^*]+)\*\*", re.MULTILINE)
 TARGET: Final = re.compile(r"\]\((?P<page>[^)#\s:]+)\.(?:md|rst)[^)]*\)")
 
@@ -64,10 +65,15 @@ def add_navigation(app: Sphinx, page: str, source: list[str]) -> None:  # noqa: 
 
 
 def mark_code(app: Sphinx, what: str, name: str, value: object, options: object, lines: list[str]) -> None:  # noqa: ARG001
-    """An indented block after a line that ends with a colon is code."""
-    for at in range(len(lines) - 2):
-        if lines[at].endswith(":") and not lines[at + 1] and lines[at + 2].startswith(" " * 4):
-            lines[at] += ":"
+    """An indented block after an empty line is code, and lines `name: meaning` after `Options:` are a list."""
+    if "Options:" in lines:
+        first = lines.index("Options:") + 1
+        lines[first:] = ["", *(re.sub(r"^    (\w+): ", r"* ``\1``: ", line) for line in lines[first:])]
+    inside = False
+    for at in range(len(lines) - 1, 0, -1):
+        inside = lines[at].startswith(INDENT) or (inside and not lines[at])
+        if inside and not lines[at] and lines[at - 1] and not lines[at - 1].startswith((" ", "*", "-")):
+            lines[at:at] = ["", "::"]
 
 
 def setup(app: Sphinx) -> None:

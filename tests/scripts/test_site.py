@@ -11,6 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+import coordinator
 from tests.command_line import ROOT, run_process
 
 pytest.importorskip("sphinx", reason="the extra `docs` is not installed")
@@ -114,7 +115,10 @@ def test_pages_fetch_nothing_from_outside(site: Path) -> None:
     assert wrong == []
 
 
-def test_docstrings_of_the_extension_points_are_there(site: Path) -> None:
+def test_docstrings_of_the_api_and_of_the_extension_points_are_there(site: Path) -> None:
+    described = parsed(site / "docs/api/python.html").anchors
+    assert {f"coordinator.{name}" for name in coordinator.__all__ if not name.endswith("Error")} <= described
+    assert {f"coordinator.Network.{name}" for name in ("broadcast", "run", "order")} <= described
     anchors = parsed(site / "docs/api/extensions.html").anchors
     assert {"emunode.registry.register", "emunode.testing.check_topology", "emunode.algorithms.base.Rule"} <= anchors
 
