@@ -100,7 +100,7 @@ def test_scenario_flags_show_types_defaults_and_allowed_values(call: Call, name:
     for field in Scenario.model_fields:
         assert f"--{field.replace('_', '-')}" in text
     shown = {
-        "--collective CHOICE": "[choices: broadcast, scatter, gather, reduce, allgather, alltoall]",
+        "--collective CHOICE": "[choices: broadcast, scatter, gather, reduce, allgather, alltoall, allreduce,",
         "--port-model CHOICE": "[choices: all-port, one-port, exchange, send-or-receive] [default: all-port]",
         "--message-bytes INT": "(1 to 33,554,432) [default: 64]",
         "--segments INT|auto": "[default: 1]",

@@ -227,7 +227,7 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "messages": (lambda path: edit_scenario(path, "messages = 1", "messages = 2147483647"), "less than or equal to 1000000"),
     "network": (lambda path: edit_scenario(path, "star:4", "star:12"), "nodes; at most"),
     "toml": (lambda path: (path / "scenario.toml").write_text("=" * 50), "not TOML"),
-    "unknown": (lambda path: edit_scenario(path, "star:4", "ring:4"), "ring"),
+    "unknown": (lambda path: edit_scenario(path, "star:4", "ring:4"), "invalid algorithm 'greedy-tree'"),
 }  # fmt: skip
 
 
