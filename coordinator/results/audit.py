@@ -83,9 +83,9 @@ def wrong_addresses(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
         case Collective.REDUCE_SCATTER:
             meant = personal & (origin == pl.col("sender"))
         case Collective.ALLREDUCE:
-            # A rank sends partial results in its own name to the owner of the block, and finished ones are those of owners.
+            # A rank sends partial results in its own name to one that folds the result; finished ones are those of owners.
             finished = (target == ALL_RANKS) & origin.is_in(list(algorithm.finishers))
-            owned = target.is_in(list(algorithm.block_owners))
+            owned = target.is_in(list(algorithm.result_folders))
             meant = finished | (personal & owned & (origin == pl.col("sender")))
         case _:
             meant = target == algorithm.target

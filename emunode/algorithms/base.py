@@ -230,6 +230,11 @@ class Algorithm(ABC):
         return 0 if self.topology.is_switch(rank) else int.from_bytes(self.payloads.segment(rank, target, segment))
 
     @property
+    def result_folders(self) -> Sequence[Rank]:
+        """The targets of partial results: here the owners of the blocks."""
+        return self.block_owners
+
+    @property
     def finishers(self) -> Sequence[Rank]:
         """The ranks that distribute results of an allreduce."""
         return self.block_owners

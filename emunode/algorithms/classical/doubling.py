@@ -68,6 +68,10 @@ class RecursiveDoubling(Algorithm):
         return range(1)
 
     @property
+    def result_folders(self) -> Sequence[Rank]:
+        return [self.participant(number) for number in range(1 << self.bits)]
+
+    @property
     def finishers(self) -> Sequence[Rank]:
         return range(1, 2 * self.pairs, 2)
 
