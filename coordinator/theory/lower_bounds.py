@@ -252,13 +252,13 @@ def _bottlenecks(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
     units = transmissions(known, traffic)
     lanes = _packets_per_step(known.topology, traffic)
     yield Bottleneck(0, units, lanes, f"{units} transmissions, at most {lanes} packets a step")
-    rounds = (known.nodes - 1).bit_length()
-    if one_port:
-        reason = f"nodes that know of one origin at most double in a step: ceil(log2 {known.nodes})"
-        yield Bottleneck(rounds - 1, 1, 1, reason)
     if traffic.collective is Collective.UNICAST:
         yield from _of_pairs(known, traffic, one_port=one_port)
         return
+    if one_port:
+        rounds = (known.nodes - 1).bit_length()
+        reason = f"nodes that know of one origin at most double in a step: ceil(log2 {known.nodes})"
+        yield Bottleneck(rounds - 1, 1, 1, reason)
     roots = (traffic.source,) if traffic.collective in FROM_ROOT else known.roots
     for root in roots:
         yield from _of_root(known, traffic, root, one_port=one_port)

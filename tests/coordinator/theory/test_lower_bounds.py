@@ -177,6 +177,17 @@ def test_no_schedule_of_a_tiny_network_beats_a_bound(graph: "networkx.Graph[int]
             assert bound(network, traffic, "steps") <= best, (collective, segments, port_model, duplex)
 
 
+@pytest.mark.parametrize("graph", TINY, ids=lambda graph: graph.name)
+def test_no_unicast_in_a_tiny_network_beats_a_bound(graph: "networkx.Graph[int]") -> None:
+    network, nodes = network_of_graph(graph), len(graph)
+    for target, segments, port_model in product(range(1, nodes), (1, 2), PortModel):
+        traffic = Traffic(Collective.UNICAST, 0, segments, 60, port_model, Duplex.FULL, 1, pairs=((0, target),))
+        items = (1 << segments) - 1
+        due = tuple(items * (rank == target) for rank in range(nodes))
+        best = optimum(graph, (items, *[0] * (nodes - 1)), due, port_model, Duplex.FULL)
+        assert bound(network, traffic, "steps") <= best, (target, segments, port_model)
+
+
 # --- runs ------------------------------------------------------------------------------------------------------------
 
 
