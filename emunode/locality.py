@@ -5,9 +5,9 @@ the node sent. Then one rank at a time runs alone, in a process in which no othe
 its recorded arrivals. A rule that uses a variable shared by ranks, the state of another rank, or the faults in force sends
 something else there. Two runs are recorded, one without and one with faults that no rank knows.
 
-While a rank runs alone its calls are watched: a clock, unseeded random numbers, files, sockets, the garbage collector and
-frames of callers are no inputs of a rule, whether they change what it sends or not. A topology that records the ranks it is
-asked about shows which rules need a table of the whole network; such an algorithm declares `precomputed`.
+The calls of an isolated rank are watched: a rule must not use a clock, unseeded random numbers, files, sockets, the garbage
+collector or frames of callers, even if they do not change what it sends. The topology records the ranks whose links are
+queried, which shows the rules that need a table of the whole network; such an algorithm declares `precomputed`.
 
 What an algorithm computes from the network and the job before the first step is allowed, because every rank computes the
 same. The check looks for mistakes and for simple attempts to cheat. It is not a sandbox, and it cannot see state that was
@@ -17,6 +17,7 @@ left in a module before it began: `coordinator check` starts from a fresh interp
 import pickle
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import product
 from types import CodeType, FrameType, ModuleType
 from typing import Any, Final, NamedTuple
@@ -33,18 +34,18 @@ from emunode.topologies.base import Topology
 
 STEP_LIMIT: Final = 10_000
 """Most steps of a recorded run."""
-SAMPLE: Final = 8
+SAMPLED_RANKS: Final = 8
 """How many ranks run alone, unless the caller names them; spread over the network, the source among them."""
 SECONDS: Final = 120.0
-"""Deadline of one recorded run, and of one rank alone."""
-ENUMERATION: Final = 16
-"""The smallest network on which questions about every rank count as a table of the network."""
+"""Deadline of one recorded run, and of one isolated rank."""
+TABLE_ORDER: Final = 16
+"""The smallest network on which queries for the links of all ranks count as a table of the network."""
 
-PERSONAL: Final = (Collective.ALLTOALL, Collective.REDUCE_SCATTER, Collective.ALLREDUCE)
-"""Collectives in which every rank has messages of its own, or contributions, for every other one."""
+ALL_TARGETS: Final = (Collective.ALLTOALL, Collective.REDUCE_SCATTER, Collective.ALLREDUCE)
+"""Collectives in which every rank has a message or a contribution for every other rank."""
 
-Answer = tuple[tuple[PortPacket, ...], Step | None]
-"""What a node did in a call: the packets that it sent, and the step in which it is due next."""
+Output = tuple[tuple[PortPacket, ...], Step | None]
+"""The result of a call: the packets that the node sent, and the step in which it is due next."""
 
 
 class Call(NamedTuple):
@@ -57,20 +58,20 @@ class Call(NamedTuple):
     """The ports that the rank knew to work."""
 
 
-Life = list[tuple[Call, Answer]]
-"""Everything that happened to one node from its creation on."""
-Lives = dict[Rank, list[Life]]
-"""The lives of every rank; a rank has another one if it recovers from a crash."""
+NodeHistory = list[tuple[Call, Output]]
+"""The calls of one node from its creation on, with their outputs."""
+Histories = dict[Rank, list[NodeHistory]]
+"""By rank: the histories of its nodes; a rank that recovers from a crash gets another node."""
 
 
-class Remark(NamedTuple):
-    """What a rank that ran alone did."""
+class IsolatedRun(NamedTuple):
+    """The run of one rank alone."""
 
-    answers: list[Answer]
+    outputs: list[Output]
     forbidden: list[str]
     """Calls that a rule must not make, each with its place in the source."""
-    asked: int
-    """Most ranks that the topology was asked about in one call."""
+    queried: int
+    """Most ranks whose links were queried in one call."""
 
 
 def check_locality(
@@ -84,15 +85,21 @@ def check_locality(
     """Check the rules of an algorithm on a small network; raises ContractError, which names the rank and the step.
 
     `spec` defaults to the first job that the algorithm accepts, `faults` to a crash and a link that goes down, `ranks` to
-    `SAMPLE` ranks.
+    `SAMPLED_RANKS` ranks.
     """
     spec = spec or accepted_job(entry, topology)
-    for broken in ({}, _some_faults(topology) if faults is None else faults):
-        lives = _call_child(lambda broken=broken: record(entry(topology, spec), broken))  # type: ignore[misc]
-        for rank in sample(topology, spec.source) if ranks is None else ranks:
-            for life in lives.get(rank, ()):
-                remark = _call_child(lambda rank=rank, life=life: alone(entry, topology, spec, rank, life))  # type: ignore[misc]
-                judge(entry, topology, spec, rank, life, remark)
+    for injected in ({}, _default_faults(topology) if faults is None else faults):
+        histories: Histories = _call_in_child(partial(_record_fresh, entry, topology, spec, injected))
+        for rank in sample_ranks(topology, spec.source) if ranks is None else ranks:
+            for history in histories.get(rank, ()):
+                isolated = _call_in_child(partial(run_isolated, entry, topology, spec, rank, history))
+                compare(entry, topology, spec, rank, history, isolated)
+
+
+def _record_fresh(
+    entry: type[Algorithm], topology: Topology, spec: CollectiveSpec, faults: Mapping[Step, Sequence[Fault]]
+) -> Histories:
+    return record(entry(topology, spec), faults)
 
 
 def accepted_job(entry: type[Algorithm], topology: Topology) -> CollectiveSpec:
@@ -107,13 +114,13 @@ def accepted_job(entry: type[Algorithm], topology: Topology) -> CollectiveSpec:
     raise ContractError(f"{entry.name} refuses every job on {topology.name}")
 
 
-def sample(topology: Topology, source: Rank) -> list[Rank]:
-    """Up to `SAMPLE` ranks spread over the network; the source first."""
-    stride = -(-topology.order // SAMPLE)
-    return list(dict.fromkeys((source, *topology.ranks()[::stride], topology.order - 1)))[:SAMPLE]
+def sample_ranks(topology: Topology, source: Rank) -> list[Rank]:
+    """Up to `SAMPLED_RANKS` ranks spread over the network; the source first."""
+    stride = -(-topology.order // SAMPLED_RANKS)
+    return list(dict.fromkeys((source, *topology.ranks()[::stride], topology.order - 1)))[:SAMPLED_RANKS]
 
 
-def _some_faults(topology: Topology) -> dict[Step, list[Fault]]:
+def _default_faults(topology: Topology) -> dict[Step, list[Fault]]:
     """From step 1 on a link of the middle rank is down, and from step 2 on the last rank is crashed."""
     middle = topology.order // 2
     port = topology.ports(middle)[0]
@@ -125,34 +132,34 @@ def _some_faults(topology: Topology) -> dict[Step, list[Fault]]:
 
 
 class RecordedNode(Node):
-    """A node that writes down how its engine calls it."""
+    """A node that records the calls of its engine, and their outputs."""
 
-    __slots__ = ("_life", "_view")
+    __slots__ = ("_history", "_view")
 
-    def __init__(self, algorithm: Algorithm, view: LocalView, life: Life) -> None:
-        self._life = life
+    def __init__(self, algorithm: Algorithm, view: LocalView, history: NodeHistory) -> None:
+        self._history = history
         self._view = view
         ports = tuple(view.live_ports)
         super().__init__(view.rank, algorithm, algorithm.rule(view))
-        self._note(Call("create", 0, (), ports), ())
+        self._record(Call("create", 0, (), ports), ())
 
-    def _note(self, call: Call, outbox: Sequence[PortPacket]) -> None:
-        self._life.append((call, (tuple(outbox), self.due)))
+    def _record(self, call: Call, outbox: Sequence[PortPacket]) -> None:
+        self._history.append((call, (tuple(outbox), self.due)))
 
     def step(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
         call = Call("step", step, tuple(inbox), tuple(self._view.live_ports))
         outbox, hops = super().step(step, inbox)
-        self._note(call, outbox)
+        self._record(call, outbox)
         return outbox, hops
 
     def resume(self, step: Step) -> None:
         call = Call("resume", step, (), tuple(self._view.live_ports))
         super().resume(step)
-        self._note(call, ())
+        self._record(call, ())
 
     def enable_queueing(self) -> None:
         super().enable_queueing()
-        self._note(Call("enable_queueing", 0, (), tuple(self._view.live_ports)), ())
+        self._record(Call("enable_queueing", 0, (), tuple(self._view.live_ports)), ())
 
 
 class RecordedRanks(RankSet):
@@ -160,15 +167,15 @@ class RecordedRanks(RankSet):
 
     def __init__(self, algorithm: Algorithm) -> None:
         super().__init__(algorithm, algorithm.topology.ranks())
-        self.lives: Lives = {}
+        self.histories: Histories = {}
 
     def create_node(self, view: LocalView) -> Node:
-        life: Life = []
-        self.lives.setdefault(view.rank, []).append(life)
-        return RecordedNode(self._algorithm, view, life)
+        history: NodeHistory = []
+        self.histories.setdefault(view.rank, []).append(history)
+        return RecordedNode(self._algorithm, view, history)
 
 
-def record(algorithm: Algorithm, faults: Mapping[Step, Sequence[Fault]]) -> Lives:
+def record(algorithm: Algorithm, faults: Mapping[Step, Sequence[Fault]]) -> Histories:
     """Run a whole network in memory; ContractError if it does not end."""
     ranks = RecordedRanks(algorithm)
     engine = MemoryEngine(algorithm, ranks)
@@ -178,30 +185,32 @@ def record(algorithm: Algorithm, faults: Mapping[Step, Sequence[Fault]]) -> Live
         if step > STEP_LIMIT:
             raise ContractError(f"{algorithm.name} on {algorithm.topology.name} does not end in {STEP_LIMIT} steps")
         engine.step(step, faults.get(step, ()))
-    return ranks.lives
+    return ranks.histories
 
 
-# --- one rank alone --------------------------------------------------------------------------------------------------
+# --- the isolated run ------------------------------------------------------------------------------------------------
 
 
-def alone(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec, rank: Rank, life: Life) -> Remark:
-    """Run one rank on the arrivals of `life`. Call it in a process of its own: it leaves a hook in the interpreter."""
-    asked = _record_questions(topology)
+def run_isolated(
+    entry: type[Algorithm], topology: Topology, spec: CollectiveSpec, rank: Rank, history: NodeHistory
+) -> IsolatedRun:
+    """Run one rank on its recorded arrivals. Call it in a process of its own: it replaces the class of `topology`."""
+    queried = _record_queries(topology)
     watch = Watch()
-    answers: list[Answer] = []
+    outputs: list[Output] = []
     most = 0
     node: Node | None = None
     view = LocalView(topology, rank)
     with watch:
         algorithm = entry(topology, spec)
-        for call, _ in life:
-            asked.clear()
+        for call, _ in history:
+            queried.clear()
             view.live_ports = call.live_ports
             if node is None:
                 node = Node(rank, algorithm, algorithm.rule(view))
-            answers.append((_repeat(node, call), node.due))
-            most = max(most, len(asked))
-    return Remark(answers, watch.forbidden, most)
+            outputs.append((_repeat(node, call), node.due))
+            most = max(most, len(queried))
+    return IsolatedRun(outputs, watch.forbidden, most)
 
 
 def _repeat(node: Node, call: Call) -> tuple[PortPacket, ...]:
@@ -215,36 +224,41 @@ def _repeat(node: Node, call: Call) -> tuple[PortPacket, ...]:
     return ()
 
 
-def judge(
-    entry: type[Algorithm], topology: Topology, spec: CollectiveSpec, rank: Rank, life: Life, remark: Remark
+def compare(
+    entry: type[Algorithm],
+    topology: Topology,
+    spec: CollectiveSpec,
+    rank: Rank,
+    history: NodeHistory,
+    isolated: IsolatedRun,
 ) -> None:
-    """Compare a rank alone with the same rank in the network; raises ContractError for what differs."""
+    """Compare an isolated rank with its history in the network; raises ContractError where they differ."""
     who = f"{entry.name} on {topology.name} at {topology.label(rank)} (rank {rank})"
-    if remark.forbidden:
-        raise ContractError(f"{who} is not local: it calls {', '.join(dict.fromkeys(remark.forbidden))}")
-    for (call, expected), found in zip(life, remark.answers, strict=True):
+    if isolated.forbidden:
+        raise ContractError(f"{who} is not local: it calls {', '.join(dict.fromkeys(isolated.forbidden))}")
+    for (call, expected), found in zip(history, isolated.outputs, strict=True):
         if found != expected:
             raise ContractError(
-                f"{who} is not local: in step {call.step} it {_told(expected)}; alone, with the same arrivals, it "
-                f"{_told(found)}"
+                f"{who} is not local: in step {call.step} it {_describe(expected)}; alone, with the same arrivals, it "
+                f"{_describe(found)}"
             )
-    # A rank with messages of its own for every other one has to name all of them.
-    personal = spec.collective in PERSONAL or (spec.collective is Collective.SCATTER and rank == spec.source)
-    if remark.asked >= topology.order >= ENUMERATION and not (entry.precomputed or personal):
+    # A rank with a message for every other rank has to name all of them.
+    names_all = spec.collective in ALL_TARGETS or (spec.collective is Collective.SCATTER and rank == spec.source)
+    if isolated.queried >= topology.order >= TABLE_ORDER and not (entry.precomputed or names_all):
         raise ContractError(
             f"{who} asks the topology about all {topology.order} ranks, but the algorithm does not declare a "
             "precomputed schedule: set `precomputed = True`"
         )
 
 
-def _told(answer: Answer) -> str:
-    outbox, due = answer
+def _describe(output: Output) -> str:
+    outbox, due = output
     sent = ", ".join(f"{[segment[:4] for segment in packet]} on port {port}" for port, packet in outbox)
     later = "" if due is None else f" and plans to send in step {due}"
     return (f"sends {sent}" if sent else "sends nothing") + later
 
 
-def _call_child(work: Callable[[], Any]) -> Any:
+def _call_in_child(work: Callable[[], Any]) -> Any:
     """The result of `work` in a process of its own; ContractError for an error of the algorithm there."""
 
     def pickled() -> bytes:
@@ -260,43 +274,43 @@ def _call_child(work: Callable[[], Any]) -> Any:
     return result
 
 
-# --- what a rank asks ------------------------------------------------------------------------------------------------
+# --- queries of the topology -----------------------------------------------------------------------------------------
 
-QUESTIONS: Final = ("neighbour", "neighbours", "end", "ends", "adjacent", "reverse_ports")
-"""Methods of a topology that tell the links of a rank."""
+LINK_QUERIES: Final = ("neighbour", "neighbours", "end", "ends", "adjacent", "reverse_ports")
+"""Methods of a topology that return links of a rank."""
 
 
-def _record_questions(topology: Topology) -> set[Rank]:
-    """From now on `topology` keeps the ranks whose links it is asked for in the set that this returns."""
-    asked: set[Rank] = set()
+def _record_queries(topology: Topology) -> set[Rank]:
+    """Make `topology` add each rank whose links are queried to a set, and return the set."""
+    queried: set[Rank] = set()
     kind = type(topology)
     searching = [False]
 
     def recorded(name: str) -> Callable[..., Any]:
         original = getattr(kind, name)
 
-        def question(self: Topology, rank: Rank, *others: object) -> Any:
+        def query(self: Topology, rank: Rank, *others: object) -> Any:
             if not searching[0]:
-                asked.add(rank)
+                queried.add(rank)
             return original(self, rank, *others)
 
-        return question
+        return query
 
     def distances_from(self: Topology, root: Rank) -> Any:
-        # Distances without a formula are searched: that is the network's arithmetic, not a question of the rule.
+        # Distances without a formula are searched: that is the network's arithmetic, not a query of the rule.
         before, searching[0] = searching[0], True
         try:
             return kind.distances_from(self, root)
         finally:
             searching[0] = before
 
-    members = {**{name: recorded(name) for name in QUESTIONS}, "distances_from": distances_from}
+    members = {**{name: recorded(name) for name in LINK_QUERIES}, "distances_from": distances_from}
     # A subclass of the same class, since algorithms ask for the class of their network.
     topology.__class__ = type(kind.__name__, (kind,), members)
-    return asked
+    return queried
 
 
-# --- what a rule must not call ---------------------------------------------------------------------------------------
+# --- forbidden calls -------------------------------------------------------------------------------------------------
 
 FORBIDDEN_MODULES: Final = frozenset({
     "_ctypes", "_posixsubprocess", "_socket", "fcntl", "gc", "mmap", "posix", "resource", "select", "signal", "time",
@@ -314,7 +328,7 @@ CLOCKS: Final = frozenset({"now", "today", "utcnow"})
 
 
 class Watch:
-    """Notes calls of C functions that no rule may make, while it is entered; imports may make them."""
+    """Records forbidden calls of C functions while it is entered; imports may make them."""
 
     def __init__(self) -> None:
         self.forbidden: list[str] = []

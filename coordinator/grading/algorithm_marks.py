@@ -11,7 +11,7 @@ from coordinator.grading.marks import Mark
 from coordinator.grading.played_run import JUDGED, Faults, PlayedRun, Player
 from coordinator.grading.submission import OutOfTimeError, SubmissionEndedError, SubmissionProcess, SubmissionServer
 from emunode.errors import ScenarioError
-from emunode.locality import sample
+from emunode.locality import sample_ranks
 from emunode.model import Collective, CollectiveSpec, Duplex, PortModel, Rank
 from emunode.topologies.base import Topology
 
@@ -234,7 +234,7 @@ class AlgorithmGrader:
         run = self._play(topology, spec, Faults(), _where(topology, spec))
         if run is None or run.refused is not None:
             return
-        ranks = sample(topology, spec.source)
+        ranks = sample_ranks(topology, spec.source)
         for number, rank in enumerate(ranks):
             self.progress("locality", number, len(ranks))
             where = f"{_where(topology, spec)}, {topology.label(rank)} alone"

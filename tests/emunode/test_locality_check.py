@@ -18,7 +18,7 @@ from emunode.algorithms.flooding import Flood, FloodRule
 from emunode.errors import ContractError, RunError
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import Down
-from emunode.locality import sample
+from emunode.locality import sample_ranks
 from emunode.model import ALL_RANKS, Port, PortPacket, Rank, ScheduledSend, Step
 from emunode.runtime import in_child
 from emunode.testing import check_locality
@@ -41,9 +41,9 @@ def test_built_in_rules_are_local(case: tuple[str, type[Algorithm]]) -> None:
 def test_every_sampled_rank_runs_alone() -> None:
     star = StarGraph(4)
     check_locality(Flood, star)
-    assert len(sample(star, 5)) == 8
-    assert sample(star, 5)[0] == 5
-    assert sample(StarGraph(3), 0) == [0, 1, 2, 3, 4, 5]
+    assert len(sample_ranks(star, 5)) == 8
+    assert sample_ranks(star, 5)[0] == 5
+    assert sample_ranks(StarGraph(3), 0) == [0, 1, 2, 3, 4, 5]
 
 
 # --- rules that cheat ------------------------------------------------------------------------------------------------
