@@ -11,16 +11,16 @@ Each call runs in a thread, so that other tasks go on meanwhile. Cancelling it e
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial, wraps
 from pathlib import Path
-from typing import ParamSpec, Protocol, TypeVar, Unpack
+from typing import ParamSpec, TypeVar, Unpack
 
 import trio
 
 from coordinator.api import campaigns, certificates, comparisons, networks, reproductions, sweeps, verification
-from coordinator.api.networks import BaseNetwork, Source, add_collectives, topology_of
+from coordinator.api.networks import BaseNetwork, CollectiveMethods, Source, add_collectives, topology_of
 from coordinator.api.options import Faults, Options, as_list
 from coordinator.api.progress import ProgressOption
 from coordinator.api.runs import Run
-from coordinator.execution.stop_signal import StopRequest, stopped_by
+from coordinator.api.threads import StoppableCall
 from coordinator.scenario.plugins import load_plugins
 
 __all__ = ["Network", "campaign", "certify", "compare", "network", "reproduce", "sweep", "verify"]
@@ -40,27 +40,18 @@ def as_async(function: Callable[Arguments, Result]) -> Callable[Arguments, Await
 
 
 async def _in_thread(function: Callable[[], Result]) -> Result:
-    request = StopRequest()
-    results: list[Result] = []
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            with stopped_by(request):
-                results.append(function())
-        except BaseException as error:  # raised again below, outside the nursery, which would put it into a group
-            errors.append(error)
+    work = StoppableCall(function)
 
     async def run() -> None:
         with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(work)
+            await trio.to_thread.run_sync(work.run)
         nursery.cancel_scope.cancel()
 
     async def stop_when_cancelled() -> None:
         try:
             await trio.sleep_forever()
         finally:
-            request.stop()
+            work.request.stop()
 
     try:
         async with trio.open_nursery() as nursery:
@@ -68,39 +59,12 @@ async def _in_thread(function: Callable[[], Result]) -> Result:
             nursery.start_soon(stop_when_cancelled)
     except BaseExceptionGroup as group:  # of one exception, Cancelled or KeyboardInterrupt
         raise group.exceptions[0] from None
-    # Of a cancelled call the nursery has raised Cancelled already.
-    if errors:
-        raise errors[0]
-    return results[0]
+    # After the nursery, which would put an error of the call into a group; of a cancelled call it has raised Cancelled.
+    return work.result()
 
 
-class CollectiveMethod(Protocol):
-    """Runs one collective on a network; `coordinator.Network` describes the arguments."""
-
-    def __call__(
-        self,
-        algorithm: str,
-        *,
-        faults: Faults = (),
-        out: Path | str | None = None,
-        progress: ProgressOption = None,
-        **options: Unpack[Options],
-    ) -> Awaitable[Run]:
-        """Run the collective by an algorithm."""
-
-
-class Network(BaseNetwork):
+class Network(BaseNetwork, CollectiveMethods[Awaitable[Run]]):
     """A network, with one async method per collective; arguments and errors as of `coordinator.Network`."""
-
-    broadcast: CollectiveMethod
-    scatter: CollectiveMethod
-    gather: CollectiveMethod
-    reduce: CollectiveMethod
-    allgather: CollectiveMethod
-    alltoall: CollectiveMethod
-    allreduce: CollectiveMethod
-    reduce_scatter: CollectiveMethod
-    unicast: CollectiveMethod
 
     async def run(
         self,

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Unpack, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, Unpack, get_type_hints
 
 from coordinator.api.options import Faults, Options, as_list, scenario_of
 from coordinator.api.progress import ProgressOption
@@ -28,6 +28,8 @@ LARGEST_DRAWN = 1_050
 
 Source: TypeAlias = "str | PathLike[str] | Topology | networkx.Graph[Any]"
 """What names or is a network."""
+Outcome_co = TypeVar("Outcome_co", covariant=True)
+"""What a method returns: a run, or an awaitable one."""
 
 
 class BaseNetwork:
@@ -72,7 +74,7 @@ class BaseNetwork:
         return draw_network(self.topology) if self.order <= LARGEST_DRAWN else None
 
 
-class CollectiveMethod(Protocol):
+class CollectiveMethod(Protocol[Outcome_co]):
     """Runs one collective on a network; `Network` describes the arguments."""
 
     def __call__(
@@ -83,11 +85,25 @@ class CollectiveMethod(Protocol):
         out: Path | str | None = None,
         progress: ProgressOption = None,
         **options: Unpack[Options],
-    ) -> Run:
+    ) -> Outcome_co:
         """Run the collective by an algorithm."""
 
 
-class Network(BaseNetwork):
+class CollectiveMethods(Generic[Outcome_co]):
+    """One method per collective, for type checkers; `add_collectives` makes them."""
+
+    broadcast: CollectiveMethod[Outcome_co]
+    scatter: CollectiveMethod[Outcome_co]
+    gather: CollectiveMethod[Outcome_co]
+    reduce: CollectiveMethod[Outcome_co]
+    allgather: CollectiveMethod[Outcome_co]
+    alltoall: CollectiveMethod[Outcome_co]
+    allreduce: CollectiveMethod[Outcome_co]
+    reduce_scatter: CollectiveMethod[Outcome_co]
+    unicast: CollectiveMethod[Outcome_co]
+
+
+class Network(BaseNetwork, CollectiveMethods[Run]):
     """A network, with one method per collective operation that runs it and returns a `Run`.
 
     Each method takes the name of an algorithm (`coordinator list algorithms`) and the fields of a scenario as keyword
@@ -98,16 +114,6 @@ class Network(BaseNetwork):
     All raise ScenarioError for a scenario that is not possible, RuleError for an algorithm that breaks the model, RunError
     if the run could not be started, and KeyboardInterrupt if it was interrupted, after everything it started has ended.
     """
-
-    broadcast: CollectiveMethod
-    scatter: CollectiveMethod
-    gather: CollectiveMethod
-    reduce: CollectiveMethod
-    allgather: CollectiveMethod
-    alltoall: CollectiveMethod
-    allreduce: CollectiveMethod
-    reduce_scatter: CollectiveMethod
-    unicast: CollectiveMethod
 
     def run(
         self,

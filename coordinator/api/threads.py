@@ -5,7 +5,8 @@ import contextvars
 import sys
 import threading
 from collections.abc import Callable
-from typing import TypeVar, TypeVarTuple
+from functools import partial
+from typing import Generic, TypeVar, TypeVarTuple
 
 import trio
 
@@ -15,6 +16,30 @@ from emunode.errors import RunError
 
 Result = TypeVar("Result")
 Arguments = TypeVarTuple("Arguments")
+
+
+class StoppableCall(Generic[Result]):
+    """A call for another thread: `request` stops it there, and `result` passes its result or its error on."""
+
+    def __init__(self, function: Callable[[], Result]) -> None:
+        self.request = StopRequest()
+        self._function = function
+        self._results: list[Result] = []
+        self._error: BaseException | None = None
+
+    def run(self) -> None:
+        """Call the function, in the thread of the caller of `run`; raises nothing."""
+        try:
+            with stopped_by(self.request):
+                self._results.append(self._function())
+        except BaseException as error:  # raised again by `result`, in the thread that waits for it
+            self._error = error
+
+    def result(self) -> Result:
+        """The result of the finished call; raises what the function raised."""
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
 
 
 def call(function: Callable[[*Arguments], Result], *arguments: *Arguments, own_network: bool = False) -> Result:
@@ -57,31 +82,19 @@ def _in_new_thread(function: Callable[[*Arguments], Result], *arguments: *Argume
 
     The host processes that a thread starts die with it, so it must not end before them; a thread of a notebook could.
     """
-    request = StopRequest()
-    results: list[Result] = []
-    errors: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            with stopped_by(request):
-                results.append(function(*arguments))
-        except BaseException as error:  # raised again below, in the thread of the caller
-            errors.append(error)
-
+    work = StoppableCall(partial(function, *arguments))
     # The context has the log and the stop request of this thread, if any.
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(work,), name="coordinator")
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(work.run,), name="coordinator")
     # Only the main thread receives signals: it passes them on while it waits.
     with InterruptGuard() as guard:
-        guard.calls(request.stop)
+        guard.calls(work.request.stop)
         thread.start()
         try:
             thread.join()
         except BaseException:  # a signal handler of somebody else raised it
-            request.stop()
+            work.request.stop()
             thread.join()
             raise
     if guard.requested:  # also if the work was done when the signal came: it must not be lost
         raise KeyboardInterrupt
-    if errors:
-        raise errors[0]
-    return results[0]
+    return work.result()

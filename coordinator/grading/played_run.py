@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from coordinator.grading.submission import SubmissionEndedError, SubmissionProcess
+from emunode.algorithms.conformance import keeps_port_model
 from emunode.algorithms.payload import Payloads
-from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Duplex, Port, PortModel, Rank, Step
+from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Port, Rank, Step
 from emunode.topologies.base import Topology
 
 MOST_PROBLEMS: Final = 20
@@ -147,7 +148,7 @@ class Player:
             if not isinstance(port, int) or port not in topology.ports(rank):
                 self.run.problems.append(
                     f"{self._name(rank)} sends over port {port} in step {step}; {topology.title} has ports "
-                    f"{_port_names(topology.ports(rank))}"
+                    f"{port_names(topology.ports(rank))}"
                     + ("" if topology.degree == len(topology.ports(rank)) else " there")
                 )
                 continue
@@ -225,7 +226,7 @@ class Player:
             receiver, its_port = self._topology.end(rank, port)
             into[receiver].add(its_port)
         for rank in sorted(out.keys() | into.keys()):
-            if not _legal(self._spec, out[rank], into[rank]):
+            if not keeps_port_model(self._spec, out[rank], into[rank]):
                 self.run.problems.append(
                     f"{self._name(rank)} sends on ports {sorted(out[rank])} and receives on ports {sorted(into[rank])} in "
                     f"step {step}; that is not {self._spec.port_model} over {self._spec.duplex}-duplex links"
@@ -311,23 +312,10 @@ def named(topology: Topology, ranks: Sequence[Rank]) -> str:
     return shown if len(ranks) <= NAMED else f"{shown} and {len(ranks) - NAMED} more"
 
 
-def _port_names(ports: Sequence[Port]) -> str:
+def port_names(ports: Sequence[Port]) -> str:
+    """Port numbers, as a range where they have no gaps."""
     contiguous = list(ports) == list(range(len(ports)))
     return f"0..{len(ports) - 1}" if contiguous else ", ".join(map(str, ports))
-
-
-def _legal(spec: CollectiveSpec, out: set[Port], into: set[Port]) -> bool:
-    """Whether a node may send and receive on these ports in one step."""
-    if spec.duplex is Duplex.HALF and out & into:
-        return False
-    match spec.port_model:
-        case PortModel.ALL_PORT:
-            return True
-        case PortModel.ONE_PORT:
-            return len(out) <= 1 and len(into) <= 1
-        case PortModel.EXCHANGE:
-            return len(out | into) <= 1
-    return len(out) + len(into) <= 1
 
 
 def _checked(rows: object, width: int) -> list[list[Any]]:

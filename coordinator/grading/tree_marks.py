@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from coordinator.grading.marks import Mark
-from coordinator.grading.played_run import named
+from coordinator.grading.played_run import named, port_names
 from emunode.errors import ScenarioError
 from emunode.model import Rank
 from emunode.topologies.base import Topology
@@ -80,11 +80,10 @@ def _parent(topology: Topology, rank: Rank, answer: Any) -> tuple[Rank, str | No
 
 
 def _by_port(topology: Topology, rank: Rank, port: int) -> tuple[Rank, str | None]:
-    ports = list(topology.ports(rank))
+    ports = topology.ports(rank)
     if port in ports:
         return topology.neighbour(rank, port), None
-    shown = f"0..{len(ports) - 1}" if ports == list(range(len(ports))) else ", ".join(map(str, ports))
-    return NO_PARENT, f"{topology.label(rank)} hangs under port {port}; {topology.title} has ports {shown}"
+    return NO_PARENT, f"{topology.label(rank)} hangs under port {port}; {topology.title} has ports {port_names(ports)}"
 
 
 def _by_label(topology: Topology, rank: Rank, label: str) -> tuple[Rank, str | None]:

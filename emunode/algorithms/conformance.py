@@ -229,14 +229,14 @@ def _check_ports(algorithm: Algorithm, step: Step, packets: Packets) -> None:
         receiver, its_port = topology.end(rank, port)
         received[receiver].add(its_port)
     for rank in sorted(sent.keys() | received.keys()):
-        if not _legal(spec, sent[rank], received[rank]):
+        if not keeps_port_model(spec, sent[rank], received[rank]):
             raise ContractError(
                 f"{algorithm.name} at rank {rank}, step {step}: sends on ports {sorted(sent[rank])} and receives on "
                 f"{sorted(received[rank])}, against {spec.port_model} over {spec.duplex}-duplex links"
             )
 
 
-def _legal(spec: CollectiveSpec, sent: set[Port], received: set[Port]) -> bool:
+def keeps_port_model(spec: CollectiveSpec, sent: set[Port], received: set[Port]) -> bool:
     """True if a node may send and receive on these ports in one step."""
     if spec.duplex is Duplex.HALF and sent & received:
         return False

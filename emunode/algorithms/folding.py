@@ -13,7 +13,7 @@ from emunode.algorithms.base import Algorithm, Content, LocalView, Rule
 from emunode.algorithms.losses import NOTHING_GONE, Gone, Losses, Outages, Place
 from emunode.algorithms.payload import Payloads
 from emunode.errors import RuleError
-from emunode.model import FOLDING, Port, PortPacket, Rank, ScheduledSend, Segment, Step
+from emunode.model import ALL_RANKS, FOLDING, Port, PortPacket, Rank, ScheduledSend, Segment, Step
 from emunode.trees.base import CACHE_ENTRIES
 
 FoldSend = tuple[Step, Rank, int, int, Port]
@@ -34,6 +34,12 @@ class FoldingSchedule(Algorithm):
     @abstractmethod
     def feeders(self, rank: Rank, root: Rank, segment: int) -> Sequence[Rank]:
         """The ranks whose partial results `rank` folds into its own for `root`."""
+
+    def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
+        if not self.folds:
+            return self.segments_per_message
+        segments = range(message * self.segments_per_message, (message + 1) * self.segments_per_message)
+        return sum(len(self.feeders(receiver, receiver, segment)) for segment in segments)
 
     @property
     def folds(self) -> bool:

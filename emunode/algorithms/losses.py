@@ -13,6 +13,7 @@ from operator import or_
 from typing import Final, NamedTuple, Protocol
 
 from emunode.model import Port, Rank, Step
+from emunode.topologies.base import Topology
 
 Interval = tuple[Step, Step]
 """First and last step, both included."""
@@ -112,6 +113,28 @@ class Losses:
 Gone = Mapping[Rank, Collection[int]]
 """By source, the messages that are lost before they are sent."""
 NOTHING_GONE: Final[Gone] = {}
+
+
+def unreached(
+    topology: Topology,
+    outages: Outages,
+    origin: Rank,
+    onward: Callable[[Rank], Iterable[tuple[Step, Port]]],
+) -> Iterator[tuple[Rank, Place]]:
+    """The ranks that a segment of `origin` does not reach, each with the first outage on its way.
+
+    `onward` says in which steps and over which ports a rank sends the segment on.
+    """
+    waiting: list[tuple[Rank, Place | None]] = [(origin, None)]
+    while waiting:
+        rank, above = waiting.pop()
+        for step, port in onward(rank):
+            receiver = topology.neighbour(rank, port)
+            # Behind an outage nothing crosses, so later ones on the way are not to blame.
+            place = above or outages.blocks(step, rank, port, receiver)
+            if place is not None:
+                yield receiver, place
+            waiting.append((receiver, place))
 
 
 # --- along trees ---------------------------------------------------------------------------------------------------------

@@ -7,12 +7,12 @@ of that receipt, in step T + 1 - s.
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.folding import FoldingSchedule, FoldRule, FoldSend
-from emunode.algorithms.losses import Gone, Losses, Outages, Place
+from emunode.algorithms.losses import Gone, Losses, Outages, unreached
 from emunode.model import (
     ALL_RANKS,
     CollectiveSpec,
@@ -82,14 +82,7 @@ class ScheduledCollective(FoldingSchedule):
             yield self.last_step + 1 - step, root, self.tree(segment), segment, port
 
     def feeders(self, rank: Rank, root: Rank, segment: int) -> Sequence[Rank]:
-        return [self.topology.neighbour(rank, port) for _, port in self.onward(rank).get((root, segment), ())]
-
-    def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
-        if not self.folds:
-            return self.segments_per_message
-        first = message * self.segments_per_message
-        segments = range(first, first + self.segments_per_message)
-        return sum(len(self.feeders(receiver, receiver, segment)) for segment in segments)
+        return [self.topology.neighbour(rank, port) for _, port in self._rows_of(root, segment, rank)]
 
     # --- theory --------------------------------------------------------------------------------------------------------
 
@@ -119,24 +112,16 @@ class ScheduledCollective(FoldingSchedule):
             before = gone.get(root, frozenset())
             missing = {(rank, message) for rank in healthy if rank != root for message in before}
             for segment in self.numbers:
-                for rank, place in self._unreached(outages, root, segment):
+                for rank, place in unreached(self.topology, outages, root, partial(self._rows_of, root, segment)):
                     if rank not in outages.faulty:
                         missing.add((rank, segment // self.segments_per_message))
                         losses.blame(rank, [place])
             losses.delivered += spec.messages * sum(rank != root for rank in healthy) - len(missing)
         return losses
 
-    def _unreached(self, outages: Outages, root: Rank, segment: int) -> Iterator[tuple[Rank, Place]]:
-        """The ranks that a segment does not reach, with the first outage."""
-        waiting: list[tuple[Rank, Place | None]] = [(root, None)]
-        while waiting:
-            rank, above = waiting.pop()
-            for step, port in self.onward(rank).get((root, segment), ()):
-                other = self.topology.neighbour(rank, port)
-                place = above or outages.blocks(step, rank, port, other)
-                if place is not None:
-                    yield other, place
-                waiting.append((other, place))
+    def _rows_of(self, root: Rank, segment: int, rank: Rank) -> Sequence[tuple[Step, Port]]:
+        """The steps and ports in which `rank` passes a segment of `root` on."""
+        return self.onward(rank).get((root, segment), ())
 
 
 class FollowRule(Rule):

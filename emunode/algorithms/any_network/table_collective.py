@@ -7,12 +7,12 @@ table has the hops of node 0 only, and a node uses the row of its address relati
 
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.folding import FoldingSchedule, FoldRule, FoldSend
-from emunode.algorithms.losses import Gone, Losses, Outages, Place
+from emunode.algorithms.losses import Gone, Losses, Outages, unreached
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import CayleyTopology
 
@@ -124,14 +124,7 @@ class TableCollective(FoldingSchedule):
                 yield end - step, root, self.tree(segment), segment, port
 
     def feeders(self, rank: Rank, root: Rank, segment: int) -> Sequence[Rank]:
-        onward = self.onward(rank, self.topology.relative(rank, root), (root, ALL_RANKS, segment))
-        return [self.topology.neighbour(rank, port) for _, port in onward]
-
-    def segments_due(self, message: int, receiver: Rank = ALL_RANKS) -> int:
-        if not self.folds:
-            return super().segments_due(message, receiver)
-        segments = range(message * self.segments_per_message, (message + 1) * self.segments_per_message)
-        return sum(len(self.feeders(receiver, receiver, segment)) for segment in segments)
+        return [self.topology.neighbour(rank, port) for _, port in self._onward_of((root, ALL_RANKS, segment), rank)]
 
     # --- losses to outages -----------------------------------------------------------------------------------------
 
@@ -149,25 +142,17 @@ class TableCollective(FoldingSchedule):
             losses.delivered += self.spec.messages * len(due)
             missing = {(rank, message) for rank in due for message in gone.get(origin, ())}
             for target, segment in sorted({(target, segment) for _, _, target, segment in self.departures(origin)}):
-                for rank, place in self._unreached(outages, (origin, target, segment)):
+                onward = partial(self._onward_of, (origin, target, segment))
+                for rank, place in unreached(self.topology, outages, origin, onward):
                     if rank in due and target in (rank, ALL_RANKS):
                         missing.add((rank, segment // self.segments_per_message))
                         losses.blame(rank, [place])
             losses.delivered -= len(missing)
         return losses
 
-    def _unreached(self, outages: Outages, item: Item) -> Iterator[tuple[Rank, Place]]:
-        """The ranks that a segment does not reach, each with the first outage on its way."""
-        topology, origin = self.topology, item[0]
-        waiting: list[tuple[Rank, Place | None]] = [(origin, None)]
-        while waiting:
-            rank, above = waiting.pop()
-            for step, port in self.onward(rank, topology.relative(rank, origin), item):
-                receiver = topology.neighbour(rank, port)
-                place = above or outages.blocks(step, rank, port, receiver)
-                if place is not None:
-                    yield receiver, place
-                waiting.append((receiver, place))
+    def _onward_of(self, item: Item, rank: Rank) -> Sequence[Leaving]:
+        """When and where `rank` passes on or sends a segment."""
+        return self.onward(rank, self.topology.relative(rank, item[0]), item)
 
 
 class TableRule(Rule):
