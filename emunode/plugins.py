@@ -120,7 +120,7 @@ def load(plugin: Plugin, path: Path | None = None) -> None:
         del LOADED[digest]
     try:
         # Standard output may be one JSON document.
-        with _blaming(shown), redirect_stdout(sys.stderr), recorded() as additions:
+        with _as_scenario_error(shown), redirect_stdout(sys.stderr), recorded() as additions:
             known = plugin.name in sys.modules
             if plugin.text:
                 _execute(plugin, shown)
@@ -176,7 +176,7 @@ def _require_new_names(additions: list[Addition]) -> None:
 
 
 @contextmanager
-def _blaming(shown: str) -> Iterator[None]:
+def _as_scenario_error(shown: str) -> Iterator[None]:
     """Translate whatever a plug-in raises into a ScenarioError that says where."""
     try:
         yield

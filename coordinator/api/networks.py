@@ -27,7 +27,7 @@ LARGEST_DRAWN = 1_050
 """The largest network that a notebook draws unasked; `coordinator graph --picture` draws larger ones."""
 
 Source: TypeAlias = "str | PathLike[str] | Topology | networkx.Graph[Any]"
-"""What names or is a network."""
+"""The name of a network, or the network itself."""
 Outcome_co = TypeVar("Outcome_co", covariant=True)
 """What a method returns: a run, or an awaitable one."""
 

@@ -96,7 +96,7 @@ class Run:
         rows = self.data.get("claims")
         return pl.DataFrame([_claim_row(claim) for claim in rows or ()], schema=CLAIMS)
 
-    # --- what was run, and what came of it -----------------------------------------------------------------------------
+    # --- scenario and results ------------------------------------------------------------------------------------------
 
     @property
     def scenario(self) -> Mapping[str, Any]:

@@ -124,7 +124,7 @@ def run(plan: Plan, out: Path | None, progress: Progress, *, draw: bool = True) 
 
 
 def run_in_memory(plan: Plan, progress: Progress) -> MemoryRun:
-    """Run a plan and keep what came of it in memory: no file is written, whatever the driver. Errors as of `run`."""
+    """Run a plan and keep its results in memory: no file is written, whatever the driver. Errors as of `run`."""
     journal = Journal()
     descriptor: int = os.memfd_create("log")  # a file without a path, to which host processes write too
     with open(descriptor, "w+", buffering=1, encoding="utf-8", errors="replace") as events, logging_to(events):

@@ -19,7 +19,7 @@ MESSAGE_BYTES: Final = 720
 """A size that divides into as many parts as any tree packing of a small network needs."""
 EVERY_SOURCE: Final = 40
 """The largest order at which every rank is tried as the source; of larger networks three are."""
-MOST_ENDS: Final = 3
+MOST_FAILED_RUNS: Final = 3
 """After how many runs without an end, or processes that ended or hung, the rest is not tried."""
 FAULT_RUNS: Final = 500
 """Most runs with faults on one network under one redundancy; with fewer sources if every source would take more."""
@@ -40,7 +40,7 @@ class AlgorithmGrader:
     within: float | None = None
     """The largest ratio of steps to the lower bound that passes; None: it is reported only."""
     progress: Progress = lambda _phase, _done, _total: None
-    _ends: int = 0
+    _failed_runs: int = 0
     _process: SubmissionProcess | None = None
     _worst: list[tuple[float, str]] = field(default_factory=list)
     _redundant: list[tuple[Topology, CollectiveSpec]] = field(default_factory=list)
@@ -52,7 +52,7 @@ class AlgorithmGrader:
             "model": "ports that exist, the port model, the link capacity; nothing is sent before it is received",
             "delivery": "every node receives every message that is meant for it, from every source",
             "faults": "every single fault leaves all other nodes served, where redundancy is claimed",
-            "locality": "a rank alone sends the same, given the same arrivals; no clock, no chance, no files",
+            "locality": "a rank alone sends the same, given the same arrivals; no clock, no random numbers, no files",
             "claims": "the algorithm's own claims agree with what the judge measures",
             "bound": "steps, as a multiple of the fewest that any algorithm needs",
         }
@@ -86,13 +86,13 @@ class AlgorithmGrader:
             if not marks[name].cases and marks[name].stopped is None:
                 marks[name].required = False
                 marks[name].notes.append(reason)
-        if self._ends >= MOST_ENDS:
+        if self._failed_runs >= MOST_FAILED_RUNS:
             for mark in marks.values():
-                mark.notes.append(f"the rest was not tried: it did not come to an end {MOST_ENDS} times")
+                mark.notes.append(f"the rest was not tried: {MOST_FAILED_RUNS} runs or processes did not end normally")
         for name in ("model", "delivery", "locality"):
             # Nothing that was not tried has passed.
             if not marks[name].cases and marks[name].stopped is None:
-                marks[name].add(["it could not be tried"])
+                marks[name].add(["no case could be run"])
         return list(marks.values())
 
     # --- runs --------------------------------------------------------------------------------------------------------
@@ -167,7 +167,7 @@ class AlgorithmGrader:
 
     def _play(self, topology: Topology, spec: CollectiveSpec, faults: Faults, where: str) -> PlayedRun | None:
         """Play a run; None if the process ended, which is a finding."""
-        if self._ends >= MOST_ENDS:
+        if self._failed_runs >= MOST_FAILED_RUNS:
             return None
         process = self._process
         try:
@@ -178,11 +178,11 @@ class AlgorithmGrader:
             self._end(f"{where}: {error}")
             return None
         self._note_denied(run.opened)
-        self._ends += run.endless
+        self._failed_runs += run.endless
         return run
 
     def _end(self, finding: str) -> None:
-        self._ends += 1
+        self._failed_runs += 1
         self.marks["limits"].add([finding])
         if self._process is not None:
             self._process.close()
@@ -246,7 +246,8 @@ class AlgorithmGrader:
     def _alone(self, run: PlayedRun, rank: Rank) -> Iterator[str]:
         spec = run.spec
         if spec.collective in (Collective.BROADCAST, Collective.SCATTER) and rank != spec.source:
-            # Only the source has messages: who makes them up in place of receiving them makes up others.
+            # Only the source has messages. Under another seed, a rank that computes them instead of receiving them sends
+            # others.
             spec = spec._replace(seed=spec.seed + 1)
         with self.server.process() as process:
             answer = process.ask("open", algorithm=self.described["key"], spec=spec._asdict(), ranks=[rank], watch=True)

@@ -1,4 +1,4 @@
-"""What a process that runs a submission may not do: the limits that it puts on itself before it reads the submission.
+"""Confinement of a process that runs a submission: the limits that it puts on itself before it reads the submission.
 
 Three layers. Resource limits bound memory, processor time and open files. A filter of system calls (seccomp, on x86-64)
 refuses new processes and programs, signals to others, sockets, and everything that changes a file. It cannot be removed, and
@@ -60,7 +60,7 @@ def confine(limits: Limits) -> list[str]:
     if has_filter():
         _install_filter()
     denied: list[str] = []
-    sys.addaudithook(_hook(denied))
+    sys.addaudithook(_AuditHook(denied))
     return denied
 
 
@@ -84,11 +84,7 @@ DENIED_EVENTS: Final = frozenset({
 })  # fmt: skip
 
 
-def _hook(denied: list[str]) -> "_Hook":
-    return _Hook(denied)
-
-
-class _Hook:
+class _AuditHook:
     """Refuses the events of `DENIED_EVENTS`, and opening a file to write."""
 
     __slots__ = ("_denied",)

@@ -76,7 +76,7 @@ class GivenNetwork(Topology):
     def _shown(self, peer: object) -> str:
         if isinstance(peer, int) and 0 <= peer < self.order:
             return f"{self._labels[peer]}, which is the node itself or a neighbour at another port"
-        return f"{peer!r}, which is no node"
+        return f"{peer!r}, which is not a node"
 
     def _unreached(self) -> list[str]:
         reached, waiting = {0}, [0]

@@ -24,10 +24,11 @@ from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.registry import parse_topology
 
 MOST_BYTES: Final = 1 << 20
-LARGEST: Final = 130
+LARGEST_ORDER: Final = 130
 """The largest order of a network that is chosen here."""
-SEVERAL: Final = 3
-FOR_ANY: Final = ("star:3", "hypercube:3", "ring:7", "mesh:3x4", "debruijn:2,3", "fat-tree:2", "star:4")
+MOST_NETWORKS: Final = 3
+"""How many networks of a family are chosen here."""
+ANY_NETWORKS: Final = ("star:3", "hypercube:3", "ring:7", "mesh:3x4", "debruijn:2,3", "fat-tree:2", "star:4")
 """Where an algorithm for every network is tried: with translations and without, with odd cycles, and with switches."""
 
 
@@ -132,7 +133,7 @@ def _grade_python(server: SubmissionServer, options: Options, progress: Progress
             return subjects
         loaded = process.loaded
         defined = [*loaded.get("algorithms", ()), *loaded.get("families", ()), *loaded.get("trees", ())]
-        problem = loaded.get("failed") or (loaded.get("refused") or [None, None])[1]
+        problem = _problem(loaded)
         if problem is None and not defined:
             problem = (
                 "it registers nothing: decorate a class with emunode.registry.register, or define parent(label, tree)"
@@ -178,10 +179,10 @@ def _given_networks(
     for family, examples in families.items():
         mark = Mark("links", "labels are different, links lead back, and the network is connected")
         networks = []
-        for name in examples[:SEVERAL]:
+        for name in examples[:MOST_NETWORKS]:
             try:
                 answer = process.ask("network", topology=name)
-                problem = answer.get("failed") or (answer.get("refused") or [None, None])[1]
+                problem = _problem(answer)
                 network = None if problem else GivenNetwork(name, answer)
             except (SubmissionEndedError, ScenarioError) as error:
                 problem, network = str(error), None
@@ -205,9 +206,10 @@ def _networks_for(
         if not fitting:
             raise ScenarioError("topology", options.networks[0].name, f"the algorithm is for {family}")
         return fitting
-    names = FOR_ANY if family == ANY_FAMILY else FAMILIES[family].small_examples
+    names = ANY_NETWORKS if family == ANY_FAMILY else FAMILIES[family].small_examples
     networks = [parse_topology(name) for name in names]
-    return [network for network in networks if network.order <= LARGEST][: SEVERAL if family != ANY_FAMILY else None]
+    small = [network for network in networks if network.order <= LARGEST_ORDER]
+    return small if family == ANY_FAMILY else small[:MOST_NETWORKS]
 
 
 def _grade_tree_source(server: SubmissionServer, source: str, options: Options) -> list[Subject]:
@@ -221,7 +223,7 @@ def _grade_tree_source(server: SubmissionServer, source: str, options: Options) 
             if process is not None:
                 try:
                     answer = process.ask("parents", topology=topology.name, source=source)
-                    problem = answer.get("failed") or (answer.get("refused") or [None, None])[1]
+                    problem = _problem(answer)
                     problems = [problem] if problem else [f"it tried {each}" for each in answer.get("denied", ())]
                     if loading.add(problems) or not problem:
                         marks += grade_trees(topology, _trees(answer), options.properties)
@@ -233,8 +235,13 @@ def _grade_tree_source(server: SubmissionServer, source: str, options: Options) 
     return subjects
 
 
+def _problem(answer: dict[str, Any]) -> Any:
+    """Why a request failed or was refused; None if it succeeded."""
+    return answer.get("failed") or (answer.get("refused") or (None, None))[1]
+
+
 def _trees(answer: dict[str, Any]) -> list[list[Any]]:
     trees = answer.get("trees")
     if not isinstance(trees, list) or not all(isinstance(tree, list) for tree in trees):
-        raise SubmissionEndedError("its process sent an answer that is not from the grader's own program there")
+        raise SubmissionEndedError("its process sent a malformed answer")
     return trees

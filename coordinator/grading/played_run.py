@@ -321,5 +321,5 @@ def port_names(ports: Sequence[Port]) -> str:
 def _checked(rows: object, width: int) -> list[list[Any]]:
     """Rows of an answer; SubmissionEndedError unless they are lists of `width` values."""
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == width for row in rows):
-        raise SubmissionEndedError("its process sent an answer that is not from the grader's own program there")
+        raise SubmissionEndedError("its process sent a malformed answer")
     return rows

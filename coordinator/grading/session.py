@@ -1,4 +1,4 @@
-"""What runs beside a submission: it loads the file, makes rules, passes them their arrivals, and reports what they send.
+"""The program in the process of a submission: loads the file, makes rules, passes them arrivals, reports their sends.
 
 Nothing here judges. Requests and answers are plain values; `worker` carries them.
 """
@@ -10,7 +10,8 @@ from contextlib import nullcontext
 from types import ModuleType
 from typing import Any, Final
 
-import emunode.algorithms.registry
+# The built-in algorithms and networks, with which a submission must not clash.
+import emunode.algorithms.registry  # noqa: F401
 from emunode.algorithms.base import ALGORITHMS, Algorithm, LocalView, Rule
 from emunode.errors import ScenarioError
 from emunode.locality import Watch
@@ -48,14 +49,14 @@ class Session:
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # SystemExit too: a submission does not end its judge
-            found = {"failed": self._told(error)}
+            found = {"failed": self._describe(error)}
         if self._denied:
             found["denied"] = list(dict.fromkeys(self._denied))
         if self._watch is not None:
             found["forbidden"] = list(dict.fromkeys(self._watch.forbidden))[:10]
         return found
 
-    def _told(self, error: BaseException) -> str:
+    def _describe(self, error: BaseException) -> str:
         """An exception with the last line of the submission that it passed through."""
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self._name]
         at = f"line {lines[-1]}: " if lines else ""
@@ -193,7 +194,3 @@ def _segment(plain: list[Value]) -> Segment:
 def _plain(segment: Segment) -> list[Value]:
     origin, target, tree, index, payload = segment
     return [origin, target, tree, index, payload.hex()]
-
-
-_ = emunode.algorithms.registry
-"""Imported for the built-in algorithms and networks that it registers, with which a submission may not clash."""

@@ -1,4 +1,4 @@
-"""A submission as its judge sees it: a process that answers questions, within limits, or ends with a reason.
+"""The judge's side of a submission: a process that answers requests within limits, or ends with a reason.
 
 The judge keeps the network, the messages and the clock; a submission only says what its ranks send. So nothing that it does
 to its own process can change a verdict in its favour.
@@ -195,7 +195,7 @@ class SubmissionProcess:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            raise SubmissionEndedError("its process sent an answer that is not from the grader's own program there")
+            raise SubmissionEndedError("its process sent a malformed answer")
         return found
 
     def _ended(self) -> SubmissionEndedError:

@@ -70,7 +70,7 @@ def farthest(topology: Topology, source: Rank) -> Rank:
 
 
 def targets_of(permutation: str, topology: Topology, seed: int) -> tuple[Rank, ...]:
-    """By rank, the target of its message; ScenarioError (field `permutation`) for what is no permutation."""
+    """By rank, the target of its message; ScenarioError (field `permutation`) for an invalid permutation."""
     name, _, parameter = permutation.partition(":")
     if ">" in permutation:
         pairs = [tuple(pair.split(">")) for pair in permutation.split(";")]

@@ -24,7 +24,7 @@ DRIVERS: Final = ("memory", "local")
 def allow_program(text: str, folder: Path | None = None) -> str:
     """Allow a command line that the user gave, with files relative to `folder`; returns the value of a scenario.
 
-    ScenarioError (field `program`) if it is no command, or has another digest than `text` says.
+    ScenarioError (field `program`) if it is not a command, or has another digest than `text` says.
     """
     program = resolved_program(text, folder or Path.cwd())
     ALLOWED.add(command_text(shlex.split(command_of(program))))
@@ -32,7 +32,7 @@ def allow_program(text: str, folder: Path | None = None) -> str:
 
 
 def resolved_program(text: str, folder: Path) -> str:
-    """A command line with absolute paths and its digest; ScenarioError (field `program`) if it is no command."""
+    """A command line with absolute paths and its digest; ScenarioError (field `program`) if it is not a command."""
     command, _, said = text.partition(DIGEST)
     try:
         words = shlex.split(command)

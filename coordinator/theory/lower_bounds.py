@@ -1,7 +1,7 @@
 """Lower bounds for every network and collective, whatever the algorithm: distances, degrees, cuts and sums of distances.
 
 All bounds have one form. Something must cross a bottleneck: `demand` units for every segment of a message, over at most
-`lanes` packets a step, and not before step `delay` + 1. With p segments and at most c in a packet that takes at least
+`lanes` packets per step, and not before step `delay` + 1. With p segments and at most c in a packet that takes at least
 
     delay + ceil(p demand / (c lanes))
 
@@ -178,7 +178,7 @@ def distances_of(topology: Topology) -> Distances:
 def lower_bounds(topology: Topology, traffic: Traffic) -> tuple[Claim, ...]:
     """The best lower bounds that are known for a run, as claims about steps, transmissions, start-ups and bytes.
 
-    None for a collective or a network of which nothing is known.
+    Empty where nothing is known of the collective or the network.
     """
     known = distances_of(topology)
     if known.nodes < 2 or not (units := transmissions(known, traffic)):
@@ -251,7 +251,7 @@ def _bottlenecks(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
     one_port = traffic.port_model is not PortModel.ALL_PORT
     units = transmissions(known, traffic)
     lanes = _packets_per_step(known.topology, traffic)
-    yield Bottleneck(0, units, lanes, f"{units} transmissions, at most {lanes} packets a step")
+    yield Bottleneck(0, units, lanes, f"{units} transmissions, at most {lanes} packets per step")
     if traffic.collective is Collective.UNICAST:
         yield from _of_pairs(known, traffic, one_port=one_port)
         return

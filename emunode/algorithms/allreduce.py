@@ -122,7 +122,7 @@ class Allreduce(Algorithm):
         return [
             *self._claims_of_both(),
             Claim("intact_deliveries", ranks * blocks * spec.messages, "==", source),
-            Claim("segments", fewest, ">=", "2(N-1) packets a segment of the result: one-way gossip"),
+            Claim("segments", fewest, ">=", "2(N-1) packets per segment of the result: one-way gossip"),
         ]
 
     def _claims_of_both(self) -> Iterator[Claim]:

@@ -140,14 +140,14 @@ PROGRAMS: Final[dict[Collective, type[ProgramAlgorithm]]] = {
     entry.collective: entry
     for entry in (ProgramBroadcast, ProgramScatter, ProgramGather, ProgramAllgather, ProgramAlltoall)
 }
-"""By collective. They are not registered: what cannot run without a program is in no list of algorithms."""
+"""By collective. They are not registered, so lists of algorithms leave them out: they need a program to run."""
 
 
 def find_program(spec: CollectiveSpec) -> type[ProgramAlgorithm]:
     """The algorithm of programs for a collective; ScenarioError if that needs arithmetic, which programs do not do."""
     if spec.collective not in PROGRAMS:
         raise ScenarioError(
-            "collective", str(spec.collective), f"programs do not see payloads; they can do: {', '.join(PROGRAMS)}"
+            "collective", str(spec.collective), f"programs do not see payloads; they can perform: {', '.join(PROGRAMS)}"
         )
     return PROGRAMS[spec.collective]
 

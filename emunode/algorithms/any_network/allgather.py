@@ -39,7 +39,7 @@ class BreadthFirstAllgather(TableCollective):
     def validate(self) -> None:
         require_searchable(self.topology, self.name)
         if not self.translated:
-            # One node a step in the order of a table is collision-free only if all nodes use the same port.
+            # One receipt per step in the order of a table is free of collisions only if all nodes use the same port.
             self.port_models = (PortModel.ALL_PORT,)
         super().validate()
         self.cut()

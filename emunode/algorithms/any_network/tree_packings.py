@@ -255,7 +255,7 @@ class PackingScatter(TreePacking, PipelinedScatter):
                 "steps",
                 -(-others * self.copies // degree),
                 ">=",
-                f"{degree} links at the root, one copy each in a step",
+                f"{degree} links at the root, one copy each per step",
             ),
             Claim("segments", shortest, ">=", "no path is shorter than the distance"),
             Claim("max_link_segments_per_step", 1, "==", f"{self.citation}: no two trees share an arc"),

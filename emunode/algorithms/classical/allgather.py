@@ -73,7 +73,7 @@ class WindowAllgather(ScheduledCollective):
 
     @cached_property
     def rounds(self) -> list[Round]:
-        """The rounds, one a step."""
+        """The rounds, one per step."""
         return list(self.make_rounds(self.places.count))
 
     def at(self, place: int, distance: int) -> int:
@@ -115,7 +115,7 @@ class WindowAllgather(ScheduledCollective):
         claims = [
             *super().claims(),
             Claim("steps", steps, "==", f"{self.citation}: {self.formula} steps"),
-            Claim("packets", count * steps, "==", f"{self.citation}: every rank sends one packet a step"),
+            Claim("packets", count * steps, "==", f"{self.citation}: every rank sends one packet per step"),
             Claim("transfer_bytes", moved, "==", f"{self.citation}: p - 1 blocks, the least that a rank can receive"),
         ]
         if not spec.packet_limit:
@@ -159,7 +159,7 @@ class CycleAllgather(WindowAllgather):
 
 @register
 class DoublingAllgather(WindowAllgather):
-    """Recursive doubling: in step k neighbours over bit k exchange all that they hold. One neighbour a step, both ways.
+    """Recursive doubling: in step k neighbours over bit k exchange all that they hold. One neighbour per step, both ways.
 
     log2 p steps and p - 1 blocks, both optimal; p a power of two, with a link between ranks that differ in one bit:
     hypercubes and networks that contain them. A node knows its own rank. It survives no fault. Thakur, Rabenseifner and
@@ -186,7 +186,7 @@ class DoublingAllgather(WindowAllgather):
 
 
 def require_power_of_two(algorithm: Algorithm, count: int) -> None:
-    """Refuse a number of ranks that is no power of two."""
+    """Refuse a number of ranks that is not a power of two."""
     if count.bit_count() != 1:
         reason = f"{algorithm.name} needs a power of two as the number of nodes, not {count}"
         raise ScenarioError("topology", algorithm.topology.name, reason)

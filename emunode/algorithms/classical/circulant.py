@@ -162,7 +162,7 @@ class CirculantSchedule(ScheduledCollective):
             run, k = divmod(i, q)
             block = schedule[k] + run * q - first
             if block >= 0:
-                # Beyond the last block its place is taken by the last one.
+                # The last run has numbers beyond the last block: there the schedule sends the last block.
                 yield i - first + 1, k, min(block, blocks - 1)
 
     def claims(self) -> list[Claim]:
@@ -192,13 +192,13 @@ class CirculantBroadcast(CirculantSchedule):
         )
         return [
             Claim("steps", self.last_step, ">=", source),
-            Claim("max_link_segments_per_step", 1, "==", f"{CITATION}: one block a packet"),
+            Claim("max_link_segments_per_step", 1, "==", f"{CITATION}: one block per packet"),
         ]
 
 
 @register
 class CirculantAllgather(CirculantSchedule):
-    """Traeff's round-optimal allgather of n blocks a rank over one port, any p: the broadcasts of all ranks at once.
+    """Traeff's round-optimal allgather of n blocks per rank over one port, any p: the broadcasts of all ranks at once.
 
     n - 1 + ceil(log2 p) rounds; every rank receives (p - 1) n blocks, each once. A packet holds one block of every root but
     the receiver. It needs links at the distances s_k. A node computes its own part, O(log p) for each root. It survives no

@@ -13,9 +13,9 @@ from emunode.registry import register
 
 @register
 class RecursiveDoubling(Algorithm):
-    """Recursive doubling: in step k neighbours over bit k exchange the folds of their groups of 2^k. One neighbour a step.
+    """Recursive doubling: in step k neighbours over bit k exchange the folds of their groups of 2^k. One neighbour per step.
 
-    Of p ranks p' = 2^floor(log2 p) take part. If p is no power of two, the ranks 0 .. 2(p - p') - 1 form pairs: in a step
+    Of p ranks p' = 2^floor(log2 p) take part. If p is not a power of two, the ranks 0 .. 2(p - p') - 1 form pairs: in a step
     before, the even rank sends its contribution to the odd one, and in a step after it receives the result. log2 p' steps,
     or 2 more, of whole messages: the fewest steps, and more bytes than `recursive-halving`. It needs links between the
     participants that differ in one bit, and within pairs: hypercubes, and complete networks for any p. A node knows its own
@@ -114,7 +114,7 @@ class RecursiveDoubling(Algorithm):
     def claims(self) -> list[Claim]:
         spec, pieces = self.spec, self.spec.messages * self.segments_per_message
         steps = self.bits + 2 * self.before
-        source = f"{self.citation}: floor(log2 p) steps, and two more if p is no power of two"
+        source = f"{self.citation}: floor(log2 p) steps, and two more if p is not a power of two"
         hops = ((self.bits << self.bits) + 2 * self.pairs) * pieces
         claims = [
             Claim("steps", steps, "==", source),

@@ -6,10 +6,10 @@ independently, so there are up to twice as many as edge-disjoint trees.
 The trees grow together, arc by arc. Let V_j be the nodes that unfinished tree j has reached. All trees can be completed if
 and only if every set X of nodes without the root has at least as many unused arcs into it as there are trees that have not
 reached it yet (Edmonds). So an arc x > y may join a tree if, after it has gone, y can still be supplied over unused arcs
-with one unit from every other tree that has not reached y, each from any node of its own. Sets that contain x are as well
-off as before, so x may supply any number of units, and the search for such a flow stays close to the arc. An arc that is
-refused enters a set with nothing to spare, to which no arc may be added by this tree later either: it stays refused
-(Lovasz 1976).
+with one unit from every other tree that has not reached y, each from any node of its own. For sets that
+contain x nothing changes, so x may supply any number of units, and the search for such a flow stays close to the arc. An
+arc that is refused enters a tight set, one with exactly as many unused arcs as it needs. A tight set remains tight, so the
+arc stays refused for this tree (Lovasz 1976).
 """
 
 from collections.abc import Sequence
@@ -37,8 +37,8 @@ class Packing:
 
     def grow(self, *, together: bool) -> bool:
         """Complete all trees, breadth first: `together`, level by level, or one after the other; False if impossible."""
-        everyone = tuple(range(self.count))
-        groups = [everyone] if together else [(tree,) for tree in everyone]
+        all_trees = tuple(range(self.count))
+        groups = [all_trees] if together else [(tree,) for tree in all_trees]
         return all(self._grow_group(group) for group in groups)
 
     def _grow_group(self, group: Sequence[int]) -> bool:

@@ -109,18 +109,18 @@ def _own_links(adjacency: Adjacency, part_of: Sequence[int], parts: Link) -> dic
     opposite = {one: other, other: one}
     owner: dict[Link, Rank] = {}
 
-    def give(rank: Rank, tried: set[Link]) -> bool:
+    def assign(rank: Rank, tried: set[Link]) -> bool:
         for neighbour in adjacency[rank]:
             link = min(rank, neighbour), max(rank, neighbour)
             if part_of[neighbour] == opposite[part_of[rank]] and link not in tried:
                 tried.add(link)
-                if link not in owner or give(owner[link], tried):
+                if link not in owner or assign(owner[link], tried):
                     owner[link] = rank
                     return True
         return False
 
     ranks = [rank for rank, part in enumerate(part_of) if part in opposite]
-    return {rank: link for link, rank in owner.items()} if all(give(rank, set()) for rank in ranks) else None
+    return {rank: link for link, rank in owner.items()} if all(assign(rank, set()) for rank in ranks) else None
 
 
 def _rooted(links: Sequence[Link], order: int) -> list[Rank]:

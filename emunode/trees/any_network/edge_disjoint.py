@@ -163,7 +163,7 @@ def edge_disjoint_trees(adjacency: Adjacency) -> Packing:
     return Packing(shallowest_first(forests.parents), parts, crossing)
 
 
-class Hung:
+class MovableTree:
     """A tree at root 0 in which ranks can be moved to other parents."""
 
     def __init__(self, parents: list[Rank]) -> None:
@@ -181,7 +181,7 @@ class Hung:
         return found
 
     def move(self, below: Sequence[Rank], parent: Rank) -> None:
-        """Hang a rank, the first of those `below` it, under another parent outside."""
+        """Give a rank, the first of those `below`, a parent outside its subtree."""
         rank = below[0]
         del self._children[self.parents[rank]][rank]
         self._children[parent][rank] = None
@@ -197,17 +197,17 @@ def flatten(adjacency: Adjacency, trees: Sequence[list[Rank]]) -> None:
     The new link may be unused, or lead to the rank's parent in another tree, which takes the old link for it. Every change
     reduces the sum of all depths.
     """
-    hung = [Hung(parents) for parents in trees]
-    user = {frozenset(arc): tree for tree in hung for arc in arcs_of(tree.parents)}
+    movable = [MovableTree(parents) for parents in trees]
+    user = {frozenset(arc): tree for tree in movable for arc in arcs_of(tree.parents)}
     work, before = FLATTEN_WORK, -1
     while before != work > 0:
         before = work
-        for tree in hung:
+        for tree in movable:
             for rank in sorted(range(1, len(adjacency)), key=tree.depth.__getitem__):
                 work -= _raise(adjacency[rank], tree, rank, user)
 
 
-def _raise(neighbours: Sequence[Rank], tree: Hung, rank: Rank, user: dict[frozenset[Rank], Hung]) -> int:
+def _raise(neighbours: Sequence[Rank], tree: MovableTree, rank: Rank, user: dict[frozenset[Rank], MovableTree]) -> int:
     """Give a rank the best parent nearer to the root, if there is one; returns by how much the sum of all depths falls."""
     parent = tree.parents[rank]
     nearer = [other for other in neighbours if tree.depth[other] < tree.depth[parent]]

@@ -70,10 +70,11 @@ def st_order(neighbours: Sequence[Sequence[Rank]], last: Rank) -> list[Rank] | C
     return found if isinstance(found, Cut) else _ordered(*found, last)
 
 
-Low = dict[Rank, Rank]
+ByRank = dict[Rank, Rank]
+"""The parent, or the low point, of every visited rank."""
 
 
-def _low_points(neighbours: Sequence[Sequence[Rank]], last: Rank) -> tuple[list[Rank], Low, Low] | Cut:
+def _low_points(neighbours: Sequence[Sequence[Rank]], last: Rank) -> tuple[list[Rank], ByRank, ByRank] | Cut:
     """The ranks as a search depth first visits them, `last` right after 0; the parent and the low point of each."""
     first = 0
     number, parent, low = {first: 0}, {first: NO_PARENT}, {first: first}
@@ -104,7 +105,7 @@ def _low_points(neighbours: Sequence[Sequence[Rank]], last: Rank) -> tuple[list[
     return visited, parent, low
 
 
-def _ordered(visited: Sequence[Rank], parent: Low, low: Low, last: Rank) -> list[Rank]:
+def _ordered(visited: Sequence[Rank], parent: ByRank, low: ByRank, last: Rank) -> list[Rank]:
     """The st-order of visited ranks: each goes just before or after its parent, on the side of its low point."""
     first = 0
     after, before = {first: last, last: NO_PARENT}, {last: first, first: NO_PARENT}
@@ -137,9 +138,9 @@ def _trees_of_order(
     """
     root, last = order[0], order[-1]
     place = {rank: index for index, rank in enumerate(order)}
-    early = ears or [0] * len(order)
+    ear_of = ears or [0] * len(order)
     # The links of the root by which trees 2 and 3 enter: no other tree may use them.
-    reserved = {last, max(range(len(order)), key=early.__getitem__)} if ears else {last}
+    reserved = {last, max(range(len(order)), key=ear_of.__getitem__)} if ears else {last}
     for sign in (1, -1):
         parents, depth = [NO_PARENT] * len(order), [0] * len(order)
         if sign < 0:
@@ -150,7 +151,7 @@ def _trees_of_order(
                     other
                     for other in adjacency[rank]
                     if (place[other] - place[rank]) * sign < 0
-                    and early[other] <= early[rank]
+                    and ear_of[other] <= ear_of[rank]
                     and not (other == root and rank in reserved)
                 ),
                 key=lambda other: (depth[other], place[other]),

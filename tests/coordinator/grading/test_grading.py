@@ -267,7 +267,7 @@ TRIES = {
     "closes its channel": (receive("os.closerange(3, 64)"), "limits: .*(closed its connection|ended its process)"),
     "forges an answer": (
         receive("for fd in range(3, 64):\n    try: os.write(fd, b'\\x02\\x00\\x00\\x00{}')\n    except OSError: pass"),
-        "answer that is not from the grader's own program",
+        "its process sent a malformed answer",
     ),
     "deep recursion": (receive("def f(): return f()\nf()"), "model: .*RecursionError"),
     "crash": (receive("import ctypes\nctypes.string_at(0)"), "ctypes|SIGSEGV"),
