@@ -344,7 +344,8 @@ def broken_from_the_start(topology: Topology, faults: Iterable[Fault]) -> tuple[
     for fault in faults:
         match fault:
             case Crash(step=1, rank=rank) | Hang(step=1, rank=rank):
-                found.update((peer, its_port) for _, peer, its_port in topology.ends(rank))
+                for port, peer, its_port in topology.ends(rank):
+                    found |= {(rank, port), (peer, its_port)}
             case Down(step=1, sender=sender, port=port):
                 found.add((sender, port))
     return tuple(sorted(found))

@@ -36,8 +36,8 @@ class Allreduce(Algorithm):
 
     def validate(self) -> None:
         spec = self.spec
-        self.first = self.up(self.topology, spec._replace(collective=self.up.collective))
-        self.second = self.down(self.topology, spec._replace(collective=self.down.collective))
+        self.first = self.up(self.topology, _of_phase(self.up, spec))
+        self.second = self.down(self.topology, _of_phase(self.down, spec))
         super().validate()
         self.duplexes = tuple(mode for mode in self.first.duplexes if mode in self.second.duplexes)
         if self.first.segments_per_message != self.second.segments_per_message:
@@ -52,8 +52,7 @@ class Allreduce(Algorithm):
         self._owners = frozenset(self.block_owners)
 
     def renew(self, spec: CollectiveSpec) -> None:
-        self.first.spec = spec._replace(collective=self.up.collective)
-        self.second.spec = spec._replace(collective=self.down.collective)
+        self.first.spec, self.second.spec = _of_phase(self.up, spec), _of_phase(self.down, spec)
         super().renew(spec)
 
     def use_payloads(self, payloads: Payloads) -> None:
@@ -151,6 +150,11 @@ class Allreduce(Algorithm):
             elif name == "max_link_segments":
                 # The busiest link of one phase need not be that of the other.
                 yield Claim(name, here + there, "<=", source, derived)
+
+
+def _of_phase(entry: type[Algorithm], spec: CollectiveSpec) -> CollectiveSpec:
+    """The job of one phase. It keeps its timetable whatever is known to be broken, so that no contribution is left out."""
+    return spec._replace(collective=entry.collective, broken=())
 
 
 class TwoPhaseRule(Rule):

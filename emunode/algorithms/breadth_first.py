@@ -1,10 +1,12 @@
 """Broadcast down one shortest-path tree, available on every network: the baseline for several trees."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cached_property
 from typing import ClassVar
 
+from emunode.algorithms.base import LocalView
 from emunode.algorithms.claims import Claim, Relation
+from emunode.algorithms.folding import FoldSend
 from emunode.algorithms.tree_collective import TreeCollective
 from emunode.model import Collective, PortModel, Rank, Step
 from emunode.registry import register
@@ -120,9 +122,12 @@ class BreadthFirstBroadcast(TreeBroadcast):
     def make_trees(self, topology: Topology) -> Trees:
         if not self.spec.broken:
             return BreadthFirstTree(topology)
-        source = self.spec.source
+        source, broken = self.spec.source, self.spec.broken
+        if self.folds:
+            # Partial results go up the tree, against the direction in which it grows.
+            broken = tuple(self.topology.end(rank, port) for rank, port in broken)
         # Trees are rooted at 0: the broken links are translated with the source.
-        return GrownTree(topology, {(topology.relative(rank, source), port) for rank, port in self.spec.broken})
+        return GrownTree(topology, {(topology.relative(rank, source), port) for rank, port in broken})
 
     @cached_property
     def last_offset(self) -> Step:
@@ -132,6 +137,12 @@ class BreadthFirstBroadcast(TreeBroadcast):
     def claims_with_known_faults(self, faulty: Collection[Rank]) -> list[Claim]:
         if not self.spec.broken or not self._sources_live(faulty):
             return []
-        reached = len(self.receivers())
         source = f"{self.citation}: all that broken links leave connected to the source"
-        return [Claim("intact_deliveries", reached * self.spec.messages, "==", source)]
+        # Of a reduce there is one result, the fold of what is connected.
+        due = min(1, len(self._spanned)) if self.folds else len(self.receivers())
+        return [Claim("intact_deliveries", due * self.spec.messages, "==", source)]
+
+    def fold_sends(self, view: LocalView) -> Iterator[FoldSend]:
+        # A rank that is cut off has no parent.
+        if not self.spec.broken or view.relative(self.spec.source) in {0, *self._spanned}:
+            yield from super().fold_sends(view)

@@ -232,8 +232,8 @@ class DisjointUnicast(RoutedCollective):
     def validate(self) -> None:
         spec, topology = self.spec, self.topology
         if spec.permutation:
-            reason = f"{self.name} joins one source and one target; minimal carries permutations"
-            raise ScenarioError("permutation", "", reason)
+            reason = "it joins one source and one target; minimal carries permutations"
+            raise ScenarioError("algorithm", self.name, reason)
         topology.require(
             topology.order <= MOST_NODES, f"{self.name} searches it, which is limited to {MOST_NODES} nodes"
         )

@@ -104,3 +104,38 @@ def test_packets_queued_for_a_silent_node_are_dropped_and_the_run_ends(silent: s
     assert conclusion.ruling.undecided is not None
     assert "source 000 is" in conclusion.ruling.undecided
     assert int(str(conclusion.metrics["steps"])) < 30
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        # The fold of all that is connected, up a tree around what is broken; one result, not one for each rank.
+        {"collective": "reduce", "source": "0,0", "fault": ["down:0,1~1,1@1"], "segments": 2},
+        {"collective": "reduce", "source": "0,0", "fault": ["crash:0,1@1"]},
+        # One direction is broken: partial results need the one that the tree does not grow in.
+        {"collective": "reduce", "source": "0,0", "fault": ["down:0,1>0,0@1"]},
+        {"collective": "reduce", "source": "0,0", "fault": ["down:0,0>0,1@1"]},
+    ],
+    ids=lambda values: " ".join(values["fault"]),
+)
+def test_a_reduce_around_known_faults(values: dict[str, object]) -> None:
+    conclusion = concluded(make_plan(make_scenario({"topology": "mesh:3x3", "algorithm": "bfs-tree", "driver": "memory",
+        "message_bytes": 64, "fault_knowledge": "all", **values})))  # fmt: skip
+    assert conclusion.ruling.verdict == "holds"
+    assert conclusion.measurement.metrics["intact_deliveries"] == 1
+
+
+@pytest.mark.parametrize("fault", [["crash:132@1", "recover:132@2"], ["down:123~213@1"], ["crash:132@1"]])
+def test_an_allreduce_keeps_its_timetable_whatever_is_known(fault: list[str]) -> None:
+    values = {"topology": "star:3", "collective": "allreduce", "algorithm": "bfs-tree", "fault": fault, "messages": 2}
+    conclusion = concluded(make_plan(make_scenario({**values, "fault_knowledge": "all", "driver": "memory"})))
+    assert conclusion.ruling.verdict != "violated"
+
+
+def test_a_lost_contribution_of_one_byte_may_be_zero() -> None:
+    """With this seed one of them is, and the result is right without it."""
+    values = {"topology": "circulant:8:1,2,4", "collective": "allreduce", "algorithm": "circulant", "messages": 3}
+    small = {"segments": 2, "message_bytes": 3, "seed": 436, "fault": ["down:7~1@1"], "driver": "memory"}
+    conclusion = concluded(make_plan(make_scenario({**values, **small})))
+    assert conclusion.ruling.verdict == "holds"
+    assert conclusion.measurement.metrics["intact_deliveries"] == 72 + 7
