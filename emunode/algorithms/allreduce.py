@@ -17,6 +17,7 @@ from emunode.algorithms.losses import Losses, Outages
 from emunode.algorithms.payload import Payloads
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec, PortPacket, Rank, ScheduledSend, Segment, Step
+from emunode.topologies.base import Topology
 from emunode.trees.base import CACHE_ENTRIES
 
 SUMS: Final = ("steps", "packets", "segments", "bytes", "startups", "transfer_bytes")
@@ -60,6 +61,11 @@ class Allreduce(Algorithm):
         self.first.use_payloads(payloads)
         self.second.use_payloads(payloads)
         self._reference = lru_cache(CACHE_ENTRIES)(self._folded_result)
+
+    @classmethod
+    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
+        """The best number for the second phase: the first is the same schedule backwards."""
+        return cls.down.auto_segments(topology, spec._replace(collective=cls.down.collective), startup, per_byte)
 
     @property
     def sources(self) -> Sequence[Rank]:

@@ -12,6 +12,7 @@ of such a broadcast, all in the same rounds and over the same links.
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
+from math import ceil, floor, sqrt
 from typing import Final
 
 from emunode.algorithms.claims import Claim
@@ -185,6 +186,15 @@ class CirculantBroadcast(CirculantSchedule):
 
     name = "circulant"
     collective = Collective.BROADCAST
+
+    @classmethod
+    def auto_segments(cls, topology: Topology, spec: CollectiveSpec, startup: float, per_byte: float) -> int:
+        """The number of blocks of each of m messages with the least (mn - 1 + q)(startup + per_byte size / n)."""
+        size, more = spec.message_bytes, logarithm(topology.order) - 1
+        # Free start-ups: the smaller the blocks the better, down to one byte.
+        optimum = sqrt(more * size * per_byte / (startup * spec.messages)) if startup else size
+        around = {max(1, whole(min(optimum, size))) for whole in (floor, ceil)}
+        return min(sorted(around), key=lambda n: (spec.messages * n + more) * (startup + per_byte * size / n))
 
     def bounds(self) -> list[Claim]:
         source = (

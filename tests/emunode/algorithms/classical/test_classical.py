@@ -4,6 +4,7 @@ Complete networks have all links; which links an algorithm needs is tested by ta
 """
 
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
@@ -163,6 +164,26 @@ def test_network_without_hamiltonian_cycle_has_no_ring() -> None:
     topology = parse_topology("petersen:5,2")
     with pytest.raises(ScenarioError, match="ring needs a link between"):
         make_algorithm(topology, CollectiveSpec(topology.name, Collective.ALLGATHER, "ring", 0, PortModel.ONE_PORT))
+
+
+def virtual_seconds(**values: Any) -> float:  # every field of a scenario has its own type
+    found = run_scenario(**values).summary["virtual_seconds"]
+    assert isinstance(found, float)
+    return found
+
+
+@pytest.mark.parametrize(("collective", "messages"), [("broadcast", 3), ("allreduce", 1)])
+def test_automatic_blocks_take_the_least_time(collective: str, messages: int) -> None:
+    """(mn - 1 + q)(startup + per_byte size / n), where n divides the size, and the same again for the second phase."""
+    name = "circulant-rooted" if collective == "allreduce" else "circulant"
+    seconds = {
+        segments: virtual_seconds(
+            topology="complete:13", collective=collective, algorithm=name, port_model="one-port", segments=segments,
+            messages=messages, message_bytes=720, startup="100us", per_byte="1us",
+        )
+        for segments in ("auto", 1, 2, 3, 4, 5, 6, 8)
+    }  # fmt: skip
+    assert seconds["auto"] == min(seconds.values())
 
 
 def test_doubling_needs_a_power_of_two() -> None:
