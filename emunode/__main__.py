@@ -10,11 +10,12 @@ import signal
 import socket
 import sys
 import time
+from contextlib import suppress
 from ipaddress import IPv4Address
 from pathlib import Path
 
 from emunode import __version__
-from emunode.errors import FrameError
+from emunode.errors import FrameError, ScenarioError
 from emunode.host.process import (
     ANY_HOST,
     FAILED,
@@ -25,8 +26,11 @@ from emunode.host.process import (
     fork_hosts,
     run_host,
 )
-from emunode.host.session import preload_network
+from emunode.host.session import preload_network, prepare_algorithm
 from emunode.logging import log
+from emunode.net import wire
+from emunode.net.protocol import spec_from_record
+from emunode.net.validation import items, text
 
 TOKEN_VARIABLE = "EMUNODE_TOKEN"
 JOIN_SECONDS = 60.0
@@ -74,6 +78,7 @@ def _parse(arguments: list[str] | None) -> tuple[argparse.ArgumentParser, argpar
     parser.add_argument("--processes", type=int, metavar="N", help="start N hosts, at any free indices")
     parser.add_argument("--parent", type=int, metavar="PID", help=argparse.SUPPRESS)  # the coordinator that started it
     parser.add_argument("--network-descriptor", type=int, metavar="FD", help=argparse.SUPPRESS)
+    parser.add_argument("--job-descriptor", type=int, metavar="FD", help=argparse.SUPPRESS)
     parser.add_argument(
         "--advertise",
         default="",
@@ -142,6 +147,11 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
             _read_network(options.network_descriptor)
         except (OSError, FrameError) as error:
             parser.error(f"--network-descriptor: {options.network_descriptor} holds no network: {error}")
+    if options.job_descriptor is not None:
+        try:
+            _compute_tables(options.job_descriptor)
+        except (OSError, FrameError) as error:
+            parser.error(f"--job-descriptor: {options.job_descriptor} holds no job: {error}")
     where = options.address, options.port, token
     how = options.index, deadline - time.monotonic(), options.advertise, options.allow_plugins
     if options.processes is None:
@@ -153,6 +163,16 @@ def _read_network(descriptor: int) -> None:
     """Keep the network in an open file for the hosts of this process; OSError, or FrameError if it is malformed."""
     preload_network(os.pread(descriptor, os.fstat(descriptor).st_size, 0))
     os.close(descriptor)
+
+
+def _compute_tables(descriptor: int) -> None:
+    """Compute the tables of the job in an open file for the hosts of this process; OSError, or FrameError if malformed."""
+    job = wire.decode_control(os.pread(descriptor, os.fstat(descriptor).st_size, 0))
+    _, sha256, record = items(job, 3)
+    os.close(descriptor)
+    # A host that cannot do the job reports that itself.
+    with suppress(ScenarioError):
+        prepare_algorithm(spec_from_record(record), text(sha256))
 
 
 def _token(file: str | None, deadline: float) -> bytes:

@@ -15,7 +15,6 @@ from coordinator.cli.options import PluginFlag
 from coordinator.cli.output import JsonFlag, as_command, print_json
 from coordinator.reports.numbers import plural
 from coordinator.scenario.fault_syntax import forms
-from coordinator.scenario.permutations import farthest
 from coordinator.scenario.plugins import load_plugins
 from emunode.algorithms.base import ANY_FAMILY, Algorithm
 from emunode.algorithms.registry import Entry, registered
@@ -171,7 +170,7 @@ def _example(family: str, entry: Entry) -> Algorithm | None:
     families = [FAMILIES[family]] if family in FAMILIES else FAMILIES.values()
     # An algorithm for any network may need links that the first families lack.
     for topology in (parse_topology(known.example) for known in families):
-        target = farthest(topology, 0) if entry.collective is Collective.UNICAST else ALL_RANKS
+        target = topology.farthest_from(0) if entry.collective is Collective.UNICAST else ALL_RANKS
         # Some algorithms send one message over each port and accept no other number.
         for port_model, duplex, messages in product(entry.port_models, entry.duplexes, (1, topology.degree)):
             spec = CollectiveSpec(

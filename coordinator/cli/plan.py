@@ -44,6 +44,8 @@ def show_plan(plan: Plan, needs: Mapping[str, object], claims: Sequence[Mapping[
 
 
 def _amount(name: str, value: object) -> object:
+    if name.endswith("_seconds") and isinstance(value, float):
+        return f"{value:.2f} s"
     return f"{value / 2**20:,.0f} MiB" if name.endswith("_bytes") and isinstance(value, int) else value
 
 

@@ -11,6 +11,8 @@ from coordinator.planning.resources import (
     links_across_hosts,
     memory_bytes,
     ranks_per_host,
+    table_copies,
+    table_seconds,
 )
 from coordinator.scenario.drivers import DRIVERS
 from emunode.errors import RunError
@@ -42,6 +44,9 @@ def describe_needs(plan: Plan) -> dict[str, object]:
         "local_ports_per_host": ends_per_host(plan),
         "own_network_namespace": needs_own_network(plan),
         "deliveries": deliveries(plan),
+        # Computed only if there is room for them.
+        "table_seconds": table_seconds(plan) if memory_bytes(plan) <= machine.available_memory() else None,
+        "table_bytes": plan.algorithm.table_bytes,
         "memory_bytes": memory_bytes(plan),
         "memory_available_bytes": machine.available_memory(),
     }
@@ -96,6 +101,13 @@ def _require_memory(plan: Plan) -> None:
     needed, free = memory_bytes(plan), machine.available_memory()
     if needed <= free:
         return
+    tables = table_copies(plan) * plan.algorithm.table_bytes
+    if tables > needed / 2:
+        raise RunError(
+            f"this run needs about {needed / 2**30:.1f} GiB of memory, {tables / 2**30:.1f} GiB of them for the precomputed "
+            f"schedule in {table_copies(plan)} processes, and {free / 2**30:.1f} GiB are free; use fewer messages, segments "
+            f"or hosts, or a smaller topology"
+        )
     # If deliveries make up most of the memory, a smaller topology is not the only remedy.
     if deliveries(plan) * BYTES_PER_DELIVERY > needed / 2:
         remedy = (

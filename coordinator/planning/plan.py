@@ -4,10 +4,11 @@ Nothing here asks this machine anything, except that `make_plan` by default call
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from math import ceil
+from time import process_time
 
 from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.link_ends import fewest_hosts
@@ -18,7 +19,7 @@ from coordinator.scenario.fault_draws import resolve
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import network_of
-from coordinator.scenario.permutations import described, farthest, is_file, targets_of
+from coordinator.scenario.permutations import described, is_file, targets_of
 from coordinator.scenario.plugins import require_loaded
 from coordinator.scenario.programs import DRIVERS as PROGRAM_DRIVERS
 from coordinator.scenario.programs import command_of, with_digest
@@ -57,6 +58,8 @@ class Plan:
     """Where hosts join that are started elsewhere."""
     join_seconds: float | None = None
     """How long to wait for the next host to join; None: the driver's default."""
+    algorithm_seconds: float = field(default=0.0, compare=False)
+    """Processor time that building the algorithm took, in seconds."""
     late_faults_count: bool = False
     """Whether a node whose fault comes after the last step counts as faulty, as in runs of earlier versions."""
 
@@ -225,12 +228,14 @@ def make_plan(
         # As text, so that the stored scenario does not depend on the file.
         resolved["permutation"] = described(topology, spec.permutation)
     scenario = scenario.model_copy(update=resolved)
+    began = process_time()
     algorithm = make_algorithm(topology, spec)
+    seconds = process_time() - began
     _require_consistent(scenario)
     if hosts is not None and not 0 < hosts <= topology.order:
         raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, one per node")
     hosts = hosts or _host_count(scenario, topology, machine or this_machine(), estimate=estimate)
-    return Plan(scenario, topology, spec, algorithm, faults, hosts, endpoint)
+    return Plan(scenario, topology, spec, algorithm, faults, hosts, endpoint, algorithm_seconds=seconds)
 
 
 def _require_size(topology: Topology) -> None:
@@ -306,7 +311,7 @@ def _with_targets(scenario: Scenario, topology: Topology, spec: CollectiveSpec) 
             raise ScenarioError("target", scenario.target, "a permutation names all targets; leave one of them out")
         return spec._replace(permutation=targets_of(scenario.permutation, topology, scenario.seed))
     if scenario.target is None:
-        return spec._replace(target=farthest(topology, spec.source))
+        return spec._replace(target=topology.farthest_from(spec.source))
     target = _data_rank(topology, "target", scenario.target)
     if target == spec.source:
         raise ScenarioError("target", scenario.target, "it is the source; name another node")

@@ -1,4 +1,4 @@
-"""Targets of a unicast: the farthest node, and the permutations of permutation traffic.
+"""Targets of a unicast: the permutations of permutation traffic.
 
 A permutation is named, or given by a CSV file with a source and a target label in each row, or as the text `A>B;C>D`. Names
 are rules on the places 0..N-1 of the nodes that own data, in order of rank. A node that is its own target sends nothing.
@@ -58,15 +58,6 @@ NAMES: Final = (*RULES, "random")
 def is_file(permutation: str | None) -> bool:
     """Whether a permutation is given by the path of a file."""
     return permutation is not None and ">" not in permutation and permutation.partition(":")[0] not in NAMES
-
-
-def farthest(topology: Topology, source: Rank) -> Rank:
-    """The lowest rank that owns data among those farthest from `source`."""
-    return min(
-        (rank for rank in topology.data_ranks if rank != source),
-        # Seen from the source, for which a network without a formula needs one search.
-        key=lambda rank: (-topology.distance(rank, source), rank),
-    )
 
 
 def targets_of(permutation: str, topology: Topology, seed: int) -> tuple[Rank, ...]:

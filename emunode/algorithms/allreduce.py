@@ -68,6 +68,14 @@ class Allreduce(Algorithm):
         return cls.down.auto_segments(topology, spec._replace(collective=cls.down.collective), startup, per_byte)
 
     @property
+    def table_bytes(self) -> int:
+        return self.first.table_bytes + self.second.table_bytes
+
+    def compute_tables(self) -> None:
+        self.first.compute_tables()
+        self.second.compute_tables()
+
+    @property
     def sources(self) -> Sequence[Rank]:
         return self.first.sources
 

@@ -36,6 +36,8 @@ from emunode.topologies.base import FAMILIES, CayleyTopology, Topology
 ANY_FAMILY: Final = "any"
 FEW_BYTES: Final = 8
 """Contributions of fewer bytes are zero by chance more often than once in 2^64."""
+ROW_BYTES: Final = 1000
+"""Memory per rank and segment of a precomputed schedule. Measured: 500 to 1400 for trees and their routes."""
 Content = Callable[[Rank, Rank, int], bytes | None]
 
 
@@ -186,6 +188,21 @@ class Algorithm(ABC):
     def tolerated_faults(self) -> int:
         """Number of faulty nodes or links that leave every healthy rank served, by theory."""
         return self.spec.redundancy - 1 if self.disjoint_paths else 0
+
+    @property
+    def table_bytes(self) -> int:
+        """Estimate of the memory that the tables of a process take; 0 unless the schedule is precomputed.
+
+        It is known before the tables are computed.
+        """
+        rows = self.topology.order * self.segments_per_message * self.spec.messages
+        return ROW_BYTES * rows if self.precomputed else 0
+
+    def compute_tables(self) -> None:
+        """Compute the tables of a precomputed schedule now, and not when the first rank asks for them."""
+        if self.precomputed:
+            # The first send of a source follows from the same tables as all others.
+            next(iter(self.rule(LocalView(self.topology, self.sources[0])).start()), None)
 
     @property
     def sources(self) -> Sequence[Rank]:
@@ -384,8 +401,7 @@ def with_target(topology: Topology, spec: CollectiveSpec) -> CollectiveSpec:
     """A unicast without target or permutation goes to the lowest rank that owns data and is farthest from the source."""
     if spec.collective is not Collective.UNICAST or spec.target != ALL_RANKS or spec.permutation:
         return spec
-    distances = topology.distances_from(spec.source)
-    return spec._replace(target=max(topology.data_ranks, key=lambda rank: (distances[rank], -rank)))
+    return spec._replace(target=topology.farthest_from(spec.source))
 
 
 # --- registration ----------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import trio
 
+from emunode.algorithms.base import Algorithm
 from emunode.algorithms.program_process import ALLOWED, command_text
 from emunode.algorithms.registry import make_algorithm
 from emunode.errors import EmulatorError, FrameError, RunError
@@ -32,6 +33,7 @@ from emunode.host.orders import (
 )
 from emunode.host.step_engine import StepEngine
 from emunode.logging import log
+from emunode.model import CollectiveSpec
 from emunode.net import wire
 from emunode.net.framed_streams import HELLO_SECONDS, FramedStreams, listening_socket
 from emunode.net.protocol import HostConfig
@@ -210,7 +212,7 @@ class Session:
         topology = _network(config)
         if config.hosts > topology.order:
             raise FrameError(f"host {config.host} of {config.hosts} for {topology.order} ranks")
-        algorithm = make_algorithm(topology, config.spec)
+        algorithm = _algorithm(topology, config)
         links = LinkTable(config, topology, self._streams, self._secret, self._tell, self._listen(config))
         # So that the slot array covers every descriptor that the frame handler may be asked about.
         links.register(self._control)
@@ -297,6 +299,23 @@ def _own_address(fd: int) -> str:
     with socket.socket(fileno=os.dup(fd)) as stream:
         address: str = stream.getsockname()[0]
         return address
+
+
+PREPARED: dict[tuple[str, CollectiveSpec], Algorithm] = {}
+"""By the digest of the network and the job, algorithms whose tables the parent of forked hosts has computed."""
+
+
+def prepare_algorithm(spec: CollectiveSpec, network_sha256: str = "") -> None:
+    """Compute the tables of an algorithm for the hosts of this process; ScenarioError if it refuses the job."""
+    topology = PRELOADED[network_sha256] if network_sha256 else parse_topology(spec.topology)
+    algorithm = make_algorithm(topology, spec)
+    algorithm.compute_tables()
+    PREPARED[network_sha256, spec] = algorithm
+
+
+def _algorithm(topology: Topology, config: HostConfig) -> Algorithm:
+    """The algorithm of a run, if possible with tables that are computed already."""
+    return PREPARED.get((config.network_sha256, config.spec)) or make_algorithm(topology, config.spec)
 
 
 PRELOADED: dict[str, TableTopology] = {}

@@ -236,6 +236,14 @@ class Topology(ABC):
         """Distance of every rank from `root`, by rank, by search."""
         return breadth_first_distances(self, root)
 
+    def farthest_from(self, root: Rank) -> Rank:
+        """The lowest rank that owns data among those farthest from `root`."""
+        return min(
+            (rank for rank in self.data_ranks if rank != root),
+            # Seen from the root, for which a network without a formula needs one search.
+            key=lambda rank: (-self.distance(rank, root), rank),
+        )
+
     def _require_enumerable(self, missing: str) -> None:
         """Raise ScenarioError (field `topology`) if a value without a formula would need too large a search."""
         self.require(

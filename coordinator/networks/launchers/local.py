@@ -14,9 +14,14 @@ import trio
 from coordinator.networks.launchers.base import Launch
 from coordinator.planning.plan import Plan
 from emunode.errors import RunError
+from emunode.model import CollectiveSpec
+from emunode.net import wire
+from emunode.net.protocol import spec_to_record
 from emunode.topologies.base import Topology
 from emunode.topologies.table import TableTopology
 
+MOST_TABLE_SECONDS = 180.0
+"""How long the parent of all hosts may compute tables before the first host joins; the largest take about two minutes."""
 LEAVE_SECONDS = 1.5
 """How long hosts may take to exit on their own."""
 
@@ -32,15 +37,24 @@ class LocalLaunch(Launch):
     join_seconds = 30.0
     """Forking is fast: if no host joins for longer, the parent of all hosts is stopped or stuck."""
 
-    def __init__(self, log: TextIO, topology: Topology | None = None, allow_plugins: bool = False) -> None:
+    def __init__(
+        self,
+        log: TextIO,
+        topology: Topology | None = None,
+        allow_plugins: bool = False,
+        job: CollectiveSpec | None = None,
+    ) -> None:
         self._log = log
         self._allow_plugins = allow_plugins
         self._network: int | None = None
         """A file in memory that holds the network, which the parent of all hosts reads once before it forks them."""
         if isinstance(topology, TableTopology):
-            self._network = os.memfd_create("network")
-            with open(self._network, "wb", closefd=False) as file:  # it has no path
-                file.write(topology.to_bytes())
+            self._network = _file_in_memory(topology.to_bytes())
+        self._job: int | None = None
+        """A file in memory that holds the job, whose tables the parent of all hosts computes before it forks them."""
+        if job is not None:
+            sha256 = topology.sha256 if isinstance(topology, TableTopology) else ""
+            self._job = _file_in_memory(wire.encode_control("job", sha256, spec_to_record(job)))
         self.preloads_network = self._network is not None
         # A random block of the loopback network: concurrent runs get different addresses, as 127.0.0.0/8 has 2^24 of
         # them.
@@ -63,11 +77,12 @@ class LocalLaunch(Launch):
         # Not through trio: its worker threads end, and the parent-death signal comes when the thread that forked ends.
         # No code of ours between fork and exec: other threads of a notebook or a script may hold locks at that moment. The
         # new process asks for the signal itself, and compares its parent with ours.
-        network = () if self._network is None else (self._network,)
-        flags = [f"--network-descriptor={descriptor}" for descriptor in network]
+        files = {"--network-descriptor": self._network, "--job-descriptor": self._job}
+        passed = {flag: descriptor for flag, descriptor in files.items() if descriptor is not None}
+        flags = [f"{flag}={descriptor}" for flag, descriptor in passed.items()]
         process = subprocess.Popen(
             [*self._command, f"--parent={os.getpid()}", *flags, *more],
-            pass_fds=network,
+            pass_fds=tuple(passed.values()),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=self._log,
@@ -113,9 +128,10 @@ class LocalLaunch(Launch):
             os.kill(pid, number)
 
     async def stop(self) -> None:
-        if self._network is not None:
-            os.close(self._network)
-            self._network = None
+        for descriptor in (self._network, self._job):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._network = self._job = None
         parent = self._parent
         if parent is None:
             return
@@ -135,9 +151,22 @@ class LocalLaunch(Launch):
             process.wait()
 
 
+def _file_in_memory(content: bytes) -> int:
+    """The descriptor of a new file without a path."""
+    descriptor = os.memfd_create("content")
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(content)
+    return descriptor
+
+
 def launch(plan: Plan, log: TextIO) -> LocalLaunch:
     """The launcher of the local driver."""
-    found = LocalLaunch(log, plan.topology, bool(plan.scenario.plugin or plan.scenario.program))
+    foreign = bool(plan.scenario.plugin or plan.scenario.program)
+    # The parent of the hosts has no plug-ins: each host loads them itself.
+    shared = plan.algorithm.precomputed and not foreign
+    found = LocalLaunch(log, plan.topology, foreign, plan.spec if shared else None)
+    if shared:
+        found.join_seconds += MOST_TABLE_SECONDS
     if plan.join_seconds is not None:
         found.join_seconds = plan.join_seconds
     return found

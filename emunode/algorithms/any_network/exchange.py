@@ -169,9 +169,13 @@ class Exchange(TableCollective):
         require_searchable(self.topology, self.name)
         super().validate()
         self.cut()
-        hops = self.all_hops // (self.topology.order if isinstance(self.topology, CayleyTopology) else 1)
+        hops = self.table_hops
         reason = f"{self.name} schedules {hops:,} hops here, and its tables hold at most {MOST_HOPS:,}"
         self.topology.require(hops <= MOST_HOPS, reason)
+
+    @property
+    def table_hops(self) -> int:
+        return self.all_hops // (self.topology.order if isinstance(self.topology, CayleyTopology) else 1)
 
     @cached_property
     def all_hops(self) -> int:

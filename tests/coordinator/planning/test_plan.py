@@ -3,10 +3,11 @@
 import polars as pl
 import pytest
 
+from coordinator.planning.feasibility import why_impossible
 from coordinator.planning.link_ends import ends_per_host, fewest_hosts
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine
 from coordinator.planning.plan import NAME_BYTES, make_plan
-from coordinator.planning.resources import descriptors_per_host
+from coordinator.planning.resources import descriptors_per_host, memory_bytes, table_seconds
 from coordinator.results.tables import link_table, used_links
 from coordinator.scenario.model import make_scenario
 from emunode.errors import ScenarioError
@@ -95,3 +96,33 @@ def test_long_names_are_cut_and_stay_different() -> None:
     assert [len(name) for name in names] == [NAME_BYTES, NAME_BYTES]
     assert names[0][:150] == names[1][:150]
     assert names[0] != names[1]
+
+
+# --- tables of precomputed schedules ---------------------------------------------------------------------------------
+
+
+def test_memory_includes_the_tables_of_a_precomputed_schedule() -> None:
+    job = scenario("jellyfish:30,4,1", collective="allgather", algorithm="bfb", driver="docker", ranks_per_host=3)
+    plan = make_plan(make_scenario(job))
+    hops = sum(len(leaving) for rows in plan.algorithm._tables for leaving in rows.values())  # type: ignore[attr-defined]
+    assert hops == plan.algorithm.table_hops == 30 * 29  # type: ignore[attr-defined]
+    assert memory_bytes(plan) > 11 * plan.algorithm.table_bytes > 11 * 100 * hops, "ten hosts and the coordinator"
+    assert (table_seconds(plan) or 0) > 0
+
+
+def test_a_local_rule_has_no_tables() -> None:
+    plan = make_plan(make_scenario(scenario("star:4")))
+    assert plan.algorithm.table_bytes == 0
+    assert table_seconds(plan) is None
+
+
+def test_a_schedule_whose_tables_do_not_fit_is_refused_before_they_are_computed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job = scenario(
+        "jellyfish:200,6,1", collective="alltoall", algorithm="list-schedule", driver="docker", ranks_per_host=1
+    )
+    plan = make_plan(make_scenario(job))
+    monkeypatch.setattr("coordinator.planning.machine.available_memory", lambda: 2**30)
+    assert "GiB of them for the precomputed schedule in 201 processes" in str(why_impossible(plan))
+    assert "table" not in vars(plan.algorithm)

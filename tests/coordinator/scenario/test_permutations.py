@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from coordinator.scenario.permutations import NAMES, described, farthest, is_file, targets_of
+from coordinator.scenario.permutations import NAMES, described, is_file, targets_of
 from emunode.errors import ScenarioError
 from emunode.topologies.registry import parse_topology
 
@@ -87,4 +87,6 @@ def test_farthest_node_is_the_lowest_rank_at_the_largest_distance(name: str) -> 
     for source in topology.data_ranks[:3]:
         distances = {rank: topology.distances_from(source)[rank] for rank in topology.data_ranks}
         largest = max(distances.values())
-        assert farthest(topology, source) == min(rank for rank, distance in distances.items() if distance == largest)
+        assert topology.farthest_from(source) == min(
+            rank for rank, distance in distances.items() if distance == largest
+        )

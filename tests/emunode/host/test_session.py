@@ -5,10 +5,12 @@ import socket
 import pytest
 import trio
 
+from emunode.host import session
 from emunode.host.session import serve
 from emunode.model import Collective, CollectiveSpec
 from emunode.net import wire
 from emunode.net.protocol import HostConfig
+from emunode.topologies.registry import parse_topology
 
 DEADLINE_SECONDS = 60.0
 JOB = CollectiveSpec("star:3", Collective.BROADCAST, "flood", 0)
@@ -86,3 +88,16 @@ def test_host_can_be_shut_down_before_its_ranks_start(end: bytes) -> None:
 
     with far:
         trio.run(live)
+
+
+def test_hosts_take_the_algorithm_whose_tables_their_parent_has_computed(monkeypatch: pytest.MonkeyPatch) -> None:
+    job = CollectiveSpec("star:4", Collective.ALLGATHER, "bfb", 0)
+    config = HostConfig(7, 0, 2, job, "127.0.0.1", "127.0.0.1", 9, 60.0)
+    monkeypatch.setattr(session, "PREPARED", {})
+    session.prepare_algorithm(job)
+    taken = session._algorithm(parse_topology("star:4"), HostConfig.from_record(config.to_record()))
+    assert taken is session.PREPARED["", job]
+    assert "_tables" in vars(taken)
+    other = session._algorithm(parse_topology("star:4"), config._replace(spec=job._replace(seed=1)))
+    assert other is not taken
+    assert "_tables" not in vars(other)

@@ -13,7 +13,7 @@ from emunode.algorithms.any_network import last_hops
 from emunode.algorithms.any_network.last_hops import least_load, phase_loads, phases, ports_of, share_out
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.conformance import check_claims, execute, measure
-from emunode.algorithms.registry import make_algorithm
+from emunode.algorithms.registry import find_algorithm, make_algorithm
 from emunode.errors import ScenarioError
 from emunode.model import Collective, CollectiveSpec, PortModel
 from emunode.topologies.base import Topology
@@ -211,3 +211,12 @@ def test_results_lost_to_faults_are_predicted(topology: str, fault: str) -> None
     result = run_scenario(topology=topology, collective="reduce-scatter", algorithm="bfb", fault=[fault])
     assert failures(result) == []
     assert result.summary["delivery_ratio"] < 1  # type: ignore[operator]
+
+
+def test_segments_auto_of_an_allreduce_are_those_of_its_second_phase() -> None:
+    topology = parse_topology("ccc:3")
+    specs = [
+        CollectiveSpec("ccc:3", Collective(each), "bfb", 0, message_bytes=720) for each in ("allreduce", "allgather")
+    ]
+    best = [find_algorithm(topology, spec).auto_segments(topology, spec, 1e-6, 1e-3) for spec in specs]
+    assert best[0] == best[1] > 1
