@@ -10,6 +10,7 @@ from coordinator.planning.plan import NAME_BYTES, make_plan
 from coordinator.planning.resources import descriptors_per_host, memory_bytes, table_seconds
 from coordinator.results.tables import link_table, used_links
 from coordinator.scenario.model import make_scenario
+from emunode.algorithms.any_network.table_collective import TableCollective
 from emunode.errors import ScenarioError
 from emunode.host.placement import Placement
 from emunode.topologies.base import Topology
@@ -104,8 +105,9 @@ def test_long_names_are_cut_and_stay_different() -> None:
 def test_memory_includes_the_tables_of_a_precomputed_schedule() -> None:
     job = scenario("jellyfish:30,4,1", collective="allgather", algorithm="bfb", driver="docker", ranks_per_host=3)
     plan = make_plan(make_scenario(job))
-    hops = sum(len(leaving) for rows in plan.algorithm._tables for leaving in rows.values())  # type: ignore[attr-defined]
-    assert hops == plan.algorithm.table_hops == 30 * 29  # type: ignore[attr-defined]
+    assert isinstance(plan.algorithm, TableCollective)
+    hops = sum(len(leaving) for rows in plan.algorithm._tables for leaving in rows.values())
+    assert hops == plan.algorithm.table_hops == 30 * 29
     assert memory_bytes(plan) > 11 * plan.algorithm.table_bytes > 11 * 100 * hops, "ten hosts and the coordinator"
     assert (table_seconds(plan) or 0) > 0
 
