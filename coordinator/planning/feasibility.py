@@ -12,7 +12,6 @@ from coordinator.planning.resources import (
     memory_bytes,
     ranks_per_host,
     table_copies,
-    table_seconds,
 )
 from coordinator.scenario.drivers import DRIVERS
 from emunode.errors import RunError
@@ -44,8 +43,6 @@ def describe_needs(plan: Plan) -> dict[str, object]:
         "local_ports_per_host": ends_per_host(plan),
         "own_network_namespace": needs_own_network(plan),
         "deliveries": deliveries(plan),
-        # Computed only if there is room for them.
-        "table_seconds": table_seconds(plan) if memory_bytes(plan) <= machine.available_memory() else None,
         "table_bytes": plan.algorithm.table_bytes,
         "memory_bytes": memory_bytes(plan),
         "memory_available_bytes": machine.available_memory(),

@@ -4,11 +4,10 @@ Nothing here asks this machine anything, except that `make_plan` by default call
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from math import ceil
-from time import process_time
 
 from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.link_ends import fewest_hosts
@@ -58,8 +57,6 @@ class Plan:
     """Where hosts join that are started elsewhere."""
     join_seconds: float | None = None
     """How long to wait for the next host to join; None: the driver's default."""
-    algorithm_seconds: float = field(default=0.0, compare=False)
-    """Processor time that building the algorithm took, in seconds."""
     late_faults_count: bool = False
     """Whether a node whose fault comes after the last step counts as faulty, as in runs of earlier versions."""
 
@@ -228,14 +225,12 @@ def make_plan(
         # As text, so that the stored scenario does not depend on the file.
         resolved["permutation"] = described(topology, spec.permutation)
     scenario = scenario.model_copy(update=resolved)
-    began = process_time()
     algorithm = make_algorithm(topology, spec)
-    seconds = process_time() - began
     _require_consistent(scenario)
     if hosts is not None and not 0 < hosts <= topology.order:
         raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, one per node")
     hosts = hosts or _host_count(scenario, topology, machine or this_machine(), estimate=estimate)
-    return Plan(scenario, topology, spec, algorithm, faults, hosts, endpoint, algorithm_seconds=seconds)
+    return Plan(scenario, topology, spec, algorithm, faults, hosts, endpoint)
 
 
 def _require_size(topology: Topology) -> None:

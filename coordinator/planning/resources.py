@@ -4,7 +4,6 @@ A link takes a descriptor at each end; a host also needs a listener, a control c
 """
 
 from math import ceil
-from time import process_time
 
 from coordinator.planning import link_ends
 from coordinator.planning.link_ends import LINK_ENDS_COUNTED
@@ -48,18 +47,6 @@ def table_copies(plan: Plan) -> int:
     # The local driver's hosts are forked after the tables are computed. Measured: of 44 MiB a host copies 5 at most.
     forked = DRIVERS[plan.scenario.driver].local_processes and not plan.scenario.plugin
     return 2 if forked else 1 + plan.hosts
-
-
-def table_seconds(plan: Plan) -> float | None:
-    """Processor time, in seconds, that a process takes here for the tables of the schedule; measured by computing them.
-
-    None unless the schedule is precomputed.
-    """
-    if not plan.algorithm.precomputed:
-        return None
-    began = process_time()
-    plan.algorithm.compute_tables()
-    return plan.algorithm_seconds + process_time() - began
 
 
 def ranks_per_host(plan: Plan) -> int:
