@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 # With the built-in algorithms and topologies, with which no plug-in may clash.
 import emunode.algorithms.registry  # noqa: F401
 from emunode.algorithms.base import ALGORITHMS, ANY_FAMILY, Algorithm
+from emunode.algorithms.program import PROGRAM
 from emunode.errors import RegistrationError, ScenarioError
 from emunode.faults.kinds import KINDS
 from emunode.model import Plugin
@@ -154,7 +155,8 @@ def _execute(plugin: Plugin, shown: str) -> None:
     sys.modules[module.__name__] = module  # dataclasses look their module up
     source_lines[shown] = (len(plugin.text), None, plugin.text.splitlines(keepends=True), shown)
     try:
-        exec(compile(plugin.text, shown, "exec", dont_inherit=True), module.__dict__)
+        # As Python itself does, skip the byte order mark that some editors write.
+        exec(compile(plugin.text.removeprefix("\ufeff"), shown, "exec", dont_inherit=True), module.__dict__)
     except BaseException:
         del sys.modules[module.__name__]
         raise
@@ -165,6 +167,11 @@ def _require_new_names(additions: list[Addition]) -> None:
     for _, entry in additions:
         if not isinstance(entry, type) or not issubclass(entry, Algorithm):
             continue
+        if entry.name == PROGRAM:
+            _, line = getsourcelines(entry)
+            raise RegistrationError(
+                f"line {line}: algorithm {entry.__qualname__} is called {PROGRAM!r}, a name already taken"
+            )
         for other in ALGORITHMS.values():
             same = (other.collective, other.name) == (entry.collective, entry.name)
             if same and other is not entry and ANY_FAMILY in (entry.family, other.family):

@@ -11,7 +11,7 @@ from typing import Unpack
 import polars as pl
 
 from coordinator.api.networks import BaseNetwork
-from coordinator.api.options import Faults, Options, as_list, scenario_values
+from coordinator.api.options import Faults, Options, as_list, require_number, scenario_values
 from coordinator.api.pictures import Page, Picture, frame
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
@@ -19,7 +19,7 @@ from coordinator.campaigns.certify import smallest_failure
 from coordinator.campaigns.grid import Grid
 from coordinator.campaigns.runner import Session, check_workers, run_campaign
 from coordinator.campaigns.store import FinishedTrials, Store
-from coordinator.campaigns.tables import FIGURES, Row, families, rows, trial_rows
+from coordinator.campaigns.tables import FIGURES, Row, families, label_of, rows, trial_rows
 from coordinator.history.run_directory import temporary_prefix
 from coordinator.networks.base import Progress
 from coordinator.reports.campaign_report import MEASURES, charts_of, figures, page
@@ -38,6 +38,8 @@ COLUMN_TYPES = {
     "finding": pl.String,
 }
 """Types of the columns of results that may have no value at all."""
+TRIAL_TYPES = {"predicted": pl.Int64, "undecided": pl.String}
+"""The same for the columns of trials."""
 
 
 def campaign(  # noqa: PLR0913  # all but the first three are optional
@@ -65,11 +67,16 @@ def campaign(  # noqa: PLR0913  # all but the first three are optional
 
     Raises ScenarioError before anything runs, RunError if a trial cannot be run, and KeyboardInterrupt if interrupted.
     """
+    require_number("trials", trials)
+    require_number("precision", precision, (int, float))
+    require_number("workers", workers)
     with on_disk(net) as values:
         base = scenario_values({**values, "collective": collective}, fault, options)
         if algorithm is not None:
             base["algorithm"] = algorithm
-        varied = {name: list(items) for name, items in (vary or {}).items()}
+        if not isinstance(vary, Mapping | None):
+            raise ScenarioError("vary", vary, 'expected the values of each field, such as {"redundancy": [1, 2]}')
+        varied = {name: as_list(items) for name, items in (vary or {}).items()}
         grid = Grid(base, varied, as_list(faults), trials, precision)
         with progress_display(progress, "campaign") as show:
             grid.check()
@@ -100,14 +107,35 @@ class Campaign:
 
     @property
     def results(self) -> pl.DataFrame:
-        """One row per variant and point: delivery ratio and guaranteed delivery with 95% intervals, beside theory."""
-        overrides = {name: kind for name, kind in COLUMN_TYPES.items() if self.rows and name in self.rows[0]}
-        return pl.DataFrame(self.rows, schema_overrides=overrides, infer_schema_length=None)
+        """One row per variant and point: delivery ratio and guaranteed delivery with 95% intervals, beside theory.
+
+        Each varied field has a column with its values; `segments` and `seed` are called `varied_segments` and `varied_seed`.
+        """
+        return self._table(self.rows, COLUMN_TYPES)
 
     @cached_property
     def trials(self) -> pl.DataFrame:
-        """One row per trial: point, variant, draw, faults, seed, counts, unserved nodes, violated claims, journal hash."""
-        return pl.DataFrame(list(trial_rows(self._grid, self._findings)), infer_schema_length=None)
+        """One row per trial: point, varied fields, draw, faults, seed, counts, unserved nodes, violated claims, hash."""
+        return self._table(list(trial_rows(self._grid, self._findings)), TRIAL_TYPES)
+
+    def _table(self, plain: list[Row], types: Mapping[str, type[pl.DataType]]) -> pl.DataFrame:
+        """Rows as a frame, with a column per varied field in place of the one that names the variant."""
+        overrides = {name: kind for name, kind in types.items() if plain and name in plain[0]}
+        frame = pl.DataFrame(plain, schema_overrides=overrides, infer_schema_length=None)
+        label = label_of(self._grid)
+        if not self._grid.vary or frame.is_empty():
+            return frame
+        scenarios = {variant.name: variant.plan.scenario for variant in self._grid.variants}
+        rest = frame.drop(label)
+        columns = [
+            _values(
+                f"varied_{name}" if name in rest.columns else name,
+                [getattr(scenarios[at], name) for at in frame[label]],
+            )
+            for name in self._grid.vary
+        ]
+        at = frame.columns.index(label)
+        return pl.DataFrame([*frame[:, :at], *columns, *frame[:, at + 1 :]])
 
     @property
     def failures(self) -> pl.DataFrame:
@@ -181,6 +209,14 @@ class Campaign:
     def _repr_html_(self) -> str:
         shown = self.report()
         return frame(shown.html, shown.title, shown.height)
+
+
+def _values(name: str, values: Sequence[object]) -> pl.Series:
+    """The values of a field of a scenario as a column: numbers if all of them are, else texts."""
+    numbers = all(value is None or isinstance(value, int | float) for value in values)
+    return pl.Series(
+        name, values if numbers else [None if value is None else str(value) for value in values], strict=False
+    )
 
 
 def run_grid(findings: FinishedTrials, workers: int | None, progress: Progress) -> Campaign:

@@ -9,7 +9,7 @@ import polars as pl
 
 from coordinator.api.campaigns import on_disk
 from coordinator.api.networks import BaseNetwork
-from coordinator.api.options import Faults, Options, as_list, scenario_of
+from coordinator.api.options import Faults, Options, as_list, require_number, scenario_of
 from coordinator.api.progress import ProgressOption, progress_display
 from coordinator.api.threads import call
 from coordinator.campaigns.certify import Certificate as Found
@@ -42,6 +42,8 @@ def certify(
 
     Raises ScenarioError before anything runs, RunError if a set cannot be run, and KeyboardInterrupt if interrupted.
     """
+    require_number("sample", sample)
+    require_number("workers", workers)
     with on_disk(net) as values, progress_display(progress, "certify") as show:
         named = {**values, "collective": collective, "algorithm": algorithm}
         scenario = scenario_of(named, fault, options)

@@ -1,6 +1,7 @@
 """Runs side by side."""
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,8 @@ def compare(*runs: Run | Path | str) -> "Comparison":
         raise ScenarioError("run", " ".join(map(str, runs)), "expected two or more runs to compare")
     named: dict[str, RunData] = {}
     for given in runs:
+        if not isinstance(given, Run | str | PathLike):
+            raise ScenarioError("run", given, "expected runs or the paths of run directories")
         data = given.data if isinstance(given, Run) else Run.read(given).data
         name = first = data.name if isinstance(given, Run) else str(given)
         copy = 2

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from enum import Enum
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, Unpack, get_type_hints
@@ -177,6 +178,11 @@ def _identifier(collective: Collective) -> str:
     return collective.replace("-", "_")
 
 
+def _plain(default: object) -> object:
+    """The default of an option as a user writes it."""
+    return default.value if isinstance(default, Enum) else default
+
+
 def _method(collective: Collective, run: Callable[..., Any]) -> Callable[..., Any]:
     """A method whose signature and help list every option, with its default and meaning."""
 
@@ -192,8 +198,8 @@ def _method(collective: Collective, run: Callable[..., Any]) -> Callable[..., An
         inspect.Parameter(
             name,
             inspect.Parameter.KEYWORD_ONLY,
-            default="memory" if name == "driver" else field.default,
-            annotation=kinds[name],
+            default="memory" if name == "driver" else _plain(field.default),
+            annotation=kinds[name] | None if field.default is None else kinds[name],
         )
         for name, field in fields
     ]

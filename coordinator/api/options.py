@@ -79,6 +79,12 @@ def as_list(texts: object) -> list[Any]:
     return list(texts) if isinstance(texts, Iterable) and not isinstance(texts, str) else [texts]
 
 
+def require_number(name: str, value: object, kinds: type | tuple[type, ...] = int) -> None:
+    """ScenarioError unless an argument is a number of these types, or None."""
+    if value is not None and (not isinstance(value, kinds) or isinstance(value, bool)):
+        raise ScenarioError(name, value, "expected a whole number" if kinds is int else "expected a number")
+
+
 def _with_unit(value: object) -> object:
     """A duration as a scenario file has it."""
     return f"{value!r}s" if isinstance(value, int | float) and not isinstance(value, bool) else value

@@ -25,6 +25,7 @@ from coordinator.reports.tables import Row, to_csv
 from coordinator.results.claims import EXIT_STATUS, Verdict, ratio_to
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.claims import DELIVERY, TRAFFIC
+from emunode.algorithms.program import PROGRAM
 from emunode.errors import RunError, ScenarioError
 from emunode.topologies.table import TableTopology
 
@@ -197,6 +198,8 @@ def _points(
         raise ScenarioError("topology", topologies[-1], f"a sweep has at most {MOST_NETWORKS:,} networks")
     for (name, (form, number)), algorithm in product(networks.items(), dict.fromkeys(algorithms)):
         given = {"driver": "memory", **values, "topology": name, "collective": collective, "algorithm": algorithm}
+        if algorithm != PROGRAM:  # the program plays the nodes of that algorithm only
+            given.pop("program", None)
         try:
             points.append(Point(make_plan(make_scenario(given)), form, number))
         except ScenarioError as error:

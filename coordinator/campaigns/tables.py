@@ -80,7 +80,8 @@ def _finding(results: Sequence[TrialResult], theory: Expected, *, exact: bool) -
 def label_of(grid: Grid) -> str:
     """Heading of the column of variants: the varied fields, without redundancy, which names itself (`x=2`)."""
     varied = [name for name in grid.vary if name != "redundancy"] or list(grid.vary)
-    return " and ".join(name.replace("_", " ") for name in varied) or "algorithm"
+    label = " and ".join(name.replace("_", " ") for name in varied) or "algorithm"
+    return f"varied {label}" if label in ("segments", "seed") else label  # other columns have these names
 
 
 def _counts(results: Sequence[TrialResult]) -> Row:

@@ -17,6 +17,7 @@ from coordinator.reports.numbers import plural
 from coordinator.scenario.fault_syntax import forms
 from coordinator.scenario.plugins import load_plugins
 from emunode.algorithms.base import ANY_FAMILY, Algorithm
+from emunode.algorithms.program import PROGRAM
 from emunode.algorithms.registry import Entry, registered
 from emunode.errors import ScenarioError
 from emunode.model import ALL_RANKS, Collective, CollectiveSpec
@@ -135,6 +136,8 @@ def _networks_of(family: str) -> str:
 
 
 def _suggestion(name: str, known: list[str]) -> str:
+    if name.lower() == PROGRAM:
+        return "it stands for a program of your own; see `coordinator run --help` about --program"
     near = get_close_matches(name.lower(), known, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known are: {', '.join(dict.fromkeys(known))}"
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ from coordinator.api.progress import on_stderr
 from coordinator.campaigns.sweep import METRICS, Sweep
 from coordinator.campaigns.sweep import sweep as run_sweep
 from coordinator.cli import render
-from coordinator.cli.options import make_flags
+from coordinator.cli.options import make_flags, values_from
 from coordinator.cli.output import OUTPUT, JsonFlag, as_command, print_json
 from coordinator.reports.sweep_report import COLUMNS
 from emunode.model import Collective
@@ -53,7 +52,7 @@ def sweep(  # its flags
       coordinator sweep --topology star:3..5 --topology hypercube:3..8 --collective allgather \\
           --algorithm bfb --metric transfer_bytes
     """
-    values = {name: value for name, value in asdict(flags).items() if value is not None} if flags is not None else {}
+    values = values_from(None, flags)
     topologies = [name for text in topology for name in re.split(r",(?=[A-Za-z-]+:)", text) if name]
     algorithms = [name for text in algorithm for name in text.split(",") if name]
     with on_stderr("sweep") as progress:

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -60,7 +61,8 @@ async def drive(
     execution = ExecutionResult()
     try:
         with trio.CancelScope() as scope:
-            stop.cancels(scope)
+            plan.algorithm.interrupted = False
+            stop.cancels(scope, partial(setattr, plan.algorithm, "interrupted", True))
             await _open_and_step(plan, network, journal, execution, progress)
     finally:
         # Shielded: the hosts have to be stopped even if the run is being cancelled.

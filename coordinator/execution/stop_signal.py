@@ -93,11 +93,15 @@ class InterruptGuard:
         if self.requested:
             function()
 
-    def cancels(self, scope: trio.CancelScope) -> None:
-        """From now on, cancel this scope on a signal; at once if a signal has come before."""
+    def cancels(self, scope: trio.CancelScope, before: Callable[[], None] = lambda: None) -> None:
+        """From now on, call `before` and cancel this scope on a signal; at once if a signal has come before.
+
+        `before` is called in the signal handler, also while the event loop is blocked.
+        """
         token = trio.lowlevel.current_trio_token()
 
         def cancel() -> None:
+            before()
             # The signal may come when the event loop has already ended.
             with contextlib.suppress(trio.RunFinishedError):
                 # The only call of trio that is safe in a signal handler, and from another thread.

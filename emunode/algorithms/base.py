@@ -259,6 +259,9 @@ class Algorithm(ABC):
         """The ranks that distribute results of an allreduce."""
         return self.block_owners
 
+    interrupted: bool = False
+    """Set when the run is to stop: a rule that waits for something gives up."""
+
     def close(self) -> None:  # noqa: B027  # most algorithms hold nothing
         """Release what rules hold outside this process; called when a network is taken down."""
 

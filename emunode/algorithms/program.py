@@ -165,6 +165,7 @@ class ProgramRule(Rule):
             shlex.split(spec.program),
             spec.program_deadline,
             f"rank {view.rank} ({algorithm.topology.label(view.rank)})",
+            lambda: algorithm.interrupted,
         )
         algorithm.running.add(program)
         self._copies: dict[Identity, bytes] = {}

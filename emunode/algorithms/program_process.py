@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from emunode.errors import DeadlineError, RuleError, RunError
@@ -24,6 +24,8 @@ MAX_LINE: Final = 2**20
 MAX_LOGGED: Final = 16_384
 """Most bytes of standard error that are logged, for each program."""
 CHUNK: Final = 65_536
+LOOK_SECONDS: Final = 0.1
+"""How soon an interruption is seen while a program does not answer."""
 END_SECONDS: Final = 0.5
 """How long a program that closed its output may take to end, before it is killed."""
 
@@ -34,10 +36,13 @@ ALLOWED: Final[set[str]] = set()
 class Program:
     """The program of one rank; `name` is for messages. Nothing runs before the first `ask`."""
 
-    def __init__(self, words: Sequence[str], deadline: float, name: str) -> None:
+    def __init__(
+        self, words: Sequence[str], deadline: float, name: str, interrupted: Callable[[], bool] = lambda: False
+    ) -> None:
         self.name = name
         self.lines = 0
         """Lines that it has written."""
+        self._interrupted = interrupted
         self._words = words
         self._deadline = deadline
         self._process: subprocess.Popen[bytes] | None = None
@@ -48,7 +53,8 @@ class Program:
     def ask(self, line: bytes, step: Step) -> bytes:
         """Write a line and return the line that answers it.
 
-        DeadlineError if none comes in time; RuleError if the program ends, or writes something else than one line.
+        DeadlineError if none comes in time; RunError if the run is interrupted meanwhile;
+        RuleError if the program ends, or writes something else than one line.
         """
         process = self._process or self._start()
         assert process.stdin is not None
@@ -63,7 +69,11 @@ class Program:
         end = time.monotonic() + self._deadline
         while rest or b"\n" not in self._out:
             left = end - time.monotonic()
-            ready = dict(waiting.poll(left * 1000)) if left > 0 else {}
+            # In slices: a signal that only sets a flag does not end the poll.
+            ready = dict(waiting.poll(min(left, LOOK_SECONDS) * 1000)) if left > 0 else {}
+            if self._interrupted():
+                self.end()
+                raise RunError(f"interrupted while the program of {self.name} was answering in step {step}")
             if not ready and left <= 0:
                 self.end()
                 raise DeadlineError(

@@ -24,6 +24,7 @@ from typing import ClassVar
 from emunode.algorithms.base import Algorithm, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.losses import Hop, Journey, Journeys, Losses, Outages, along_journeys
+from emunode.errors import RegistrationError
 from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import Topology
 from emunode.trees.base import CACHE_ENTRIES, Trees, levels
@@ -183,6 +184,8 @@ class TreeRoutedCollective(RoutedCollective):
 
     def make_trees(self, topology: Topology) -> Trees:
         """The spanning trees, rooted at 0; here those of `trees_class`."""
+        if not hasattr(self, "trees_class"):
+            raise RegistrationError(f"algorithm {type(self).__qualname__} defines neither make_trees nor trees_class")
         return self.trees_class(topology)
 
     def validate(self) -> None:

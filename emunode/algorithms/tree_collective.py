@@ -26,6 +26,7 @@ from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.folding import FoldingSchedule, FoldRule, FoldSend
 from emunode.algorithms.losses import Arc, Gone, Losses, Outages, Place, along_trees, losses_of_striping
+from emunode.errors import RegistrationError
 from emunode.model import (
     ALL_RANKS,
     ROOTLESS,
@@ -71,6 +72,8 @@ class TreeCollective(FoldingSchedule):
 
     def make_trees(self, topology: Topology) -> Trees:
         """The spanning trees, rooted at 0; here those of `trees_class`."""
+        if not hasattr(self, "trees_class"):
+            raise RegistrationError(f"algorithm {type(self).__qualname__} defines neither make_trees nor trees_class")
         return self.trees_class(topology)
 
     def delays(self, relative: Rank, tree: int, ports: Sequence[Port]) -> Sequence[Step]:

@@ -30,7 +30,8 @@ def campaign(star: tb.Network) -> tb.Campaign:
 def test_a_campaign_has_the_results_of_the_command(campaign: tb.Campaign, call: Call) -> None:
     grid = "--vary redundancy=1..3 --faults nodes=0..2 --trials 40"
     told = call(f"campaign --topology star:4 --algorithm edt {grid} --out stored --json").data
-    assert campaign.results.to_dicts() == told["rows"]
+    rows = [{**row, "redundancy": int(str(row["redundancy"]).removeprefix("x="))} for row in told["rows"]]
+    assert campaign.results.to_dicts() == rows
     assert campaign.trials.equals(pl.read_parquet("stored/trials.parquet"))
     assert campaign.report().html == Path("stored/campaign.html").read_text()
     assert campaign.plot().svg == Path("stored/delivery-ratio-crashed-nodes.svg").read_text()
@@ -38,12 +39,42 @@ def test_a_campaign_has_the_results_of_the_command(campaign: tb.Campaign, call: 
 
 
 def test_failures_are_trials_that_a_run_repeats(campaign: tb.Campaign, star: tb.Network) -> None:
-    assert campaign.failures.filter(pl.col("redundancy") == "x=3").is_empty()
+    assert campaign.failures.filter(pl.col("redundancy") == 3).is_empty()
     failure = campaign.failures.row(0, named=True)
-    run = star.broadcast("edt", redundancy=int(failure["redundancy"][2:]), faults=failure["faults"].split())
+    run = star.broadcast("edt", redundancy=failure["redundancy"], faults=failure["faults"].split())
     assert run.summary["journal_hash"] == failure["journal_hash"]
     missing = run.nodes.filter((pl.col("received") < pl.col("expected")) & (pl.col("state") == "alive"))
     assert missing["label"].to_list() == failure["unserved"].split()
+
+
+def test_varied_fields_are_columns_with_their_values(star: tb.Network) -> None:
+    vary: dict[str, Any] = {"source": ["1234", "4321"], "segments": [1, 2], "seed": [7]}
+    done = tb.campaign(star, "broadcast", "edt", vary=vary, faults="nodes=0", trials=1)
+    wanted = [("1234", 1, 7), ("1234", 2, 7), ("4321", 1, 7), ("4321", 2, 7)]
+    assert done.results.select("source", "varied_segments", "seed").rows() == wanted
+    assert done.trials.select("source", "varied_segments", "varied_seed").rows() == wanted
+    # Every packet is cut into two segments; the figure and the varied field have the same name.
+    assert done.results["segments"].to_list() == [23, 46, 23, 46]
+    assert done.trials.schema["undecided"] == pl.String
+
+
+def test_one_varied_field_does_not_hide_a_figure(star: tb.Network) -> None:
+    done = tb.campaign(star, "broadcast", "edt", vary={"segments": range(1, 3)}, faults="nodes=0", trials=1)
+    assert [(row["varied segments"], row["segments"]) for row in done.rows] == [("1", 23), ("2", 46)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("trials", "5"), ("trials", 2.5), ("precision", "0.1"), ("workers", True), ("vary", ["source"])]
+)
+def test_arguments_of_a_wrong_type_are_refused(star: tb.Network, name: str, value: object) -> None:
+    with pytest.raises(tb.ScenarioError) as raised:
+        tb.campaign(star, "broadcast", "edt", faults="nodes=0", **{name: value})  # type: ignore[arg-type]
+    assert (raised.value.field, raised.value.value) == (name, value)
+
+
+def test_a_single_value_may_be_varied(star: tb.Network) -> None:
+    done = tb.campaign(star, "broadcast", "edt", vary={"source": "4321"}, faults="nodes=0")  # type: ignore[dict-item]
+    assert done.results["source"].to_list() == ["4321"]
 
 
 def test_a_figure_that_does_not_exist_is_refused(campaign: tb.Campaign) -> None:

@@ -9,7 +9,8 @@ import pytest
 from coordinator.campaigns import sweep as sweeps
 from coordinator.campaigns.sweep import KINDS, ROWS, networks_in, sweep
 from emunode.errors import ScenarioError
-from tests.command_line import Call
+from tests.command_line import ROOT, Call
+from tests.support import forget_plugins
 
 STARS = "sweep --topology star:3..5 --algorithm greedy-tree,edt"
 
@@ -169,3 +170,25 @@ def test_refused_sweeps_leave_nothing(call: Call, tmp_path: Path) -> None:
         assert ended.status == 2
         assert message in ended.err
     assert not list(tmp_path.iterdir())
+
+
+# --- plug-ins and programs -------------------------------------------------------------------------------------------
+
+
+def test_a_plugin_that_is_named_is_loaded(call: Call) -> None:
+    forget_plugins()
+    cycle = ROOT / "tests" / "plugins" / "cycle.py"
+    try:
+        told = call("sweep --topology cycle:4..6 --algorithm flood --json --plugin", cycle)
+    finally:
+        forget_plugins()
+    assert [(row["topology"], row["verdict"]) for row in told.data["rows"]] == [
+        ("cycle:4", "holds"), ("cycle:5", "holds"), ("cycle:6", "holds"),
+    ]  # fmt: skip
+
+
+def test_a_program_runs_beside_other_algorithms(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "node.sh").write_text("while read -r line; do echo '{\"sends\": []}'; done\n")
+    told = call("sweep --topology ring:4 --algorithm program,flood --json --program 'sh node.sh'")
+    found = [(row["algorithm"], row["measured"], row["verdict"]) for row in told.data["rows"]]
+    assert found == [("program", 0, "violated"), ("flood", 2, "holds")]

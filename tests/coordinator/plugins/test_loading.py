@@ -322,6 +322,19 @@ BROKEN = {
         "    def claims(self):\n        return [Claim('stepz', 1, '==', 'x')]\n",
         "unknown metric 'stepz'",
     ),
+    "no trees": (
+        (
+            "from emunode.registry import register\nfrom emunode.algorithms.tree_collective import TreeCollective\n"
+            "from emunode.model import Collective, PortModel\n@register\nclass Bare(TreeCollective):\n    name = 'bare'\n"
+            "    family = 'star'\n    collective = Collective.BROADCAST\n    port_models = (PortModel.ALL_PORT,)\n"
+            "    citation = 'none'\n"
+        ),
+        "algorithm Bare defines neither make_trees nor trees_class",
+    ),
+    "the name of programs": (
+        HEAD + "@register\nclass Mine(Flood):\n    family = 'star'\n    name = 'program'\n",
+        "line 3: algorithm Mine is called 'program', a name already taken",
+    ),
     "no entry": (GOOD + "register(3)\n", "line 7: builtins.int ''"),
 }  # fmt: skip
 
@@ -338,6 +351,11 @@ def test_a_broken_plug_in_is_one_error_and_leaves_nothing(case: str, call: Call,
     assert words in line
     assert not LOADED
     assert [dict(registry) for registry in (FAMILIES, ALGORITHMS, KINDS)] == before
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    load_plugins([str(written(tmp_path, "\ufeff" + GOOD))])
+    assert ("star", "broadcast", "mine") in ALGORITHMS
 
 
 def test_files_that_are_no_plug_ins(tmp_path: Path) -> None:

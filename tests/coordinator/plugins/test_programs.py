@@ -227,6 +227,19 @@ def test_programs_die_with_a_killed_coordinator(driver: str, start: Start, tmp_p
     wait_until(lambda: not processes(marked), "the end of all processes")
 
 
+@pytest.mark.parametrize("driver", ["memory", "local"])
+def test_ctrl_c_does_not_wait_for_an_answer(driver: str, start: Start, tmp_path: Path) -> None:
+    (tmp_path / "node.sh").write_text(f"touch {tmp_path}/started\nsleep 4321 &\nwait\n")
+    line = f"coordinator {LINE} 'sh node.sh' --program-deadline 60s".replace("memory", driver)
+    run = start(line, MARKED_PROGRAM=tmp_path)
+    run.wait_for((tmp_path / "started").exists, "a program")
+    began = time.monotonic()
+    run.process.send_signal(signal.SIGINT)
+    assert run.end().status == 130
+    assert time.monotonic() - began < 50
+    wait_until(lambda: not processes(f"MARKED_PROGRAM={tmp_path}"), "the end of all processes")
+
+
 def test_a_program_that_cannot_be_started(tmp_path: Path) -> None:
     node = tmp_path / "node"
     node.write_text("no program\n")
