@@ -73,7 +73,7 @@ def test_arguments_of_a_wrong_type_are_refused(star: tb.Network, name: str, valu
 
 
 def test_a_single_value_may_be_varied(star: tb.Network) -> None:
-    done = tb.campaign(star, "broadcast", "edt", vary={"source": "4321"}, faults="nodes=0")  # type: ignore[dict-item]
+    done = tb.campaign(star, "broadcast", "edt", vary={"source": "4321"}, faults="nodes=0")
     assert done.results["source"].to_list() == ["4321"]
 
 

@@ -229,7 +229,9 @@ def test_programs_die_with_a_killed_coordinator(driver: str, start: Start, tmp_p
 
 @pytest.mark.parametrize("driver", ["memory", "local"])
 def test_ctrl_c_does_not_wait_for_an_answer(driver: str, start: Start, tmp_path: Path) -> None:
-    (tmp_path / "node.sh").write_text(f"touch {tmp_path}/started\nsleep 4321 &\nwait\n")
+    # A host that is killed takes its programs with it, but not their children.
+    text = "sleep 4321 &\nwait\n" if driver == "memory" else "exec sleep 4321\n"
+    (tmp_path / "node.sh").write_text(f"touch {tmp_path}/started\n{text}")
     line = f"coordinator {LINE} 'sh node.sh' --program-deadline 60s".replace("memory", driver)
     run = start(line, MARKED_PROGRAM=tmp_path)
     run.wait_for((tmp_path / "started").exists, "a program")
