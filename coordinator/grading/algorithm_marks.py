@@ -4,15 +4,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from math import isclose
+from operator import eq, ge, le
 from typing import Any, Final
 
 from coordinator.grading.bound import fewest_steps
 from coordinator.grading.marks import Mark
-from coordinator.grading.played_run import JUDGED, Faults, PlayedRun, Player
+from coordinator.grading.played_run import JUDGED, Faults, PlayedRun, Player, answered_sends
 from coordinator.grading.submission import OutOfTimeError, SubmissionEndedError, SubmissionProcess, SubmissionServer
+from emunode.algorithms.base import with_target
 from emunode.errors import ScenarioError
 from emunode.locality import sample_ranks
-from emunode.model import Collective, CollectiveSpec, Duplex, PortModel, Rank
+from emunode.model import ALL_RANKS, ROOTLESS, Collective, CollectiveSpec, Duplex, PortModel, Rank
 from emunode.topologies.base import Topology
 
 MESSAGE_BYTES: Final = 720
@@ -23,6 +25,8 @@ MOST_FAILED_RUNS: Final = 3
 """After how many runs without an end, or processes that ended or hung, the rest is not tried."""
 FAULT_RUNS: Final = 500
 """Most runs with faults on one network under one redundancy; with fewer sources if every source would take more."""
+
+RELATIONS: Final[dict[str, Callable[[Any, Any], bool]]] = {"==": eq, "<=": le, ">=": ge}
 
 Progress = Callable[[str, int, int], None]
 
@@ -102,11 +106,15 @@ class AlgorithmGrader:
         _, collective, name = self.described["key"]
         models = self.port_models or tuple(map(PortModel, self.described["port_models"]))
         duplexes = tuple(map(Duplex, self.described["duplexes"]))
-        rooted = collective not in (Collective.ALLGATHER, Collective.ALLTOALL)
-        for model, duplex, source in product(models, duplexes, _sources(topology) if rooted else (0,)):
-            yield CollectiveSpec(
+        sources = (0,) if collective in ROOTLESS else _sources(topology)
+        for model, duplex, source in product(models, duplexes, sources):
+            spec = CollectiveSpec(
                 topology.name, Collective(collective), name, source, model, duplex, MESSAGE_BYTES, seed=source + 1
             )
+            if collective != Collective.UNICAST:
+                yield spec
+            else:
+                yield from (spec._replace(target=target) for target in sources if target != source)
 
     def _grade_on(self, topology: Topology) -> None:
         specs = list(self._specs(topology))
@@ -154,15 +162,16 @@ class AlgorithmGrader:
 
     def _judge_claims(self, run: PlayedRun, where: str) -> None:
         for name, predicted, relation, _ in run.opened.get("claims", ()):
-            if name not in run.metrics:
+            if not isinstance(name, str) or name not in run.metrics:
+                continue
+            if not isinstance(predicted, int | float):
+                self.marks["claims"].add([f"{where}: claims {name} {relation} {predicted!r}, which is not a number"])
                 continue
             measured: Any = run.metrics[name]
-            holds = {"==": measured == predicted, "<=": measured <= predicted, ">=": measured >= predicted}
+            holds = str(relation) in RELATIONS and RELATIONS[relation](measured, predicted)
             close = isinstance(predicted, float) and isclose(measured, predicted, rel_tol=1e-9)
             self.marks["claims"].add(
-                []
-                if holds.get(relation) or close
-                else [f"{where}: claims {name} {relation} {predicted}, measured {measured}"]
+                [] if holds or close else [f"{where}: claims {name} {relation} {predicted}, measured {measured}"]
             )
 
     def _play(self, topology: Topology, spec: CollectiveSpec, faults: Faults, where: str) -> PlayedRun | None:
@@ -205,14 +214,15 @@ class AlgorithmGrader:
         for number, source in enumerate(sources):
             for faults in _single_faults(topology, source):
                 self.progress(f"{topology.name} redundancy {spec.redundancy}", number, len(sources))
-                job = spec._replace(source=source, seed=source + 1)
+                # A unicast goes to the rank that is farthest from its source.
+                job = with_target(topology, spec._replace(source=source, seed=source + 1, target=ALL_RANKS))
                 where = f"{_where(topology, job)}, redundancy {spec.redundancy}, {faults.name}"
                 run = self._play(topology, job, faults, where)
                 if run is not None and run.refused is None:
                     self.marks["faults"].add(f"{where}: {each}" for each in (run.problems or run.undelivered))
 
     def _fault_sources(self, topology: Topology, spec: CollectiveSpec) -> Sequence[Rank]:
-        if spec.collective in (Collective.ALLGATHER, Collective.ALLTOALL):
+        if spec.collective in ROOTLESS:
             return (0,)
         faults = topology.order - 1 + topology.link_count
         sources = topology.data_ranks
@@ -232,7 +242,7 @@ class AlgorithmGrader:
         topology = next((each for each in reversed(by_order) if each.order <= EVERY_SOURCE), by_order[0])
         spec = next(self._specs(topology))
         run = self._play(topology, spec, Faults(), _where(topology, spec))
-        if run is None or run.refused is not None:
+        if run is None or run.refused is not None or not run.turns:
             return
         ranks = sample_ranks(topology, spec.source)
         for number, rank in enumerate(ranks):
@@ -245,31 +255,28 @@ class AlgorithmGrader:
 
     def _alone(self, run: PlayedRun, rank: Rank) -> Iterator[str]:
         spec = run.spec
-        if spec.collective in (Collective.BROADCAST, Collective.SCATTER) and rank != spec.source:
+        if spec.collective in (Collective.BROADCAST, Collective.SCATTER, Collective.UNICAST) and rank != spec.source:
             # Only the source has messages. Under another seed, a rank that computes them instead of receiving them sends
             # others.
             spec = spec._replace(seed=spec.seed + 1)
         with self.server.process() as process:
             answer = process.ask("open", algorithm=self.described["key"], spec=spec._asdict(), ranks=[rank], watch=True)
-            for step, inbox in enumerate(run.inboxes, start=1):
+            # Only steps in which all ranks answered: an exception is a finding already.
+            for step, (inbox, sends) in enumerate(run.turns, start=1):
                 if "failed" in answer or "refused" in answer:
                     yield f"alone it fails: {answer.get('failed', answer.get('refused'))}"
                     return
                 mine = [box for box in inbox if box[0] == rank]
                 answer = process.ask("step", step=step, inbox=mine)
-                found = [[port, parts] for _, port, parts in answer.get("sends", ())]
-                expected: list[list[Any]] = [
-                    [each.port, [*each.segment[:4], each.segment[4].hex()]]
-                    for each in run.sent
-                    if (each.step, each.sender) == (step, rank)
-                ]
+                found = [[port, parts] for _, port, parts in answered_sends(answer)]
+                expected = [[port, parts] for sender, port, parts in sends if sender == rank]
                 if "failed" not in answer and sorted(found) != sorted(expected):
                     yield (
                         f"in step {step} it sends on ports {sorted(port for port, _ in expected)} in the network, and on "
                         f"{sorted(port for port, _ in found)} alone, with the same arrivals"
                     )
                     break
-            if "failed" in answer:
+            if "failed" in answer and run.turns:
                 yield f"alone it fails: {answer['failed']}"
             yield from (f"it calls {call}" for call in answer.get("forbidden", ()))
 
@@ -280,15 +287,26 @@ def require_judged(described: dict[str, Any]) -> None:
         raise ScenarioError("algorithm", described["key"][2], f"a submission is for one of {', '.join(JUDGED)}")
 
 
+def undeclared(described: dict[str, Any]) -> Iterator[str]:
+    """What an algorithm declares that does not exist: port models, kinds of links."""
+    for field_name, kind in (("port_models", PortModel), ("duplexes", Duplex)):
+        known = list(map(str, kind))
+        unknown = [value for value in described[field_name] if value not in known]
+        if unknown or not described[field_name]:
+            found = repr(unknown[0]) if unknown else "none"
+            yield f"{described['key'][2]}: {field_name} has {found}; expected some of {', '.join(known)}"
+
+
 def _sources(topology: Topology) -> Sequence[Rank]:
     ranks = topology.data_ranks
     return ranks if len(ranks) <= EVERY_SOURCE else (ranks[0], ranks[len(ranks) // 2], ranks[-1])
 
 
 def _where(topology: Topology, spec: CollectiveSpec) -> str:
-    rooted = spec.collective not in (Collective.ALLGATHER, Collective.ALLTOALL)
     links = ", half-duplex" if spec.duplex is Duplex.HALF else ""
-    return f"{topology.name}, {spec.port_model}{links}" + (f", {topology.label(spec.source)}" if rooted else "")
+    ends = "" if spec.collective in ROOTLESS else f", {topology.label(spec.source)}"
+    to = f" to {topology.label(spec.target)}" if spec.target != ALL_RANKS else ""
+    return f"{topology.name}, {spec.port_model}{links}{ends}{to}"
 
 
 def _stopped(run: PlayedRun) -> list[str]:

@@ -2,6 +2,7 @@
 
 from coordinator.grading.played_run import PlayedRun
 from coordinator.theory.lower_bounds import Traffic, lower_bounds
+from emunode.model import Collective
 
 
 def fewest_steps(run: PlayedRun) -> tuple[int, str] | None:
@@ -16,6 +17,7 @@ def fewest_steps(run: PlayedRun) -> tuple[int, str] | None:
         spec.port_model,
         spec.duplex,
         capacity if isinstance(capacity, int) else None,
+        pairs=((spec.source, spec.target),) if spec.collective is Collective.UNICAST else (),
     )
     claims = [claim for claim in lower_bounds(run.topology, traffic) if claim.name == "steps"]
     if not claims or not isinstance(claims[0].predicted, int):

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from coordinator.grading.algorithm_marks import AlgorithmGrader, Progress, require_judged
+from coordinator.grading.algorithm_marks import AlgorithmGrader, Progress, require_judged, undeclared
 from coordinator.grading.confinement import Limits, layers
 from coordinator.grading.given_network import GivenNetwork
 from coordinator.grading.marks import POINTS, Mark, MarkVerdict, overall
 from coordinator.grading.submission import (
+    NONSENSE,
     OutOfTimeError,
     SubmissionEndedError,
     SubmissionProcess,
@@ -138,7 +139,8 @@ def _grade_python(server: SubmissionServer, options: Options, progress: Progress
             problem = (
                 "it registers nothing: decorate a class with emunode.registry.register, or define parent(label, tree)"
             )
-        if not loading.add([problem] if problem else []):
+        problems = [problem] if problem else [each for one in loaded["algorithms"] for each in undeclared(one)]
+        if not loading.add(problems):
             return subjects
         for described in loaded["algorithms"]:
             require_judged(described)
@@ -243,5 +245,5 @@ def _problem(answer: dict[str, Any]) -> Any:
 def _trees(answer: dict[str, Any]) -> list[list[Any]]:
     trees = answer.get("trees")
     if not isinstance(trees, list) or not all(isinstance(tree, list) for tree in trees):
-        raise SubmissionEndedError("its process sent a malformed answer")
+        raise SubmissionEndedError(NONSENSE)
     return trees

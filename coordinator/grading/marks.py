@@ -8,6 +8,8 @@ from typing import Final
 POINTS: Final = 10
 """Points of a requirement that all cases meet."""
 SHOWN_FINDINGS: Final = 5
+LONGEST_FINDING: Final = 300
+"""Characters of a finding that are shown."""
 
 
 class MarkVerdict(StrEnum):
@@ -37,7 +39,7 @@ class Mark:
 
     def add(self, problems: Iterable[str]) -> bool:
         """Count one case; returns whether it passed."""
-        found = list(problems)
+        found = list(map(one_line, problems))
         self.cases += 1
         self.passed += not found
         new = [problem for problem in found if problem not in self.findings]
@@ -71,6 +73,13 @@ class Mark:
             "findings": self.findings,
             "notes": [*self.notes, *([self.stopped] if self.stopped else [])],
         }
+
+
+def one_line(text: str) -> str:
+    """A text of a submission, fit for a line of a terminal: no control characters, and not too long."""
+    words = " ".join(text.split())
+    shown = "".join(each if each.isprintable() else repr(each)[1:-1] for each in words[:LONGEST_FINDING])
+    return shown if len(words) <= LONGEST_FINDING else f"{shown} .."
 
 
 def overall(marks: Iterable[Mark]) -> MarkVerdict:

@@ -9,12 +9,13 @@ crosses a link that is down is lost.
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from operator import index
 from typing import Any, Final
 
-from coordinator.grading.submission import SubmissionEndedError, SubmissionProcess
+from coordinator.grading.submission import NONSENSE, SubmissionEndedError, SubmissionProcess
 from emunode.algorithms.conformance import keeps_port_model
 from emunode.algorithms.payload import Payloads
-from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Port, Rank, Step
+from emunode.model import ALL_RANKS, FOLDING, Collective, CollectiveSpec, Port, Rank, Step
 from emunode.topologies.base import Topology
 
 MOST_PROBLEMS: Final = 20
@@ -22,10 +23,12 @@ NAMED: Final = 6
 """How many nodes a message names."""
 JUDGED: Final = (
     Collective.BROADCAST, Collective.SCATTER, Collective.GATHER, Collective.REDUCE, Collective.ALLGATHER,
-    Collective.ALLTOALL,
+    Collective.ALLTOALL, Collective.REDUCE_SCATTER, Collective.UNICAST,
 )  # fmt: skip
 """The collectives whose deliveries this module can judge."""
 
+Fold = tuple[Rank, Rank, int]
+"""Where a partial result is, for which target, and the number of the segment."""
 Inbox = list[list[Any]]
 """[rank, packets] with packets [port, segments], as the submission receives them."""
 
@@ -59,8 +62,8 @@ class PlayedRun:
     """What the submission said of itself at the beginning; nothing in it is believed."""
     refused: str | None = None
     sent: list[Sent] = field(default_factory=list)
-    inboxes: list[Inbox] = field(default_factory=list)
-    """What the ranks read in step 1, 2, ..."""
+    turns: list[tuple[Inbox, list[list[Any]]]] = field(default_factory=list)
+    """What the ranks read in step 1, 2, .., and the rows [rank, port, segment] that they answered."""
     endless: bool = False
     problems: list[str] = field(default_factory=list)
     """Broken rules of the model, and exceptions."""
@@ -83,22 +86,32 @@ class Player:
         self._faults = faults
         self._held: dict[Rank, set[tuple[Rank, Rank, int]]] = defaultdict(set)
         """What a rank has received: origin, target, index."""
-        self._folded: dict[tuple[Rank, int], int] = {}
-        """In a reduce: exclusive or of what a rank received, by segment."""
-        self._parts: dict[tuple[Rank, int], int] = {}
+        self._folded: dict[Fold, int] = defaultdict(int)
+        """Where contributions are folded: exclusive or of what a rank received."""
+        self._counted: dict[Fold, Counter[Rank]] = defaultdict(Counter)
+        """Whose contributions a rank received, and how often: an exclusive or does not see three times."""
+        self._leaving_counts: dict[Fold, Counter[Rank]] = {}
+        """Whose contributions are in the partial results that leave in this step."""
 
     def play(self, process: SubmissionProcess, key: Sequence[str]) -> PlayedRun:
         """Run the algorithm `key` of a submission to its end."""
         run = self.run
-        run.opened = process.ask("open", algorithm=list(key), spec=self._spec._asdict(), ranks=None, watch=False)
+        run.opened = self._ask(
+            process, 1, "open", algorithm=list(key), spec=self._spec._asdict(), ranks=None, watch=False
+        )
         if "refused" in run.opened:
             run.refused = str(run.opened["refused"][1])
             return run
         if self._failed(run.opened, 1):
             return run
+        _checked(run.opened.get("claims"), 4)
         parts = run.opened.get("segments_per_message")
         if not isinstance(parts, int) or not 1 <= parts <= self._spec.message_bytes:
             run.problems.append(f"segments_per_message is {parts!r}, expected 1..{self._spec.message_bytes}")
+            return run
+        capacity = run.opened.get("link_capacity")
+        if capacity is not None and (not isinstance(capacity, int) or capacity < 1):
+            run.problems.append(f"link_capacity is {capacity!r}, expected None, or a number of segments from 1 on")
             return run
         self._payloads = Payloads(self._spec.seed, self._spec.message_bytes, parts)
         self._segments = parts * self._spec.messages
@@ -110,23 +123,46 @@ class Player:
     def _loop(self, process: SubmissionProcess, due: object) -> None:
         run, step, limit = self.run, 0, step_limit(self._topology.order, self._spec.collective)
         inbox: Inbox = []
+        self._note_late(run.opened, 1)
         while (inbox or isinstance(due, int)) and len(run.problems) < MOST_PROBLEMS:
             step += 1
-            if step > limit:
+            planned = not inbox and isinstance(due, int) and due > limit
+            if step > limit or planned:
                 run.endless = True
-                run.problems.append(f"it does not end: something is sent in step {limit:,}")
+                last = named(self._topology, sorted({each.sender for each in run.sent if each.step == limit}))
+                run.problems.append(
+                    f"it does not end: a send is planned for step {due:,}; a run has at most {limit:,} steps"
+                    if planned or not last
+                    else f"it does not end: in step {limit:,} there are still sends, by {last}"
+                )
                 return
-            run.inboxes.append(inbox)
-            answer = process.ask("step", step=step, inbox=inbox)
+            answer = self._ask(process, step, "step", step=step, inbox=inbox)
             if self._failed(answer, step):
                 return
-            for rank, when in _checked(answer.get("late"), 2):
-                run.problems.append(
-                    f"{self._name(rank)} sent in step {when} what arrived in step {step - 1}: the first possible step is "
-                    f"{step}"
-                )
-            inbox = self._carry(step, list(self._leaving(step, answer.get("sends"))))
+            sends = answered_sends(answer)
+            run.turns.append((inbox, sends))
+            self._note_late(answer, step)
+            inbox = self._carry(step, list(self._leaving(step, sends)))
             due = answer.get("due")
+
+    @staticmethod
+    def _ask(process: SubmissionProcess, at: Step, do: str, **arguments: Any) -> dict[str, Any]:
+        """Ask for what belongs to step `at`; the error of a submission that does not answer names the step."""
+        try:
+            return process.ask(do, **arguments)
+        except SubmissionEndedError as error:
+            raise SubmissionEndedError(f"in step {at}: {error}") from None
+
+    def _note_late(self, answer: dict[str, Any], step: Step) -> None:
+        for rank, when in _checked(answer.get("late"), 2):
+            if rank not in self._topology.ranks():
+                raise SubmissionEndedError(NONSENSE)
+            self.run.problems.append(
+                f"{self._name(rank)} sends in step {when}; the first step is 1"
+                if step == 1
+                else f"{self._name(rank)} sent in step {when} what arrived in step {step - 1}: the first possible step is "
+                f"{step}"
+            )
 
     def _failed(self, answer: dict[str, Any], step: Step) -> bool:
         if "failed" in answer or "refused" in answer:
@@ -139,10 +175,10 @@ class Player:
 
     # --- one step ----------------------------------------------------------------------------------------------------
 
-    def _leaving(self, step: Step, sends: object) -> Iterator[Sent]:
+    def _leaving(self, step: Step, sends: list[list[Any]]) -> Iterator[Sent]:
         """The sends of a step by nodes that work; those that break the model are problems and do not leave."""
         topology = self._topology
-        for rank, port, plain in _checked(sends, 3):
+        for rank, port, plain in sends:
             if not (isinstance(rank, int) and 0 <= rank < topology.order) or rank in self._faults.crashed:
                 continue
             if not isinstance(port, int) or port not in topology.ports(rank):
@@ -154,7 +190,7 @@ class Player:
                 continue
             (parts,) = _checked([plain], 5)
             try:
-                segment = (*map(int, parts[:4]), bytes.fromhex(parts[4]))
+                segment = (*map(index, parts[:4]), bytes.fromhex(parts[4]))
             except (TypeError, ValueError):
                 raise SubmissionEndedError("it sent a segment that is not made of numbers and bytes") from None
             if problem := self._segment_problem(rank, step, segment):  # type: ignore[arg-type]
@@ -163,14 +199,13 @@ class Player:
 
     def _segment_problem(self, rank: Rank, step: Step, segment: tuple[Rank, Rank, int, int, bytes]) -> str | None:
         """Why `rank` may not send this segment now."""
-        origin, target, _, index, payload = segment
+        origin, target, _, number, payload = segment
         where = f"{self._name(rank)} in step {step}"
         valid = 0 <= origin < self._topology.order and (target == ALL_RANKS or 0 <= target < self._topology.order)
-        if not valid or not 0 <= index < self._segments:
-            return f"{where} sends segment {index} from {origin} to {target}, which this run does not have"
-        if self._spec.collective is Collective.REDUCE:
-            own = int.from_bytes(self._payloads.segment(rank, self._spec.source, index))
-            right = origin == rank and int.from_bytes(payload) == own ^ self._folded.get((rank, index), 0)
+        if not valid or not 0 <= number < self._segments:
+            return f"{where} sends segment {number} from {origin} to {target}, which this run does not have"
+        if self._spec.collective in FOLDING:
+            right = self._is_partial_result(rank, segment)
             return (
                 None
                 if right
@@ -178,13 +213,30 @@ class Player:
             )
         name = self._name(origin)
         reason = None
-        if origin != rank and (origin, target, index) not in self._held[rank]:
-            reason = f"sends segment {index} of {name}, which it has not received before"
+        if target == rank and len(payload) == self.run.opened.get("ack_bytes"):
+            if not self._held[rank] & {(origin, ALL_RANKS, number), (origin, rank, number)}:
+                reason = f"acknowledges segment {number} of {name}, which it has not received before"
+        elif origin != rank and (origin, target, number) not in self._held[rank]:
+            reason = f"sends segment {number} of {name}, which it has not received before"
         elif origin == rank and rank not in self._origins():
             reason = f"sends a message of its own, but it is not a source of this {self._spec.collective}"
-        elif payload != self._payloads.segment(origin, target, index):
-            reason = f"sends segment {index} of {name} with other bytes than its origin"
+        elif payload != self._payloads.segment(origin, target, number):
+            reason = f"sends segment {number} of {name} with other bytes than its origin"
         return reason and f"{where} {reason}"
+
+    def _is_partial_result(self, rank: Rank, segment: tuple[Rank, Rank, int, int, bytes]) -> bool:
+        """Whether a segment is the contribution of `rank`, combined with all that it has received for the same target."""
+        origin, target, _, number, payload = segment
+        if origin != rank or target == rank or target not in self._folders():
+            return False
+        fold = rank, target, number
+        own = self._payloads.segment(rank, target, number)
+        self._leaving_counts[fold] = self._counted[fold] + Counter([rank])
+        return len(payload) == len(own) and int.from_bytes(payload) == int.from_bytes(own) ^ self._folded[fold]
+
+    def _folders(self) -> Sequence[Rank]:
+        """The ranks that a result is folded for."""
+        return (self._spec.source,) if self._spec.collective is Collective.REDUCE else self._topology.data_ranks
 
     def _carry(self, step: Step, leaving: list[Sent]) -> Inbox:
         """Hold the packets of a step against the model, and hand over what is not lost."""
@@ -204,13 +256,13 @@ class Player:
         return [[rank, sorted(boxes[rank])] for rank in sorted(boxes)]
 
     def _receive(self, rank: Rank, segment: tuple[Rank, Rank, int, int, bytes]) -> None:
-        origin, target, _, index, payload = segment
-        if self._spec.collective is Collective.REDUCE:
-            at = rank, index
-            self._folded[at] = self._folded.get(at, 0) ^ int.from_bytes(payload)
-            self._parts[at] = self._parts.get(at, 0) + 1
-        elif payload == self._payloads.segment(origin, target, index):
-            self._held[rank].add((origin, target, index))
+        origin, target, _, number, payload = segment
+        if self._spec.collective in FOLDING:
+            fold = rank, target, number
+            self._folded[fold] ^= int.from_bytes(payload)
+            self._counted[fold].update(self._leaving_counts.get((origin, target, number), ()))
+        elif (0 <= number < self._segments) and payload == self._payloads.segment(origin, target, number):
+            self._held[rank].add((origin, target, number))
 
     def _check_model(self, step: Step, packets: dict[tuple[Rank, Port], list[Sent]]) -> None:
         capacity = self.run.opened.get("link_capacity")
@@ -235,7 +287,7 @@ class Player:
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def _origins(self) -> Sequence[Rank]:
-        if self._spec.collective in (Collective.BROADCAST, Collective.SCATTER):
+        if self._spec.collective in (Collective.BROADCAST, Collective.SCATTER, Collective.UNICAST):
             return (self._spec.source,)
         return self._topology.data_ranks
 
@@ -249,6 +301,8 @@ class Player:
                     pairs = [(source, ALL_RANKS)]
                 case Collective.SCATTER:
                     pairs = [(source, receiver)]
+                case Collective.UNICAST:
+                    pairs = [(source, receiver)] if receiver == self._spec.target else []
                 case Collective.GATHER:
                     pairs = [(origin, source) for origin in working] if receiver == source else []
                 case Collective.ALLGATHER:
@@ -258,13 +312,13 @@ class Player:
             yield from ((receiver, origin, target) for origin, target in pairs if origin != receiver)
 
     def _judge_deliveries(self) -> None:
-        if self._spec.collective is Collective.REDUCE:
-            self._judge_reduce()
+        if self._spec.collective in FOLDING:
+            self._judge_results()
             return
         missing: dict[Rank, list[Rank]] = defaultdict(list)
         whole = 0
         for receiver, origin, target in self._due():
-            got = sum((origin, target, index) in self._held[receiver] for index in range(self._segments))
+            got = sum((origin, target, number) in self._held[receiver] for number in range(self._segments))
             whole += got == self._segments
             if got < self._segments:
                 missing[origin].append(receiver)
@@ -273,17 +327,22 @@ class Player:
             of = "" if len(self._origins()) == 1 else f" by the message of {self._name(origin)}"
             self.run.undelivered.append(f"not reached{of}: {named(self._topology, ranks)}")
 
-    def _judge_reduce(self) -> None:
-        source = self._spec.source
-        for index in range(self._segments):
-            total = 0
-            for rank in self._topology.data_ranks:
-                if rank != source:
-                    total ^= int.from_bytes(self._payloads.segment(rank, source, index))
-            if self._folded.get((source, index), 0) != total:
-                self.run.undelivered.append(
-                    f"{self._name(source)} does not receive every contribution to segment {index}"
-                )
+    def _judge_results(self) -> None:
+        """A result has the contribution of every other rank that works, once."""
+        working = {rank for rank in self._topology.data_ranks if rank not in self._faults.crashed}
+        for rank in self._folders():
+            if rank not in working:
+                continue
+            for number in range(self._segments):
+                counts = self._counted[rank, rank, number]
+                missing = sorted(working - {rank} - set(counts))
+                again = sorted(each for each, times in counts.items() if times > 1)
+                for verb, ranks, end in (("lacks", missing, ""), ("has", again, " more than once")):
+                    if ranks:
+                        self.run.undelivered.append(
+                            f"segment {number} of the result at {self._name(rank)} {verb} the contribution of "
+                            f"{named(self._topology, ranks)}{end}"
+                        )
 
     def _measure(self) -> None:
         run = self.run
@@ -318,8 +377,13 @@ def port_names(ports: Sequence[Port]) -> str:
     return f"0..{len(ports) - 1}" if contiguous else ", ".join(map(str, ports))
 
 
+def answered_sends(answer: dict[str, Any]) -> list[list[Any]]:
+    """The rows [rank, port, segment] of an answer to a step; none if it is an exception."""
+    return _checked(answer.get("sends", []), 3)
+
+
 def _checked(rows: object, width: int) -> list[list[Any]]:
     """Rows of an answer; SubmissionEndedError unless they are lists of `width` values."""
     if not isinstance(rows, list) or not all(isinstance(row, list) and len(row) == width for row in rows):
-        raise SubmissionEndedError("its process sent a malformed answer")
+        raise SubmissionEndedError(NONSENSE)
     return rows

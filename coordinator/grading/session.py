@@ -7,6 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
+from operator import index
 from types import ModuleType
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ import emunode.algorithms.registry  # noqa: F401
 from emunode.algorithms.base import ALGORITHMS, Algorithm, LocalView, Rule
 from emunode.errors import ScenarioError
 from emunode.locality import Watch
-from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortModel, Rank, Segment, Step
+from emunode.model import Collective, CollectiveSpec, Duplex, Port, PortModel, Rank, ScheduledSend, Segment, Step
 from emunode.topologies.base import FAMILIES, Topology
 from emunode.topologies.registry import parse_topology
 from emunode.trees.base import Trees
@@ -35,11 +36,14 @@ class Session:
         self._watch: Watch | None = None
         self._topology: Topology
         self._rules: dict[Rank, Rule] = {}
+        self._at: Rank | None = None
+        """The rank whose rule is called, for messages."""
         self._agenda: dict[Step, list[tuple[Rank, Port, Segment | Callable[[], Segment]]]] = {}
 
     def answer(self, request: Mapping[str, Value]) -> dict[str, Value]:
         """Do what a request asks; an exception of the submission is an answer too."""
         work = getattr(self, f"do_{request['do']}")
+        self._at = None
         try:
             found: dict[str, Value] = work(**request["with"])
         except ScenarioError as error:
@@ -59,10 +63,15 @@ class Session:
     def _describe(self, error: BaseException) -> str:
         """An exception with the last line of the submission that it passed through."""
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self._name]
-        at = f"line {lines[-1]}: " if lines else ""
+        at = "" if self._at is None else f"{self._topology.label(self._at)}: "
+        at += f"line {lines[-1]}: " if lines else ""
         if isinstance(error, SyntaxError) and error.filename == self._name:
             return f"line {error.lineno}: {type(error).__name__}: {error.msg}"
-        return f"{at}{type(error).__name__}: {error}"[:1000]
+        try:
+            text = str(error)
+        except BaseException:  # its `__str__` is the submission's
+            text = "its text cannot be read"
+        return f"{at}{type(error).__name__}: {text}"[:1000]
 
     # --- loading -----------------------------------------------------------------------------------------------------
 
@@ -100,20 +109,21 @@ class Session:
         A function `parent(label, tree)` returns a label, a port, or None for the root; `TREES` of its module is how many
         trees there are. A class answers as `emunode.trees.base.Trees`.
         """
-        network = parse_topology(topology)
+        network = self._topology = parse_topology(topology)
         defined = getattr(self._module, source)
-        if source != "parent":
+        if source == "parent":
+            count, ask = getattr(self._module, "TREES", 1), lambda rank, tree: defined(network.label(rank), tree)
+        else:
             trees = defined(network)
-            return {
-                "trees": [
-                    [None, *(trees.parent(rank, tree) for rank in range(1, network.order))]
-                    for tree in range(trees.count)
-                ]
-            }
-        count = getattr(self._module, "TREES", 1)
-        return {
-            "trees": [[defined(network.label(rank), tree) for rank in network.ranks()] for tree in range(count)],
-        }
+            count, ask = trees.count, lambda rank, tree: trees.parent(rank, tree) if rank else None
+        return {"trees": [[self._parent(ask, rank, tree) for rank in network.ranks()] for tree in range(count)]}
+
+    def _parent(self, ask: Callable[[Rank, int], Value], rank: Rank, tree: int) -> Value:
+        self._at = rank
+        answer = ask(rank, tree)
+        if answer is not None and not isinstance(answer, str | int):
+            raise TypeError(f"tree {tree}: expected a label, a port, or None for the root, found {answer!r:.60}")
+        return answer
 
     # --- a run -------------------------------------------------------------------------------------------------------
 
@@ -127,46 +137,61 @@ class Session:
         self._watch = Watch() if watch else None
         with self._watch or nullcontext():
             entry = ALGORITHMS[family, collective, name](self._topology, job)
-            self._agenda = {}
-            self._rules = {
-                rank: entry.rule(LocalView(self._topology, rank))
-                for rank in (self._topology.ranks() if ranks is None else ranks)
-            }
+            self._agenda, self._rules, late = {}, {}, []
+            for rank in self._topology.ranks() if ranks is None else ranks:
+                self._at = rank
+                self._rules[rank] = entry.rule(LocalView(self._topology, rank))
             for rank, rule in self._rules.items():
-                self._plan(rank, rule.start())
+                self._at = rank
+                late += self._plan(rank, rule.start(), 1)
+            self._at = None
             claims = [] if watch else entry.claims()
         return {
             "segments_per_message": entry.segments_per_message,
             "link_capacity": entry.link_capacity,
             "max_redundancy": entry.max_redundancy,
             "tolerated_faults": entry.tolerated_faults,
+            "ack_bytes": entry.ack_bytes,
             "claims": [[claim.name, claim.predicted, claim.relation, claim.source] for claim in claims],
+            "late": late,
             "due": min(self._agenda, default=None),
         }
 
     def do_step(self, step: Step, inbox: list[list[Value]]) -> dict[str, Value]:
         """Pass the arrivals of the step before to their ranks; what leaves in this step, and what is too late."""
-        late = []
+        late, leaving = [], []
         with self._watch or nullcontext():
             for rank, packets in inbox:
+                self._at = rank
                 arrived = [(port, tuple(map(_segment, segments))) for port, segments in packets]
-                sends = list(self._rules[rank].receive(step - 1, arrived))
-                late += [[rank, when] for when, _, _ in sends if when < step]
-                self._plan(rank, (send for send in sends if send[0] >= step))
-            leaving = [
-                [rank, port, _plain(made() if callable(made) else made)]
-                for rank, port, made in self._agenda.pop(step, ())
-            ]
+                late += self._plan(rank, self._rules[rank].receive(step - 1, arrived), step)
+            for rank, port, made in self._agenda.pop(step, ()):
+                self._at = rank
+                leaving.append([rank, port, _plain(made() if callable(made) else made)])
         return {"sends": leaving, "late": late, "due": min(self._agenda, default=None)}
 
-    def _plan(self, rank: Rank, sends: Iterable[tuple[Step, Port, Segment | Callable[[], Segment]]]) -> None:
-        for number, (step, port, made) in enumerate(sends):
+    def _plan(self, rank: Rank, sends: Iterable[ScheduledSend], earliest: Step) -> list[list[Value]]:
+        """Keep the sends of a rank for their steps; returns (rank, step) of those that are before step `earliest`."""
+        late: list[list[Value]] = []
+        if not isinstance(sends, Iterable):
+            raise TypeError(f"expected sends (step, port, segment), found {sends!r:.100}")
+        for number, send in enumerate(sends):
             if number >= MOST_SENDS:
-                raise RuntimeError(f"rank {rank} plans more than {MOST_SENDS:,} sends at once")
-            self._agenda.setdefault(step, []).append((rank, port, made))
+                raise RuntimeError(f"more than {MOST_SENDS:,} sends are planned at once")
+            try:
+                step, port, made = send
+                step, port = index(step), index(port)
+            except (TypeError, ValueError):
+                raise TypeError(f"a send is (step, port, segment) with whole numbers, not {send!r:.100}") from None
+            if step < earliest:
+                late.append([rank, step])
+            else:
+                self._agenda.setdefault(step, []).append((rank, port, made))
+        return late
 
 
-MOST_SENDS: Final = 1_000_000
+MOST_SENDS: Final = 200_000
+"""More than any rank of a network of a few hundred nodes can plan in one call."""
 
 
 def _enums(spec: Mapping[str, Value]) -> dict[str, Value]:
@@ -187,10 +212,13 @@ def _described(entry: type[Algorithm]) -> dict[str, Value]:
 
 
 def _segment(plain: list[Value]) -> Segment:
-    origin, target, tree, index, payload = plain
-    return origin, target, tree, index, bytes.fromhex(payload)
+    origin, target, tree, number, payload = plain
+    return origin, target, tree, number, bytes.fromhex(payload)
 
 
 def _plain(segment: Segment) -> list[Value]:
-    origin, target, tree, index, payload = segment
-    return [origin, target, tree, index, payload.hex()]
+    try:
+        origin, target, tree, number, payload = segment
+        return [index(origin), index(target), index(tree), index(number), memoryview(payload).hex()]
+    except (TypeError, ValueError):
+        raise TypeError(f"a segment is (origin, target, tree, number, payload), not {segment!r:.100}") from None

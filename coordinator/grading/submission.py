@@ -23,8 +23,22 @@ from emunode.errors import EmulatorError, RunError
 
 SERVER_SECONDS: Final = 60.0
 """Deadline for the server to start and to answer: it imports modules and forks."""
+NONSENSE: Final = "its process sent a malformed answer"
 SHOWN_OUTPUT: Final = 200
 """Characters of the output of a submission that a report shows."""
+
+
+def _texts(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+SHAPES: Final = {
+    "failed": lambda value: isinstance(value, str),
+    "refused": lambda value: _texts(value) and len(value) == 2,
+    "denied": _texts,
+    "forbidden": _texts,
+}
+"""What any answer may hold beside what was asked for: an exception, a refusal, and denied and forbidden calls."""
 
 
 class SubmissionEndedError(EmulatorError):
@@ -194,8 +208,10 @@ class SubmissionProcess:
             found = json.loads(answer[LENGTH.size :])
         except (ValueError, RecursionError):
             found = None
-        if not isinstance(found, dict):
-            raise SubmissionEndedError("its process sent a malformed answer")
+        if not isinstance(found, dict) or not all(
+            right(found[name]) for name, right in SHAPES.items() if name in found
+        ):
+            raise SubmissionEndedError(NONSENSE)
         return found
 
     def _ended(self) -> SubmissionEndedError:

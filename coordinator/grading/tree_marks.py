@@ -4,6 +4,7 @@ A tree is given by the answer of every node: the label of its parent, the port t
 """
 
 import csv
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -29,6 +30,7 @@ MISSING: Final = "?"
 """The answer of a node that a file does not mention."""
 MOST_TREES: Final = 1024
 MOST_BYTES: Final = 64 << 20
+PORT: Final = re.compile(r"-?[0-9]{1,9}")
 COLUMNS: Final = ("tree", "label", "parent")
 PROPERTIES: Final[dict[str, Callable[[Topology, Sequence[Parents]], str | None]]] = {
     "arc-disjoint": arc_disjoint_problem,
@@ -176,7 +178,9 @@ def read_csv(path: Path, topology: Topology) -> list[Answers]:
                 )
             rows.fieldnames = columns
             for row in rows:
-                tree, label, parent = ((row[name] or "").strip() for name in needed)
+                if any(row[name] is None for name in needed):
+                    raise _malformed(path, rows.line_num, f"expected {len(columns)} values, with commas between them")
+                tree, label, parent = (row[name].strip() for name in needed)
                 _put(path, rows.line_num, answers, topology, (tree, label, parent), by_port=by_port)
     except (UnicodeDecodeError, csv.Error) as error:
         raise ScenarioError("file", str(path), f"it is not CSV in UTF-8: {error}") from None
@@ -205,7 +209,7 @@ def _put(
     found = answers.setdefault(int(tree), [MISSING] * topology.order)
     if found[rank] != MISSING:
         raise _malformed(path, line, f"tree {tree} mentions {label} a second time")
-    if by_port and parent and not parent.lstrip("-").isdecimal():
+    if by_port and parent not in ("", "-") and not PORT.fullmatch(parent):
         raise _malformed(path, line, f"port {parent!r}: expected a number")
     found[rank] = None if parent in ("", "-") else int(parent) if by_port else parent
 

@@ -93,8 +93,11 @@ def receive(channel: socket.socket) -> Any:
 
 
 def send(channel: socket.socket, message: object) -> None:
-    """Send one message."""
-    data = json.dumps(message).encode()
+    """Send one message; what JSON cannot hold is the submission's mistake, and is reported in its place."""
+    try:
+        data = json.dumps(message).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        data = json.dumps({"failed": f"an answer cannot be sent: {type(error).__name__}: {error}"}).encode()
     channel.sendall(LENGTH.pack(len(data)) + data)
 
 
