@@ -134,6 +134,9 @@ def test_cycles_and_lost_nodes_are_named() -> None:
         ("tree,label,parent\n1,1234,\n", "there is no tree 0"),
         ("tree,label,parent\n", "there is no tree 0"),
         ("tree,label,parent\n0,\udcff,\n", "not CSV in UTF-8"),
+        ("tree,label,port\n0,1234,\n0,2134,--1\n", "line 3.*port '--1': expected a number"),
+        ("tree,label,port\n0,1234,\n0,2134," + "9" * 5000, "line 3.*expected a number"),
+        ("tree,label,parent\n0,1234\n", "line 2.*expected 3 values"),
     ],
 )
 def test_malformed_files_are_refused(tmp_path: Path, text: str, message: str) -> None:
@@ -167,6 +170,10 @@ def test_parent_function(tmp_path: Path) -> None:
     found = grade(file, Options([Hypercube(2)]), lambda *_: None)
     findings = [finding for subject in found.subjects for mark in subject.marks for finding in mark.findings]
     assert "hypercube:2, tree 0: 01 hangs under port 5; hypercube Q_2 has ports 0..1" in findings
+    file.write_text(FUNCTION.replace("order[place - 1] if place else None", "{1} if place else None"))
+    assert "01: TypeError: tree 0: expected a label, a port" in str(
+        grade(file, Options([Hypercube(2)]), lambda *_: None).record()
+    )
     with pytest.raises(ScenarioError, match="give --topology NET"):
         grade(file, Options(), lambda *_: None)
 
