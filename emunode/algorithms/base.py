@@ -34,8 +34,8 @@ from emunode.registry import Registry
 from emunode.topologies.base import FAMILIES, CayleyTopology, Topology
 
 ANY_FAMILY: Final = "any"
-FEW_BYTES: Final = 8
-"""Contributions of fewer bytes are zero by chance more often than once in 2^64."""
+FEW_BYTES: Final = 3
+"""Contributions of fewer bytes are zero by chance too often to be left out: once in 2^16 or more."""
 ROW_BYTES: Final = 1000
 """Memory per rank and segment of a precomputed schedule. Measured: 500 to 1400 for trees and their routes."""
 Content = Callable[[Rank, Rank, int], bytes | None]
