@@ -63,7 +63,7 @@ for _entry in BROADCASTS:
     register(allreduce_of(_entry))
 for _entry in ROOTED:
     register(allreduce_of(_entry, name=f"{_entry.name}-rooted"))
-for _entry in (BreadthFirstBroadcast, BinomialByRank, CirculantBroadcast):
+for _entry in (ImprovedBroadcast, IterativeBroadcast, BreadthFirstBroadcast, BinomialByRank, CirculantBroadcast):
     register(backwards(_entry))
 for _entry in CLASSICAL:
     register(backwards(_entry))
