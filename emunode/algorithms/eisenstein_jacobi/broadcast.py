@@ -8,6 +8,7 @@ in one direction only, and half-duplex links suffice.
 from collections.abc import Sequence
 from functools import cached_property
 
+from emunode.algorithms.base import Algorithm
 from emunode.algorithms.breadth_first import TreeBroadcast, exact_for_successors
 from emunode.algorithms.claims import Claim, Relation
 from emunode.algorithms.eisenstein_jacobi import counts as ej_counts
@@ -17,15 +18,21 @@ from emunode.registry import register
 from emunode.trees.eisenstein_jacobi.sectors import SectorTree
 
 
-def claims_of_counts(counts: ej_counts.Counts, citation: str, table: str) -> list[Claim]:
+def claims_of_counts(algorithm: Algorithm, counts: ej_counts.Counts, table: str) -> list[Claim]:
     """The claims that follow from the counts of one message."""
+    citation = algorithm.citation
+    links = [
+        Claim("links_used", counts.order - 1, "==", f"{citation}: every node receives once"),
+        Claim("max_link_segments", 1, "==", f"{citation}: every node receives once"),
+    ]
+    if algorithm.collective is not Collective.BROADCAST:  # the counts of steps and arrivals are those of a broadcast
+        return links
     average = float(counts.average_receive_step)
     return [
         Claim("senders_per_step", counts.senders, "==", f"{citation}, {table}"),
         Claim("receivers_per_step", counts.receivers, "==", f"{citation}, {table}"),
         Claim("average_receive_step", average, "==", f"{citation}, section 4.1: average step of receipt"),
-        Claim("links_used", counts.order - 1, "==", f"{citation}: every node receives once"),
-        Claim("max_link_segments", 1, "==", f"{citation}: every node receives once"),
+        *links,
     ]
 
 
@@ -61,7 +68,7 @@ class ImprovedBroadcast(TreeBroadcast):
             # The exact counts by step replace the base class's claim by distance, which they contain.
             claims = [claim for claim in claims if claim.name != "receivers_per_step"]
             counts = ej_counts.improved(SectorTree(self.topology).network)
-            claims += claims_of_counts(counts, self.citation, "eqs. (20) to (23) and table 2")
+            claims += claims_of_counts(self, counts, "eqs. (20) to (23) and table 2")
         return claims
 
 
@@ -118,5 +125,5 @@ class IterativeBroadcast(TreeCollective):
         claims.append(Claim("steps", steps, "==", f"{self.citation}; Hussain, section 4.1: nD"))
         if self.numbers == 1:
             erratum = "eqs. (12) and (13) and table 1; erratum: N^(r-1) send in step 1 of round r"
-            claims += claims_of_counts(ej_counts.iterative(self.trees.network), self.citation, erratum)
+            claims += claims_of_counts(self, ej_counts.iterative(self.trees.network), erratum)
         return claims
