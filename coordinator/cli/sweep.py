@@ -27,13 +27,20 @@ SweepFlags: Any = Annotated[
 def sweep(  # its flags
     *,
     topology: Annotated[
-        list[str],
-        Parameter(help="networks, with ranges as in star:3..6 (repeatable)", negative=(), metavar="NAMES", group=SWEEP),
-    ],
+        list[str] | None,
+        Parameter(
+            help="networks, with ranges as in star:3..6 (repeatable); required",
+            negative=(),
+            metavar="NAMES",
+            group=SWEEP,
+        ),
+    ] = None,
     algorithm: Annotated[
-        list[str],
-        Parameter(help="algorithms, separated by commas (repeatable)", negative=(), metavar="NAMES", group=SWEEP),
-    ],
+        list[str] | None,
+        Parameter(
+            help="algorithms, separated by commas (repeatable); required", negative=(), metavar="NAMES", group=SWEEP
+        ),
+    ] = None,
     collective: Annotated[str, Parameter(help=f"one of {', '.join(Collective)}", group=SWEEP)] = "broadcast",
     metric: Annotated[str, Parameter(help=f"one of {', '.join(METRICS)}", group=SWEEP)] = "steps",
     flags: SweepFlags = None,
@@ -53,8 +60,8 @@ def sweep(  # its flags
           --algorithm bfb --metric transfer_bytes
     """
     values = values_from(None, flags)
-    topologies = [name for text in topology for name in re.split(r",(?=[A-Za-z-]+:)", text) if name]
-    algorithms = [name for text in algorithm for name in text.split(",") if name]
+    topologies = [name for text in topology or () for name in re.split(r",(?=[A-Za-z-]+:)", text) if name]
+    algorithms = [name for text in algorithm or () for name in text.split(",") if name]
     with on_stderr("sweep") as progress:
         result = run_sweep(topologies, collective, algorithms, metric, out=out, progress=progress, **values)
     if json:
