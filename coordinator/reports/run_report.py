@@ -35,10 +35,10 @@ def write_report(run: Path, out: Path | None = None, *, name: str | None = None,
     return target
 
 
-def render(data: RunData, *, thorough: bool = True, panels: Sequence[Panel] = PANELS) -> str:
-    """The page as HTML, with these panels."""
+def render(data: RunData, *, thorough: bool = True, panels: Sequence[Panel] | None = None) -> str:
+    """The page as HTML, with these panels; by default, all."""
     report = Report(data, thorough=thorough)
-    sections = [section for panel in panels if (section := panel(report)) is not None]
+    sections = [section for panel in panels or PANELS if (section := panel(report)) is not None]
     network = data.topology.title if data.topology else str(data.get("topology") or "unknown network")
     return template(FOLDER / "page.html.jinja").render(
         verdict=str(data.get("verdict") or "unfinished"),

@@ -4,7 +4,7 @@ elections.parquet holds the results of contested votes. All other votes follow f
 crossed a link as intact or altered. A vote is settled in the step of the last copy that counts.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -172,19 +172,27 @@ def _by_rank(plan: Plan, segments: pl.DataFrame, messages: pl.DataFrame) -> Vote
 
 
 def segments_due(plan: Plan) -> list[int]:
-    """By rank, the segments that a healthy node is due in the run, or in a gather those that it gives."""
+    """By rank, the segments that a node is due in the run, or in a gather those that it gives.
+
+    A node to which nothing is due has the number of the others: a faulty one is drawn with its share of that.
+    """
     algorithm, numbers = plan.algorithm, range(plan.spec.messages)
     due = _messages_by_rank(plan).tolist()
     if plan.spec.collective not in FOLDING:
         each = sum(algorithm.segments_due(number) for number in numbers) // plan.spec.messages
-        return [number * each for number in due]
+        return _without_zeros([number * each for number in due])
     segments = []
     for rank, messages in enumerate(due):
         # Of its own block a rank receives partial results, of all others the finished ones.
         own = sum(algorithm.segments_due(number, rank) for number in numbers) if messages else 0
         finished = messages - plan.spec.messages if own else messages
         segments.append(own + finished * algorithm.segments_per_message)
-    return segments
+    return _without_zeros(segments)
+
+
+def _without_zeros(counts: Sequence[int]) -> list[int]:
+    largest = max(counts)
+    return [count or largest for count in counts]
 
 
 def _messages_by_rank(plan: Plan) -> NDArray[np.signedinteger]:

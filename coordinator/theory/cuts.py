@@ -5,7 +5,7 @@ up to `EXACT_NODES` nodes all cuts are tried. In larger networks the nodes are p
 after every node; some families have a closed form.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
@@ -52,6 +52,63 @@ def _cuts(topology: Topology) -> Iterator[Cut]:
         yield from _all_cuts(topology)
     elif topology.order * topology.degree <= SEARCHED_ENDS:
         yield from _cuts_of_orders(topology)
+
+
+class PairCut(NamedTuple):
+    """A set of nodes, and the messages of given pairs that cross its border."""
+
+    outwards: int
+    inwards: int
+    links: int
+    name: str
+
+    def demand(self, *, half_duplex: bool) -> int:
+        """Messages that share the links in one direction, or half-duplex in both."""
+        return self.outwards + self.inwards if half_duplex else max(self.outwards, self.inwards)
+
+
+def busiest_cut(topology: Topology, pairs: Sequence[tuple[Rank, Rank]], *, half_duplex: bool) -> PairCut | None:
+    """The searched cut that the most messages per link cross, if every rank is the origin and the target of one at most.
+
+    None for networks whose cuts are not searched.
+    """
+    best: PairCut | None = None
+    for cut in _cuts_of_pairs(topology, dict(pairs)):
+        demand = cut.demand(half_duplex=half_duplex)
+        if best is None or demand * best.links > best.demand(half_duplex=half_duplex) * cut.links:
+            best = cut
+    return best
+
+
+def _cuts_of_pairs(topology: Topology, targets: Mapping[Rank, Rank]) -> Iterator[PairCut]:
+    origins = {target: origin for origin, target in targets.items()}
+    for form, changes in _walks(topology):
+        inside: set[Rank] = set()
+        links = outwards = inwards = 0
+        for rank in changes:
+            sign = -1 if rank in inside else 1
+            inside.discard(rank)
+            # Counted without `rank`: what it adds if it enters the set is what it takes along if it leaves.
+            links += sign * sum(-1 if peer in inside else 1 for _, peer in topology.adjacent(rank))
+            target, origin = targets.get(rank), origins.get(rank)
+            if target is not None:
+                inwards, outwards = (inwards - sign, outwards) if target in inside else (inwards, outwards + sign)
+            if origin is not None:
+                inwards, outwards = (inwards, outwards - sign) if origin in inside else (inwards + sign, outwards)
+            if sign > 0:
+                inside.add(rank)
+            if 0 < len(inside) < topology.order:
+                name = form.format(len(inside)) if form else _named(topology, list(inside))
+                yield PairCut(outwards, inwards, links, f"{name}, {links} links")
+
+
+def _walks(topology: Topology) -> Iterator[tuple[str, Iterable[Rank]]]:
+    """Sequences of nodes that change sides, beginning with the empty set, and the form of the names of the sets."""
+    if topology.order <= EXACT_NODES:
+        # A Gray code, over all sets without the last rank.
+        yield "", ((code & -code).bit_length() - 1 for code in range(1, 1 << topology.order - 1))
+    elif topology.order * topology.degree <= SEARCHED_ENDS:
+        yield from _orders(topology).items()
 
 
 def closed_form(topology: Topology) -> Cut | None:
@@ -103,14 +160,7 @@ def _all_cuts(topology: Topology) -> Iterator[Cut]:
 def _cuts_of_orders(topology: Topology) -> Iterator[Cut]:
     """The cuts behind every node of some orders: by rank, by distance from a node, and grown along few new links."""
     total = len(topology.data_ranks)
-    far = max(topology.ranks(), key=topology.distances_from(0).__getitem__)
-    orders = {
-        "the first {} nodes": list(topology.ranks()),
-        f"the {{}} nodes nearest to {topology.label(far)}": _by_distance(topology, far),
-        f"{{}} nodes grown from {topology.label(0)}": _grown(topology, 0),
-        f"{{}} nodes grown from {topology.label(far)}": _grown(topology, far),
-    }
-    for form, order in orders.items():
+    for form, order in _orders(topology).items():
         place = {rank: index for index, rank in enumerate(order)}
         links = count = 0
         for index, rank in enumerate(order[:-1]):
@@ -121,6 +171,17 @@ def _cuts_of_orders(topology: Topology) -> Iterator[Cut]:
                 name = f"{form.format(index + 1)}, {links} links"
                 yield Cut(count, total - count, links, name)
                 yield Cut(total - count, count, links, name)
+
+
+def _orders(topology: Topology) -> dict[str, list[Rank]]:
+    """Orders of the nodes, by the form of the names of their beginnings."""
+    far = max(topology.ranks(), key=topology.distances_from(0).__getitem__)
+    return {
+        "the first {} nodes": list(topology.ranks()),
+        f"the {{}} nodes nearest to {topology.label(far)}": _by_distance(topology, far),
+        f"{{}} nodes grown from {topology.label(0)}": _grown(topology, 0),
+        f"{{}} nodes grown from {topology.label(far)}": _grown(topology, far),
+    }
 
 
 def _by_distance(topology: Topology, root: Rank) -> list[Rank]:

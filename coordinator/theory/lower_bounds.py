@@ -21,7 +21,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from coordinator.theory.cuts import Cut, smallest_cuts
+from coordinator.theory.cuts import Cut, busiest_cut, smallest_cuts
 from emunode.algorithms.claims import Claim
 from emunode.model import Collective, Duplex, PortModel, Rank
 from emunode.topologies.base import SEARCH_LIMIT, Topology, VertexTransitiveTopology
@@ -289,7 +289,7 @@ def _of_root(known: Distances, traffic: Traffic, root: Rank, *, one_port: bool) 
 
 
 def _of_pairs(known: Distances, traffic: Traffic, *, one_port: bool) -> Iterator[Bottleneck]:
-    """The farthest pair, and the links that a single pair has to share at its origin, its target and between."""
+    """The farthest pair, the links that it has to share at its origin, its target and between, and what all pairs share."""
     topology = known.topology
     origin, target = max(traffic.pairs, key=lambda pair: known.between(*pair))
     distance = known.between(origin, target)
@@ -297,6 +297,10 @@ def _of_pairs(known: Distances, traffic: Traffic, *, one_port: bool) -> Iterator
     behind = [level.links for level in known.levels(target)[1 : distance + 1]]
     lanes = 1 if one_port else min([len(topology.ports(origin)), *behind])
     yield Bottleneck(distance - 1, 1, lanes, f"{reason}, over {lanes} {'link' if lanes == 1 else 'links'}")
+    half_duplex = traffic.duplex is Duplex.HALF
+    cut = busiest_cut(topology, traffic.pairs, half_duplex=half_duplex) if len(traffic.pairs) > 1 else None
+    if cut is not None and (demand := cut.demand(half_duplex=half_duplex)):
+        yield Bottleneck(0, demand, cut.links, f"{demand} messages over the cut {cut.name}")
 
 
 def _of_cuts(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:

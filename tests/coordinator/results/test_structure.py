@@ -14,6 +14,7 @@ from coordinator.results.structure import METRICS, Paths, rotate
 from coordinator.scenario.model import make_scenario
 from emunode.algorithms.registry import algorithms
 from emunode.algorithms.star.multiple_trees import CongestionTwoBroadcast
+from emunode.errors import ScenarioError
 from emunode.model import Collective
 from emunode.topologies.registry import parse_topology
 from emunode.topologies.star import StarGraph
@@ -297,12 +298,19 @@ def test_a_run_with_faults_measures_no_structure() -> None:
 
 
 def test_every_structure_claim_can_be_measured() -> None:
+    planned = 0
     for topology in ("star:4", "hypercube:3", "ej:1+2"):
         for collective in Collective:
             for name in algorithms(topology.partition(":")[0], collective):
                 values = {"topology": topology, "collective": collective, "algorithm": name, "messages": 3}
                 entry = algorithms(topology.partition(":")[0], collective)[name]
-                plan = make_plan(make_scenario({**values, "port_model": str(entry.port_models[0])}))
+                try:
+                    plan = make_plan(make_scenario({**values, "port_model": str(entry.port_models[0])}))
+                except ScenarioError:
+                    assert entry.some_networks or name == "program", name
+                    continue
+                planned += 1
                 claims = plan.algorithm.structure_claims()
                 assert {claim.name for claim in claims} <= METRICS.keys()
                 assert set(claims) <= set(plan.algorithm.claims())
+    assert planned > 150

@@ -2,13 +2,14 @@
 
 from fractions import Fraction
 from itertools import combinations, product
+from random import Random
 
 import networkx
 import pytest
 
 from coordinator.planning.plan import make_plan
 from coordinator.scenario.model import make_scenario
-from coordinator.theory.cuts import closed_form, smallest_cuts
+from coordinator.theory.cuts import busiest_cut, closed_form, smallest_cuts
 from coordinator.theory.lower_bounds import Traffic, distances_of, inverse_rate, lower_bounds
 from emunode.model import Collective, Duplex, PortModel, Rank
 from emunode.topologies.base import Topology
@@ -224,3 +225,30 @@ def test_bounds_of_a_large_network_need_no_search() -> None:
         network = parse_topology(name)
         assert bound(network, traffic, "segments") == network.order - 1
     assert distances_of(parse_topology("hypercube:40")).diameter == 40
+
+
+@pytest.mark.parametrize("name", ["ring:7", "mesh:2x3", "hypercube:3"])
+@pytest.mark.parametrize("half_duplex", [False, True])
+def test_the_busiest_cut_of_a_permutation_is_that_of_all_sets(name: str, half_duplex: bool) -> None:
+    topology = parse_topology(name)
+    for seed in range(4):
+        shuffled = Random(seed).sample(list(topology.ranks()), topology.order)
+        pairs = [(origin, target) for origin, target in enumerate(shuffled) if origin != target]
+        largest = Fraction(0)
+        for size in range(1, topology.order):
+            for inside in map(set, combinations(topology.ranks(), size)):
+                links = sum((one in inside) != (other in inside) for one, _, other, _ in topology.links())
+                outwards = sum(one in inside and other not in inside for one, other in pairs)
+                inwards = sum(one not in inside and other in inside for one, other in pairs)
+                demand = outwards + inwards if half_duplex else max(outwards, inwards)
+                largest = max(largest, Fraction(demand, links))
+        cut = busiest_cut(topology, pairs, half_duplex=half_duplex)
+        assert cut is not None
+        assert Fraction(cut.demand(half_duplex=half_duplex), cut.links) == largest
+
+
+def test_a_permutation_is_bounded_by_the_cut_that_its_messages_cross() -> None:
+    result = run_scenario(topology="ring:12", collective="unicast", algorithm="minimal", permutation="reversal")
+    (claim,) = (each.claim for each in result.judgements if "messages over the cut" in each.claim.source)
+    assert result.verdict == "holds"
+    assert claim.relation == ">="

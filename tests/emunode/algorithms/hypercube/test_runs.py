@@ -109,7 +109,8 @@ def test_segments_auto_work_everywhere(collective: Collective, name: str, ports:
     entry = entry_of(collective, name)
     segments = entry.auto_segments(cube("hypercube:3"), wanted, 1e-3, 1e-6)
     assert segments >= 1
-    if collective not in (Collective.BROADCAST, Collective.REDUCE):
+    # An allreduce over the trees of one root takes the number of its broadcast.
+    if collective not in (Collective.BROADCAST, Collective.REDUCE) and not name.endswith("-rooted"):
         assert segments == 1
 
 
