@@ -36,7 +36,7 @@ class HighestBitBroadcast(TreeCollective):
         return HighestBit(topology)
 
     def claims(self) -> list[Claim]:
-        """What follows from the definition, not from the executed schedule."""
+        """Claims that follow from the definition, not from the executed schedule."""
         order, dimensions = self.topology.order, self.topology.degree
         packets = self.spec.messages * self.spec.segments
         return [

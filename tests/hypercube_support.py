@@ -32,7 +32,7 @@ EXACT = {"steps", "segments", "intact_deliveries"}
 
 
 class CubeRun(NamedTuple):
-    """What is measured in a run, and everything that was sent."""
+    """The metrics of a run, and everything that was sent."""
 
     metrics: Mapping[str, Any]
     hops: Sequence[Transmission]

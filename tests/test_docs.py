@@ -80,7 +80,7 @@ def blocks(page: Path, language: str | None = None) -> list[Block]:
 
 
 def missing(reason: str) -> list[str]:
-    """What a block needs by its mark and this machine lacks."""
+    """The needs of a block, by its mark, that this machine lacks."""
     return [need for need in HERE if need in reason and not HERE[need]()]
 
 
@@ -98,7 +98,7 @@ HERE: Final[Mapping[str, Callable[[], object]]] = {
     "this is the environment": lambda: False,
     "it rewrites": lambda: False,
 }
-"""What a mark may name, and whether this machine has it; `more than a minute` needs only time."""
+"""The needs that a mark may name, and whether this machine meets them; `more than a minute` needs only time."""
 
 
 def pages_with(language: str) -> list[ParameterSet]:

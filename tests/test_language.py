@@ -41,6 +41,7 @@ PHRASES: Final[Mapping[str, str]] = {
     r"gone on with|goes on with": "is resumed",
     r"of its own accord": "by itself",
     r"tortur(e|ing)": "stress test",
+    r'"{3}wh(at|o)\b': "a docstring that begins with a noun or a verb",
 }
 BANNED: Final = re.compile("|".join(f"({phrase})" for phrase in PHRASES), re.IGNORECASE)
 

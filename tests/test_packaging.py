@@ -20,7 +20,7 @@ from tests.command_line import ROOT, Call, Running, command, fields, flags, run_
 SECONDS = 300
 FLOOD = fields("star:3 broadcast flood")
 HOST_NEEDS = ("msgpack", "structlog", "trio")
-"""What the host image holds."""
+"""The content of the host image."""
 
 
 @pytest.fixture(scope="module")

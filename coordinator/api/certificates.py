@@ -54,7 +54,7 @@ def certify(
 
 
 class Certificate:
-    """What was certified, and what refutes the algorithm, if anything does."""
+    """The result of a certification: its levels, and the counterexample if there is one."""
 
     def __init__(self, found: Found) -> None:
         self._found = found

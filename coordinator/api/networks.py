@@ -30,7 +30,7 @@ LARGEST_DRAWN = 1_050
 Source: TypeAlias = "str | PathLike[str] | Topology | networkx.Graph[Any]"
 """The name of a network, or the network itself."""
 Outcome_co = TypeVar("Outcome_co", covariant=True)
-"""What a method returns: a run, or an awaitable one."""
+"""The result of a method: a run, or an awaitable one."""
 
 
 class BaseNetwork:

@@ -48,7 +48,7 @@ class Run:
 
     def __init__(self, data: RunData, result: RunResult | MemoryRun | None = None) -> None:
         self.data = data
-        """What the report is drawn from; not part of the public API."""
+        """The data of the report; not part of the public API."""
         self._result = result
 
     @classmethod
@@ -110,7 +110,7 @@ class Run:
 
     @property
     def faults(self) -> list[dict[str, Any]]:
-        """What was broken, when, and when it was seen: the content of `faults.json`."""
+        """The faults of the run, with the steps in which they began and showed: the content of `faults.json`."""
         return self.data.faults
 
     @property
@@ -244,7 +244,7 @@ def run_of(result: RunResult | MemoryRun) -> Run:
 
 
 def _data_of(result: MemoryRun) -> RunData:
-    """What reports are drawn from, of a run in memory; values have the types that JSON gives them."""
+    """The data of the report of a run in memory; values have the types that JSON gives them."""
     plan, measurement = result.plan, result.conclusion.measurement
     data = RunData(
         Path(),

@@ -88,7 +88,7 @@ class Sweep:
 
     @property
     def title(self) -> str:
-        """What was measured, in words."""
+        """The measured quantity, in words."""
         forms = ", ".join(dict.fromkeys(str(row["form"]) for row in self.rows))
         return f"{self.metric.replace('_', ' ')} of {self.collective} on {forms}"
 
@@ -213,7 +213,7 @@ def _points(
 
 
 def _measure(point: Point) -> dict[str, Any] | None:
-    """What a run measures and claims, as plain values; None if it was interrupted."""
+    """The metrics and claims of a run as plain values; None if it was interrupted."""
     result = run_in_memory(point.plan, lambda *_: None)
     if result.execution.interrupted:
         return None

@@ -74,7 +74,7 @@ Sink = Callable[[int, Trial, TrialResult], None]
 
 
 class Trials(Protocol):
-    """What runs trials: a `TrialRunner` in this process, or a `WorkerPool`."""
+    """A runner of trials: a `TrialRunner` in this process, or a `WorkerPool`."""
 
     async def run(self, trials: Iterable[Trial], sink: Sink) -> None:
         """Run all trials and pass each to `sink` as it ends, in any order; raises EmulatorError if one cannot be run.

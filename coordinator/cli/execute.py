@@ -1,4 +1,4 @@
-"""What `run` and `serve` share: running a plan and showing the result."""
+"""The common part of `run` and `serve`: run a plan and show the result."""
 
 from pathlib import Path
 from typing import Annotated

@@ -42,7 +42,7 @@ def show_result(plan: Plan, result: RunResult) -> None:
 
 
 def _run_lines(plan: Plan, summary: Mapping[str, Any]) -> Iterator[str]:
-    """What was run, and where."""
+    """The collective, the algorithm, the network and the driver of a run."""
     spec = plan.spec
     connections = f"{summary['links_opened']:,} TCP connections, {plural(plan.hosts, 'host process', 'es')}"
     where = connections if plan.hosts else "in memory"

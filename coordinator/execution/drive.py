@@ -29,7 +29,7 @@ CLOSE_SECONDS = 5.0
 
 @dataclass
 class ExecutionResult:
-    """What the network did in a run, and how the run ended."""
+    """The outcome of driving a network, and how the run ended."""
 
     steps: Step = 0
     undecided: str | None = None

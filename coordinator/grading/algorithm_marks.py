@@ -37,7 +37,7 @@ class AlgorithmGrader:
 
     server: SubmissionServer
     described: dict[str, Any]
-    """What the submission says of the algorithm."""
+    """The declarations of the algorithm in the submission."""
     networks: Sequence[Topology]
     port_models: Sequence[PortModel] = ()
     """Port models that are required; all that it declares if this is empty."""
@@ -288,7 +288,7 @@ def require_judged(described: dict[str, Any]) -> None:
 
 
 def undeclared(described: dict[str, Any]) -> Iterator[str]:
-    """What an algorithm declares that does not exist: port models, kinds of links."""
+    """Unknown port models and kinds of links that an algorithm declares."""
     for field_name, kind in (("port_models", PortModel), ("duplexes", Duplex)):
         known = list(map(str, kind))
         unknown = [value for value in described[field_name] if value not in known]

@@ -31,7 +31,7 @@ X32_SYSTEM_CALL: Final = 0x40000000
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a submission may use."""
+    """The limits of a submission's resources."""
 
     answer_seconds: float = 10.0
     """Real time for one answer, and processor time from the start to the end of a process."""
@@ -40,7 +40,7 @@ class Limits:
     memory_bytes: int = 1024 * MEBIBYTE
     """Address space."""
     output_bytes: int = 64 * 1024
-    """What one process may print."""
+    """The most that one process may print, in bytes."""
     answer_bytes: int = 32 * MEBIBYTE
 
 

@@ -35,7 +35,7 @@ ANY_NETWORKS: Final = ("star:3", "hypercube:3", "ring:7", "mesh:3x4", "debruijn:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is asked of a submission beyond what it claims."""
+    """The requirements on a submission beyond its own claims."""
 
     networks: Sequence[Topology] = ()
     port_models: Sequence[PortModel] = ()

@@ -35,7 +35,7 @@ Inbox = list[list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What is broken from the first step to the end."""
+    """Nodes and links that are broken from the first step to the end."""
 
     crashed: frozenset[Rank] = frozenset()
     down: frozenset[tuple[Rank, Port]] = frozenset()
@@ -59,11 +59,11 @@ class PlayedRun:
     topology: Topology
     spec: CollectiveSpec
     opened: dict[str, Any] = field(default_factory=dict)
-    """What the submission said of itself at the beginning; nothing in it is believed."""
+    """The submission's description of itself at the beginning; nothing in it is trusted."""
     refused: str | None = None
     sent: list[Sent] = field(default_factory=list)
     turns: list[tuple[Inbox, list[list[Any]]]] = field(default_factory=list)
-    """What the ranks read in step 1, 2, .., and the rows [rank, port, segment] that they answered."""
+    """The arrivals of the ranks in step 1, 2, .., and the rows [rank, port, segment] of their answers."""
     endless: bool = False
     problems: list[str] = field(default_factory=list)
     """Broken rules of the model, and exceptions."""
@@ -85,7 +85,7 @@ class Player:
         self._spec = spec
         self._faults = faults
         self._held: dict[Rank, set[tuple[Rank, Rank, int]]] = defaultdict(set)
-        """What a rank has received: origin, target, index."""
+        """The segments that a rank has received: origin, target, index."""
         self._folded: dict[Fold, int] = defaultdict(int)
         """Where contributions are folded: exclusive or of what a rank received."""
         self._counted: dict[Fold, Counter[Rank]] = defaultdict(Counter)

@@ -23,7 +23,7 @@ from emunode.trees.base import Trees
 
 MODULE: Final = "submission"
 Value = Any
-"""What JSON can hold."""
+"""A value of JSON."""
 
 
 class Session:

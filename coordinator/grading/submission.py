@@ -38,7 +38,7 @@ SHAPES: Final = {
     "denied": _texts,
     "forbidden": _texts,
 }
-"""What any answer may hold beside what was asked for: an exception, a refusal, and denied and forbidden calls."""
+"""Fields of any answer beside the requested ones: an exception, a refusal, and denied and forbidden calls."""
 
 
 class SubmissionEndedError(EmulatorError):
@@ -127,7 +127,7 @@ class SubmissionProcess:
     def __init__(self, server: SubmissionServer, pid: int, channel: socket.socket, output: int) -> None:
         self.pid = pid
         self.loaded: dict[str, Any] = {}
-        """What the submission registered."""
+        """The names that the submission registered."""
         self._server = server
         self._channel = channel
         self._output = output

@@ -1,1 +1,1 @@
-"""What a run leaves: journal, timetable, run directory."""
+"""The record of a run: journal, timetable, run directory."""

@@ -1,1 +1,1 @@
-"""What this machine offers, and what killed runs left on it."""
+"""Checks of this machine, and the leftovers of killed runs."""

@@ -1,4 +1,4 @@
-"""Who may join a run: challenge each new connection, check its proof and version, and give it a place.
+"""Admission of hosts to a run: challenge each new connection, check its proof and version, and give it a place.
 
 This decides only; `ControlChannel` carries the decisions out. Nothing of a peer without proof is ever parsed.
 """

@@ -21,7 +21,7 @@ SMALL_ORDER = 5000
 
 
 class StepResult(NamedTuple):
-    """What the hosts reported of one step, and whether another one has to follow."""
+    """The hosts' reports of one step, and whether another one has to follow."""
 
     rows: Sequence[bytes | bytearray]
     """Journal rows: arrivals of the step before, losses of this one."""

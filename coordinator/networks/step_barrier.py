@@ -13,7 +13,7 @@ from emunode.model import Step
 
 
 class HostCounts:
-    """What one host reported of the step that is open: packets sent and received by peer host, and its next step."""
+    """The report of one host on the open step: packets sent and received by peer host, and its next step."""
 
     __slots__ = ("due", "received", "reported", "sent")
 

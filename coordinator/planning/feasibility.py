@@ -23,7 +23,7 @@ MOST_CONTAINERS = 1000
 
 
 def describe_needs(plan: Plan) -> dict[str, object]:
-    """What a run takes, and what this machine has of it: the output of `coordinator plan --json`."""
+    """The resources that a run takes, and those of this machine: the output of `coordinator plan --json`."""
     topology, hosts = plan.topology, plan.hosts
     return {
         "topology": topology.name,

@@ -12,7 +12,7 @@ RESERVED_DESCRIPTORS = 64
 
 
 class Machine(NamedTuple):
-    """What the default number of hosts depends on."""
+    """The properties of a machine that decide the default number of hosts."""
 
     descriptor_limit: int
     cores: int

@@ -169,7 +169,7 @@ class Plan:
         return [*claims, *(bound for bound in self.lower_bounds() if bound.name not in bounded)]
 
     def lower_bounds(self) -> tuple[Claim, ...]:
-        """What no algorithm can do better than this run without faults; nothing for one that reproduces an error."""
+        """Bounds that no algorithm can beat in this run without faults; none for one that reproduces an error."""
         spec, algorithm = self.spec, self.algorithm
         if algorithm.negative_control:
             return ()

@@ -1,4 +1,4 @@
-"""What all pages share: templates, marks of verdicts, and the typesetting of network names."""
+"""The common parts of all pages: templates, marks of verdicts, and the typesetting of network names."""
 
 import json
 import re

@@ -65,7 +65,7 @@ class Ruling:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a history shows: measurement, rulings, and the nodes that were cut off."""
+    """The conclusion from a history: measurement, rulings, and the nodes that were cut off."""
 
     measurement: Measurement
     ruling: Ruling

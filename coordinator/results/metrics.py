@@ -47,7 +47,7 @@ Metric = int | float | tuple[int, ...]
 
 
 class Traffic(NamedTuple):
-    """What was sent, whatever arrived of it."""
+    """The traffic that was sent, whether or not it arrived."""
 
     steps: int
     packets: int
@@ -173,7 +173,7 @@ NOTHING_DUE = 2**31 - 1
 
 @dataclass(frozen=True)
 class TrialCounts:
-    """What a campaign asks of one trial."""
+    """The counts of one trial that a campaign needs."""
 
     metrics: dict[str, Metric]
     """The metrics of `shared_metrics`."""

@@ -13,12 +13,12 @@ from emunode.registry import Registry
 
 @dataclass(frozen=True)
 class Driver:
-    """What scenarios and plans have to know of a driver."""
+    """The properties of a driver that scenarios and plans depend on."""
 
     name: str
     launcher: str | Callable[..., Any]
-    """What starts its hosts: a `Launch` class, called with the plan and the log, or a module with `launch(plan, log)`, which
-    is imported on use. Empty: no hosts."""
+    """The launcher of its hosts: a `Launch` class, called with the plan and the log, or the name of a module with
+    `launch(plan, log)`, imported on use. Empty: no hosts."""
     most_hosts: int | None = None
     """The most hosts that `--ranks-per-host auto` starts; None: as many as there are cores, or as descriptors require."""
     local_processes: bool = False

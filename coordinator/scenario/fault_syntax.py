@@ -118,7 +118,7 @@ def _count(what: str, spec: str, text: str) -> int:
 
 
 MEANINGS = {"steps": "number of steps", "packet": "number of the packet"}
-"""What messages call the whole numbers of built-in kinds; others go by the name of their field."""
+"""The names of the whole numbers of built-in kinds in messages; others go by the name of their field."""
 EXAMPLES = {"rate": "0.2", "packet": "3"}
 
 

@@ -198,7 +198,7 @@ def read_gml(data: bytes) -> DeclaredNetwork:
 
 
 def shortened(error: Exception) -> str:
-    """What a library says about a file, cut because it may quote all of it."""
+    """The message of a library about a file, cut because it may quote all of it."""
     text = str(error) or type(error).__name__
     return text if len(text) <= 200 else f"{text[:200]} .."
 
@@ -354,7 +354,7 @@ NS3_FIRST_LINES: Final[Mapping[int, tuple[str, ...]]] = {
     6: ("nodes", "gpus_per_server", "nvswitches", "switches", "links", "gpu_type"),
     7: ("nodes", "gpus_per_server", "nvswitches", "switches", "links", "gpu_type", "gpus_per_node"),
 }
-"""What the words of the first line mean, by their number."""
+"""The meaning of the words of the first line, by their number."""
 NS3_LINK: Final = ("rate", "delay", "error_rate")
 
 

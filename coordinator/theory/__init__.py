@@ -1,1 +1,1 @@
-"""What follows from trees and symmetry without a run."""
+"""Results that follow from trees and symmetry without a run."""

@@ -213,7 +213,7 @@ class GraphProperties:
 
     @property
     def symmetry(self) -> str:
-        """What is known of symmetry: `cayley`, `vertex-transitive`, `not vertex-transitive` or `unknown`."""
+        """The known symmetry: `cayley`, `vertex-transitive`, `not vertex-transitive` or `unknown`."""
         if self.transitive:
             return "cayley" if isinstance(self.topology, CayleyTopology) else "vertex-transitive"
         if self.degree_min != self.degree_max or self._distances.profiles > 1:
@@ -242,7 +242,7 @@ class GraphProperties:
         return adjacency
 
     def _once(self, name: str, compute: Callable[[], Computed]) -> Computed:
-        """What `compute` returns. If its time is over, it is not tried again."""
+        """The result of `compute`. If its time is over, it is not tried again."""
         if name in self._failed:
             raise self._failed[name]
         try:

@@ -38,7 +38,7 @@ WHOLE: Final = (Collective.BROADCAST, Collective.REDUCE, Collective.ALLREDUCE)
 
 
 class Traffic(NamedTuple):
-    """What a run has to move."""
+    """The data that a run has to move."""
 
     collective: Collective
     source: Rank
@@ -57,7 +57,7 @@ class Traffic(NamedTuple):
 
 
 class Bottleneck(NamedTuple):
-    """What `demand` units per segment have to pass; `reason` says it in words."""
+    """A bottleneck that `demand` units per segment have to pass; `reason` describes it."""
 
     delay: int
     demand: int
@@ -269,7 +269,7 @@ def _bottlenecks(known: Distances, traffic: Traffic) -> Iterator[Bottleneck]:
 
 
 def _of_root(known: Distances, traffic: Traffic, root: Rank, *, one_port: bool) -> Iterator[Bottleneck]:
-    """What must reach a root, or leave it, from or to the nodes at distance 1, 2, .. and more."""
+    """The data that must reach a root, or leave it, from or to the nodes at distance 1, 2, .. and more."""
     label, levels = known.topology.label(root), known.levels(root)
     beyond = known.nodes
     whole = traffic.collective in WHOLE

@@ -139,7 +139,7 @@ class Allreduce(Algorithm):
         ]
 
     def _claims_of_both(self) -> Iterator[Claim]:
-        """What follows from the claims of the two phases."""
+        """Claims that follow from those of the two phases."""
         # Equal claims with several sources: the last one is the most specific.
         phases = [
             {(claim.name, claim.relation): claim for claim in phase.claims()} for phase in (self.first, self.second)
@@ -202,7 +202,7 @@ class TwoPhaseRule(Rule):
         return sends + [(when + shift, port, self._in_phase_2(made)) for when, port, made in later]
 
     def _in_phase_2(self, made: Segment | Callable[[], Segment]) -> Segment | Callable[[], Segment]:
-        """What phase 2 sends; where that may be a message of this rank, a function, because the result is not known yet."""
+        """The sends of phase 2; a function where the message may be of this rank, because its result is not known yet."""
         return partial(self._finished, made) if callable(made) or made[0] == self._rank else made
 
     def _finished(self, made: Segment | Callable[[], Segment]) -> Segment:

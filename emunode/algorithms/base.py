@@ -246,7 +246,7 @@ class Algorithm(ABC):
         """The rule of one rank."""
 
     def contribution(self, rank: Rank, target: Rank, segment: int) -> int:
-        """What `rank` contributes to a segment of the block of `target`, as a number; a switch contributes nothing."""
+        """The contribution of `rank` to a segment of the block of `target`, as a number; 0 for a switch."""
         return 0 if self.topology.is_switch(rank) else int.from_bytes(self.payloads.segment(rank, target, segment))
 
     @property

@@ -60,7 +60,7 @@ class FoldingSchedule(Algorithm):
         return self._partial_result if self.folds else self.payloads.segment
 
     def _partial_result(self, origin: Rank, target: Rank, segment: int) -> bytes:
-        """What `origin` sends towards `target` if nothing is missing."""
+        """The partial result that `origin` sends towards `target` if nothing is missing."""
         folded = self._folded
         if len(folded) > CACHE_ENTRIES:
             folded.clear()

@@ -45,11 +45,11 @@ class ScheduledCollective(FoldingSchedule):
 
     @abstractmethod
     def sends(self, rank: Rank) -> Iterable[Row]:
-        """What `rank` sends in the forward schedule."""
+        """The sends of `rank` in the forward schedule."""
 
     @abstractmethod
     def receipts(self, rank: Rank) -> Iterable[Row]:
-        """What `rank` receives in the forward schedule."""
+        """The receipts of `rank` in the forward schedule."""
 
     @property
     @abstractmethod

@@ -1,4 +1,4 @@
-"""What both engines do in a step: faults take effect, ranks read and decide, journal rows are written, sends are scheduled.
+"""The common part of both engines: in a step faults take effect, ranks read and decide, and rows are written.
 
 Engines differ only in how a packet gets from one rank to another.
 """

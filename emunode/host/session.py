@@ -48,7 +48,7 @@ HEARTBEAT_SECONDS = 0.5
 
 
 class Ranks(NamedTuple):
-    """What exists once a host is configured: its links, and the engine that runs its ranks."""
+    """The parts of a configured host: its links, and the engine that runs its ranks."""
 
     config: HostConfig
     links: LinkTable

@@ -35,7 +35,7 @@ FLUSH_BYTES = 4 * 2**20
 """Journal rows that a host collects before it sends them ahead of its report."""
 
 Arrivals = tuple[list[int], list[Packet]]
-"""What arrived in one step, in order of arrival: the slots, and the packet at each."""
+"""The arrivals of one step, in their order: the slots, and the packet at each."""
 
 
 class StepEngine:

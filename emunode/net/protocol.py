@@ -36,7 +36,7 @@ class HostConfig(NamedTuple):
     network_sha256: str = ""
     """Its digest; empty if the name of the topology defines the network."""
     plugins: tuple[Plugin, ...] = ()
-    """What to load before the network and the algorithm are looked up."""
+    """Plug-ins to load before the network and the algorithm are looked up."""
 
     def to_record(self) -> tuple[object, ...]:
         """Plain values for the wire."""

@@ -125,7 +125,7 @@ def _decode_several(body: memoryview, count: int, order: int) -> Packet:
 
 
 def _unpacked(body: memoryview, **options: bool) -> Any:
-    """What msgpack makes of foreign bytes; FrameError if they are malformed."""
+    """Decode foreign bytes by msgpack; FrameError if they are malformed."""
     try:
         return _unpack(body, **options)
     except Exception as error:  # msgpack raises half a dozen unrelated kinds; nothing of ours runs in here

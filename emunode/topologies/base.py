@@ -34,7 +34,7 @@ SEARCH_LIMIT: Final = 1 << 20
 
 
 ABSENT: Final[Rank] = -1
-"""What `neighbour` returns for a port that a rank does not have."""
+"""The result of `neighbour` for a port that a rank does not have."""
 ALL_PAIRS_LIMIT: Final = 1 << 24
 """The largest order x order for which distances between all pairs are searched without being asked for: a few seconds."""
 

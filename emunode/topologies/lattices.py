@@ -85,7 +85,7 @@ class Quotient:
         return self.steps.index(self.subtract(0, self.steps[port]))
 
     def label(self, index: int) -> str:
-        """What labels call an index."""
+        """The part of a label that stands for an index."""
         return str(index)
 
     def parse(self, label: str) -> int | None:
@@ -159,7 +159,7 @@ class LatticeNetwork(CayleyTopology):
     separator = ","
     """Between the labels of factors."""
     node_form = "numbers below the sizes, separated by commas"
-    """What labels look like, for messages."""
+    """The form of a label, for messages."""
 
     def set_factors(self, factors: Sequence[Quotient]) -> None:
         """Set the factors, the first one fastest; raises ScenarioError (field `topology`) for too many ranks."""

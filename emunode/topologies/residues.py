@@ -161,7 +161,7 @@ class ResidueNetwork(ProductNetwork):
 
     @property
     def node_form(self) -> str:  # type: ignore[override]  # depends on the number of dimensions
-        """What labels look like, for messages."""
+        """The form of a label, for messages."""
         if self.dimensions == 1:
             return f"x,y for x + y {self.letter}"
         return (

@@ -96,7 +96,7 @@ class ShiftNetwork(Topology):
         return rank
 
     def node_form(self) -> str:
-        """What labels look like, for messages."""
+        """The form of a label, for messages."""
         return f"{self.n} numbers of 0..{self.letters - 1}" + (" separated by dots" if self._separator else "")
 
     def _shifted(self, word: Word, port: Port) -> Word:

@@ -28,7 +28,7 @@ FORBIDDEN_IN_LABELS: Final = "~>@:;=#"
 """They separate the parts of a fault, such as `down:A~B@2`. Blanks and unprintable characters are forbidden too."""
 
 Attributes = Mapping[str, str | int | float | bool]
-"""What a file says about a node or a link beyond the structure, such as a rate or a rack."""
+"""Attributes of a node or a link in a file, beyond the structure, such as a rate or a rack."""
 
 _MAGIC = b"network1"
 _HEADER = Struct("<8sIIII")

@@ -1,1 +1,1 @@
-"""What the sockets cost: `scripts/bench`. Nothing of the project imports this."""
+"""The cost of the sockets: `scripts/bench`. Nothing of the project imports this."""

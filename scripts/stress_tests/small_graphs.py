@@ -34,7 +34,7 @@ def small_networks(largest: int) -> Iterator[object]:
 
 
 def problems(entry: type, network: object) -> list[str]:
-    """What is wrong with an algorithm on a network; nothing if it refuses the network."""
+    """Mistakes of an algorithm on a network; none if it refuses the network."""
     from emunode.algorithms.conformance import check_algorithm
     from emunode.errors import ContractError
 

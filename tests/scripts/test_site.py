@@ -27,7 +27,7 @@ ASSETS = {
     "object": "data",
     "embed": "src",
 }
-"""What a browser fetches with a page, by element."""
+"""The resources that a browser fetches with a page, by element."""
 NAVIGATION_ONLY = {"next", "prev", "index", "search", "canonical"}
 """Relations of `<link>` that a browser does not fetch."""
 ADDRESS = re.compile(r"""(?:url\(|@import\s+)\s*['"]?([^'")\s;]+)""")

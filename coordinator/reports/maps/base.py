@@ -1,4 +1,4 @@
-"""What both kinds of maps know of a run."""
+"""The data of a run that both kinds of maps share."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -133,5 +133,5 @@ class MapRun:
         return f'<span class="keys">{"".join(keys)}</span>{" ".join([*notes, *more])}'
 
     def done(self, count: int, due: int, step: int) -> str:
-        """What is reached after `step`: how votes ended, or how many of the nodes are done."""
+        """The progress after `step`: how votes ended, or how many of the nodes are done."""
         return self.votes.sentence(step) if self.votes else f"{count:,} of {plural(due, 'node')} done"

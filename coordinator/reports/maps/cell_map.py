@@ -37,7 +37,7 @@ def draw(run: MapRun) -> NetworkMap:
 
 @dataclass(frozen=True)
 class Squares:
-    """What is drawn of the nodes: squares, each of one or several nodes."""
+    """The squares of a map, each of one or several nodes."""
 
     x: Floats
     y: Floats

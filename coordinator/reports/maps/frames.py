@@ -15,7 +15,7 @@ LINK_ENTRIES = 60_000
 
 @dataclass
 class Frames:
-    """What the script shows at each position of the slider."""
+    """The content of the map at each position of the slider."""
 
     first: list[int]
     """First step."""
@@ -46,7 +46,7 @@ class Frames:
         return [viridis(at / (count - 1) if count > 1 else 0.6) for at in range(count)]
 
     def script(self) -> dict[str, object]:
-        """What the script needs for any kind of map."""
+        """The data of the script for any kind of map."""
         return {"names": self.names, "texts": self.texts, "first": self.first, "last": self.last}
 
 

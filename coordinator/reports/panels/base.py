@@ -1,4 +1,4 @@
-"""What the panels of a report draw from."""
+"""The data of the panels of a report."""
 
 from collections.abc import Callable
 from functools import cached_property

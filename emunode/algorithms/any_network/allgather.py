@@ -27,7 +27,7 @@ MOST_CHUNKS = 1000
 
 
 class BreadthFirstAllgather(TableCollective):
-    """What both forms of breadth-first broadcast share: who receives what in which phase, and the loads.
+    """The common part of both forms of breadth-first broadcast: the receipts of each phase, and the loads.
 
     Segment number s of an origin is on tree s, because every segment may take other arcs.
     """

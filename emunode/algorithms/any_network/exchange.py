@@ -51,7 +51,7 @@ class ExchangeTable:
         self.entering = [[(sender, port) for _, sender, port in topology.ends(rank)] for rank in topology.ranks()]
 
     def machine(self, sender: Rank, port: Port) -> int:
-        """What serves one segment per step: a link, or with translations all links at one port."""
+        """A unit that carries one segment per step: a link, or with translations all links at one port."""
         return port if self.translated else sender * self.topology.degree + port
 
     @property

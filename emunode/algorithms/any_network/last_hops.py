@@ -82,7 +82,7 @@ def _next_level(topology: Topology, level: Sequence[Rank], distances: list[int],
 
 @dataclass(frozen=True)
 class Phases:
-    """What breadth-first broadcast costs on a network, per phase and maximised over all receivers, in blocks of one
+    """The cost of breadth-first broadcast on a network, per phase and maximised over all receivers, in blocks of one
     origin."""
 
     loads: tuple[Fraction, ...]

@@ -20,7 +20,7 @@ Leaving = tuple[Step, Port]
 Item = tuple[Rank, Rank, int]
 """(origin, target, segment number); in a table with translations origin 0 and the target relative to it."""
 Rows = dict[Item, list[Leaving]]
-"""What one node passes on or sends itself, in order of steps."""
+"""The segments that one node passes on or sends itself, in order of steps."""
 HOP_BYTES = 330
 """Memory per hop of a table. Measured: 260 to 320 for tables of 40,000 to 160,000 hops."""
 

@@ -59,7 +59,7 @@ def _loads_within(heights: Sequence[int], segments: int, steps: Step) -> list[in
 
 
 class TreePacking(Algorithm):
-    """What the collectives over one packing have in common."""
+    """The common part of the collectives over one packing."""
 
     family = ANY_FAMILY
     precomputed = True

@@ -310,7 +310,7 @@ class DisjointUnicast(RoutedCollective):
         ]
 
     def _closed_claims(self, segments: int, used: int) -> list[Claim]:
-        """What the lengths that the literature gives say about a run, without the paths."""
+        """Claims about a run that follow from the path lengths in the literature, without the paths."""
         found = closed_lengths(self.topology, self.goal)
         if found is None:
             return []

@@ -103,7 +103,7 @@ def send_schedule(place: int, sizes: Sequence[int]) -> list[int]:
 
 
 class CirculantSchedule(ScheduledCollective):
-    """What broadcast and allgather share: the schedule of one root, seen from there."""
+    """The common part of broadcast and allgather: the schedule of one root, seen from there."""
 
     family = "any"
     some_networks = True

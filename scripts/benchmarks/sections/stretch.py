@@ -1,4 +1,4 @@
-"""What this machine can just hold: Q_17 over real sockets, and an Eisenstein-Jacobi network of four dimensions in memory."""
+"""The largest networks: Q_17 over real sockets, and an Eisenstein-Jacobi network of four dimensions in memory."""
 
 from collections.abc import Iterator
 

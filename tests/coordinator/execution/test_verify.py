@@ -159,7 +159,7 @@ FORGERIES: dict[str, Callable[[Path], object]] = {
     "byzantine: elections": forge_table("elections", "right"),
     "timed: lateness": forge_table("timeline", "ended"),
 }
-"""What is changed, after the name of the scenario unless that is `tree`."""
+"""The changes, after the name of the scenario unless that is `tree`."""
 
 
 @pytest.mark.parametrize("name", FORGERIES)

@@ -117,7 +117,7 @@ def facts(result: RunResult) -> Values:
 
 @cache
 def in_memory(name: str) -> Values:
-    """What happens in memory."""
+    """The same run in memory."""
     return facts(run_scenario(None, **SCENARIOS[name]))
 
 

@@ -97,7 +97,7 @@ class Swarm(NamedTuple):
         return states[0], json.loads(summary.read_text())
 
     def files(self, pattern: str) -> list[Path]:
-        """What the coordinator has written so far."""
+        """The coordinator's output so far."""
         if f"{STACK}_runs" not in docker("volume", "ls", "--quiet").split():
             return []
         return list(

@@ -28,7 +28,7 @@ DIRECTED = {
 GOLDEN_FAMILIES = {
     "S": "star", "Q": "hypercube", "EJ": "ej", "gauss": "gaussian", "bubble": "bubble-sort", "CCC": "ccc",
 }  # fmt: skip
-"""What the golden numbers call a family."""
+"""The names of families in the golden numbers."""
 MET = {"star", "hypercube", "ej", "gaussian", "torus"}
 """The families of the table on which both bounds are met."""
 

@@ -26,7 +26,7 @@ BROADCASTS = [
 
 
 def history(plan: Plan) -> History:
-    """What happens in memory."""
+    """The same run in memory."""
     rows, altered = played(plan)
     records = sorted_records([rows])
     return History(table(records).lazy(), len(records), None, altered)

@@ -25,7 +25,7 @@ WORDS = {
     "label": "contains the character ' '",
     "networkx error": "",
 }
-"""What the message says where it does not repeat the reason of the golden table."""
+"""The message where it does not repeat the reason of the golden table."""
 
 
 def golden_cases() -> list[dict[str, str]]:

@@ -148,7 +148,7 @@ def added(state: State, link: tuple[Rank, Rank], items: tuple[int, int]) -> Stat
 
 
 def ports(one: Rank, other: Rank, items: tuple[int, int], port_model: PortModel) -> frozenset[tuple[str, Rank]]:
-    """What no other link may use in the same step."""
+    """The resource that no other link may use in the same step."""
     there, back = items
     match port_model:
         case PortModel.ONE_PORT:

@@ -29,7 +29,7 @@ IN_PAPER: dict[str, dict[str, set[str]]] = {
     },
     DISJOINT: {"section": set(), "table": set(), "lemma": set(), "theorem": set()},
 }  # fmt: skip
-"""What the texts at hand number; the numbers of the third are lost."""
+"""The numbered items of the texts at hand; the numbers of the third are lost."""
 
 PLACE = re.compile(r"\b(section|table|lemma|theorem)s? ((?:\d+(?:\.\d+)*)(?:(?:, | and | to )\d+(?:\.\d+)*)*)")
 

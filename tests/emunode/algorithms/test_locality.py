@@ -62,7 +62,7 @@ def live(network: MemoryEngine, limit: int = 10_000) -> list[bytes]:
 
 
 def referents(thing: object) -> Iterator[object]:
-    """What a rule could get hold of through `thing`. Modules and types lead to the whole interpreter, and are left out."""
+    """The objects that a rule could reach through `thing`, without modules and types, which lead to everything."""
     if isinstance(thing, ModuleType | type):
         return
     if isinstance(thing, FunctionType):

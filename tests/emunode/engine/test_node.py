@@ -83,7 +83,7 @@ def node(rule: Rule, algorithm: Algorithm | None = None, rank: int = ME) -> Node
 
 
 def piece(index: int = 0, origin: int = 0, target: int = ALL_RANKS, tree: int = 0) -> Segment:
-    """What `origin` really sent."""
+    """The payload that `origin` really sent."""
     return origin, target, tree, index, PAYLOADS.segment(origin, target, index)
 
 
@@ -199,7 +199,7 @@ def test_rule_is_not_called_without_arrivals() -> None:
 
 
 def outcomes(*packets: PortPacket, rank: int = ME) -> list[HopOutcome]:
-    """What a node says of these arrivals, all in one step."""
+    """The judgement of a node on these arrivals, all in one step."""
     _, hops = node(Script(), rank=rank).step(2, list(packets))
     return [outcome for _, outcome, _ in hops]
 
@@ -254,7 +254,7 @@ def test_a_corrupt_copy_does_not_stand_in_for_a_good_one() -> None:
 
 
 def complaint(broken: Node, step: Step, inbox: Sequence[PortPacket] = ()) -> str:
-    """What a node says when its rule breaks a promise in `step`."""
+    """The error of a node whose rule breaks a promise in `step`."""
     with pytest.raises(RuleError) as caught:
         broken.step(step, list(inbox))
     return str(caught.value)

@@ -58,7 +58,7 @@ def faults_of(*faults: Fault, seed: int = 1, knows: bool = False, origin_is_auth
 
 
 def arrivals(faults: Faults, steps: Iterable[int], rank: int = 5, port: int = 1) -> list[tuple[int, int, bool]]:
-    """What crosses when one segment leaves in each of these steps: (step, segments, arrives)."""
+    """The packets that cross when one segment leaves in each of these steps: (step, segments, arrives)."""
     return [
         (step, len(segments), arrives)
         for step in steps

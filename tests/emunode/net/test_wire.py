@@ -349,7 +349,7 @@ def hello(secret: bytes = SECRET, run: int = RUN, nonce: bytes = NONCE) -> bytes
 
 
 def read_hello(body: bytes) -> tuple[int, int, int, int]:
-    """What a listener of run RUN, with the nonce NONCE, reads in it."""
+    """The content as a listener of run RUN reads it, with the nonce NONCE."""
     return wire.read_link_hello(wire.frame(body), SECRET, RUN, NONCE)
 
 

@@ -1,4 +1,4 @@
-"""What is special about single families: huge members, random networks, switches, distances beyond the expected numbers."""
+"""Special properties of single families: huge members, random networks, switches, distances beyond the expected numbers."""
 
 import tracemalloc
 from itertools import permutations

@@ -28,7 +28,7 @@ def column(row: Row, prefix: str) -> str:
 
 
 def predictions(algorithm: Algorithm) -> dict[str, Value]:
-    """What an algorithm claims to be equal to something."""
+    """The claims of an algorithm with the relation `==`."""
     return {claim.name: claim.predicted for claim in algorithm.claims() if claim.relation == "=="}
 
 
