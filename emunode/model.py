@@ -25,6 +25,9 @@ Segment = tuple[Rank, Rank, int, int, bytes]
 trees differ in `tree` only. Ranks, trees and segments count from 0.
 """
 
+CONTROL_TREE: Final = 2**15 - 1
+"""The tree of control segments: those of a protocol between two neighbours, which belong to no message."""
+
 Packet = tuple[Segment, ...]
 """The segments that cross one link in one direction in one step, in the order in which the rule produced them."""
 
@@ -51,6 +54,8 @@ class HopOutcome(IntEnum):
     """Sent but not received: the link or the receiver was down, or a fault dropped it."""
     CORRUPT = 4
     """Received with different bytes than its origin sent."""
+    CONTROL = 5
+    """A control segment of a protocol, such as an acknowledgement; received."""
 
 
 class Hop(NamedTuple):

@@ -212,7 +212,7 @@ def _read_table(path: Path, schema: Mapping[str, Any], most: int) -> pl.DataFram
     _size(path, MOST_TABLE_BYTES)
     try:
         stored = pl.read_parquet_schema(path)
-        if dict(stored) != dict(schema):
+        if stored.keys() != schema.keys() or not all(_is_type(stored[name], schema[name]) for name in schema):
             raise UnreadableError(f"{path.name}: unexpected columns or types")
         scan = pl.scan_parquet(path, glob=False)
         rows = scan.select(pl.len()).collect().item()
@@ -221,6 +221,14 @@ def _read_table(path: Path, schema: Mapping[str, Any], most: int) -> pl.DataFram
         return scan.collect()
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:  # some damaged files make polars panic
         raise UnreadableError(f"{path.name}: it cannot be read: {_short(error)}") from None
+
+
+def _is_type(stored: pl.DataType, expected: pl.DataType) -> bool:
+    """Whether a column has this type; a run of an earlier version may know fewer outcomes."""
+    if isinstance(stored, pl.Enum) and isinstance(expected, pl.Enum):
+        known = stored.categories.to_list()
+        return known == expected.categories.to_list()[: len(known)]
+    return stored == expected
 
 
 def _read_journal(path: Path, plan: Plan) -> np.ndarray:

@@ -99,7 +99,7 @@ class Node:
         try:
             agenda = self._agenda
             if inbox:
-                inbox.sort(key=_port_of)
+                inbox.sort(key=port_of)
                 # All-port and one-port need no comparison with what was sent, unless links are half-duplex.
                 if len(inbox) > self._unchecked:
                     self._check_receipts(step - 1, inbox)
@@ -201,12 +201,12 @@ class Node:
             port, segment = leaving[0]
             if port in self._ports:
                 self._sent = (step, [port])
-                return [(port, (segment if segment.__class__ is tuple else _made(segment),))]
+                return [(port, (segment if segment.__class__ is tuple else make_segment(segment),))]
         packets: dict[Port, list[Segment]] = {}
         for port, segment in leaving:
-            # Plain form: `packets.setdefault(port, []).append(_made(segment))`. A segment is a tuple, or a function that
-            # makes it when it leaves, so that a schedule of many large segments does not hold all payloads at once.
-            made = segment if segment.__class__ is tuple else _made(segment)
+            # Plain form: `packets.setdefault(port, []).append(make_segment(segment))`. A segment is a tuple, or a function
+            # that makes it when it leaves, so that a schedule of many large segments does not hold all payloads at once.
+            made = segment if segment.__class__ is tuple else make_segment(segment)
             if port in packets:
                 packets[port].append(made)
             else:
@@ -293,9 +293,11 @@ def failure(algorithm: Algorithm, rank: Rank, step: Step, error: Exception) -> R
     return RuleError(f"{algorithm.name} at rank {rank}, step {step}, {where}: {type(error).__name__}: {error}")
 
 
-def _made(segment: Segment | Callable[[], Segment]) -> Segment:
+def make_segment(segment: Segment | Callable[[], Segment]) -> Segment:
+    """The segment of a send, which a rule may leave to be made when it leaves."""
     return segment() if callable(segment) else segment
 
 
-def _port_of(packet: PortPacket) -> Port:
+def port_of(packet: PortPacket) -> Port:
+    """The port of a packet, to sort by."""
     return packet[0]

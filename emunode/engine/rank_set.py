@@ -11,10 +11,12 @@ from hashlib import blake2b
 
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.engine.node import Node, failure
+from emunode.engine.protocol_node import ProtocolNode
 from emunode.errors import RuleError
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import Fault, NodeFault, Recover
 from emunode.model import ALL_RANKS, FOLDING, FaultKnowledge, Hop, HopOutcome, Port, Rank, Step
+from emunode.protocols.registry import make_protocol
 
 AlteredCopy = tuple[Step, Rank, Port, Rank, int, int, int]
 """An altered copy that arrived: (step, receiver, its port, origin, tree, segment, a number that stands for its payload)."""
@@ -59,7 +61,10 @@ class RankSet:
             raise
         except Exception as error:
             raise failure(self._algorithm, view.rank, self._step, error) from error
-        return Node(view.rank, self._algorithm, rule)
+        protocol = make_protocol(self._algorithm, view)
+        if protocol is None:
+            return Node(view.rank, self._algorithm, rule)
+        return ProtocolNode(view.rank, self._algorithm, rule, protocol, self._step)
 
     def apply_faults(
         self, step: Step, faults: Sequence[Fault], waking: AbstractSet[Rank]

@@ -1,0 +1,111 @@
+"""A node with a protocol between its rule and its ports, in lock-step.
+
+What arrives goes through the protocol to the rule, and what the rule sends goes through the protocol to the ports. Packets
+then leave when the protocol says so, hence a send of the rule is never too late, and what the port model or the link
+capacity does not allow waits its turn. A port model limits what a node sends in a step. What it receives depends on others,
+which send when their own time-outs come, so receipts are not checked, as for packets that faults make late.
+"""
+
+from emunode.algorithms.base import Algorithm, Rule
+from emunode.engine.node import Node, failure, make_segment, port_of
+from emunode.errors import RuleError, RunError
+from emunode.model import CONTROL_TREE, Hop, HopOutcome, Port, PortModel, PortPacket, Rank, Segment, Step
+from emunode.protocols.base import Protocol
+
+
+class ProtocolNode(Node):
+    """One rank of a network, which follows its rule by way of a protocol that begins in step `now`."""
+
+    __slots__ = ("protocol",)
+
+    def __init__(self, rank: Rank, algorithm: Algorithm, rule: Rule, protocol: Protocol, now: Step) -> None:
+        super().__init__(rank, algorithm, rule)
+        self.enable_queueing()
+        self.protocol = protocol
+        protocol.start(now)
+        self._note_due(now)
+
+    def step(self, step: Step, inbox: list[PortPacket]) -> tuple[list[PortPacket], list[Hop]]:
+        """Read the packets that arrived in step - 1; return those that leave in `step`, by ascending port, and the hops."""
+        hops: list[Hop] = []
+        try:
+            if inbox:
+                inbox.sort(key=port_of)
+                self._read_apart(inbox, hops)
+                passed = [(port, self.protocol.receive(step, port, packet)) for port, packet in inbox]
+                self._decide(step, [(port, packet) for port, packet in passed if packet])
+            outbox = self._through_protocol(step)
+        except (RuleError, RunError, MemoryError):
+            raise
+        except Exception as error:
+            raise failure(self._algorithm, self.rank, step, error) from error
+        return outbox, hops
+
+    def suspects(self, step: Step, port: Port, suspected: bool) -> None:
+        """Tell the protocol about a port at the beginning of `step`, before the node reads."""
+        self.protocol.suspects(step, port, suspected)
+        self._note_due(step)
+
+    def resume(self, step: Step) -> None:
+        """Skip to `step`, discarding sends of the rule for the missed steps; time-outs of these steps come in it."""
+        super().resume(step)
+        self._note_due(step)
+
+    def _read_apart(self, inbox: list[PortPacket], hops: list[Hop]) -> None:
+        """Classify every arrival; what a control segment says is the business of the protocol alone."""
+        data = []
+        for port, packet in inbox:
+            own = [segment for segment in packet if segment[2] == CONTROL_TREE]
+            hops += [Hop(port, HopOutcome.CONTROL, segment) for segment in own]
+            data.append((port, tuple(segment for segment in packet if segment[2] != CONTROL_TREE) if own else packet))
+        self._read(data, hops)
+
+    def _decide(self, step: Step, passed: list[PortPacket]) -> None:
+        """Let the rule decide on what has passed the protocol."""
+        for when, port, segment in self._rule.receive(step - 1, passed) if passed else ():
+            # A rule that plans by steps may get what it waited for late: then it sends now.
+            self._agenda.setdefault(max(when, step), []).append((port, segment))
+
+    def _through_protocol(self, step: Step) -> list[PortPacket]:
+        """Hand over what the rule sends in `step`, and let leave what the protocol and the port model allow."""
+        protocol = self.protocol
+        if protocol.alarm is not None and protocol.alarm <= step:
+            protocol.wake(step)
+        for port, item in self._leaving(step):
+            segment = make_segment(item)
+            if segment[2] == CONTROL_TREE or port not in self._ports:
+                reason = f"tree {CONTROL_TREE} is reserved" if port in self._ports else f"port {port} does not exist"
+                raise RuleError(f"{self._algorithm.name} at rank {self.rank}, step {step}: {reason}")
+            protocol.submit(step, port, segment)
+        ready = tuple(protocol.ready(step))
+        packets = self._allowed(ready)
+        for port, packet in packets:
+            for segment in packet:
+                protocol.sent(step, port, segment)
+        # What had to stay is ready again in the next step.
+        self._note_due(step + 1, ready=bool(protocol.ready(step)))
+        return packets
+
+    def _allowed(self, ready: tuple[tuple[Port, Segment], ...]) -> list[PortPacket]:
+        """Packets of what may leave in one step, by ascending port. Control segments do not count against the capacity."""
+        capacity = self._algorithm.link_capacity
+        one_port = self._algorithm.spec.port_model is not PortModel.ALL_PORT
+        packets: dict[Port, list[Segment]] = {}
+        loads: dict[Port, int] = {}
+        for port, segment in ready:
+            if one_port and packets and port not in packets:
+                continue
+            if segment[2] != CONTROL_TREE:
+                if loads.get(port, 0) == capacity:
+                    continue
+                loads[port] = loads.get(port, 0) + 1
+            packets.setdefault(port, []).append(segment)
+        return [(port, tuple(packets[port])) for port in sorted(packets)]
+
+    def _note_due(self, least: Step, *, ready: bool = False) -> None:
+        """Set the next step, `least` or later, in which this node acts without receiving anything first."""
+        alarm = self.protocol.alarm
+        if ready or (alarm is not None and alarm < least):
+            alarm = least
+        own = [self._next[0]] if self._next is not None else []
+        self.due = min([*own, *self._agenda, *([alarm] if alarm is not None else [])], default=None)

@@ -1,0 +1,145 @@
+"""The interface of a protocol: an object of one rank between its rule and its ports, the same under both clocks.
+
+A rule says what to send; the protocol decides when a port sends it, sends it again, answers what arrives, and passes on to
+the rule what is new. It is pure: no clock and no socket. Time is a whole number that the driver passes in: a step in
+lock-step, nanoseconds of virtual time under the timed clock.
+
+The driver (a node) calls, at one time and in this order: `receive` for what has arrived, `suspects` for ports whose state
+has changed, `wake` if the time of `alarm` has come, and `submit` for what the rule wants to send. Then it takes from
+`ready` what the port model and the ports allow, calls `sent` for each item whose transmission begins, and asks again when
+a port is free. So acknowledgements and time-outs queue at a port like everything else.
+
+A protocol speaks to its peers in *control segments*: segments of tree `CONTROL_TREE`, which cross links as all segments do,
+have journal rows of their own outcome (`control`), and are never counted as deliveries.
+"""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from struct import Struct
+from typing import Final
+from zlib import crc32
+
+from emunode.model import CONTROL_TREE, Packet, Port, Rank, Segment
+
+PortSegment = tuple[Port, Segment]
+"""A segment that is to leave by a port."""
+_PAYLOAD: Final = Struct("<BxHI")
+CONTROL_BYTES: Final = _PAYLOAD.size
+"""Bytes of the payload of a control segment."""
+
+
+class ControlKind(IntEnum):
+    """The kinds of control segments: the first byte of their payload."""
+
+    ACKNOWLEDGEMENT = 1
+    """Says that the segment with this origin, target and number, of tree `value`, has arrived."""
+    KEEP_ALIVE = 2
+    """Says that the sender is alive."""
+
+
+def control_segment(kind: ControlKind, origin: Rank, target: Rank, number: int, value: int = 0) -> Segment:
+    """A control segment. `number` is at most 2^31 - 1 and `value` at most 2^16 - 1.
+
+    Its payload ends in a checksum of all of that, so that two control segments differ in several bytes and one that a fault
+    has altered is no other.
+    """
+    start = _PAYLOAD.pack(kind, value, 0)[:-4]
+    checksum = crc32(b"%d,%d,%d," % (origin, target, number) + start)
+    return origin, target, CONTROL_TREE, number, _PAYLOAD.pack(kind, value, checksum)
+
+
+def control_kind(segment: Segment) -> ControlKind | None:
+    """The kind of a control segment; None for a segment of data, and for a control segment that was altered."""
+    origin, target, tree, number, payload = segment
+    if tree != CONTROL_TREE or len(payload) != CONTROL_BYTES or payload[0] not in set(ControlKind):
+        return None
+    kind, value, _ = _PAYLOAD.unpack(payload)
+    return ControlKind(kind) if control_segment(ControlKind(kind), origin, target, number, value) == segment else None
+
+
+class Protocol:
+    """One layer at one rank; this base class passes everything through, at once and once."""
+
+    def __init__(self) -> None:
+        self._passing: list[PortSegment] = []
+
+    @property
+    def alarm(self) -> int | None:
+        """The next time at which the driver has to call `wake`, or None."""
+        return None
+
+    def start(self, now: int) -> None:
+        """Begin at the time at which the node begins; a node that recovers begins anew."""
+
+    def receive(self, now: int, port: Port, packet: Packet) -> Packet:
+        """Process a packet that has arrived by `port`; returns what goes up: to the layer above, at the top to the rule."""
+        del now, port
+        return packet
+
+    def suspects(self, now: int, port: Port, suspected: bool) -> None:
+        """Note that a detector suspects the neighbour behind `port`, or does so no longer."""
+
+    def wake(self, now: int) -> None:
+        """Act on the time-outs that have come."""
+
+    def submit(self, now: int, port: Port, segment: Segment) -> None:
+        """Take a segment from above that is to be sent by `port`."""
+        del now
+        self._passing.append((port, segment))
+
+    def ready(self, now: int) -> Sequence[PortSegment]:
+        """The segments that may leave at `now`, the most urgent first; each stays ready until `sent` is called for it."""
+        del now
+        return self._passing
+
+    def sent(self, now: int, port: Port, segment: Segment) -> None:
+        """Note that the transmission of a ready segment begins at `now`; time-outs count from here."""
+        del now
+        self._passing.remove((port, segment))
+
+
+class Stack(Protocol):
+    """Several layers as one protocol, from the rule (first) down to the ports (last)."""
+
+    def __init__(self, layers: Sequence[Protocol]) -> None:
+        super().__init__()
+        self._layers = tuple(layers)
+        self._top, self._bottom = self._layers[0], self._layers[-1]
+
+    @property
+    def alarm(self) -> int | None:
+        return min((layer.alarm for layer in self._layers if layer.alarm is not None), default=None)
+
+    def start(self, now: int) -> None:
+        for layer in self._layers:
+            layer.start(now)
+
+    def receive(self, now: int, port: Port, packet: Packet) -> Packet:
+        for layer in reversed(self._layers):
+            packet = layer.receive(now, port, packet)
+            if not packet:
+                break
+        return packet
+
+    def suspects(self, now: int, port: Port, suspected: bool) -> None:
+        for layer in self._layers:
+            layer.suspects(now, port, suspected)
+
+    def wake(self, now: int) -> None:
+        for layer in self._layers:
+            if layer.alarm is not None and layer.alarm <= now:
+                layer.wake(now)
+
+    def submit(self, now: int, port: Port, segment: Segment) -> None:
+        self._top.submit(now, port, segment)
+
+    def ready(self, now: int) -> Sequence[PortSegment]:
+        # A layer has sent what the layer below has taken, which may be long before it leaves the node.
+        for above, below in zip(self._layers, self._layers[1:], strict=False):
+            for port, segment in tuple(above.ready(now)):
+                above.sent(now, port, segment)
+                below.submit(now, port, segment)
+        return self._bottom.ready(now)
+
+    def sent(self, now: int, port: Port, segment: Segment) -> None:
+        self._bottom.sent(now, port, segment)
