@@ -14,7 +14,7 @@ from coordinator.planning.plan import Plan
 from coordinator.results.metrics import Metric
 from coordinator.results.tables import startups
 from emunode.algorithms.claims import Claim
-from emunode.model import FOLDING, ROOTLESS, Collective
+from emunode.model import ALL_RANKS, FOLDING, ROOTLESS, Collective, Rank
 
 MODEL_CONFORMANCE = Claim("illegal_hops", 0, "==", "the model: ports, neighbours, causality, faults")
 
@@ -85,17 +85,22 @@ def claims_of(plan: Plan) -> list[Claim]:
 
 def broken_root(plan: Plan) -> str | None:
     """The fault of the single source or target of the collective as text, or None."""
-    spec = plan.spec
-    # In collectives with many roots one faulty root invalidates nothing.
-    if spec.collective in ROOTLESS or spec.permutation:
-        return None
-    which = "target" if spec.collective in (Collective.GATHER, Collective.REDUCE) else "source"
-    # The target of a unicast, ALL_RANKS in other collectives.
-    roots = ((spec.source, which), (spec.target, "target"))
     faulty = [
-        f"the {role} {plan.topology.label(root)} is {plan.states[root]}" for root, role in roots if root in plan.states
+        f"the {role} {plan.topology.label(root)} is {plan.states[root]}"
+        for root, role in roots_of(plan)
+        if root in plan.states
     ]
     return " and ".join(faulty) or None
+
+
+def roots_of(plan: Plan) -> list[tuple[Rank, str]]:
+    """The single source and target of the collective, with these words; none in collectives with many roots."""
+    spec = plan.spec
+    # With many roots one faulty root invalidates nothing.
+    if spec.collective in ROOTLESS or spec.permutation:
+        return []
+    which = "target" if spec.collective in (Collective.GATHER, Collective.REDUCE) else "source"
+    return [(spec.source, which), *([(spec.target, "target")] if spec.target != ALL_RANKS else [])]
 
 
 def timed_claims(plan: Plan, metrics: Mapping[str, Metric]) -> list[Claim]:

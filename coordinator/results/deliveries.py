@@ -82,11 +82,16 @@ class Deliveries:
 
 def silent_sources(plan: Plan) -> list[Rank]:
     """Faulty ranks whose messages are due to no rank, in collectives with many sources."""
+    return list(plan.states) if faulty_are_silent(plan) else []
+
+
+def faulty_are_silent(plan: Plan) -> bool:
+    """Whether messages of faulty ranks are due to no rank: in collectives with many sources."""
     spec = plan.spec
-    many = spec.collective in (Collective.GATHER, Collective.ALLGATHER, Collective.ALLTOALL) or spec.permutation
+    if spec.collective in (Collective.GATHER, Collective.ALLGATHER, Collective.ALLTOALL) or spec.permutation:
+        return True
     # An allreduce in blocks: the block of a faulty rank is not distributed. A whole result is folded at every rank.
-    blocks = spec.collective is Collective.ALLREDUCE and len(plan.algorithm.block_owners) > 1
-    return list(plan.states) if many or blocks else []
+    return spec.collective is Collective.ALLREDUCE and len(plan.algorithm.block_owners) > 1
 
 
 def messages_due(plan: Plan) -> Integers:

@@ -27,6 +27,7 @@ from coordinator.results.deliveries import (
     outcome_metrics,
     record_arrivals,
     runs,
+    silent_sources,
 )
 from coordinator.results.structure import structure_metrics
 from coordinator.results.tables import (
@@ -206,6 +207,10 @@ def count_trial(plan: Plan, records: Records, altered_copies: Sequence[AlteredCo
     )
     metrics = shared_metrics(traffic, deliveries)
     whole = metrics["intact_deliveries"] == metrics["expected_deliveries"]
+    silent = silent_sources(plan)
+    if silent:
+        # Messages of faulty ranks may have arrived, but they are not due.
+        copies = copies[~np.isin(arrivals.owner, silent)]
     # Pieces that did not arrive are not among `copies`, so a missing one has to be counted as 0 here.
     least = int(copies.min(initial=NOTHING_DUE)) if whole else 0
     return TrialCounts(metrics, deliveries.unserved, least, blake2b(records.tobytes(), digest_size=16).hexdigest())

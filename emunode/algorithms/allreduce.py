@@ -76,6 +76,10 @@ class Allreduce(Algorithm):
         self.second.compute_tables()
 
     @property
+    def independent_sends(self) -> bool:
+        return self.first.independent_sends and self.second.independent_sends
+
+    @property
     def sources(self) -> Sequence[Rank]:
         return self.first.sources
 

@@ -313,6 +313,12 @@ class Algorithm(ABC):
 
     keeps_time = True
     """True if every packet that is sent under outages keeps its step, because no node waits for another."""
+
+    @property
+    def independent_sends(self) -> bool:
+        """True if a rank sends each packet whatever else it received; what it passes on or folds it needs in any case."""
+        return self.keeps_time
+
     exact_losses = True
     """True if `losses` is exact for all outages, False if only for those that last from the first step to the end."""
 

@@ -93,6 +93,11 @@ class PhasedAllgather(TreeCollective):
     def last_offset(self) -> Step:
         return self.trees.begins[-1]
 
+    @property
+    def independent_sends(self) -> bool:
+        # Forwards a node begins a stage when it has all messages of the stages before.
+        return self.collective in FOLDING
+
     def rule(self, view: LocalView) -> Rule:
         # Backwards by the timetable: a rank knows from its address when the partial results for it have come.
         return super().rule(view) if self.collective in FOLDING else PhaseRule(self, view)

@@ -1,0 +1,173 @@
+"""Arithmetic on bit rows: in a row of 64-bit words, bit t is a truth value of trial t.
+
+A matrix of such rows has the shape (things, words). One operation of numpy on it decides 64 trials per word at once. A
+number per trial is kept in planes: plane i of the shape (words,) or (things, words) holds bit i of every number.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Bits = NDArray[np.uint64]
+Indices = NDArray[np.int64]
+ALL: Final = np.uint64(2**64 - 1)
+
+
+def words_for(trials: int) -> int:
+    """Words of a row that holds this many trials."""
+    return -(-trials // 64)
+
+
+def no_trials(things: int, words: int) -> Bits:
+    """Rows in which every bit is 0."""
+    return np.zeros((things, words), np.uint64)
+
+
+def first_trials(trials: int) -> Bits:
+    """A row in which the bits of the first `trials` are 1, and the others 0."""
+    return packed(np.arange(words_for(trials) * 64) < trials)
+
+
+def packed(flags: NDArray[np.bool_]) -> Bits:
+    """Truth values along the last axis, a multiple of 64 of them, as bits."""
+    return np.packbits(flags, axis=-1, bitorder="little").view("<u8").astype(np.uint64, copy=False)
+
+
+def unpacked(rows: Bits) -> NDArray[np.uint8]:
+    """Inverse of `packed`, as 0 and 1."""
+    return np.unpackbits(np.ascontiguousarray(rows, "<u8").view(np.uint8), axis=-1, bitorder="little")
+
+
+def mark(rows: Bits, things: Indices, trials: Indices) -> None:
+    """Set the bit of each trial in the row of each thing; both arrays have the same shape."""
+    flat = rows.reshape(-1)
+    places = things.astype(np.int64) * rows.shape[1] + (trials >> 6)
+    np.bitwise_or.at(flat, places.ravel(), (np.uint64(1) << (trials & 63).astype(np.uint64)).ravel())
+
+
+def total(rows: Bits) -> int:
+    """Number of bits that are 1."""
+    return int(np.bitwise_count(rows).sum(dtype=np.int64))
+
+
+# --- numbers in planes -------------------------------------------------------------------------------------------------
+
+
+def added(one: Sequence[Bits], other: Sequence[Bits]) -> list[Bits]:
+    """The sum of two numbers per trial."""
+    found: list[Bits] = []
+    carry: Bits | None = None
+    for at in range(max(len(one), len(other))):
+        bits = [number[at] for number in (one, other) if at < len(number)]
+        if carry is not None:
+            bits.append(carry)
+        found.append(reduce(np.bitwise_xor, bits))
+        match bits:
+            case [first, second, third]:
+                carry = (first & second) | (third & (first ^ second))
+            case [first, second]:
+                carry = first & second
+            case _:
+                carry = None
+    return found if carry is None else [*found, carry]
+
+
+def counted(rows: Bits) -> list[Bits]:
+    """For every trial the number of rows that have its bit, as planes of the shape (words,)."""
+    if not len(rows):
+        return []
+    # Pairs are added, then pairs of sums, and so on: all pairs of one level in a few operations.
+    planes = [rows]
+    while len(planes[0]) > 1:
+        if len(planes[0]) % 2:
+            planes = [np.concatenate([plane, np.zeros_like(plane[:1])]) for plane in planes]
+        planes = added([plane[::2] for plane in planes], [plane[1::2] for plane in planes])
+    return [plane[0] for plane in planes]
+
+
+def greater(one: Sequence[Bits], other: Sequence[Bits]) -> Bits:
+    """The trials in which the first number is greater than the second; one of them has a plane at least."""
+    like = (*one, *other)[0]
+    zero = np.zeros_like(like)
+    larger = zero
+    # From the lowest plane up: a higher plane that differs overrules everything below it.
+    for at in range(max(len(one), len(other))):
+        here = one[at] if at < len(one) else zero
+        there = other[at] if at < len(other) else zero
+        larger = (here & ~there) | (larger & ~(here ^ there))
+    return larger
+
+
+def numbers(planes: Sequence[Bits], trials: int) -> NDArray[np.int64]:
+    """The numbers in planes of the shape (words,), one per trial."""
+    found = np.zeros(trials, np.int64)
+    for at, plane in enumerate(planes):
+        found += unpacked(plane)[:trials].astype(np.int64) << at
+    return found
+
+
+# --- groups of rows ----------------------------------------------------------------------------------------------------
+
+
+class Groups:
+    """Rows in groups, to be combined group by group.
+
+    `members` has the indices of rows, the members of group 0 first; `sizes` has the size of every group, 1 or more.
+    """
+
+    def __init__(self, members: Indices, sizes: Indices) -> None:
+        self.order: Indices = np.argsort(-sizes, kind="stable")
+        """The groups in the order of the results: by descending size, so that those with a member i come first."""
+        starts = (np.cumsum(sizes) - sizes)[self.order]
+        sizes = sizes[self.order]
+        self.columns: list[Indices] = [
+            members[starts[: int(np.searchsorted(-sizes, -at))] + at] for at in range(int(sizes.max(initial=0)))
+        ]
+        """Column i: member i of every group that has more than i members, in the order of the results."""
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def any(self, rows: Bits) -> Bits:
+        """For each group the trials in which some member has its bit."""
+        return self.combined(np.bitwise_or, rows.__getitem__)
+
+    def all(self, rows: Bits) -> Bits:
+        """For each group the trials in which every member has its bit."""
+        return self.combined(np.bitwise_and, rows.__getitem__)
+
+    def combined(self, operation: np.ufunc, rows_of: Callable[[Indices], Bits]) -> Bits:
+        """The members of each group combined; `rows_of` gives the rows of some members, which may be changed in place."""
+        if not self.columns:
+            return rows_of(self.order)
+        found = rows_of(self.columns[0])
+        for column in self.columns[1:]:
+            part = found[: len(column)]
+            operation(part, rows_of(column), out=part)
+        return found
+
+    def counts(self, rows: Bits) -> list[Bits]:
+        """For each group and trial the number of members that have its bit, as planes."""
+        planes: list[Bits] = []
+        for column in self.columns:
+            member = rows[column]
+            if len(column) < len(self):
+                missing = np.zeros((len(self) - len(column), rows.shape[1]), np.uint64)
+                member = np.concatenate([member, missing])
+            planes = added(planes, [member])
+        return planes
+
+
+def grouped(keys: Sequence[Indices]) -> tuple[Indices, Indices]:
+    """Rows sorted by keys (the first decides first), and the sizes of the groups with equal keys."""
+    order = np.lexsort(tuple(reversed(keys)))
+    if not len(order):
+        return order, order
+    new = np.zeros(len(order), np.bool_)
+    new[0] = True
+    for key in keys:
+        new[1:] |= key[order][1:] != key[order][:-1]
+    return order, np.diff(np.append(np.flatnonzero(new), len(order)))

@@ -1,0 +1,254 @@
+"""The exact evaluator: the results of thousands of fault sets at once.
+
+`Tracer` follows them from hop to hop. What follows from that is as `coordinator.results` defines it for a journal: pieces,
+votes, messages, and the nodes that miss one.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property, reduce
+from operator import or_
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator.evaluation.bit_rows import (
+    Bits,
+    Indices,
+    added,
+    counted,
+    first_trials,
+    greater,
+    no_trials,
+    numbers,
+    unpacked,
+)
+from coordinator.evaluation.fault_batch import Arcs, FaultBatch
+from coordinator.evaluation.flow import Flow, Tracer
+from coordinator.evaluation.schedule import Schedule, due_messages
+from coordinator.planning.plan import Plan
+from coordinator.results.claims import roots_of
+from coordinator.results.deliveries import faulty_are_silent, switches
+from coordinator.results.metrics import NOTHING_DUE
+from emunode.faults.kinds import NodeFault
+from emunode.model import FOLDING, Collective, Rank, Step
+
+PASS_BYTES: Final = 2**26
+"""Memory of the rows of one pass, about; trials beyond it wait for the next pass."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The results of some trials; arrays have an entry per trial."""
+
+    expected: Indices
+    """Messages due to healthy ranks."""
+    delivered: Indices
+    """Messages of which every piece arrived, intact or not."""
+    intact: Indices
+    unserved: Indices
+    """Healthy ranks that miss a message due to them."""
+    decided: NDArray[np.bool_]
+    """Whether a trial enters the statistics: no single source or target is faulty, and some message is due."""
+    steps: Indices
+    """The last step in which anything is sent."""
+    segments: Indices
+    """Segments sent, whether they arrive or not."""
+    least_copies: Indices
+    """Fewest intact copies of a piece, over the pieces due to healthy ranks; 0 where a message is missing."""
+    elected: NDArray[np.int64]
+    """Pieces due for which the right value, a wrong one or none was elected: three rows."""
+    missing: Bits
+    """By receiver, in the order of `Evaluator.ranks`: the trials in which it is healthy and misses a message."""
+
+    @property
+    def served(self) -> NDArray[np.bool_]:
+        """Whether every healthy rank received every message due to it."""
+        complete: NDArray[np.bool_] = self.intact == self.expected
+        return self.decided & complete
+
+
+class Evaluator:
+    """Evaluates fault sets against one schedule. `plan` gives the network and the collective; its faults are not used."""
+
+    def __init__(self, plan: Plan, schedule: Schedule) -> None:
+        self.plan = plan
+        self.schedule = schedule
+        self.arcs = Arcs(plan.topology, schedule)
+        self._folds = plan.spec.collective in FOLDING
+        self._tracer = Tracer(schedule, self.arcs, folds=self._folds)
+        self._due = due_messages(plan, schedule)
+        self._data = np.setdiff1d(np.arange(plan.topology.order), switches(plan.topology))
+        self._roots = np.array([root for root, _ in roots_of(plan)], np.int64)
+        self._silent = faulty_are_silent(plan)
+
+    @property
+    def ranks(self) -> Indices:
+        """The ranks that messages are due to, in the order of `Outcome.missing`."""
+        return self._due.ranks
+
+    @property
+    def votes(self) -> bool:
+        """Whether every tree brings one copy of a piece at most, so that each copy is one vote."""
+        return self._due.votes
+
+    def evaluate(self, batch: FaultBatch, *, copies: bool = False) -> Outcome:
+        """The results of every trial; `least_copies` and `elected` only with `copies`, else zeros."""
+        rows = len(self.schedule) * (8 if self._tracer.has_values(batch) else 3)
+        words = max(1, PASS_BYTES // (8 * rows))
+        starts = range(0, batch.words, words)
+        return _joined([self._evaluate(batch.part(slice(start, start + words)), copies=copies) for start in starts])
+
+    def _evaluate(self, batch: FaultBatch, *, copies: bool) -> Outcome:
+        flow, due, trials = self._tracer.flow(batch), self._due, batch.trials
+        faulty = self.faulty(batch)
+        healthy = first_trials(trials) & ~faulty
+        arrived = due.copies.any(flow.arrived)
+        intact = arrived
+        least, elected = np.zeros(trials, np.int64), np.zeros((3, trials), np.int64)
+        if copies or flow.wrong is not None:
+            right = due.copies.counts(flow.right)
+            wrong = due.copies.counts(flow.arrived & ~flow.right)
+            # More right copies than wrong ones: more than half of the votes.
+            intact = greater(right, wrong)
+            if copies:
+                least = self._least(right, healthy, trials)
+                elected = self._elections(flow, arrived, intact, right, healthy, trials)
+        owed = self._owed(healthy, due.receiver, due.owner)
+        lost = owed & ~due.pieces.all(intact)
+        missing = due.by_receiver.any(lost)
+        expected = self._expected(healthy, owed, trials)
+        lost_count = _count(lost, trials)
+        incomplete = lost_count if intact is arrived else _count(owed & ~due.pieces.all(arrived), trials)
+        broken = reduce(or_, faulty[self._roots], no_trials(1, batch.words)[0])
+        return Outcome(
+            expected=expected,
+            delivered=expected - incomplete,
+            intact=expected - lost_count,
+            unserved=_count(missing, trials),
+            decided=(unpacked(broken)[:trials] == 0) & (expected > 0),
+            steps=flow.steps,
+            segments=flow.segments,
+            least_copies=np.where(lost_count == 0, least, 0),
+            elected=elected,
+            missing=missing,
+        )
+
+    def faulty(self, batch: FaultBatch) -> Bits:
+        """By rank, the trials in which it has a fault of its own at any time."""
+        rows = no_trials(self.plan.topology.order, batch.words)
+        for effect, struck in batch.effects.items():
+            if issubclass(effect.kind, NodeFault):
+                rows |= struck
+        return rows
+
+    def unserved_ranks(self, outcome: Outcome, trial: int) -> list[Rank]:
+        """The healthy ranks that miss a message in one trial, ascending."""
+        bits = outcome.missing[:, trial >> 6] >> np.uint64(trial & 63) & np.uint64(1)
+        return sorted(self.ranks[bits.astype(np.bool_)].tolist())
+
+    def informed(self, batch: FaultBatch) -> Iterator[tuple[Step, Bits]]:
+        """Step by step: by receiver (in the order of `ranks`), the trials in which it has received all of its messages.
+
+        Each piece counts from the first right copy of it. Rows of ranks that are faulty, and of messages that are not due,
+        are included. Uses memory for all trials at once: pass batches of moderate size.
+        """
+        due, flow = self._due, self._tracer.flow(batch)
+        piece = np.full(len(self.schedule), -1)
+        for column in due.copies.columns:
+            piece[column] = np.arange(len(column))
+        pieces = no_trials(len(due.copies), batch.words)
+        for step, part in self.schedule.rounds:
+            here = np.flatnonzero(piece[part] >= 0)
+            # Two copies of one piece may arrive in one step, so the rows are not assigned at once.
+            np.bitwise_or.at(pieces, piece[part][here], flow.right[part][here])
+            yield step, due.by_receiver.all(due.pieces.all(pieces))
+
+    # --- what is due -------------------------------------------------------------------------------------------------
+
+    def _owed(self, healthy: Bits, receiver: Indices, owner: Indices) -> Bits:
+        """The trials in which messages of these owners are due to these receivers."""
+        rows = healthy[receiver]
+        return rows & healthy[owner] if self._silent else rows
+
+    def _expected(self, healthy: Bits, owed: Bits, trials: int) -> Indices:
+        """Messages due, by trial: as `messages_due`, from the number of healthy ranks."""
+        alive, roots = _count(healthy[self._data], trials), _count(healthy[self._roots], trials)
+        others = np.maximum(alive - 1, 0)
+        match self.plan.spec.collective:
+            case Collective.BROADCAST | Collective.SCATTER:
+                # All but the source; a faulty one is not among `alive`.
+                pairs = alive - roots
+            case Collective.GATHER:
+                pairs = roots * others
+            case Collective.REDUCE:
+                pairs = roots
+            case Collective.ALLGATHER | Collective.ALLTOALL:
+                pairs = alive * others
+            case Collective.REDUCE_SCATTER:
+                pairs = alive
+            case Collective.ALLREDUCE:
+                # A message for each block: of every healthy rank, or the one result.
+                pairs = alive * (alive if self._silent else 1)
+            case Collective.UNICAST:
+                return _count(owed, trials)
+        return self.plan.spec.messages * pairs
+
+    # --- copies and votes --------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _messages_of_pieces(self) -> Indices:
+        """By piece, the place of its message in the results of `DueMessages.pieces`."""
+        found = np.empty(len(self._due.copies), np.int64)
+        for column in self._due.pieces.columns:
+            found[column] = np.arange(len(column))
+        return found
+
+    def _owed_pieces(self, healthy: Bits) -> Bits:
+        due, message = self._due, self._messages_of_pieces
+        return self._owed(healthy, due.receiver[message], due.owner[message])
+
+    def _least(self, right: Sequence[Bits], healthy: Bits, trials: int) -> Indices:
+        """The fewest right copies of a piece that is due; NOTHING_DUE where none is."""
+        owed = self._owed_pieces(healthy)
+        least = np.zeros(trials, np.int64)
+        for copies in range(len(self._due.copies.columns)):
+            # Trials in which every piece that is due has more than `copies` right copies.
+            bound = [owed | ~owed if copies >> at & 1 else owed & ~owed for at in range(copies.bit_length())]
+            least += numbers([np.bitwise_and.reduce(greater(right, bound) | ~owed, axis=0)], trials)
+        nothing = numbers([np.bitwise_or.reduce(owed, axis=0)], trials) == 0
+        return np.where(nothing, NOTHING_DUE, least)
+
+    def _elections(
+        self, flow: Flow, arrived: Bits, intact: Bits, right: Sequence[Bits], healthy: Bits, trials: int
+    ) -> NDArray[np.int64]:
+        """Pieces due for which the right value, a wrong one or none was elected."""
+        copies, won = self._due.copies, np.zeros_like(arrived)
+        if flow.wrong is not None and flow.second is not None and flow.apart is not None:
+            bad = flow.arrived & flow.wrong
+            first, second, apart = (
+                copies.counts(rows) for rows in (bad & ~flow.second & ~flow.apart, bad & flow.second, bad & flow.apart)
+            )
+            # A value wins against all others together.
+            won |= greater(first, added(right, added(second, apart)))
+            won |= greater(second, added(right, added(first, apart)))
+            # Values that no other copy has win only if there is no other copy.
+            others = reduce(or_, (*right, *first, *second, *apart[1:]))
+            won |= apart[0] & ~others
+        voted = arrived & self._owed_pieces(healthy)
+        return np.stack([_count(rows, trials) for rows in (voted & intact, voted & won, voted & ~intact & ~won)])
+
+
+def _count(rows: Bits, trials: int) -> Indices:
+    """By trial, the number of rows that have its bit."""
+    if not rows.any():
+        return np.zeros(trials, np.int64)
+    return numbers(counted(rows), trials)
+
+
+def _joined(parts: Sequence[Outcome]) -> Outcome:
+    if len(parts) == 1:
+        return parts[0]
+    # Every part but the last fills its words, so rows of bits join like numbers per trial.
+    return Outcome(*(np.concatenate([getattr(part, each.name) for part in parts], axis=-1) for each in fields(Outcome)))

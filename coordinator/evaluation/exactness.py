@@ -1,0 +1,80 @@
+"""Where the evaluator is exact, in words, and the evaluators of plans."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Final
+
+from coordinator.evaluation.evaluator import Evaluator
+from coordinator.evaluation.forging import FORGERS
+from coordinator.evaluation.schedule import InexactError, trace
+from coordinator.planning.plan import Plan
+from coordinator.results.deliveries import count_deliveries, record_arrivals
+from emunode.algorithms.allreduce import Allreduce
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.classical.doubling import RecursiveDoubling
+from emunode.algorithms.losses import Outages
+from emunode.faults.kinds import Crash, Down, Fault, Hang, Loss, Up
+from emunode.model import FOLDING, FaultKnowledge
+
+EXACT_KINDS: Final[frozenset[type[Fault]]] = frozenset({Crash, Hang, Down, Loss, *FORGERS})
+"""Kinds of faults that the evaluator follows."""
+LEAST_BYTES: Final = 8
+"""Bytes of the shortest segment whose wrong contents are taken to differ from the right one: they agree once in 2^64."""
+
+
+def why_inexact(plan: Plan, kinds: Iterable[type[Fault]] = (), first: int = 1) -> str | None:
+    """Why the evaluator is not exact for a plan, its faults and further ones of these kinds from step `first` on, or None.
+
+    The answer needs no run; `evaluator_of` may still find that the hops of a schedule do not determine one another.
+    """
+    struck = [*kinds, *(type(fault) for fault in plan.faults)]
+    return _of_scenario(plan) or _of_algorithm(plan.algorithm) or _of_faults(plan, struck, first)
+
+
+def _of_scenario(plan: Plan) -> str | None:
+    if plan.scenario.clock != "steps":
+        return "under the timed clock packets have no fixed step"
+    if plan.spec.knowledge is not FaultKnowledge.NONE or plan.scenario.fault_knowledge is not FaultKnowledge.NONE:
+        return "nodes that know faults may send something else"
+    return None
+
+
+def _of_algorithm(algorithm: Algorithm) -> str | None:
+    if not algorithm.keeps_time:
+        return f"{algorithm.name} decides during the run what it sends, and when"
+    if not algorithm.independent_sends:
+        return f"in {algorithm.name} a node waits for messages that it does not pass on"
+    if not algorithm.copies_keep_trees:
+        return f"in {algorithm.name} copies change their tree"
+    known = isinstance(algorithm, RecursiveDoubling | Allreduce) or algorithm.losses(Outages()) is not None
+    return None if known else f"{algorithm.name} does not say what its schedule loses"
+
+
+def _of_faults(plan: Plan, kinds: Iterable[type[Fault]], first: int) -> str | None:
+    struck = set(kinds)
+    others = sorted(kind.form.partition(":")[0] for kind in struck - EXACT_KINDS - {Up})
+    if others:
+        return f"{', '.join(others)} is followed by messages only"
+    last = plan.algorithm.final_step
+    outages = struck <= {Crash, Hang, Down, Up}
+    if not outages and last is not None and any(step > last for step in (first, *(f.step for f in plan.faults))):
+        return f"a fault begins after the last step, {last}"
+    shortest = plan.spec.message_bytes // plan.algorithm.segments_per_message
+    if shortest < LEAST_BYTES and (plan.spec.collective in FOLDING or struck & set(FORGERS)):
+        return (
+            f"in segments of {shortest} bytes a wrong content may be right by chance; at least {LEAST_BYTES} are needed"
+        )
+    return None
+
+
+def evaluator_of(plan: Plan) -> Evaluator:
+    """The evaluator of a plan for which `why_inexact` has no reason. Raises InexactError."""
+    free = replace(plan, faults=())
+    schedule, records = trace(plan.algorithm, plan.scenario.step_limit)
+    found = count_deliveries(free, record_arrivals(free, records)[0]).metrics
+    if found["intact_deliveries"] != found["expected_deliveries"] or not len(schedule):
+        raise InexactError("without faults it does not deliver every message")
+    evaluator = Evaluator(free, schedule)
+    if not evaluator.votes:
+        raise InexactError("a tree brings several copies of a piece to one rank")
+    return evaluator

@@ -1,0 +1,213 @@
+"""The effect of a batch of fault sets on every hop of a schedule, as bit rows.
+
+The hops of a step depend on hops of earlier steps only, so one pass over the steps decides for every hop the trials in which
+it is sent, arrives, and holds the right content.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from coordinator.evaluation.bit_rows import (
+    Bits,
+    Groups,
+    Indices,
+    added,
+    counted,
+    first_trials,
+    mark,
+    no_trials,
+    numbers,
+    unpacked,
+)
+from coordinator.evaluation.fault_batch import Arcs, Effect, FaultBatch
+from coordinator.evaluation.forging import FORGERS, Values
+from coordinator.evaluation.schedule import BEGIN, Schedule
+from emunode.faults.kinds import Crash, Down, Fault, Hang, Loss
+from emunode.faults.transit import FaultRandom
+from emunode.model import Step
+
+SILENT: Final = (Crash, Hang)
+"""Kinds of faults in which a node neither sends nor receives."""
+
+
+@dataclass(frozen=True)
+class Flow:
+    """The state of every hop. `wrong`, `second` and `apart` are as in `Values`; None where no content can be wrong."""
+
+    arrived: Bits
+    wrong: Bits | None
+    second: Bits | None
+    apart: Bits | None
+    steps: Indices
+    """By trial, the last step in which anything is sent."""
+    segments: Indices
+    """By trial, the segments sent, whether they arrive or not."""
+
+    @cached_property
+    def right(self) -> Bits:
+        """Copies that arrive with the right content."""
+        return self.arrived if self.wrong is None else self.arrived & ~self.wrong
+
+
+@dataclass(frozen=True)
+class Round:
+    """The hops of one step."""
+
+    step: Step
+    hops: Indices
+    part: slice
+    """The same as a slice."""
+    carried: Indices
+    """By hop, the one that brought the copy; -1, the row behind the last hop, for what a rank has from the beginning."""
+    begins: Indices
+    """Positions of the hops that begin at their sender."""
+    folding: Indices
+    """Positions of the hops that carry a fold, in the order of the results of `folds`."""
+    folds: Groups
+    """For each of these, the hops whose contents were folded."""
+
+
+class Tracer:
+    """Follows batches of fault sets through one schedule. `folds`: contents are folds of contributions."""
+
+    def __init__(self, schedule: Schedule, arcs: Arcs, *, folds: bool) -> None:
+        self._schedule = schedule
+        self._arcs = arcs
+        self._folds = folds
+        self._rounds = [_round(schedule, step, part) for step, part in schedule.rounds]
+
+    def has_values(self, batch: FaultBatch) -> bool:
+        """Whether contents can be wrong."""
+        return self._folds or any(effect.kind in FORGERS for effect in batch.effects)
+
+    def flow(self, batch: FaultBatch) -> Flow:
+        """Follow a batch from hop to hop."""
+        count, live = len(self._schedule), first_trials(batch.trials)
+        arrived = np.empty((count + 1, batch.words), np.uint64)
+        arrived[-1] = live
+        planes = [no_trials(count + 1, batch.words) for _ in range(3)] if self.has_values(batch) else []
+        lossy = self._losses(batch)
+        steps = np.zeros(batch.trials, np.int64)
+        segments: list[Bits] = []
+        for each in self._rounds:
+            sent = arrived[each.carried]
+            self._silence(batch, each, sent)
+            if planes:
+                values = Values(each.hops, sent, *(plane[each.carried] for plane in planes))
+                self._fold(each, values, arrived, planes[0])
+                self._forge(batch, each.step, values)
+                for plane, rows in zip(planes, (values.wrong, values.second, values.apart), strict=True):
+                    plane[each.part] = rows
+            arrived[each.part] = self._received(batch, each, sent, lossy)
+            steps[unpacked(np.bitwise_or.reduce(sent, axis=0))[: batch.trials].astype(np.bool_)] = each.step
+            segments = added(segments, counted(sent))
+        wrong, second, apart = (plane[:-1] for plane in planes) if planes else (None, None, None)
+        return Flow(arrived[:-1], wrong, second, apart, steps, numbers(segments, batch.trials))
+
+    def _silence(self, batch: FaultBatch, each: Round, sent: Bits) -> None:
+        """Take out what ranks out of service would send."""
+        for effect, rows in _in_force(batch, each.step, SILENT):
+            # A rank that has been silent from the first step on has received nothing that it could pass on.
+            at = each.begins if effect.first <= 1 else slice(None)
+            sent[at] &= ~rows[self._schedule.sender[each.hops[at]]]
+
+    def _received(self, batch: FaultBatch, each: Round, sent: Bits, lossy: tuple[Indices, Bits] | None) -> Bits:
+        """Copies that arrive, of those that are sent."""
+        found = sent
+        for _, rows in _in_force(batch, each.step, SILENT):
+            found = found & ~rows[self._schedule.receiver[each.part]]
+        for _, rows in _in_force(batch, each.step, (Down,)):
+            found = found & ~rows[self._arcs.of_hop[each.part]]
+        if lossy is not None:
+            hops, rows = lossy
+            first, last = np.searchsorted(hops, (each.part.start, each.part.stop))
+            if first < last:
+                found = found.copy()
+                found[hops[first:last] - each.part.start] &= ~rows[first:last]
+        return found
+
+    def _fold(self, each: Round, values: Values, arrived: Bits, wrong: Bits) -> None:
+        """A fold is wrong where a contribution to it is missing or wrong."""
+        if len(each.folding):
+            whole = each.folds.combined(np.bitwise_and, lambda hops: arrived[hops] & ~wrong[hops])
+            values.wrong[each.folding] |= ~whole
+
+    def _forge(self, batch: FaultBatch, step: Step, values: Values) -> None:
+        senders = self._schedule.sender[values.hops]
+        for effect, rows in _in_force(batch, step, tuple(FORGERS)):
+            active = rows[senders]
+            if not self._folds:
+                # A rank does not alter its own messages; a fold under its name holds what others contributed.
+                active[self._schedule.origin[values.hops] == senders] = 0
+            FORGERS[effect.kind](values, active)
+
+    # --- losses --------------------------------------------------------------------------------------------------------
+
+    def _losses(self, batch: FaultBatch) -> tuple[Indices, Bits] | None:
+        """Hops whose packets are lost at random, ascending, and the trials; drawn as the message engine draws them."""
+        rows: dict[int, Bits] = {}
+        for effect, struck in batch.effects.items():
+            if effect.kind is not Loss:
+                continue
+            for arc in np.flatnonzero(struck.any(axis=1)).tolist():
+                trials = np.flatnonzero(unpacked(struck[arc]))
+                for step, hops in self._packets_of(arc, effect):
+                    lost = self._drawn(effect, arc, step, trials, batch.seeds)
+                    row = no_trials(1, batch.words)
+                    mark(row, np.zeros(len(lost), np.int64), lost)
+                    for hop in hops.tolist():
+                        rows[hop] = rows[hop] | row[0] if hop in rows else row[0]
+        order = sorted(rows)
+        return (np.array(order), np.stack([rows[hop] for hop in order])) if rows else None
+
+    def _packets_of(self, arc: int, effect: Effect) -> Iterator[tuple[Step, Indices]]:
+        """The packets that cross an arc while an effect lasts: the step and the hops of each."""
+        arcs, order = self._by_arc
+        first, last = np.searchsorted(arcs, (arc, arc + 1))
+        hops = order[first:last]
+        steps = self._schedule.step[hops]
+        for step in np.unique(steps).tolist():
+            if effect.first <= step <= effect.last:
+                yield step, hops[steps == step]
+
+    @cached_property
+    def _by_arc(self) -> tuple[Indices, Indices]:
+        """The arcs of all hops in ascending order, and the hops."""
+        order = np.argsort(self._arcs.of_hop, kind="stable")
+        return self._arcs.of_hop[order], order
+
+    def _drawn(self, effect: Effect, arc: int, step: Step, trials: Indices, seeds: Sequence[int]) -> Indices:
+        """The trials in which a packet is lost."""
+        if effect.rate >= 1:
+            return trials
+        rank, port = self._arcs.ends(arc)
+        lost = []
+        for trial in trials.tolist():
+            chance = FaultRandom(seeds[trial], step, rank, port)
+            chance.start(f"loss {effect.number}")
+            if chance.draw() < effect.rate:
+                lost.append(trial)
+        return np.array(lost, np.int64)
+
+
+def _round(schedule: Schedule, step: Step, part: slice) -> Round:
+    hops = np.arange(part.start, part.stop)
+    carried = schedule.carried[part]
+    starts, stops = schedule.fold_starts[part], schedule.fold_stops[part]
+    folding = np.flatnonzero(stops > starts)
+    sizes = (stops - starts)[folding]
+    # For each fold the whole range of `fold_order` from its start to its stop.
+    within = np.arange(int(sizes.sum())) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    folds = Groups(schedule.fold_order[np.repeat(starts[folding], sizes) + within], sizes)
+    # BEGIN is -1, which is also the index of the last row.
+    return Round(step, hops, part, carried, np.flatnonzero(carried == BEGIN), folding[folds.order], folds)
+
+
+def _in_force(batch: FaultBatch, step: Step, kinds: Sequence[type[Fault]]) -> Iterator[tuple[Effect, Bits]]:
+    for effect, rows in batch.effects.items():
+        if effect.kind in kinds and effect.first <= step <= effect.last:
+            yield effect, rows

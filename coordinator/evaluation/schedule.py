@@ -1,0 +1,266 @@
+"""The schedule of a collective: every hop of a run without faults, and the earlier hops that each one depends on.
+
+In a fixed schedule a node sends each packet in its step, whatever else arrives. A hop then depends on two things alone: on
+the earlier hop that brought the copy that it passes on (*carried*), and, where contributions are folded, on the hops whose
+contents went into the partial result that it carries (*folded*). Without the first it is not sent; without one of the
+second it is sent with wrong content. So outages and losses can be followed from hop to hop, whatever the algorithm is.
+
+`trace` finds both from a run in memory. `Schedule.path` gives the chain of hops of one copy.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator.evaluation.bit_rows import Groups, Indices, grouped
+from coordinator.history.journal import RECORD, sorted_records
+from coordinator.planning.plan import Plan
+from coordinator.results.deliveries import Records
+from emunode.algorithms.base import Algorithm
+from emunode.algorithms.classical.doubling import RecursiveDoubling
+from emunode.engine.memory import MemoryEngine
+from emunode.model import ALL_RANKS, FOLDING, Rank, Step
+
+MOST_HOPS: Final = 4_000_000
+"""Hops of the largest schedule that is traced: about half a minute, and half a gigabyte."""
+HOP_BYTES: Final = 120
+"""Memory per hop of a schedule and its groups. Measured: 90 to 115."""
+MOST_STEPS: Final = 2**18
+MOST_KEYS: Final = 2**44
+"""Combinations of ranks, trees and segments; times MOST_STEPS they fit into 64 bits."""
+BEGIN: Final = -1
+"""In `Schedule.carried`: a hop that begins at the rank that has its content."""
+
+
+class InexactError(Exception):
+    """The reason why a schedule cannot be evaluated exactly."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The hops of a run without faults, in order of steps; arrays have an entry per hop."""
+
+    step: Indices
+    sender: Indices
+    port: Indices
+    receiver: Indices
+    origin: Indices
+    target: Indices
+    """The rank that the copy is for, or ALL_RANKS."""
+    tree: Indices
+    segment: Indices
+    size: Indices
+    """Bytes of the payload."""
+    carried: Indices
+    """The hop that brought the copy to the sender, or BEGIN."""
+    fold_starts: Indices
+    """With `fold_stops`: the part of `fold_order` that has the hops whose contents the sender folded into this one."""
+    fold_stops: Indices
+    fold_order: Indices
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+    @cached_property
+    def rounds(self) -> list[tuple[Step, slice]]:
+        """Every step in which something is sent, with its hops."""
+        steps, starts = np.unique(self.step, return_index=True)
+        ends = [*starts[1:].tolist(), len(self)]
+        return [
+            (step, slice(start, end)) for step, start, end in zip(steps.tolist(), starts.tolist(), ends, strict=True)
+        ]
+
+    @cached_property
+    def packets(self) -> Indices:
+        """The number of the packet of each hop: segments that cross a link together have the same."""
+        new = np.zeros(len(self), np.bool_)
+        for key in (self.step, self.sender, self.port):
+            new[1:] |= key[1:] != key[:-1]
+        return np.cumsum(new)
+
+    def folded(self, hop: int) -> Indices:
+        """The hops whose contents went into what this one carries; empty where nothing is folded."""
+        return self.fold_order[self.fold_starts[hop] : self.fold_stops[hop]]
+
+    def path(self, hop: int) -> list[int]:
+        """The hops that bring a copy to the receiver of `hop`, from where it begins; the last is `hop` itself."""
+        found = [hop]
+        while self.carried[found[-1]] != BEGIN:
+            found.append(int(self.carried[found[-1]]))
+        return found[::-1]
+
+    def needed(self, hop: int) -> list[int]:
+        """All hops that `hop` needs to arrive with the right content, ascending: its path, and those of what it folds."""
+        found = {hop}
+        waiting = [hop]
+        while waiting:
+            here = waiting.pop()
+            before = {int(self.carried[here]), *self.folded(here).tolist()} - {BEGIN}
+            waiting += before - found
+            found |= before
+        return sorted(found)
+
+
+def trace(algorithm: Algorithm, step_limit: Step) -> tuple[Schedule, Records]:
+    """The schedule of an algorithm, and its journal; InexactError if the hops do not determine one another."""
+    engine, rows, step, most = MemoryEngine(algorithm), [], 0, MOST_HOPS
+    while engine.busy:
+        step += 1
+        if step > min(step_limit, MOST_STEPS):
+            raise InexactError(f"without faults it does not end within {min(step_limit, MOST_STEPS):,} steps")
+        rows.append(engine.step(step))
+        most -= len(rows[-1]) // RECORD.itemsize
+        if most < 0:
+            raise InexactError(f"it has more than {MOST_HOPS:,} hops")
+    records = sorted_records(rows)
+    return _linked(algorithm, records), records
+
+
+def _linked(algorithm: Algorithm, records: Records) -> Schedule:
+    """The hops of a journal, each with those that it depends on."""
+    column = {name: records[name].astype(np.int64) for name in records.dtype.names or () if name != "outcome"}
+    step, sender, receiver = column["step"], column["sender"], column["receiver"]
+    origin, target, segment = column["origin"], column["target"], column["segment"]
+    count = len(step)
+    folds = np.zeros(count, np.bool_)
+    if algorithm.collective in FOLDING:
+        # A partial result is folded by its sender; so is a finished one at the rank that owns it.
+        folds = (target != ALL_RANKS) | (sender == origin)
+        if bool((folds & (sender != origin)).any()):
+            raise InexactError("partial results pass ranks that do not fold them")
+    carried = _carried(column, relays=~folds & (sender != origin))
+    starts, stops, order = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(0, np.int64)
+    if folds.any():
+        partial = np.flatnonzero(target != ALL_RANKS)
+        # Recursive doubling folds whatever came in; a tree folds what came in for the same root.
+        exchange = isinstance(algorithm, RecursiveDoubling)
+        root = np.zeros(count, np.int64) if exchange else np.where(target == ALL_RANKS, sender, target)
+        arrived, wanted = _keys((receiver[partial], root[partial], segment[partial]), (sender, root, segment))
+        most = int(step.max(initial=0)) + 2
+        by_time = arrived * most + step[partial]
+        place = np.argsort(by_time, kind="stable")
+        order, by_time = partial[place], by_time[place]
+        # What came in before the step of the send.
+        starts = np.where(folds, np.searchsorted(by_time, wanted * most), 0)
+        stops = np.where(folds, np.searchsorted(by_time, wanted * most + step), 0)
+    return Schedule(
+        step, sender, column["port"], receiver, origin, target, column["tree"], segment, column["bytes"],
+        carried, starts, stops, order,
+    )  # fmt: skip
+
+
+def _carried(column: dict[str, Indices], relays: NDArray[np.bool_]) -> Indices:
+    """For each hop that passes a copy on, the one hop that brought it; InexactError unless there is exactly one."""
+    what = [column[name] for name in ("origin", "target", "tree", "segment")]
+    arrived, wanted = _keys((column["receiver"], *what), (column["sender"], *what))
+    place = np.argsort(arrived, kind="stable")
+    first = np.searchsorted(arrived[place], wanted)
+    number = np.searchsorted(arrived[place], wanted, side="right") - first
+    if bool((number[relays] == 0).any()):
+        raise InexactError("ranks send copies that they did not receive under the same name")
+    if bool((number[relays] > 1).any()):
+        raise InexactError("a rank passes on a copy that it receives more than once")
+    carried = np.full(len(arrived), BEGIN, np.int64)
+    carried[relays] = place[first[relays]]
+    if bool((column["step"][carried[relays]] >= column["step"][relays]).any()):
+        raise InexactError("a rank sends a copy before it receives it")
+    return carried
+
+
+def _keys(*tables: Sequence[Indices]) -> list[Indices]:
+    """One number for each row of some tables with the same columns; rows with equal values have equal numbers."""
+    found = [np.zeros(len(table[0]), np.int64) for table in tables]
+    values = 1
+    for columns in zip(*tables, strict=True):
+        low = min(int(column.min(initial=0)) for column in columns)
+        span = 1 + max(int(column.max(initial=0)) for column in columns) - low
+        values *= span
+        if values >= MOST_KEYS:
+            raise InexactError("its ranks, trees and segments are too many to number")
+        found = [key * span + (column - low) for key, column in zip(found, columns, strict=True)]
+    return found
+
+
+# --- copies of messages ------------------------------------------------------------------------------------------------
+
+
+class Piece(NamedTuple):
+    """A piece of a message that is due to a receiver, and all copies of it."""
+
+    receiver: Rank
+    owner: Rank
+    """Whose message it is: its origin, or where contributions are folded the rank that owns the block of the result."""
+    message: int
+    segment: int
+    copies: tuple[Sequence[int], ...]
+    """For each copy the hops that it needs, ascending: its path, and where contributions are folded theirs too."""
+
+
+def pieces_of(plan: Plan, schedule: Schedule) -> Iterator[Piece]:
+    """All pieces: a message is lost at its receiver if and only if some piece of it loses every copy.
+
+    A copy is lost if and only if one of its hops is blocked: the sender or the receiver is out of service in that step, or
+    nothing crosses the link. Under votes (byzantine nodes) copies decide by majority instead.
+    """
+    copies = due_messages(plan, schedule).copies
+    for place in range(len(copies)):
+        hops = [int(column[place]) for column in copies.columns if place < len(column)]
+        receiver, segment = int(schedule.receiver[hops[0]]), int(schedule.segment[hops[0]])
+        whole = plan.spec.collective not in FOLDING or schedule.target[hops[0]] == ALL_RANKS
+        owner = int(schedule.origin[hops[0]]) if whole else receiver
+        needed = tuple(schedule.needed(hop) for hop in hops)
+        yield Piece(receiver, owner, segment // plan.algorithm.segments_per_message, segment, needed)
+
+
+# --- deliveries --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DueMessages:
+    """The messages of a schedule, by the copies of their pieces."""
+
+    copies: Groups
+    """By piece, the hops that bring a copy of it to a rank that it is meant for."""
+    pieces: Groups
+    """By message, its pieces, as indices into the results of `copies`."""
+    receiver: Indices
+    """By message in the order of the results of `pieces`."""
+    owner: Indices
+    """Whose message it is, as in `coordinator.results.deliveries`."""
+    by_receiver: Groups
+    """By receiver, its messages, as indices into the results of `pieces`."""
+    ranks: Indices
+    """The receivers, in the order of the results of `by_receiver`."""
+    votes: bool
+    """Whether every tree brings one copy of a piece at most, so that each copy is one vote."""
+
+
+def due_messages(plan: Plan, schedule: Schedule) -> DueMessages:
+    """The messages that a schedule delivers."""
+    topology = plan.topology
+    owns = np.array([not topology.is_switch(rank) for rank in topology.ranks()])
+    meant = (schedule.target == ALL_RANKS) | (schedule.target == schedule.receiver)
+    hops = np.flatnonzero(meant & (schedule.receiver != schedule.origin) & owns[schedule.receiver])
+    receiver, origin, segment = schedule.receiver[hops], schedule.origin[hops], schedule.segment[hops]
+    folding = plan.spec.collective in FOLDING
+    owner = np.where(schedule.target[hops] == ALL_RANKS, origin, receiver) if folding else origin
+    # Partial results of all ranks count towards one message; elsewhere the owner is the origin.
+    order, sizes = grouped([receiver, owner, segment, origin if folding else owner])
+    copies = Groups(hops[order], sizes)
+    first = order[(np.cumsum(sizes) - sizes)[copies.order]]
+    receiver, owner = receiver[first], owner[first]
+    message = segment[first] // plan.algorithm.segments_per_message
+    order, sizes = grouped([receiver, owner, message])
+    pieces = Groups(order, sizes)
+    first = order[(np.cumsum(sizes) - sizes)[pieces.order]]
+    receiver, owner = receiver[first], owner[first]
+    order, sizes = grouped([receiver])
+    by_receiver = Groups(order, sizes)
+    ranks = receiver[order[(np.cumsum(sizes) - sizes)[by_receiver.order]]]
+    named = (schedule.receiver, schedule.origin, schedule.target, schedule.segment, schedule.tree)
+    [trees] = _keys([column[hops] for column in named])
+    return DueMessages(copies, pieces, receiver, owner, by_receiver, ranks, len(np.unique(trees)) == len(hops))

@@ -1,0 +1,104 @@
+"""Runs of the message engine, and random faults, to hold the evaluator against."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from random import Random
+
+from coordinator.campaigns.trial_runner import TrialResult, judge_trial
+from coordinator.evaluation.evaluator import Evaluator
+from coordinator.evaluation.exactness import evaluator_of, why_inexact
+from coordinator.evaluation.fault_batch import batch_of
+from coordinator.evaluation.schedule import InexactError
+from coordinator.execution.drive import ExecutionResult
+from coordinator.history.journal import sorted_records
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.results.metrics import TrialCounts, count_trial
+from coordinator.scenario.fault_syntax import parse_faults
+from coordinator.scenario.model import make_scenario
+from emunode.engine.memory import MemoryEngine
+from emunode.errors import ScenarioError
+from emunode.faults.kinds import Byzantine, Fault
+
+KINDS = ("crash", "crash", "hang", "down", "down", "loss", "byzantine")
+
+
+def plan(topology: str, collective: str, algorithm: str, **more: object) -> Plan:
+    """A plan in memory."""
+    values = {"topology": topology, "collective": collective, "algorithm": algorithm, "driver": "memory", **more}
+    return make_plan(make_scenario(values))
+
+
+@cache
+def cached_evaluator(plan_of: Plan) -> Evaluator:
+    """The evaluator of a plan."""
+    return evaluator_of(plan_of)
+
+
+def reason(given: Plan) -> str | None:
+    """Why the evaluator refuses a plan, or None."""
+    try:
+        evaluator_of(given)
+    except InexactError as error:
+        return str(error)
+    return why_inexact(given)
+
+
+def some_faults(given: Plan, chance: Random) -> tuple[Fault, ...]:
+    """One to four faults of the kinds that the evaluator follows, at any step, some with an end."""
+    while True:
+        specs = [_some_fault(given, chance) for _ in range(chance.choice([1, 1, 2, 2, 3, 4]))]
+        try:
+            faults = parse_faults(dict.fromkeys(specs), given.topology)
+        except ScenarioError:  # two of them contradict each other
+            continue
+        if why_inexact(replace(given, faults=faults)) is not None:
+            faults = tuple(fault for fault in faults if not isinstance(fault, Byzantine))
+        if why_inexact(replace(given, faults=faults)) is None:
+            return faults
+
+
+def _some_fault(given: Plan, chance: Random) -> str:
+    topology, last = given.topology, given.algorithm.final_step or 1
+    kind, rank = chance.choice(KINDS), chance.randrange(given.topology.order)
+    first = chance.choice([1, 1, chance.randint(1, last)])
+    end = chance.choice(["", f"-{chance.randint(first, last + 1)}"])
+    label = topology.label(rank)
+    if kind in ("down", "loss"):
+        peer = topology.neighbour(rank, chance.choice(list(topology.ports(rank))))
+        rate = f":{chance.choice([0, 0.3, 0.7, 1])}" if kind == "loss" else ""
+        return f"{kind}:{label}{chance.choice('~~>')}{topology.label(peer)}{rate}@{first}{end}"
+    return f"{kind}:{label}@{first}{'' if kind == 'crash' else end}"
+
+
+def run(given: Plan, faults: Sequence[Fault], seed: int) -> tuple[TrialCounts, TrialResult]:
+    """One trial of the message engine."""
+    given.algorithm.renew(given.spec._replace(seed=seed))
+    broken = replace(given, faults=tuple(faults), spec=given.algorithm.spec)
+    engine, rows, step = MemoryEngine(broken.algorithm), [], 0
+    while engine.busy or not step:
+        step += 1
+        rows.append(engine.step(step, broken.faults_at(step)))
+    counts = count_trial(broken, sorted_records(rows), engine.altered_copies)
+    return counts, judge_trial(broken, counts, ExecutionResult())
+
+
+def compare(given: Plan, chance: Random, trials: int) -> None:
+    """Evaluate random fault sets, and run each with messages: all results have to agree."""
+    evaluator = evaluator_of(given)
+    sets = [some_faults(given, chance) for _ in range(trials)]
+    seeds = [chance.randrange(1000) for _ in sets]
+    effective = [replace(given, faults=faults).effective_faults for faults in sets]
+    found = evaluator.evaluate(batch_of(evaluator.arcs, effective, seeds), copies=True)
+    for at, faults in enumerate(sets):
+        counts, result = run(given, faults, seeds[at])
+        expected = (
+            result.expected, result.delivered, result.intact, result.steps, result.segments, counts.unserved,
+            counts.least_copies, result.undecided is None,
+        )  # fmt: skip
+        measured = (
+            int(found.expected[at]), int(found.delivered[at]), int(found.intact[at]), int(found.steps[at]),
+            int(found.segments[at]), tuple(evaluator.unserved_ranks(found, at)), int(found.least_copies[at]),
+            bool(found.decided[at]),
+        )  # fmt: skip
+        assert measured == expected, (given.spec, faults, seeds[at])

@@ -1,0 +1,173 @@
+"""The exact evaluator against brute force of the literature's values, and against the message engine."""
+
+from itertools import combinations
+from random import Random
+
+import numpy as np
+import pytest
+
+from coordinator.evaluation.bit_rows import unpacked
+from coordinator.evaluation.evaluator import Evaluator
+from coordinator.evaluation.exactness import evaluator_of, why_inexact
+from coordinator.evaluation.fault_batch import Effect, FaultBatch, batch_of
+from coordinator.scenario.fault_draws import FaultSites
+from coordinator.scenario.fault_syntax import parse_faults
+from emunode.algorithms.base import Algorithm
+from emunode.faults.kinds import FOREVER, Byzantine, Crash, Delay, Down
+from tests.coordinator.evaluation.support import compare, plan, reason, run
+from tests.emunode.algorithms.test_losses import plans_of
+from tests.mutation_support import CASES, case_name
+
+# --- values by brute force ---------------------------------------------------------------------------------------------
+
+# Network, algorithm, trees; kind; faults; sets that lose nobody; nodes lost over all sets.
+SURVIVAL = [
+    ("star:4", "greedy-tree", 1, "crash", 2, 44, 795),
+    ("star:4", "greedy-tree", 1, "down", 2, 78, 2107),
+    ("star:4", "edt", 3, "crash", 3, 1430, 567),
+    ("star:4", "edt", 3, "down", 3, 6137, 1454),
+    ("hypercube:3", "sbt", 1, "crash", 3, 10, 46),
+    ("hypercube:3", "nesbt", 3, "crash", 3, 24, 17),
+    ("hypercube:3", "nesbt", 3, "down", 4, 141, 663),
+    ("hypercube:4", "nesbt", 4, "crash", 5, 1978, 1814),
+    ("ej:2+3", "improved", 1, "down", 1, 39, 30),
+    ("ej:2+3", "independent-trees", 6, "crash", 5, 8568, 0),
+]
+
+
+@pytest.mark.parametrize(("network", "algorithm", "trees", "kind", "size", "survived", "lost"), SURVIVAL)
+def test_all_sets_lose_what_brute_force_counts(
+    network: str, algorithm: str, trees: int, kind: str, size: int, survived: int, lost: int
+) -> None:
+    given = plan(network, "broadcast", algorithm, redundancy=trees)
+    evaluator, sites = evaluator_of(given), FaultSites(given.algorithm)
+    places = sites.nodes() if kind == "crash" else sites.links
+    sets = np.array(list(combinations(range(len(places)), size)))
+    outcome = evaluator.evaluate(struck(evaluator, kind, places, sets))
+    assert int(outcome.served.sum()) == survived
+    assert int(outcome.unserved.sum()) == lost
+
+
+def struck(evaluator: Evaluator, kind: str, places: object, sets: np.ndarray) -> FaultBatch:
+    """A batch with the places of each set broken from step 1 on."""
+    batch = FaultBatch(evaluator.arcs, len(sets))
+    chosen = np.array(places)[sets]
+    trials = np.arange(len(sets))
+    if kind != "down":
+        effect = Effect(Crash if kind == "crash" else Byzantine, 1, FOREVER)
+        batch.strike_nodes(effect, chosen, np.broadcast_to(trials[:, None], chosen.shape))
+        return batch
+    topology = evaluator.plan.topology
+    ports = np.full((topology.order, topology.order), -1)
+    for rank in topology.ranks():
+        for port, peer in topology.adjacent(rank):
+            ports[rank, peer] = port
+    for one, other in ((0, 1), (1, 0)):
+        senders, receivers = chosen[..., one], chosen[..., other]
+        arcs = evaluator.arcs.numbers(senders, ports[senders, receivers])
+        batch.strike_arcs(Effect(Down, 1, FOREVER), arcs, np.broadcast_to(trials[:, None], arcs.shape))
+    return batch
+
+
+@pytest.mark.parametrize(
+    ("network", "algorithm", "trees", "size", "right", "wrong", "none"),
+    [
+        ("hypercube:3", "nesbt", 3, 2, 60, 45, 0),
+        ("hypercube:3", "nesbt", 3, 3, 36, 104, 0),
+        ("star:4", "edt", 3, 2, 4668, 645, 0),
+        ("star:4", "edt", 3, 3, 25370, 10050, 0),
+        ("hypercube:4", "nesbt", 4, 2, 987, 0, 378),
+        ("hypercube:4", "nesbt", 4, 3, 2516, 508, 2436),
+        ("ej:2+3", "independent-trees", 6, 3, 10116, 0, 2124),
+    ],
+)
+def test_votes_under_byzantine_nodes_are_those_of_brute_force(
+    network: str, algorithm: str, trees: int, size: int, right: int, wrong: int, none: int
+) -> None:
+    given = plan(network, "broadcast", algorithm, redundancy=trees)
+    evaluator = evaluator_of(given)
+    sets = np.array(list(combinations(range(1, given.topology.order), size)))
+    outcome = evaluator.evaluate(struck(evaluator, "byzantine", range(given.topology.order), sets), copies=True)
+    # The values count the two common forgeries as one: with two of them a wrong majority may fall apart.
+    elected = outcome.elected.sum(axis=1).tolist()
+    assert elected[0] == right
+    assert elected[1] <= wrong
+    assert elected[1] + elected[2] == wrong + none
+
+
+# --- against messages --------------------------------------------------------------------------------------------------
+
+SAMPLE = [case for at, case in enumerate(CASES) if at % 17 == 5]
+
+
+@pytest.mark.parametrize(("family", "entry"), [pytest.param(*case, id=case_name(case)) for case in SAMPLE])
+def test_random_faults_have_the_same_results_as_with_messages(family: str, entry: type[Algorithm]) -> None:
+    for number, given in enumerate(plans_of(family, entry)[:2]):
+        if reason(given) is None:
+            compare(given, Random(f"{case_name((family, entry))}/{number}"), 3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("family", "entry"), [pytest.param(*case, id=case_name(case)) for case in CASES])
+def test_every_algorithm_has_the_same_results_as_with_messages(family: str, entry: type[Algorithm]) -> None:
+    """About 10,000 fault sets over every algorithm: some ten minutes on one core."""
+    for number, given in enumerate(plans_of(family, entry)):
+        if reason(given) is None:
+            compare(given, Random(f"slow/{case_name((family, entry))}/{number}"), 12)
+
+
+@pytest.mark.parametrize(
+    ("network", "collective", "algorithm"),
+    [
+        ("hypercube:3", "allreduce", "recursive-doubling"),
+        ("complete:6", "allreduce", "recursive-doubling"),
+        ("ring:6", "allreduce", "ring"),
+        ("complete:6", "allgather", "bruck"),
+        ("circulant:13:1,2,4,6", "broadcast", "circulant"),
+    ],
+)
+def test_classical_schedules_have_the_same_results_as_with_messages(
+    network: str, collective: str, algorithm: str
+) -> None:
+    compare(plan(network, collective, algorithm), Random(f"{network}/{collective}"), 25)
+
+
+def test_steps_in_which_ranks_are_informed() -> None:
+    given = plan("star:4", "broadcast", "edt", redundancy=3)
+    evaluator = evaluator_of(given)
+    faults = parse_faults(["crash:2134@1"], given.topology)
+    batch = batch_of(evaluator.arcs, [(), faults])
+    informed = [(step, *unpacked(rows)[:, :2].sum(axis=0).tolist()) for step, rows in evaluator.informed(batch)]
+    counts, _ = run(given, faults, 0)
+    assert counts.unserved == ()
+    assert informed[-1][1:] == (23, 22)
+    # Without faults the first copies arrive along shortest ways, or later over the disjoint trees.
+    assert [row[1] for row in informed] == sorted(row[1] for row in informed)
+    assert informed[0] == (1, 3, 2)
+
+
+# --- where it is not exact ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm", "more", "words"),
+    [
+        ("broadcast", "flood", {}, "decides during the run"),
+        ("allgather", "edt-dfs-ack", {}, "decides during the run"),
+        ("broadcast", "edt", {"fault_knowledge": "neighbours"}, "nodes that know faults"),
+        ("broadcast", "edt", {"fault": ("duplicate:1234~2134:0.5",)}, "duplicate is followed by messages only"),
+        ("reduce", "greedy-tree", {"message_bytes": 4}, "at least 8 are needed"),
+        ("broadcast", "edt", {"fault": ("loss:1234~2134:0.5@99",)}, "after the last step"),
+    ],
+)
+def test_why_inexact(collective: str, algorithm: str, more: dict[str, object], words: str) -> None:
+    assert words in str(why_inexact(plan("star:4", collective, algorithm, **more)))
+
+
+def test_why_inexact_for_drawn_faults() -> None:
+    given = plan("star:4", "broadcast", "edt")
+    assert why_inexact(given, [Crash, Down]) is None
+    assert "delay is followed by messages only" in str(why_inexact(given, [Delay]))
+    assert why_inexact(given, [Byzantine], 1) is None
+    assert "after the last step" in str(why_inexact(given, [Byzantine], 1000))
+    assert why_inexact(plan("ej:2+3", "allgather", "three-phase")) is not None
