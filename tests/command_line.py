@@ -90,7 +90,7 @@ def wait_until(condition: Callable[[], object], what: str) -> None:
     deadline = time.monotonic() + SECONDS
     while not condition():
         assert time.monotonic() < deadline, f"it never happened: {what}"
-        time.sleep(0.01)
+        time.sleep(0.03)
 
 
 class Running:

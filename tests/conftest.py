@@ -1,4 +1,4 @@
-"""Hypothesis profiles, chosen by HYPOTHESIS_PROFILE (default `repeatable`), and fixtures to run commands and Docker."""
+"""Hypothesis profiles, chosen by HYPOTHESIS_PROFILE (default `repeatable`), the sample of exhaustive tests, and fixtures."""
 
 import fcntl
 import os
@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +20,32 @@ UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]
 settings.register_profile("repeatable", UNHURRIED, derandomize=True)
 settings.register_profile("thorough", UNHURRIED, max_examples=2000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add `--all`."""
+    parser.addoption("--all", action="store_true", help="run slow tests, and all parameter sets of exhaustive ones")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselect slow tests and most parameter sets of exhaustive ones, unless `--all`, `-m` or a test's name selects them.
+
+    The sample is the same in every session: it depends on the names of the tests alone.
+    """
+    if config.getoption("--all") or config.option.markexpr or any("::" in argument for argument in config.args):
+        return
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    seen: set[str] = set()
+    for item in items:
+        mark = item.get_closest_marker("exhaustive")
+        function = item.nodeid.partition("[")[0]
+        # The first parameter set of each function always runs.
+        sampled = mark is None or function not in seen or crc32(item.nodeid.encode()) % mark.kwargs["one_in"] == 0
+        (kept if sampled and item.get_closest_marker("slow") is None else left_out).append(item)
+        seen.add(function)
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = kept
 
 
 @pytest.fixture

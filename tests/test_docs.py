@@ -35,6 +35,7 @@ PAGES: Final = (
     ROOT / "examples" / "README.md",
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
 )
+GUIDES: Final = ROOT / "docs" / "how-to"
 GENERATED_PAGES: Final = ROOT / "docs" / "reference"
 REASONS: Final = re.compile(
     r"(needs (Docker|root|another machine)( and another machine)?|more than a minute"
@@ -102,9 +103,13 @@ HERE: Final[Mapping[str, Callable[[], object]]] = {
 
 
 def pages_with(language: str) -> list[ParameterSet]:
-    """The hand-written pages with blocks of a language, as test parameters."""
+    """The hand-written pages with blocks of a language, as test parameters; of the guides, a sample runs by default."""
     pages = [page for page in PAGES if page.parent != GENERATED_PAGES and blocks(page, language)]
-    return [pytest.param(page, id=str(page.relative_to(ROOT))) for page in pages]
+    sampled = pytest.mark.exhaustive(one_in=3)
+    return [
+        pytest.param(page, id=str(page.relative_to(ROOT)), marks=sampled if page.parent == GUIDES else ())
+        for page in pages
+    ]
 
 
 def anchors(page: Path) -> set[str]:
@@ -162,7 +167,6 @@ def commands(block: Block) -> str:
     return re.sub(r"--trials (\d+)", lambda match: f"--trials {min(int(match[1]), FEW_TRIALS)}", block.text)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("page", pages_with("sh"))
 def test_commands_run(page: Path, tmp_path: Path) -> None:
     for name in ("docs", "examples", "scripts", "compose"):

@@ -62,6 +62,7 @@ def test_algorithms_are_filtered(call: Call) -> None:
     assert "algorithms on star" in call("list algorithms --collective alltoall").out
 
 
+@pytest.mark.exhaustive(one_in=4)
 @pytest.mark.parametrize("name", sorted({entry.name for _, entry in registered()}))
 def test_every_algorithm_is_described_with_claims_on_an_example(call: Call, name: str) -> None:
     described = call(f"list algorithms {name} --json").data
