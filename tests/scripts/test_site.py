@@ -1,11 +1,13 @@
 """The documentation site: it builds without a warning, every link within it leads somewhere, and nothing is fetched."""
 
 import re
+import shlex
 import sys
 from collections.abc import Iterator
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
+from string import Template
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -61,6 +63,7 @@ class Target(NamedTuple):
     anchor: str
 
 
+@cache
 def target(page: Path, link: str) -> Target:
     parts = urlsplit(link)
     path = (page.parent / unquote(parts.path)).resolve() if parts.path else page
@@ -75,8 +78,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the site, built by the command that `scripts/docs` runs."""
     folder = tmp_path_factory.mktemp("site").resolve()
     (line,) = re.findall(r"^python (-m sphinx .*)$", (ROOT / "scripts" / "docs").read_text(), re.MULTILINE)
-    words = line.replace('"$(mktemp -d)"', str(folder / "doctrees")).replace('"$target"', str(folder / "html")).split()
-    done = run_process(ROOT, [sys.executable, *words])
+    words = Template(line).substitute(doctrees=folder / "doctrees", target=folder / "html")
+    done = run_process(ROOT, [sys.executable, *shlex.split(words)])
     assert (done.status, done.err) == (0, "")
     return folder / "html"
 
@@ -90,7 +93,7 @@ def pages(site: Path) -> Iterator[Path]:
 def test_links_within_the_site_lead_somewhere(site: Path) -> None:
     wrong = []
     for page in pages(site):
-        for link in parsed(page).links:
+        for link in dict.fromkeys(parsed(page).links):
             found = target(page, link)
             if found.outside:
                 continue
