@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from coordinator.campaigns.statistics import half_width
 from coordinator.campaigns.trial_runner import Trial, plan_trials
+from coordinator.evaluation.draws import Draws
 from coordinator.planning.plan import Plan
-from coordinator.scenario.fault_draws import FaultSites, draw, sample_numbers, set_count
+from coordinator.scenario.fault_draws import FaultSites, sample_numbers, set_count
 from coordinator.scenario.fault_sets import FaultSetSpec, parse_fault_sets
 from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import Scenario, make_scenario
@@ -27,8 +28,8 @@ MOST_TRIALS = 1_000_000
 """Most trials of one variant at one point."""
 MOST_VALUES = 10_000
 """Most values of one varied field, and most combinations of values."""
-DRAWS = "0.1.0"
-"""The version that defined these draws. A campaign of another version is resumed unless its draws have changed."""
+DRAWS = "2"
+"""The version of the draws. A campaign whose trials were drawn by another version is not resumed."""
 CHUNK = 50
 """Draws between two checks of the precision."""
 
@@ -145,20 +146,7 @@ class Grid:
         scenarios = [_described(variant.scenario) for variant in self.variants]
         # Without `trials` and `precision`: a campaign may be continued with more of either.
         said = f"{DRAWS}/{scenarios}/{[fault_set.name for fault_set in self.points]}"
-        redrawn = [fault_set.name for fault_set in self.points if self._redrawn(fault_set)]
-        # Appended only if there are such sets, so that other fingerprints of version 0.1.0 stay valid.
-        return blake2b(f"{said}/{redrawn}".encode() if redrawn else said.encode(), digest_size=16).hexdigest()
-
-    def _redrawn(self, fault_set: FaultSetSpec) -> bool:
-        """Whether draws differ from version 0.1.0, so that a campaign of that version cannot be resumed.
-
-        In version 0.1.0 parts shared random numbers, and places that the scenario breaks could be drawn.
-        """
-        kinds = [part.on_links for part in fault_set.parts]
-        broken = {isinstance(place, tuple) for places in self.places for place in places.broken}
-        return bool(broken.intersection(kinds)) or (
-            fault_set.how not in ("all", "busiest") and len(set(kinds)) < len(kinds)
-        )
+        return blake2b(said.encode(), digest_size=16).hexdigest()
 
     def set_count(self, point: int, variant: int) -> int | None:
         """Number of sets of a point; None if sets are drawn at random."""
@@ -202,19 +190,26 @@ class Grid:
         return self.set_count(point, variant) == self.wanted(point, variant)
 
     def counted(self, point: int, variant: int, finished: Collection[int]) -> Collection[int]:
-        """The finished draws that enter the figures. As long as sets of `all` are missing, only its random sample does.
-
-        Version 0.1.0 ran the first sets in order, which is not a random sample.
-        """
-        # Sets of `all` in order of number are not a sample; until all have run only the random ones enter.
+        """The finished draws that enter the figures. As long as sets of `all` are missing, only its random sample does."""
         if self.points[point].how != "all" or len(finished) == self.set_count(point, variant):
             return finished
         return set(finished).intersection(self.numbers(point, variant))
 
+    def draws(self, point: int, variant: int) -> Draws:
+        """The draws of a point, by number."""
+        if (point, variant) not in self._draws:
+            seed = self.variants[variant].scenario.seed
+            self._draws[point, variant] = Draws(self.points[point], self.places[variant], seed)
+        return self._draws[point, variant]
+
+    @cached_property
+    def _draws(self) -> dict[tuple[int, int], Draws]:
+        return {}
+
     def _sets(self, variant: int, point: int, missing: Iterable[int]) -> Iterator[tuple[int, tuple[str, ...]]]:
         """The missing draws with their sets of faults."""
-        fault_set, places, seed = self.points[point], self.places[variant], self.variants[variant].scenario.seed
-        return ((number, draw(fault_set, places, seed, number)) for number in missing)
+        draws = self.draws(point, variant)
+        return ((number, draws.specs(number)) for number in missing)
 
     def rest(self, done: Done) -> Iterator[tuple[Key, Trial]]:
         """The trials to run next, given the finished ones; none if the campaign is complete.

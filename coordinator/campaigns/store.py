@@ -15,7 +15,7 @@ from typing import Any, Self, TextIO
 
 import tomli_w
 
-from coordinator.campaigns.grid import Done, Grid, Key
+from coordinator.campaigns.grid import DRAWS, Done, Grid, Key
 from coordinator.campaigns.trial_runner import Trial, TrialResult, result_of
 from coordinator.scenario.model import Scenario
 from coordinator.scenario.networks import absolute_network, keep_network, network_of, with_absolute_network
@@ -71,6 +71,8 @@ class Store(FinishedTrials):
                 raise ScenarioError("out", str(folder), "it exists and is not a campaign folder")
             folder.mkdir(parents=True, exist_ok=True)
             # Trials of another grid would be counted as those of this one.
+            if known.exists():
+                require_same_draws(read_grid_file(folder), folder)
             if known.exists() and read_grid_file(folder)["fingerprint"] != fingerprint:
                 raise ScenarioError(
                     "out",
@@ -81,7 +83,7 @@ class Store(FinishedTrials):
             self._file = (folder / RECORDS).open("ab+", buffering=0)
             self._lock()
             # After the lock: only its owner may change the folder.
-            values = {"fingerprint": fingerprint, **self._with_files(grid_values(grid))}
+            values = {"fingerprint": fingerprint, "draws": DRAWS, **self._with_files(grid_values(grid))}
             self._replace(GRID, tomli_w.dumps(values).encode())
         except OSError as error:
             raise ScenarioError("out", str(folder), f"it cannot be written: {error.strerror}") from None
@@ -187,9 +189,21 @@ def read_grid_file(folder: Path) -> Mapping[str, Any]:
         raise ScenarioError("resume", str(folder), f"no campaign to resume: {error}") from None
 
 
+def require_same_draws(values: Mapping[str, Any], folder: Path) -> None:
+    """Refuse to resume a campaign whose trials were drawn by another version; its tables stay as they are."""
+    if values.get("draws") != DRAWS:
+        raise ScenarioError(
+            "out",
+            str(folder),
+            "its trials were drawn by an earlier version, which draws other faults; nothing was changed, and its tables "
+            "stay readable. Use another folder",
+        )
+
+
 def read_grid(folder: Path) -> Grid:
     """The grid of the campaign in a folder."""
     values = read_grid_file(folder)
+    require_same_draws(values, folder)
     missing = [repr(key) for key in ("scenario", "vary", "faults", "trials") if key not in values]
     if missing:
         raise ScenarioError("resume", str(folder), f"its {GRID} lacks {', '.join(missing)}")

@@ -234,7 +234,7 @@ def _choose(
     if fault_set.how == "busiest":
         ranked = iter(free)
         return [list(islice(ranked, count)) for count in counts]
-    positions = _positions(counts, len(free))
+    positions = positions_of(counts, len(free))
     length = 1 + max((position for taken in positions for position in taken), default=-1)
     order = _shuffled(free, length, Random(stream))
     return [[order[position] for position in taken] for taken in positions]
@@ -252,7 +252,7 @@ def _bernoulli(parts: Sequence[FaultSetTerm], free: Sequence[Place], stream: str
     return found
 
 
-def _positions(counts: Sequence[int], total: int) -> list[list[int]]:
+def positions_of(counts: Sequence[int], total: int) -> list[list[int]]:
     """Disjoint positions in a random order of `total` places, for parts with these counts.
 
     Of m parts, part p takes the positions p, p + m, p + 2m, .., and when these run out, the last free positions. Positions

@@ -1,0 +1,207 @@
+"""The draws of campaigns: fault sets by number, thousands at once.
+
+Draws are made in blocks of BLOCK numbers by a counter-based generator (Philox 4x64, Salmon et al. 2011), keyed by the seed
+and the kind of place, with the block and the position within the draw as its counter. So any draw can be made again by its
+number alone; compared algorithms get the same faults; and a draw of k + 1 places of a kind contains that of k. Terms for
+the same kind of place take disjoint positions of one random order, as in `coordinator.scenario.fault_draws`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from math import comb
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coordinator.evaluation.bit_rows import Indices
+from coordinator.scenario.fault_draws import FaultSites, Link, eligible, positions_of, set_count, set_number
+from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
+from emunode.errors import ScenarioError
+from emunode.model import Rank
+
+BLOCK: Final = 4096
+"""Numbers that are drawn together."""
+MOST_PLACES: Final = 2**22
+"""Places times draws that are shuffled at once: some megabytes."""
+
+
+@dataclass(frozen=True)
+class Struck:
+    """The places that one term strikes in some draws: pairs of a place and a draw."""
+
+    term: FaultSetTerm
+    places: Indices
+    """Ranks, or positions in `FaultSites.links`."""
+    draws: Indices
+    """Positions in the numbers that were asked for."""
+
+
+class Draws:
+    """The sets of a description on the places of a network, by number.
+
+    Raises ScenarioError (field `faults`) when there are more faults than places.
+    """
+
+    def __init__(self, fault_set: FaultSetSpec, sites: FaultSites, seed: int) -> None:
+        self.fault_set = fault_set
+        self._sites = sites
+        self._seed = seed
+        self._known: tuple[int, list[Struck]] | None = None
+
+    def struck(self, numbers: Indices) -> list[Struck]:
+        """The places that each term strikes, for draws with these numbers."""
+        if self.fault_set.how == "all":
+            return list(self._of_every_set(numbers))
+        found: dict[FaultSetTerm, list[tuple[Indices, Indices]]] = {term: [] for term in self.fault_set.parts}
+        blocks = numbers // BLOCK
+        for block in np.unique(blocks).tolist():
+            # Where each number of the block stands among those asked for; -1 where it is not asked for.
+            position = np.full(BLOCK, -1)
+            here = np.flatnonzero(blocks == block)
+            position[numbers[here] % BLOCK] = here
+            for each in self._block(block):
+                at = position[each.draws]
+                found[each.term].append((each.places[at >= 0], at[at >= 0]))
+        return [
+            Struck(term, *(np.concatenate([pair[side] for pair in pairs]) for side in (0, 1)))
+            for term, pairs in found.items()
+            if pairs
+        ]
+
+    def specs(self, number: int) -> tuple[str, ...]:
+        """One draw as fault specifications."""
+        if self.fault_set.how == "all":
+            return set_number(self.fault_set, self._sites, number)
+        return tuple(
+            self._sites.spec(each.term, self._sites.links[place] if each.term.on_links else place, self.fault_set.when)
+            for each in self.struck(np.array([number]))
+            for place in each.places.tolist()
+        )
+
+    def _block(self, block: int) -> list[Struck]:
+        if self._known is None or self._known[0] != block:
+            self._known = block, list(self._drawn(block))
+        return self._known[1]
+
+    def _drawn(self, block: int) -> Iterator[Struck]:
+        """All draws of a block."""
+        for on_links in (False, True):
+            terms = [term for term in self.fault_set.parts if term.on_links == on_links]
+            if terms:
+                yield from self._drawn_places(block, terms, self._free[on_links])
+
+    @cached_property
+    def _free(self) -> dict[bool, Indices]:
+        """The places to draw from, by whether they are links, in the order of `eligible`."""
+        free: dict[bool, Indices] = {}
+        index = {link: at for at, link in enumerate(self._sites.links)}
+        for term in self.fault_set.parts:
+            places: Sequence[Rank | Link] = eligible(self.fault_set, term, self._sites)
+            free[term.on_links] = np.array([index[at] if isinstance(at, tuple) else at for at in places], np.int64)
+        return free
+
+    def _drawn_places(self, block: int, terms: Sequence[FaultSetTerm], free: Indices) -> Iterator[Struck]:
+        stream = "links" if terms[0].on_links else "nodes"
+        if self.fault_set.how == "bernoulli":
+            yield from self._independent(block, terms, free, stream)
+            return
+        counts = [term.count for term in terms]
+        if sum(counts) > len(free):
+            reason = f"it needs {sum(counts)} {stream}, but only {len(free)} may fail"
+            raise ScenarioError("faults", self.fault_set.name, reason)
+        if self.fault_set.how == "busiest":
+            # Not random: the busiest places in order.
+            order: Indices = np.broadcast_to(np.arange(sum(counts)), (BLOCK, sum(counts)))
+            starts = np.cumsum([0, *counts])
+            positions = [list(range(start, start + count)) for start, count in zip(starts, counts, strict=False)]
+        else:
+            positions = positions_of(counts, len(free))
+            length = 1 + max((position for taken in positions for position in taken), default=-1)
+            order = self._shuffled(block, length, len(free), stream)
+        for term, taken in zip(terms, positions, strict=True):
+            places = free[order[:, taken].ravel()] if taken else np.empty(0, np.int64)
+            yield Struck(term, places, np.repeat(np.arange(BLOCK), len(taken)))
+
+    def _shuffled(self, block: int, length: int, total: int, stream: str) -> Indices:
+        """For each draw the first `length` positions of a random order of `total`."""
+        # For each position of the order, where it is exchanged to (Fisher-Yates).
+        others = [at + (self._uniform(stream, block, at) * (total - at)).astype(np.int64) for at in range(length)]
+        found = np.empty((BLOCK, length), np.int64)
+        size = max(1, MOST_PLACES // max(total, 1))
+        for start in range(0, BLOCK, size):
+            part = slice(start, min(start + size, BLOCK))
+            order = np.tile(np.arange(total, dtype=np.uint16 if total < 2**16 else np.uint32), (part.stop - start, 1))
+            rows = np.arange(len(order))
+            for at in range(length):
+                other = others[at][part]
+                taken = order[rows, other]
+                order[rows, other] = order[:, at]
+                order[:, at] = taken
+            found[part] = order[:, :length]
+        return found
+
+    def _independent(self, block: int, terms: Sequence[FaultSetTerm], free: Indices, stream: str) -> Iterator[Struck]:
+        """Each place with a probability of its own; a place that several terms hit goes to the first of them."""
+        hits: list[tuple[list[Indices], list[Indices]]] = [([], []) for _ in terms]
+        for at, place in enumerate(free.tolist()):
+            left = np.ones(BLOCK, np.bool_)
+            for number, (term, (places, draws)) in enumerate(zip(terms, hits, strict=True)):
+                hit = np.flatnonzero((self._uniform(stream, block, at, number) < term.share) & left)
+                left[hit] = False
+                places.append(np.full(len(hit), place))
+                draws.append(hit)
+        for term, (places, draws) in zip(terms, hits, strict=True):
+            nothing = [np.empty(0, np.int64)]
+            yield Struck(term, np.concatenate(places or nothing), np.concatenate(draws or nothing))
+
+    def _uniform(self, stream: str, block: int, position: int, term: int = 0) -> NDArray[np.float64]:
+        """A number in [0, 1) for each draw of a block, with 53 random bits."""
+        key = np.frombuffer(blake2b(f"{self._seed}/{stream}".encode(), digest_size=16).digest(), "<u8")
+        # The generator counts in the first word of its counter; the others are free for what the numbers are for.
+        philox = np.random.Philox(key=key, counter=np.array([0, position, block, term], np.uint64))
+        return (philox.random_raw(BLOCK) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+    def _of_every_set(self, numbers: Indices) -> Iterator[Struck]:
+        """The sets of `all` with these numbers: as `set_number`, for many at once."""
+        left = numbers.astype(np.int64)
+        if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) < (self._sets or 0):
+            raise ScenarioError("faults", self.fault_set.name, f"it has no set number {int(numbers.max())}")
+        used = {on_links: np.empty((len(numbers), 0), np.int64) for on_links in (False, True)}
+        rooms = {on_links: len(places) for on_links, places in self._free.items()}
+        terms = self.fault_set.parts
+        for at, term in enumerate(terms):
+            total = rooms[term.on_links]
+            rooms[term.on_links] -= term.count
+            later, rest = 1, dict(rooms)
+            for other in terms[at + 1 :]:
+                later *= comb(max(0, rest[other.on_links]), other.count)
+                rest[other.on_links] -= other.count
+            index, left = left // later, left % later
+            ranks = combinations_of(total, term.count, index)
+            # Positions count only places that no earlier term of this kind has taken.
+            for column in np.sort(used[term.on_links], axis=1).T:
+                ranks += ranks >= column[:, None]
+            used[term.on_links] = np.concatenate([used[term.on_links], ranks], axis=1)
+            yield Struck(term, self._free[term.on_links][ranks].ravel(), np.repeat(np.arange(len(numbers)), term.count))
+
+    @cached_property
+    def _sets(self) -> int | None:
+        return set_count(self.fault_set, self._sites)
+
+
+def combinations_of(total: int, count: int, index: Indices) -> Indices:
+    """The combinations of `count` of range(total) with these indices in lexicographic order; a row each."""
+    found = np.empty((len(index), count), np.int64)
+    left, least = index.copy(), np.zeros(len(index), np.int64)
+    for at in range(count):
+        more = count - at - 1
+        # before[p]: combinations of the remaining members whose lowest one is below p.
+        before = np.cumsum([0, *(comb(total - 1 - place, more) for place in range(total))])
+        place = np.searchsorted(before, left + before[least], side="right") - 1
+        left -= before[place] - before[least]
+        found[:, at] = place
+        least = place + 1
+    return found
