@@ -3,7 +3,7 @@
 Nothing here asks this machine anything, except that `make_plan` by default calls `this_machine` once.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
@@ -23,8 +23,10 @@ from coordinator.scenario.plugins import require_loaded
 from coordinator.scenario.programs import DRIVERS as PROGRAM_DRIVERS
 from coordinator.scenario.programs import command_of, with_digest
 from coordinator.theory.lower_bounds import Traffic, lower_bounds
+from coordinator.theory.votes import vote_claims
 from emunode.algorithms.base import Algorithm
 from emunode.algorithms.claims import Claim
+from emunode.algorithms.losses import Outages
 from emunode.algorithms.program import PROGRAM
 from emunode.algorithms.registry import find_algorithm, make_algorithm
 from emunode.errors import RunError, ScenarioError
@@ -93,7 +95,7 @@ class Plan:
         if last is None or self.late_faults_count:
             return self.faults
         early = tuple(fault for fault in self.faults if fault.step <= last)
-        on_time = self.algorithm.keeps_time and outages_of(early, ()) is not None
+        on_time = self.algorithm.keeps_time and self._outages(early, ()) is not None
         # Late faults can be dropped only if the earlier ones do not delay the run.
         return early if on_time or not any(fault.breaks for fault in early) else self.faults
 
@@ -101,6 +103,14 @@ class Plan:
     def states(self) -> Mapping[Rank, str]:
         """Ranks with node faults, each with the state its last fault leaves it in; no delivery is due to such a rank."""
         return {fault.rank: fault.state for fault in self.effective_faults if isinstance(fault, NodeFault)}
+
+    @property
+    def outages(self) -> Outages | None:
+        """The outages that the faults amount to, or None if one of them has another effect."""
+        return self._outages(self.effective_faults, self.states)
+
+    def _outages(self, faults: Iterable[Fault], faulty: Collection[Rank]) -> Outages | None:
+        return outages_of(faults, faulty, self.topology, self.spec.seed)
 
     @cached_property
     def last_revival(self) -> Step:
@@ -120,12 +130,13 @@ class Plan:
         if around:
             return around
         # Outages are exact: the schedule alone tells what is lost.
-        outages = outages_of(faults, self.states)
+        outages = self.outages
         if outages is not None:
             return self.algorithm.claims_with_outages(outages)
-        # Anything else is a bound by the number of faulty places.
+        # Anything else is a bound by the number of faulty places, or follows from the paths of copies that are voted on.
         broken, altering = self._broken()
-        return self.algorithm.claims_with_faults(broken, altering, self.states)
+        bounds = self.algorithm.claims_with_faults(broken, altering, self.states)
+        return bounds + vote_claims(self.algorithm, faults, broken, altering)
 
     def _broken(self) -> tuple[int, int]:
         """The numbers of nodes and links that lose, delay or repeat packets, and of those that alter them.

@@ -12,6 +12,7 @@ import polars as pl
 from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import switches
 from coordinator.results.ports import at_receiver
+from emunode.faults.byzantine import ByzantineFault, Treatment
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import Crash, Delay, Drop, Duplicate, LinkFault, NodeFault, Recover
 from emunode.model import ALL_RANKS, FOLDING, Collective, Duplex, FaultKnowledge, Port, PortModel, Rank, Step
@@ -143,6 +144,10 @@ def causality_violations(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
     # Crashes alone follow from two columns; they are the most frequent faults of campaigns.
     if all(isinstance(fault, Crash) for fault in plan.faults):
         return _after_crashes(plan, journal)
+    # Withheld copies never left: they must be recorded as lost, and the faults of links have not seen them.
+    withheld = _withheld(plan, journal)
+    leaked = journal.join(withheld.lazy(), on=withheld.columns, how="semi").filter(~lost).select("step")
+    journal = journal.join(withheld.lazy(), on=withheld.columns, how="anti")
     possible = _possible_outcomes(plan, journal)
     judged = journal.join(possible, on=["step", "sender", "port"], how="left").with_columns(
         pl.col("may_arrive").fill_null(value=True),
@@ -151,6 +156,7 @@ def causality_violations(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
         pl.col("may_be_altered").fill_null(value=False),
     )
     wrong = judged.filter((lost & ~pl.col("may_be_lost")) | (~lost & ~pl.col("may_arrive"))).select("step")
+    wrong = pl.concat([wrong, leaked])
     if plan.spec.collective in FOLDING:  # a partial sum that lacks a subtree counts as corrupt as well
         return wrong
     corrupt = judged.filter(pl.col("outcome") == "corrupt")
@@ -162,6 +168,37 @@ def causality_violations(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
         .filter(pl.col("received").is_null() | (pl.col("received") >= pl.col("step")))
     )
     return pl.concat([wrong, unexplained.select("step")])
+
+
+COPY = {"step": pl.Int32, "sender": pl.Int32, "port": pl.Int16, **dict.fromkeys([*PIECE, "tree"], pl.Int32)}
+"""The columns that identify a copy on a link."""
+
+
+def _withheld(plan: Plan, journal: pl.LazyFrame) -> pl.DataFrame:
+    """The copies in the journal that byzantine nodes withheld.
+
+    On a link that delays packets they cannot be told apart from others, which crossed in a later step than they left: only
+    those that are recorded as lost count.
+    """
+    ranks = {fault.rank for fault in plan.faults if isinstance(fault, ByzantineFault) and fault.withholds}
+    if not ranks:
+        return pl.DataFrame(schema=COPY)
+    delayed = {(fault.sender, fault.port) for fault in plan.faults if isinstance(fault, Delay)}
+    faults, due = Faults(plan.topology, plan.spec.seed, schedule=plan.algorithm), list(reversed(plan.faults))
+    knows = plan.spec.knowledge is not FaultKnowledge.NONE
+    sent = journal.filter(pl.col("sender").is_in(ranks)).select(*COPY, lost=pl.col("outcome") == "lost").unique()
+    found = []
+    for step, sender, port, origin, target, segment, tree, lost in sent.sort(*COPY).collect().iter_rows():
+        while due and due[-1].step <= step:
+            faults.apply([due.pop()])
+        silent = faults.silent(sender, step) or (knows and faults.is_dead(step, sender, port))
+        byzantine = faults.byzantine(step, sender)
+        if silent or not byzantine or (not lost and (sender, port) in delayed):
+            continue
+        treatment = faults.treatment(byzantine, step, sender, port, (origin, target, tree, segment))
+        if treatment is Treatment.WITHHOLD:
+            found.append((step, sender, port, origin, target, segment, tree))
+    return pl.DataFrame(found, schema=COPY, orient="row")
 
 
 def _after_crashes(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
@@ -202,7 +239,7 @@ def _replay(plan: Plan, packets: pl.DataFrame) -> Iterator[tuple[Step, Rank, Por
         # Faults take effect at the beginning of their step, before any packet of it.
         while due and due[-1].step <= step:
             faults.apply([due.pop()])
-        altered = faults.is_byzantine(step, sender)
+        altered = any(fault.alters_payload for fault in faults.byzantine(step, sender))
         if not _joins(plan.topology, sender, port, receiver):
             yield step, sender, port, True, True, True  # counted by `nonexistent_links`
             continue
@@ -232,14 +269,14 @@ def _late(plan: Plan, steps: Step) -> Mapping[tuple[Rank, Port], tuple[set[Step]
     chances.apply(fault for fault in there if not isinstance(fault, Drop))
     dropping = {(fault.sender, fault.port) for fault in there if isinstance(fault, Drop)}
     altering = {(fault.sender, fault.port) for fault in there if fault.alters_payload}
+    forging = {fault.rank for fault in plan.faults if isinstance(fault, NodeFault) and fault.alters_payload}
     found = {}
     for link in sorted(delayed):
         transits = [(step, chances.transit(step, *link, ())) for step in range(1, steps + 1)]
         losses = {step for step, transit in transits if transit.lost or link in dropping}
         # Departure plus delay: the steps in which something may arrive over this link.
         crossings = {step + transit.delay for step, transit in transits if not transit.lost}
-        byzantine = plan.states.get(link[0]) == "byzantine"
-        found[link] = (crossings, losses, byzantine or link in altering)
+        found[link] = (crossings, losses, link[0] in forging or link in altering)
     return found
 
 

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from coordinator.planning.outages import outages_of
+from coordinator.planning.outages import silent_ports
 from coordinator.planning.plan import Plan
 from coordinator.results.claims import broken_root
 from coordinator.results.metrics import Measurement
 from coordinator.scenario.fault_syntax import parse_fault
 from emunode.algorithms.losses import Place
+from emunode.faults.byzantine import SilentFault
 from emunode.faults.kinds import Fault, LinkFault, NodeFault, Recover
 from emunode.model import Rank
 
@@ -56,7 +57,7 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
     # With one fault there is nothing to find out.
     if len(breaking) == 1:
         return lambda _: breaking[0]
-    outages = outages_of(plan.effective_faults, plan.states)
+    outages = plan.outages
     # The blame follows from the schedule only where losses are exact.
     if outages is None or not (plan.algorithm.exact_losses or outages.permanent) or broken_root(plan):
         return lambda _: None
@@ -66,7 +67,7 @@ def _cause(plan: Plan) -> Callable[[Rank], str | None]:
     specs: dict[Place, list[str]] = {}
     for spec in breaking:
         for record in faults[spec]:
-            for place in _places(record):
+            for place in _places(record, plan):
                 specs.setdefault(place, []).append(spec)
 
     def because(rank: Rank) -> str | None:
@@ -83,8 +84,11 @@ def _breaks(fault: Fault) -> bool:
     return fault.breaks and not isinstance(fault, Recover)
 
 
-def _places(fault: Fault) -> Iterator[Place]:
+def _places(fault: Fault, plan: Plan) -> Iterator[Place]:
+    """The places that the fault puts out of service."""
     match fault:
+        case SilentFault(rank=rank):
+            yield from ((rank, port) for port in silent_ports(fault, plan.topology, plan.spec.seed) or ())
         case NodeFault(rank=rank):
             yield rank, None
         case LinkFault(sender=sender, port=port):

@@ -9,6 +9,7 @@ import polars as pl
 
 from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import messages_due
+from emunode.faults.byzantine import ByzantineFault
 from emunode.faults.kinds import FOREVER, Fault, LinkFault, NodeFault, kind_of
 from emunode.topologies.base import ABSENT, Topology
 
@@ -165,7 +166,7 @@ def _fault_record(plan: Plan, fault: Fault, hops: pl.DataFrame) -> dict[str, obj
     if isinstance(fault, NodeFault):
         record |= {"rank": fault.rank, "label": label(fault.rank)}
         # A byzantine node is seen by what it sends, a silent one by what does not reach it.
-        place = pl.col("sender" if fault.alters_payload else "receiver") == fault.rank
+        place = pl.col("sender" if isinstance(fault, ByzantineFault) else "receiver") == fault.rank
     else:
         assert isinstance(fault, LinkFault)
         receiver = plan.topology.neighbour(fault.sender, fault.port)

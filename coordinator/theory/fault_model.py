@@ -13,10 +13,11 @@ from typing import Final
 from coordinator.scenario.fault_draws import FaultSites, eligible
 from coordinator.scenario.fault_sets import FaultSetSpec, FaultSetTerm
 from emunode.algorithms.base import Algorithm
+from emunode.faults.byzantine import Silent
 from emunode.faults.kinds import FOREVER, Crash, Down, Fault, Hang, Loss, RatedFault
 from emunode.model import Rank, Step
 
-NODE_KINDS: Final = frozenset({"crash", "hang"})
+NODE_KINDS: Final = frozenset({"crash", "hang", "silent"})
 LINK_KINDS: Final = frozenset({"down", "loss"})
 
 Number = int | float | Fraction
@@ -83,8 +84,8 @@ def random_faults(fault_set: FaultSetSpec, places: FaultSites) -> RandomFaults |
     """The faults that a fault set draws; None for other kinds of faults, and for a set that can never be drawn."""
     first, dash, last = fault_set.when.partition("-")
     parts = [part for part in fault_set.parts if part.count or part.share]
-    # A hang with an end is not counted: the node takes part again afterwards.
-    if any(part.kind not in NODE_KINDS | LINK_KINDS or (part.kind == "hang" and dash) for part in parts):
+    # A hang or a silence with an end is not counted: the node takes part again afterwards.
+    if any(part.kind not in NODE_KINDS | LINK_KINDS or (part.kind in NODE_KINDS and dash) for part in parts):
         return None
     node_parts, link_parts = ([part for part in parts if part.on_links == on_links] for on_links in (False, True))
     nodes: Sequence[Rank] = eligible(fault_set, node_parts[0], places) if node_parts else ()  # type: ignore[assignment]
@@ -150,7 +151,9 @@ def given_faults(algorithm: Algorithm, faults: Sequence[Fault]) -> GivenFaults |
     neighbour = algorithm.topology.neighbour
     for fault in faults:
         match fault:
-            case Crash(rank=rank) | Hang(rank=rank) if fault.end == FOREVER and rank != algorithm.spec.source:
+            case Crash(rank=rank) | Hang(rank=rank) | Silent(rank=rank) if (
+                fault.end == FOREVER and rank != algorithm.spec.source
+            ):
                 # The earliest of several crashes of one node decides.
                 given.silent[rank] = min(fault.step, given.silent.get(rank, FOREVER))
             case Down(step=step, sender=sender, port=port, last=last):

@@ -24,6 +24,7 @@ from emunode.model import (
     Collective,
     CollectiveSpec,
     Duplex,
+    Port,
     PortModel,
     PortPacket,
     Rank,
@@ -39,6 +40,8 @@ FEW_BYTES: Final = 3
 ROW_BYTES: Final = 1000
 """Memory per rank and segment of a precomputed schedule. Measured: 500 to 1400 for trees and their routes."""
 Content = Callable[[Rank, Rank, int], bytes | None]
+CopyPath = tuple[int, Sequence[tuple[Rank, Port]]]
+"""The tree of a copy, and the sends (rank, port) that carry it from its origin to a receiver, in order."""
 
 
 class LocalView:
@@ -333,13 +336,29 @@ class Algorithm(ABC):
         del outages
         return None
 
+    def copy_paths(self, origin: Rank, receiver: Rank, segment: int) -> Sequence[CopyPath] | None:
+        """The paths of all copies of a segment from `origin` to `receiver`.
+
+        None if the algorithm fixes no paths, or if no copies are voted on.
+        """
+        del origin, receiver, segment
+        return None
+
+    def receivers_behind(self, send: tuple[Rank, Port], copy: tuple[Rank, Rank, int, int]) -> Iterable[Rank]:
+        """The ranks that a copy (origin, target, tree, segment) is meant for and that it reaches through `send`.
+
+        Only asked where copies are voted on; here, and elsewhere, the target.
+        """
+        del send
+        return (copy[1],)
+
     def claims_with_crashes(self, crashed: Mapping[Rank, Step]) -> list[Claim]:
         """Predictions for a run in which ranks crash at the beginning of the given steps."""
         return self.claims_with_outages(Outages.of_crashes(crashed))
 
     def claims_with_outages(self, outages: Outages) -> list[Claim]:
         """Predictions for a run in which nodes and links are out of service in given steps."""
-        if not self._sources_live(outages.faulty):
+        if not self.sources_live(outages.faulty):
             return []
         claims = []
         if self._count(outages) <= self.tolerated_faults:
@@ -372,12 +391,14 @@ class Algorithm(ABC):
 
     def _count(self, outages: Outages) -> int:
         """The number of nodes and links out of service. A node includes its links; both directions of a link count once."""
+        # A faulty rank may be out of service on some of its links only: a node that withholds what it should send.
+        nodes = {*outages.nodes, *(rank for rank, _ in outages.links if rank in outages.faulty)}
         links = set()
         for sender, port in outages.links:
             peer = self.topology.neighbour(sender, port)
-            if sender not in outages.nodes and peer not in outages.nodes:
+            if sender not in nodes and peer not in nodes:
                 links.add(min((sender, port), self.topology.end(sender, port)))
-        return len(outages.nodes) + len(links)
+        return len(nodes) + len(links)
 
     def claims_with_faults(self, broken: int, altering: int, faulty: Collection[Rank]) -> list[Claim]:
         """Predictions when `broken` nodes and links lose, delay or repeat packets, and `altering` ones alter payloads.
@@ -386,7 +407,7 @@ class Algorithm(ABC):
         the second kind if c + 2b < x, for then more copies arrive right than wrong. Without alteration one copy is enough.
         """
         bound = min(self.tolerated_faults, self.spec.redundancy - 1) if altering else self.tolerated_faults
-        if broken + 2 * altering > bound or not self._sources_live(faulty):
+        if broken + 2 * altering > bound or not self.sources_live(faulty):
             return []
         source = f"{self.citation}: survives {self.tolerated_faults} faults"
         if altering:
@@ -398,7 +419,7 @@ class Algorithm(ABC):
         del faulty
         return []
 
-    def _sources_live(self, crashed: Collection[Rank]) -> bool:
+    def sources_live(self, crashed: Collection[Rank]) -> bool:
         """True if the collective has no root, or its root does not crash."""
         if self.collective in ROOTLESS or self.spec.permutation:
             return True

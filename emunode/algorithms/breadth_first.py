@@ -135,7 +135,7 @@ class BreadthFirstBroadcast(TreeBroadcast):
         return self.trees.height(0) if self.spec.broken and all_port else super().last_offset
 
     def claims_with_known_faults(self, faulty: Collection[Rank]) -> list[Claim]:
-        if not self.spec.broken or not self._sources_live(faulty):
+        if not self.spec.broken or not self.sources_live(faulty):
             return []
         source = f"{self.citation}: all that broken links leave connected to the source"
         # Of a reduce there is one result, the fold of what is connected.

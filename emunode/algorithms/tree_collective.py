@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cached_property, lru_cache
 from typing import ClassVar
 
-from emunode.algorithms.base import LocalView, Rule
+from emunode.algorithms.base import CopyPath, LocalView, Rule
 from emunode.algorithms.claims import Claim
 from emunode.algorithms.folding import FoldingSchedule, FoldRule, FoldSend
 from emunode.algorithms.losses import Arc, Gone, Losses, Outages, Place, along_trees, losses_of_striping
@@ -58,6 +58,7 @@ class TreeCollective(FoldingSchedule):
         self.child_delays = lru_cache(CACHE_ENTRIES)(self._child_delays)
         self._arcs_of = lru_cache(CACHE_ENTRIES)(self._arcs_of_rank)
         self._offset = lru_cache(CACHE_ENTRIES)(self.offset)
+        self._sends = lru_cache(CACHE_ENTRIES)(self._sends_to)
         self._lost = lru_cache(CACHE_ENTRIES)(self._lost_messages)
 
     def validate(self) -> None:
@@ -149,6 +150,15 @@ class TreeCollective(FoldingSchedule):
         for copy in range(tree, self.copies, self.trees.count):
             yield copy // self.trees.count, copy // self.spec.redundancy
 
+    @cached_property
+    def places_of_copies(self) -> list[list[tuple[int, int]]]:
+        """(tree, number) of every copy, by segment."""
+        places: list[list[tuple[int, int]]] = [[] for _ in range(self.spec.messages * self.segments_per_message)]
+        for tree in range(self.trees.count):
+            for number, segment in self.copies_on_tree(tree):
+                places[segment].append((tree, number))
+        return places
+
     def tree_of(self, segment: int) -> int:
         """The tree that carries a segment which travels once, as where contributions are folded."""
         return segment % self.trees.count
@@ -206,6 +216,32 @@ class TreeCollective(FoldingSchedule):
             Claim("segments", hops, "==", f"{self.citation}: spanning trees"),
             Claim("intact_deliveries", deliveries, "==", f"{self.citation}: spanning trees"),
         ]
+
+    # --- the paths of copies ----------------------------------------------------------------------------------------
+
+    def copy_paths(self, origin: Rank, receiver: Rank, segment: int) -> Sequence[CopyPath] | None:
+        """The path of each copy of a segment along its tree."""
+        if self.spec.redundancy == 1:
+            return None
+        relative = self.topology.relative(receiver, origin)
+        return [(tree, self._sends(relative, origin, tree)) for tree, _ in self.places_of_copies[segment]]
+
+    def _sends_to(self, relative: Rank, origin: Rank, tree: int) -> list[tuple[Rank, Port]]:
+        # The last rank of a path is the receiver, which sends nothing on it.
+        ranks = self.trees.path(relative, tree)[:-1]
+        ports = self.trees.route(relative, tree)
+        return [(self.topology.absolute(rank, origin), port) for rank, port in zip(ranks, ports, strict=True)]
+
+    def receivers_behind(self, send: tuple[Rank, Port], copy: tuple[Rank, Rank, int, int]) -> Iterable[Rank]:
+        """The subtree below the child that gets the copy."""
+        if self.spec.redundancy == 1:
+            return super().receivers_behind(send, copy)
+        origin, _, tree, _ = copy
+        rank, port = send
+        below = [self.rooted.neighbour(self.topology.relative(rank, origin), port)]
+        for relative in below:
+            below += self.tree_children(relative, tree)
+        return (self.topology.absolute(relative, origin) for relative in below if relative in self._receivers)
 
     # --- losses to outages -----------------------------------------------------------------------------------------
 

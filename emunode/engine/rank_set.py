@@ -37,7 +37,13 @@ class RankSet:
         self._votes = spec.redundancy > 1
         # Where contributions are folded, a segment that carries a rank's own name is a fold of what others sent.
         origin_is_author = spec.collective not in FOLDING
-        self.faults = Faults(algorithm.topology, spec.seed, origin_is_author=origin_is_author, knows=self._knows)
+        self.faults = Faults(
+            algorithm.topology,
+            spec.seed,
+            origin_is_author=origin_is_author,
+            knows=self._knows,
+            schedule=algorithm,
+        )
 
     def node(self, rank: Rank) -> Node:
         """The node of a rank, created on first use."""

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from itertools import groupby
 from operator import itemgetter
 
-from emunode.faults.kinds import Byzantine, Crash, Down, Fault, Hang, LinkFault, RatedFault, Recover, Up, kind_of
-from emunode.faults.transit import FaultRandom, LinkTransit, forge_segment
+from emunode.faults.byzantine import ByzantineFault, Collusion, CopyId, Schedule, Sending, Treatment
+from emunode.faults.kinds import Crash, Down, Fault, Hang, LinkFault, Recover, Up, kind_of
+from emunode.faults.transit import FaultRandom, LinkTransit, forge_apart, forge_segment
 from emunode.model import Packet, Port, PortPacket, Rank, Segment, Step
 from emunode.topologies.base import Topology
 
@@ -23,10 +24,19 @@ class Faults:
 
     `origin_is_author`: a byzantine rank does not alter segments that carry its own name. In a reduce such a segment is a
     fold of other ranks' values, so there it is false. `knows`: ranks know which of their links and neighbours are broken,
-    and send nothing there. Delayed packets are kept here, by sender.
+    and send nothing there. `schedule`: what byzantine ranks know of the collective; without it, every forgery succeeds.
+    Delayed packets are kept here, by sender.
     """
 
-    def __init__(self, topology: Topology, seed: int, *, origin_is_author: bool = True, knows: bool = False) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        seed: int,
+        *,
+        origin_is_author: bool = True,
+        knows: bool = False,
+        schedule: Schedule | None = None,
+    ) -> None:
         self.crashed: set[Rank] = set()
         self.needs_filter = False
         """Whether packets have to pass `crossings`: once any fault but a crash has been in force."""
@@ -41,7 +51,9 @@ class Faults:
         self._origin_is_author = origin_is_author
         self._knows = knows
         self._hung: dict[Rank, Step] = {}
-        self._byzantine: dict[Rank, Step] = {}
+        self._schedule = schedule
+        self._byzantine: dict[Rank, list[ByzantineFault]] = {}
+        self._collusions: dict[tuple[type[ByzantineFault], frozenset[Rank]], Collusion] = {}
         self._down: dict[tuple[Rank, Port], Step] = {}
         self._links: dict[tuple[Rank, Port], list[tuple[str, LinkFault]]] = {}
         self._counts: dict[tuple[Rank, Port], dict[str, int]] = {}
@@ -51,7 +63,7 @@ class Faults:
         """Put the faults that are due into force."""
         for fault in faults:
             # A rate of 0: the fault is on record, but never does anything.
-            if isinstance(fault, RatedFault) and not fault.breaks:
+            if isinstance(fault, LinkFault | ByzantineFault) and not (fault.breaks or isinstance(fault, Up)):
                 continue
             self.needs_filter |= self._knows or not isinstance(fault, Crash)
             self.timing_affected |= fault.affects_timing
@@ -70,8 +82,8 @@ class Faults:
                 case Hang(rank=rank, last=last):
                     # Two hangs overlap: the longer one decides.
                     self._hung[rank] = max(last, self._hung.get(rank, 0))
-                case Byzantine(rank=rank, last=last):
-                    self._byzantine[rank] = max(last, self._byzantine.get(rank, 0))
+                case ByzantineFault(rank=rank):
+                    self._byzantine.setdefault(rank, []).append(fault)
                 case Down(sender=sender, port=port, last=last):
                     self._down[sender, port] = max(last, self._down.get((sender, port), 0))
                 case Up(sender=sender, port=port):
@@ -92,9 +104,33 @@ class Faults:
         """The last step in which `rank` hangs; 0 if it does not."""
         return self._hung.get(rank, 0)
 
-    def is_byzantine(self, step: Step, rank: Rank) -> bool:
-        """Whether `rank` alters what it forwards in `step`."""
-        return self._byzantine.get(rank, 0) >= step
+    def byzantine(self, step: Step, rank: Rank) -> list[ByzantineFault]:
+        """The faults of `rank` that alter or withhold what it sends in `step`."""
+        there = self._byzantine.get(rank)
+        return [fault for fault in there if fault.step <= step <= fault.end] if there else []
+
+    def treatment(
+        self, faults: Iterable[ByzantineFault], step: Step, rank: Rank, port: Port, copy: CopyId
+    ) -> Treatment:
+        """What `rank`, which has these faults, does in `step` with a copy that it should send by `port`."""
+        sending = Sending(self._seed, step, rank, port, copy, lambda kind: self._collusion(kind, step))
+        treatment = max(fault.treatment(sending) for fault in faults)
+        # An author says what it likes; there is no other version that it could alter.
+        return Treatment.PASS_ON if treatment < Treatment.WITHHOLD and self._is_author(rank, copy) else treatment
+
+    def _is_author(self, rank: Rank, copy: CopyId) -> bool:
+        return copy[0] == rank and self._origin_is_author
+
+    def _collusion(self, kind: type[ByzantineFault], step: Step) -> Collusion:
+        """The ranks with a fault of this kind in `step`, as one party."""
+        ranks = frozenset(
+            rank for rank in self._byzantine if any(isinstance(each, kind) for each in self.byzantine(step, rank))
+        )
+        # Kept: it remembers the votes that it has counted.
+        found = self._collusions.get((kind, ranks))
+        if found is None:
+            found = self._collusions[kind, ranks] = Collusion(self._schedule, ranks)
+        return found
 
     def is_down(self, step: Step, sender: Rank, port: Port) -> bool:
         """Whether nothing crosses this direction of a link in `step`."""
@@ -127,13 +163,17 @@ class Faults:
                 del held[missed]
         # Lost packets are reported apart, because they do not cross.
         lost: list[Crossing] = []
-        forges = self.is_byzantine(step, rank)
+        byzantine = self.byzantine(step, rank)
         for port, segments in outbox:
             # The rank knows that nothing arrives there, and does not send.
             if self._knows and self.is_dead(step, rank, port):
                 continue
-            if forges:
-                segments = tuple(self._forged(rank, segment) for segment in segments)  # noqa: PLW2901
+            if byzantine:
+                segments, withheld = self._treated(byzantine, step, rank, port, segments)  # noqa: PLW2901
+                if withheld:
+                    lost.append((port, withheld, False))
+                if not segments:
+                    continue
             transit = self.transit(step, rank, port, segments)
             # A delayed packet leaves now, so a receiver that is dead now never gets it. A packet without delay is held
             # against the state of the link below, together with the delayed packets that cross in this step.
@@ -177,5 +217,26 @@ class Faults:
         held = self._held.get(rank)
         return min(held) if held else None
 
-    def _forged(self, rank: Rank, segment: Segment) -> Segment:
-        return segment if segment[0] == rank and self._origin_is_author else forge_segment(self._seed, segment)
+    def _treated(
+        self, byzantine: list[ByzantineFault], step: Step, rank: Rank, port: Port, segments: Packet
+    ) -> tuple[Packet, Packet]:
+        """The segments of a packet as byzantine `rank` sends them, and those that it withholds."""
+        sent, withheld = [], []
+        for segment in segments:
+            treatment = self.treatment(byzantine, step, rank, port, segment[:4])
+            if treatment is Treatment.WITHHOLD:
+                withheld.append(segment)
+            elif treatment is Treatment.FORGE:
+                sent.append(forge_segment(self._seed, segment, self._right(segment)))
+            elif treatment is Treatment.FORGE_APART:
+                sent.append(forge_apart(self._seed, segment, rank, port, self._right(segment)))
+            else:
+                sent.append(segment)
+        return tuple(sent), tuple(withheld)
+
+    def _right(self, segment: Segment) -> bytes | None:
+        """The payload that its origin sent; None in a reduce, where only the receiver can know it."""
+        if self._schedule is None or not self._origin_is_author:
+            return None
+        origin, target, _, index, _ = segment
+        return self._schedule.content(origin, target, index)

@@ -124,20 +124,6 @@ class Recover(NodeFault):
 
 @register
 @dataclass(frozen=True, slots=True)
-class Byzantine(NodeFault):
-    """From `step` to `last`, `rank` alters what it forwards; all byzantine nodes forge the same bytes for a segment."""
-
-    last: Step = FOREVER
-
-    form = "byzantine:LABEL[@STEP[-STEP]]"
-    state = "byzantine"
-    affects_timing = False
-    alters_payload = True
-    evidence = ("corrupt",)
-
-
-@register
-@dataclass(frozen=True, slots=True)
 class Down(LinkFault):
     """From `step` to `last`, nothing crosses; the connection of a link that is down in both directions is closed."""
 

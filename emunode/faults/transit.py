@@ -81,18 +81,30 @@ class LinkTransit:
         return count
 
 
-def forge_segment(seed: int, segment: Segment) -> Segment:
-    """A segment as a byzantine node forwards it: other bytes of the same length.
+def forge_segment(seed: int, segment: Segment, right: bytes | None = None) -> Segment:
+    """A segment with the payload on which all byzantine nodes agree: other bytes of the same length.
 
-    All byzantine nodes forge the same bytes for a segment, unless these are what one of them received.
+    `right` is the payload that the origin sent, as far as it is known: the forgery differs from it. Where it is not known,
+    the forgery differs from what was received.
     """
-    origin, target, tree, index, payload = segment
+    # Without the step and the rank: byzantine nodes agree on the forged copy, which is the worst case for a vote.
+    origin, target, _, index, _ = segment
+    return _with_payload(segment, f"{seed}/lie/{origin}/{target}/{index}", right)
+
+
+def forge_apart(seed: int, segment: Segment, rank: Rank, port: Port, right: bytes | None = None) -> Segment:
+    """A segment with a payload of its own for each rank, port and tree; two of eight bytes agree once in 2^64."""
+    origin, target, tree, index, _ = segment
+    return _with_payload(segment, f"{seed}/lie/{origin}/{target}/{index}/{rank}/{port}/{tree}", right)
+
+
+def _with_payload(segment: Segment, key: str, right: bytes | None) -> Segment:
+    """The segment with the bytes that `key` gives, which differ from `right`, or from the present ones."""
+    *header, payload = segment
     if not payload:
         return segment
-    # Without the step and the rank: byzantine nodes agree on the forged copy, which is the worst case for a vote.
-    name = f"{seed}/lie/{origin}/{target}/{index}".encode()
-    forged = shake_128(name, usedforsecurity=False).digest(len(payload))
-    if forged == payload:
-        # A forgery has to differ from what was received, which another byzantine node may have forged already.
+    forged = shake_128(key.encode(), usedforsecurity=False).digest(len(payload))
+    if forged == (payload if right is None else right):
+        # By chance, or because another byzantine node has forged it already.
         forged = forged[:-1] + bytes([forged[-1] ^ 1])
-    return origin, target, tree, index, forged
+    return (*header, forged)  # type: ignore[return-value]

@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from coordinator.reports.data import RunData
 from coordinator.reports.votes import WORDS, State, Votes
+from emunode.faults.byzantine import ByzantineFault
+from emunode.faults.kinds import KINDS
 from emunode.model import ROOTLESS
 
 GIVING = ("gather", "reduce")
@@ -26,7 +28,7 @@ def has_root(data: RunData) -> bool:
 
 
 class NodeMark(NamedTuple):
-    """The kind of fault of a node, and the step in which it begins."""
+    """The kind of fault of a node, `byzantine` for all strategies, and the step in which it begins."""
 
     kind: str
     step: int
@@ -37,13 +39,15 @@ def broken_nodes(data: RunData) -> dict[int, NodeMark]:
     found: dict[int, NodeMark] = {}
     for fault in data.faults:
         rank, step, kind = fault.get("rank"), fault.get("step"), fault.get("kind")
+        record = KINDS.get(str(kind))
+        byzantine = record is not None and issubclass(record, ByzantineFault)
         if (
-            kind in (*CROSSED, "byzantine")
+            (kind in CROSSED or byzantine)
             and isinstance(rank, int)
             and isinstance(step, int)
             and 0 <= rank < data.order
         ):
-            found.setdefault(rank, NodeMark(str(kind), step))
+            found.setdefault(rank, NodeMark("byzantine" if byzantine else str(kind), step))
     return found
 
 

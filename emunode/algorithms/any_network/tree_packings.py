@@ -197,17 +197,8 @@ class PackingBroadcast(TreePacking, TreeCollective):
     def tree_of(self, segment: int) -> int:
         return bisect_right(self._firsts, segment) - 1
 
-    @cached_property
-    def _places(self) -> list[list[tuple[int, int]]]:
-        """(tree, number) of every copy, by segment."""
-        places: list[list[tuple[int, int]]] = [[] for _ in range(self._segments)]
-        for tree in range(self.trees.count):
-            for number, segment in self.copies_on_tree(tree):
-                places[segment].append((tree, number))
-        return places
-
     def _lost_messages(self, missing: tuple[tuple[int, int], ...]) -> tuple[Collection[int], Mapping[int, int]]:
-        return losses_of_copies(self._places, self.segments_per_message, dict(missing))
+        return losses_of_copies(self.places_of_copies, self.segments_per_message, dict(missing))
 
     def claims(self) -> list[Claim]:
         used = sum(load > 0 for load in self.loads)

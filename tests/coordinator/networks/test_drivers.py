@@ -73,6 +73,7 @@ OTHERS = {
     "scatter": "star:4 scatter balanced-tree source=4321",
     "gather": "star:4 gather balanced-tree",
     "allgather": "star:4 allgather rotated-trees",
+    "colluding nodes": "star:4 broadcast edt redundancy=3 fault=collude:2134 fault=collude:3214 fault=equivocate:4231",
     "alltoall with a crash": "star:4 alltoall list-schedule fault=crash:4123@5",
 }
 FAULTS = {
@@ -95,6 +96,7 @@ FAULTS = {
     "delay": "delay:123>213:2 delay:213~312:1@3-5",
     "drop": "drop:123>213:2 drop:123>213:1@4",
     "byzantine": "byzantine:213 byzantine:321@3-4",
+    "strategies": "equivocate:213 selective:321:0.5 silent-ports:132:0.5@2-5 silent-segments:312:0.5 silent:231@4",
     "all at once": "delay:123~213:1 duplicate:123~213:0.5 loss:123~213:0.3 byzantine:213 crash:321@4",
     "known to neighbours": "crash:213@2 recover:213@4 down:123>321@3 hang:132@3-4",
 }
@@ -281,7 +283,11 @@ def specifications(draw: st.DrawFn, topology: Topology) -> str:
             [
                 f"crash:{topology.label(node)}@{step}",
                 f"hang:{topology.label(node)}{lasting}",
-                f"byzantine:{topology.label(node)}{lasting}",
+                *(
+                    f"{kind}:{topology.label(node)}{lasting}"
+                    for kind in ("byzantine", "equivocate", "collude", "silent")
+                ),
+                *(f"{kind}:{topology.label(node)}:{rate}{lasting}" for kind in ("silent-ports", "selective")),
                 f"down:{link}{lasting}",
                 *(f"{kind}:{link}:{rate}{lasting}" for kind in ("loss", "corrupt", "duplicate")),
                 *(f"{kind}:{link}:{1 + step % 3}{lasting}" for kind in ("delay", "drop")),

@@ -20,7 +20,8 @@ from coordinator.scenario.model import (
     read_scenario,
 )
 from emunode.errors import ScenarioError
-from emunode.faults.kinds import Byzantine, Corrupt, Crash, Delay, Down, Drop, Fault, Hang, Loss, Recover, Up
+from emunode.faults.byzantine import Byzantine, Equivocate, Selective, Silent, SilentPorts
+from emunode.faults.kinds import Corrupt, Crash, Delay, Down, Drop, Fault, Hang, Loss, Recover, Up
 from emunode.model import Collective, Duplex, PortModel
 from emunode.topologies.registry import parse_topology
 from tests.command_line import fields
@@ -272,6 +273,10 @@ SPECS: list[tuple[str, tuple[Fault, ...]]] = [
     ("hang:-1,0@3", (Hang(3, 18),)),
     ("byzantine:-1,0", (Byzantine(1, 18),)),
     ("byzantine:-1,0@2-2", (Byzantine(2, 18, 2),)),
+    ("equivocate:-1,0@2", (Equivocate(2, 18),)),
+    ("silent:-1,0", (Silent(1, 18),)),
+    ("silent-ports:-1,0:0.5@2-3", (SilentPorts(2, 18, 0.5, 3),)),
+    ("selective:-1,0:1", (Selective(1, 18, 1.0),)),
     ("down:0,0~-1,0@2", (Down(2, 0, 3), Down(2, 18, 0))),
     ("down:-1,0>0,0@2-4", (Down(2, 18, 0, 4),)),
     ("loss:0,0>-1,0:0.25", (Loss(1, 0, 3, 0.25),)),

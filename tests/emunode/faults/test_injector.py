@@ -7,11 +7,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from emunode.errors import FrameError
+from emunode.faults.byzantine import (
+    Byzantine,
+    ByzantineFault,
+    Collude,
+    CopyId,
+    Equivocate,
+    Selective,
+    Silent,
+    SilentPorts,
+    SilentSegments,
+)
 from emunode.faults.connections import Connections
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import (
     KINDS,
-    Byzantine,
     Corrupt,
     Crash,
     Delay,
@@ -40,6 +50,12 @@ EXAMPLES: list[Fault] = [
     Hang(2, 5, 7),
     Recover(9, 5),
     Byzantine(1, 5),
+    Equivocate(1, 5, 4),
+    Collude(1, 5),
+    Silent(2, 5, 2),
+    SilentPorts(1, 5, 0.5),
+    SilentSegments(1, 5, 0.25, 4),
+    Selective(1, 5, 1.0),
     Down(2, 5, 1),
     Up(4, 5, 1),
     Loss(1, 5, 1, 0.25),
@@ -220,6 +236,86 @@ def test_byzantine_nodes_forge_the_same_wrong_payload(payload: bytes, seed: int)
     assert len(told[4]) == len(payload)
     if len(payload) > 8:
         assert forge_segment(seed, (7, ALL_RANKS, 1, 3, payload))[4] == told[4]
+
+
+def test_byzantine_nodes_on_one_path_send_the_same_forgery() -> None:
+    (first,) = sent_by(Byzantine(1, 5))
+    ((_, (second,), _),) = with_content(Byzantine(1, 6)).crossings(1, 6, [(0, (first,))])
+    assert first != SEGMENT
+    assert second == first
+
+
+class OneSegment:
+    """A schedule without votes, whose every segment is `SEGMENT`."""
+
+    def content(self, *_: int) -> bytes:
+        """The right payload."""
+        return SEGMENT[4]
+
+    def copy_paths(self, *_: int) -> None:
+        """No paths."""
+
+    def receivers_behind(self, _: object, copy: CopyId) -> tuple[int]:
+        """The target."""
+        return (copy[1],)
+
+
+def with_content(*faults: ByzantineFault) -> Faults:
+    """The same as `faults_of`, where the right payload is known."""
+    found = Faults(CUBE, 1, schedule=OneSegment())
+    found.apply(faults)
+    return found
+
+
+def sent_by(*faults: ByzantineFault, port: int = 0, segment: Segment = SEGMENT) -> list[Segment]:
+    """The segments that rank 5 really sends in step 3 if it should send this one by a port."""
+    crossings = with_content(*faults).crossings(3, 5, [(port, (segment,))])
+    assert sum(len(segments) for _, segments, _ in crossings) == 1
+    return [segment for _, segments, arrives in crossings for segment in segments if arrives]
+
+
+def test_equivocation_differs_by_port_tree_and_node() -> None:
+    other_tree: Segment = (*SEGMENT[:2], 1, *SEGMENT[3:])
+    told = [sent_by(Equivocate(1, 5), port=port, segment=each) for port in range(3) for each in (SEGMENT, other_tree)]
+    ((_, (elsewhere,), _),) = with_content(Equivocate(1, 6)).crossings(3, 6, [(0, (SEGMENT,))])
+    payloads = [segment[4] for (segment,) in told] + [elsewhere[4]]
+    assert len({*payloads, SEGMENT[4]}) == 8
+
+
+def test_silent_nodes_withhold_by_port_or_by_segment() -> None:
+    assert sent_by(Silent(1, 5)) == []
+    assert sent_by(Silent(1, 5, 2)) == [SEGMENT], "the silence is over"
+    segments: list[Segment] = [(7, ALL_RANKS, tree, index, b"payload") for tree in range(2) for index in range(40)]
+    by_port = [
+        [bool(sent_by(SilentPorts(1, 5, 0.5), port=port, segment=each)) for each in segments] for port in range(3)
+    ]
+    assert all(len(set(each)) == 1 for each in by_port)
+    by_segment = [
+        [bool(sent_by(SilentSegments(1, 5, 0.5), port=port, segment=each)) for each in segments] for port in range(3)
+    ]
+    assert by_segment[0] == by_segment[1] == by_segment[2]
+    assert by_segment[0][:40] == by_segment[0][40:], "a segment is withheld on all trees"
+    assert 8 < sum(by_segment[0][:40]) < 32
+
+
+def test_selective_nodes_forge_what_they_do_not_withhold() -> None:
+    segments: list[Segment] = [(7, ALL_RANKS, 0, index, b"payload") for index in range(40)]
+    for rate, least, most in ((0.0, 40, 40), (0.5, 8, 32), (1.0, 0, 0)):
+        sent = [segment for each in segments for segment in sent_by(Selective(1, 5, rate), segment=each)]
+        assert least <= len(sent) <= most
+        assert sent == [
+            segment for each in sent for segment in sent_by(Byzantine(1, 5), segment=(*each[:4], b"payload"))
+        ]
+
+
+def test_the_strongest_of_several_faults_of_a_node_decides() -> None:
+    faults = (Equivocate(1, 5), Silent(1, 5), Byzantine(1, 5))
+    assert sent_by(*faults) == []
+    assert sent_by(faults[0], faults[2]) == sent_by(faults[0]) != sent_by(faults[2])
+
+
+def test_without_votes_colluding_nodes_always_forge() -> None:
+    assert sent_by(Collude(1, 5)) == sent_by(Byzantine(1, 5))
 
 
 # --- connections -----------------------------------------------------------------------------------------------------

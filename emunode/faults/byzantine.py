@@ -1,0 +1,259 @@
+"""Byzantine nodes: what a rank does with each copy that it should pass on.
+
+A kind is one `treatment`: pass the copy on, forge it, or withhold it. The injector carries treatments out, and theory and
+the audit ask the same question, so a new strategy is one class here or in a plug-in.
+
+Under "a value with more than half of the votes cast is elected", let m of the x trees have a byzantine node on their path to
+a receiver. A common forgery elects a wrong value if and only if 2 m > x, and no value if 2 m = x. Forgeries that all differ
+never get two votes. Withheld copies cast no vote, so the receiver is right as long as m < x. Hence f <= floor((x - 1)/2)
+byzantine nodes on node-disjoint paths do no harm, whatever they do (Fragopoulou and Akl 1996).
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import lru_cache
+from typing import ClassVar, Protocol
+
+from emunode.faults.kinds import FOREVER, NodeFault
+from emunode.faults.transit import FaultRandom
+from emunode.model import Port, Rank, Step
+from emunode.registry import register
+
+CACHE_ENTRIES = 1 << 16
+"""Broken paths that are kept, by origin, receiver and segment."""
+CopyId = tuple[Rank, Rank, int, int]
+"""A copy: (origin, target, tree, segment)."""
+Send = tuple[Rank, Port]
+"""A rank, and the port by which it sends a copy on."""
+CopyPath = tuple[int, Sequence[Send]]
+"""The tree of a copy, and the sends that carry it from its origin to a receiver, in order."""
+
+
+class Treatment(IntEnum):
+    """The way in which a rank treats a copy. Of several faults of one rank, the largest value decides."""
+
+    PASS_ON = 0
+    FORGE = 1
+    """It gets the payload on which all byzantine ranks agree for its segment."""
+    FORGE_APART = 2
+    """It gets a payload that differs by rank, port and tree."""
+    WITHHOLD = 3
+    """It is not sent; the sender records it as lost."""
+
+
+class Schedule(Protocol):
+    """The part of an algorithm that byzantine ranks know."""
+
+    @property
+    def content(self) -> Callable[[Rank, Rank, int], bytes | None]:
+        """The right payload of (origin, target, segment), or None if it cannot be known yet."""
+
+    def copy_paths(self, origin: Rank, receiver: Rank, segment: int) -> Sequence[CopyPath] | None:
+        """The paths of all copies of a segment from its origin to a receiver; None if no copies are voted on."""
+
+    def receivers_behind(self, send: Send, copy: CopyId) -> Iterable[Rank]:
+        """The ranks that the copy is meant for and that it reaches through this send; its target if there is no vote."""
+
+
+class Collusion:
+    """What ranks that know each other can achieve together by one common forgery."""
+
+    def __init__(self, schedule: Schedule | None, colluders: Collection[Rank]) -> None:
+        self._schedule = schedule
+        self._colluders = frozenset(colluders)
+        self._loses = lru_cache(CACHE_ENTRIES)(self._outvoted)
+
+    def wins_behind(self, send: Send, copy: CopyId) -> bool:
+        """Whether a receiver behind `send` elects the common forgery if all colluders forge all its copies."""
+        if self._schedule is None:
+            return True
+        origin, _, _, segment = copy
+        behind = self._schedule.receivers_behind(send, copy)
+        return any(self._loses(origin, rank, segment) for rank in behind if rank not in self._colluders)
+
+    def _outvoted(self, origin: Rank, receiver: Rank, segment: int) -> bool:
+        paths = self._schedule.copy_paths(origin, receiver, segment) if self._schedule else None
+        if paths is None:
+            return True  # without a vote, every forgery is accepted
+        # The first send is that of the origin, which does not forge its own messages.
+        broken = sum(any(rank in self._colluders for rank, _ in sends[1:]) for _, sends in paths)
+        return 2 * broken > len(paths)
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """A copy that a rank is about to send by a port, for a fault to decide on."""
+
+    seed: int
+    step: Step
+    rank: Rank
+    port: Port
+    copy: CopyId
+    collusion: Callable[[type["ByzantineFault"]], Collusion]
+    """The ranks that have a fault of the given kind in force in this step, as one party."""
+
+
+@dataclass(frozen=True, slots=True)
+class ByzantineFault(NodeFault):
+    """From `step` to `last`, `rank` alters or withholds copies."""
+
+    state = "byzantine"
+    affects_timing = False
+    alters_payload = True
+    withholds: ClassVar[bool] = False
+    """Whether it may withhold copies."""
+    evidence: ClassVar[tuple[str, ...]] = ("corrupt",)
+
+    def treatment(self, sending: Sending) -> Treatment:
+        """The treatment of a copy; a function of the arguments alone."""
+        raise NotImplementedError
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Byzantine(ByzantineFault):
+    """From `step` to `last`, `rank` alters what it forwards; all byzantine nodes forge the same bytes for a segment."""
+
+    last: Step = FOREVER
+
+    form = "byzantine:LABEL[@STEP[-STEP]]"
+
+    def treatment(self, sending: Sending) -> Treatment:
+        return Treatment.FORGE
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Equivocate(ByzantineFault):
+    """From `step` to `last`, `rank` forges other bytes for each neighbour and tree, so no two forgeries agree."""
+
+    last: Step = FOREVER
+
+    form = "equivocate:LABEL[@STEP[-STEP]]"
+
+    def treatment(self, sending: Sending) -> Treatment:
+        return Treatment.FORGE_APART
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Collude(ByzantineFault):
+    """From `step` to `last`, `rank` forges as byzantine nodes do, but only where the colluding nodes win a vote behind it.
+
+    All nodes with this fault in force know each other and the trees, and count the broken paths to each receiver.
+    """
+
+    last: Step = FOREVER
+
+    form = "collude:LABEL[@STEP[-STEP]]"
+
+    def treatment(self, sending: Sending) -> Treatment:
+        wins = sending.collusion(Collude).wins_behind((sending.rank, sending.port), sending.copy)
+        return Treatment.FORGE if wins else Treatment.PASS_ON
+
+
+@dataclass(frozen=True, slots=True)
+class SilentFault(ByzantineFault):
+    """From `step` to `last`, `rank` withholds copies and alters none."""
+
+    # What others receive late or never, they may send late: as with links that lose packets.
+    affects_timing = True
+    alters_payload = False
+    withholds = True
+    evidence: ClassVar[tuple[str, ...]] = ("lost",)
+
+    def silent_at(self, seed: int, port: Port) -> bool | None:
+        """Whether nothing leaves by `port` at all; None if that differs from copy to copy."""
+        raise NotImplementedError
+
+    def treatment(self, sending: Sending) -> Treatment:
+        return Treatment.WITHHOLD if self.silent_at(sending.seed, sending.port) else Treatment.PASS_ON
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Silent(SilentFault):
+    """From `step` to `last`, `rank` receives but sends nothing."""
+
+    last: Step = FOREVER
+
+    form = "silent:LABEL[@STEP[-STEP]]"
+
+    def silent_at(self, seed: int, port: Port) -> bool | None:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class SelectiveFault(SilentFault):
+    """A fault that affects each choice with a probability of `rate`; choices do not depend on the step."""
+
+    rate: float
+
+    @property
+    def breaks(self) -> bool:
+        return self.rate > 0
+
+    def chosen(self, seed: int, port: Port, choice: object) -> bool:
+        """The choice of this rank, the same in every step."""
+        # Steps count from 1: no packet on a link has this key.
+        random = FaultRandom(seed, 0, self.rank, port)
+        random.start(f"{type(self).__name__} {choice}")
+        return random.draw() < self.rate
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class SilentPorts(SelectiveFault):
+    """From `step` to `last`, `rank` sends nothing by ports that are chosen with a probability of `rate` each."""
+
+    last: Step = FOREVER
+
+    form = "silent-ports:LABEL:RATE[@STEP[-STEP]]"
+
+    def silent_at(self, seed: int, port: Port) -> bool | None:
+        return self.chosen(seed, port, "")
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class SilentSegments(SelectiveFault):
+    """From `step` to `last`, `rank` sends no copy of segments that are chosen with a probability of `rate` each."""
+
+    last: Step = FOREVER
+
+    form = "silent-segments:LABEL:RATE[@STEP[-STEP]]"
+
+    def silent_at(self, seed: int, port: Port) -> bool | None:
+        return None
+
+    def treatment(self, sending: Sending) -> Treatment:
+        origin, target, _, segment = sending.copy
+        # Port 0 for all ports: no neighbour gets the segment.
+        withheld = self.chosen(sending.seed, 0, (origin, target, segment))
+        return Treatment.WITHHOLD if withheld else Treatment.PASS_ON
+
+
+@register
+@dataclass(frozen=True, slots=True)
+class Selective(SelectiveFault):
+    """From `step` to `last`, `rank` withholds each copy with a probability of `rate`, for each port, and forges the others.
+
+    Forged copies have the bytes on which byzantine nodes agree.
+    """
+
+    last: Step = FOREVER
+
+    form = "selective:LABEL:RATE[@STEP[-STEP]]"
+    alters_payload = True
+    evidence = ("corrupt", "lost")
+
+    @property
+    def breaks(self) -> bool:
+        return True
+
+    def silent_at(self, seed: int, port: Port) -> bool | None:
+        return None
+
+    def treatment(self, sending: Sending) -> Treatment:
+        return Treatment.WITHHOLD if self.chosen(sending.seed, sending.port, sending.copy) else Treatment.FORGE

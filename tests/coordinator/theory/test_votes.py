@@ -1,0 +1,214 @@
+"""Votes under byzantine nodes: theory against the published table, and the message engine against both."""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from itertools import combinations
+from math import comb
+
+import pytest
+
+from coordinator.planning.plan import Plan, make_plan
+from coordinator.scenario.model import make_scenario
+from coordinator.theory.votes import BALLOTS, STRATEGIES, Ballot, ballots, broken_copies, vote_claims
+from emunode.engine.memory import MemoryEngine
+from emunode.faults.byzantine import Byzantine, ByzantineFault, Collude, Equivocate, Silent
+from emunode.faults.kinds import Crash, Fault
+from emunode.model import ALL_RANKS, HopOutcome, Rank
+from emunode.net.wire import ROW
+from tests.support import failures, run_scenario
+
+Results = Counter[str | None]
+
+
+def plan_of(text: str) -> Plan:
+    """The plan of `topology algorithm redundancy`, a broadcast without faults."""
+    topology, algorithm, redundancy = text.split()
+    values = {"topology": topology, "collective": "broadcast", "algorithm": algorithm, "redundancy": int(redundancy)}
+    return make_plan(make_scenario({**values, "driver": "memory"}))
+
+
+def sets_of(plan: Plan, size: int) -> Iterator[tuple[Rank, ...]]:
+    """All sets of `size` nodes without the source."""
+    return combinations(range(1, plan.topology.order), size)
+
+
+# By network, algorithm and copies, and by number f of byzantine nodes, over all sets of f nodes and all healthy receivers:
+# the number of receivers with m = 0, 1, 2, 3 broken paths; receivers that elect the right value, a wrong one and none under
+# a common forgery; receivers with a copy under silence; sets under which somebody elects a wrong value; most such receivers.
+TABLE = {
+    ("hypercube:3 nesbt 3", 1): ((9, 33, 0, 0), (42, 0, 0), 42, 0, 0),
+    ("hypercube:3 nesbt 3", 2): ((3, 57, 45, 0), (60, 45, 0), 105, 15, 5),
+    ("hypercube:3 nesbt 3", 3): ((0, 36, 87, 17), (36, 104, 0), 123, 35, 4),
+    ("star:4 edt 3", 1): ((287, 219, 0, 0), (506, 0, 0), 506, 0, 0),
+    ("star:4 edt 3", 2): ((1668, 3000, 645, 0), (4668, 645, 0), 5313, 199, 21),
+    ("star:4 edt 3", 3): ((5987, 19383, 9483, 567), (25370, 10050, 0), 34853, 1701, 20),
+    ("hypercube:4 nesbt 4", 2): ((227, 760, 378, 0), (987, 0, 378), 1365, 0, 0),
+    ("hypercube:4 nesbt 4", 3): ((360, 2156, 2436, 508), (2516, 508, 2436), 5460, 226, 12),
+    ("ej:1+2 independent-trees 6", 1): ((0, 30, 0, 0), (30, 0, 0), 30, 0, 0),
+    ("ej:1+2 independent-trees 6", 2): ((0, 0, 60, 0), (60, 0, 0), 60, 0, 0),
+    ("ej:1+2 independent-trees 6", 3): ((0, 0, 0, 60), (0, 0, 60), 60, 0, 0),
+    ("ej:1+2 independent-trees 3", 2): ((12, 36, 12, 0), (48, 12, 0), 60, 3, 4),
+    ("ej:2+3 independent-trees 6", 2): ((240, 1284, 924, 0), (2448, 0, 0), 2448, 0, 0),
+    ("ej:2+3 independent-trees 6", 3): ((300, 3474, 6342, 2124), (10116, 0, 2124), 12240, 0, 0),
+}
+
+
+@pytest.mark.parametrize("case", TABLE, ids=lambda case: f"{case[0]}-{case[1]}")
+def test_theory_gives_the_published_table(case: tuple[str, int]) -> None:
+    plan, size = plan_of(case[0]), case[1]
+    by_broken, common, served, wrong_sets, worst = TABLE[case]
+    found: Counter[int] = Counter()
+    wrong_receivers = []
+    for byzantine in sets_of(plan, size):
+        broken = [(m, x) for _, m, x in broken_copies(plan.algorithm, byzantine)]
+        found.update(m for m, _ in broken)
+        wrong_receivers.append(sum(BALLOTS["common"](m, x).elected == "wrong" for m, x in broken))
+    copies = plan.spec.redundancy
+    results: dict[str, Results] = {
+        strategy: Counter({BALLOTS[strategy](m, copies).elected: 0 for m in found}) for strategy in STRATEGIES
+    }
+    for strategy in STRATEGIES:
+        for m, count in found.items():
+            results[strategy][BALLOTS[strategy](m, copies).elected] += count
+    assert tuple(found[m] for m in range(4)) == by_broken
+    assert sum(by_broken) == comb(plan.topology.order - 1, size) * (plan.topology.order - 1 - size)
+    assert tuple(results["common"][value] for value in ("right", "wrong", "none")) == common
+    assert (results["silence"]["right"], results["silence"]["wrong"]) == (served, 0)
+    # Forgeries that differ prevent an election where a common one turns it.
+    assert (results["equivocation"]["right"], results["equivocation"]["none"]) == (common[0], common[1] + common[2])
+    assert (sum(map(bool, wrong_receivers)), max(wrong_receivers)) == (wrong_sets, worst)
+
+
+# --- the message engine ------------------------------------------------------------------------------------------------
+
+
+def elected_in(plan: Plan, faults: Sequence[Fault]) -> Results:
+    """The results at all healthy receivers of one segment, counted by hand from the rows of the message engine."""
+    plan.algorithm.renew(plan.spec)
+    engine, rows, step = MemoryEngine(plan.algorithm), bytearray(), 0
+    while engine.busy or not step:
+        step += 1
+        rows += engine.step(step, faults if step == 1 else ())
+    forged = {copy[:2] + copy[4:5]: copy[6] for copy in engine.altered_copies}
+    faulty = {fault.rank for fault in faults if isinstance(fault, ByzantineFault | Crash)}
+    votes: dict[Rank, dict[int, int | str]] = defaultdict(dict)
+    for when, _, receiver, origin, target, _, _, tree, _, outcome in ROW.iter_unpack(bytes(rows)):
+        if target == ALL_RANKS and receiver not in faulty and receiver != origin and outcome != HopOutcome.LOST:
+            votes[receiver][tree] = forged[when, receiver, tree] if outcome == HopOutcome.CORRUPT else "right"
+    results: Results = Counter()
+    for rank in set(plan.topology.ranks()) - faulty - {plan.spec.source}:
+        count = Counter(votes[rank].values())
+        value, most = count.most_common(1)[0] if count else ("none", 0)
+        won = 2 * most > count.total()
+        results[("right" if value == "right" else "wrong") if won else "none" if count else None] += 1
+    return results
+
+
+ENGINE = [
+    ("hypercube:3 nesbt 3", 1), ("hypercube:3 nesbt 3", 2), ("hypercube:3 nesbt 3", 3), ("star:4 edt 3", 1),
+    ("star:4 edt 3", 2), ("hypercube:4 nesbt 4", 2), ("ej:1+2 independent-trees 6", 3),
+    ("ej:1+2 independent-trees 3", 2), ("ej:2+3 independent-trees 6", 1),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("case", ENGINE, ids=lambda case: f"{case[0]}-{case[1]}")
+def test_engine_gives_the_published_table(case: tuple[str, int]) -> None:
+    plan, size = plan_of(case[0]), case[1]
+    by_broken, (right, wrong, none), served, wrong_sets, worst = TABLE.get(case, ((), (0, 0, 0), 0, 0, 0))
+    results = [elected_in(plan, [Byzantine(1, rank) for rank in ranks]) for ranks in sets_of(plan, size)]
+    total = sum(results, Counter())
+    if by_broken:
+        assert total == Counter({"right": right, "wrong": wrong, "none": none})
+        assert sum(bool(each["wrong"]) for each in results) == wrong_sets
+        assert max(each["wrong"] for each in results) == worst
+    else:
+        assert set(total) == {"right"}  # one byzantine node against six copies
+    if comb(plan.topology.order - 1, size) > 60:
+        return
+    apart = sum((elected_in(plan, [Equivocate(1, rank) for rank in ranks]) for ranks in sets_of(plan, size)), Counter())
+    assert apart == Counter({"right": right, "none": wrong + none}) or not by_broken
+    silent = sum((elected_in(plan, [Silent(1, rank) for rank in ranks]) for ranks in sets_of(plan, size)), Counter())
+    assert (silent["right"], silent["wrong"], silent["none"]) == (served, 0, 0) or not by_broken
+
+
+@pytest.mark.parametrize("text", ["hypercube:3 nesbt 3", "hypercube:3 nesbt 2", "ej:1+2 independent-trees 4"])
+def test_colluding_nodes_win_the_same_votes_with_fewer_forgeries(text: str) -> None:
+    plan = plan_of(text)
+    fewer = 0
+    for ranks in [*sets_of(plan, 1), *sets_of(plan, 2), *sets_of(plan, 3)]:
+        common, colluding = (elected_in(plan, [kind(1, rank) for rank in ranks]) for kind in (Byzantine, Collude))
+        assert colluding["wrong"] == common["wrong"]
+        assert colluding["right"] >= common["right"]
+        alike = Counter(ballot.elected for _, ballot in ballots(plan.algorithm, [Collude(1, rank) for rank in ranks]))
+        assert alike == colluding
+        fewer += forgeries(plan, Collude, ranks) < forgeries(plan, Byzantine, ranks)
+    assert fewer
+
+
+def forgeries(plan: Plan, kind: type[ByzantineFault], ranks: Collection[Rank]) -> int:
+    """Votes for a forged value at all receivers, by the paths of the copies."""
+    votes = ballots(plan.algorithm, [kind(1, rank) for rank in ranks])
+    return sum(ballot.wrong for _, ballot in votes)
+
+
+# --- claims ------------------------------------------------------------------------------------------------------------
+
+RUNS = {
+    "equivocation": "star:4 broadcast edt 3 equivocate:2134 equivocate:3214",
+    "collusion": "star:4 broadcast edt 3 collude:2134 collude:4312",
+    "collusion that cannot win": "hypercube:4 broadcast nesbt 4 collude:0001 collude:0010",
+    "one strategy each": "ej:2+3 broadcast independent-trees 6 byzantine:1,0 equivocate:0,1 collude:-1,0 silent:0,-1",
+    "selective": "hypercube:4 broadcast nesbt 4 selective:0001:0.5 selective:0110:0.3 silent-segments:1000:0.5",
+    "crash and forgery": "star:4 broadcast edt 3 byzantine:2134 crash:3214@1",
+    "allgather": "hypercube:3 allgather nesbt 3 byzantine:001 equivocate:010 collude:100",
+    "scatter": "star:4 scatter edt 3 collude:2134 collude:3214 selective:4231:0.5",
+    "gather": "star:4 gather edt 3 collude:2134 collude:3214 equivocate:4231",
+    "alltoall": "hypercube:3 alltoall nesbt 3 byzantine:001 collude:010 collude:100",
+    "unicast": "star:4 unicast disjoint-paths 3 byzantine:2134 byzantine:3214",
+    "any network": "torus:4x3 broadcast arborescences 4 byzantine:0,1 collude:1,0 collude:3,0",
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_exact_results_of_votes_are_claimed_and_hold(name: str) -> None:
+    topology, collective, algorithm, redundancy, *faults = RUNS[name].split()
+    values = {"topology": topology, "collective": collective, "algorithm": algorithm, "redundancy": int(redundancy)}
+    result = run_scenario(None, **values, fault=faults, messages=2)
+    claimed = {judgement.claim.name for judgement in result.judgements}
+    assert {"elected_right", "elected_wrong", "elected_none", "intact_deliveries"} <= claimed
+    undecided = result.summary["undecided_because"] is not None
+    assert not failures(result) or undecided, failures(result)
+    assert "violated" not in {str(judgement.verdict) for judgement in result.judgements}
+
+
+def test_only_bounds_are_claimed_where_faults_come_and_go() -> None:
+    plan = plan_of("star:4 edt 3")
+    (claim,) = vote_claims(plan.algorithm, [Byzantine(2, 5)], 0, 1)
+    assert (claim.name, claim.predicted, claim.relation) == ("elected_wrong", 0, "==")
+    assert not vote_claims(plan.algorithm, [Byzantine(2, 5), Byzantine(1, 6)], 0, 2)
+    # Forgeries that all differ never get two votes, however many nodes forge.
+    every_node = [Equivocate(2, rank) for rank in range(1, 24)]
+    assert [claim.name for claim in vote_claims(plan.algorithm, every_node, 0, 23)] == ["elected_wrong"]
+    # A vote that is the only one wins: with two copies lost, one forgery is enough.
+    assert not vote_claims(plan.algorithm, [Equivocate(2, 5), Crash(1, 6), Crash(1, 7)], 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("ballot", "elected"),
+    [
+        (Ballot(2, 1), "right"), (Ballot(1, 2), "wrong"), (Ballot(2, 2), "none"), (Ballot(0, 0), None),
+        (Ballot(1, 0, 2), "none"), (Ballot(0, 0, 1), "wrong"), (Ballot(0, 0, 2), "none"), (Ballot(2, 1, 1), "none"),
+    ],
+)  # fmt: skip
+def test_more_than_half_of_the_votes_cast_elect_a_value(ballot: Ballot, elected: str | None) -> None:
+    assert ballot.elected == elected
+
+
+def test_silence_is_exact_like_a_crash() -> None:
+    base = {"topology": "star:4", "collective": "broadcast", "algorithm": "edt", "redundancy": 2, "messages": 2}
+    for silent, crash in (("silent:2134", "crash:2134@1"), ("silent:2134@3", "crash:2134@3")):
+        others = ["silent-ports:3214:0.5", "down:1234>4231@1"]
+        found = [run_scenario(None, **base, fault=[fault, *others]).summary for fault in (silent, crash)]
+        assert all(summary["verdict"] == "holds" for summary in found)
+        assert found[0]["intact_deliveries"] == found[1]["intact_deliveries"]
+        assert found[0]["cut_off_count"] == found[1]["cut_off_count"]
