@@ -225,16 +225,13 @@ class Evaluator:
     ) -> NDArray[np.int64]:
         """Pieces due for which the right value, a wrong one or none was elected."""
         copies, won = self._due.copies, np.zeros_like(arrived)
-        if flow.wrong is not None and flow.second is not None and flow.apart is not None:
+        if flow.wrong is not None and flow.apart is not None:
             bad = flow.arrived & flow.wrong
-            first, second, apart = (
-                copies.counts(rows) for rows in (bad & ~flow.second & ~flow.apart, bad & flow.second, bad & flow.apart)
-            )
+            common, apart = copies.counts(bad & ~flow.apart), copies.counts(bad & flow.apart)
             # A value wins against all others together.
-            won |= greater(first, added(right, added(second, apart)))
-            won |= greater(second, added(right, added(first, apart)))
+            won |= greater(common, added(right, apart))
             # Values that no other copy has win only if there is no other copy.
-            others = reduce(or_, (*right, *first, *second, *apart[1:]))
+            others = reduce(or_, (*right, *common, *apart[1:]))
             won |= apart[0] & ~others
         voted = arrived & self._owed_pieces(healthy)
         return np.stack([_count(rows, trials) for rows in (voted & intact, voted & won, voted & ~intact & ~won)])

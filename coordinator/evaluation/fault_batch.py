@@ -92,7 +92,7 @@ class FaultBatch:
 
 def effects_of(faults: Sequence[Fault], arcs: Arcs) -> Iterator[tuple[Effect, int]]:
     """The effects of faults that were drawn up by hand, with their places (rank, or number of an arc)."""
-    repaired = outages_of((fault for fault in faults if isinstance(fault, Down | Up)), ())
+    repaired = outages_of((fault for fault in faults if isinstance(fault, Down | Up)), (), arcs.topology, 0)
     assert repaired is not None
     for (sender, port), intervals in repaired.links.items():
         for first, last in intervals:

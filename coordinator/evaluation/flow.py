@@ -36,11 +36,10 @@ SILENT: Final = (Crash, Hang)
 
 @dataclass(frozen=True)
 class Flow:
-    """The state of every hop. `wrong`, `second` and `apart` are as in `Values`; None where no content can be wrong."""
+    """The state of every hop. `wrong` and `apart` are as in `Values`; None where no content can be wrong."""
 
     arrived: Bits
     wrong: Bits | None
-    second: Bits | None
     apart: Bits | None
     steps: Indices
     """By trial, the last step in which anything is sent."""
@@ -89,7 +88,7 @@ class Tracer:
         count, live = len(self._schedule), first_trials(batch.trials)
         arrived = np.empty((count + 1, batch.words), np.uint64)
         arrived[-1] = live
-        planes = [no_trials(count + 1, batch.words) for _ in range(3)] if self.has_values(batch) else []
+        planes = [no_trials(count + 1, batch.words) for _ in range(2)] if self.has_values(batch) else []
         lossy = self._losses(batch)
         steps = np.zeros(batch.trials, np.int64)
         segments: list[Bits] = []
@@ -100,13 +99,13 @@ class Tracer:
                 values = Values(each.hops, sent, *(plane[each.carried] for plane in planes))
                 self._fold(each, values, arrived, planes[0])
                 self._forge(batch, each.step, values)
-                for plane, rows in zip(planes, (values.wrong, values.second, values.apart), strict=True):
+                for plane, rows in zip(planes, (values.wrong, values.apart), strict=True):
                     plane[each.part] = rows
             arrived[each.part] = self._received(batch, each, sent, lossy)
             steps[unpacked(np.bitwise_or.reduce(sent, axis=0))[: batch.trials].astype(np.bool_)] = each.step
             segments = added(segments, counted(sent))
-        wrong, second, apart = (plane[:-1] for plane in planes) if planes else (None, None, None)
-        return Flow(arrived[:-1], wrong, second, apart, steps, numbers(segments, batch.trials))
+        wrong, apart = (plane[:-1] for plane in planes) if planes else (None, None)
+        return Flow(arrived[:-1], wrong, apart, steps, numbers(segments, batch.trials))
 
     def _silence(self, batch: FaultBatch, each: Round, sent: Bits) -> None:
         """Take out what ranks out of service would send."""
@@ -138,12 +137,14 @@ class Tracer:
 
     def _forge(self, batch: FaultBatch, step: Step, values: Values) -> None:
         senders = self._schedule.sender[values.hops]
-        for effect, rows in _in_force(batch, step, tuple(FORGERS)):
-            active = rows[senders]
-            if not self._folds:
-                # A rank does not alter its own messages; a fold under its name holds what others contributed.
-                active[self._schedule.origin[values.hops] == senders] = 0
-            FORGERS[effect.kind](values, active)
+        # In the order of the kinds: if a node has several, the last one decides.
+        for kind, forger in FORGERS.items():
+            for _, rows in _in_force(batch, step, (kind,)):
+                active = rows[senders]
+                if not self._folds:
+                    # A rank does not alter its own messages; a fold under its name holds what others contributed.
+                    active[self._schedule.origin[values.hops] == senders] = 0
+                forger(values, active)
 
     # --- losses --------------------------------------------------------------------------------------------------------
 

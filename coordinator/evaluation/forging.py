@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from coordinator.evaluation.bit_rows import Bits, Indices
-from emunode.faults.kinds import Byzantine, Fault
+from emunode.faults.byzantine import Byzantine, Equivocate
+from emunode.faults.kinds import Fault
 
 
 @dataclass
 class Values:
     """The copies that cross some hops of one step, one row per hop; all rows may be changed in place.
 
-    A copy is right, or holds one of two forgeries that all byzantine nodes have in common, or a value of its own.
+    A copy is right, or holds the forgery that all byzantine nodes have in common, or a value of its own.
     """
 
     hops: Indices
@@ -24,10 +25,8 @@ class Values:
     sent: Bits
     """The trials in which the hop takes place at all; a node that keeps a copy back clears its bits."""
     wrong: Bits
-    second: Bits
-    """Of wrong copies: those with the second common forgery; the others have the first."""
     apart: Bits
-    """Of wrong copies: those with a value of their own."""
+    """Of wrong copies: those with a value of their own; the others have the common forgery."""
 
 
 Forger = Callable[[Values, Bits], None]
@@ -35,12 +34,16 @@ Forger = Callable[[Values, Bits], None]
 
 
 def forge_in_common(values: Values, active: Bits) -> None:
-    """Every byzantine node sends the first forgery, or the second if it was sent the first (see `forge_segment`)."""
-    was_first = values.wrong & ~values.second & ~values.apart
-    values.second[:] = (values.second & ~active) | (active & was_first)
+    """Every byzantine node sends the same forgery (see `forge_segment`)."""
     values.wrong |= active
     values.apart &= ~active
 
 
-FORGERS: Final[Mapping[type[Fault], Forger]] = {Byzantine: forge_in_common}
+def forge_apart(values: Values, active: Bits) -> None:
+    """Every byzantine node sends other values to each neighbour and on each tree (see `forge_apart` of the packets)."""
+    values.wrong |= active
+    values.apart |= active
+
+
+FORGERS: Final[Mapping[type[Fault], Forger]] = {Byzantine: forge_in_common, Equivocate: forge_apart}
 """Kinds of faults that alter what a node sends, each with what it sends."""

@@ -18,9 +18,10 @@ from coordinator.scenario.fault_syntax import parse_faults
 from coordinator.scenario.model import make_scenario
 from emunode.engine.memory import MemoryEngine
 from emunode.errors import ScenarioError
-from emunode.faults.kinds import Byzantine, Fault
+from emunode.faults.byzantine import ByzantineFault
+from emunode.faults.kinds import Fault
 
-KINDS = ("crash", "crash", "hang", "down", "down", "loss", "byzantine")
+KINDS = ("crash", "crash", "hang", "down", "down", "loss", "byzantine", "equivocate")
 
 
 def plan(topology: str, collective: str, algorithm: str, **more: object) -> Plan:
@@ -53,7 +54,7 @@ def some_faults(given: Plan, chance: Random) -> tuple[Fault, ...]:
         except ScenarioError:  # two of them contradict each other
             continue
         if why_inexact(replace(given, faults=faults)) is not None:
-            faults = tuple(fault for fault in faults if not isinstance(fault, Byzantine))
+            faults = tuple(fault for fault in faults if not isinstance(fault, ByzantineFault))
         if why_inexact(replace(given, faults=faults)) is None:
             return faults
 
