@@ -57,7 +57,7 @@ class Schedule(Protocol):
 
 
 class Collusion:
-    """What ranks that know each other can achieve together by one common forgery."""
+    """The votes that ranks which know each other win together, by one common forgery."""
 
     def __init__(self, schedule: Schedule | None, colluders: Collection[Rank]) -> None:
         self._schedule = schedule

@@ -112,7 +112,7 @@ class Faults:
     def treatment(
         self, faults: Iterable[ByzantineFault], step: Step, rank: Rank, port: Port, copy: CopyId
     ) -> Treatment:
-        """What `rank`, which has these faults, does in `step` with a copy that it should send by `port`."""
+        """The treatment of a copy that `rank`, which has these faults, should send by `port` in `step`."""
         sending = Sending(self._seed, step, rank, port, copy, lambda kind: self._collusion(kind, step))
         treatment = max(fault.treatment(sending) for fault in faults)
         # An author says what it likes; there is no other version that it could alter.
