@@ -25,8 +25,11 @@ Segment = tuple[Rank, Rank, int, int, bytes]
 trees differ in `tree` only. Ranks, trees and segments count from 0.
 """
 
-CONTROL_TREE: Final = 2**15 - 1
-"""The tree of control segments: those of a protocol between two neighbours, which belong to no message."""
+CONTROL_TREE: Final = 2**15 - 256
+"""The first of the trees that stand for control segments: those of protocols between neighbours, which belong to no message.
+
+The tree of a control segment is this number plus the number of its kind.
+"""
 
 Packet = tuple[Segment, ...]
 """The segments that cross one link in one direction in one step, in the order in which the rule produced them."""
@@ -129,6 +132,19 @@ segment number `segment` of the block of `target` is the payload of (rank, targe
 """
 
 
+class ReliableLinks(NamedTuple):
+    """How links acknowledge and send again; times in steps, under the timed clock in nanoseconds."""
+
+    retransmit_after: int
+    """How long the sender waits for an acknowledgement."""
+    attempts: int
+    """How often it sends a segment at most."""
+    window: int = 1
+    """How many segments of a port may be unacknowledged."""
+    back_off: bool = False
+    """Whether each time-out of a segment is twice the one before."""
+
+
 class CollectiveSpec(NamedTuple):
     """All parameters of a run that a rank may know; every host of a run receives the same ones."""
 
@@ -161,6 +177,13 @@ class CollectiveSpec(NamedTuple):
     """The command line of the program that plays each rank, for the algorithm `program`; else empty."""
     program_deadline: float = 5.0
     """How long the program may take to answer a line, in seconds."""
+    reliable: ReliableLinks | None = None
+    """How links are made reliable; None if they are not."""
+
+    @property
+    def has_control(self) -> bool:
+        """Whether protocols of the run send control segments."""
+        return self.reliable is not None
 
 
 class Plugin(NamedTuple):

@@ -39,6 +39,11 @@ class Options(TypedDict, total=False):
     worst_lateness_limit: float
     packet_limit: int
     fault_knowledge: str
+    reliable: bool
+    retransmit_after: int
+    attempts: int
+    window: int
+    back_off: bool
     seed: int
     step_limit: int
     name: str

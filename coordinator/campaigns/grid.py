@@ -249,6 +249,9 @@ def _described(scenario: Scenario) -> dict[str, object]:
         # No trial has a program, so its deadline says nothing.
         if values[later] is None or later == "program_deadline":
             del values[later]
+    if not scenario.reliable:
+        for name in ("reliable", "retransmit_after", "attempts", "window", "back_off"):
+            del values[name]
     if scenario.plugin:  # wherever their files are
         values["plugin"] = sorted(plugin.sha256 for plugin in loaded_plugins(scenario.plugin, all_of_them=True))
     topology = network_of(scenario)

@@ -32,6 +32,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "Messages": ("message_bytes", "messages", "segments", "redundancy", "packet_limit"),
     "Faults": ("fault", "fault_knowledge"),
+    "Reliable links": ("reliable", "retransmit_after", "attempts", "window", "back_off"),
     "Processes": ("driver", "ranks_per_host", "netns", "hang_by"),
     "Clock": ("clock", "startup", "per_byte", "lateness_limit", "worst_lateness_limit"),
     "Repetition": ("seed", "step_limit", "name"),

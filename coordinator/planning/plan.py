@@ -9,6 +9,7 @@ from functools import cached_property
 from hashlib import sha256
 from math import ceil
 
+from coordinator.planning import reliable
 from coordinator.planning.endpoint import JoinEndpoint
 from coordinator.planning.link_ends import fewest_hosts
 from coordinator.planning.machine import RESERVED_DESCRIPTORS, Machine, this_machine
@@ -90,14 +91,22 @@ class Plan:
     @cached_property
     def effective_faults(self) -> tuple[Fault, ...]:
         """The faults that can have an effect: those that begin no later than the algorithm's last step."""
-        last = self.algorithm.final_step
+        last = self._final_step
         # Algorithms without a stated last step may still be running when any fault comes.
         if last is None or self.late_faults_count:
             return self.faults
         early = tuple(fault for fault in self.faults if fault.step <= last)
-        on_time = self.algorithm.keeps_time and self._outages(early, ()) is not None
+        # Over reliable links an outage makes a segment late, not lost.
+        on_time = self.algorithm.keeps_time and self._outages(early, ()) is not None and self.spec.reliable is None
         # Late faults can be dropped only if the earlier ones do not delay the run.
         return early if on_time or not any(fault.breaks for fault in early) else self.faults
+
+    @property
+    def _final_step(self) -> Step | None:
+        """The last step of a run without faults, or an upper bound; None if no claim states one."""
+        if self.spec.reliable is not None:
+            return reliable.last_data_step(self.spec, self.algorithm)
+        return self.algorithm.final_step
 
     @cached_property
     def states(self) -> Mapping[Rank, str]:
@@ -128,13 +137,16 @@ class Plan:
         # Known faults in force in step 1: the algorithm builds its trees around them.
         around = self.algorithm.claims_with_known_faults(self.states) if all(map(is_known, faults)) else []
         if around:
-            return around
+            return [claim for claim in around if claim.name in reliable.UNTIMED] if self.spec.reliable else around
+        broken, altering = self._broken()
+        if self.spec.reliable is not None:
+            tolerated = self.algorithm.claims_with_faults(broken, altering, self.states)
+            return [*tolerated, *reliable.claims_with_faults(self.topology, self.algorithm, faults, self.outages)]
         # Outages are exact: the schedule alone tells what is lost.
         outages = self.outages
         if outages is not None:
             return self.algorithm.claims_with_outages(outages)
         # Anything else is a bound by the number of faulty places, or follows from the paths of copies that are voted on.
-        broken, altering = self._broken()
         bounds = self.algorithm.claims_with_faults(broken, altering, self.states)
         return bounds + vote_claims(self.algorithm, faults, broken, altering)
 
@@ -177,7 +189,10 @@ class Plan:
         # The last of equal claims wins: a subclass adds its more specific source behind the general one.
         claims = list({(claim.name, claim.relation, claim.predicted): claim for claim in claims}.values())
         bounded = {claim.name for claim in claims if claim.relation == ">="}
-        return [*claims, *(bound for bound in self.lower_bounds() if bound.name not in bounded)]
+        claims += [bound for bound in self.lower_bounds() if bound.name not in bounded]
+        if self.spec.reliable is None:
+            return claims
+        return reliable.claims_without_faults(self.topology, self.algorithm, claims)
 
     def lower_bounds(self) -> tuple[Claim, ...]:
         """Bounds that no algorithm can beat in this run without faults; none for one that reproduces an error."""
@@ -237,6 +252,7 @@ def make_plan(
         resolved["permutation"] = described(topology, spec.permutation)
     scenario = scenario.model_copy(update=resolved)
     algorithm = make_algorithm(topology, spec)
+    reliable.require_tolerance(algorithm)
     _require_consistent(scenario)
     if hosts is not None and not 0 < hosts <= topology.order:
         raise ScenarioError("hosts", hosts, f"from 1 to {topology.order}, one per node")
@@ -276,6 +292,7 @@ def _collective_spec(scenario: Scenario, topology: Topology) -> CollectiveSpec:
         program_deadline=scenario.program_deadline,
     )
     spec = _with_targets(scenario, topology, spec)
+    spec = spec._replace(reliable=reliable.reliable_links(scenario, topology, spec))
     if scenario.segments != "auto":
         return spec
     entry = find_algorithm(topology, spec)

@@ -22,6 +22,7 @@ from coordinator.scenario.model import make_scenario
 from coordinator.scenario.networks import stored_topology, with_absolute_network
 from coordinator.scenario.plugins import absolute_plugins, require_loaded
 from emunode.errors import EmulatorError, ScenarioError
+from emunode.model import CONTROL_TREE
 from emunode.topologies.base import Topology
 
 Value = TypeVar("Value")
@@ -93,6 +94,11 @@ class RunData:
         except (EmulatorError, pl.exceptions.PolarsError) as error:
             self.notes.append(f"the journal cannot be measured: {_first_line(error)}")
             return None
+
+    @property
+    def hops(self) -> pl.LazyFrame | None:
+        """The hops of the journal that carry data; None if the journal is missing."""
+        return None if self.journal is None else self.journal.filter(pl.col("tree") < CONTROL_TREE)
 
     @property
     def order(self) -> int:

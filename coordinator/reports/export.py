@@ -87,9 +87,9 @@ def _supported(entry: type[Algorithm], topology: Topology, spec: CollectiveSpec)
 
 def executed_trees(data: RunData) -> dict[Arc, list[int]]:
     """The trees on which each arc carried packets, according to the journal."""
-    if data.journal is None:
+    if data.hops is None:
         return {}
-    journal = data.journal
+    journal = data.hops
     if str(data.get("collective")) in ROOTLESS:
         journal = journal.filter(pl.col("origin") == 0)
     table = (journal.group_by("sender", "port").agg(pl.col("tree").unique().sort()).sort("sender", "port")).collect(
@@ -147,10 +147,10 @@ def _values(values: Mapping[str, Any]) -> str:
 def goal_of_run(data: RunData) -> Iterator[str]:
     """The schedule that a run executed. Raises ScenarioError (field `run`) if its network or journal is not available."""
     topology = _topology(data)
-    if data.journal is None:
+    if data.hops is None:
         raise ScenarioError("run", str(data.path), "the journal is missing or unreadable; " + "; ".join(data.notes))
     packets = (
-        data.journal.group_by("step", "sender", "port", "receiver")
+        data.hops.group_by("step", "sender", "port", "receiver")
         .agg(pl.col("bytes").cast(pl.Int64).sum(), lost=(pl.col("outcome").cast(pl.String) == "lost").all())
         .collect(engine="streaming")
     )

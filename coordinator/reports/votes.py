@@ -94,15 +94,15 @@ class Votes:
 
 def votes_of(data: RunData) -> Votes | None:
     """The votes of a run in which an altered copy arrived; None for other runs and for incomplete ones."""
-    if data.summary.get("corrupt") == 0 or data.journal is None:
+    if data.summary.get("corrupt") == 0 or data.hops is None:
         return None
     plan = data.plan
     if plan is None:
         return None
-    altered = data.journal.filter(pl.col("outcome").cast(pl.String) == "corrupt")
+    altered = data.hops.filter(pl.col("outcome").cast(pl.String) == "corrupt")
     if not altered.head(1).collect(engine="streaming").height:
         return None
-    segments = _segments(plan, data.journal, data.elections)
+    segments = _segments(plan, data.hops, data.elections)
     messages = _messages(plan, segments)
     return _by_rank(plan, segments, messages)
 

@@ -12,6 +12,7 @@ import polars as pl
 from coordinator.planning.plan import Plan
 from coordinator.results.deliveries import switches
 from coordinator.results.ports import at_receiver
+from coordinator.results.reliable import data_hops, reliable_violations
 from emunode.faults.byzantine import ByzantineFault, Treatment
 from emunode.faults.injector import Faults
 from emunode.faults.kinds import Crash, Delay, Drop, Duplicate, LinkFault, NodeFault, Recover
@@ -27,17 +28,18 @@ NO_RANK: Rank = -2
 
 
 def illegal_hops(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFrame, links: pl.DataFrame) -> int:
-    """Number of impossible hops, once per rule that a hop breaks. `packets` and `links` are those of the journal."""
-    copies = plan.algorithm.copies_keep_trees
+    """Number of impossible hops, once per rule that a hop breaks. `packets` and `links` are those that carried data."""
+    copies, data = plan.algorithm.copies_keep_trees, data_hops(plan, journal)
     rules = [
-        wrong_outcomes(plan, journal),
-        wrong_addresses(plan, journal),
-        *([_repeated(plan, journal)] if copies else []),
+        wrong_outcomes(plan, data),
+        wrong_addresses(plan, data),
+        *([_repeated(plan, data)] if copies else []),
         causality_violations(plan, journal),
         # Negative controls may move a copy to another tree, so there only its identity without the tree can be
         # followed.
-        _sent_before_received(journal, [*PIECE, "tree"] if copies else PIECE),
+        _sent_before_received(data, [*PIECE, "tree"] if copies else PIECE),
         port_model_violations(plan, journal, packets),
+        *reliable_violations(plan, journal),
     ]
     # Streaming: a journal may be larger than memory, and every rule is a filter over it.
     broken: int = sum(rule.select(pl.len()).collect(engine="streaming").item() for rule in rules)
@@ -301,14 +303,17 @@ def port_model_violations(plan: Plan, journal: pl.LazyFrame, packets: pl.DataFra
     """Packets larger than the link capacity, and ranks that used more ports in a step than the port model allows.
 
     Traffic that faults add is not counted: packets on links that delay or duplicate, and receipts after the first fault that
-    affects timing.
+    affects timing. Over reliable links receipts are not checked, and acknowledgements take a port but no capacity.
     """
     spec, capacity = plan.spec, plan.algorithm.link_capacity
     sent = packets.lazy()
     full = _except(plan, sent.filter(pl.col("segments") > (capacity or 2**31)), (Delay, Duplicate)).select("step")
     if spec.port_model is PortModel.ALL_PORT and spec.duplex is Duplex.FULL:
         return full
-    timing_affected = min((fault.step for fault in plan.faults if fault.affects_timing and fault.breaks), default=NEVER)
+    if spec.has_control:
+        sent = journal.select("step", "sender", "port").unique()
+    affecting = (fault.step for fault in plan.faults if fault.affects_timing and fault.breaks)
+    timing_affected = 0 if spec.has_control else min(affecting, default=NEVER)
     arrived = journal.filter(pl.col("outcome") != "lost", pl.col("step") < timing_affected)
     arrived = at_receiver(arrived, plan.topology).select("step", "port", rank="receiver", sent=False)
     sent = _except(plan, sent, (Delay,)).select("step", "port", rank="sender", sent=True)

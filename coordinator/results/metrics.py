@@ -29,6 +29,7 @@ from coordinator.results.deliveries import (
     runs,
     silent_sources,
 )
+from coordinator.results.reliable import data_hops, reliable_metrics
 from coordinator.results.structure import structure_metrics
 from coordinator.results.tables import (
     fault_records,
@@ -42,7 +43,7 @@ from coordinator.results.tables import (
 )
 from coordinator.results.voting import elect
 from emunode.engine.rank_set import AlteredCopy
-from emunode.model import Collective, HopOutcome, Rank
+from emunode.model import CONTROL_TREE, Collective, HopOutcome, Rank
 
 Metric = int | float | tuple[int, ...]
 
@@ -94,6 +95,7 @@ def measure(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredC
 
     `altered_copies` are the altered copies that arrived, in scenarios with redundancy.
     """
+    hops, journal = journal, data_hops(plan, journal)
     packets = packets_of(journal)
     by_outcome = dict(journal.group_by("outcome").agg(pl.len()).collect(engine="streaming").iter_rows())
     outcomes = [by_outcome.get(outcome.name.lower(), 0) for outcome in HopOutcome]
@@ -109,7 +111,8 @@ def measure(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredC
         **_link_metrics(plan, packets, links),
         **_step_metrics(steps, arrivals),
         **_votes(plan, arrivals, elections),
-        "illegal_hops": illegal_hops(plan, journal, packets, links),
+        **reliable_metrics(plan, hops),
+        "illegal_hops": illegal_hops(plan, hops, packets, links),
         **structure_metrics(plan, journal),
         **contribution_metrics(plan, journal),
     }
@@ -123,7 +126,7 @@ def measure(plan: Plan, journal: pl.LazyFrame, altered_copies: Sequence[AlteredC
         links=link_table(plan.topology, links),
         steps=steps,
         metrics=metrics,
-        faults=fault_records(plan, journal),
+        faults=fault_records(plan, hops),
         elections=contested,
         # In a gather the healthy origins are of interest: the target is one rank.
         cut_off=deliveries.unheard(plan) if gather else deliveries.unserved,
@@ -188,6 +191,9 @@ class TrialCounts:
 
 def count_trial(plan: Plan, records: Records, altered_copies: Sequence[AlteredCopy] = ()) -> TrialCounts:
     """Count a trial. `records` are all of its rows, sorted; `altered_copies` are the altered copies that arrived."""
+    digest = blake2b(records.tobytes(), digest_size=16).hexdigest()
+    if plan.spec.has_control:
+        records = records[records["tree"] < CONTROL_TREE]
     outcomes = np.bincount(records["outcome"], minlength=len(HopOutcome)).tolist()
     if outcomes[HopOutcome.CORRUPT]:
         elections = elect(plan, table(records).lazy(), altered_copies)
@@ -213,4 +219,4 @@ def count_trial(plan: Plan, records: Records, altered_copies: Sequence[AlteredCo
         copies = copies[~np.isin(arrivals.owner, silent)]
     # Pieces that did not arrive are not among `copies`, so a missing one has to be counted as 0 here.
     least = int(copies.min(initial=NOTHING_DUE)) if whole else 0
-    return TrialCounts(metrics, deliveries.unserved, least, blake2b(records.tobytes(), digest_size=16).hexdigest())
+    return TrialCounts(metrics, deliveries.unserved, least, digest)

@@ -61,6 +61,14 @@ def _netns(value: object) -> object:
     return {"true": "always", "false": "never"}.get(text, text)
 
 
+def _steps(value: object) -> int:
+    """A whole number of steps. Raises ValueError."""
+    if re.fullmatch("[1-9][0-9]{0,6}", str(value).strip()) and int(str(value)) <= MOST_TIME_OUT:
+        return int(str(value))
+    raise ValueError(f"a whole number of steps from 1 to {MOST_TIME_OUT}")
+
+
+RetransmitAfter = Annotated[int, BeforeValidator(_steps)]
 Seconds = Annotated[float, BeforeValidator(parse_duration), PlainSerializer(format_duration)]
 Number = Annotated[int, BeforeValidator(_number)]
 Count = Annotated[Number, Field(ge=1, lt=2**31)]
@@ -68,6 +76,10 @@ Automatic = Annotated[Literal["auto"], BeforeValidator(_lower)]
 MOST_MESSAGES = 1_000_000
 MOST_BYTES = 2**25
 MOST_REDUNDANCY = 1024
+MOST_ATTEMPTS = 1000
+MOST_WINDOW = 1024
+MOST_TIME_OUT = 1_000_000
+"""Steps of the longest time-out of a reliable link."""
 
 
 class Scenario(BaseModel):
@@ -144,6 +156,20 @@ class Scenario(BaseModel):
     fault_knowledge: Annotated[FaultKnowledge, BeforeValidator(_lower)] = Field(
         FaultKnowledge.NONE, description="nodes that know the faults: none (as in the papers), neighbours, all"
     )
+    reliable: bool = Field(
+        False, description="reliable links: every segment is acknowledged on every link, and sent again until it is"
+    )
+    retransmit_after: RetransmitAfter | None = Field(
+        None,
+        description="steps after which a reliable link sends a segment again; default: as many as its acknowledgement takes",
+    )
+    attempts: Number = Field(
+        20, ge=1, le=MOST_ATTEMPTS, description="how often a reliable link sends a segment at most"
+    )
+    window: Number = Field(
+        1, ge=1, le=MOST_WINDOW, description="unacknowledged segments of a reliable link at most; 1 is stop and wait"
+    )
+    back_off: bool = Field(False, description="reliable links: double the time-out of a segment with every attempt")
     plugin: tuple[str, ...] = Field(
         (), description="plug-in to execute: a file such as mine.py, or an installed module (repeatable)"
     )

@@ -50,6 +50,8 @@ def expected_delivery_ratio(
         not isinstance(algorithm, TreeCollective)
         or algorithm.collective is not Collective.BROADCAST
         or (knowledge is FaultKnowledge.ALL and adapts)
+        # What a link loses is sent again.
+        or algorithm.spec.reliable is not None
     ):
         return Expected()
     draws = random_faults(fault_set, places)

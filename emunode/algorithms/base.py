@@ -98,6 +98,8 @@ class Algorithm(ABC):
     precomputed: ClassVar[bool] = False
     """True if ranks follow a table of the whole network, computed from the network and the job before the first step; False
     if a rank derives its sends from its own address. The locality check holds it against what rules ask."""
+    fixed_steps: ClassVar[bool] = False
+    """True if rules take the step in which a packet arrives for the step in which it was to arrive; late ones go astray."""
     some_networks: ClassVar[bool] = False
     """True if the algorithm needs links that many networks of its families lack; it refuses those."""
     copies_keep_trees: ClassVar[bool] = True
@@ -176,6 +178,14 @@ class Algorithm(ABC):
     def byte_relation(self) -> Relation:
         """The relation of a claim that counts every segment as long as the longest one."""
         return "<=" if self.spec.message_bytes % self.segments_per_message else "=="
+
+    @property
+    def tolerates_delay(self) -> bool:
+        """Whether every message arrives however late packets are, as over links that send lost packets again.
+
+        A fold in a fixed step does not wait for contributions that are late.
+        """
+        return not self.fixed_steps and self.collective not in FOLDING
 
     @property
     def max_redundancy(self) -> int:

@@ -25,11 +25,15 @@ STRUCTURE: Final = (
     "off_period", "inner_home_nodes", "unrotated_arcs",
 )  # fmt: skip
 """The paths that messages took."""
+PROTOCOL: Final = (
+    "acknowledgements", "lost_acknowledgements", "retransmissions", "discarded_copies", "abandoned_segments",
+)  # fmt: skip
+"""Traffic of reliable links beyond the first copy of every segment."""
 EMULATOR: Final = (
     "illegal_hops", "replay_mismatches", "intended_seconds", "early_hops", "lateness_ratio", "worst_lateness_packets",
 )  # fmt: skip
 """Conformance of the emulator to its model, and its punctuality under the timed clock."""
-METRICS: Final = frozenset((*TRAFFIC, *DELIVERY, *STRUCTURE, *EMULATOR, "measured"))
+METRICS: Final = frozenset((*TRAFFIC, *DELIVERY, *STRUCTURE, *PROTOCOL, *EMULATOR, "measured"))
 """Every name that a claim can have; `measured` stands for a number that a paper prints and a reproduction measures."""
 
 

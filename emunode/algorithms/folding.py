@@ -47,6 +47,15 @@ class FoldingSchedule(Algorithm):
         return self.collective in FOLDING
 
     @property
+    def tolerates_delay(self) -> bool:
+        # Over reliable links partial results wait for their feeders: see `fold_rule`.
+        return not self.fixed_steps
+
+    def fold_rule(self, view: LocalView) -> Rule:
+        """The rule of one rank where the schedule folds."""
+        return FoldRule(self, view) if self.spec.reliable is None else WaitingFoldRule(self, view)
+
+    @property
     def sources(self) -> Sequence[Rank]:
         # A switch has nothing to contribute, but it folds what comes in like every other node.
         return self.topology.ranks() if self.folds else super().sources
@@ -141,3 +150,39 @@ class FoldRule(Rule):
         below = self._partial.pop((root, segment), 0)
         total = algorithm.payloads.fold(algorithm.contribution(me, root, segment), below, segment)
         return me, root, tree, segment, total.to_bytes(algorithm.payloads.segment_bytes(segment))
+
+
+class WaitingFoldRule(FoldRule):
+    """Send each partial result in its scheduled step, or as soon after it as the results of all feeders are there."""
+
+    __slots__ = ("_awaited", "_sends")
+
+    def __init__(self, algorithm: FoldingSchedule, view: LocalView) -> None:
+        super().__init__(algorithm, view)
+        self._sends = {
+            (root, segment): (step, tree, port) for step, root, tree, segment, port in algorithm.fold_sends(view)
+        }
+        self._awaited = {
+            (root, segment): len(algorithm.feeders(view.rank, root, segment)) for root, segment in self._sends
+        }
+
+    def start(self) -> Iterator[ScheduledSend]:
+        yield from sorted(
+            (self._send(place) for place, feeders in self._awaited.items() if not feeders), key=lambda send: send[0]
+        )
+
+    def receive(self, step: Step, packets: Sequence[PortPacket]) -> Iterable[ScheduledSend]:
+        super().receive(step, packets)
+        for _, segments in packets:
+            for _, root, _, index, _ in segments:
+                # The root itself sends nothing.
+                if (root, index) in self._awaited:
+                    self._awaited[root, index] -= 1
+                    if not self._awaited[root, index]:
+                        scheduled, port, segment = self._send((root, index))
+                        yield max(step + 1, scheduled), port, segment
+
+    def _send(self, place: tuple[Rank, int]) -> ScheduledSend:
+        step, tree, port = self._sends[place]
+        root, segment = place
+        return step, port, partial(self._fold, root, tree, segment)

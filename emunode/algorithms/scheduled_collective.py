@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache, partial
 
 from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.folding import FoldingSchedule, FoldRule, FoldSend
+from emunode.algorithms.folding import FoldingSchedule, FoldSend
 from emunode.algorithms.losses import Gone, Losses, Outages, unreached
 from emunode.model import (
     ALL_RANKS,
@@ -73,7 +73,7 @@ class ScheduledCollective(FoldingSchedule):
         return rows
 
     def rule(self, view: LocalView) -> Rule:
-        return FoldRule(self, view) if self.folds else FollowRule(self, view)
+        return self.fold_rule(view) if self.folds else FollowRule(self, view)
 
     # --- backwards -----------------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ from typing import ClassVar
 
 from emunode.algorithms.base import CopyPath, LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.folding import FoldingSchedule, FoldRule, FoldSend
+from emunode.algorithms.folding import FoldingSchedule, FoldSend
 from emunode.algorithms.losses import Arc, Gone, Losses, Outages, Place, along_trees, losses_of_striping
 from emunode.errors import RegistrationError
 from emunode.model import (
@@ -175,7 +175,7 @@ class TreeCollective(FoldingSchedule):
         )
 
     def rule(self, view: LocalView) -> Rule:
-        return FoldRule(self, view) if self.folds else ForwardRule(self, view)
+        return self.fold_rule(view) if self.folds else ForwardRule(self, view)
 
     # --- reduce and reduce-scatter --------------------------------------------------------------------------------------
 

@@ -9,8 +9,8 @@ which send when their own time-outs come, so receipts are not checked, as for pa
 from emunode.algorithms.base import Algorithm, Rule
 from emunode.engine.node import Node, failure, make_segment, port_of
 from emunode.errors import RuleError, RunError
-from emunode.model import CONTROL_TREE, Hop, HopOutcome, Port, PortModel, PortPacket, Rank, Segment, Step
-from emunode.protocols.base import Protocol
+from emunode.model import Hop, HopOutcome, Port, PortModel, PortPacket, Rank, Segment, Step
+from emunode.protocols.base import Protocol, is_control
 
 
 class ProtocolNode(Node):
@@ -55,9 +55,8 @@ class ProtocolNode(Node):
         """Classify every arrival; what a control segment says is the business of the protocol alone."""
         data = []
         for port, packet in inbox:
-            own = [segment for segment in packet if segment[2] == CONTROL_TREE]
-            hops += [Hop(port, HopOutcome.CONTROL, segment) for segment in own]
-            data.append((port, tuple(segment for segment in packet if segment[2] != CONTROL_TREE) if own else packet))
+            hops += [Hop(port, HopOutcome.CONTROL, segment) for segment in packet if is_control(segment)]
+            data.append((port, tuple(segment for segment in packet if not is_control(segment))))
         self._read(data, hops)
 
     def _decide(self, step: Step, passed: list[PortPacket]) -> None:
@@ -73,8 +72,8 @@ class ProtocolNode(Node):
             protocol.wake(step)
         for port, item in self._leaving(step):
             segment = make_segment(item)
-            if segment[2] == CONTROL_TREE or port not in self._ports:
-                reason = f"tree {CONTROL_TREE} is reserved" if port in self._ports else f"port {port} does not exist"
+            if is_control(segment) or port not in self._ports:
+                reason = f"tree {segment[2]} is reserved" if port in self._ports else f"port {port} does not exist"
                 raise RuleError(f"{self._algorithm.name} at rank {self.rank}, step {step}: {reason}")
             protocol.submit(step, port, segment)
         ready = tuple(protocol.ready(step))
@@ -95,7 +94,7 @@ class ProtocolNode(Node):
         for port, segment in ready:
             if one_port and packets and port not in packets:
                 continue
-            if segment[2] != CONTROL_TREE:
+            if not is_control(segment):
                 if loads.get(port, 0) == capacity:
                     continue
                 loads[port] = loads.get(port, 0) + 1

@@ -12,7 +12,7 @@ from operator import itemgetter
 from emunode.faults.byzantine import ByzantineFault, Collusion, CopyId, Schedule, Sending, Treatment
 from emunode.faults.kinds import Crash, Down, Fault, Hang, LinkFault, Recover, Up, kind_of
 from emunode.faults.transit import FaultRandom, LinkTransit, forge_apart, forge_segment
-from emunode.model import Packet, Port, PortPacket, Rank, Segment, Step
+from emunode.model import CONTROL_TREE, Packet, Port, PortPacket, Rank, Segment, Step
 from emunode.topologies.base import Topology
 
 Crossing = tuple[Port, Packet, bool]
@@ -113,6 +113,8 @@ class Faults:
         self, faults: Iterable[ByzantineFault], step: Step, rank: Rank, port: Port, copy: CopyId
     ) -> Treatment:
         """The treatment of a copy that `rank`, which has these faults, should send by `port` in `step`."""
+        if copy[2] >= CONTROL_TREE:  # what a protocol of the rank itself says is not forwarded
+            return Treatment.PASS_ON
         sending = Sending(self._seed, step, rank, port, copy, lambda kind: self._collusion(kind, step))
         treatment = max(fault.treatment(sending) for fault in faults)
         # An author says what it likes; there is no other version that it could alter.

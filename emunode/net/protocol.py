@@ -11,7 +11,16 @@ from enum import StrEnum
 from typing import NamedTuple, TypeVar
 
 from emunode.errors import FrameError
-from emunode.model import ALL_RANKS, Collective, CollectiveSpec, Duplex, FaultKnowledge, Plugin, PortModel
+from emunode.model import (
+    ALL_RANKS,
+    Collective,
+    CollectiveSpec,
+    Duplex,
+    FaultKnowledge,
+    Plugin,
+    PortModel,
+    ReliableLinks,
+)
 from emunode.net.validation import INT64, integer, integers, items, number, octets, text
 
 Choice = TypeVar("Choice", bound=StrEnum)
@@ -92,7 +101,15 @@ def spec_from_record(record: object) -> CollectiveSpec:
         permutation=tuple(integer(rank) for rank in items(values.permutation)),
         program=text(values.program),
         program_deadline=number(values.program_deadline),
+        reliable=None if values.reliable is None else _reliable_links(values.reliable),
     )
+
+
+def _reliable_links(record: object) -> ReliableLinks:
+    after, attempts, window, back_off = items(record, len(ReliableLinks._fields))
+    if not isinstance(back_off, bool):
+        raise FrameError(f"expected true or false, got {back_off!r:.80}")
+    return ReliableLinks(integer(after, 1, INT64 - 1), integer(attempts, 1), integer(window, 1), back_off)
 
 
 def _choice(kind: type[Choice], value: object) -> Choice:

@@ -9,8 +9,8 @@ has changed, `wake` if the time of `alarm` has come, and `submit` for what the r
 `ready` what the port model and the ports allow, calls `sent` for each item whose transmission begins, and asks again when
 a port is free. So acknowledgements and time-outs queue at a port like everything else.
 
-A protocol speaks to its peers in *control segments*: segments of tree `CONTROL_TREE`, which cross links as all segments do,
-have journal rows of their own outcome (`control`), and are never counted as deliveries.
+A protocol speaks to its peers in *control segments*: segments whose tree is `CONTROL_TREE` plus a kind. They cross links as
+all segments do, have journal rows of an outcome of their own (`control`), and are never counted as deliveries.
 """
 
 from collections.abc import Sequence
@@ -23,38 +23,45 @@ from emunode.model import CONTROL_TREE, Packet, Port, Rank, Segment
 
 PortSegment = tuple[Port, Segment]
 """A segment that is to leave by a port."""
-_PAYLOAD: Final = Struct("<BxHI")
+_PAYLOAD: Final = Struct("<HxxI")
 CONTROL_BYTES: Final = _PAYLOAD.size
 """Bytes of the payload of a control segment."""
 
 
 class ControlKind(IntEnum):
-    """The kinds of control segments: the first byte of their payload."""
+    """The kinds of control segments, 0 to 255."""
 
-    ACKNOWLEDGEMENT = 1
-    """Says that the segment with this origin, target and number, of tree `value`, has arrived."""
-    KEEP_ALIVE = 2
-    """Says that the sender is alive."""
+    ACKNOWLEDGEMENT = 0
+    """The segment with this origin, target and number, of tree `value`, has arrived."""
+    KEEP_ALIVE = 1
+    """The sender is alive."""
 
 
 def control_segment(kind: ControlKind, origin: Rank, target: Rank, number: int, value: int = 0) -> Segment:
     """A control segment. `number` is at most 2^31 - 1 and `value` at most 2^16 - 1.
 
-    Its payload ends in a checksum of all of that, so that two control segments differ in several bytes and one that a fault
-    has altered is no other.
+    Its payload holds the value and a checksum of everything, so that two control segments differ in several bytes, and one
+    that a fault has altered is taken for no other.
     """
-    start = _PAYLOAD.pack(kind, value, 0)[:-4]
-    checksum = crc32(b"%d,%d,%d," % (origin, target, number) + start)
-    return origin, target, CONTROL_TREE, number, _PAYLOAD.pack(kind, value, checksum)
+    checksum = crc32(b"%d,%d,%d,%d,%d" % (kind, origin, target, number, value))
+    return origin, target, CONTROL_TREE + kind, number, _PAYLOAD.pack(value, checksum)
+
+
+def is_control(segment: Segment) -> bool:
+    """Whether a segment is a control segment, altered or not."""
+    return segment[2] >= CONTROL_TREE
 
 
 def control_kind(segment: Segment) -> ControlKind | None:
     """The kind of a control segment; None for a segment of data, and for a control segment that was altered."""
     origin, target, tree, number, payload = segment
-    if tree != CONTROL_TREE or len(payload) != CONTROL_BYTES or payload[0] not in set(ControlKind):
+    if tree - CONTROL_TREE not in _KINDS or len(payload) != CONTROL_BYTES:
         return None
-    kind, value, _ = _PAYLOAD.unpack(payload)
-    return ControlKind(kind) if control_segment(ControlKind(kind), origin, target, number, value) == segment else None
+    kind, (value, _) = ControlKind(tree - CONTROL_TREE), _PAYLOAD.unpack(payload)
+    return kind if control_segment(kind, origin, target, number, value) == segment else None
+
+
+_KINDS: Final = frozenset(ControlKind)
 
 
 class Protocol:

@@ -5,8 +5,14 @@ from typing import Final
 
 from emunode.algorithms.base import Algorithm, LocalView
 from emunode.protocols.base import Protocol, Stack
+from emunode.protocols.reliable import ReliableLayer
 
-LAYERS: Final[list[Callable[[Algorithm, LocalView], Protocol | None]]] = []
+
+def _reliable(algorithm: Algorithm, _view: LocalView) -> Protocol | None:
+    return None if algorithm.spec.reliable is None else ReliableLayer(algorithm.spec.reliable)
+
+
+LAYERS: Final[list[Callable[[Algorithm, LocalView], Protocol | None]]] = [_reliable]
 """Makes each layer for one rank, or None if the run has no such layer; from the rule down to the ports."""
 
 

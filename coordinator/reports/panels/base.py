@@ -45,17 +45,17 @@ Panel = Callable[[Report], Markup | None]
 
 def _packets(data: RunData, thorough: bool) -> pl.DataFrame | None:
     """One row per packet (`packets_of`); None if the journal is missing, damaged, or too long for a quick report."""
-    if data.journal is None:
+    if data.hops is None:
         return None
     try:
-        rows = data.get("journal_rows") or data.journal.select(pl.len()).collect().item()
+        rows = data.get("journal_rows") or data.hops.select(pl.len()).collect().item()
         if not thorough and rows > ROWS_AT_ONCE:
             data.notes.append(
                 f"the journal has {rows:,} rows, so this report omits figures counted from it; "
                 "`coordinator report` adds them"
             )
             return None
-        return packets_of(data, data.journal)
+        return packets_of(data, data.hops)
     except (OSError, pl.exceptions.PolarsError) as error:
         data.notes.append(f"journal.parquet cannot be read: {str(error).splitlines()[0][:200]}")
         data.journal = None

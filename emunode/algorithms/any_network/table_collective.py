@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 from emunode.algorithms.base import LocalView, Rule
-from emunode.algorithms.folding import FoldingSchedule, FoldRule, FoldSend
+from emunode.algorithms.folding import FoldingSchedule, FoldSend
 from emunode.algorithms.losses import Gone, Losses, Outages, unreached
 from emunode.model import ALL_RANKS, Collective, Duplex, Port, PortPacket, Rank, ScheduledSend, Step
 from emunode.topologies.base import CayleyTopology
@@ -104,7 +104,7 @@ class TableCollective(FoldingSchedule):
         return sorted((*each, goal, segment) for (_, goal, segment), row in self._tables[0].items() for each in row)
 
     def rule(self, view: LocalView) -> Rule:
-        return FoldRule(self, view) if self.folds else TableRule(self, view)
+        return self.fold_rule(view) if self.folds else TableRule(self, view)
 
     # --- backwards -------------------------------------------------------------------------------------------------
 

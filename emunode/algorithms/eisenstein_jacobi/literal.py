@@ -43,6 +43,7 @@ class LiteralAlgorithm(Algorithm):
     family = "ej"
     citation = "Hussain"
     negative_control = True
+    fixed_steps = True
     copies_keep_trees = False
 
     def __init__(self, topology: Topology, spec: CollectiveSpec) -> None:

@@ -12,7 +12,6 @@ from typing import ClassVar
 
 from emunode.algorithms.base import LocalView, Rule
 from emunode.algorithms.claims import Claim
-from emunode.algorithms.folding import FoldRule
 from emunode.algorithms.hypercube.costs import Form, bound_claims, broadcast_rotated, load_claims, packet_claims
 from emunode.algorithms.hypercube.schedule import ONE_WAY, CubeDissemination, EdgeDisjointRedundancy
 from emunode.algorithms.transforms import backwards
@@ -361,7 +360,7 @@ class EdgeDisjointBroadcast(EdgeDisjointRedundancy, CubeBroadcast):
         if not self._split:
             return super().rule(view)
         # Contributions are folded by the timetable of `crossing_step`, as in every reduce.
-        return FoldRule(self, view) if self.collective is Collective.REDUCE else SplitForwardRule(self, view)
+        return self.fold_rule(view) if self.collective is Collective.REDUCE else SplitForwardRule(self, view)
 
     def number(self, tree: int, segment: int) -> int:
         """Inverse of `copies_on_tree`: the number of a segment's copy on a tree."""

@@ -42,6 +42,7 @@ class RingAllgather(Uncut):
     family = "hypercube"
     name = "brg-ring"
     collective = Collective.ALLGATHER
+    fixed_steps = True
     citation = "Johnsson-Ho 1986, Hamiltonian circuit"
     port_models = (PortModel.ONE_PORT, PortModel.ALL_PORT)
 

@@ -47,6 +47,7 @@ class SubstarSegments(TimeBounded):
     collective = Collective.BROADCAST
     port_models = (PortModel.ONE_PORT,)
     duplexes = (Duplex.FULL,)
+    fixed_steps = True
     citation = f"{MULTIPLE}, section 6.1 (Qiu)"
 
     def validate(self) -> None:

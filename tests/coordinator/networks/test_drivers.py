@@ -74,6 +74,10 @@ OTHERS = {
     "gather": "star:4 gather balanced-tree",
     "allgather": "star:4 allgather rotated-trees",
     "colluding nodes": "star:4 broadcast edt redundancy=3 fault=collude:2134 fault=collude:3214 fault=equivocate:4231",
+    "reliable links": (
+        "hypercube:3 broadcast sbt reliable=true messages=3 fault=loss:000~001:0.5 fault=crash:110@2 attempts=3"
+    ),
+    "reliable links over one port": "star:4 reduce greedy-tree port_model=one-port reliable=true fault=loss:1234~2134:0.5",
     "alltoall with a crash": "star:4 alltoall list-schedule fault=crash:4123@5",
 }
 FAULTS = {
@@ -146,6 +150,7 @@ def test_every_driver_is_tested() -> None:
         *product(OTHERS, (4,)),
         *product(("all at once", "hang, and crash meanwhile"), (None,)),
         *product((name for name in FAULTS if "recover" in name), (None,)),
+        ("reliable links", None),
     ],
 )
 def test_local_hosts_have_the_history_of_memory(name: str, hosts: int | None) -> None:

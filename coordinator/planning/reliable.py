@@ -1,0 +1,164 @@
+"""Reliable links in a plan: their settings, what they are refused for, and the claims of runs over them."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from coordinator.scenario.model import Scenario
+from emunode.algorithms.base import Algorithm, LocalView
+from emunode.algorithms.claims import DELIVERY, STRUCTURE, Claim
+from emunode.algorithms.losses import Outages
+from emunode.algorithms.tree_collective import ForwardRule, TreeCollective
+from emunode.errors import ScenarioError
+from emunode.faults.kinds import FOREVER, Crash, Delay, Down, Drop, Duplicate, Fault, Hang, LinkFault, Loss, Up
+from emunode.model import FOLDING, Collective, CollectiveSpec, Duplex, Port, PortModel, Rank, ReliableLinks, Step
+from emunode.topologies.base import Topology
+
+UNTIMED = frozenset((*DELIVERY, *STRUCTURE, "segments", "bytes", "max_link_segments", "links_used")) - {
+    "same_type_per_step"
+}
+"""Metrics of a run without faults that do not depend on the steps in which segments leave."""
+NEGLIGIBLE = 1e-9
+"""Full delivery is claimed if it fails with at most this probability."""
+SOURCE = "reliable links"
+
+
+def round_trip(spec: CollectiveSpec, topology: Topology, window: int) -> Step:
+    """The steps from a send to the step in which its acknowledgement has been read, at most, if nothing is lost.
+
+    The acknowledgement crosses in the step after the segment. Over one port it waits for those of all other segments that
+    the neighbours have sent: a window for each link.
+    """
+    return 2 if spec.port_model is PortModel.ALL_PORT else 1 + topology.degree * window
+
+
+def reliable_links(scenario: Scenario, topology: Topology, spec: CollectiveSpec) -> ReliableLinks | None:
+    """The settings of the links of a scenario, None if they are not reliable; ScenarioError if they contradict it."""
+    if not scenario.reliable:
+        for name in ("retransmit_after", "attempts", "window", "back_off"):
+            if getattr(scenario, name) != type(scenario).model_fields[name].default:
+                raise ScenarioError(name, getattr(scenario, name), "only reliable links have it; add --reliable")
+        return None
+    if scenario.clock != "steps":
+        raise ScenarioError("reliable", True, "links are reliable in lock-step only; use --clock steps")
+    if spec.port_model not in (PortModel.ALL_PORT, PortModel.ONE_PORT):
+        reason = "it leaves no port for acknowledgements; reliable links need all-port or one-port"
+        raise ScenarioError("port_model", str(spec.port_model), reason)
+    if spec.duplex is not Duplex.FULL:
+        raise ScenarioError("duplex", str(spec.duplex), "acknowledgements need full-duplex links")
+    least = round_trip(spec, topology, scenario.window)
+    after = scenario.retransmit_after
+    if after is not None and after < 2:
+        raise ScenarioError("retransmit_after", after, "an acknowledgement takes 2 steps")
+    return ReliableLinks(after or least, scenario.attempts, scenario.window, scenario.back_off)
+
+
+def require_tolerance(algorithm: Algorithm) -> None:
+    """Refuse reliable links for an algorithm that cannot use what arrives late, or acknowledges by itself."""
+    if algorithm.spec.reliable is None:
+        return
+    if not algorithm.tolerates_delay:
+        reason = f"{algorithm.name} counts on the step in which a packet arrives, and one that is sent again is late"
+        raise ScenarioError("reliable", True, reason)
+    if algorithm.ack_bytes:
+        raise ScenarioError("reliable", True, f"{algorithm.name} sends acknowledgements of its own")
+
+
+def last_data_step(spec: CollectiveSpec, algorithm: Algorithm) -> Step | None:
+    """The last step in which data arrives if nothing is lost, or None where acknowledgements decide about it.
+
+    Down one tree each link is a pipe: segment k follows segment k - window after a round trip of two steps, so m segments
+    over L links take (m - 1)(1 + 1) + L steps for stop and wait, and m - 1 + L for larger windows.
+    """
+    one_tree = isinstance(algorithm, TreeCollective) and algorithm.trees.count == 1
+    if spec.reliable is None or not one_tree or spec.collective is not Collective.BROADCAST:
+        return None
+    assert isinstance(algorithm, TreeCollective)
+    if type(algorithm.rule(LocalView(algorithm.topology, spec.source))) is not ForwardRule:
+        return None
+    if spec.port_model is not PortModel.ALL_PORT or algorithm.link_capacity != 1:
+        return None
+    spacing = max(algorithm.period, 2 if spec.reliable.window == 1 else 1)
+    return algorithm.last_offset + (algorithm.numbers - 1) * spacing
+
+
+def claims_without_faults(topology: Topology, algorithm: Algorithm, claims: Iterable[Claim]) -> list[Claim]:
+    """Those claims of the algorithm that hold over reliable links, and the cost of the links."""
+    spec, links = algorithm.spec, algorithm.spec.reliable
+    assert links is not None
+    # A lower bound for every algorithm also holds for one that waits for acknowledgements.
+    kept = [claim for claim in claims if claim.name in UNTIMED or claim.relation == ">="]
+    last = last_data_step(spec, algorithm)
+    if last is not None:
+        formula = "2 (m - 1) + L" if links.window == 1 else "m - 1 + L"
+        kept.append(Claim("steps", last, "==", f"{SOURCE}: {formula} for m segments over L links", derived=True))
+    if links.retransmit_after >= round_trip(spec, topology, links.window):
+        kept.append(Claim("retransmissions", 0, "==", f"{SOURCE}: no time-out before the acknowledgement"))
+        kept.append(Claim("discarded_copies", 0, "==", f"{SOURCE}: every copy is the first"))
+        kept += [
+            Claim("acknowledgements", claim.predicted, "==", f"{SOURCE}: one for each segment and link")
+            for claim in kept
+            if claim.name == "segments" and claim.relation == "=="
+        ]
+    return kept
+
+
+def claims_with_faults(
+    topology: Topology, algorithm: Algorithm, faults: tuple[Fault, ...], outages: Outages | None
+) -> Iterator[Claim]:
+    """Claims that reliable links add to those that go by the number of faults; `outages` are what the faults amount to."""
+    spec, links = algorithm.spec, algorithm.spec.reliable
+    assert links is not None
+    most = _most_segments(topology, algorithm)
+    yield Claim(
+        "segments", links.attempts * most, "<=", f"{SOURCE}: at most {links.attempts} attempts for each segment"
+    )
+    plain = all(isinstance(fault, Crash | Hang | Down | Up) for fault in faults) and spec.collective not in FOLDING
+    if outages is not None and plain and not set(outages.faulty) & set(algorithm.sources):
+        losses = algorithm.losses(outages if outages.permanent else outages.always())
+        if losses is not None:
+            # What is out of service throughout is so for every attempt; what comes back may be reached by a later one.
+            relation = "==" if outages.permanent else ">="
+            source = f"{algorithm.citation}: what its paths carry around the outages"
+            yield Claim("intact_deliveries", losses.delivered, relation, source)  # type: ignore[arg-type]
+    worst = max((_failure(links, on_link) for on_link in _by_link(faults)), default=1.0)
+    transient = all(isinstance(fault, Loss | Drop | Delay | Duplicate | Down | Up) for fault in faults)
+    if transient and min(1.0, most * worst) <= NEGLIGIBLE:
+        chance = f"fails with a probability of at most {most * worst:.1g}" if worst else "never fails"
+        yield Claim("delivery_ratio", 1.0, "==", f"{SOURCE}: {most} x p^attempts {chance}")
+
+
+def _most_segments(topology: Topology, algorithm: Algorithm) -> int:
+    """Segments that all links carry in a run without faults, at most."""
+    stated = [claim.predicted for claim in algorithm.claims() if claim.name == "segments" and claim.relation != ">="]
+    whole = [int(number) for number in stated if not isinstance(number, tuple)]
+    spec = algorithm.spec
+    copies = spec.messages * algorithm.segments_per_message * spec.redundancy
+    # Every copy of every pair of origin and target crosses every link at most once each way.
+    pairs = len(algorithm.sources) * (topology.order if spec.collective is Collective.ALLTOALL else 1)
+    return min([*whole, 2 * topology.link_count * copies * pairs])
+
+
+def _by_link(faults: Iterable[Fault]) -> list[list[LinkFault]]:
+    links: dict[tuple[Rank, Port], list[LinkFault]] = {}
+    for fault in faults:
+        if isinstance(fault, LinkFault) and fault.breaks:
+            links.setdefault((fault.sender, fault.port), []).append(fault)
+    return list(links.values())
+
+
+def _failure(links: ReliableLinks, faults: Iterable[LinkFault]) -> float:
+    """The probability, at most, that no attempt of a segment crosses a link that has these faults."""
+    crossing, attempts = 1.0, links.attempts
+    for kind, number in Counter(type(fault) for fault in faults).items():
+        if kind is Drop:
+            # Each takes one packet.
+            attempts -= number
+    for fault in faults:
+        if isinstance(fault, Loss):
+            crossing *= 1 - fault.rate
+        elif isinstance(fault, Down):
+            if fault.end == FOREVER:
+                return 1.0
+            # With the shortest time-out the most attempts fall into the outage.
+            attempts -= (fault.end - fault.step) // links.retransmit_after + 1
+    return 1.0 if attempts < 1 else (1 - crossing) ** attempts

@@ -1,0 +1,104 @@
+"""Journals of runs over reliable links: data apart from control segments, what the links cost, and what they may not do."""
+
+import polars as pl
+
+from coordinator.planning.plan import Plan
+from emunode.faults.kinds import Delay, Recover
+from emunode.model import CONTROL_TREE, ReliableLinks
+from emunode.protocols.base import ControlKind
+
+COPY = ["sender", "port", "origin", "target", "tree", "segment"]
+"""A copy of a segment on a directed link."""
+LINK = ["sender", "receiver", "origin", "target", "segment"]
+IS_DATA = pl.col("tree") < CONTROL_TREE
+IS_ANSWER = pl.col("tree") == CONTROL_TREE + ControlKind.ACKNOWLEDGEMENT
+ARRIVED = pl.col("outcome") != "lost"
+
+
+def data_hops(plan: Plan, journal: pl.LazyFrame) -> pl.LazyFrame:
+    """The hops of a journal that carry data."""
+    return journal.filter(IS_DATA) if plan.spec.has_control else journal
+
+
+def reliable_metrics(plan: Plan, journal: pl.LazyFrame) -> dict[str, int]:
+    """The traffic of reliable links beyond the first copy of every segment; nothing for a run without them."""
+    links = plan.spec.reliable
+    if links is None:
+        return {}
+    answers = journal.filter(IS_ANSWER).select(all=pl.len(), lost=(~ARRIVED).sum()).collect()
+    copies = _copies(journal).collect(engine="streaming")
+    arrivals = journal.filter(IS_DATA, ARRIVED).group_by(*COPY).agg(copies=pl.len())
+    discarded = arrivals.select((pl.col("copies") - 1).sum()).collect(engine="streaming").item()
+    answered = journal.filter(IS_ANSWER, ARRIVED).select(LINK).unique().collect(engine="streaming")
+    abandoned = copies.filter(pl.col("attempts") >= links.attempts).join(
+        answered, how="anti", left_on=LINK, right_on=["receiver", "sender", *LINK[2:]]
+    )
+    return {
+        "acknowledgements": answers["all"].item(),
+        "lost_acknowledgements": answers["lost"].item(),
+        "retransmissions": int((copies["attempts"] - 1).sum()),
+        "discarded_copies": int(discarded or 0),
+        "abandoned_segments": len(abandoned),
+    }
+
+
+def reliable_violations(plan: Plan, journal: pl.LazyFrame) -> list[pl.LazyFrame]:
+    """Hops that reliable links rule out: attempts that are too many or too early, and answers to what has not arrived.
+
+    Where a fault delays packets, hops have the steps in which they crossed, so their distances say nothing. A rank that
+    recovers counts its attempts from 1 again.
+    """
+    links = plan.spec.reliable
+    if links is None:
+        return []
+    lives = 1 + sum(isinstance(fault, Recover) for fault in plan.faults)
+    delayed = any(isinstance(fault, Delay) and fault.breaks for fault in plan.faults)
+    copies = _copies(journal)
+    too_many = copies.filter(pl.col("attempts") > links.attempts * lives).select(step="first")
+    arrived = journal.filter(IS_DATA, ARRIVED).group_by(*LINK).agg(first=pl.col("step").min(), copies=pl.len())
+    answers = (
+        journal.filter(IS_ANSWER).group_by(*LINK).agg(step=pl.col("step").min(), answers=pl.col("step").n_unique())
+    )
+    unfounded = (
+        answers.join(arrived, how="left", left_on=LINK, right_on=["receiver", "sender", *LINK[2:]])
+        .filter(
+            pl.col("first").is_null() | (pl.col("first") >= pl.col("step")) | (pl.col("answers") > pl.col("copies"))
+        )
+        .select("step")
+    )
+    if delayed or lives > 1:
+        return [too_many, unfounded]
+    too_early = copies.filter(pl.col("nearest") < links.retransmit_after).select(step="first")
+    return [too_many, too_early, unfounded, _beyond_window(links, journal, copies)]
+
+
+def _beyond_window(links: ReliableLinks, journal: pl.LazyFrame, copies: pl.LazyFrame) -> pl.LazyFrame:
+    """First attempts while as many copies as the window holds had no answer, on links that gave none up."""
+    given_up = copies.filter(pl.col("attempts") >= links.attempts).select("sender", "receiver")
+    opened = (
+        copies.join(given_up, on=["sender", "receiver"], how="anti")
+        .sort("first")
+        .with_columns(opened=pl.col("first").rank("max").over("sender", "receiver"))
+    )
+    number = pl.int_range(1, 1 + pl.len()).over("receiver", "sender")
+    answers = (
+        journal.filter(IS_ANSWER, ARRIVED)
+        .sort("step")
+        .select("step", sender="receiver", receiver="sender", answered=number)
+    )
+    # What was answered before the step of the first attempt; all answers count, so that more can only be allowed.
+    by = ["sender", "receiver"]
+    known = opened.join_asof(
+        answers, left_on="first", right_on="step", by=by, allow_exact_matches=False, check_sortedness=False
+    )
+    return known.filter(pl.col("opened") - pl.col("answered").fill_null(0) > links.window).select(step="first")
+
+
+def _copies(journal: pl.LazyFrame) -> pl.LazyFrame:
+    """Every copy that was sent over a link: the number of attempts, the first step and the least distance of two."""
+    steps = pl.col("step").unique().sort()
+    return (
+        journal.filter(IS_DATA)
+        .group_by(*COPY, "receiver")
+        .agg(attempts=steps.len(), first=pl.col("step").min(), nearest=steps.diff().min())
+    )
