@@ -24,6 +24,8 @@ from emunode.topologies.table import TableTopology
 if TYPE_CHECKING:
     import networkx
 
+    from coordinator.theory.figures.evaluate import FigureValue
+
 LARGEST_DRAWN = 1_050
 """The largest network that a notebook draws unasked; `coordinator graph --picture` draws larger ones."""
 
@@ -67,6 +69,19 @@ class BaseNetwork:
     def labels(self) -> list[str]:
         """The label of every node, by rank."""
         return [self.topology.label(rank) for rank in self.topology.ranks()]
+
+    def figures(self, *names: str, work: float | None = None) -> "list[FigureValue]":
+        """Figures of fault tolerance by name, such as `"extra_connectivity:4"`, each with its closed form; all by default.
+
+        `work` limits each figure, in units of about a microsecond, by default as `coordinator graph` does. A figure that is
+        not computed says why. Raises ScenarioError (field `figure` or `work`).
+        """
+        from coordinator.theory.figures.base import LONG_WORK, QUICK_WORK  # noqa: PLC0415  # they import numpy
+        from coordinator.theory.figures.evaluate import evaluate  # noqa: PLC0415
+
+        if work is None:
+            work = LONG_WORK if names else QUICK_WORK
+        return list(evaluate(self.topology, names, work))
 
     def __repr__(self) -> str:
         return f"<network {self.name}: {self.order:,} nodes>"

@@ -1,6 +1,6 @@
 """`coordinator graph`."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from time import monotonic
 from typing import Annotated
@@ -14,6 +14,10 @@ from coordinator.reports.network_picture import draw_network
 from coordinator.scenario.network_files import is_network_file
 from coordinator.scenario.networks import PREFIX, load_topology
 from coordinator.scenario.plugins import load_plugins
+from coordinator.theory.figures.base import LONG_WORK, QUICK_WORK, Value
+from coordinator.theory.figures.evaluate import FigureValue, evaluate
+from coordinator.theory.figures.registry import FIGURES
+from coordinator.theory.figures.survival import RATES
 from coordinator.theory.graph_properties import GraphProperties, Known, NotComputed
 from emunode.errors import ScenarioError
 from emunode.topologies.base import Topology
@@ -40,15 +44,31 @@ def graph(
     picture: Annotated[
         Path | None, Parameter(group=OUTPUT, help="draw the network into this file, such as net.svg")
     ] = None,
+    figure: Annotated[
+        list[str] | None,
+        Parameter(
+            help="print only this figure of fault tolerance, such as extra_connectivity:4, or all of them (repeatable)",
+            negative=(),
+        ),
+    ] = None,
+    work: Annotated[
+        float | None,
+        Parameter(
+            help=f"limit for each figure, in units of about a microsecond: {QUICK_WORK:,} by default,"
+            f" {LONG_WORK:,} with --figure"
+        ),
+    ] = None,
     plugin: PluginFlag = None,
     json: JsonFlag = False,
 ) -> int:
     """Print the properties of a network as a graph, and draw it.
 
     Properties: size, degrees, distances, girth, connectivity, symmetry and digest.
+    Figures: connectivity under conditions, fault and wide diameter, diagnosability, reliability; each with its closed form,
+    if the literature has one for the family. Those that take too much work are computed if --figure asks for them.
 
     Examples:
-      coordinator graph star:5 --picture star.svg
+      coordinator graph star:4 --picture star.svg --figure extra_connectivity --figure component_connectivity:6
       coordinator graph cluster.graphml --relabel --time-limit 60 --json
     """
     if not 0 < time_limit <= DAY:
@@ -57,13 +77,19 @@ def graph(
     topology = _network(network, relabel)
     if picture is not None:
         _write(picture, draw_network(topology))
-    values = GraphProperties(topology, _clock(time_limit), time_limit).record()
+    if work is None:
+        work = LONG_WORK if figure else QUICK_WORK
+    figures = evaluate(topology, figure or (), work)
+    values = {} if figure else GraphProperties(topology, _clock(time_limit), time_limit).record()
     if json:
-        print_json(record(topology, values, picture))
-    else:
+        found = {"topology": topology.name} if figure else record(topology, values, picture)
+        print_json({**found, "figures": [each.record() for each in figures]})
+        return 0
+    if not figure:
         show_properties(topology, values)
-        if picture is not None:
-            print(f"wrote picture: {picture}")
+    show_figures(list(figures), counts=bool(figure))
+    if picture is not None:
+        print(f"wrote picture: {picture}")
     return 0
 
 
@@ -120,7 +146,46 @@ def show_properties(topology: Topology, values: Mapping[str, Known]) -> None:
             print(f"{name.replace('_', ' ')}: not computed, {value.reason}")
 
 
-def _shown(name: str, value: Known) -> object:
+def show_figures(figures: Sequence[FigureValue], *, counts: bool) -> None:
+    """Print figures as a table, below it the sources of closed forms and why values are missing; `counts`: all of them."""
+    named = dict.fromkeys(each.source for each in figures if each.source)
+    sources = {source: number for number, source in enumerate(named, 1)}
+    rows = [
+        (each.title, _figure_text(each), _closed_form_text(each), str(sources.get(each.source or "", "")))
+        for each in figures
+    ]
+    render.show_table(("figure", "value", "closed form", "source"), rows)
+    for source, number in sources.items():
+        print(f"{number:>3}  {source}")
+    if any(each.survival for each in figures):
+        rates = ", ".join(map(str, RATES))
+        print(f"reliabilities: probability to survive, if each link or node fails with probability {rates}")
+    for each in figures:
+        if each.survival and counts:
+            print(f"{each.title}, {FIGURES[each.figure].meaning}:")
+            print(" ".join(map(str, each.value)))  # type: ignore[arg-type]
+    missing: dict[str, list[str]] = {}
+    for each in figures:
+        if each.not_computed is not None:
+            missing.setdefault(each.not_computed, []).append(each.title)
+    for reason, titles in missing.items():
+        print(f"not computed, {reason}: {'; '.join(titles)}")
+
+
+def _figure_text(figure: FigureValue) -> str:
+    if figure.not_computed is not None:
+        return "not computed"
+    if figure.survival is not None:
+        return " ".join(f"{chance:.6f}" for chance in figure.survival.values())
+    return str(_shown(figure.figure, figure.value))
+
+
+def _closed_form_text(figure: FigureValue) -> str:
+    text = "" if figure.closed_form is None else str(figure.closed_form)
+    return f"{text}, differs" if figure.agrees is False else text
+
+
+def _shown(name: str, value: Known | Value) -> object:
     match value:
         case NotComputed():
             return "not computed"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from coordinator.cli.app import main
+from coordinator.theory.figures.registry import FIGURES
 from coordinator.theory.graph_properties import NAMES
 from emunode.topologies.registry import parse_topology
 
@@ -95,6 +96,9 @@ def test_a_picture(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         (("star:4", "--time-limit", "nan"), "more than 0, at most 86400 seconds"),
         (("star:4", "--picture", "/nowhere/star.svg"), "it cannot be written"),
         (("star:12", "--picture", "star.svg"), "too many to draw"),
+        (("star:4", "--figure", "kappa"), "all, or one of vertex_connectivity, "),
+        (("star:4", "--figure", "extra_connectivity:many"), "extra_connectivity:G with g from 0 to 9"),
+        (("star:4", "--work", "0"), "more than 0, at most 1e+12"),
     ],
 )
 def test_errors(capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str) -> None:
@@ -107,3 +111,39 @@ def test_the_time_limit_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
     found = data(capsys, "crossed-cube:13", "--time-limit", "0.001")
     assert found["not_computed"]["vertex_connectivity"] == "it takes more than 0.001 s"
     assert found["order"] == 8192
+
+
+def test_figures_beside_their_closed_forms(capsys: pytest.CaptureFixture[str]) -> None:
+    status, out, err = output(capsys, "star:4", "--figure", "extra-connectivity:2", "--figure", "fault_diameter")
+    assert (status, err) == (0, "")
+    lines = [line.split() for line in out.splitlines()]
+    assert ["extra", "connectivity,", "g", "=", "2", "5", "5", "1"] in lines
+    assert ["fault", "diameter", "4", "5", "6", "6", "2"] in lines
+    assert "  1  2n-4 for g = 1, 3n-7 for g = 2; n >= 4" in out.splitlines()
+    assert "girth" not in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_figures_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    found = data(capsys, "hypercube:3", "--figure", "all_terminal_reliability", "--figure", "diagnosability:mm")
+    reliability, diagnosability = found["figures"]
+    assert reliability["value"] == [1, 12, 66, 212, 408, 384, *[0] * 7]
+    assert reliability["survival"]["0.1"] == pytest.approx(0.990662888187)
+    assert (diagnosability["value"], diagnosability["closed_form"], diagnosability["agrees"]) == (2, None, None)
+    assert found["topology"] == "hypercube:3"
+    usual = {each["figure"]: each for each in data(capsys, "ej:1+2")["figures"]}
+    assert usual.keys() == FIGURES.keys()
+    assert all(each["not_computed"] is None for each in usual.values())
+    assert usual["extra_connectivity"]["value"] is None
+
+
+def test_counts_of_a_reliability_that_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = output(capsys, "hypercube:3", "--figure", "all_terminal_reliability")
+    assert "1 12 66 212 408 384 0 0 0 0 0 0 0" in out.splitlines()
+    assert "0.999992 0.998909 0.990663" in out
+
+
+def test_figures_that_take_too_much_work(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = output(capsys, "star:4", "--figure", "extra_connectivity", "--work", "500")
+    assert "not computed, at least 4, or there is no such set; it takes more than 500 units of work: " in out
+    assert "extra connectivity, g = 2; extra connectivity, g = 3" in " ".join(out.split())

@@ -1,0 +1,155 @@
+"""A figure of a network: its definition, its computation, and the closed forms that the literature gives for it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from emunode.errors import ScenarioError
+from emunode.model import Rank
+from emunode.topologies.all_pairs import Adjacency
+from emunode.topologies.base import Topology, VertexTransitiveTopology
+
+LARGEST_NETWORK: Final = 1 << 12
+"""The largest network, in nodes, of which figures are computed; closed forms know larger ones."""
+QUICK_WORK: Final = 500_000
+"""The default limit of work for each figure: about half a second."""
+LONG_WORK: Final = 600_000_000
+"""The limit of work for each figure that is asked for by name: about ten minutes."""
+
+Value = int | None | tuple[int, ...]
+"""A number, one for each number of faults or paths, or None where no set of nodes is as the definition wants it."""
+
+
+class NotKnownError(Exception):
+    """A figure is not computed; the text says why, and what is known of it nevertheless."""
+
+
+class OverBudgetError(NotKnownError):
+    """A computation needs more work than is allowed."""
+
+
+class Budget:
+    """The work that one figure may take, in units of about a microsecond.
+
+    Work is counted, not timed, so that a command prints the same figures on every machine.
+    """
+
+    def __init__(self, limit: float = QUICK_WORK) -> None:
+        self.limit = limit
+        self.spent = 0.0
+
+    def spend(self, work: float) -> None:
+        """Raise OverBudgetError if this work exceeds the limit; to be called before the work is done."""
+        self.spent += work
+        if self.spent > self.limit:
+            raise OverBudgetError(f"it takes more than {self.limit:,.0f} units of work")
+
+
+class FigureNetwork:
+    """A network as its figures see it: the neighbours of every rank as lists, as a table and as sets of bits."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.topology = topology
+        self.order = topology.order
+        self.transitive = isinstance(topology, VertexTransitiveTopology)
+        """Whether what holds of rank 0 holds of every rank."""
+        self._kept: dict[object, tuple[Any, float]] = {}
+
+    @property
+    def roots(self) -> range:
+        """Ranks among which one of every class of equivalent ranks is."""
+        return range(1 if self.transitive else self.order)
+
+    @cached_property
+    def adjacency(self) -> Adjacency:
+        """The neighbours of every rank, ascending."""
+        return [sorted(peer for _, peer in self.topology.adjacent(rank)) for rank in self.topology.ranks()]
+
+    @cached_property
+    def masks(self) -> list[int]:
+        """The neighbours of every rank as a set of bits."""
+        return [sum(1 << peer for peer in peers) for peers in self.adjacency]
+
+    @cached_property
+    def table(self) -> NDArray[np.intp]:
+        """Row r: the neighbours of rank r, filled up by r itself where other ranks have more."""
+        width = max(map(len, self.adjacency))
+        return np.array([[*peers, *[rank] * (width - len(peers))] for rank, peers in enumerate(self.adjacency)])
+
+    @cached_property
+    def links(self) -> list[tuple[Rank, Rank]]:
+        """Every link once, with its lower rank first."""
+        return [(one, other) for one, peers in enumerate(self.adjacency) for other in peers if one < other]
+
+    @property
+    def complete(self) -> bool:
+        """Whether every two nodes are neighbours, so that no set of nodes separates any."""
+        return 2 * len(self.links) == self.order * (self.order - 1)
+
+    def keep(self, key: object, budget: Budget, compute: Callable[[], Any]) -> Any:
+        """Call `compute` once. Every figure that uses the result spends its work, so that none depends on others."""
+        if key in self._kept:
+            budget.spend(self._kept[key][1])
+        else:
+            before = budget.spent
+            value = compute()
+            self._kept[key] = value, budget.spent - before
+        return self._kept[key][0]
+
+
+@dataclass(frozen=True)
+class ClosedForm:
+    """The value of a figure for a family, within the range in which it is proved or confirmed."""
+
+    family: type[Any]
+    value: Callable[[Any, str], Value]
+    """From a network of the family and the parameter of the figure; None outside the range."""
+    source: str
+
+
+class Figure(ABC):
+    """One figure. Its parameter, if it has one, is a number or the name of a graph: g, r or H in the literature."""
+
+    name: ClassVar[str]
+    """The name on the command line, in JSON and, with spaces, in tables."""
+    meaning: ClassVar[str]
+    """The definition in one line."""
+    parameter: ClassVar[str] = ""
+    """The letter of the parameter; empty for a figure without parameter."""
+    usual: ClassVar[tuple[str, ...]] = ("",)
+    """The parameters that are shown if none is asked for."""
+    closed_forms: ClassVar[Sequence[ClosedForm]] = ()
+
+    def check(self, topology: Topology, parameter: str) -> None:
+        """Raise ScenarioError (field `figure`) unless this is a parameter of the figure for this network."""
+        if parameter:
+            raise ScenarioError("figure", f"{self.name}:{parameter}", f"{self.name} has no parameter")
+
+    @abstractmethod
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+        """The exact value; raises NotKnownError where it takes too much work."""
+
+    def closed_form(self, topology: Topology, parameter: str) -> tuple[Value, str] | None:
+        """The value that the literature gives, and its source; None outside the range of every closed form."""
+        for form in self.closed_forms:
+            if isinstance(topology, form.family) and (value := form.value(topology, parameter)) is not None:
+                return value, form.source
+        return None
+
+
+class NumberedFigure(Figure):
+    """A figure whose parameter is a number."""
+
+    least: ClassVar[int] = 0
+    most: ClassVar[int] = 99
+
+    def check(self, topology: Topology, parameter: str) -> None:
+        valid = parameter.isascii() and parameter.isdigit() and len(parameter) < 4
+        if not valid or not self.least <= int(parameter) <= self.most:
+            allowed = f"{self.name}:{self.parameter.upper()} with {self.parameter} from {self.least} to {self.most}"
+            raise ScenarioError("figure", f"{self.name}:{parameter}", allowed)

@@ -1,0 +1,243 @@
+"""Connectivity under conditions on what is left: large components, degrees, many components."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from math import comb, factorial
+
+from coordinator.theory.connectivity import node_disjoint_paths
+from coordinator.theory.figures.base import (
+    Budget,
+    ClosedForm,
+    Figure,
+    FigureNetwork,
+    NotKnownError,
+    NumberedFigure,
+    OverBudgetError,
+    Value,
+)
+from coordinator.theory.figures.connectivity import kappa
+from coordinator.theory.figures.separations import Separations, separations
+from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.star import StarGraph
+
+EVERY_SET = 24
+"""The largest network, in nodes, of which all sets are gone through before anything else is tried."""
+
+
+class ConditionalConnectivity(NumberedFigure):
+    """The fewest nodes whose loss disconnects the network so that a condition holds."""
+
+    @abstractmethod
+    def attained(self, found: Separations, number: int) -> bool:
+        """Whether some set of a size is as the definition wants it."""
+
+    @abstractmethod
+    def most_lost(self, order: int, number: int) -> int:
+        """The most nodes that such a set can have."""
+
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+        return None if network.complete else self.by_sets(network, int(parameter), budget)
+
+    def by_sets(self, network: FigureNetwork, number: int, budget: Budget) -> Value:
+        """Go through all sets, by size."""
+        size = 0
+        try:
+            for size in range(kappa(network, budget), self.most_lost(network.order, number) + 1):
+                if self.attained(separations(network, size, budget), number):
+                    return size
+        except OverBudgetError as error:
+            known = f"at least {size}, or there is no such set; " if size else ""
+            raise OverBudgetError(f"{known}{error}") from None
+        return None
+
+
+class ExtraConnectivity(ConditionalConnectivity):
+    """kappa_g (Fabrega and Fiol 1996)."""
+
+    name = "extra_connectivity"
+    meaning = "fewest nodes whose loss disconnects the network, with more than g nodes in every component"
+    parameter = "g"
+    usual = ("1", "2", "3")
+    most = 9
+    closed_forms = (
+        ClosedForm(StarGraph, lambda star, g: _star_extra(star.n, int(g)), "2n-4 for g = 1, 3n-7 for g = 2; n >= 4"),
+        ClosedForm(Hypercube, lambda cube, g: _cube_extra(cube.n, int(g)), "Yang and Meng 2009, g <= n-4"),
+    )
+
+    def attained(self, found: Separations, number: int) -> bool:
+        return found.best_smallest > number
+
+    def most_lost(self, order: int, number: int) -> int:
+        return order - 2 * (number + 1)
+
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+        if not network.complete and network.order > EVERY_SET:
+            return _extra_by_flows(network, int(parameter), budget)
+        return super().compute(network, parameter, budget)
+
+
+def _star_extra(n: int, g: int) -> Value:
+    return {0: n - 1, 1: 2 * n - 4, 2: 3 * n - 7}.get(g) if n >= 4 else None
+
+
+def _cube_extra(n: int, g: int) -> Value:
+    # For g = 1, 2n - 2 holds for n = 3 and n = 4 as well.
+    return (g + 1) * n - 2 * g - comb(g, 2) if g <= n - 4 or (g == 1 and n >= 3) or (g == 0 and n >= 2) else None
+
+
+class GoodNeighbourConnectivity(ConditionalConnectivity):
+    """kappa^(g) (Latifi, Hegde and Naraghi-Pour 1994)."""
+
+    name = "good_neighbour_connectivity"
+    meaning = "fewest nodes whose loss disconnects the network, with at least g neighbours left to every node left"
+    parameter = "g"
+    usual = ("1", "2")
+    most = 9
+    closed_forms = (
+        ClosedForm(
+            StarGraph,
+            lambda star, g: factorial(int(g) + 1) * (star.n - int(g) - 1) if int(g) <= star.n - 2 else None,
+            "Li and Xu, arXiv 1301.6475, g <= n-2",
+        ),
+        ClosedForm(
+            Hypercube,
+            lambda cube, g: 2 ** int(g) * (cube.n - int(g)) if int(g) <= cube.n - 2 else None,
+            "Latifi, Hegde, Naraghi-Pour 1994, g <= n-2",
+        ),
+    )
+
+    def attained(self, found: Separations, number: int) -> bool:
+        return found.best_degree >= number
+
+    def most_lost(self, order: int, number: int) -> int:
+        return order - 2 * (number + 1)
+
+
+class ComponentConnectivity(ConditionalConnectivity):
+    """ckappa_r (Hsu et al. 2012)."""
+
+    name = "component_connectivity"
+    meaning = "fewest nodes whose loss leaves at least r components"
+    parameter = "r"
+    usual = ("3", "4", "5")
+    least = 2
+    closed_forms = (
+        ClosedForm(
+            StarGraph,
+            lambda star, r: {2: star.n - 1, 3: 2 * star.n - 3, 4: 3 * star.n - 6}.get(int(r)) if star.n >= 4 else None,
+            "2n-3 for r = 3, 3n-6 for r = 4; n >= 4",
+        ),
+        ClosedForm(Hypercube, lambda cube, r: _cube_components(cube.n, int(r) - 1), "Hsu et al. 2012, r <= n+1"),
+    )
+
+    def attained(self, found: Separations, number: int) -> bool:
+        return found.most_components >= number
+
+    def most_lost(self, order: int, number: int) -> int:
+        return order - number
+
+
+def _cube_components(n: int, r: int) -> Value:
+    return r * n - r * (r + 1) // 2 + 1 if 1 <= r <= n else None
+
+
+class AfterFaults(Figure):
+    """A property of the rest after f = 0, 1, .. node faults, up to two more than disconnect the network."""
+
+    def __init__(self, name: str, meaning: str, of: Callable[[Separations], int]) -> None:
+        self.name = name  # type: ignore[misc]  # one class for several figures
+        self.meaning = meaning  # type: ignore[misc]
+        self._of = of
+
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+        last = min(kappa(network, budget) + 2, network.order - 1)
+        return tuple(self._of(separations(network, size, budget)) for size in range(last + 1))
+
+
+MOST_COMPONENTS = AfterFaults(
+    "most_components", "most components after f = 0, 1, .. node faults", lambda found: found.most_components
+)
+LARGEST_COMPONENT = AfterFaults(
+    "smallest_largest_component",
+    "fewest nodes in the largest component after f = 0, 1, .. node faults",
+    lambda found: min(nodes for nodes, sets in found.largest.items() if sets),
+)
+
+
+def _extra_by_flows(network: FigureNetwork, g: int, budget: Budget) -> int:
+    """kappa_g by flows between connected sets of g + 1 nodes.
+
+    A set that is as wanted separates two such sets, so the smallest separator of any two of them is a lower bound. The
+    neighbourhood of a connected set is an upper bound if it leaves no small component. Raises NotKnownError if they differ.
+    """
+    upper = network.order
+    starts = list(_connected_sets(network, g + 1, network.roots, budget))
+    for inside in starts:
+        around = neighbourhood(network, inside)
+        if around.bit_count() < upper and _leaves_large(network, around, g):
+            upper = around.bit_count()
+    lower = upper
+    ends = list(_connected_sets(network, g + 1, range(network.order), budget))
+    for one in starts:
+        near = one | neighbourhood(network, one)
+        for other in ends:
+            if not near & other:
+                budget.spend(0.3 * lower * len(network.links))
+                lower = min(lower, _separator(network, one, other, lower))
+    if lower < upper:
+        raise NotKnownError(f"at least {lower}" + (f", at most {upper}" if upper < network.order else ""))
+    if upper == network.order:
+        raise NotKnownError("no neighbourhood of a small set leaves large components only")
+    return upper
+
+
+def _connected_sets(network: FigureNetwork, size: int, roots: range, budget: Budget) -> set[int]:
+    """The connected sets of `size` nodes that contain one of some roots, as sets of bits."""
+    found = {1 << root for root in roots}
+    for _ in range(size - 1):
+        budget.spend(len(found) * network.table.shape[1])
+        found = {nodes | 1 << peer for nodes in found for peer in set_bits(neighbourhood(network, nodes))}
+    return found
+
+
+def neighbourhood(network: FigureNetwork, nodes: int) -> int:
+    """The nodes outside a set that have a neighbour in it."""
+    union = 0
+    for node in set_bits(nodes):
+        union |= network.masks[node]
+    return union & ~nodes
+
+
+def set_bits(mask: int) -> Iterator[int]:
+    """The members of a set of bits, ascending."""
+    while mask:
+        lowest = mask & -mask
+        yield lowest.bit_length() - 1
+        mask ^= lowest
+
+
+def _leaves_large(network: FigureNetwork, lost: int, g: int) -> bool:
+    """Whether the rest is disconnected, with more than g nodes in every component."""
+    rest, count = (1 << network.order) - 1 & ~lost, 0
+    while rest:
+        component, grown = 0, rest & -rest
+        while grown:
+            component |= grown
+            grown = neighbourhood(network, component) & rest
+        if component.bit_count() <= g:
+            return False
+        rest &= ~component
+        count += 1
+    return count > 1
+
+
+def _separator(network: FigureNetwork, one: int, other: int, limit: int) -> int:
+    """The fewest nodes that separate two sets with no link between them; `limit` if there are as many or more."""
+    removed = one | other
+    adjacency = [
+        [] if removed >> rank & 1 else [peer for peer in peers if not removed >> peer & 1]
+        for rank, peers in enumerate(network.adjacency)
+    ]
+    # The first set is contracted to one more node; a path has arrived at a neighbour of the other one.
+    adjacency.append(list(set_bits(neighbourhood(network, one))))
+    return node_disjoint_paths(adjacency, network.order, set(set_bits(neighbourhood(network, other))), limit)

@@ -1,0 +1,65 @@
+"""Connectivity, and how many sets of nodes attain it."""
+
+from coordinator.theory.connectivity import edge_connectivity, vertex_connectivity
+from coordinator.theory.figures.base import Budget, ClosedForm, Figure, FigureNetwork, Value
+from coordinator.theory.figures.separations import disconnecting
+from emunode.topologies.base import Topology, VertexTransitiveTopology
+from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.star import StarGraph
+
+
+class VertexConnectivity(Figure):
+    """kappa, by flows."""
+
+    name = "vertex_connectivity"
+    meaning = "kappa: fewest nodes whose loss disconnects the network; N - 1 if it is complete"
+    closed_forms = (ClosedForm(Topology, lambda network, _: network.connectivity, "proved for the family"),)
+
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+        return kappa(network, budget)
+
+
+class EdgeConnectivity(Figure):
+    """lambda, by flows."""
+
+    name = "edge_connectivity"
+    meaning = "lambda: fewest links whose loss disconnects the network"
+    closed_forms = (
+        ClosedForm(
+            VertexTransitiveTopology, lambda network, _: network.degree, "the degree, if vertex-transitive (Mader 1971)"
+        ),
+    )
+
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+        return edge_connectivity(network.adjacency, lambda: _pay_for_flow(network, budget))
+
+
+class SmallestCuts(Figure):
+    """Sets of kappa nodes that disconnect. The network is super-connected if each is the neighbourhood of a node."""
+
+    name = "smallest_cuts"
+    meaning = "how many sets of kappa nodes disconnect the network"
+    closed_forms = (
+        ClosedForm(StarGraph, lambda star, _: star.order if star.n in (4, 5) else None, "neighbourhoods; n = 4, 5"),
+        ClosedForm(Hypercube, lambda cube, _: cube.order if 3 <= cube.n <= 5 else None, "neighbourhoods; n = 3, 4, 5"),
+    )
+
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+        return None if network.complete else disconnecting(network, kappa(network, budget), budget)
+
+
+def kappa(network: FigureNetwork, budget: Budget) -> int:
+    """The vertex connectivity; order - 1 for a complete network."""
+    if network.complete:
+        return network.order - 1
+
+    def compute() -> int:
+        return vertex_connectivity(network.adjacency, lambda: _pay_for_flow(network, budget))
+
+    return int(network.keep("kappa", budget, compute))
+
+
+def _pay_for_flow(network: FigureNetwork, budget: Budget) -> bool:
+    # A flow takes as many searches over the links as there are disjoint paths; most of them end early.
+    budget.spend(0.1 * len(network.links) * network.table.shape[1])
+    return False

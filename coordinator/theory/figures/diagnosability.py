@@ -1,0 +1,168 @@
+"""Diagnosability: how many faulty nodes are identified for certain by tests between neighbours.
+
+Two sets of faulty nodes are confused if some outcome of the tests fits both. A network is t-diagnosable if any two
+sets of at most t nodes are distinguished.
+"""
+
+from math import ceil
+from typing import ClassVar
+
+from coordinator.theory.figures.base import Budget, ClosedForm, Figure, FigureNetwork, OverBudgetError, Value
+from coordinator.theory.figures.conditional import set_bits
+from emunode.errors import ScenarioError
+from emunode.model import Rank
+from emunode.topologies.base import Topology
+from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.star import StarGraph
+
+MODELS = ("pmc", "mm")
+
+
+class Diagnosability(Figure):
+    """The largest t for which the network is t-diagnosable."""
+
+    name = "diagnosability"
+    meaning = "most faulty nodes t that tests identify: neighbours test each other (pmc), or compare two of theirs (mm)"
+    parameter = "model"
+    usual = MODELS
+    conditional: ClassVar[bool] = False
+    closed_forms = (
+        ClosedForm(StarGraph, lambda star, _: star.n - 1 if star.n >= 4 else None, "n-1, n >= 4"),
+        ClosedForm(
+            Hypercube,
+            lambda cube, model: cube.n if cube.n >= (3 if model == "pmc" else 5) else None,
+            "n; n >= 3 (pmc), n >= 5 (mm)",
+        ),
+    )
+
+    def check(self, topology: Topology, parameter: str) -> None:
+        if parameter not in MODELS:
+            raise ScenarioError("figure", f"{self.name}:{parameter}", f"{self.name}:MODEL with {' or '.join(MODELS)}")
+
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+        if parameter == "pmc" and not self.conditional:
+            return by_closed_neighbourhoods(network, budget)
+        size = 0
+        try:
+            for size in range(1, network.order + 1):
+                if PairSearch(network, size, budget, compares=parameter == "mm", conditional=self.conditional).exists():
+                    return size - 1
+        except OverBudgetError as error:
+            raise OverBudgetError(f"at least {size - 1}; {error}") from None
+        return None
+
+
+class ConditionalDiagnosability(Diagnosability):
+    """The same if no node has only faulty neighbours (Lai, Tan, Chang and Hsu 2005)."""
+
+    name = "conditional_diagnosability"
+    meaning = "the same among sets of faulty nodes that contain all neighbours of no node"
+    conditional = True
+    closed_forms = (
+        ClosedForm(
+            StarGraph,
+            lambda star, model: 3 * star.n - 7 if model == "mm" and star.n >= 4 else None,
+            "mm: 3n-7, n >= 4 (Lin et al. 2008)",
+        ),
+        ClosedForm(
+            Hypercube,
+            lambda cube, model: 3 * cube.n - 5 if model == "mm" and cube.n >= 5 else None,
+            "mm: 3n-5, n >= 5",
+        ),
+    )
+
+
+def by_closed_neighbourhoods(network: FigureNetwork, budget: Budget) -> int:
+    """t under the PMC model: the minimum of |N(S)| + ceil(|S| / 2), less one, over connected sets S of nodes.
+
+    A link from outside both into their difference S distinguishes two sets. Without one both contain N(S), and the
+    larger one at least half of S; a component of S alone needs no more nodes. The sets are grown from a root: every
+    neighbour joins the set, or counts for N(S) from then on.
+    """
+    best = ceil(network.order / 2)  # S = V
+
+    def grow(inside: int, outside: int) -> None:
+        nonlocal best
+        budget.spend(2)
+        needed = outside.bit_count() + ceil(inside.bit_count() / 2)
+        if needed >= best:
+            return
+        open_ = 0
+        for node in set_bits(inside):
+            open_ |= network.masks[node]
+        open_ &= ~(inside | outside)
+        if not open_:
+            best = needed
+            return
+        peer = open_ & -open_
+        grow(inside, outside | peer)
+        grow(inside | peer, outside)
+
+    for root in network.roots:
+        grow(1 << root, 0)
+    return best - 1
+
+
+class PairSearch:
+    """A search for two sets F1, F2 of at most `size` nodes that are confused.
+
+    Every node is in F1 only (A), in F2 only (B), in both (C) or in none (W). Under the PMC model no neighbour of A or B is
+    in W. Under the MM* model a node w of W with a neighbour in A or B has no neighbour in W, at most one in A and at most
+    one in B (Sengupta and Dahbura 1992). The search starts with a node in A and decides only nodes on which these
+    conditions depend; all others may be in W. Leaving nodes out of F1 and F2 keeps the sets conditional.
+    """
+
+    def __init__(self, network: FigureNetwork, size: int, budget: Budget, *, compares: bool, conditional: bool) -> None:
+        self._network = network
+        self._masks = network.masks
+        self._size = size
+        self._budget = budget
+        self._compares = compares
+        self._conditional = conditional
+
+    def exists(self) -> bool:
+        """Whether there are such sets."""
+        return any(self._put(root, 1 << root, 0, 0, 0) for root in self._network.roots)
+
+    def _put(self, node: Rank, a: int, b: int, c: int, w: int) -> bool:
+        """Whether the sets can be completed after `node` was put into one of them."""
+        self._budget.spend(3)
+        if max(a.bit_count(), b.bit_count()) + c.bit_count() > self._size:
+            return False
+        if self._conditional and not w >> node & 1 and (self._isolates(node, a | c) or self._isolates(node, b | c)):
+            return False
+        # Only nodes whose neighbours have just changed can break their condition.
+        changed = self._masks[node] & w | 1 << node & w
+        if not all(self._fits(tester, a, b, w) for tester in set_bits(changed)):
+            return False
+        return self._decide(a, b, c, w)
+
+    def _decide(self, a: int, b: int, c: int, w: int) -> bool:
+        known = a | b | c | w
+        near_testers = self._around(w) & ~known
+        undecided = near_testers or self._around(a | b) & ~known
+        if not undecided:
+            return True
+        bit = undecided & -undecided
+        node = bit.bit_length() - 1
+        return (
+            (self._compares and not near_testers and self._put(node, a, b, c, w | bit))
+            or self._put(node, a, b, c | bit, w)
+            or self._put(node, a | bit, b, c, w)
+            or self._put(node, a, b | bit, c, w)
+        )
+
+    def _around(self, nodes: int) -> int:
+        union = 0
+        for node in set_bits(nodes):
+            union |= self._masks[node]
+        return union
+
+    def _fits(self, tester: Rank, a: int, b: int, w: int) -> bool:
+        """Whether a node of W tells F1 and F2 apart in no way so far."""
+        peers = self._masks[tester]
+        return not peers & w and (peers & a).bit_count() <= 1 and (peers & b).bit_count() <= 1
+
+    def _isolates(self, node: Rank, faulty: int) -> bool:
+        """Whether a set contains all neighbours of a neighbour of `node`."""
+        return any(not self._masks[peer] & ~faulty for peer in self._network.adjacency[node])

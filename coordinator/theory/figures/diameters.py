@@ -1,0 +1,144 @@
+"""Diameters under faults, and of containers of disjoint paths."""
+
+from collections.abc import Iterator
+
+from coordinator.theory.figures.base import (
+    Budget,
+    ClosedForm,
+    Figure,
+    FigureNetwork,
+    NotKnownError,
+    OverBudgetError,
+    Value,
+)
+from coordinator.theory.figures.connectivity import kappa
+from coordinator.theory.figures.node_sets import advance, blocks, set_count
+from coordinator.theory.figures.separations import MOST_SETS
+from emunode.model import Rank
+from emunode.topologies.hypercube import Hypercube
+from emunode.topologies.star import StarGraph
+
+
+class FaultDiameter(Figure):
+    """D_f (Krishnamoorthy and Krishnamurthy 1987) for f = 0 .. kappa - 1; "the" fault diameter is the last value."""
+
+    name = "fault_diameter"
+    meaning = "largest diameter after at most f = 0 .. kappa - 1 node faults"
+    closed_forms = (
+        ClosedForm(
+            StarGraph, lambda star, _: _star(star), "f = n-2: D+1 for n >= 7 (Latifi 1993) and n = 5; D+2 for n = 4"
+        ),
+        ClosedForm(Hypercube, lambda cube, _: cube.n + 1 if cube.n >= 3 else None, "f = n-1: n+1 for n >= 3"),
+    )
+
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+        found: list[int] = []
+        try:
+            for faults in range(kappa(network, budget)):
+                found.append(max([*found[-1:], self._diameter(network, faults, budget)]))
+        except OverBudgetError as error:
+            raise partial(found, "f", 0, error) from None
+        return tuple(found)
+
+    def _diameter(self, network: FigureNetwork, faults: int, budget: Budget) -> int:
+        """The largest distance after exactly this number of faults, no set of which disconnects."""
+        order, farthest = network.order, 0
+        sets = min(set_count(order, faults, with_first=False), MOST_SETS)
+        budget.spend(20 + len(network.roots) * sets * len(network.links) * 1e-3)
+        for block in blocks(order, faults, with_first=False):
+            for root in network.roots:
+                reach, rounds = block.others.copy(), 0
+                reach[:root] = reach[root + 1 :] = 0
+                while (grown := advance(network.table, reach, block.others)).tobytes() != reach.tobytes():
+                    reach, rounds = grown, rounds + 1
+                farthest = max(farthest, rounds)
+        return farthest
+
+
+def _star(star: StarGraph) -> Value:
+    # For n = 6 no value was found in the literature, nor computed.
+    more = {4: 2, 5: 1, 6: None}.get(star.n, 1 if star.n >= 7 else None)
+    return None if more is None else star.diameter + more
+
+
+class WideDiameter(Figure):
+    """D_w (Hsu and Lyuu 1994) for w = 1 .. kappa; "the" wide diameter is the last value."""
+
+    name = "wide_diameter"
+    meaning = "least L so that any two nodes have w = 1 .. kappa inner-disjoint paths of at most L links"
+    closed_forms = (
+        ClosedForm(StarGraph, lambda star, _: {4: 6, 5: 7}.get(star.n), "w = n-1: enumerated for n = 4, 5"),
+        ClosedForm(Hypercube, lambda cube, _: cube.n + 1 if cube.n >= 3 else None, "w = n: n+1 for n >= 3"),
+    )
+
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+        found: list[int] = []
+        try:
+            for width in range(1, kappa(network, budget) + 1):
+                found.append(self._length(network, width, max(found, default=1), budget))
+        except OverBudgetError as error:
+            raise partial(found, "w", 1, error) from None
+        return tuple(found)
+
+    def _length(self, network: FigureNetwork, width: int, least: int, budget: Budget) -> int:
+        length = least
+        for source in network.roots:
+            for target in range(network.order):
+                if target != source:
+                    search = DisjointPaths(network, source, target, budget)
+                    while not search.exist(width, length):
+                        length += 1
+        return length
+
+
+def partial(found: list[int], letter: str, first: int, error: NotKnownError) -> OverBudgetError:
+    """The error of a figure of which only the first values are known."""
+    known = f"{' '.join(map(str, found))} for {letter} = {first}..{first + len(found) - 1}; " if found else ""
+    return OverBudgetError(f"{known}{error}")
+
+
+class DisjointPaths:
+    """A search for inner-disjoint paths of bounded length between two nodes.
+
+    Only induced paths are tried: a chord makes a path shorter, through fewer nodes. So a path visits no other neighbour of
+    its earlier nodes, and in particular only one neighbour of the source.
+    """
+
+    def __init__(self, network: FigureNetwork, source: Rank, target: Rank, budget: Budget) -> None:
+        self._network = network
+        self._source, self._target = source, target
+        self._distance = network.keep(("distances", target), budget, lambda: network.topology.distances_from(target))
+        self._budget = budget
+        self._first = sorted(network.adjacency[source], key=self._distance.__getitem__)
+
+    def exist(self, width: int, length: int) -> bool:
+        """Whether there are `width` paths of at most `length` links."""
+        return self._place(0, width, length, 0)
+
+    def _place(self, first: int, missing: int, length: int, used: int) -> bool:
+        """Whether `missing` more paths begin at neighbours of the source from number `first` on; `used` are taken nodes."""
+        if not missing:
+            return True
+        for number in range(first, len(self._first) - missing + 1):
+            start = self._first[number]
+            closed = used | self._network.masks[self._source] | 1 << self._source
+            for inner in self._paths(start, length - 1, closed, 0):
+                if self._place(number + 1, missing - 1, length, used | inner):
+                    return True
+        return False
+
+    def _paths(self, node: Rank, length: int, closed: int, inner: int) -> Iterator[int]:
+        """The inner nodes of paths from `node` to the target that avoid `closed` nodes."""
+        self._budget.spend(2)
+        if node == self._target:
+            yield inner
+            return
+        inner |= 1 << node
+        peers = self._network.masks[node]
+        if peers >> self._target & 1:
+            if length:
+                yield inner
+            return
+        for peer in self._network.adjacency[node]:
+            if self._distance[peer] < length and not closed >> peer & 1:
+                yield from self._paths(peer, length - 1, closed | peers, inner)

@@ -1,0 +1,117 @@
+"""All sets of a given number of nodes, thousands at once: row r holds one bit for every set, which is 1 if r is a member.
+
+The operations on a block of sets are bitwise operations on rows, so that a search from one node takes a fraction of
+a nanosecond for each set and link.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import combinations
+from math import comb
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.uint8]
+"""By node, the packed bits of the sets."""
+Flags = NDArray[np.bool_]
+
+BLOCK: Final = 1 << 15
+"""Most sets of a block. Rows of 4 KB: those of 64 nodes and their neighbours fit into the cache of a core."""
+
+
+class Block(NamedTuple):
+    """Some sets of nodes."""
+
+    members: Rows
+    others: Rows
+    """The nodes that are not members; the bits after the last set are 0 in both."""
+    sets: int
+
+
+def blocks(order: int, size: int, *, with_first: bool) -> Iterator[Block]:
+    """All sets of `size` of the nodes 0 .. order - 1; with `with_first`, those that contain node 0."""
+    free = int(with_first)
+    for chosen, low, rest in _splits(order - free, size - free):
+        count = comb(low, rest)
+        every = np.packbits(np.ones(count, dtype=np.bool_))
+        members = np.zeros((order, len(every)), dtype=np.uint8)
+        members[free : free + low] = _subsets(low, rest)
+        members[[free + node for node in chosen]] = every
+        members[:free] = every
+        yield Block(members, every & ~members, count)
+
+
+def set_count(order: int, size: int, *, with_first: bool) -> int:
+    """The number of sets that `blocks` goes through."""
+    return comb(order - with_first, size - with_first)
+
+
+def _splits(nodes: int, size: int, chosen: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int, ...], int, int]]:
+    """Members among the last nodes, the number of first nodes, and how many of them complete a set: at most BLOCK ways."""
+    if comb(nodes, size) <= BLOCK:
+        yield chosen, nodes, size
+    else:
+        yield from _splits(nodes - 1, size, chosen)
+        yield from _splits(nodes - 1, size - 1, (*chosen, nodes - 1))
+
+
+@lru_cache(64)
+def _subsets(nodes: int, size: int) -> Rows:
+    count = comb(nodes, size)
+    members = np.zeros((nodes, count), dtype=np.bool_)
+    if size:
+        members[np.array(list(combinations(range(nodes), size))).T, np.arange(count)] = True
+    return np.packbits(members, axis=1)
+
+
+def flood(table: NDArray[np.intp], start: Rows, through: Rows) -> Rows:
+    """The nodes that paths through the nodes `through` reach from `start`; the neighbours of node r are `table[r]`."""
+    reach = start
+    while True:
+        grown = advance(table, reach, through)
+        if np.array_equal(grown, reach):
+            return reach
+        reach = grown
+
+
+def advance(table: NDArray[np.intp], reach: Rows, through: Rows) -> Rows:
+    """`reach` and those of its neighbours that are in `through`."""
+    grown = reach.copy()
+    for port in range(table.shape[1]):
+        grown |= reach[table[:, port]]
+    grown &= through
+    return grown
+
+
+def lowest(rows: Rows) -> Rows:
+    """Of every set, the member of lowest rank."""
+    before = np.bitwise_or.accumulate(rows, axis=0)
+    first = rows.copy()
+    first[1:] &= ~before[:-1]
+    return first
+
+
+def components(table: NDArray[np.intp], nodes: Rows) -> Iterator[Rows]:
+    """The components of every set, one after another by lowest rank; empty for a set that has no more of them."""
+    while nodes.any():
+        component = flood(table, lowest(nodes), nodes)
+        yield component
+        nodes = nodes & ~component
+
+
+def any_member(rows: Rows, count: int) -> Flags:
+    """For each of `count` sets, whether it has a member."""
+    return unpack(np.bitwise_or.reduce(rows, axis=0), count)
+
+
+def unpack(rows: Rows, count: int) -> Flags:
+    """The bits of rows, or of a row, as truth values."""
+    return np.unpackbits(rows, axis=-1, count=count).view(np.bool_)
+
+
+def sizes(rows: Rows, count: int) -> NDArray[np.intp]:
+    """The number of members of each set."""
+    members: NDArray[np.intp] = np.sum(unpack(rows, count), axis=0, dtype=np.intp)
+    return members

@@ -1,0 +1,37 @@
+"""The figures in the order in which they are shown. To add one, write a `Figure` and list an instance here."""
+
+from coordinator.theory.figures.base import Figure
+from coordinator.theory.figures.conditional import (
+    LARGEST_COMPONENT,
+    MOST_COMPONENTS,
+    ComponentConnectivity,
+    ExtraConnectivity,
+    GoodNeighbourConnectivity,
+)
+from coordinator.theory.figures.connectivity import EdgeConnectivity, SmallestCuts, VertexConnectivity
+from coordinator.theory.figures.diagnosability import ConditionalDiagnosability, Diagnosability
+from coordinator.theory.figures.diameters import FaultDiameter, WideDiameter
+from coordinator.theory.figures.structure import StructureConnectivity
+from coordinator.theory.figures.survival import AllTerminalReliability, NodeResidual, TwoTerminalReliability
+
+FIGURES: dict[str, Figure] = {
+    figure.name: figure
+    for figure in (
+        VertexConnectivity(),
+        EdgeConnectivity(),
+        SmallestCuts(),
+        ExtraConnectivity(),
+        GoodNeighbourConnectivity(),
+        ComponentConnectivity(),
+        StructureConnectivity(),
+        FaultDiameter(),
+        WideDiameter(),
+        Diagnosability(),
+        ConditionalDiagnosability(),
+        NodeResidual(),
+        AllTerminalReliability(),
+        TwoTerminalReliability(),
+        MOST_COMPONENTS,
+        LARGEST_COMPONENT,
+    )
+}

@@ -1,0 +1,125 @@
+"""The rest of a network without some nodes: its components, their sizes and degrees, for all sets of a given size."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from coordinator.theory.figures.base import Budget, FigureNetwork
+from coordinator.theory.figures.node_sets import (
+    Block,
+    Flags,
+    any_member,
+    blocks,
+    components,
+    flood,
+    lowest,
+    set_count,
+    sizes,
+    unpack,
+)
+
+MOST_SETS: Final = 10**30
+"""More sets are counted as this number, which exceeds every budget: the true number may exceed a float."""
+
+
+@dataclass
+class Separations:
+    """All sets F of nodes that leave `nodes_left` nodes, counted by properties of the rest G - F."""
+
+    nodes_left: int
+    sets: int = 0
+    most_components: int = 1
+    largest: Counter[int] = field(default_factory=Counter)
+    """Number of nodes of the largest component -> number of sets."""
+    best_smallest: int = 0
+    """The most nodes that the smallest component of a disconnected rest has; 0 if no set disconnects."""
+    best_degree: int = -1
+    """The largest least degree of a disconnected rest; -1 if no set disconnects."""
+
+    @property
+    def disconnecting(self) -> int:
+        """The number of sets that disconnect the rest."""
+        return self.sets - self.connected
+
+    @property
+    def connected(self) -> int:
+        """The number of sets that leave a connected rest."""
+        return self.largest[self.nodes_left]
+
+
+def separations(network: FigureNetwork, size: int, budget: Budget) -> Separations:
+    """Go through all sets of `size` nodes, 0 <= size < order; where all ranks are equivalent, through those with node 0."""
+    return network.keep(("separations", size), budget, lambda: _count(network, size, budget))  # type: ignore[no-any-return]
+
+
+def disconnecting(network: FigureNetwork, size: int, budget: Budget) -> int:
+    """Count the sets of `size` nodes that disconnect the rest. It takes less work than `separations`."""
+    known = network.keep(("disconnecting", size), budget, lambda: _disconnecting(network, size, budget))
+    return int(known)
+
+
+def search_work(network: FigureNetwork, size: int) -> float:
+    """The work to search what each set of `size` nodes leaves: about eight rounds, each at 0.1 ns for a set and link."""
+    sets = set_count(network.order, size, with_first=_with_first(network, size))
+    return 20 + min(sets, MOST_SETS) * len(network.links) * 1e-3
+
+
+def _with_first(network: FigureNetwork, size: int) -> bool:
+    return network.transitive and size > 0
+
+
+def _everywhere(network: FigureNetwork, size: int, count: int) -> int:
+    """The number of all sets, from the number of sets with node 0: every node is in equally many."""
+    return count * network.order // size if _with_first(network, size) else count
+
+
+def _disconnecting(network: FigureNetwork, size: int, budget: Budget) -> int:
+    first = _with_first(network, size)
+    budget.spend(search_work(network, size))
+    split = sum(int(_splits(network, block).sum()) for block in blocks(network.order, size, with_first=first))
+    return _everywhere(network, size, split)
+
+
+def _splits(network: FigureNetwork, block: Block) -> Flags:
+    """For each set, whether it disconnects the rest."""
+    reached = flood(network.table, lowest(block.others), block.others)
+    return any_member(block.others & ~reached, block.sets)
+
+
+def _count(network: FigureNetwork, size: int, budget: Budget) -> Separations:
+    first, order = _with_first(network, size), network.order
+    # Few sets disconnect until half of the nodes are gone; the others are looked at more closely.
+    budget.spend(8 * search_work(network, size))
+    found = Separations(order - size, set_count(order, size, with_first=False))
+    for block in blocks(order, size, with_first=first):
+        split = _splits(network, block)
+        found.largest[order - size] += block.sets - int(split.sum())
+        if split.any():
+            _look_closer(network, found, unpack(block.others, block.sets)[:, split])
+    for nodes, sets in found.largest.items():
+        found.largest[nodes] = _everywhere(network, size, sets)
+    return found
+
+
+def _look_closer(network: FigureNetwork, found: Separations, others: Flags) -> None:
+    """Count sets that disconnect; `others` are the nodes that they leave."""
+    count = others.shape[1]
+    number = np.zeros(count, dtype=np.intp)
+    least, most = np.full(count, network.order), np.zeros(count, dtype=np.intp)
+    for component in components(network.table, np.packbits(others, axis=1)):
+        nodes = sizes(component, count)
+        number += nodes > 0
+        least = np.where(nodes > 0, np.minimum(least, nodes), least)
+        most = np.maximum(most, nodes)
+    degrees = np.zeros(others.shape, dtype=np.uint16)
+    itself = np.arange(network.order)
+    for port in range(network.table.shape[1]):
+        peers = network.table[:, port]
+        degrees += others[peers] & (peers != itself)[:, np.newaxis]
+    degree = np.where(others, degrees, network.order).min(axis=0)
+    found.most_components = max(found.most_components, int(number.max()))
+    found.best_smallest = max(found.best_smallest, int(least.max()))
+    found.best_degree = max(found.best_degree, int(degree.max()))
+    found.largest.update(Counter(most.tolist()))

@@ -1,0 +1,173 @@
+"""Survival of independent failures: how many sets of failed elements are survived, by size, and with which probability.
+
+Every element fails with probability q. If N_k of the sets of k elements are survived, the network survives with probability
+R = sum of N_k q^k (1 - q)^(m - k) over k = 0 .. m.
+"""
+
+from collections.abc import Sequence
+from math import comb
+from typing import ClassVar, Final
+
+from coordinator.theory.connectivity import breadth_first_order
+from coordinator.theory.figures.base import Budget, Figure, FigureNetwork, NotKnownError, Value
+from coordinator.theory.figures.separations import disconnecting, search_work
+from emunode.errors import ScenarioError
+from emunode.model import Rank
+from emunode.topologies.base import Topology
+
+WIDEST_FRONTIER: Final = 12
+"""Most nodes of a frontier. The number of its partitions, 4 million for 12 nodes, bounds the work for each link."""
+RATES: Final = (0.01, 0.05, 0.1)
+"""The probabilities of failure for which a survival is printed."""
+
+
+def reliability(survived: Sequence[int], elements: int, rate: float) -> float:
+    """R, where each of some elements fails with probability `rate`; `survived[k]` sets of k failures are survived."""
+    return sum(sets * rate**failed * (1 - rate) ** (elements - failed) for failed, sets in enumerate(survived))
+
+
+class Survival(Figure):
+    """A figure that counts survived sets by size."""
+
+    elements: ClassVar[str]
+    """The elements that fail: `nodes` or `links`."""
+
+    def rates(self, network: FigureNetwork, survived: Sequence[int]) -> dict[float, float]:
+        """Probability of failure -> probability of survival."""
+        elements = network.order if self.elements == "nodes" else len(network.links)
+        return {rate: reliability(survived, elements, rate) for rate in RATES}
+
+
+class NodeResidual(Survival):
+    """Sets of failed nodes without which the rest, of at least one node, is connected."""
+
+    name = "node_residual"
+    meaning = "sets of k = 0 .. N - 1 failed nodes that leave a connected rest"
+    elements = "nodes"
+
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+        sizes = range(network.order)
+        # All sizes are paid for in advance: those in the middle would take most of the work.
+        for failed in sizes:
+            budget.spend(search_work(network, failed))
+        paid = Budget(float("inf"))
+        return tuple(comb(network.order, failed) - disconnecting(network, failed, paid) for failed in sizes)
+
+
+class AllTerminalReliability(Survival):
+    """Sets of failed links without which the network is connected."""
+
+    name = "all_terminal_reliability"
+    meaning = "sets of k = 0 .. M failed links that leave the network connected"
+    elements = "links"
+
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+        return joining_sets(network, frozenset(range(network.order)), budget)
+
+
+class TwoTerminalReliability(Survival):
+    """Sets of failed links without which a path from rank 0 to another node is left."""
+
+    name = "two_terminal_reliability"
+    meaning = (
+        "sets of k = 0 .. M failed links that leave a path from rank 0 to a node: a neighbour, a farthest, or a label"
+    )
+    parameter = "target"
+    usual = ("neighbour", "farthest")
+    elements = "links"
+
+    def check(self, topology: Topology, parameter: str) -> None:
+        if parameter not in self.usual and topology.rank(parameter) == 0:
+            allowed = f"{self.name}:TARGET with {', '.join(self.usual)} or the label of another node than rank 0"
+            raise ScenarioError("figure", f"{self.name}:{parameter}", allowed)
+
+    def compute(self, network: FigureNetwork, parameter: str, budget: Budget) -> Value:
+        topology = network.topology
+        if parameter == "neighbour":
+            target = network.adjacency[0][0]
+        elif parameter == "farthest":
+            distances = topology.distances_from(0)
+            target = distances.index(max(distances))
+        else:
+            target = topology.rank(parameter)
+        return joining_sets(network, frozenset((0, target)), budget)
+
+
+Blocks = tuple[int, ...]
+"""By place in the frontier the number of the block of a node, in order of appearance; negative if it holds no terminal."""
+
+
+def joining_sets(network: FigureNetwork, terminals: frozenset[Rank], budget: Budget) -> tuple[int, ...]:
+    """For k = 0, 1, .. failed links: the number of sets that leave the terminals joined.
+
+    The links are decided one after another, in breadth-first order of their ends. What matters of the decided ones is
+    how they join the nodes of the frontier, which have both decided and undecided links. All sets of working links with
+    equal partitions of the frontier are counted together, by size: the counts are digits of one number, in base
+    2^(links + 1).
+    """
+    links = network.links
+    place = {rank: at for at, rank in enumerate(breadth_first_order(network.adjacency))}
+    ordered = sorted(((place[one], place[other]) for one, other in links), key=lambda link: (max(link), min(link)))
+    marked = {place[rank] for rank in terminals}
+    last = {node: at for at, link in enumerate(ordered) for node in link}
+    _require_narrow(ordered, last)
+    digit = len(links) + 1
+    total, frontier, waiting = 0, list[int](), set(marked)
+    states: dict[Blocks, int] = {(): 1}
+    for at, (one, other) in enumerate(ordered):
+        entering = [node for node in (one, other) if node not in frontier]
+        frontier += entering
+        waiting -= {*entering}
+        fresh = [node in marked for node in entering]
+        first, second = frontier.index(one), frontier.index(other)
+        leaving = [index for index, node in enumerate(frontier) if last[node] == at]
+        undecided = len(links) - at - 1
+        following: dict[Blocks, int] = {}
+        budget.spend(12 * len(states))
+        for state, count in states.items():
+            blocks = _enter(state, fresh)
+            for joined, ways in ((blocks, count), (_join(blocks, first, second), count << digit)):
+                if not waiting and len({block for block in joined if block > 0}) == 1:
+                    # All terminals are joined: the undecided links are free.
+                    total += ways * (1 + (1 << digit)) ** undecided
+                elif (rest := _leave(joined, leaving)) is not None:
+                    following[rest] = following.get(rest, 0) + ways
+        frontier = [node for node in frontier if last[node] != at]
+        states = following
+    by_working = [total >> digit * working & (1 << digit) - 1 for working in range(len(links) + 1)]
+    return tuple(reversed(by_working))
+
+
+def _require_narrow(ordered: Sequence[Sequence[int]], last: dict[int, int]) -> None:
+    """Raise NotKnownError if too many nodes have both decided and undecided links at some time."""
+    seen, done, widest = set[int](), 0, 0
+    for at, link in enumerate(ordered):
+        seen.update(link)
+        done += sum(last[node] == at for node in link)
+        widest = max(widest, len(seen) - done)
+    if widest > WIDEST_FRONTIER:
+        raise NotKnownError(f"the frontier of {widest} nodes is wider than {WIDEST_FRONTIER}")
+
+
+def _enter(state: Blocks, fresh: Sequence[bool]) -> Blocks:
+    """The state with more nodes, each a block of its own; `fresh` says which are terminals."""
+    number = max(map(abs, state), default=0)
+    return (*state, *((number + more if terminal else -number - more) for more, terminal in enumerate(fresh, 1)))
+
+
+def _join(blocks: Blocks, first: int, second: int) -> Blocks:
+    one, other = blocks[first], blocks[second]
+    if one == other:
+        return blocks
+    # A block that holds a terminal keeps its number.
+    kept, gone = (one, other) if one > 0 else (other, one)
+    return tuple(kept if block == gone else block for block in blocks)
+
+
+def _leave(blocks: Blocks, leaving: Sequence[int]) -> Blocks | None:
+    """The state without some nodes, its blocks renumbered; None if a terminal is cut off from the others."""
+    left = [block for index, block in enumerate(blocks) if index not in leaving] if leaving else blocks
+    if any(blocks[index] > 0 and blocks[index] not in left for index in leaving):
+        return None
+    numbers: dict[int, int] = {}
+    return tuple(numbers.setdefault(abs(block), len(numbers) + 1) * (1 if block > 0 else -1) for block in left)
